@@ -1,0 +1,80 @@
+"""Engines: where work items are carried out. They know no policy and no emulator.
+
+An engine maps items to results, yielded in the order of the items. Every engine runs the same
+pure function, so they differ in speed alone; one contract test holds for all of them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+from pixelpong.config import EngineConfig
+
+
+class ItemWorker(Protocol):
+    """What an engine runs: keeps what is dear to make, and plays item after item."""
+
+    def play(self, item: Any, params: Any) -> Any:
+        """A pure function of its arguments."""
+
+
+MakeWorker = Callable[[], ItemWorker]
+"""Makes a worker; for other processes than this one it must be picklable."""
+
+
+class Engine(Protocol):
+    """Carries out work items."""
+
+    def run(self, items: Sequence[Any], params: Any) -> Iterator[Any]:
+        """Yield the result of each item, in the order of the items.
+
+        Args:
+            items: what to play; picklable for engines with other processes.
+            params: what to play it with; neither engine nor worker changes it.
+
+        Raises:
+            WorkerError: an item raised, or killed its worker again and again.
+            Interrupted: a stop was asked for; what was being played is dropped.
+        """
+
+    def close(self) -> None:
+        """End all workers. Nothing is left behind; closing twice is harmless."""
+
+    @property
+    def num_restarts(self) -> int:
+        """Workers replaced since the start because they died or hung."""
+
+
+def never() -> bool:
+    """Nobody asks for a stop."""
+    return False
+
+
+def make_engine(
+    config: EngineConfig, make_worker: MakeWorker, should_stop: Callable[[], bool] = never
+) -> Engine:
+    """The engine that `config` names.
+
+    Args:
+        config: which engine, how many workers, which deadline.
+        make_worker: makes one worker.
+        should_stop: asked several times a second while waiting.
+    """
+    if config.engine == "serial":
+        from pixelpong.engines.serial import SerialEngine
+
+        return SerialEngine(make_worker, should_stop)
+    from pixelpong.engines.processes import ProcessEngine
+
+    return ProcessEngine(
+        make_worker, config.workers or count_cores(), config.worker_timeout, should_stop
+    )
+
+
+def count_cores() -> int:
+    """The cores this process may use, at least 1."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

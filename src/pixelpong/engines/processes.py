@@ -1,0 +1,280 @@
+"""The process engine: one process a worker, on this machine, over pipes of its own.
+
+`multiprocessing.Pool` never returns a killed worker's task and `ProcessPoolExecutor` loses all
+that is pending. Here every wait has a deadline; a worker that died or hangs is replaced and its
+item runs again, which is harmless because an item is a pure function.
+
+Workers are spawned, not forked: forking a process with BLAS threads can deadlock. They end when
+their pipe does, and on Linux also by a signal from the kernel, so none outlives the driver.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import multiprocessing
+import os
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing import connection, resource_tracker
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from pixelpong.engines import MakeWorker, never
+from pixelpong.engines.channel import Channel, encode
+from pixelpong.engines.serial import describe_failure
+from pixelpong.errors import Interrupted, PixelpongError, WorkerError
+
+START_TIMEOUT = 180.0
+"""Seconds a new worker may take until it is ready; the first start on a machine compiles."""
+
+MAX_ATTEMPTS = 3
+"""Workers that an item may cost before it is given up; so many starts in a row may fail."""
+
+_POLL_SECONDS = 0.1
+
+
+class _Batch:
+    """The items of one `run` and what has become of them."""
+
+    def __init__(self, items: Sequence[Any], params: Any) -> None:
+        self.items = items
+        self.params = encode(("params", params))
+        self.waiting = deque(range(len(items)))
+        self.results: dict[int, Any] = {}
+        self.attempts = [0] * len(items)
+
+
+class _Member:
+    """One worker process as the driver sees it."""
+
+    def __init__(self, make_worker: MakeWorker) -> None:
+        ours, theirs = socket.socketpair()
+        context = multiprocessing.get_context("spawn")
+        self.process = context.Process(target=_serve, args=(theirs, make_worker), daemon=True)
+        with _interrupts_blocked():
+            self.process.start()
+        theirs.close()
+        self.channel = Channel(ours)
+        self.is_ready = False
+        self.batch: _Batch | None = None  # what it is playing for, None while idle
+        self.position = 0  # the item's place in that batch
+        self.informed: _Batch | None = None  # whose params it holds
+        self.deadline = time.monotonic() + START_TIMEOUT
+
+    def is_waited_for(self) -> bool:
+        return self.batch is not None or not self.is_ready
+
+    def give(self, batch: _Batch, position: int, timeout: float) -> None:
+        """Hand over an item, after the batch's params where it does not have them yet."""
+        self.batch, self.position = batch, position
+        self.deadline = time.monotonic() + timeout
+        if self.informed is not batch:
+            self.channel.send(batch.params, timeout)
+            self.informed = batch
+        self.channel.send(encode(("play", batch.items[position])), timeout)
+
+    def end(self) -> int | None:
+        """End the process, whatever it does; return its exit code."""
+        self.channel.close()
+        if self.is_waited_for():
+            self.process.kill()
+        self.process.join(timeout=2.0)
+        if self.process.exitcode is None:
+            self.process.kill()
+            self.process.join(timeout=2.0)
+        exit_code = self.process.exitcode
+        with contextlib.suppress(ValueError):  # still not dead: the kernel has it in hand
+            self.process.close()
+        return exit_code
+
+
+class ProcessEngine:
+    """Carries out items in worker processes, as many at a time as there are workers."""
+
+    def __init__(
+        self,
+        make_worker: MakeWorker,
+        num_workers: int,
+        item_timeout: float,
+        should_stop: Callable[[], bool] = never,
+    ) -> None:
+        """Start the workers; they make themselves ready while the driver goes on.
+
+        Args:
+            make_worker: makes one worker; picklable.
+            num_workers: processes.
+            item_timeout: deadline of one item, in seconds.
+            should_stop: asked several times a second while waiting.
+        """
+        self._make_worker = make_worker
+        self._item_timeout = item_timeout
+        self._should_stop = should_stop
+        self._failed_starts = 0
+        self.num_restarts = 0
+        self._members = [_Member(make_worker) for _ in range(num_workers)]
+
+    @property
+    def worker_pids(self) -> list[int]:
+        """Process ids of the workers."""
+        return [member.process.pid for member in self._members if member.process.pid]
+
+    def run(self, items: Sequence[Any], params: Any) -> Iterator[Any]:
+        """See `pixelpong.engines.Engine.run`."""
+        batch = _Batch(items, params)
+        for position in range(len(items)):
+            while position not in batch.results:
+                if self._should_stop():
+                    raise Interrupted
+                self._hand_out(batch)
+                self._hear(batch)
+                self._replace_late(batch)
+                self._hand_out(batch)
+            yield batch.results.pop(position)
+
+    def close(self) -> None:
+        """See `pixelpong.engines.Engine.close`."""
+        members, self._members = self._members, []
+        for member in members:
+            member.channel.close()
+        for member in members:
+            member.end()
+
+    def _hand_out(self, batch: _Batch) -> None:
+        for member in list(self._members):
+            if batch.waiting and not member.is_waited_for():
+                position = batch.waiting.popleft()
+                try:
+                    member.give(batch, position, self._item_timeout)
+                except OSError as error:  # TimeoutError is one
+                    self._replace(member, batch, f"did not take an item ({error})")
+
+    def _hear(self, batch: _Batch) -> None:
+        waited_for = [member for member in self._members if member.is_waited_for()]
+        nearest = min(member.deadline for member in waited_for) - time.monotonic()
+        ready = connection.wait(
+            [member.channel for member in waited_for],  # type: ignore[misc]
+            timeout=max(0.0, min(_POLL_SECONDS, nearest)),
+        )
+        for member in waited_for:
+            if member.channel in ready:
+                self._hear_one(member, batch)
+
+    def _hear_one(self, member: _Member, batch: _Batch) -> None:
+        try:
+            kind, content = member.channel.receive(max(member.deadline - time.monotonic(), 0.001))
+        except TimeoutError:
+            self._replace(member, batch, "stopped in the middle of a result")
+            return
+        except (EOFError, OSError):
+            self._replace(member, batch, "died")
+            return
+        if kind == "ready":
+            member.is_ready, self._failed_starts = True, 0
+        elif kind == "result":
+            if member.batch is batch:  # else it comes from a run that was given up
+                batch.results[member.position] = content
+            member.batch = None
+        else:
+            self._raise(content, member)
+
+    def _raise(self, content: tuple[PixelpongError | None, str, str], member: _Member) -> None:
+        declared, message, details = content
+        member.batch = None
+        if declared is not None:
+            raise declared
+        raise WorkerError(message, details)
+
+    def _replace_late(self, batch: _Batch) -> None:
+        now = time.monotonic()
+        for member in list(self._members):
+            if member.is_waited_for() and now > member.deadline:
+                self._replace(member, batch, "did not answer before its deadline")
+
+    def _replace(self, member: _Member, batch: _Batch, reason: str) -> None:
+        """End a worker, start another in its place, and let its item run again."""
+        was_ready, position = member.is_ready, member.position
+        has_item = member.batch is batch
+        exit_code = member.end()
+        self._members.remove(member)
+        reason += f" (exit code {exit_code})"
+        if has_item:
+            batch.attempts[position] += 1
+            if batch.attempts[position] >= MAX_ATTEMPTS:
+                raise WorkerError(
+                    f"expected a result for {batch.items[position]}, got {MAX_ATTEMPTS} workers "
+                    f"that failed, the last one {reason}; run again with --engine serial to see why"
+                )
+            batch.waiting.appendleft(position)
+        if not was_ready:
+            self._failed_starts += 1
+            if self._failed_starts >= MAX_ATTEMPTS:
+                raise WorkerError(
+                    f"expected a worker to start, got {MAX_ATTEMPTS} in a row that failed, the last "
+                    f"one {reason}; in a script, call pixelpong below if __name__ == '__main__', or "
+                    "use --engine serial"
+                )
+        self.num_restarts += 1
+        self._members.append(_Member(self._make_worker))
+
+
+@contextlib.contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Let a process be started that never gets Ctrl-C: the driver decides when workers end.
+
+    A blocked signal stays blocked in the child, even while Python is starting there.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    # Started first, because starting it unblocks signals behind our back.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _serve(end: socket.socket, make_worker: MakeWorker) -> None:
+    """The worker process: make a worker, then play item after item until the pipe ends."""
+    _die_with_parent()
+    channel = Channel(end)
+    item: Any = "the start of the worker"
+    try:
+        worker, params = make_worker(), None
+        # Workers fighting over cores through BLAS threads is the classic way to be slower in
+        # parallel; set here because environment variables come too late once NumPy is imported.
+        threadpool_limits(limits=1)
+        channel.send(encode(("ready", None)))
+        while True:
+            kind, content = channel.receive()
+            if kind == "params":
+                params = content
+                continue
+            item = content
+            channel.send(encode(("result", worker.play(item, params))))
+    except (EOFError, ConnectionError):
+        return
+    except Exception as error:
+        declared = error if isinstance(error, PixelpongError) else None
+        failure = (declared, describe_failure(item, error), traceback.format_exc())
+        with contextlib.suppress(OSError):
+            channel.send(encode(("error", failure)))
+
+
+def _die_with_parent() -> None:
+    """On Linux, have the kernel end this process when its parent ends, even in mid-item."""
+    if sys.platform != "linux":
+        return
+    parent = os.getppid()
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)

@@ -1,0 +1,131 @@
+"""Atari Pong, exactly: the only file with the emulator.
+
+The emulator runs without sticky actions of its own; the coin is tossed here, once a frame, from
+numbers that the caller draws. The distribution is that of ``ALE/Pong-v5``, and a game becomes a
+pure function of (state, actions, draws): `get_state` and `set_state` move it to any process.
+
+Covered: stepping, snapshots, frames as palette indices and in colour.
+Not covered: what the network sees (`pixelpong.env.preprocess`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import ale_py
+import numpy as np
+from ale_py import roms
+from numpy.typing import NDArray
+
+from pixelpong.errors import EmulatorError, expected
+from pixelpong.protocols import Protocol
+from pixelpong.trajectory import DOWN, UP
+
+_NOOP = ale_py.Action.NOOP.value
+_ACTIONS = {UP: ale_py.Action.RIGHT.value, DOWN: ale_py.Action.LEFT.value}
+
+
+class PongEmulator:
+    """One emulator with Pong in it, reused for game after game."""
+
+    def __init__(self, protocol: Protocol) -> None:
+        """Load the game.
+
+        Raises:
+            EmulatorError: the game is not where the ale-py package keeps it.
+        """
+        self.protocol = protocol
+        self._ale = _load(protocol)
+        self._act = self._ale.act
+        self._low, self._high = protocol.frame_skips
+        self._held = _NOOP
+        self.num_frames = 0
+        self.screen = np.zeros((210, 160), np.uint8)
+        # A reset takes 3 ms and always ends in the same state: keep it, and go back to it in
+        # 20 µs. The emulator's picture is not part of a state, so it is kept as well.
+        self._ale.reset_game()
+        self._start = self._ale.cloneState()
+        self._start_screen: NDArray[np.uint8] = self._ale.getScreen()
+        self._start_frame: NDArray[np.uint8] = self._ale.getScreenRGB()
+        self.reset()
+
+    def reset(self) -> None:
+        """See `pixelpong.env.Emulator.reset`."""
+        self._ale.restoreState(self._start)
+        self.screen[:] = self._start_screen
+        self._held = _NOOP
+        self.num_frames = 0
+
+    def step(self, action: int, draws: Sequence[float]) -> float:
+        """See `pixelpong.env.Emulator.step`."""
+        skip = self._low + int(draws[0] * (self._high - self._low + 1))
+        wanted, sticky, act = _ACTIONS[action], self.protocol.sticky, self._act
+        held, reward = self._held, 0
+        for coin in draws[1 : 1 + skip]:
+            if coin >= sticky:
+                held = wanted
+            reward += act(held)
+        self._held = held
+        self.num_frames += skip
+        self._ale.getScreen(self.screen)
+        return float(reward)
+
+    @property
+    def is_over(self) -> bool:
+        """See `pixelpong.env.Emulator.is_over`."""
+        return bool(self._ale.game_over())
+
+    def frame(self) -> NDArray[np.uint8]:
+        """See `pixelpong.env.Emulator.frame`."""
+        if self.num_frames == 0:
+            return self._start_frame.copy()
+        frame: NDArray[np.uint8] = self._ale.getScreenRGB()
+        return frame
+
+    def get_state(self) -> bytes:
+        """See `pixelpong.env.Emulator.get_state`; about 8 kB."""
+        header = np.array([self._held, self.num_frames], "<i8").tobytes()
+        return header + self._ale.cloneState().serialize()
+
+    def set_state(self, state: bytes) -> None:
+        """See `pixelpong.env.Emulator.set_state`."""
+        try:
+            held, num_frames = (int(value) for value in np.frombuffer(state[:16], "<i8"))
+            self._ale.restoreState(ale_py.ALEState(state[16:]))
+        except Exception as error:
+            raise EmulatorError(
+                expected("a snapshot of the emulator", str(error), "take one with get_state()")
+            ) from error
+        self._held, self.num_frames = held, num_frames
+
+
+def _load(protocol: Protocol) -> Any:
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+    ale = ale_py.ALEInterface()
+    ale.setFloat("repeat_action_probability", 0.0)
+    ale.setInt("frame_skip", 1)
+    ale.setInt("max_num_frames_per_episode", protocol.max_frames)
+    ale.loadROM(_find_rom())
+    return ale
+
+
+def _find_rom() -> Path:
+    """Where ale-py keeps the game, or where the variable ALE_ROMS_DIR says; its hash is checked.
+
+    Raises:
+        EmulatorError: it is not there, or it is another file.
+    """
+    try:
+        with contextlib.redirect_stdout(None):  # it prints the folder, into somebody's JSON
+            path = roms.get_rom_path("pong")
+    except OSError as error:
+        where = "the folder in ALE_ROMS_DIR" if "ALE_ROMS_DIR" in os.environ else "ale-py"
+        got = " ".join(str(error).split())
+        advice = "unset ALE_ROMS_DIR, or reinstall ale-py"
+        raise EmulatorError(expected(f"Pong's ROM in {where}", got, advice)) from error
+    assert path is not None, "ale-py knows Pong"
+    return path

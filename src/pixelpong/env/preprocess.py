@@ -1,0 +1,63 @@
+"""What the network sees of a frame, as readable NumPy: the definition of the fast form.
+
+Source: Karpathy, "Pong from Pixels" (2016): crop to the field, every second pixel, background
+erased, all else 1, and the difference of two consecutive frames. The originals write the zeros
+and ones into the very frame that the environment handed out; here the input is not touched.
+
+Covered: the dense definition, and which of the emulator's palette indices are background.
+Not covered: the fast form (`pixelpong.kernels.find_difference`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pixelpong.trajectory import NUM_PIXELS
+
+FIELD_ROWS = slice(35, 195)
+"""Rows of the frame that show the field, without the points above and the border below."""
+
+BACKGROUND_REDS = (144, 109)
+"""Red values of the background: while playing, and in the first frame after a reset."""
+
+BACKGROUND_INDICES = (0, 34, 228)
+"""The palette indices whose red value is 0, 144 and 109: black, and the two backgrounds."""
+
+
+def preprocess(frame: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """A frame as the seeds' network sees it.
+
+    Args:
+        frame: [210, 160, 3] uint8, red, green and blue; not changed.
+
+    Returns:
+        [80, 80] float32, 0 or 1.
+    """
+    assert frame.shape == (210, 160, 3), frame.shape
+    red = frame[FIELD_ROWS][::2, ::2, 0]
+    is_background = np.isin(red, (0, *BACKGROUND_REDS))
+    return np.where(is_background, np.float32(0), np.float32(1))
+
+
+def difference(
+    previous: NDArray[np.float32] | None, current: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """What changed from one preprocessed frame to the next: [NUM_PIXELS] of −1, 0 and 1.
+
+    Args:
+        previous: [80, 80], or None at the first step of an episode, which sees zeros.
+        current: [80, 80].
+    """
+    if previous is None:
+        return np.zeros(NUM_PIXELS, np.float32)
+    return (current - previous).ravel()
+
+
+def make_is_active() -> NDArray[Any]:
+    """[256] bool: whether a palette index is drawn as 1."""
+    is_active = np.ones(256, np.bool_)
+    is_active[list(BACKGROUND_INDICES)] = False
+    return is_active

@@ -1,0 +1,60 @@
+"""The errors a user can meet: one root, six kinds, each one line and an exit code.
+
+Every message says what was expected, what was got and what to do.
+What only a bug can cause is an ``assert`` instead.
+"""
+
+from __future__ import annotations
+
+
+class PixelpongError(Exception):
+    """Root of all declared errors. `exit_code` is what the command line returns."""
+
+    exit_code = 1
+
+
+class ConfigError(PixelpongError):
+    """An option, a file key or a value that cannot be used."""
+
+    exit_code = 2
+
+
+class RunError(PixelpongError):
+    """A run directory that exists, is missing, is in use or cannot be written."""
+
+
+class CheckpointError(PixelpongError):
+    """A checkpoint that is damaged, missing or of another version."""
+
+
+class EmulatorError(PixelpongError):
+    """The emulator, its game or a snapshot of it cannot be used."""
+
+
+class WorkerError(PixelpongError):
+    """A worker raised, died or hung too often.
+
+    Attributes:
+        details: the worker's own traceback, empty where there is none.
+    """
+
+    def __init__(self, message: str, details: str = "") -> None:
+        super().__init__(message)
+        self.details = details
+
+
+class NumericsError(PixelpongError):
+    """A gradient, loss or parameter that is not finite."""
+
+
+class Interrupted(Exception):  # noqa: N818 - a request, not an error
+    """Somebody asked for a stop; the work of the current update is dropped."""
+
+
+def expected(what: str, got: object, advice: str) -> str:
+    """The one shape of every error message.
+
+    >>> expected("a seed of at least 0", -1, "give --seed 0 or more")
+    'expected a seed of at least 0, got -1; give --seed 0 or more'
+    """
+    return f"expected {what}, got {got}; {advice}"

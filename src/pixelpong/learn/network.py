@@ -1,0 +1,79 @@
+"""The policy network: 6,400 inputs, one hidden ReLU layer, the probability of moving up.
+
+Formulas, for an observation x [D], with D inputs and H hidden units:
+
+    a = W1ᵀ x         [H]   pre-activations
+    h = max(a, 0)     [H]   hidden activations
+    z = W2 · h              logit
+    p = 1 / (1 + e⁻ᶻ)       probability of UP
+
+Source: Karpathy (2016). W1 is stored [D, H], the transpose of the originals', so that an active
+pixel is one contiguous row. The originals overflow e⁻ᶻ for large negative z; `sigmoid` does not.
+
+Works in the type of the parameters, float32 or float64.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pixelpong.trajectory import NUM_PIXELS, Params
+
+
+def init_params(rng: np.random.Generator, hidden: int, dtype: str = "float32") -> Params:
+    """Normal weights with a deviation of 1/√(number of inputs), drawn in float64 for both types.
+
+    Args:
+        rng: drawn from; its state moves on.
+        hidden: H.
+        dtype: ``"float32"`` or ``"float64"``.
+    """
+    W1 = rng.standard_normal((NUM_PIXELS, hidden)) / np.sqrt(NUM_PIXELS)
+    W2 = rng.standard_normal(hidden) / np.sqrt(hidden)
+    return {"W1": W1.astype(dtype), "W2": W2.astype(dtype)}
+
+
+def sigmoid(z: NDArray[Any]) -> NDArray[Any]:
+    """1 / (1 + e⁻ᶻ), without overflow for any z.
+
+    >>> sigmoid(np.array([-1000.0, 0.0, 1000.0]))
+    array([0. , 0.5, 1. ])
+    """
+    smaller = np.exp(-np.abs(z))
+    return np.where(z >= 0, 1 / (1 + smaller), smaller / (1 + smaller))
+
+
+def forward(params: Params, x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Probabilities of UP and hidden activations.
+
+    Args:
+        params: W1 [D, H], W2 [H].
+        x: [T, D].
+
+    Returns:
+        p [T] and h [T, H].
+    """
+    assert x.ndim == 2, x.shape
+    h = np.maximum(x @ params["W1"], 0)
+    return sigmoid(h @ params["W2"]), h
+
+
+def backward(params: Params, x: NDArray[Any], h: NDArray[Any], dz: NDArray[Any]) -> Params:
+    """The gradient with respect to the parameters of a scalar whose gradient in z is `dz`.
+
+        dW2 = hᵀ dz
+        dh  = dz W2ᵀ where h > 0, else 0
+        dW1 = xᵀ dh
+
+    Args:
+        params: W1 [D, H], W2 [H].
+        x: [T, D].
+        h: [T, H], from `forward`.
+        dz: [T].
+    """
+    assert dz.shape == h.shape[:1], (dz.shape, h.shape)
+    dh = np.outer(dz, params["W2"]) * (h > 0)
+    return {"W1": x.T @ dh, "W2": h.T @ dz}

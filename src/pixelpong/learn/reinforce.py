@@ -1,0 +1,62 @@
+"""REINFORCE: the gradient of one episode, as readable NumPy.
+
+The objective of an episode is Σ_t A_t log π(a_t | x_t), with A the standardised returns. Its
+gradient in the logit is (y_t − p_t) A_t, where y is 1 for UP and 0 for DOWN: the seeds' "label
+minus probability" times the advantage. Ascent on it makes good actions more probable.
+
+Source: Williams (1992), equation 4; Karpathy (2016).
+
+Covered: the dense definition. Not covered: the sparse fast form (`pixelpong.kernels`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pixelpong.learn.network import backward, forward
+from pixelpong.learn.returns import discounted_returns, standardize
+from pixelpong.trajectory import UP, Params
+
+
+def advantages(rewards: NDArray[Any], discount: float) -> NDArray[np.float64]:
+    """[T] standardised discounted returns of an episode's rewards [T]."""
+    return standardize(discounted_returns(rewards, discount))
+
+
+def objective(
+    params: Params, x: NDArray[Any], actions: NDArray[Any], advantages: NDArray[Any]
+) -> float:
+    """Σ_t A_t log π(a_t | x_t), which `episode_gradient` is the gradient of.
+
+    Args:
+        params: W1 [D, H], W2 [H].
+        x: [T, D].
+        actions: [T], UP or DOWN.
+        advantages: [T].
+    """
+    p, _ = forward(params, x)
+    taken = np.where(actions == UP, p, 1 - p)
+    return float(np.sum(advantages * np.log(taken)))
+
+
+def episode_gradient(
+    params: Params, x: NDArray[Any], actions: NDArray[Any], advantages: NDArray[Any]
+) -> Params:
+    """The gradient of `objective`, summed over the episode's steps; arguments as there."""
+    p, h = forward(params, x)
+    labels = (actions == UP).astype(p.dtype)
+    dz = (labels - p) * advantages.astype(p.dtype)
+    return backward(params, x, h, dz)
+
+
+def entropy(p: NDArray[Any]) -> NDArray[Any]:
+    """Entropy of choosing with probabilities p and 1 − p, in nats; 0 log 0 is 0.
+
+    >>> entropy(np.array([0.0, 0.5])).round(4)
+    array([0.    , 0.6931])
+    """
+    q = np.stack([p, 1 - p])
+    return -np.sum(np.where(q > 0, q * np.log(np.where(q > 0, q, 1)), 0), axis=0)

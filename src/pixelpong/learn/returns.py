@@ -1,0 +1,52 @@
+"""Discounted returns that restart at every point, and their standardisation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def discounted_returns(rewards: NDArray[Any], discount: float) -> NDArray[np.float64]:
+    """The discounted sum of the rewards to come, within the current point.
+
+        G_t = r_t                          where r_t ≠ 0 (a point ends here)
+        G_t = r_t + discount · G_{t+1}     elsewhere, with G_T = 0
+
+    Source: Karpathy (2016); the restart is particular to Pong, where a point's outcome owes
+    nothing to the next one.
+
+    Args:
+        rewards: [T].
+        discount: 0 … 1.
+
+    Returns:
+        [T] float64.
+
+    >>> discounted_returns(np.array([0, 0, -1, 0, 1]), 0.5)
+    array([-0.25, -0.5 , -1.  ,  0.5 ,  1.  ])
+    """
+    assert rewards.ndim == 1, rewards.shape
+    returns = np.zeros(len(rewards))
+    following = 0.0
+    for t in reversed(range(len(rewards))):
+        following = rewards[t] if rewards[t] != 0 else discount * following
+        returns[t] = following
+    return returns
+
+
+def standardize(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """`values` shifted to mean 0 and scaled to deviation 1.
+
+    Where all values are equal the deviation is 0 and the originals divide by it; here the result
+    is all zeros: such an episode says nothing about which action was better. Rounding can leave
+    a deviation of some 1e-17 where it ought to be 0, so equality is tested on the values.
+
+    >>> standardize(np.array([1.0, 3.0])), standardize(np.array([-0.1, -0.1, -0.1]))
+    (array([-1.,  1.]), array([0., 0., 0.]))
+    """
+    if len(values) == 0 or values.min() == values.max():
+        return np.zeros(len(values))
+    centred = values - values.mean()
+    return centred / centred.std()

@@ -1,0 +1,189 @@
+"""The learner: owns the parameters, the optimizer's memory and the count of what was played.
+
+It says what to play next (`items`) and learns from what comes back (`apply`). The gradient sums
+run in the order of the items, never in the order of arrival: float addition does not associate.
+
+Covered: REINFORCE with RMSProp. Not covered: where the episodes are played.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pixelpong import kernels
+from pixelpong.config import Config
+from pixelpong.errors import NumericsError
+from pixelpong.learn.network import init_params
+from pixelpong.seeding import make_rng
+from pixelpong.trajectory import EpisodeItem, EpisodeResult, EpisodeStats, Params
+
+RETURN_WINDOW = 100
+"""Episodes that the mean return is taken over."""
+
+
+@dataclass
+class Progress:
+    """What has been played since the start of the run.
+
+    Attributes:
+        update: updates done.
+        steps: decisions of the agent.
+        frames: emulated frames.
+        episodes: finished episodes.
+        running_mean: the seeds' running mean of episode returns, 0.99 old + 0.01 new; it starts
+            at the first episode's return. None before that.
+        recent_returns: returns of the last RETURN_WINDOW episodes, oldest first.
+    """
+
+    update: int = 0
+    steps: int = 0
+    frames: int = 0
+    episodes: int = 0
+    running_mean: float | None = None
+    recent_returns: deque[float] = field(default_factory=lambda: deque(maxlen=RETURN_WINDOW))
+
+    def count(self, stats: EpisodeStats) -> None:
+        """Add a finished episode."""
+        self.steps += stats.steps
+        self.frames += stats.frames
+        self.episodes += 1
+        self.recent_returns.append(stats.episode_return)
+        if self.running_mean is None:
+            self.running_mean = stats.episode_return
+        else:
+            self.running_mean = 0.99 * self.running_mean + 0.01 * stats.episode_return
+
+    @property
+    def mean_return_100(self) -> float | None:
+        """Mean return of the last 100 episodes, or of all while there are fewer."""
+        if not self.recent_returns:
+            return None
+        return math.fsum(self.recent_returns) / len(self.recent_returns)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return {**vars(self), "recent_returns": list(self.recent_returns)}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Progress:
+        """The inverse of `to_dict`."""
+        returns = deque(values["recent_returns"], maxlen=RETURN_WINDOW)
+        return cls(**{**values, "recent_returns": returns})
+
+
+@dataclass(frozen=True)
+class UpdateStats:
+    """One round of rollouts and the step taken on it.
+
+    Attributes:
+        episodes: statistics of the episodes, in item order.
+        running_means: the seeds' running mean after each of them.
+        grad_norm: Euclidean norm of the summed gradient.
+        rollout_seconds: wall time from asking for the first episode to having the last.
+        learn_seconds: wall time of adding gradients and of the optimizer.
+    """
+
+    episodes: tuple[EpisodeStats, ...]
+    running_means: tuple[float, ...]
+    grad_norm: float
+    rollout_seconds: float
+    learn_seconds: float
+
+
+class ReinforceLearner:
+    """REINFORCE: every episode's gradient, summed over the batch, into one step of RMSProp."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        rng = make_rng(config.seed, "params")
+        self.params: Params = init_params(rng, config.network.hidden, config.network.dtype)
+        self.cache: Params = {name: np.zeros_like(w) for name, w in self.params.items()}
+        self._total: Params = {name: np.zeros_like(w) for name, w in self.params.items()}
+        self.progress = Progress()
+
+    def items(self) -> list[EpisodeItem]:
+        """What to play for the next update."""
+        update = self.progress.update + 1
+        seed, size = self._config.seed, self._config.learning.batch_size
+        return [EpisodeItem("train", seed, update, index) for index in range(size)]
+
+    def apply(self, results: Iterable[EpisodeResult]) -> UpdateStats:
+        """Learn from the results of `items`, in their order, and count them.
+
+        Results are added as they come, so that adding overlaps with playing.
+
+        Raises:
+            NumericsError: the gradient or a parameter is not finite; nothing has been counted.
+        """
+        update = self.progress.update + 1
+        begin = time.perf_counter()
+        episodes, adding = [], 0.0
+        for array in self._total.values():
+            array[:] = 0
+        for result in results:
+            since = time.perf_counter()
+            assert result.grads is not None
+            kernels.add_rows(self._total["W1"], result.grads.rows, result.grads.W1)
+            self._total["W2"] += result.grads.W2
+            episodes.append(result.stats)
+            adding += time.perf_counter() - since
+        played = time.perf_counter()
+        grad_norm = self._step(update)
+        running_means = self._count(episodes)
+        learn_seconds = adding + time.perf_counter() - played
+        return UpdateStats(
+            tuple(episodes), running_means, grad_norm, played - begin - adding, learn_seconds
+        )
+
+    def get_state(self) -> tuple[Params, Params, dict[str, Any]]:
+        """Parameters, optimizer arrays and counters: all that the future depends on."""
+        return self.params, self.cache, self.progress.to_dict()
+
+    def set_state(self, params: Params, cache: Params, counters: dict[str, Any]) -> None:
+        """Go on from a state that `get_state` gave."""
+        self.params, self.cache = dict(params), dict(cache)
+        self.progress = Progress.from_dict(counters)
+
+    def _step(self, update: int) -> float:
+        learning = self._config.learning
+        _refuse_non_finite(self._total, f"the gradient of update {update}")
+        squares = (float(np.vdot(g, g)) for g in self._total.values())
+        grad_norm = math.sqrt(math.fsum(squares))
+        for name, w in self.params.items():
+            kernels.rmsprop(
+                w.reshape(-1),
+                self._total[name].reshape(-1),
+                self.cache[name].reshape(-1),
+                learning.learning_rate,
+                learning.decay_rate,
+            )
+        _refuse_non_finite(self.params, f"the parameters after update {update}")
+        _refuse_non_finite(self.cache, f"the optimizer's memory after update {update}")
+        return grad_norm
+
+    def _count(self, episodes: list[EpisodeStats]) -> tuple[float, ...]:
+        running_means = []
+        for stats in episodes:
+            self.progress.count(stats)
+            assert self.progress.running_mean is not None
+            running_means.append(self.progress.running_mean)
+        self.progress.update += 1
+        return tuple(running_means)
+
+
+def _refuse_non_finite(arrays: Params, what: str) -> None:
+    # One such number would stay in RMSProp's memory for ever.
+    for name, array in arrays.items():
+        if not np.isfinite(array).all():
+            count = int((~np.isfinite(array)).sum())
+            raise NumericsError(
+                f"expected finite numbers in {name} of {what}, got {count} that are not; "
+                "lower --learning-rate and resume from the last checkpoint"
+            )
