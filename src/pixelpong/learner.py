@@ -96,6 +96,12 @@ class UpdateStats:
     rollout_seconds: float
     learn_seconds: float
 
+    @property
+    def steps_per_second(self) -> float:
+        """Decisions a second of the whole update, rollouts and learning."""
+        steps = sum(episode.steps for episode in self.episodes)
+        return steps / (self.rollout_seconds + self.learn_seconds)
+
 
 class ReinforceLearner:
     """REINFORCE: every episode's gradient, summed over the batch, into one step of RMSProp."""

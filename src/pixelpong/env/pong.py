@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from ale_py import roms
 from numpy.typing import NDArray
 
 from pixelpong.errors import EmulatorError, expected
-from pixelpong.protocols import Protocol
+from pixelpong.protocols import Protocol, find_protocol
 from pixelpong.trajectory import DOWN, UP
 
 _NOOP = ale_py.Action.NOOP.value
@@ -103,11 +104,11 @@ class PongEmulator:
         self._held, self.num_frames = held, num_frames
 
 
-def _load(protocol: Protocol) -> Any:
+def _load(protocol: Protocol, frame_skip: int = 1) -> Any:
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
     ale = ale_py.ALEInterface()
     ale.setFloat("repeat_action_probability", 0.0)
-    ale.setInt("frame_skip", 1)
+    ale.setInt("frame_skip", frame_skip)
     ale.setInt("max_num_frames_per_episode", protocol.max_frames)
     ale.loadROM(_find_rom())
     return ale
@@ -129,3 +130,29 @@ def _find_rom() -> Path:
         raise EmulatorError(expected(f"Pong's ROM in {where}", got, advice)) from error
     assert path is not None, "ale-py knows Pong"
     return path
+
+
+def run_bare(seconds: float, rng: np.random.Generator) -> tuple[int, float]:
+    """Step the emulator alone at frame skip 4: the limit that everything else is measured against.
+
+    Random moves, no picture read; the reset costs next to nothing, as in `PongEmulator`.
+
+    Args:
+        seconds: how long, at least.
+        rng: draws the moves.
+
+    Returns:
+        Steps done and seconds taken.
+    """
+    ale = _load(find_protocol("ALE/Pong-v5"), frame_skip=4)
+    ale.reset_game()
+    start = ale.cloneState()
+    moves = [_ACTIONS[action] for action in rng.choice([UP, DOWN], 1000).tolist()]
+    begin, steps = time.perf_counter(), 0
+    while time.perf_counter() - begin < seconds:
+        for move in moves:
+            ale.act(move)
+            if ale.game_over():
+                ale.restoreState(start)
+        steps += len(moves)
+    return steps, time.perf_counter() - begin

@@ -1,0 +1,51 @@
+"""The command line. Imports what a command needs only when that command runs.
+
+    pixelpong train | resume | evaluate | inspect | verify | bench throughput
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted with the checkpoint saved.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+
+from pixelpong.errors import Interrupted, PixelpongError
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command and return its exit code.
+
+    Args:
+        argv: the words after ``pixelpong``; those of this process where not given.
+    """
+    words = sys.argv[1:] if argv is None else argv
+    try:
+        from pixelpong.cli.parser import parse
+
+        command, options = parse(words)
+        return command(options)
+    except PixelpongError as error:
+        return _fail(error, str(error), error.exit_code, words)
+    except (Interrupted, KeyboardInterrupt):
+        print("pixelpong: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader of our output has gone, as `| head` does: no reason for a word.
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - kept until the process ends
+        return 1
+    except Exception as error:
+        got = f"{type(error).__name__}: {error}"
+        message = f"expected no such error, got {got}; this is a bug: run again with --debug"
+        return _fail(error, message, 1, words)
+
+
+def _fail(error: Exception, message: str, exit_code: int, words: list[str]) -> int:
+    if "--debug" in words:
+        traceback.print_exception(error)
+        details = getattr(error, "details", "")
+        if details:
+            print(f"\nIn the worker:\n{details}", file=sys.stderr)
+    print("pixelpong: error: " + " ".join(message.split()), file=sys.stderr)
+    return exit_code

@@ -1,0 +1,242 @@
+"""The commands: each gathers what it needs, calls one function of the package and reports."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from pixelpong.config import Config, differences
+from pixelpong.errors import CheckpointError, ConfigError, expected
+
+if TYPE_CHECKING:
+    from pixelpong.cli.parser import Request
+    from pixelpong.engines import Engine
+    from pixelpong.run import Run
+    from pixelpong.store import Checkpoint
+
+EXIT_INTERRUPTED = 130
+
+
+def train(request: Request) -> int:
+    """``pixelpong train``"""
+    from pixelpong.cli.parser import resolve_config
+    from pixelpong.run import Run
+
+    options = request.options
+    config = resolve_config(request.given.get("preset"), options.config, request.given)
+    _require_budget(config)
+    return _go(lambda: Run.create(options.run, config), is_json=options.json)
+
+
+def resume(request: Request) -> int:
+    """``pixelpong resume RUN``"""
+    from pixelpong.run import Run
+
+    options = request.options
+
+    def open_run() -> Run:
+        run = Run.open(options.run)
+        config = run.config.updated(request.given, "command line")
+        changed = differences(run.config, config)
+        if changed and not options.allow_changes:
+            shown = ", ".join(f"{name} {old} → {new}" for name, (old, new) in changed.items())
+            advice = "leave them out, or give --allow-changes"
+            raise ConfigError(
+                expected(f"the options that {run.path} was trained with", shown, advice)
+            )
+        _require_budget(config)
+        run.warn_of_other_machine()
+        return run.save_config(config) if config != run.config else run
+
+    return _go(open_run, is_json=options.json)
+
+
+def evaluate(request: Request) -> int:
+    """``pixelpong evaluate RUN``"""
+    from pixelpong.evaluate import evaluate as play
+    from pixelpong.report.text import describe_evaluation
+    from pixelpong.run import Run
+
+    options = request.options
+    _require_at_least("--episodes", options.episodes, 1)
+    _require_at_least("--seed", options.seed, 0)
+    run = Run.open(options.run)
+    checkpoint = _choose_checkpoint(run, options.checkpoint)
+    config = run.config.updated(request.given, "command line")
+    report: dict[str, Any] = {
+        "run": str(run.path),
+        "update": checkpoint.update,
+        "environment": config.environment.environment,
+        "frame_skip": list(config.environment.protocol.frame_skips),
+        "sticky": config.environment.protocol.sticky,
+        "seed": options.seed,
+        "episodes": options.episodes,
+    }
+    with _engine_until_signal(config) as engine:
+        for name, is_greedy in (("greedy", True), ("sampled", False)):
+            report[name] = play(
+                engine,
+                checkpoint.params,
+                seed=options.seed,
+                episodes=options.episodes,
+                is_greedy=is_greedy,
+            ).to_dict()
+    _report(report, options.json, describe_evaluation)
+    return 0
+
+
+def inspect(request: Request) -> int:
+    """``pixelpong inspect RUN``"""
+    from pixelpong.learner import Progress
+    from pixelpong.report.text import describe_run
+    from pixelpong.run import Run
+    from pixelpong.store import fingerprint
+
+    run = Run.open(request.options.run)
+    checkpoint = _choose_checkpoint(run, request.options.checkpoint)
+    progress = Progress.from_dict(checkpoint.counters["progress"])
+    report = {
+        "run": str(run.path),
+        "update": checkpoint.update,
+        "steps": progress.steps,
+        "frames": progress.frames,
+        "episodes": progress.episodes,
+        "mean_return_100": progress.mean_return_100,
+        "running_mean": progress.running_mean,
+        "params_sha256": fingerprint(checkpoint.params),
+        "optimizer_sha256": fingerprint(checkpoint.optimizer),
+        "wall_seconds": checkpoint.counters["wall_seconds"],
+        "checkpoints": run.checkpoints.updates(),
+        "versions": run.versions,
+        "machine": run.machine,
+        "config": run.config.to_flat(),
+    }
+    _report(report, request.options.json, describe_run)
+    return 0
+
+
+def verify(request: Request) -> int:
+    """``pixelpong verify``"""
+    from pixelpong.config import load_preset
+    from pixelpong.interrupts import stop_on_signals
+    from pixelpong.verify import compare_ways
+
+    options = request.options
+    length = {"updates": options.updates, "batch_size": options.batch_size, "seed": options.seed}
+    config = load_preset(options.preset).updated(length | request.given, "command line")
+    config = config.updated({"verbose": False}, "verify")
+    engines = options.engines.split(",")
+    for engine in engines:
+        config.updated({"engine": engine}, "--engines")
+    ways = []
+    with stop_on_signals() as should_stop:
+        for way in compare_ways(config, engines, should_stop):
+            ways.append(way)
+            is_same = way.matches(ways[0])
+            if not options.json:
+                word = "same" if is_same else "DIFFERENT"
+                print(f"{way.params_sha256[:16]}  {word:9}  {way.name}", flush=True)
+    is_equal = all(way.matches(ways[0]) for way in ways)
+    report = {"is_equal": is_equal, "ways": [vars(way) for way in ways]}
+    verdict = f"all {len(ways)} ways gave the same bits" if is_equal else "the bits differ"
+    _report(report, options.json, lambda _: verdict)
+    return 0 if is_equal else 1
+
+
+def bench_throughput(request: Request) -> int:
+    """``pixelpong bench throughput``"""
+    from pixelpong.bench import measure_throughput
+    from pixelpong.report.text import describe_throughput
+
+    options = request.options
+    _require_at_least("--rounds", options.rounds, 1)
+    _require_at_least("--seconds", options.seconds, 0.1)
+    report = measure_throughput(
+        options.seconds, options.rounds, request.given.get("workers"), options.seed
+    )
+    _report(report, options.json, describe_throughput)
+    return 0
+
+
+def bench_startup(request: Request) -> int:
+    """``pixelpong bench startup``"""
+    from pixelpong.bench import measure_startup
+    from pixelpong.report.text import describe_startup
+
+    options = request.options
+    _require_at_least("--rounds", options.rounds, 1)
+    report = measure_startup(options.rounds, request.given.get("workers"))
+    _report(report, options.json, describe_startup)
+    return 0
+
+
+def _go(open_run: Callable[[], Run], *, is_json: bool) -> int:
+    """Train in the run that `open_run` gives, and say how it ended."""
+    from pixelpong.interrupts import stop_on_signals
+    from pixelpong.report.progress import TrainingDisplay
+    from pixelpong.report.text import describe_outcome
+    from pixelpong.train import train as go
+
+    with stop_on_signals() as should_stop:
+        run = open_run()
+        outcome = go(run, TrainingDisplay(sys.stderr if is_json else sys.stdout), should_stop)
+    progress = outcome.progress
+    report = {
+        "run": str(run.path),
+        "reason": outcome.reason,
+        "update": progress.update,
+        "steps": progress.steps,
+        "episodes": progress.episodes,
+        "mean_return_100": progress.mean_return_100,
+        "running_mean": progress.running_mean,
+        "params_sha256": outcome.params_sha256,
+        "wall_seconds": outcome.wall_seconds,
+    }
+    _report(report, is_json, describe_outcome)
+    return EXIT_INTERRUPTED if outcome.reason == "interrupted" else 0
+
+
+def _report(
+    report: dict[str, Any], is_json: bool, describe: Callable[[dict[str, Any]], str]
+) -> None:
+    print(json.dumps(report, indent=1) if is_json else describe(report), flush=True)
+
+
+def _require_budget(config: Config) -> None:
+    if all(value is None for value in vars(config.budget).values()):
+        advice = "give --updates, --episodes, --steps or --until-return"
+        raise ConfigError(expected("a budget", "none", advice))
+
+
+def _require_at_least(flag: str, value: float, minimum: float) -> None:
+    if value < minimum:
+        raise ConfigError(expected(f"{flag} of at least {minimum:g}", value, "see --help"))
+
+
+def _choose_checkpoint(run: Run, which: str) -> Checkpoint:
+    if which == "latest":
+        return run.checkpoints.load_latest()
+    if which == "best":
+        return run.checkpoints.load_best()
+    known = run.checkpoints.updates()
+    if not which.isdigit() or int(which) not in known:
+        listed = ", ".join(str(update) for update in known) or "none"
+        advice = f"use latest, best or one of: {listed}"
+        raise CheckpointError(expected(f"a checkpoint of {run.path}", repr(which), advice))
+    return run.checkpoints.load(int(which))
+
+
+@contextlib.contextmanager
+def _engine_until_signal(config: Config) -> Iterator[Engine]:
+    from pixelpong.engines import make_engine
+    from pixelpong.interrupts import stop_on_signals
+    from pixelpong.worker import Worker
+
+    with stop_on_signals() as should_stop:
+        engine = make_engine(config.engine, functools.partial(Worker, config), should_stop)
+        with contextlib.closing(engine):
+            yield engine

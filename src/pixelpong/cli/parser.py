@@ -1,0 +1,181 @@
+"""Words on the command line → a command and its options; errors as one line."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import difflib
+import io
+import itertools
+import re
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from pixelpong.cli import commands
+from pixelpong.cli import options as o
+from pixelpong.config import DEFAULT_PRESET, OPTIONS, Config, load_preset, read_toml
+from pixelpong.errors import ConfigError, PixelpongError, expected
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks for.
+
+    Attributes:
+        options: the command's own options, by attribute.
+        given: the training options that were given, by name.
+    """
+
+    options: Any
+    given: dict[str, Any]
+
+
+Command = Callable[[Request], int]
+Specs = dict[str, tuple[type, Command]]
+
+
+def parse(words: list[str]) -> tuple[Command, Request]:
+    """The command that `words` ask for; prints help and exits where asked to.
+
+    Raises:
+        ConfigError: the words are no command line of ours.
+    """
+    if words[:1] == ["bench"]:
+        specs, prog, rest = _make_bench_specs(), "pixelpong bench", words[1:]
+    else:
+        specs, prog, rest = _make_specs(words), "pixelpong", words
+    options, unknown = _run_tyro(specs, prog, rest)
+    if unknown:
+        raise ConfigError(_describe_unknown(unknown[0], options))
+    command = next(command for spec, command in specs.values() if spec is type(options))
+    return command, Request(options, _given_options(options, words))
+
+
+def resolve_config(preset: str | None, file: Path | None, given: dict[str, Any]) -> Config:
+    """The configuration of preset, then file, then `given`, each over the one before.
+
+    Raises:
+        ConfigError: an unknown preset or key, or a value out of range.
+    """
+    content = read_toml(file) if file else {}
+    name = preset or content.get("preset", DEFAULT_PRESET)
+    config = load_preset(name).updated(content | {"preset": name}, str(file))
+    return config.updated(given, "command line")
+
+
+def _make_specs(words: list[str]) -> Specs:
+    return {
+        "train": (o.with_config(o.Train, _defaults_to_show(words)), commands.train),
+        "resume": (o.with_config(o.Resume, None), commands.resume),
+        "evaluate": (o.with_engine(o.with_protocol(o.Evaluate, "the run's")), commands.evaluate),
+        "inspect": (o.Inspect, commands.inspect),
+        "verify": (o.with_protocol(o.Verify, "the preset's"), commands.verify),
+        "bench": (o.Bench, commands.bench_throughput),
+    }
+
+
+def _make_bench_specs() -> Specs:
+    return {
+        "throughput": (o.with_engine(o.BenchThroughput, ["workers"]), commands.bench_throughput),
+        "startup": (o.with_engine(o.BenchStartup, ["workers"]), commands.bench_startup),
+    }
+
+
+def _defaults_to_show(words: list[str]) -> Config:
+    """The defaults that ``train --help`` names: those of the preset and file on the line."""
+    file = _peek(words, "--config")
+    try:
+        return resolve_config(_peek(words, "--preset"), Path(file) if file else None, {})
+    except PixelpongError:
+        return load_preset(DEFAULT_PRESET)  # what is wrong with them is said when they are used
+
+
+def _peek(words: list[str], flag: str) -> str | None:
+    for word, following in itertools.pairwise([*words, None]):
+        if word == flag:
+            return following
+        if word and word.startswith(flag + "="):
+            return word.partition("=")[2]
+    return None
+
+
+def _given_options(options: Any, words: list[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for each in dataclasses.fields(options):
+        value = getattr(options, each.name)
+        if dataclasses.is_dataclass(value):
+            found |= _given_options(value, words)
+        elif each.name in OPTIONS and _is_given(each.name, value, words):
+            found[each.name] = value
+    return found
+
+
+def _is_given(name: str, value: Any, words: list[str]) -> bool:
+    if isinstance(value, bool):  # a flag cannot be None, so its False means nothing by itself
+        return f"--{name}" in words or f"--no-{name}" in words
+    return value is not None
+
+
+def _run_tyro(specs: Specs, prog: str, words: list[str]) -> tuple[Any, list[str]]:
+    members = tuple(
+        Annotated[spec, tyro.conf.subcommand(name)] for name, (spec, _) in specs.items()
+    )
+    errors = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(errors):
+            found: tuple[Any, list[str]] = tyro.cli(
+                typing.Union[members],  # type: ignore[arg-type]  # noqa: UP007
+                prog=prog,
+                description="Teaches a program to play Atari Pong from its screen.",
+                args=words,
+                return_unknown_args=True,
+                config=(tyro.conf.OmitArgPrefixes,),
+            )
+            return found
+    except SystemExit as exit:
+        if not exit.code:
+            raise
+        raise ConfigError(_condense(errors.getvalue())) from None
+
+
+def _condense(box: str) -> str:
+    """The first paragraph of tyro's boxed message, as one line in our words.
+
+    >>> _condense("╭ Value error ╮\\n│ Error parsing --seed: invalid literal for int(): 'x' │\\n╰─╯")
+    "expected a whole number for --seed, got 'x'; see --help"
+    """
+    lines = [line.strip("│ ") for line in box.splitlines()[1:]]
+    paragraph = itertools.takewhile(lambda line: not line.startswith(("─", "╰")), lines)
+    text = " ".join(" ".join(paragraph).split())
+    if number := re.fullmatch(r"Error parsing (--\S+): (.*): '?(.*?)'?", text):
+        kind = "a whole number" if "int()" in number[2] else "a number"
+        return expected(f"{kind} for {number[1]}", repr(number[3]), "see --help")
+    if choice := re.fullmatch(r"invalid choice '(.*)' for argument '(\S+)'\. .*\((.*)\)\.", text):
+        known = choice[3].replace("'", "").rstrip(",")
+        return expected(f"one of {known} for {choice[2]}", repr(choice[1]), "see --help")
+    return f"{text}; see --help"
+
+
+def _describe_unknown(word: str, options: Any) -> str:
+    if not word.startswith("-"):
+        return expected("an option", repr(word), "see --help")
+    flag = word.partition("=")[0]
+    near = difflib.get_close_matches(flag, _flags_of(options), n=1)
+    advice = f"did you mean {near[0]}?" if near else "see --help"
+    return expected("an option of this command", flag, advice)
+
+
+def _flags_of(options: Any) -> list[str]:
+    flags = []
+    for each in dataclasses.fields(options):
+        value = getattr(options, each.name)
+        if dataclasses.is_dataclass(value):
+            flags += _flags_of(value)
+        else:
+            flags.append("--" + each.name.replace("_", "-"))
+    return flags

@@ -1,0 +1,83 @@
+"""Evaluation: how well the parameters play, with an interval.
+
+Every episode has its own generator and the number of episodes is fixed beforehand. (Playing
+streams until so many episodes have ended favours short ones, which in Pong are the lost ones.)
+
+Covered: greedy and sampled play, mean, deviation, bootstrap interval.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from pixelpong.engines import Engine
+from pixelpong.seeding import make_rng
+from pixelpong.trajectory import EpisodeItem, Params
+
+_RESAMPLES = 10_000
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Returns of a fixed number of episodes.
+
+    Attributes:
+        mean_return: −21 … 21.
+        std: standard deviation of the returns (of the sample, divisor n − 1).
+        ci95: 95 % bootstrap interval of the mean.
+        returns: each episode's, in order.
+        mean_steps: decisions an episode.
+    """
+
+    mean_return: float
+    std: float
+    ci95: tuple[float, float]
+    returns: tuple[float, ...]
+    mean_steps: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return asdict(self)
+
+
+def evaluate(
+    engine: Engine, params: Params, *, seed: int, episodes: int, is_greedy: bool
+) -> Evaluation:
+    """Play `episodes` episodes with `params` and summarise their returns.
+
+    Args:
+        engine: where they are played.
+        params: what plays.
+        seed: of the episodes; greedy and sampled play of one seed meet the same coins.
+        episodes: how many, at least 1.
+        is_greedy: take the more probable action instead of drawing one.
+
+    Raises:
+        WorkerError, Interrupted: as `Engine.run`.
+    """
+    items = [EpisodeItem("evaluate", seed, 0, index, is_greedy) for index in range(episodes)]
+    results = list(engine.run(items, params))
+    returns = np.array([result.stats.episode_return for result in results])
+    return Evaluation(
+        mean_return=float(returns.mean()),
+        std=float(returns.std(ddof=1)) if len(returns) > 1 else 0.0,
+        ci95=bootstrap_interval(returns, make_rng(seed, "bootstrap")),
+        returns=tuple(returns.tolist()),
+        mean_steps=float(np.mean([result.stats.steps for result in results])),
+    )
+
+
+def bootstrap_interval(values: Any, rng: np.random.Generator) -> tuple[float, float]:
+    """95 % percentile interval of the mean of `values` [n]; its ends agree where all are equal.
+
+    Source: Efron (1979).
+
+    >>> bootstrap_interval(np.array([3.0, 3.0]), np.random.default_rng(0))
+    (3.0, 3.0)
+    """
+    chosen = rng.integers(len(values), size=(_RESAMPLES, len(values)))
+    low, high = np.percentile(np.asarray(values)[chosen].mean(axis=1), [2.5, 97.5])
+    return float(low), float(high)

@@ -1,0 +1,1 @@
+"""Faces: what people look at. They read what the layers below have made and compute nothing new."""

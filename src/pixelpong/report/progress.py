@@ -1,0 +1,159 @@
+"""What a training shows: a live display on a terminal, plain lines elsewhere.
+
+Both show update, episodes, steps, steps a second, the mean of the last 100 returns, the seeds'
+running mean and the time left. `--verbose` adds the seeds' lines: one a point, one an episode,
+one a batch.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TextIO
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.text import Text
+
+from pixelpong.config import BudgetConfig
+from pixelpong.evaluate import Evaluation
+from pixelpong.learner import Progress, UpdateStats
+from pixelpong.run import Run
+
+
+class TrainingDisplay:
+    """Shows a training on `stream`, live where that is a terminal."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._console = Console(file=stream, highlight=False, soft_wrap=True)
+        self._live: Live | None = None
+        self._is_verbose = False
+        self._clock = _TimeLeft(BudgetConfig(), Progress())
+
+    def begin(self, run: Run, progress: Progress) -> None:
+        """See `pixelpong.train.Display.begin`."""
+        self._is_verbose = run.config.display.verbose
+        self._clock = _TimeLeft(run.config.budget, progress)
+        self._console.print(_headline(run, progress))
+        if self._console.is_terminal:
+            self._live = Live(console=self._console, auto_refresh=False)
+            self._live.start()
+
+    def show(self, progress: Progress, stats: UpdateStats, evaluation: Evaluation | None) -> None:
+        """See `pixelpong.train.Display.show`."""
+        if self._is_verbose:
+            for line in verbose_lines(progress, stats):
+                self._console.print(line)
+        if evaluation:
+            self._console.print(_evaluation_line(progress, evaluation))
+        facts = _facts(progress, stats.steps_per_second, self._clock.describe(progress))
+        if self._live is None:
+            self._console.print("  ".join(facts))
+            return
+        bar = ProgressBar(total=1.0, completed=self._clock.share(progress))
+        self._live.update(Group(bar, Text("   ".join(facts))), refresh=True)
+
+    def end(self) -> None:
+        """See `pixelpong.train.Display.end`."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+
+def verbose_lines(progress: Progress, stats: UpdateStats) -> Iterator[str]:
+    """The seeds' lines for one update: a line a point, a line an episode, a line a batch."""
+    first = progress.episodes - len(stats.episodes) + 1
+    for number, (episode, mean) in enumerate(
+        zip(stats.episodes, stats.running_means, strict=True), start=first
+    ):
+        won = lost = 0
+        for end, reward in zip(episode.point_ends, episode.point_rewards, strict=True):
+            won, lost = won + (reward > 0), lost + (reward < 0)
+            word = "won " if reward > 0 else "lost"
+            yield f"episode {number}: point {word} at step {end + 1}, {won}:{lost}"
+        yield (
+            f"episode {number}: return {signed(episode.episode_return, 0)} "
+            f"in {episode.steps:,} steps, running mean {signed(mean)}"
+        )
+    seconds = stats.rollout_seconds + stats.learn_seconds
+    yield (
+        f"Batch {progress.update} computed {len(stats.episodes)} rollouts "
+        f"in {seconds:.1f} seconds, running mean is {signed(progress.running_mean, 1)}"
+    )
+
+
+def signed(value: float | None, digits: int = 2) -> str:
+    """A return as people write it; a dash where there is none yet.
+
+    >>> signed(-20.5), signed(None)
+    ('−20.50', '–')
+    """
+    if value is None:
+        return "–"
+    return f"{value:.{digits}f}".replace("-", "−")
+
+
+def duration(seconds: float) -> str:
+    """Hours, minutes and seconds.
+
+    >>> duration(3725)
+    '1:02:05'
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+class _TimeLeft:
+    """How much of the budget is spent, and how long the rest will take."""
+
+    def __init__(self, budget: BudgetConfig, start: Progress) -> None:
+        self._budget = budget
+        self._share_at_start = self.share(start)
+        self._begin = time.monotonic()
+
+    def share(self, progress: Progress) -> float:
+        """The spent share of the budget option that will be reached first, 0 … 1."""
+        pairs = (
+            (progress.update, self._budget.updates),
+            (progress.episodes, self._budget.episodes),
+            (progress.steps, self._budget.steps),
+        )
+        return min(1.0, max((done / goal for done, goal in pairs if goal), default=0.0))
+
+    def describe(self, progress: Progress) -> str:
+        share = self.share(progress)
+        gained = share - self._share_at_start
+        if gained <= 0:
+            return "–"
+        return duration((time.monotonic() - self._begin) * (1 - share) / gained)
+
+
+def _facts(progress: Progress, steps_per_second: float, left: str) -> list[str]:
+    return [
+        f"update {progress.update}",
+        f"episodes {progress.episodes:,}",
+        f"steps {progress.steps:,}",
+        f"{steps_per_second:,.0f} steps/s",
+        f"mean of 100 {signed(progress.mean_return_100)}",
+        f"running mean {signed(progress.running_mean)}",
+        f"left {left}",
+    ]
+
+
+def _headline(run: Run, progress: Progress) -> str:
+    config = run.config
+    verb = f"going on after update {progress.update}" if progress.update else "training"
+    return (
+        f"{run.path}: {verb}, preset {config.preset}, {config.environment.environment}, "
+        f"seed {config.seed}, engine {config.engine.engine}"
+    )
+
+
+def _evaluation_line(progress: Progress, evaluation: Evaluation) -> str:
+    low, high = evaluation.ci95
+    return (
+        f"update {progress.update}: {len(evaluation.returns)} greedy episodes, "
+        f"mean return {signed(evaluation.mean_return)} ({signed(low)} to {signed(high)})"
+    )

@@ -1,0 +1,89 @@
+"""Reports as a few lines of text, made from the same dictionaries as ``--json`` prints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pixelpong.report.progress import duration, signed
+
+Report = dict[str, Any]
+
+
+def describe_outcome(report: Report) -> str:
+    """How a training ended."""
+    words = {
+        "interrupted": "interrupted",
+        "until_return": "target return reached",
+    }
+    reason = words.get(report["reason"], f"budget of {report['reason']} spent")
+    more = "" if report["reason"] == "interrupted" else f" --updates {2 * report['update']}"
+    return (
+        f"{reason}: update {report['update']}, {report['episodes']:,} episodes, "
+        f"{report['steps']:,} steps in {duration(report['wall_seconds'])}, "
+        f"mean of the last 100 returns {signed(report['mean_return_100'])}\n"
+        f"params {report['params_sha256']}\n"
+        f"saved in {report['run']}; go on with: pixelpong resume {report['run']}{more}"
+    )
+
+
+def describe_evaluation(report: Report) -> str:
+    """Greedy and sampled play, a line each."""
+    lines = [
+        f"{report['run']}, update {report['update']}, on {report['environment']}: "
+        f"{report['episodes']} episodes each, seed {report['seed']}"
+    ]
+    for name in ("greedy", "sampled"):
+        result = report[name]
+        low, high = result["ci95"]
+        lines.append(
+            f"{name:8} mean return {signed(result['mean_return'])}  "
+            f"95 % interval {signed(low)} to {signed(high)}  deviation {result['std']:.2f}"
+        )
+    if report["sticky"] == 0 and report["frame_skip"][0] == report["frame_skip"][1]:
+        lines.append("this protocol draws nothing: all greedy episodes are one and the same")
+    return "\n".join(lines)
+
+
+def describe_run(report: Report) -> str:
+    """What a run has reached."""
+    rows = {
+        "run": report["run"],
+        "update": report["update"],
+        "episodes": f"{report['episodes']:,}",
+        "steps": f"{report['steps']:,}",
+        "mean of the last 100 returns": signed(report["mean_return_100"]),
+        "running mean": signed(report["running_mean"]),
+        "training time": duration(report["wall_seconds"]),
+        "params": report["params_sha256"],
+        "optimizer": report["optimizer_sha256"],
+        "checkpoints": ", ".join(str(update) for update in report["checkpoints"]),
+        "machine": ", ".join(str(value) for value in report["machine"].values()),
+        "versions": ", ".join(f"{name} {value}" for name, value in report["versions"].items()),
+        "configuration": ", ".join(
+            f"{name} {value}" for name, value in report["config"].items() if value is not None
+        ),
+    }
+    width = max(map(len, rows))
+    return "\n".join(f"{name:{width}}  {value}" for name, value in rows.items())
+
+
+def describe_throughput(report: Report) -> str:
+    """A row a measurement: steps a second, ratio to the bare emulator, and its spread."""
+    lines = [f"{report['workers']} workers, medians of {report['rounds']} rounds"]
+    for name, rate in report["steps_per_second"].items():
+        line = f"{name:11} {rate:8,.0f} steps/s"
+        if name in report["ratios"]:
+            low, high = report["spread"][name]
+            line += f"   {report['ratios'][name]:.3f} of the emulator ({low:.3f} to {high:.3f})"
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def describe_startup(report: Report) -> str:
+    """Seconds and megabytes."""
+    return (
+        f"--help          {report['help_seconds']:.2f} s\n"
+        f"first update    {report['first_update_seconds']:.2f} s\n"
+        f"driver at most  {report['driver_peak_mb']:.0f} MB\n"
+        f"worker at most  {report['worker_peak_mb']:.0f} MB"
+    )

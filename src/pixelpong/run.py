@@ -1,0 +1,233 @@
+"""The run directory: what a training writes and everything else reads.
+
+    runs/NAME/
+      config.json      the resolved configuration, versions, machine
+      metrics.jsonl    one line an update, cut back on resume to the checkpoint's update
+      episodes.jsonl   one line a finished episode
+      checkpoints/     see `pixelpong.store`
+      run.lock         held by the training that writes here
+
+Covered: making, opening and locking a run. Not covered: what is in a checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from pixelpong.config import Config
+from pixelpong.errors import ConfigError, RunError, expected
+from pixelpong.machine import collect_versions, describe_machine
+from pixelpong.metrics import LineFile
+from pixelpong.store import CheckpointStore, sync_folder, write_file
+
+FORMAT = 1
+RUNS_FOLDER = Path("runs")
+
+
+def _warn_on_stderr(message: str) -> None:
+    print(f"warning: {message}", file=sys.stderr)
+
+
+@dataclass(frozen=True)
+class Run:
+    """An opened run directory.
+
+    Attributes:
+        path: the directory.
+        config: the configuration it was trained with.
+        versions: of the libraries that started it.
+        machine: the one that started it.
+        checkpoints: its checkpoints.
+        metrics: one line an update.
+        episodes: one line a finished episode.
+        warn: takes one-line warnings.
+    """
+
+    path: Path
+    config: Config
+    versions: dict[str, str]
+    machine: dict[str, Any]
+    checkpoints: CheckpointStore
+    metrics: LineFile
+    episodes: LineFile
+    warn: Callable[[str], None]
+
+    @classmethod
+    def create(
+        cls, path: Path | None, config: Config, warn: Callable[[str], None] = _warn_on_stderr
+    ) -> Run:
+        """Make a new run directory.
+
+        Args:
+            path: where; None for the next free ``runs/PRESET-NNN``.
+            config: what it will be trained with.
+            warn: takes one-line warnings.
+
+        Raises:
+            RunError: it exists already, or cannot be made.
+        """
+        path = _make_folder(path, config.preset)
+        content = {
+            "format": FORMAT,
+            "config": config.to_flat(),
+            "versions": collect_versions(),
+            "machine": describe_machine(),
+        }
+        _replace_config(path, content)
+        return cls._from_content(path, content, warn)
+
+    @classmethod
+    def open(cls, path: Path, warn: Callable[[str], None] = _warn_on_stderr) -> Run:
+        """Open an existing run directory, to read it or to go on with it.
+
+        Raises:
+            RunError: it is not there, is no run, or is of another version.
+        """
+        if not path.is_dir():
+            raise RunError(expected("a run directory", f"{path}, which is none", "check its name"))
+        file = path / "config.json"
+        try:
+            content = json.loads(file.read_text("utf-8"))
+            if not isinstance(content, dict) or "format" not in content:
+                raise ValueError("no format in it")
+        except (OSError, ValueError) as error:
+            got = getattr(error, "strerror", None) or str(error)
+            raise RunError(
+                expected(f"a run's configuration in {file}", got, "is it a run?")
+            ) from error
+        if content["format"] != FORMAT:
+            got = f"format {content['format']}"
+            advice = "use the version of pixelpong that wrote it"
+            raise RunError(expected(f"a run of format {FORMAT} in {path}", got, advice))
+        return cls._from_content(path, content, warn)
+
+    @classmethod
+    def _from_content(cls, path: Path, content: dict[str, Any], warn: Callable[[str], None]) -> Run:
+        try:
+            config = Config().updated(content["config"], str(path / "config.json"))
+            versions, machine = dict(content["versions"]), dict(content["machine"])
+        except (KeyError, TypeError, ValueError, AttributeError, ConfigError) as error:
+            raise RunError(
+                expected(f"a run's configuration in {path}", str(error), "is it a run?")
+            ) from error
+        store = CheckpointStore(path / "checkpoints", warn)
+        metrics, episodes = LineFile(path / "metrics.jsonl"), LineFile(path / "episodes.jsonl")
+        return cls(path, config, versions, machine, store, metrics, episodes, warn)
+
+    def save_config(self, config: Config) -> Run:
+        """Write a changed configuration and return the run with it."""
+        content = {
+            "format": FORMAT,
+            "config": config.to_flat(),
+            "versions": self.versions,
+            "machine": self.machine,
+        }
+        _replace_config(self.path, content)
+        return Run._from_content(self.path, content, self.warn)
+
+    def lock(self) -> RunLock:
+        """Become the only one who writes here.
+
+        Raises:
+            RunError: another training writes here now.
+        """
+        return RunLock(self.path)
+
+    def warn_of_other_machine(self) -> None:
+        """Say so where equality with the undisturbed run is no longer promised."""
+        here = {**collect_versions(), **describe_machine()}
+        there = {**self.versions, **self.machine}
+        changed = [
+            f"{name} {there.get(name)} → {here[name]}"
+            for name in here
+            if here[name] != there.get(name)
+        ]
+        if changed:
+            self.warn(
+                f"this run was started elsewhere ({'; '.join(changed)}): it goes on, but the same "
+                "bits as without the break are no longer promised"
+            )
+
+
+class RunLock:
+    """Held while a training writes to a run directory; freed by the system when it ends."""
+
+    def __init__(self, path: Path) -> None:
+        file = path / "run.lock"
+        try:
+            self._file: IO[str] = file.open("a+")
+        except OSError as error:
+            got = error.strerror or str(error)
+            raise RunError(expected(f"to write to {path}", got, "check its rights")) from error
+        try:
+            _lock_file(self._file)
+        except OSError as error:
+            self._file.seek(0)
+            owner = self._file.read().strip() or "unknown"
+            self._file.close()
+            raise RunError(
+                expected(
+                    f"{path} to be free",
+                    f"a training at work there (process {owner})",
+                    "wait for it, or stop it",
+                )
+            ) from error
+        self._file.truncate(0)
+        self._file.write(f"{os.getpid()}\n")
+        self._file.flush()
+
+    def __enter__(self) -> RunLock:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._file.close()
+
+
+def _lock_file(file: IO[str]) -> None:
+    if sys.platform == "win32":
+        return
+    import fcntl
+
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _make_folder(path: Path | None, preset: str) -> Path:
+    """Make the new folder, which nobody else has made: `path`, or the next free number."""
+    number = 0
+    while True:
+        number += 1
+        candidate = path or RUNS_FOLDER / f"{preset}-{number:03d}"
+        try:
+            candidate.parent.mkdir(parents=True, exist_ok=True)
+            candidate.mkdir()
+        except FileExistsError as error:
+            if path is None and candidate.parent.is_dir():
+                continue
+            advice = f"choose another --run, or `pixelpong resume {candidate}`"
+            raise RunError(
+                expected("a new run directory", f"{candidate}, which exists", advice)
+            ) from error
+        except OSError as error:
+            got = error.strerror or str(error)
+            raise RunError(
+                expected(f"to make the run directory {candidate}", got, "choose another --run")
+            ) from error
+        return candidate
+
+
+def _replace_config(path: Path, content: dict[str, Any]) -> None:
+    temporary = path / f".config-{os.getpid()}.json"
+    try:
+        temporary.unlink(missing_ok=True)
+        write_file(temporary, (json.dumps(content, indent=1) + "\n").encode())
+        temporary.replace(path / "config.json")
+        sync_folder(path)
+    except OSError as error:
+        got = error.strerror or str(error)
+        raise RunError(expected(f"to write to {path}", got, "make room there")) from error

@@ -1,0 +1,132 @@
+"""The map of the system: one loop in which every part is named once.
+
+`pixelpong train` makes a run directory and calls `train`; `pixelpong resume` opens one and calls
+the same. Where each part lives: items and learning in `learner`, playing in `worker` and
+`rollout`, carrying out in `engines`, the disk in `run`, `store` and `metrics`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from pixelpong.config import BudgetConfig
+from pixelpong.engines import make_engine, never
+from pixelpong.errors import Interrupted, WorkerError
+from pixelpong.evaluate import Evaluation
+from pixelpong.learner import RETURN_WINDOW, Progress, UpdateStats
+from pixelpong.run import Run
+from pixelpong.session import Session
+from pixelpong.store import fingerprint
+from pixelpong.worker import Worker
+
+
+class Display(Protocol):
+    """Shows a training while it goes on."""
+
+    def begin(self, run: Run, progress: Progress) -> None:
+        """The training starts, or goes on from `progress`."""
+
+    def show(self, progress: Progress, stats: UpdateStats, evaluation: Evaluation | None) -> None:
+        """An update is done."""
+
+    def end(self) -> None:
+        """No more updates come, for whatever reason."""
+
+
+class Silent:
+    """The display that shows nothing."""
+
+    def begin(self, run: Run, progress: Progress) -> None:
+        """Nothing."""
+
+    def show(self, progress: Progress, stats: UpdateStats, evaluation: Evaluation | None) -> None:
+        """Nothing."""
+
+    def end(self) -> None:
+        """Nothing."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a training ended.
+
+    Attributes:
+        reason: the budget that was reached (``"updates"``, ``"episodes"``, ``"steps"``,
+            ``"until_return"``) or ``"interrupted"``.
+        progress: what has been played.
+        params_sha256: of the final parameters.
+        wall_seconds: training time of the run, breaks not counted.
+    """
+
+    reason: str
+    progress: Progress
+    params_sha256: str
+    wall_seconds: float
+
+
+def train(
+    run: Run, display: Display | None = None, should_stop: Callable[[], bool] = never
+) -> Outcome:
+    """Train until the budget is spent, from the run's newest checkpoint where there is one.
+
+    Args:
+        run: where everything is written; its configuration says what is trained.
+        display: shows what happens; nothing where not given.
+        should_stop: asked several times a second; the update under way is then dropped, the
+            last complete one saved, and the outcome's reason is ``"interrupted"``.
+
+    Raises:
+        RunError: another training writes there, or the disk does not take a file.
+        CheckpointError: there are checkpoints and none is sound.
+        WorkerError: a worker raised, or failed too often; the last complete update is saved.
+        NumericsError: a number is not finite; the last checkpoint is untouched.
+    """
+    display = display or Silent()
+    config = run.config
+    with run.lock():
+        session = Session(run)
+        learner, progress = session.learner, session.learner.progress
+        engine = make_engine(config.engine, functools.partial(Worker, config), should_stop)
+        with contextlib.closing(engine):
+            display.begin(run, progress)
+            try:
+                while not (reason := reached_budget(config.budget, progress)):
+                    results = engine.run(learner.items(), learner.params)
+                    stats = learner.apply(results)
+                    evaluation = session.evaluate(engine)
+                    session.record(stats, evaluation, engine.num_restarts)
+                    display.show(progress, stats, evaluation)
+                    if session.should_save():
+                        session.save()
+            except Interrupted:
+                reason = "interrupted"
+            except (WorkerError, KeyboardInterrupt):
+                session.save()
+                raise
+            finally:
+                display.end()
+            session.save()
+    return Outcome(reason, progress, fingerprint(learner.params), session.wall_seconds)
+
+
+def reached_budget(budget: BudgetConfig, progress: Progress) -> str | None:
+    """The name of the first budget option that `progress` has reached, or None.
+
+    >>> reached_budget(BudgetConfig(updates=3), Progress(update=3))
+    'updates'
+    """
+    if budget.updates is not None and progress.update >= budget.updates:
+        return "updates"
+    if budget.episodes is not None and progress.episodes >= budget.episodes:
+        return "episodes"
+    if budget.steps is not None and progress.steps >= budget.steps:
+        return "steps"
+    mean, target = progress.mean_return_100, budget.until_return
+    is_known = len(progress.recent_returns) == RETURN_WINDOW
+    if target is not None and mean is not None and is_known and mean >= target:
+        return "until_return"
+    return None
