@@ -49,7 +49,7 @@ class BareWorker:
 
 
 class DenseWorker:
-    """Plays and differentiates as the seeds' programs do: dense, float64, frame by frame in NumPy."""
+    """Plays and differentiates as the seeds' programs do: dense, float64, in NumPy."""
 
     def __init__(self) -> None:
         self._emulator = make_emulator(load_preset("classic").environment.protocol)
@@ -222,7 +222,7 @@ def _watch_training(command: list[str], workers: int | None) -> tuple[float, tup
                 worker_peak = max([worker_peak, *map(_peak_mb, _children(process.pid))])
                 time.sleep(0.01)
         lines = metrics.read_text("utf-8").splitlines()
-        assert process.returncode == 0 and len(lines) == 3, "the training went wrong"
+        assert process.returncode == 0, "the training went wrong"
         assert json.loads(lines[0])["update"] == 1
     assert first is not None
     return first, (driver_peak, worker_peak)

@@ -26,6 +26,9 @@ from pixelpong.protocols import PROTOCOLS, Protocol, find_protocol
 
 DEFAULT_PRESET = "classic"
 
+COMMAND_LINE = "command line"
+"""The origin of options that stand on the command line: errors spell them as flags."""
+
 
 def option(
     default: Any,
@@ -287,10 +290,9 @@ def _checked(name: str, value: Any, origin: str) -> Any:
     if wanted is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     if type(value) is not wanted or not _is_in_range(value, each.metadata):
-        what = describe_values(each)
-        raise ConfigError(
-            f"{origin}: " + expected(f"{name} to be {what}", repr(value), "change it")
-        )
+        spelled = "--" + name.replace("_", "-") if origin == COMMAND_LINE else name
+        what = f"{spelled} to be {describe_values(each)}"
+        raise ConfigError(f"{origin}: " + expected(what, repr(value), "change it"))
     return value
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from pixelpong import kernels
 from pixelpong.config import Config
-from pixelpong.errors import NumericsError
+from pixelpong.errors import CheckpointError, NumericsError, expected
 from pixelpong.learn.network import init_params
 from pixelpong.seeding import make_rng
 from pixelpong.trajectory import EpisodeItem, EpisodeResult, EpisodeStats, Params
@@ -153,7 +153,18 @@ class ReinforceLearner:
         return self.params, self.cache, self.progress.to_dict()
 
     def set_state(self, params: Params, cache: Params, counters: dict[str, Any]) -> None:
-        """Go on from a state that `get_state` gave."""
+        """Go on from a state that `get_state` gave.
+
+        Raises:
+            CheckpointError: it is the state of another network.
+        """
+        for arrays in (params, cache):
+            got = {name: (array.shape, str(array.dtype)) for name, array in arrays.items()}
+            wanted = {name: (w.shape, str(w.dtype)) for name, w in self.params.items()}
+            if got != wanted:
+                raise CheckpointError(
+                    expected(f"arrays {wanted}", got, "resume with the --hidden and --dtype it has")
+                )
         self.params, self.cache = dict(params), dict(cache)
         self.progress = Progress.from_dict(counters)
 

@@ -9,6 +9,9 @@ from typing import Any
 
 from pixelpong.errors import RunError, expected
 
+LINE_LIMIT = 1 << 20
+"""Bytes of the longest line that is read; ours have a few thousand."""
+
 
 class LineFile:
     """A file of JSON objects, one a line, each with the ``update`` it belongs to.
@@ -68,7 +71,7 @@ class LineFile:
             return
         end = 0
         with self.path.open("rb") as file:
-            for raw in file:
+            while raw := file.readline(LINE_LIMIT):
                 end += len(raw)
                 try:
                     line = json.loads(raw)

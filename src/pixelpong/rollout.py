@@ -114,8 +114,11 @@ class Player:
         return block
 
     def _room_for_one_more(self, start: int) -> NDArray[np.uint16]:
-        if start + kernels.MAX_ACTIVE > len(self._indices):
-            self._indices = np.concatenate([self._indices, np.zeros_like(self._indices)])
+        needed = start + kernels.MAX_ACTIVE
+        if needed > len(self._indices):
+            grown = np.zeros(2 * needed, np.uint16)
+            grown[:start] = self._indices[:start]
+            self._indices = grown
         return self._indices
 
 

@@ -121,14 +121,19 @@ class Run:
         return cls(path, config, versions, machine, store, metrics, episodes, warn)
 
     def save_config(self, config: Config) -> Run:
-        """Write a changed configuration and return the run with it."""
+        """Write a changed configuration and return the run with it.
+
+        Raises:
+            RunError: a training is at work there, or the file cannot be written.
+        """
         content = {
             "format": FORMAT,
             "config": config.to_flat(),
             "versions": self.versions,
             "machine": self.machine,
         }
-        _replace_config(self.path, content)
+        with self.lock():
+            _replace_config(self.path, content)
         return Run._from_content(self.path, content, self.warn)
 
     def lock(self) -> RunLock:

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from pixelpong.config import BudgetConfig
 from pixelpong.engines import make_engine, never
-from pixelpong.errors import Interrupted, WorkerError
+from pixelpong.errors import EmulatorError, Interrupted, WorkerError
 from pixelpong.evaluate import Evaluation
 from pixelpong.learner import RETURN_WINDOW, Progress, UpdateStats
 from pixelpong.run import Run
@@ -104,7 +104,7 @@ def train(
                         session.save()
             except Interrupted:
                 reason = "interrupted"
-            except (WorkerError, KeyboardInterrupt):
+            except (WorkerError, EmulatorError, KeyboardInterrupt):
                 session.save()
                 raise
             finally:

@@ -7,6 +7,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted with the checkpoint
 
 from __future__ import annotations
 
+import codecs
+import io
 import os
 import sys
 import traceback
@@ -21,6 +23,10 @@ def main(argv: list[str] | None = None) -> int:
         argv: the words after ``pixelpong``; those of this process where not given.
     """
     words = sys.argv[1:] if argv is None else argv
+    codecs.register_error("pixelpong", _spell_plainly)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="pixelpong")
     try:
         from pixelpong.cli.parser import parse
 
@@ -39,6 +45,14 @@ def main(argv: list[str] | None = None) -> int:
         got = f"{type(error).__name__}: {error}"
         message = f"expected no such error, got {got}; this is a bug: run again with --debug"
         return _fail(error, message, 1, words)
+
+
+def _spell_plainly(error: UnicodeError) -> tuple[str, int]:
+    """For streams that know ASCII alone: a minus sign must not become a question mark."""
+    assert isinstance(error, UnicodeEncodeError)
+    plain = {"−": "-", "–": "-", "→": "->", "×": "x"}
+    letters = error.object[error.start : error.end]
+    return "".join(plain.get(letter, "?") for letter in letters), error.end
 
 
 def _fail(error: Exception, message: str, exit_code: int, words: list[str]) -> int:

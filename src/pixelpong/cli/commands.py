@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from pixelpong.config import Config, differences
+from pixelpong.config import COMMAND_LINE, Config, differences
 from pixelpong.errors import CheckpointError, ConfigError, expected
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def resume(request: Request) -> int:
 
     def open_run() -> Run:
         run = Run.open(options.run)
-        config = run.config.updated(request.given, "command line")
+        config = run.config.updated(request.given, COMMAND_LINE)
         changed = differences(run.config, config)
         if changed and not options.allow_changes:
             shown = ", ".join(f"{name} {old} → {new}" for name, (old, new) in changed.items())
@@ -66,7 +66,7 @@ def evaluate(request: Request) -> int:
     _require_at_least("--seed", options.seed, 0)
     run = Run.open(options.run)
     checkpoint = _choose_checkpoint(run, options.checkpoint)
-    config = run.config.updated(request.given, "command line")
+    config = run.config.updated(request.given, COMMAND_LINE)
     report: dict[str, Any] = {
         "run": str(run.path),
         "update": checkpoint.update,
@@ -127,7 +127,7 @@ def verify(request: Request) -> int:
 
     options = request.options
     length = {"updates": options.updates, "batch_size": options.batch_size, "seed": options.seed}
-    config = load_preset(options.preset).updated(length | request.given, "command line")
+    config = load_preset(options.preset).updated(length | request.given, COMMAND_LINE)
     config = config.updated({"verbose": False}, "verify")
     engines = options.engines.split(",")
     for engine in engines:

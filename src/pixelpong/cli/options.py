@@ -12,7 +12,7 @@ import typing
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
@@ -175,5 +175,5 @@ def _field(each: Option, shown_default: Any) -> tuple[str, Any, Any]:
     )
     if kind is bool:
         return (each.name, Annotated[bool, arg(help=metadata["help"])], False)
-    wanted: Any = Literal[tuple(choices)] if choices else kind
-    return (each.name, Annotated[wanted | None, settings], None)
+    # Choices are checked with the other values, in `Config.updated`, where a file's are too.
+    return (each.name, Annotated[kind | None, settings], None)

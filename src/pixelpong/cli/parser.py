@@ -18,7 +18,14 @@ import tyro
 
 from pixelpong.cli import commands
 from pixelpong.cli import options as o
-from pixelpong.config import DEFAULT_PRESET, OPTIONS, Config, load_preset, read_toml
+from pixelpong.config import (
+    COMMAND_LINE,
+    DEFAULT_PRESET,
+    OPTIONS,
+    Config,
+    load_preset,
+    read_toml,
+)
 from pixelpong.errors import ConfigError, PixelpongError, expected
 
 
@@ -65,7 +72,7 @@ def resolve_config(preset: str | None, file: Path | None, given: dict[str, Any])
     content = read_toml(file) if file else {}
     name = preset or content.get("preset", DEFAULT_PRESET)
     config = load_preset(name).updated(content | {"preset": name}, str(file))
-    return config.updated(given, "command line")
+    return config.updated(given, COMMAND_LINE)
 
 
 def _make_specs(words: list[str]) -> Specs:
@@ -125,11 +132,12 @@ def _run_tyro(specs: Specs, prog: str, words: list[str]) -> tuple[Any, list[str]
     members = tuple(
         Annotated[spec, tyro.conf.subcommand(name)] for name, (spec, _) in specs.items()
     )
+    union: Any = typing.Union[members]  # noqa: UP007 - made at run time
     errors = io.StringIO()
     try:
         with contextlib.redirect_stderr(errors):
             found: tuple[Any, list[str]] = tyro.cli(
-                typing.Union[members],  # type: ignore[arg-type]  # noqa: UP007
+                union,
                 prog=prog,
                 description="Teaches a program to play Atari Pong from its screen.",
                 args=words,
@@ -146,19 +154,18 @@ def _run_tyro(specs: Specs, prog: str, words: list[str]) -> tuple[Any, list[str]
 def _condense(box: str) -> str:
     """The first paragraph of tyro's boxed message, as one line in our words.
 
-    >>> _condense("╭ Value error ╮\\n│ Error parsing --seed: invalid literal for int(): 'x' │\\n╰─╯")
+    >>> _condense("╭ Value error ╮\\n│ Error parsing --seed: invalid literal for int(): 'x'│\\n╰─╯")
     "expected a whole number for --seed, got 'x'; see --help"
     """
+    # The frame is drawn with lines, or where the terminal knows no such letters, with hyphens.
     lines = [line.strip("│ ") for line in box.splitlines()[1:]]
-    paragraph = itertools.takewhile(lambda line: not line.startswith(("─", "╰")), lines)
+    body = itertools.dropwhile(lambda line: line.startswith("---"), lines)
+    paragraph = itertools.takewhile(lambda line: not line.startswith(("─", "╰", "---")), body)
     text = " ".join(" ".join(paragraph).split())
-    if number := re.fullmatch(r"Error parsing (--\S+): (.*): '?(.*?)'?", text):
-        kind = "a whole number" if "int()" in number[2] else "a number"
-        return expected(f"{kind} for {number[1]}", repr(number[3]), "see --help")
-    if choice := re.fullmatch(r"invalid choice '(.*)' for argument '(\S+)'\. .*\((.*)\)\.", text):
-        known = choice[3].replace("'", "").rstrip(",")
-        return expected(f"one of {known} for {choice[2]}", repr(choice[1]), "see --help")
-    return f"{text}; see --help"
+    if bad := re.match(r"Error parsing (--\S+): .*?'(.*?)'", text):
+        kind = "a whole number" if re.search(r"\bint\b", text, re.IGNORECASE) else "a number"
+        return expected(f"{kind} for {bad[1]}", repr(bad[2]), "see --help")
+    return f"{text.rstrip('.')}; see --help"
 
 
 def _describe_unknown(word: str, options: Any) -> str:

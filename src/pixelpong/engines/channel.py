@@ -12,7 +12,7 @@ _HEADER = struct.Struct("<Q")
 
 
 class Channel:
-    """One end of a socket pair. Pickle is safe here: both ends are ours, nothing is read from disk."""
+    """One end of a socket pair. Pickle is safe here: both ends are ours, nothing is from disk."""
 
     def __init__(self, end: socket.socket) -> None:
         self._socket = end

@@ -216,9 +216,9 @@ class ProcessEngine:
             self._failed_starts += 1
             if self._failed_starts >= MAX_ATTEMPTS:
                 raise WorkerError(
-                    f"expected a worker to start, got {MAX_ATTEMPTS} in a row that failed, the last "
-                    f"one {reason}; in a script, call pixelpong below if __name__ == '__main__', or "
-                    "use --engine serial"
+                    f"expected a worker to start, got {MAX_ATTEMPTS} in a row that failed, the "
+                    f"last one {reason}; in a script, call pixelpong below "
+                    "if __name__ == '__main__', or use --engine serial"
                 )
         self.num_restarts += 1
         self._members.append(_Member(self._make_worker))

@@ -46,19 +46,25 @@ def sigmoid(z: NDArray[Any]) -> NDArray[Any]:
     return np.where(z >= 0, 1 / (1 + smaller), smaller / (1 + smaller))
 
 
-def forward(params: Params, x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Probabilities of UP and hidden activations.
+def logits(params: Params, x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Logits of UP and hidden activations.
 
     Args:
         params: W1 [D, H], W2 [H].
         x: [T, D].
 
     Returns:
-        p [T] and h [T, H].
+        z [T] and h [T, H].
     """
     assert x.ndim == 2, x.shape
     h = np.maximum(x @ params["W1"], 0)
-    return sigmoid(h @ params["W2"]), h
+    return h @ params["W2"], h
+
+
+def forward(params: Params, x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Probabilities of UP p [T] and hidden activations h [T, H]; arguments as `logits`."""
+    z, h = logits(params, x)
+    return sigmoid(z), h
 
 
 def backward(params: Params, x: NDArray[Any], h: NDArray[Any], dz: NDArray[Any]) -> Params:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.learn.network import backward, forward
+from pixelpong.learn.network import backward, forward, logits
 from pixelpong.learn.returns import discounted_returns, standardize
 from pixelpong.trajectory import UP, Params
 
@@ -37,9 +37,10 @@ def objective(
         actions: [T], UP or DOWN.
         advantages: [T].
     """
-    p, _ = forward(params, x)
-    taken = np.where(actions == UP, p, 1 - p)
-    return float(np.sum(advantages * np.log(taken)))
+    z, _ = logits(params, x)
+    # log p = −log(1 + e⁻ᶻ) and log(1 − p) = −log(1 + eᶻ), which lose nothing where p is near 1.
+    log_taken = -np.logaddexp(0, np.where(actions == UP, -z, z))
+    return float(np.sum(advantages * log_taken))
 
 
 def episode_gradient(
@@ -59,4 +60,4 @@ def entropy(p: NDArray[Any]) -> NDArray[Any]:
     array([0.    , 0.6931])
     """
     q = np.stack([p, 1 - p])
-    return -np.sum(np.where(q > 0, q * np.log(np.where(q > 0, q, 1)), 0), axis=0)
+    return np.sum(np.where(q > 0, -q * np.log(np.where(q > 0, q, 1)), 0), axis=0)

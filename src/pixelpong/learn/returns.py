@@ -30,6 +30,7 @@ def discounted_returns(rewards: NDArray[Any], discount: float) -> NDArray[np.flo
     assert rewards.ndim == 1, rewards.shape
     returns = np.zeros(len(rewards))
     following = 0.0
+    rewards = rewards.astype(np.float64)  # or the products would round to the rewards' type
     for t in reversed(range(len(rewards))):
         following = rewards[t] if rewards[t] != 0 else discount * following
         returns[t] = following
@@ -41,7 +42,7 @@ def standardize(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
     Where all values are equal the deviation is 0 and the originals divide by it; here the result
     is all zeros: such an episode says nothing about which action was better. Rounding can leave
-    a deviation of some 1e-17 where it ought to be 0, so equality is tested on the values.
+    a deviation of some 1e-17 where it ought to be 0, so the values are compared as well.
 
     >>> standardize(np.array([1.0, 3.0])), standardize(np.array([-0.1, -0.1, -0.1]))
     (array([-1.,  1.]), array([0., 0., 0.]))
@@ -49,4 +50,5 @@ def standardize(values: NDArray[np.float64]) -> NDArray[np.float64]:
     if len(values) == 0 or values.min() == values.max():
         return np.zeros(len(values))
     centred = values - values.mean()
-    return centred / centred.std()
+    deviation = centred.std()
+    return centred / deviation if deviation > 0 else np.zeros(len(values))

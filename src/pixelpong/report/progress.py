@@ -11,10 +11,10 @@ import time
 from collections.abc import Iterator
 from typing import TextIO
 
-from rich.console import Console, Group
+from rich.console import Console
 from rich.live import Live
 from rich.progress_bar import ProgressBar
-from rich.text import Text
+from rich.table import Table
 
 from pixelpong.config import BudgetConfig
 from pixelpong.evaluate import Evaluation
@@ -51,8 +51,10 @@ class TrainingDisplay:
         if self._live is None:
             self._console.print("  ".join(facts))
             return
-        bar = ProgressBar(total=1.0, completed=self._clock.share(progress))
-        self._live.update(Group(bar, Text("   ".join(facts))), refresh=True)
+        rows = Table.grid(expand=True)
+        rows.add_row(ProgressBar(total=1.0, completed=self._clock.share(progress)))
+        rows.add_row("   ".join(facts))
+        self._live.update(rows, refresh=True)
 
     def end(self) -> None:
         """See `pixelpong.train.Display.end`."""

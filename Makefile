@@ -1,0 +1,51 @@
+# make train   make test   — each installs what it needs into .venv first.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+ARGS ?=
+
+.PHONY: help train test quick lint verify bench clean
+
+help:  ## show this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST)
+
+train: $(VENV)/core  ## install, and train an agent: make train ARGS="--seed 3"
+	$(BIN)/pixelpong train $(ARGS)
+
+test: $(VENV)/dev  ## install, check style and types, run all tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest $(ARGS)
+
+quick: $(VENV)/dev  ## the tests that take no longer than a minute
+	$(BIN)/python -m pytest -m "not slow" $(ARGS)
+
+lint: $(VENV)/dev  ## mend style where it can be mended
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/mypy
+
+verify: $(VENV)/core  ## same seed, same bits: compare engines, workers, stops
+	$(BIN)/pixelpong verify $(ARGS)
+
+bench: $(VENV)/core  ## steps a second against the bare emulator
+	$(BIN)/pixelpong bench throughput $(ARGS)
+
+clean:  ## remove .venv and caches, never runs
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "expected Python 3.11 or newer, got $$($(PYTHON) --version); give make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/core: $(VENV)/made pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/dev: $(VENV)/made pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@touch $@ $(VENV)/core

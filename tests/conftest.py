@@ -1,0 +1,58 @@
+"""Fixtures that every test may use."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pixelpong.config import Config, load_preset
+from pixelpong.run import Run
+
+
+@pytest.fixture
+def catch() -> Config:
+    """A training of a second: the toy game, three updates of three episodes, in this process."""
+    changes = {
+        "environment": "Catch-v0",
+        "hidden": 20,
+        "batch_size": 3,
+        "updates": 3,
+        "save_every": 1,
+        "learning_rate": 3e-3,
+        "engine": "serial",
+    }
+    return load_preset("classic").updated(changes, "test")
+
+
+@pytest.fixture
+def make_run(tmp_path: Path, catch: Config):
+    """Make a run of the toy training, with options changed; warnings are collected."""
+
+    def make(name: str = "run", **changes) -> Run:
+        warnings: list[str] = []
+        return Run.create(tmp_path / name, catch.updated(changes, "test"), warnings.append)
+
+    return make
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
+    """Make a real file system of a few megabytes, which a test can fill."""
+    mounts: list[Path] = []
+
+    def make(size: str) -> Path:
+        mount = tmp_path / f"disk-{len(mounts)}"
+        mount.mkdir()
+        command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(mount)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            pytest.skip(f"only root can mount a file system: {done.stderr.strip()}")
+        mounts.append(mount)
+        return mount
+
+    yield make
+    for mount in mounts:
+        subprocess.run(["umount", str(mount)], check=True)

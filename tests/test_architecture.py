@@ -1,0 +1,192 @@
+"""The house: layers, fences, no cycles, a quick import."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pixelpong
+
+ROOT = Path(pixelpong.__file__).parent
+
+LAYERS = [
+    {"errors", "protocols", "config", "trajectory", "machine", "seeding"},
+    {"learn", "kernels", "env.preprocess"},
+    {"env", "rollout"},
+    {"worker", "learner"},
+    {"engines", "store", "metrics", "run", "interrupts"},
+    {"session", "train", "evaluate", "bench", "verify"},
+    {"cli", "report", "__main__"},
+]
+
+FENCES = {
+    "ale_py": "env/pong.py",
+    "numba": "kernels.py",
+    "tyro": "cli/",
+    "rich": "report/progress.py",
+    "safetensors": "store.py",
+    "gymnasium": "nowhere yet",
+    "ray": "engines/ray.py",
+    "matplotlib": "report/",
+}
+
+
+def modules() -> dict[str, Path]:
+    found = {}
+    for path in ROOT.rglob("*.py"):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        name = ".".join(part for part in parts if part != "__init__")
+        found[name] = path
+    return found
+
+
+def imports_of(path: Path, *, only_at_import_time: bool = False) -> set[str]:
+    tree = ast.parse(path.read_text("utf-8"))
+    nodes = ast.walk(tree)
+    if only_at_import_time:
+        nodes = (
+            node
+            for top in tree.body
+            if not isinstance(top, ast.FunctionDef | ast.ClassDef | ast.If)
+            for node in ast.walk(top)
+        )
+    names: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {f"{node.module}.{alias.name}" for alias in node.names} | {node.module}
+    return names
+
+
+def ours_imported_by(path: Path, known: set[str], **kwargs) -> set[str]:
+    names = {n.removeprefix("pixelpong.") for n in imports_of(path, **kwargs) if "pixelpong." in n}
+    return {name for name in names if name in known}
+
+
+def layer_of(name: str) -> int:
+    for number, members in enumerate(LAYERS):
+        if name in members:
+            return number
+    for number, members in enumerate(LAYERS):
+        if name.split(".")[0] in members:
+            return number
+    raise AssertionError(f"{name} has no layer: put it into LAYERS")
+
+
+def test_imports_go_down_only():
+    known = modules()
+    for name, path in known.items():
+        if not name:
+            continue
+        for other in ours_imported_by(path, set(known)):
+            if other and not name.startswith(other) and not other.startswith(name + "."):
+                assert layer_of(other) <= layer_of(name), f"{name} imports {other}"
+
+
+def test_there_are_no_import_cycles():
+    known = modules()
+    graph = {
+        name: ours_imported_by(path, set(known), only_at_import_time=True) - {name}
+        for name, path in known.items()
+    }
+    done: set[str] = set()
+
+    def visit(name: str, trail: tuple[str, ...]) -> None:
+        assert name not in trail, " → ".join((*trail, name))
+        if name not in done:
+            for other in graph[name]:
+                visit(other, (*trail, name))
+            done.add(name)
+
+    for name in graph:
+        visit(name, ())
+
+
+@pytest.mark.parametrize("library", FENCES)
+def test_a_library_is_imported_in_one_place_only(library):
+    users = {
+        path.relative_to(ROOT).as_posix()
+        for path in ROOT.rglob("*.py")
+        if any(name.split(".")[0] == library for name in imports_of(path))
+    }
+    assert all(user.startswith(FENCES[library]) for user in users), users
+
+
+def test_engines_know_no_policy_and_no_emulator():
+    for path in (ROOT / "engines").glob("*.py"):
+        names = imports_of(path)
+        forbidden = ("pixelpong.env", "pixelpong.learn", "pixelpong.kernels", "pixelpong.worker",
+                     "pixelpong.rollout", "pixelpong.trajectory", "numpy")  # fmt: skip
+        assert not [name for name in names if name.startswith(forbidden)], path
+
+
+def test_training_never_imports_its_faces():
+    for name in ("train", "session", "evaluate", "verify", "bench"):
+        names = imports_of(modules()[name])
+        assert not [n for n in names if n.startswith(("pixelpong.report", "pixelpong.cli"))]
+
+
+def test_importing_the_package_is_quick_and_pulls_in_nothing_heavy():
+    script = (
+        "import sys, time; begin = time.perf_counter(); import pixelpong\n"
+        "took = time.perf_counter() - begin\n"
+        "heavy = {'ray', 'numba', 'matplotlib', 'starlette', 'ale_py', 'gymnasium', 'rich'}\n"
+        "print(took, *(heavy & set(sys.modules)))"
+    )
+    words = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert words[1:] == []
+    assert float(words[0]) < 0.3
+
+
+def test_help_loads_neither_kernels_nor_emulator():
+    script = (
+        "import sys; from pixelpong.cli import main\n"
+        "try: main(['train', '--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'ray', 'numba', 'numpy', 'ale_py', 'gymnasium'}\n"
+        "print('heavy:', *(heavy & set(sys.modules)))"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    ).stdout
+    assert out.splitlines()[-1] == "heavy:"
+
+
+def test_nothing_uses_the_global_generator_or_the_clock_where_it_reaches_the_parameters():
+    for name, path in modules().items():
+        text = path.read_text("utf-8")
+        assert "np.random.seed" not in text
+        assert "default_rng(" not in text.replace("np.random.default_rng(0)", ""), name
+        if layer_of(name or "errors") <= 3 and name not in ("rollout", "learner", "env.pong"):
+            assert "import time" not in text, name
+
+
+def test_files_and_functions_are_of_a_readable_size():
+    for path in ROOT.rglob("*.py"):
+        text = path.read_text("utf-8")
+        assert text.count("\n") <= 400, path
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef):
+                doc = node.body[0] if ast.get_docstring(node) else None
+                length = node.end_lineno - node.lineno + 1
+                length -= doc.end_lineno - doc.lineno + 1 if doc else 0
+                assert length <= 60, f"{path}:{node.name}"
+                arguments = node.args.args + node.args.kwonlyargs
+                assert len(arguments) <= 8, f"{path}:{node.name}"
+
+
+def test_every_public_thing_has_a_docstring():
+    for path in ROOT.rglob("*.py"):
+        tree = ast.parse(path.read_text("utf-8"))
+        assert ast.get_docstring(tree), path
+        classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+        for node in [*tree.body, *(member for each in classes for member in each.body)]:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+                assert ast.get_docstring(node), f"{path}:{node.name}"

@@ -1,0 +1,397 @@
+"""The command line as people use it: what it prints, where, and how it exits."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from test_engines import is_alive, wait_until
+
+from pixelpong.cli import main
+from pixelpong.run import Run
+from pixelpong.store import fingerprint
+
+TOY = ["--environment", "Catch-v0", "--hidden", "10", "--batch-size", "2", "--engine", "serial"]
+COMMANDS = [
+    ["train"], ["resume"], ["evaluate"], ["inspect"], ["verify"],
+    ["bench"], ["bench", "throughput"], ["bench", "startup"],
+]  # fmt: skip
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch, capsys):
+    """Run one command line in a folder of its own; returns exit code, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def go(*words: str):
+        capsys.readouterr()
+        try:
+            code = main([str(word) for word in words])
+        except SystemExit as exit:
+            code = exit.code
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return go
+
+
+@pytest.fixture
+def trained(call, tmp_path) -> Path:
+    assert call("train", *TOY, "--updates", "3", "--run", "run")[0] == 0
+    return tmp_path / "run"
+
+
+# --- what it prints ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_command_has_a_help_that_fits_eighty_columns(words, monkeypatch):
+    environment = {**os.environ, "COLUMNS": "80"}
+    done = subprocess.run(
+        [sys.executable, "-m", "pixelpong", *words, "--help"],
+        capture_output=True, text=True, env=environment, check=True,
+    )  # fmt: skip
+    assert done.stdout.startswith("usage: pixelpong " + words[0])
+    assert max(map(len, done.stdout.splitlines()[1:])) <= 80
+    assert done.stderr == ""
+
+
+def test_help_names_every_option_of_the_issue_with_its_default(call):
+    _, out, _ = call("train", "--help")
+    for flag in (
+        "--run", "--seed", "--engine", "--workers", "--batch-size", "--updates", "--episodes",
+        "--steps", "--until-return", "--environment", "--frame-skip", "--sticky", "--hidden",
+        "--learning-rate", "--decay-rate", "--discount", "--save-every", "--evaluate-every",
+        "--config", "--preset", "--json", "--verbose", "--dtype",
+    ):  # fmt: skip
+        assert re.search(rf"{flag}[ ,]", out), flag
+    assert "(default: 0.0001)" in out
+    _, out, _ = call("train", "--preset", "ray", "--help")
+    assert re.search(r"--batch-size INT.*\(default: 4\)", out)
+
+
+def test_help_is_quick():
+    begin = time.perf_counter()
+    subprocess.run([sys.executable, "-m", "pixelpong", "--help"], check=True, capture_output=True)
+    assert time.perf_counter() - begin < 1.0  # 0.5 s on an idle machine, measured by the bench
+
+
+def test_train_says_what_came_out(call):
+    code, out, err = call("train", *TOY, "--updates", "2")
+    assert (code, err) == (0, "")
+    assert "budget of updates spent: update 2, 4 episodes" in out
+    assert "go on with: pixelpong resume runs/classic-001 --updates 4" in out
+
+
+def test_train_json_is_one_object_on_stdout(call):
+    code, out, err = call("train", *TOY, "--updates", "2", "--json")
+    report = json.loads(out)
+    assert code == 0
+    assert (report["reason"], report["update"], report["episodes"]) == ("updates", 2, 4)
+    assert "update 2" in err
+
+
+def test_inspect_prints_what_the_checkpoint_holds(call, trained):
+    code, out, _ = call("inspect", "run", "--json")
+    report = json.loads(out)
+    assert code == 0
+    assert {
+        "update", "steps", "episodes", "mean_return_100", "params_sha256", "optimizer_sha256",
+        "config", "versions", "wall_seconds",
+    } <= set(report)  # fmt: skip
+    checkpoint = Run.open(trained).checkpoints.load(3)
+    assert report["params_sha256"] == fingerprint(checkpoint.params)
+    assert report["optimizer_sha256"] == fingerprint(checkpoint.optimizer)
+    assert (report["update"], report["episodes"], report["config"]["hidden"]) == (3, 6, 10)
+    _, text, _ = call("inspect", "run")
+    assert report["params_sha256"] in text
+    assert max(map(len, text.splitlines()[:9])) <= 100
+
+
+def test_evaluate_reports_greedy_and_sampled_play(call, trained):
+    words = ["evaluate", "run", "--episodes", "5", "--seed", "3", "--workers", "2", "--json"]
+    code, out, _ = call(*words)
+    report = json.loads(out)
+    assert code == 0
+    for name in ("greedy", "sampled"):
+        assert {"mean_return", "std", "ci95", "returns"} <= set(report[name])
+        assert len(report[name]["returns"]) == 5
+    _, again, _ = call(*words[:-1], "--engine", "serial", "--json")
+    assert json.loads(again) == report
+    _, text, _ = call("evaluate", "run", "--episodes", "2", "--engine", "serial")
+    assert re.search(r"greedy +mean return −?\d\.\d\d +95 % interval", text)
+
+
+def test_evaluate_on_another_protocol_by_name(call, trained):
+    code, out, _ = call("evaluate", "run", "--episodes", "1", "--environment",
+                        "PongDeterministic-v4", "--engine", "serial", "--json")  # fmt: skip
+    report = json.loads(out)
+    assert (code, report["environment"], report["sticky"]) == (0, "PongDeterministic-v4", 0.0)
+    assert -21 <= report["greedy"]["mean_return"] <= 21
+
+
+def test_a_file_of_options_with_overrides_on_the_line(call, tmp_path):
+    (tmp_path / "mine.toml").write_text(
+        'environment = "Catch-v0"\nhidden = 10\nbatch_size = 2\nengine = "serial"\nupdates = 1\n'
+    )
+    code, out, _ = call("train", "--config", "mine.toml", "--batch-size", "3", "--json")
+    assert (code, json.loads(out)["episodes"]) == (0, 3)
+    config = Run.open(tmp_path / "runs/classic-001").config.to_flat()
+    assert (config["hidden"], config["batch_size"], config["learning_rate"]) == (10, 3, 1e-4)
+
+
+def test_a_preset_in_a_file_is_its_base(call, tmp_path):
+    (tmp_path / "mine.toml").write_text('preset = "ray"\nhidden = 10\n')
+    call("train", "--config", "mine.toml", *TOY[:2], "--engine", "serial", "--updates", "1")
+    config = Run.open(tmp_path / "runs/ray-001").config.to_flat()
+    assert (config["batch_size"], config["hidden"], config["preset"]) == (4, 10, "ray")
+
+
+def test_a_presets_flag_can_be_taken_back(call):
+    words = ["train", "--preset", "ray", *TOY, "--updates", "1"]
+    assert "Batch 1 computed 2 rollouts in" in call(*words)[1]
+    assert "Batch" not in call(*words, "--no-verbose")[1]
+
+
+def test_numpy_preset_prints_its_lines(call):
+    code, out, _ = call("train", "--preset", "numpy", *TOY[:4])
+    assert code == 0
+    assert out.count("point ") == 15
+    assert "Batch 1 computed 3 rollouts" in out
+
+
+def test_verify_prints_a_table_of_hashes(call):
+    words = ["verify", *TOY[:2], "--updates", "2", "--batch-size", "2"]
+    code, out, _ = call(*words)
+    rows = out.splitlines()
+    assert code == 0
+    assert rows[-1] == "all 6 ways gave the same bits"
+    assert len({row.split()[0] for row in rows[:-1]}) == 1
+    code, out, _ = call(*words, "--json")
+    report = json.loads(out)
+    assert report["is_equal"] is True
+    names = [way["name"] for way in report["ways"]]
+    assert names[:4] == ["serial", *(f"processes, {n} workers" for n in (1, 2, 3))]
+
+
+def test_verify_fails_when_the_bits_differ(call, monkeypatch):
+    """A worker that is not a pure function of its item must be found out."""
+    from pixelpong.worker import Worker
+
+    real, count = Worker.play, iter(range(1000))
+
+    def play(self, item, params):
+        result = real(self, item, params)
+        result.grads.W2[0] += 1e-3 * next(count)
+        return result
+
+    monkeypatch.setattr(Worker, "play", play)
+    code, out, _ = call("verify", *TOY[:2], "--engines", "serial", "--updates", "2")
+    assert code == 1
+    assert "DIFFERENT" in out
+    assert out.splitlines()[-1] == "the bits differ"
+
+
+# --- what goes wrong --------------------------------------------------------------------------
+
+BAD = [
+    ("", 2, "Expected one of"),
+    ("frobnicate", 2, "Expected one of"),
+    ("train --bath-size 3", 2, "did you mean --batch-size?"),
+    ("train --batch-size abc", 2, "expected a whole number for --batch-size, got 'abc'"),
+    ("train --learning-rate fast", 2, "expected a number for --learning-rate, got 'fast'"),
+    ("train --batch-size 0", 2, "expected --batch-size to be a whole number from 1"),
+    ("train --batch-size", 2, "Missing value for argument '--batch-size'"),
+    ("train --environment Breakout", 2, "expected --environment to be one of ALE/Pong-v5"),
+    ("train --preset slow", 2, "expected the name of a preset, got 'slow'; use one of"),
+    ("train --config none.toml", 2, "expected a TOML file at none.toml, got No such file"),
+    ("train extra", 2, "expected an option, got 'extra'"),
+    ("train --run run", 1, "expected a new run directory, got run, which exists"),
+    ("train --run /proc/none/run", 1, "expected to make the run directory"),
+    ("resume none", 1, "expected a run directory, got none"),
+    ("resume", 2, "RUN"),
+    ("resume run --seed 4", 2, "got seed 0 → 4; leave them out, or give --allow-changes"),
+    ("inspect run --checkpoint 99", 1, "use latest, best or one of: 3"),
+    ("evaluate run --episodes 0", 2, "expected --episodes of at least 1, got 0"),
+    ("verify --engines threads", 2, "expected engine to be one of serial, processes"),
+    ("bench quickly", 2, "Expected one of"),
+]
+
+
+@pytest.mark.parametrize(("line", "code", "words"), BAD, ids=[line for line, _, _ in BAD])
+def test_what_goes_wrong_is_said_in_one_line(call, trained, line, code, words):
+    got, out, err = call(*line.split())
+    assert got == code
+    assert words in err
+    assert len(err.splitlines()) == 1
+    assert err.startswith("pixelpong: error: ")
+    assert "Traceback" not in out + err
+
+
+def test_an_unknown_key_in_a_file_is_one_line(call, tmp_path):
+    (tmp_path / "mine.toml").write_text("bach_size = 3\n")
+    code, _, err = call("train", "--config", "mine.toml")
+    assert code == 2
+    assert "mine.toml: expected the name of an option, got 'bach_size'; did you mean" in err
+
+
+def test_a_training_without_a_budget_is_refused(call, tmp_path, monkeypatch):
+    from pixelpong.cli import commands
+    from pixelpong.config import Config
+    from pixelpong.errors import ConfigError
+
+    with pytest.raises(ConfigError, match="expected a budget, got none; give --updates"):
+        commands._require_budget(Config())
+
+
+def test_debug_shows_the_traceback_and_the_workers(call, trained, monkeypatch):
+    assert "Traceback" in call("resume", "none", "--debug")[2]
+    from pixelpong.worker import Worker
+
+    def play(self, item, params):
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr(Worker, "play", play)
+    code, _, err = call("resume", "run", "--updates", "5")
+    assert code == 1
+    assert len(err.splitlines()) == 1
+    assert "EpisodeItem(purpose='train', seed=0, update=4, index=0" in err
+    code, _, err = call("resume", "run", "--updates", "5", "--debug")
+    assert "In the worker:" in err
+    assert 'raise RuntimeError("planted")' in err
+
+
+def test_a_bug_is_one_line_too(call, trained, monkeypatch):
+    monkeypatch.setattr(Run, "open", lambda path: 1 / 0)
+    code, _, err = call("inspect", "run")
+    assert code == 1
+    assert err.splitlines() == [
+        "pixelpong: error: expected no such error, got ZeroDivisionError: division by zero; "
+        "this is a bug: run again with --debug"
+    ]
+
+
+def test_changed_options_are_accepted_when_told_to(call, trained):
+    assert call("resume", "run", "--updates", "4", "--learning-rate", "0.01")[0] == 2
+    code, _, _ = call(
+        "resume", "run", "--updates", "4", "--learning-rate", "0.01", "--allow-changes"
+    )
+    assert code == 0
+    assert Run.open(trained).config.learning.learning_rate == 0.01
+
+
+def test_free_options_change_without_a_word(call, trained):
+    words = ["--updates", "4", "--engine", "processes", "--workers", "1", "--save-every", "1"]
+    assert call("resume", "run", *words)[0] == 0
+
+
+def test_a_damaged_newest_checkpoint_warns_and_goes_on(call, tmp_path):
+    call("train", *TOY, "--updates", "3", "--save-every", "1", "--run", "run")
+    (tmp_path / "run/checkpoints/000003/params.safetensors").write_bytes(b"x")
+    code, out, err = call("resume", "run", "--updates", "4")
+    assert code == 0
+    assert err.startswith("warning: expected a sound checkpoint in run/checkpoints/000003")
+    assert "going on after update 2" in out
+
+
+def test_without_the_game_it_is_one_line(call, monkeypatch, tmp_path):
+    monkeypatch.setenv("ALE_ROMS_DIR", str(tmp_path / "none"))
+    for engine in ("serial", "processes"):
+        code, _, err = call("train", "--updates", "1", "--engine", engine)
+        assert code == 1
+        assert "expected Pong's ROM in the folder in ALE_ROMS_DIR" in err
+        assert len(err.splitlines()) == 1
+
+
+# --- signals ----------------------------------------------------------------------------------
+
+
+def start_training(folder: Path, *words: str) -> subprocess.Popen:
+    """A training in a process group of its own, as a terminal starts it."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pixelpong", "train", "--run", "run", *words],
+        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0,
+    )  # fmt: skip
+    metrics = folder / "run" / "metrics.jsonl"
+    assert wait_until(lambda: metrics.exists() and metrics.stat().st_size > 0, seconds=60)
+    return process
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("engine", ["serial", "processes"])
+def test_an_interrupted_training_is_saved_and_leaves_nothing(tmp_path, engine, number):
+    """Ctrl-C reaches the whole group, as from a terminal; SIGTERM the driver alone; both twice."""
+    shared = set(Path("/dev/shm").iterdir())
+    process = start_training(tmp_path, "--updates", "1000", "--batch-size", "2", "--engine", engine)
+    children = children_of(process.pid)
+    begin = time.monotonic()
+    for _ in range(2):
+        if number == signal.SIGINT:
+            os.killpg(process.pid, number)
+        else:
+            process.send_signal(number)
+        time.sleep(0.05)
+    out, err = process.communicate(timeout=30)
+    assert time.monotonic() - begin < 5
+    assert (process.returncode, err) == (130, "")
+    update = int(re.search(r"interrupted: update (\d+)", out)[1])
+    assert Run.open(tmp_path / "run").checkpoints.load_latest().update == update
+    assert "go on with: pixelpong resume run\n" in out
+    assert wait_until(lambda: not any(map(is_alive, children)), seconds=2)
+    assert set(Path("/dev/shm").iterdir()) <= shared
+
+
+def test_interrupted_and_resumed_pong_ends_with_the_hash_of_the_undisturbed(tmp_path):
+    """The promise, on the real game, by the real command line."""
+    words = ["--preset", "classic", "--updates", "3", "--batch-size", "2"]
+    process = start_training(tmp_path, *words)
+    os.killpg(process.pid, signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode == 130
+    reports = []
+    for command in (["resume", "run"], ["train", "--run", "undisturbed", *words]):
+        done = subprocess.run(
+            [sys.executable, "-m", "pixelpong", *command, "--json"],
+            cwd=tmp_path, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        reports.append(json.loads(done.stdout))
+    assert [report["update"] for report in reports] == [3, 3]
+    assert reports[0]["params_sha256"] == reports[1]["params_sha256"]
+
+
+def test_a_reader_that_goes_away_is_no_error():
+    command = f"{sys.executable} -m pixelpong inspect --help | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
+def test_a_minus_sign_survives_any_terminal(tmp_path, encoding):
+    environment = {**os.environ, "PYTHONUTF8": "0", "PYTHONIOENCODING": encoding}
+    done = subprocess.run(
+        [sys.executable, "-m", "pixelpong", "train", *TOY, "--updates", "1", "--run", "ä run"],
+        cwd=tmp_path, capture_output=True, env=environment,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert ("−" if encoding == "utf-8" else " -") in done.stdout.decode(encoding)
+
+
+def test_errors_are_read_out_of_both_kinds_of_frame():
+    from pixelpong.cli.parser import _condense
+
+    text = "Error parsing --hidden: no type matching {None}|INT could be instantiated from ['x']."
+    lines = f"╭─ Value error ─╮\n│ {text} │\n│ ───── │\n│ Argument helptext: │\n╰─────╯"
+    hyphens = f" Value error  \n -------------- \n  {text}  \n  --------- \n  Argument helptext:  "
+    for box in (lines, hyphens):
+        assert _condense(box) == "expected a whole number for --hidden, got 'x'; see --help"

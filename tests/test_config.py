@@ -1,0 +1,181 @@
+"""Options: layers, presets, files, validation."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pixelpong.config import (
+    OPTIONS,
+    Config,
+    differences,
+    load_preset,
+    preset_names,
+    read_toml,
+)
+from pixelpong.errors import ConfigError
+from pixelpong.protocols import PROTOCOLS, find_protocol
+
+
+def test_defaults_are_the_seeds_numbers():
+    config = Config()
+    assert config.network.hidden == 200
+    assert config.learning.batch_size == 10
+    assert config.learning.learning_rate == 1e-4
+    assert config.learning.decay_rate == 0.99
+    assert config.learning.discount == 0.99
+
+
+@pytest.mark.parametrize(
+    ("preset", "expected"),
+    [
+        ("karpathy", {"batch_size": 10, "episodes": 8000, "environment": "Pong-v0"}),
+        ("ray", {"batch_size": 4, "updates": 20, "environment": "ALE/Pong-v5"}),
+        ("numpy", {"batch_size": 3, "episodes": 3, "verbose": True, "seed": 12288743}),
+        ("classic", {"batch_size": 10, "updates": 100, "environment": "ALE/Pong-v5"}),
+    ],
+)
+def test_presets_reproduce_the_seeds_settings(preset, expected):
+    flat = load_preset(preset).to_flat()
+    assert flat["preset"] == preset
+    assert {name: flat[name] for name in expected} == expected
+    assert (flat["learning_rate"], flat["discount"], flat["hidden"]) == (1e-4, 0.99, 200)
+
+
+def test_every_option_has_a_help_and_is_unique_by_name():
+    names = [
+        inner.name
+        for each in dataclasses.fields(Config)
+        for inner in (
+            dataclasses.fields(each.default) if dataclasses.is_dataclass(each.default) else (each,)
+        )
+    ]
+    assert len(names) == len(set(names))
+    assert set(names) == set(OPTIONS)
+    assert all(each.metadata["help"] for each in OPTIONS.values())
+
+
+def test_flat_form_and_configuration_are_inverse():
+    config = load_preset("ray").updated({"sticky": 0.5, "until_return": 3}, "test")
+    assert Config().updated(config.to_flat(), "test") == config
+
+
+def test_an_unknown_key_is_refused_with_the_nearest_name():
+    with pytest.raises(ConfigError, match=r"my file: .*'batch_sise'; did you mean 'batch_size'\?"):
+        Config().updated({"batch_sise": 3}, "my file")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"batch_size": 0},
+        {"batch_size": 1.5},
+        {"batch_size": True},
+        {"batch_size": "10"},
+        {"learning_rate": -1.0},
+        {"learning_rate": float("nan")},
+        {"learning_rate": float("inf")},
+        {"sticky": 1.01},
+        {"discount": 1.0001},
+        {"seed": -1},
+        {"seed": None},
+        {"environment": "Pong-v9"},
+        {"engine": "threads"},
+        {"until_return": 21.5},
+        {"verbose": 1},
+        {"dtype": "float16"},
+        {"hidden": [200]},
+        {"workers": 0},
+    ],
+)
+def test_a_value_out_of_range_says_what_was_expected_and_what_was_got(changes):
+    ((name, value),) = changes.items()
+    with pytest.raises(ConfigError) as caught:
+        Config().updated(changes, "here")
+    message = str(caught.value)
+    assert message.startswith(f"here: expected {name} to be ")
+    assert f"got {value!r}" in message
+    assert caught.value.exit_code == 2
+
+
+def test_a_whole_number_is_good_for_a_float():
+    assert Config().updated({"sticky": 0}, "test").environment.sticky == 0.0
+
+
+def test_a_budget_that_is_given_replaces_the_presets():
+    config = load_preset("classic").updated({"episodes": 5000}, "test")
+    assert (config.budget.updates, config.budget.episodes) == (None, 5000)
+
+
+def test_options_that_do_not_change_the_result_are_free():
+    config = load_preset("classic")
+    other = config.updated({"workers": 7, "engine": "serial", "updates": 5, "seed": 3}, "test")
+    assert differences(config, other) == {"seed": (0, 3)}
+    assert set(differences(config, other, with_free=True)) == {
+        "seed", "workers", "engine", "updates",
+    }  # fmt: skip
+
+
+def test_an_option_is_free_only_where_the_parameters_cannot_depend_on_it():
+    bound = {name for name, each in OPTIONS.items() if not each.metadata["is_free"]}
+    assert bound == {
+        "seed", "environment", "frame_skip", "sticky", "hidden", "dtype",
+        "batch_size", "learning_rate", "decay_rate", "discount",
+    }  # fmt: skip
+
+
+def test_a_file_that_is_no_toml_is_one_line(tmp_path):
+    (tmp_path / "bad.toml").write_text("batch_size 10")
+    with pytest.raises(ConfigError, match="expected TOML in"):
+        read_toml(tmp_path / "bad.toml")
+    with pytest.raises(ConfigError, match="No such file"):
+        read_toml(tmp_path / "none.toml")
+    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match="expected TOML in"):
+        read_toml(tmp_path / "bytes.toml")
+
+
+def test_every_preset_states_its_source():
+    from importlib import resources
+
+    for name in preset_names():
+        text = (resources.files("pixelpong") / "presets" / f"{name}.toml").read_text("utf-8")
+        assert text.startswith("# "), name
+
+
+NAMES = st.text(max_size=12) | st.sampled_from(list(OPTIONS))
+VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+
+
+@given(st.dictionaries(NAMES, VALUES, max_size=3))
+def test_any_mapping_gives_a_configuration_or_a_declared_error(changes):
+    try:
+        config = Config().updated(changes, "drawn")
+    except ConfigError as error:
+        assert str(error).startswith("drawn: expected ")
+    else:
+        assert Config().updated(config.to_flat(), "again") == config
+
+
+def test_a_protocol_can_be_changed_in_part():
+    card = find_protocol("Pong-v0", frame_skip=3)
+    assert (card.frame_skips, card.sticky) == ((3, 3), 0.25)
+    with pytest.raises(ConfigError, match="use one of ALE/Pong-v5"):
+        find_protocol("Breakout-v5")
+
+
+def test_protocols_are_those_that_gymnasium_registers():
+    import ale_py  # noqa: F401 - registers
+    import gymnasium
+
+    for name in ("ALE/Pong-v5", "Pong-v0", "PongNoFrameskip-v4"):
+        kwargs = gymnasium.spec(name).kwargs
+        card = PROTOCOLS[name]
+        assert card.sticky == kwargs["repeat_action_probability"]
+        assert card.max_frames == kwargs["max_num_frames_per_episode"]
+        low, high = card.frame_skips
+        skip = kwargs["frameskip"]  # Gymnasium leaves the upper end out
+        assert (low, high + 1) == skip if isinstance(skip, tuple) else (low, high) == (skip, skip)

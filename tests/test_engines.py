@@ -1,0 +1,240 @@
+"""One contract for all engines, and the faults that processes bring."""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from fakes import (
+    DeadlyWorker,
+    EchoWorker,
+    OnceWorker,
+    RaisingWorker,
+    ThreadCountWorker,
+    UnstartableWorker,
+)
+
+from pixelpong.config import EngineConfig
+from pixelpong.engines import count_cores, make_engine
+from pixelpong.engines.processes import MAX_ATTEMPTS, ProcessEngine
+from pixelpong.engines.serial import SerialEngine
+from pixelpong.errors import Interrupted, WorkerError
+
+ENGINES = {
+    "serial": EngineConfig(engine="serial"),
+    "processes-1": EngineConfig(engine="processes", workers=1),
+    "processes-3": EngineConfig(engine="processes", workers=3),
+}
+
+
+@pytest.fixture(params=ENGINES)
+def build(request):
+    return functools.partial(make_engine, ENGINES[request.param])
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
+    except OSError:
+        return False
+
+
+def wait_until(condition, seconds: float = 5.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+# --- the contract -----------------------------------------------------------------------------
+
+
+def test_results_come_in_the_order_of_the_items(build):
+    """The first item takes longest, so that with several workers it arrives last."""
+    items = [(0, 0.3), (1, 0.1), (2, 0.0), (3, 0.0), (4, 0.0)]
+    with closing(build(EchoWorker)) as engine:
+        assert [number for number, _, _ in engine.run(items, "params")] == [0, 1, 2, 3, 4]
+
+
+def test_every_run_gets_its_own_params(build):
+    with closing(build(EchoWorker)) as engine:
+        for params in ({"w": 1}, {"w": 2}):
+            results = list(engine.run([(i, 0.0) for i in range(4)], params))
+            assert all(got == params for _, got, _ in results)
+
+
+def test_no_items_give_no_results(build):
+    with closing(build(EchoWorker)) as engine:
+        assert list(engine.run([], None)) == []
+
+
+def test_a_worker_that_raises_brings_its_traceback_and_its_item_home(build):
+    with closing(build(RaisingWorker)) as engine:
+        with pytest.raises(
+            WorkerError, match=r"result for bad, got ValueError: the item was bad"
+        ) as e:
+            list(engine.run(["good", "bad"], None))
+        assert "in play" in e.value.details
+
+
+def test_a_stop_that_is_asked_for_ends_the_run(build):
+    with closing(build(EchoWorker, should_stop=lambda: True)) as engine:
+        with pytest.raises(Interrupted):
+            list(engine.run([(0, 0.0)], None))
+
+
+def test_closing_twice_is_harmless(build):
+    engine = build(EchoWorker)
+    list(engine.run([(0, 0.0)], None))
+    engine.close()
+    engine.close()
+
+
+# --- processes --------------------------------------------------------------------------------
+
+
+def test_workers_are_other_processes_and_share_the_work():
+    with closing(ProcessEngine(EchoWorker, 2, 30.0)) as engine:
+        list(engine.run([(0, 0.0)] * 2, None))
+        pids = {pid for _, _, pid in engine.run([(i, 0.1) for i in range(6)], None)}
+        assert pids == set(engine.worker_pids)
+        assert len(pids) == 2
+        assert os.getpid() not in pids
+
+
+def test_an_idle_worker_gets_the_next_item_at_once():
+    """One slow item must not hold the others back: 0.5 s beside 5 × 0.1 s, not in turns."""
+    with closing(ProcessEngine(EchoWorker, 2, 30.0)) as engine:
+        list(engine.run([(0, 0.0)] * 2, None))
+        begin = time.monotonic()
+        list(engine.run([(0, 0.5)] + [(i, 0.1) for i in range(5)], None))
+        assert time.monotonic() - begin < 0.8
+
+
+@pytest.mark.parametrize("how", ["die", "hang"])
+def test_a_worker_that_dies_or_hangs_is_replaced_and_its_item_runs_again(how, tmp_path):
+    items = [(0, ""), (1, str(tmp_path / "mark")), (2, ""), (3, "")]
+    timeout = 1.0
+    with closing(ProcessEngine(functools.partial(OnceWorker, how), 2, timeout)) as engine:
+        assert list(engine.run([(9, "")], None)) == [9]
+        before = set(engine.worker_pids)
+        begin = time.monotonic()
+        assert list(engine.run(items, None)) == [0, 1, 2, 3]
+        assert time.monotonic() - begin < timeout + 2
+        assert engine.num_restarts == 1
+        gone = before - set(engine.worker_pids)
+        assert len(gone) == 1
+        assert wait_until(lambda: not is_alive(gone.pop()))
+
+
+def test_an_item_that_kills_every_worker_is_given_up():
+    with closing(ProcessEngine(DeadlyWorker, 2, 30.0)) as engine:
+        with pytest.raises(WorkerError, match=rf"{MAX_ATTEMPTS} workers that failed, .*died"):
+            list(engine.run(["item"], None))
+
+
+def test_a_worker_that_cannot_start_is_one_line():
+    with closing(ProcessEngine(UnstartableWorker, 1, 30.0)) as engine:
+        with pytest.raises(WorkerError, match=r"expected a worker to start, got 3 in a row"):
+            list(engine.run(["item"], None))
+
+
+def test_a_late_result_of_a_run_that_was_given_up_is_dropped():
+    with closing(ProcessEngine(EchoWorker, 2, 30.0)) as engine:
+        given_up = engine.run([(0, 0.0), (1, 0.5), (2, 0.5)], "old")
+        next(given_up)
+        given_up.close()
+        results = list(engine.run([(number, 0.0) for number in (10, 11, 12)], "new"))
+        assert [(number, params) for number, params, _ in results] == [
+            (10, "new"), (11, "new"), (12, "new"),
+        ]  # fmt: skip
+
+
+def test_no_worker_is_left_when_the_engine_closes():
+    engine = ProcessEngine(EchoWorker, 2, 30.0)
+    list(engine.run([(0, 0.0)] * 2, None))
+    pids = engine.worker_pids
+    busy = engine.run([(0, 60.0)] * 2, None)
+    engine._should_stop = lambda: True
+    with pytest.raises(Interrupted):
+        list(busy)
+    begin = time.monotonic()
+    engine.close()
+    assert time.monotonic() - begin < 2
+    assert not any(is_alive(pid) for pid in pids)
+
+
+def test_a_stop_is_noticed_while_workers_play():
+    asked = []
+    with closing(ProcessEngine(EchoWorker, 1, 60.0, lambda: bool(asked))) as engine:
+        list(engine.run([(0, 0.0)], None))
+        signal.signal(signal.SIGALRM, lambda *_: asked.append(1))
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        begin = time.monotonic()
+        with pytest.raises(Interrupted):
+            list(engine.run([(0, 30.0)], None))
+        assert time.monotonic() - begin < 1
+
+
+def test_workers_use_one_blas_thread_and_never_get_ctrl_c():
+    with closing(ProcessEngine(ThreadCountWorker, 1, 30.0)) as engine:
+        ((threads, is_blocked),) = engine.run(["item"], None)
+    assert threads
+    assert set(threads) == {1}
+    assert is_blocked
+
+
+def test_workers_die_with_their_driver(tmp_path):
+    """Even in the middle of an item, when nobody reads the pipe."""
+    import subprocess
+    import sys
+
+    script = tmp_path / "driver.py"
+    script.write_text(
+        "import sys\n"
+        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "from fakes import EchoWorker\n"
+        "from pixelpong.engines.processes import ProcessEngine\n"
+        "if __name__ == '__main__':\n"
+        "    engine = ProcessEngine(EchoWorker, 2, 60.0)\n"
+        "    list(engine.run([(0, 0.0)] * 2, None))\n"
+        "    print(*engine.worker_pids, flush=True)\n"
+        "    list(engine.run([(0, 60.0)] * 2, None))\n"
+    )
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as driver:
+        pids = [int(word) for word in driver.stdout.readline().split()]
+        assert len(pids) == 2
+        time.sleep(0.3)
+        driver.kill()
+    assert wait_until(lambda: not any(is_alive(pid) for pid in pids), seconds=2)
+
+
+def test_nothing_is_left_in_shared_memory():
+    before = set(Path("/dev/shm").iterdir())
+    with closing(ProcessEngine(EchoWorker, 2, 30.0)) as engine:
+        list(engine.run([(0, 0.0)] * 4, b"x" * 5_000_000))
+    assert set(Path("/dev/shm").iterdir()) <= before
+
+
+def test_serial_keeps_one_worker_for_all_items():
+    made = []
+
+    def make():
+        made.append(EchoWorker())
+        return made[-1]
+
+    engine = SerialEngine(make)
+    list(engine.run([(0, 0.0)] * 3, None))
+    list(engine.run([(0, 0.0)] * 3, None))
+    assert len(made) == 1
+
+
+def test_cores_are_those_this_process_may_use():
+    assert count_cores() == len(os.sched_getaffinity(0)) >= 1

@@ -1,0 +1,60 @@
+"""Evaluation: the number of episodes is fixed, the interval is a bootstrap's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pixelpong.engines.serial import SerialEngine
+from pixelpong.evaluate import bootstrap_interval, evaluate
+from pixelpong.learner import ReinforceLearner
+from pixelpong.worker import Worker
+
+
+@pytest.fixture
+def play(catch):
+    engine = SerialEngine(lambda: Worker(catch))
+    params = ReinforceLearner(catch).params
+
+    def go(**changes):
+        options = {"seed": 0, "episodes": 12, "is_greedy": False, **changes}
+        return evaluate(engine, params, **options)
+
+    return go
+
+
+def test_an_evaluation_has_every_return(play):
+    result = play()
+    assert len(result.returns) == 12
+    assert result.mean_return == pytest.approx(np.mean(result.returns))
+    assert result.std == pytest.approx(np.std(result.returns, ddof=1))
+    assert result.ci95[0] <= result.mean_return <= result.ci95[1]
+
+
+def test_the_same_seed_gives_the_same_evaluation(play):
+    assert play() == play()
+    assert play(seed=1).returns != play(seed=2).returns
+
+
+def test_episodes_do_not_depend_on_how_many_are_played(play):
+    """No bias towards short episodes: number 3 is the same whether 4 or 12 are asked for."""
+    assert play(episodes=4).returns == play(episodes=12).returns[:4]
+
+
+def test_greedy_and_sampled_play_differ(play):
+    assert play(is_greedy=True).returns != play(is_greedy=False).returns
+
+
+def test_one_episode_has_no_deviation(play):
+    result = play(episodes=1)
+    assert result.std == 0.0
+    assert result.ci95 == (result.mean_return, result.mean_return)
+
+
+def test_the_interval_covers_the_true_mean_about_95_times_in_100():
+    rng = np.random.default_rng(0)
+    hits = 0
+    for _ in range(300):
+        low, high = bootstrap_interval(rng.normal(3.0, 2.0, size=60), rng)
+        hits += low <= 3.0 <= high
+    assert 0.90 <= hits / 300 <= 0.98

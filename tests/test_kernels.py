@@ -1,0 +1,181 @@
+"""Every fast form equals its definition."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pixelpong import kernels
+from pixelpong.env.preprocess import difference, make_is_active, preprocess
+from pixelpong.learn import network, optimizer, reinforce, returns
+from pixelpong.trajectory import DOWN, NUM_PIXELS, UP, Trajectory
+
+# The tolerance that `kernels` states, relative to the largest entry.
+TOLERANCE = {np.float32: 1e-4, np.float64: 1e-11}
+
+# Palette index → red, as the emulator shows them.
+REDS = {0: 0, 34: 144, 228: 109, 200: 92, 56: 213, 14: 236, 138: 101, 210: 53}
+IS_ACTIVE = make_is_active()
+
+
+def assert_close(actual, wanted, dtype):
+    scale = max(float(np.abs(wanted).max(initial=0)), 1e-30)
+    assert actual.dtype == wanted.dtype == dtype
+    assert float(np.abs(actual - wanted).max(initial=0)) <= TOLERANCE[dtype] * scale
+
+
+@st.composite
+def screens(draw):
+    """Screens with a background and some rectangles of other colours, also across its edges."""
+    screen = np.full((210, 160), draw(st.sampled_from([34, 228, 0, 14])), np.uint8)
+    for _ in range(draw(st.integers(0, 6))):
+        top, left = draw(st.integers(0, 209)), draw(st.integers(0, 159))
+        height, width = draw(st.integers(1, 40)), draw(st.integers(1, 30))
+        screen[top : top + height, left : left + width] = draw(st.sampled_from(list(REDS)))
+    return screen
+
+
+def colour(screen):
+    frame = np.zeros((210, 160, 3), np.uint8)
+    for index, red in REDS.items():
+        frame[screen == index] = (red, 1, 2)
+    return frame
+
+
+def active_of(screen):
+    active = np.zeros(NUM_PIXELS, np.uint16)
+    return active[: kernels.find_active(screen, IS_ACTIVE, active)].copy()
+
+
+def random_trajectory(rng, steps, max_active=60):
+    pixels = [
+        np.sort(rng.choice(NUM_PIXELS, rng.integers(0, max_active), replace=False))
+        for _ in range(steps)
+    ]
+    indices = [p + NUM_PIXELS * rng.integers(0, 2, len(p)) for p in pixels]
+    offsets = np.concatenate([[0], np.cumsum([len(p) for p in pixels])]).astype(np.int64)
+    return Trajectory(
+        np.concatenate([np.zeros(0), *indices]).astype(np.uint16),
+        offsets,
+        rng.choice([UP, DOWN], steps).astype(np.int8),
+        np.full(steps, 0.5),
+        rng.choice([-1.0, 0.0, 1.0], steps).astype(np.float32),
+        4 * steps,
+    )
+
+
+@given(screens())
+def test_active_pixels_are_those_that_preprocessing_keeps(screen):
+    np.testing.assert_array_equal(
+        active_of(screen), np.flatnonzero(preprocess(colour(screen)).ravel())
+    )
+
+
+@given(screens(), screens())
+def test_signed_difference_equals_the_dense_one(before, after):
+    previous, current = active_of(before), active_of(after)
+    indices = np.zeros(5 + kernels.MAX_ACTIVE, np.uint16)
+    end = kernels.find_difference(previous, len(previous), current, len(current), indices, 5)
+    dense = np.zeros(NUM_PIXELS, np.float32)
+    for index in indices[5:end].astype(int):
+        dense[index % NUM_PIXELS] += 1 if index < NUM_PIXELS else -1
+    wanted = difference(preprocess(colour(before)), preprocess(colour(after)))
+    np.testing.assert_array_equal(dense, wanted)
+    assert (np.diff(indices[5:end].astype(int) % NUM_PIXELS) > 0).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@settings(deadline=None, max_examples=30)
+@given(seed=st.integers(0, 2**32 - 1), hidden=st.integers(1, 64))
+def test_up_probability_equals_the_networks(dtype, seed, hidden):
+    rng = np.random.default_rng(seed)
+    params = network.init_params(rng, hidden, np.dtype(dtype).name)
+    params["W1"] *= dtype(40)  # far from one half too
+    trajectory = random_trajectory(rng, steps=4)
+    h = np.zeros(hidden, dtype)
+    wanted_p, wanted_h = network.forward(params, trajectory.dense(dtype))
+    for t in range(len(trajectory)):
+        start, stop = trajectory.offsets[t : t + 2]
+        p = kernels.up_probability(params["W1"], params["W2"], trajectory.indices, start, stop, h)
+        assert p == pytest.approx(float(wanted_p[t]), abs=TOLERANCE[dtype])
+        assert_close(h, wanted_h[t], dtype)
+
+
+def test_up_probability_of_huge_logits_is_finite():
+    W1, W2 = np.full((NUM_PIXELS, 3), 1e30), np.ones(3)
+    h, one = np.zeros(3), np.zeros(1, np.uint16)
+    assert kernels.up_probability(W1, W2, one, 0, 1, h) == 1.0
+    assert kernels.up_probability(W1, -W2, one, 0, 1, h) == 0.0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@settings(deadline=None, max_examples=30)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    steps=st.integers(1, 30),
+    hidden=st.integers(1, 40),
+)
+def test_sparse_gradient_equals_the_dense_one(dtype, seed, steps, hidden):
+    rng = np.random.default_rng(seed)
+    params = network.init_params(rng, hidden, np.dtype(dtype).name)
+    trajectory = random_trajectory(rng, steps)
+    weights = rng.standard_normal(steps)
+    sparse = kernels.episode_gradient(params["W1"], params["W2"], trajectory, weights)
+    dense = reinforce.episode_gradient(params, trajectory.dense(dtype), trajectory.actions, weights)
+    total = np.zeros_like(params["W1"])
+    kernels.add_rows(total, sparse.rows, sparse.W1)
+    assert_close(total, dense["W1"], dtype)
+    assert_close(sparse.W2, dense["W2"], dtype)
+    assert sparse.rows.tolist() == sorted(set(trajectory.indices.astype(int) % NUM_PIXELS))
+
+
+def test_an_episode_without_any_active_pixel_has_an_empty_gradient():
+    rng = np.random.default_rng(0)
+    params = network.init_params(rng, 5)
+    trajectory = random_trajectory(rng, steps=3, max_active=1)
+    grads = kernels.episode_gradient(params["W1"], params["W2"], trajectory, np.ones(3))
+    assert grads.rows.shape == (0,)
+    assert grads.W1.shape == (0, 5)
+    assert not grads.W2.any()
+
+
+def test_the_same_gradient_twice_has_the_same_bits():
+    rng = np.random.default_rng(1)
+    params = network.init_params(rng, 200)
+    trajectory = random_trajectory(rng, steps=300)
+    weights = rng.standard_normal(300)
+    one, two = (
+        kernels.episode_gradient(params["W1"], params["W2"], trajectory, weights) for _ in range(2)
+    )
+    assert one.W1.tobytes() == two.W1.tobytes()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@settings(deadline=None, max_examples=30)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    rate=st.floats(0, 1),
+    decay=st.floats(0, 1),
+    size=st.integers(1, 50),
+)
+def test_rmsprop_equals_its_definition(dtype, seed, rate, decay, size):
+    rng = np.random.default_rng(seed)
+    w, g = rng.standard_normal((2, size)).astype(dtype)
+    c = rng.random(size).astype(dtype)
+    wanted, wanted_cache = optimizer.rmsprop({"w": w}, {"w": g}, {"w": c}, rate, decay)
+    kernels.rmsprop(w, g, c, rate, decay)
+    assert_close(w, wanted["w"], dtype)
+    assert_close(c, wanted_cache["w"], dtype)
+
+
+@given(
+    st.lists(st.sampled_from([-1.0, 0.0, 1.0]), max_size=40),
+    st.floats(0, 1),
+)
+def test_returns_equal_their_definition_to_the_bit(rewards, discount):
+    array = np.array(rewards, np.float32)
+    np.testing.assert_array_equal(
+        kernels.discounted_returns(array, discount), returns.discounted_returns(array, discount)
+    )

@@ -1,0 +1,179 @@
+"""The mathematics: hand numbers, slow oracles, gradient checks."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from pixelpong.learn.network import backward, forward, init_params, sigmoid
+from pixelpong.learn.optimizer import rmsprop
+from pixelpong.learn.reinforce import advantages, entropy, episode_gradient, objective
+from pixelpong.learn.returns import discounted_returns, standardize
+from pixelpong.trajectory import DOWN, NUM_PIXELS, UP
+
+REWARDS = st.lists(st.sampled_from([-1.0, 0.0, 0.0, 0.0, 1.0]), max_size=60).map(np.array)
+
+
+def test_returns_over_five_steps_by_hand():
+    returns = discounted_returns(np.array([0.0, 0.0, 1.0, 0.0, -1.0]), 0.9)
+    np.testing.assert_allclose(returns, [0.81, 0.9, 1.0, -0.9, -1.0], rtol=1e-15)
+
+
+def test_return_restarts_after_each_point():
+    before = discounted_returns(np.array([0.0, 1.0, 0.0, 0.0, -1.0]), 0.99)
+    after = discounted_returns(np.array([0.0, 1.0, 0.0, 0.0, 1.0]), 0.99)
+    np.testing.assert_array_equal(before[:2], after[:2])
+    assert (before[2:] != after[2:]).all()
+
+
+@given(REWARDS, st.floats(0, 1))
+def test_returns_equal_the_literal_double_loop(rewards, discount):
+    for t, value in enumerate(discounted_returns(rewards, discount)):
+        total = 0.0
+        for k, reward in enumerate(rewards[t:]):
+            total += discount**k * reward
+            if reward != 0:
+                break
+        assert value == pytest.approx(total, abs=1e-12)
+
+
+def test_steps_after_the_last_point_of_a_cut_off_episode_return_nothing():
+    assert discounted_returns(np.array([-1.0, 0.0, 0.0]), 0.99).tolist() == [-1.0, 0.0, 0.0]
+
+
+@given(hnp.arrays(np.float64, st.integers(2, 50), elements=st.floats(-1, 1)))
+def test_standardised_values_have_mean_zero_and_deviation_one(values):
+    result = standardize(values)
+    assert np.isfinite(result).all()
+    if np.ptp(values) > 1e-6:
+        assert result.mean() == pytest.approx(0, abs=1e-8)
+        assert result.std() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("values", [[], [0.3], [-0.1] * 3, [-1.0] * 21])
+def test_equal_returns_say_nothing_and_divide_by_nothing(values):
+    with np.errstate(all="raise"):
+        assert standardize(np.array(values)).tolist() == [0.0] * len(values)
+
+
+def test_sigmoid_never_overflows():
+    with np.errstate(over="raise", invalid="raise", divide="raise"):
+        assert sigmoid(np.array([-1e4, 1e4])).tolist() == [0.0, 1.0]
+    z = np.linspace(-20, 20, 81)
+    np.testing.assert_allclose(sigmoid(z), 1 / (1 + np.exp(-z)), rtol=1e-14)
+
+
+def test_entropy_of_choosing_by_hand():
+    p = np.array([0.0, 0.25, 0.5, 1.0])
+    quarter = -(0.25 * math.log(0.25) + 0.75 * math.log(0.75))
+    np.testing.assert_allclose(entropy(p), [0, quarter, math.log(2), 0], rtol=1e-14)
+
+
+def test_initial_weights_are_scaled_by_the_number_of_inputs():
+    params = init_params(np.random.default_rng(0), hidden=50)
+    assert params["W1"].shape == (NUM_PIXELS, 50)
+    assert params["W1"].dtype == np.float32
+    assert params["W1"].std() * math.sqrt(NUM_PIXELS) == pytest.approx(1, rel=0.01)
+    double = init_params(np.random.default_rng(0), hidden=50, dtype="float64")
+    np.testing.assert_array_equal(double["W1"].astype(np.float32), params["W1"])
+
+
+def _random_problem(seed: int, steps: int = 7, inputs: int = 30, hidden: int = 6):
+    rng = np.random.default_rng(seed)
+    params = {"W1": rng.standard_normal((inputs, hidden)), "W2": rng.standard_normal(hidden)}
+    x = rng.choice([-1.0, 0.0, 1.0], (steps, inputs))
+    actions = rng.choice([UP, DOWN], steps)
+    return params, x, actions, rng.standard_normal(steps), rng
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_gradient_equals_central_differences_in_random_directions(seed):
+    params, x, actions, weights, rng = _random_problem(seed)
+    grads = episode_gradient(params, x, actions, weights)
+    for name in params:
+        for _ in range(10):
+            direction = rng.standard_normal(params[name].shape)
+            step = 1e-6 * direction
+
+            def at(sign, name=name, step=step):
+                moved = {**params, name: params[name] + sign * step}
+                return objective(moved, x, actions, weights)
+
+            slope = (at(+1) - at(-1)) / 2e-6
+            assert slope == pytest.approx(np.sum(grads[name] * direction), rel=1e-5, abs=1e-7)
+
+
+def test_gradient_equals_central_differences_for_every_parameter():
+    params, x, actions, weights, _ = _random_problem(9, steps=4, inputs=8, hidden=3)
+    grads = episode_gradient(params, x, actions, weights)
+    for name, w in params.items():
+        for index in np.ndindex(w.shape):
+            values = []
+            for sign in (1, -1):
+                moved = w.copy()
+                moved[index] += sign * 1e-6
+                values.append(objective({**params, name: moved}, x, actions, weights))
+            assert (values[0] - values[1]) / 2e-6 == pytest.approx(grads[name][index], abs=1e-6)
+
+
+def test_one_step_gradient_is_label_minus_probability_times_hidden():
+    params, x, _, _, _ = _random_problem(3, steps=1)
+    p, h = forward(params, x)
+    up = episode_gradient(params, x, np.array([UP]), np.array([2.0]))
+    down = episode_gradient(params, x, np.array([DOWN]), np.array([2.0]))
+    np.testing.assert_allclose(up["W2"], 2 * (1 - p[0]) * h[0])
+    np.testing.assert_allclose(down["W2"], 2 * (0 - p[0]) * h[0])
+
+
+def test_gradient_of_an_episode_is_the_sum_over_its_steps():
+    params, x, actions, weights, _ = _random_problem(4)
+    whole = episode_gradient(params, x, actions, weights)
+    for name in params:
+        parts = [
+            episode_gradient(params, x[t : t + 1], actions[t : t + 1], weights[t : t + 1])[name]
+            for t in range(len(x))
+        ]
+        np.testing.assert_allclose(sum(parts), whole[name], rtol=1e-12)
+
+
+def test_backward_leaves_its_arguments_alone():
+    params, x, _, dz, _ = _random_problem(5)
+    _, h = forward(params, x)
+    copies = [a.copy() for a in (params["W1"], params["W2"], x, h, dz)]
+    backward(params, x, h, dz)
+    for copy, array in zip(copies, (params["W1"], params["W2"], x, h, dz), strict=True):
+        np.testing.assert_array_equal(copy, array)
+
+
+def test_rmsprop_takes_two_steps_as_by_hand():
+    params, cache = {"w": np.array([1.0])}, {"w": np.array([0.0])}
+    grads = {"w": np.array([2.0])}
+    one, cache_one = rmsprop(params, grads, cache, 0.1, 0.9)
+    assert cache_one["w"][0] == pytest.approx(0.4)
+    assert one["w"][0] == pytest.approx(1 + 0.1 * 2 / (math.sqrt(0.4) + 1e-5))
+    two, cache_two = rmsprop(one, grads, cache_one, 0.1, 0.9)
+    assert cache_two["w"][0] == pytest.approx(0.9 * 0.4 + 0.1 * 4)
+    assert two["w"][0] == pytest.approx(one["w"][0] + 0.1 * 2 / (math.sqrt(0.76) + 1e-5))
+    assert params["w"][0] == 1.0
+    assert cache["w"][0] == 0.0
+
+
+def test_rmsprop_with_no_gradient_moves_nothing():
+    params = {"w": np.ones(3, np.float32)}
+    zeros = {"w": np.zeros(3, np.float32)}
+    moved, cache = rmsprop(params, zeros, zeros, 1e-4, 0.99)
+    np.testing.assert_array_equal(moved["w"], params["w"])
+    assert moved["w"].dtype == np.float32
+    assert not cache["w"].any()
+
+
+def test_an_episode_whose_returns_are_all_equal_has_no_gradient():
+    params, x, actions, _, _ = _random_problem(6, steps=3)
+    weights = advantages(np.array([-1.0, -1.0, -1.0]), 0.99)
+    grads = episode_gradient(params, x, actions, weights)
+    assert not any(g.any() for g in grads.values())

@@ -1,0 +1,79 @@
+"""What the README says is run: its commands, its tree, its loop."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text("utf-8")
+BLOCKS = re.findall(r"```bash\n(.*?)```", README, flags=re.S)
+COMMANDS = [
+    line.split("#")[0].strip()
+    for block in BLOCKS
+    for line in block.splitlines()
+    if not line.startswith("make")
+]
+SHORTER = {"pixelpong bench throughput": " --seconds 0.5 --rounds 1"}
+
+
+def test_every_make_target_named_exists():
+    makefile = (ROOT / "Makefile").read_text()
+    targets = re.findall(r"^make (\w+)", "\n".join(BLOCKS), flags=re.M)
+    assert set(targets) == {"train", "test"}
+    for target in targets:
+        assert re.search(rf"^{target}:", makefile, flags=re.M)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_every_command_works_in_the_order_it_is_shown(tmp_path):
+    """In a folder where `make train` has been, here with a shorter training."""
+    assert len(COMMANDS) >= 8
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    for command in ["pixelpong train --updates 1", *COMMANDS]:
+        done = subprocess.run(
+            command + SHORTER.get(command, ""), shell=True, cwd=tmp_path, env=environment,
+            capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, (command, done.stderr)
+        assert done.stderr == "", command
+    assert len(list((tmp_path / "runs").iterdir())) == 3
+
+
+def test_the_tree_names_what_there_is():
+    tree = README.split("src/pixelpong/ ")[1].split("```")[0]
+    named = set(re.findall(r"[a-z_]+\.py|[a-z]+/", tree))
+    package = ROOT / "src" / "pixelpong"
+    present = {path.name for path in package.glob("*.py") if not path.name.startswith("__")}
+    present |= {f"{path.name}/" for path in package.iterdir() if path.is_dir()}
+    missing = present - named - {"__pycache__/", *QUIET}
+    assert not missing, missing
+    for name in named - {"docs/", "tests/", "examples/", "benchmarks/", "src/"}:
+        assert list(package.rglob(name.rstrip("/"))), name
+
+
+QUIET = {"errors.py", "machine.py", "seeding.py", "trajectory.py", "interrupts.py"}
+"""Files that the tree leaves out, for brevity."""
+
+
+def test_the_loop_is_the_loop():
+    shown = re.search(r"```python\n(.*?)```", README, flags=re.S)[1]
+    source = (ROOT / "src/pixelpong/train.py").read_text("utf-8")
+    for line in shown.splitlines():
+        assert line.strip() in source, line
+
+
+def test_the_package_carries_its_presets_and_its_type_marker():
+    from importlib import resources
+
+    import pixelpong
+
+    names = {path.name for path in (resources.files(pixelpong) / "presets").iterdir()}
+    assert {"classic.toml", "karpathy.toml", "ray.toml", "numpy.toml"} <= names
+    assert (resources.files(pixelpong) / "py.typed").is_file()

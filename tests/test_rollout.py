@@ -1,0 +1,121 @@
+"""The fast rollout against a slow, dense one written out here."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pixelpong.env import make_emulator
+from pixelpong.env.preprocess import difference, preprocess
+from pixelpong.learn.network import forward, init_params
+from pixelpong.protocols import find_protocol
+from pixelpong.rollout import Player, summarize
+from pixelpong.seeding import make_rng
+from pixelpong.trajectory import DOWN, NUM_PIXELS, UP, Trajectory
+
+
+def play_densely(emulator, params, rng, is_greedy=False):
+    """One episode, literally: colours, dense observations, a fresh row of draws a step."""
+    emulator.reset()
+    previous, xs, actions, probabilities, rewards = None, [], [], [], []
+    while not emulator.is_over:
+        current = preprocess(emulator.frame())
+        x = difference(previous, current)
+        previous = current
+        p = float(forward(params, x[None].astype(params["W1"].dtype))[0][0])
+        draws = rng.random(2 + emulator.protocol.max_frame_skip)
+        is_up = p >= 0.5 if is_greedy else draws[0] < p
+        xs.append(x)
+        actions.append(UP if is_up else DOWN)
+        probabilities.append(p)
+        rewards.append(emulator.step(actions[-1], draws[1:].tolist()))
+    return np.array(xs), np.array(actions), np.array(probabilities), np.array(rewards)
+
+
+@pytest.mark.parametrize("is_greedy", [False, True])
+@pytest.mark.parametrize("name", ["Catch-v0", "Pong-v0", "ALE/Pong-v5"])
+def test_fast_rollout_equals_the_dense_one(name, is_greedy):
+    protocol = find_protocol(name)
+    params = init_params(make_rng(0, "params"), hidden=20, dtype="float64")
+    fast = Player(make_emulator(protocol)).play(
+        params, make_rng(5, "train", 1, 2), is_greedy=is_greedy
+    )
+    xs, actions, probabilities, rewards = play_densely(
+        make_emulator(protocol), params, make_rng(5, "train", 1, 2), is_greedy
+    )
+    np.testing.assert_array_equal(fast.dense(), xs)
+    np.testing.assert_array_equal(fast.actions, actions)
+    np.testing.assert_array_equal(fast.rewards, rewards)
+    np.testing.assert_allclose(fast.up_probabilities, probabilities, atol=1e-11)
+    assert abs(rewards.sum()) in ((5, 3, 1) if name == "Catch-v0" else range(1, 22))
+
+
+def test_the_first_observation_of_every_episode_is_zero():
+    player = Player(make_emulator(find_protocol("Catch-v0")))
+    params = init_params(make_rng(0, "params"), hidden=5)
+    for index in range(3):
+        trajectory = player.play(params, make_rng(0, "train", 1, index))
+        assert trajectory.offsets[:2].tolist() == [0, 0]
+        assert trajectory.offsets[-1] == len(trajectory.indices) > 0
+
+
+def test_an_episode_does_not_depend_on_what_was_played_before():
+    params = init_params(make_rng(0, "params"), hidden=5)
+    used, fresh = (Player(make_emulator(find_protocol("Catch-v0"))) for _ in range(2))
+    for index in range(4):
+        used.play(params, make_rng(1, "train", 1, index))
+    one = used.play(params, make_rng(2, "train", 1, 0))
+    two = fresh.play(params, make_rng(2, "train", 1, 0))
+    for name in ("indices", "offsets", "actions", "up_probabilities", "rewards"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+
+
+def test_a_long_episode_outgrows_the_first_buffer(monkeypatch):
+    player = Player(make_emulator(find_protocol("Catch-v0")))
+    params = init_params(make_rng(0, "params"), hidden=5)
+    wanted = player.play(params, make_rng(0, "train", 1, 0))
+    small = Player(player.emulator)
+    small._indices = np.zeros(1, np.uint16)
+    np.testing.assert_array_equal(
+        small.play(params, make_rng(0, "train", 1, 0)).indices, wanted.indices
+    )
+
+
+def test_statistics_of_an_episode_by_hand():
+    trajectory = Trajectory(
+        indices=np.zeros(0, np.uint16),
+        offsets=np.zeros(6, np.int64),
+        actions=np.array([UP, DOWN, UP, UP, DOWN], np.int8),
+        up_probabilities=np.array([0.5, 0.5, 1.0, 1.0, 0.0]),
+        rewards=np.array([0, 1, 0, -1, -1], np.float32),
+        num_frames=20,
+    )
+    stats = summarize(trajectory, 0.5)
+    assert (stats.episode_return, stats.steps, stats.frames) == (-1.0, 5, 20)
+    assert (stats.points_won, stats.points_lost) == (1, 2)
+    assert stats.point_ends == (1, 3, 4)
+    assert stats.point_rewards == (1, -1, -1)
+    assert stats.up_share == pytest.approx(0.6)
+    assert stats.entropy == pytest.approx(2 * np.log(2) / 5)
+    assert "play_seconds" not in stats.to_dict()
+
+
+def test_dense_form_restores_the_signs():
+    trajectory = Trajectory(
+        np.array([3, NUM_PIXELS + 4], np.uint16), np.array([0, 0, 2]),
+        np.array([UP, UP], np.int8), np.zeros(2), np.zeros(2, np.float32), 8,
+    )  # fmt: skip
+    x = trajectory.dense()
+    assert not x[0].any()
+    assert {i: x[1, i] for i in np.flatnonzero(x[1])} == {3: 1.0, 4: -1.0}
+
+
+def test_no_two_purposes_or_places_share_their_numbers():
+    first = {
+        make_rng(seed, purpose, update, index).random()
+        for seed in (0, 1)
+        for purpose in ("train", "evaluate")
+        for update in (1, 2)
+        for index in (0, 1)
+    }
+    assert len(first) == 16

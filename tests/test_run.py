@@ -1,0 +1,136 @@
+"""The run directory and its files of lines."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pixelpong.errors import RunError
+from pixelpong.metrics import LineFile
+from pixelpong.run import Run
+
+
+def test_a_run_is_opened_as_it_was_made(make_run):
+    run = make_run(seed=7)
+    again = Run.open(run.path)
+    assert again.config == run.config
+    assert again.versions["numpy"]
+    assert again.machine["processor"]
+    assert not list(run.path.glob(".config*"))
+
+
+def test_a_directory_that_exists_is_never_written_to(make_run, tmp_path):
+    run = make_run()
+    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+    with pytest.raises(RunError, match="expected a new run directory, got .*run, which exists"):
+        Run.create(run.path, run.config)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(RunError, match="which exists"):
+        Run.create(tmp_path / "empty", run.config)
+    assert before == {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+
+
+def test_runs_without_a_name_are_numbered(catch, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    paths = [Run.create(None, catch).path for _ in range(3)]
+    assert [path.as_posix() for path in paths] == [f"runs/classic-00{n}" for n in (1, 2, 3)]
+
+
+def test_a_place_that_cannot_be_written_is_one_line(catch, tmp_path):
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "file" / "run", Path("/proc/run")):
+        with pytest.raises(RunError, match="expected"):
+            Run.create(path, catch)
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "[]", "{}", '{"format": 1}', '{"format": 1, "config": {"nonsense": 1}}', "\udcff"],
+)
+def test_what_is_no_run_is_one_line(make_run, content):
+    run = make_run()
+    (run.path / "config.json").write_bytes(content.encode("utf-8", "surrogateescape"))
+    with pytest.raises(RunError, match="expected a run's configuration"):
+        Run.open(run.path)
+
+
+def test_a_missing_run_is_one_line(tmp_path):
+    with pytest.raises(RunError, match="expected a run directory, got .*none"):
+        Run.open(tmp_path / "none")
+    with pytest.raises(RunError, match="No such file"):
+        Run.open(tmp_path)
+
+
+def test_a_run_of_another_version_says_so(make_run):
+    run = make_run()
+    file = run.path / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"format": 9}))
+    with pytest.raises(RunError, match="run of format 1 .* got format 9"):
+        Run.open(run.path)
+
+
+def test_only_one_training_writes_to_a_run(make_run):
+    run = make_run()
+    script = (
+        "import sys; from pathlib import Path; from pixelpong.run import Run\n"
+        "with Run.open(Path(sys.argv[1])).lock(): print('held', flush=True); sys.stdin.read()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script, run.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout.readline() == b"held\n"
+        for write in (run.lock, lambda: run.save_config(run.config)):
+            with pytest.raises(RunError, match=rf"to be free, got .*process {other.pid}"):
+                write()
+        other.kill()
+    with run.lock():
+        pass
+
+
+def test_another_machine_or_library_is_said(make_run):
+    run = make_run()
+    run.warn_of_other_machine()
+    file = run.path / "config.json"
+    content = json.loads(file.read_text())
+    content["versions"]["numpy"] = "1.0"
+    content["machine"]["processor"] = "6502"
+    file.write_text(json.dumps(content))
+    warnings = []
+    Run.open(run.path, warnings.append).warn_of_other_machine()
+    assert len(warnings) == 1
+    assert "numpy 1.0 → " in warnings[0]
+    assert "processor 6502 → " in warnings[0]
+    assert "no longer promised" in warnings[0]
+
+
+def test_lines_are_cut_back_to_an_update(tmp_path):
+    file = LineFile(tmp_path / "lines.jsonl")
+    file.cut_back(0)
+    for update in (1, 1, 2, 3):
+        file.append({"update": update})
+    file.cut_back(2)
+    assert [line["update"] for line in file.read()] == [1, 1, 2]
+    file.cut_back(0)
+    assert list(file.read()) == []
+
+
+@pytest.mark.parametrize("rest", [b'{"update": 2', b'{"update": 2}', b"nonsense\n", b"\xff\xfe\n"])
+def test_a_line_cut_off_by_a_crash_is_dropped(tmp_path, rest):
+    file = LineFile(tmp_path / "lines.jsonl")
+    file.append({"update": 1})
+    with file.path.open("ab") as raw:
+        raw.write(rest)
+    assert [line["update"] for line in file.read()] == [1]
+    file.cut_back(5)
+    file.append({"update": 2})
+    assert [line["update"] for line in file.read()] == [1, 2]
+
+
+def test_a_full_disk_leaves_no_half_line():
+    file = LineFile(Path("/dev/full"))
+    with pytest.raises(RunError, match="expected to write to /dev/full, got No space left on dev"):
+        file.append({"update": 1})

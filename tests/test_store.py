@@ -1,0 +1,314 @@
+"""Checkpoints: whole or not at all, and never silently wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pixelpong import store as store_module
+from pixelpong.errors import CheckpointError, RunError
+from pixelpong.store import KEEP_LAST, Checkpoint, CheckpointStore, fingerprint
+
+FILES = ["params.safetensors", "state.safetensors", "state.json", "manifest.json"]
+
+
+def make_checkpoint(update: int, score: float | None = None) -> Checkpoint:
+    rng = np.random.default_rng(update)
+    return Checkpoint(
+        update=update,
+        params={"W1": rng.standard_normal((6, 4)).astype(np.float32), "W2": rng.random(4)},
+        optimizer={"W1": rng.random((6, 4)).astype(np.float32), "W2": rng.random(4)},
+        counters={"progress": {"update": update, "steps": 17}, "wall_seconds": 1.5},
+        score=score,
+    )
+
+
+@pytest.fixture
+def store(tmp_path) -> CheckpointStore:
+    made = CheckpointStore(tmp_path / "checkpoints", warn=lambda message: warnings.append(message))
+    warnings: list[str] = []
+    made.warnings = warnings
+    return made
+
+
+def assert_same(one: Checkpoint, two: Checkpoint) -> None:
+    assert (one.update, one.counters, one.score) == (two.update, two.counters, two.score)
+    for mine, theirs in ((one.params, two.params), (one.optimizer, two.optimizer)):
+        assert fingerprint(mine) == fingerprint(theirs)
+
+
+def test_what_is_saved_is_loaded(store):
+    store.save(make_checkpoint(3, score=-20.5))
+    assert_same(store.load(3), make_checkpoint(3, score=-20.5))
+    assert sorted(path.name for path in store.path(3).iterdir()) == sorted(FILES)
+    assert store.path(3).name == "000003"
+
+
+def test_the_last_three_and_the_best_are_kept(store):
+    for update, score in enumerate([None, -20.0, -15.0, -18.0, -19.0, -16.0, -17.0]):
+        store.save(make_checkpoint(update, score))
+    assert store.updates() == [2, 4, 5, 6]
+    assert KEEP_LAST == 3
+    assert store.load_best().update == 2
+    assert store.load_latest().update == 6
+
+
+def test_of_equal_scores_the_newest_is_best(store):
+    for update in (1, 2):
+        store.save(make_checkpoint(update, score=0.0))
+    assert store.load_best().update == 2
+
+
+def corruptions(content: bytes):
+    """Flips in every region of a file, cuts, and additions."""
+    for position in {*range(0, len(content), max(len(content) // 40, 1)), len(content) - 1}:
+        for bit in (0, 7):
+            changed = bytearray(content)
+            changed[position] ^= 1 << bit
+            yield bytes(changed)
+    yield content[: len(content) // 2]
+    yield b""
+    yield content + b"\0"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_damage_anywhere_is_noticed_and_the_one_before_is_taken(store, name):
+    for update in (1, 2):
+        store.save(make_checkpoint(update))
+    path = store.path(2) / name
+    content = path.read_bytes()
+    for changed in corruptions(content):
+        path.write_bytes(changed)
+        with pytest.raises(CheckpointError, match="expected a sound checkpoint"):
+            store.load(2)
+        store.warnings.clear()
+        assert_same(store.load_latest(), make_checkpoint(1))
+        assert len(store.warnings) == 1
+        assert "000002" in store.warnings[0]
+    path.unlink()
+    with pytest.raises(CheckpointError):
+        store.load(2)
+    path.write_bytes(content)
+    assert_same(store.load_latest(), make_checkpoint(2))
+
+
+def test_every_entry_of_the_manifest_is_covered(store):
+    store.save(make_checkpoint(5, score=1.0))
+    path = store.path(5) / "manifest.json"
+    original = json.loads(path.read_text())
+    for key in original:
+        changed = {**original, key: 99}
+        path.write_text(json.dumps(changed))
+        with pytest.raises(CheckpointError):
+            store.load(5)
+        path.write_text(json.dumps({k: v for k, v in original.items() if k != key}))
+        with pytest.raises(CheckpointError):
+            store.load(5)
+
+
+def test_a_checkpoint_of_another_version_says_so(store, monkeypatch):
+    monkeypatch.setattr(store_module, "FORMAT", 2)
+    store.save(make_checkpoint(1))
+    monkeypatch.undo()
+    with pytest.raises(
+        CheckpointError, match="checkpoint of format 1 .* got format 2; use the ver"
+    ):
+        store.load(1)
+
+
+def test_a_checkpoint_under_another_updates_name_is_refused(store):
+    store.save(make_checkpoint(1))
+    store.path(1).rename(store.path(7))
+    with pytest.raises(CheckpointError):
+        store.load(7)
+
+
+def test_when_none_is_sound_it_does_not_start_over_silently(store):
+    with pytest.raises(CheckpointError, match="none at all"):
+        store.load_latest()
+    for update in (1, 2):
+        store.save(make_checkpoint(update))
+        (store.path(update) / "state.json").write_text("{}")
+    with pytest.raises(CheckpointError, match="none of 2"):
+        store.load_latest()
+
+
+def test_a_pickle_in_place_of_arrays_is_never_loaded(store, tmp_path):
+    import hashlib
+    import pickle
+
+    canary = tmp_path / "canary"
+
+    class Bomb:
+        def __reduce__(self):
+            return (Path.touch, (canary,))
+
+    content = pickle.dumps(Bomb())
+    store.save(make_checkpoint(1))
+    for name in FILES[:3]:
+        (store.path(1) / name).write_bytes(content)
+    path = store.path(1) / "manifest.json"
+    manifest = json.loads(path.read_text())
+    for entry in manifest["files"].values():  # a forger can write fitting hashes
+        entry.update(bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
+    del manifest["manifest_sha256"]
+    manifest["manifest_sha256"] = store_module._hash_of_manifest(manifest)
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(CheckpointError, match="cannot be read"):
+        store.load(1)
+    assert not canary.exists()
+
+
+def test_no_module_of_the_package_unpickles_a_file():
+    root = Path(store_module.__file__).parent
+    users = [
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*.py")
+        if any(word in path.read_text("utf-8") for word in ("pickle", "np.load(", "allow_pickle"))
+    ]
+    assert set(users) <= {
+        "engines/channel.py",  # between our own processes
+        "engines/__init__.py", "engines/processes.py", "store.py",  # in their documentation
+    }  # fmt: skip
+
+
+def test_the_manifest_is_written_last_and_the_folder_named_after_it(store, monkeypatch):
+    """The order that makes a checkpoint all or nothing: files, manifest, folder, name."""
+    tape = []
+    real_write, real_sync = store_module.write_file, store_module.sync_folder
+    real_rename = Path.rename
+
+    def write(path, content):
+        real_write(path, content)
+        tape.append(path.name)
+
+    def sync(folder):
+        real_sync(folder)
+        tape.append("sync " + ("temporary" if folder.name.startswith(".tmp-") else folder.name))
+
+    def rename(path, target):
+        tape.append("rename")
+        return real_rename(path, target)
+
+    monkeypatch.setattr(store_module, "write_file", write)
+    monkeypatch.setattr(store_module, "sync_folder", sync)
+    monkeypatch.setattr(Path, "rename", rename)
+    store.save(make_checkpoint(1))
+    assert tape == [*FILES, "sync temporary", "rename", "sync checkpoints"]
+
+
+def test_every_file_is_flushed_to_the_disk(store, monkeypatch):
+    synced = []
+    real = os.fsync
+
+    def noted(descriptor):
+        synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    store.save(make_checkpoint(1))
+    assert [Path(path).name for path in synced[:4]] == FILES
+
+
+@pytest.mark.parametrize("stop_at", range(7))
+def test_a_save_that_is_killed_leaves_the_one_before(store, monkeypatch, stop_at):
+    """Whatever call is the last: the folder that is found is the old one or the new one."""
+
+    class Killed(BaseException):
+        pass
+
+    store.save(make_checkpoint(1))
+    calls = []
+
+    def counted(real):
+        def call(*args):
+            if len(calls) == stop_at:
+                raise Killed
+            calls.append(1)
+            return real(*args)
+
+        return call
+
+    monkeypatch.setattr(store_module, "write_file", counted(store_module.write_file))
+    monkeypatch.setattr(store_module, "sync_folder", counted(store_module.sync_folder))
+    monkeypatch.setattr(Path, "rename", counted(Path.rename))
+    with pytest.raises(Killed):
+        store.save(make_checkpoint(2))
+    monkeypatch.undo()
+    found = store.load_latest()
+    assert_same(found, make_checkpoint(found.update))
+    assert store.warnings == []
+    store.sweep()
+    assert not [path for path in store.folder.iterdir() if path.name.startswith(".tmp-")]
+    store.save(make_checkpoint(2))
+    assert_same(store.load_latest(), make_checkpoint(2))
+
+
+def test_a_damaged_one_is_replaced_when_training_comes_by_again(store):
+    store.save(make_checkpoint(1))
+    store.save(make_checkpoint(2))
+    (store.path(2) / "state.json").write_text("damaged")
+    store.save(make_checkpoint(2))
+    assert_same(store.load(2), make_checkpoint(2))
+
+
+def test_a_full_disk_is_one_line_and_keeps_the_one_before(small_disk):
+    store = CheckpointStore(small_disk("1m") / "checkpoints", warn=print)
+    store.save(make_checkpoint(1))
+    big = make_checkpoint(2)
+    big.params["W1"] = np.zeros(300_000, np.float32)
+    with pytest.raises(RunError, match=r"got No space left on device; .* of update 1 is kept"):
+        store.save(big)
+    assert store.updates() == [1]
+    assert_same(store.load_latest(), make_checkpoint(1))
+    assert len(list(store.folder.iterdir())) == 1
+    store.save(make_checkpoint(2))
+
+
+def test_a_file_size_limit_is_one_line_and_keeps_the_one_before(store):
+    """The same without root: the system refuses files above a size."""
+    import resource
+    import signal
+
+    store.save(make_checkpoint(1))
+    big = make_checkpoint(2)
+    big.params["W1"] = np.zeros(300_000, np.float32)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, before[1]))
+    try:
+        with pytest.raises(RunError, match=r"got File too large; .* of update 1 is kept"):
+            store.save(big)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert store.updates() == [1]
+    assert_same(store.load_latest(), make_checkpoint(1))
+
+
+def test_fingerprint_tells_names_types_and_shapes_apart():
+    zeros = np.zeros(4, np.float32)
+    different = [
+        {"a": zeros},
+        {"b": zeros},
+        {"a": zeros.reshape(2, 2)},
+        {"a": zeros.astype(np.float64)},
+        {"a": zeros, "b": zeros},
+        {"a": zeros + np.float32(1e-30)},
+    ]
+    assert len({fingerprint(arrays) for arrays in different}) == len(different)
+    assert fingerprint({"a": zeros, "b": zeros + 1}) == fingerprint({"b": zeros + 1, "a": zeros})
+
+
+def test_other_things_in_the_folder_do_no_harm(store):
+    store.save(make_checkpoint(1))
+    (store.folder / "notes.txt").write_text("mine")
+    shutil.copytree(store.path(1), store.folder / "copy")
+    assert store.updates() == [1]
+    store.save(make_checkpoint(2))
+    assert (store.folder / "notes.txt").exists()

@@ -1,0 +1,284 @@
+"""The loop: its order, its budget, and the promise of the same bits."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+
+import numpy as np
+import pytest
+from fakes import Tape
+
+from pixelpong.config import BudgetConfig
+from pixelpong.errors import CheckpointError, NumericsError, RunError, WorkerError
+from pixelpong.learner import Progress, ReinforceLearner
+from pixelpong.run import Run
+from pixelpong.session import Session
+from pixelpong.store import fingerprint
+from pixelpong.train import reached_budget, train
+from pixelpong.worker import Worker
+
+
+def lines_of(run: Run) -> list[dict]:
+    lines = [*run.metrics.read(), *run.episodes.read()]
+    return [{key: value for key, value in line.items() if key != "timing"} for line in lines]
+
+
+def result_of(run: Run) -> tuple:
+    checkpoint = run.checkpoints.load_latest()
+    return (
+        checkpoint.update,
+        fingerprint(checkpoint.params),
+        fingerprint(checkpoint.optimizer),
+        lines_of(run),
+    )
+
+
+def with_updates(run: Run, updates: int) -> Run:
+    return run.save_config(run.config.updated({"updates": updates}, "test"))
+
+
+# --- the loop ---------------------------------------------------------------------------------
+
+
+def test_the_parts_are_called_in_the_order_of_the_map(make_run, monkeypatch):
+    tape = Tape()
+    tape.wrap(ReinforceLearner, "items", "items", monkeypatch)
+    tape.wrap(ReinforceLearner, "apply", "apply", monkeypatch)
+    tape.wrap(Worker, "play", "play", monkeypatch)
+    tape.wrap(Session, "evaluate", "evaluate?", monkeypatch)
+    tape.wrap(Session, "record", "record", monkeypatch)
+    run = make_run(updates=2, batch_size=2, save_every=2)
+    tape.wrap(type(run.checkpoints), "save", "save", monkeypatch)
+    train(run)
+    one = ["items", "apply", "play", "play", "evaluate?", "record"]
+    assert tape.calls == [*one, *one, "save"]
+
+
+def test_a_run_directory_holds_what_the_design_says(make_run):
+    run = make_run(evaluate_every=2, evaluate_episodes=4)
+    outcome = train(run)
+    assert outcome.reason == "updates"
+    assert sorted(path.name for path in run.path.iterdir()) == [
+        "checkpoints", "config.json", "episodes.jsonl", "metrics.jsonl", "run.lock",
+    ]  # fmt: skip
+    metrics, episodes = list(run.metrics.read()), list(run.episodes.read())
+    assert [line["update"] for line in metrics] == [1, 2, 3]
+    assert [line["episode"] for line in episodes] == list(range(1, 10))
+    assert [line["evaluation"] is not None for line in metrics] == [False, True, False]
+    assert len(metrics[1]["evaluation"]["returns"]) == 4
+    assert metrics[-1]["steps"] == sum(line["steps"] for line in episodes) == outcome.progress.steps
+    assert metrics[0]["mean_return"] == pytest.approx(
+        np.mean([line["episode_return"] for line in episodes[:3]])
+    )
+    assert metrics[0]["timing"]["steps_per_second"] > 0
+    assert outcome.params_sha256 == fingerprint(run.checkpoints.load(3).params)
+
+
+@pytest.mark.parametrize(
+    ("budget", "progress", "reason"),
+    [
+        ({"updates": 2}, {"update": 1}, None),
+        ({"updates": 2}, {"update": 2}, "updates"),
+        ({"episodes": 30}, {"episodes": 30}, "episodes"),
+        ({"steps": 100}, {"steps": 99}, None),
+        ({"steps": 100}, {"steps": 140}, "steps"),
+        ({"updates": 9, "steps": 100}, {"update": 1, "steps": 100}, "steps"),
+    ],
+)
+def test_the_budget_that_is_reached_first_ends_the_training(budget, progress, reason):
+    assert reached_budget(BudgetConfig(**budget), Progress(**progress)) == reason
+
+
+def test_the_target_counts_only_over_a_hundred_episodes():
+    progress = Progress()
+    progress.recent_returns.extend([5.0] * 99)
+    assert reached_budget(BudgetConfig(until_return=5.0), progress) is None
+    progress.recent_returns.append(5.0)
+    assert reached_budget(BudgetConfig(until_return=5.0), progress) == "until_return"
+    assert reached_budget(BudgetConfig(until_return=5.1), progress) is None
+
+
+def test_it_learns_to_catch(make_run):
+    """Twenty thousand steps of the toy, from missing nearly all to catching more than half."""
+    run = make_run(updates=80, batch_size=10, hidden=50, save_every=80)
+    train(run)
+    returns = [line["mean_return"] for line in run.metrics.read()]
+    assert np.mean(returns[:10]) < -2
+    assert np.mean(returns[-10:]) > 0
+
+
+# --- the same bits ----------------------------------------------------------------------------
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_seed_others(make_run):
+    runs = [make_run(name, seed=seed) for name, seed in (("a", 0), ("b", 0), ("c", 1))]
+    for run in runs:
+        train(run)
+    assert result_of(runs[0]) == result_of(runs[1])
+    assert result_of(runs[0])[1] != result_of(runs[2])[1]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_processes_give_the_bits_of_one_process(make_run, workers):
+    reference = make_run("reference")
+    train(reference)
+    run = make_run("run", engine="processes", workers=workers)
+    train(run)
+    assert result_of(run) == result_of(reference)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_stopping_and_resuming_at_every_update_changes_nothing(make_run, dtype):
+    reference = make_run("reference", updates=5, dtype=dtype)
+    train(reference)
+    for stop in range(1, 5):
+        run = make_run(f"stop-{stop}", updates=stop, dtype=dtype)
+        train(run)
+        train(with_updates(Run.open(run.path), 5))
+        assert result_of(run) == result_of(reference), stop
+    run = make_run("every", updates=1, dtype=dtype)
+    for updates in range(1, 6):
+        train(with_updates(Run.open(run.path), updates))
+    assert result_of(run) == result_of(reference)
+
+
+def test_a_killed_training_resumes_from_its_last_checkpoint_to_the_same_bits(make_run):
+    """Lines written after the checkpoint are cut back, none is there twice."""
+    reference = make_run("reference", updates=6)
+    train(reference)
+    run = make_run("run", updates=5, save_every=2)
+    train(run)
+    import shutil
+
+    shutil.rmtree(run.checkpoints.path(5))  # as if it had been killed after update 5's lines
+    assert run.checkpoints.updates()[-1] == 4
+    train(with_updates(run, 6))
+    assert result_of(run) == result_of(reference)
+
+
+def test_a_damaged_checkpoint_costs_its_updates_and_no_more(make_run):
+    reference = make_run("reference", updates=5)
+    train(reference)
+    run = make_run("run", updates=4)
+    train(run)
+    (run.checkpoints.path(4) / "params.safetensors").write_bytes(b"damaged")
+    warnings: list[str] = []
+    train(with_updates(Run.open(run.path, warnings.append), 5))
+    assert len(warnings) == 1
+    assert result_of(run) == result_of(reference)
+
+
+def test_when_no_checkpoint_is_sound_nothing_is_overwritten(make_run):
+    run = make_run(updates=2)
+    train(run)
+    for update in run.checkpoints.updates():
+        (run.checkpoints.path(update) / "manifest.json").write_bytes(b"")
+    before = run.metrics.path.read_bytes()
+    with pytest.raises(CheckpointError):
+        train(with_updates(run, 3))
+    assert run.metrics.path.read_bytes() == before
+
+
+# --- stops and faults -------------------------------------------------------------------------
+
+
+def test_an_interrupted_training_is_saved_and_resumes_to_the_same_bits(make_run):
+    reference = make_run("reference", updates=4)
+    train(reference)
+    run = make_run("run", updates=4, save_every=100)
+    asked = iter([False] * 7 + [True] * 10)  # in the middle of the third update
+    outcome = train(run, should_stop=lambda: next(asked))
+    assert outcome.reason == "interrupted"
+    assert run.checkpoints.updates() == [2]
+    train(run)
+    assert result_of(run) == result_of(reference)
+
+
+def test_a_stop_before_the_first_update_leaves_a_run_that_resumes(make_run):
+    run = make_run("run")
+    assert train(run, should_stop=lambda: True).reason == "interrupted"
+    assert run.checkpoints.updates() == [0]
+    train(run)
+    reference = make_run("reference")
+    train(reference)
+    assert result_of(run) == result_of(reference)
+
+
+def test_a_worker_that_raises_costs_no_complete_update(make_run, monkeypatch):
+    run = make_run(updates=4, save_every=100)
+    real = Worker.play
+
+    def play(self, item, params):
+        if item.update == 3:
+            raise RuntimeError("planted")
+        return real(self, item, params)
+
+    monkeypatch.setattr(Worker, "play", play)
+    with pytest.raises(WorkerError, match="planted"):
+        train(run)
+    assert run.checkpoints.updates() == [2]
+
+
+def test_a_number_that_is_not_finite_leaves_the_checkpoint_untouched(make_run, monkeypatch):
+    run = make_run(updates=4, save_every=1)
+    real = Worker.play
+
+    def play(self, item, params):
+        result = real(self, item, params)
+        if item.update == 3:
+            result.grads.W2[0] = np.nan
+        return result
+
+    monkeypatch.setattr(Worker, "play", play)
+    with pytest.raises(NumericsError, match="update 3"):
+        train(run)
+    assert run.checkpoints.updates() == [1, 2]
+    assert all(np.isfinite(w).all() for w in run.checkpoints.load_latest().params.values())
+
+
+def test_a_disk_that_fills_stops_the_training_with_one_line(catch, small_disk):
+    """Three checkpoints of a megabyte are kept on three and a half: the fourth has no room."""
+    run = Run.create(small_disk("3500k") / "run", catch.updated({"updates": 6}, "test"))
+    with pytest.raises(RunError, match="No space left on device; make room there, then resume"):
+        train(run)
+    assert run.checkpoints.load_latest().update == run.checkpoints.updates()[-1] >= 2
+
+
+def test_two_trainings_never_share_a_run(make_run):
+    run = make_run(updates=10_000, save_every=10_000)
+    stop = threading.Event()
+    thread = threading.Thread(target=train, args=(run, None, stop.is_set))
+    thread.start()
+    try:
+        deadline = time.monotonic() + 10
+        while not run.metrics.path.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        before = json.loads((run.path / "config.json").read_text())
+        with pytest.raises(RunError, match=rf"training at work there \(process {os.getpid()}\)"):
+            train(Run.open(run.path))
+        assert json.loads((run.path / "config.json").read_text()) == before
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_the_best_checkpoint_is_the_one_that_evaluated_best(make_run):
+    run = make_run(updates=8, evaluate_every=1, evaluate_episodes=5)
+    train(run)
+    means = [line["evaluation"]["mean_return"] for line in run.metrics.read()]
+    best = max(range(8), key=lambda index: (means[index], index)) + 1
+    assert run.checkpoints.load_best().update == best
+    assert best in run.checkpoints.updates()
+
+
+def test_without_evaluations_nothing_is_best_before_a_hundred_episodes(make_run):
+    run = make_run(updates=3)
+    train(run)
+    assert run.checkpoints.load(3).score is None
+    longer = make_run("longer", updates=2, batch_size=60, save_every=1)
+    train(longer)
+    assert longer.checkpoints.load(1).score is None
+    assert longer.checkpoints.load(2).score == list(longer.metrics.read())[1]["mean_return_100"]
