@@ -6,10 +6,16 @@ import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from pixelpong.config import Config, load_preset
 from pixelpong.run import Run
+
+# The first example of a kernel compiles it, which no deadline of milliseconds allows for; the
+# examples are the same on every run, so that a red test is red again.
+hypothesis.settings.register_profile("pixelpong", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("pixelpong")
 
 
 @pytest.fixture

@@ -18,8 +18,11 @@ def test_throughput_reports_rates_and_ratios(capsys):
     assert set(report["ratios"]) == {"rollouts", "classic", "dense_loop"}
     bare = report["steps_per_second"]["emulator"]
     for name, ratio in report["ratios"].items():
-        assert ratio == pytest.approx(report["steps_per_second"][name] / bare)
-    assert 1000 < bare
+        before_and_after = report["measured"]["emulator"]
+        low, high = min(before_and_after), max(before_and_after)
+        assert report["steps_per_second"][name] / high <= ratio
+        assert ratio <= report["steps_per_second"][name] / low
+    assert bare > 1000
     assert report["ratios"]["dense_loop"] < report["ratios"]["classic"] < 1.2
 
 

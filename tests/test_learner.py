@@ -6,6 +6,8 @@ import dataclasses
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pixelpong.engines.serial import SerialEngine
 from pixelpong.errors import CheckpointError, NumericsError
@@ -83,10 +85,35 @@ def test_a_number_that_is_not_finite_stops_before_anything_is_changed(catch, val
 
 def test_parameters_that_overflow_are_named(catch):
     learner = ReinforceLearner(catch)
+    learner.params["W2"][3] = np.inf
+    with pytest.raises(NumericsError, match="W2 of the parameters after update 0, got 1 that are"):
+        learner.get_state()
+
+
+def test_a_gradient_whose_squares_do_not_fit_is_refused(catch):
+    """Its square is no float32: RMSProp's memory would be infinite, and stay so."""
+    learner = ReinforceLearner(catch)
     results = play_batch(catch, learner)
-    results[0].grads.W2[0] = 1e30  # its square is no float32
-    with pytest.raises(NumericsError, match="W2 of the optimizer's memory after update 1"):
+    results[0].grads.W2[0] = 1e30
+    with pytest.raises(NumericsError, match=r"in W2 of the gradient of update 1, got .* to 1e\+60"):
         learner.apply(results)
+
+
+@settings(max_examples=200)
+@given(
+    g=st.floats(-(2.0**64), 2.0**64, width=32),
+    c=st.floats(0, 2.0**126, width=32),
+    decay=st.floats(0, 1),
+    rate=st.floats(0, 10),
+)
+def test_what_passes_the_guard_keeps_parameters_and_memory_finite(g, c, decay, rate):
+    from pixelpong import kernels
+
+    w, g, c = (np.array([value], np.float32) for value in (1.0, g, c))
+    if kernels.sum_of_squares(g) < float(np.finfo(np.float32).max):
+        kernels.rmsprop(w, g, c, rate, decay)
+        assert np.isfinite(w).all()
+        assert np.isfinite(c).all()
 
 
 def test_the_count_goes_on_over_a_saved_state(catch):

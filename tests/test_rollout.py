@@ -47,6 +47,7 @@ def test_fast_rollout_equals_the_dense_one(name, is_greedy):
     np.testing.assert_array_equal(fast.actions, actions)
     np.testing.assert_array_equal(fast.rewards, rewards)
     np.testing.assert_allclose(fast.up_probabilities, probabilities, atol=1e-11)
+    np.testing.assert_allclose(fast.hidden, forward(params, xs)[1], atol=1e-11)
     assert abs(rewards.sum()) in ((5, 3, 1) if name == "Catch-v0" else range(1, 22))
 
 
@@ -66,19 +67,19 @@ def test_an_episode_does_not_depend_on_what_was_played_before():
         used.play(params, make_rng(1, "train", 1, index))
     one = used.play(params, make_rng(2, "train", 1, 0))
     two = fresh.play(params, make_rng(2, "train", 1, 0))
-    for name in ("indices", "offsets", "actions", "up_probabilities", "rewards"):
+    for name in ("indices", "offsets", "actions", "up_probabilities", "hidden", "rewards"):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
 
 
-def test_a_long_episode_outgrows_the_first_buffer(monkeypatch):
+def test_a_long_episode_outgrows_the_first_buffers():
     player = Player(make_emulator(find_protocol("Catch-v0")))
     params = init_params(make_rng(0, "params"), hidden=5)
     wanted = player.play(params, make_rng(0, "train", 1, 0))
     small = Player(player.emulator)
-    small._indices = np.zeros(1, np.uint16)
-    np.testing.assert_array_equal(
-        small.play(params, make_rng(0, "train", 1, 0)).indices, wanted.indices
-    )
+    small._indices, small._hidden = np.zeros(1, np.uint16), np.zeros((1, 5), np.float32)
+    got = small.play(params, make_rng(0, "train", 1, 0))
+    np.testing.assert_array_equal(got.indices, wanted.indices)
+    np.testing.assert_array_equal(got.hidden, wanted.hidden)
 
 
 def test_statistics_of_an_episode_by_hand():
@@ -87,6 +88,7 @@ def test_statistics_of_an_episode_by_hand():
         offsets=np.zeros(6, np.int64),
         actions=np.array([UP, DOWN, UP, UP, DOWN], np.int8),
         up_probabilities=np.array([0.5, 0.5, 1.0, 1.0, 0.0]),
+        hidden=np.zeros((5, 1)),
         rewards=np.array([0, 1, 0, -1, -1], np.float32),
         num_frames=20,
     )
@@ -103,7 +105,7 @@ def test_statistics_of_an_episode_by_hand():
 def test_dense_form_restores_the_signs():
     trajectory = Trajectory(
         np.array([3, NUM_PIXELS + 4], np.uint16), np.array([0, 0, 2]),
-        np.array([UP, UP], np.int8), np.zeros(2), np.zeros(2, np.float32), 8,
+        np.array([UP, UP], np.int8), np.zeros(2), np.zeros((2, 1)), np.zeros(2, np.float32), 8,
     )  # fmt: skip
     x = trajectory.dense()
     assert not x[0].any()

@@ -1,7 +1,8 @@
 """Measurements that anyone can rerun: throughput against the bare emulator, start-up, memory.
 
-Everything is measured in one run on the same cores, in turn, several rounds; ratios are taken
-within a round and their median is reported, because machines are noisy and drift.
+Everything is measured in one run on the same cores, in turn, several rounds. Machines are noisy
+and drift, so each ratio is to the emulator's rate just before and just after, and the median of
+the rounds is reported.
 """
 
 from __future__ import annotations
@@ -103,16 +104,16 @@ def measure_throughput(
         measures = _prepare(stack, config, num_workers)
         for measure in measures.values():
             measure(0.5)  # warms caches and starts the workers
-        table: dict[str, list[float]] = {name: [] for name in measures}
+        limit = measures.pop("emulator")
+        limits = [limit(seconds / 2)]
+        rates: dict[str, list[float]] = {name: [] for name in measures}
+        ratios: dict[str, list[float]] = {name: [] for name in measures}
         for _ in range(rounds):
             for name, measure in measures.items():
-                table[name].append(measure(seconds))
-    bare = table["emulator"]
-    ratios = {
-        name: [rate / limit for rate, limit in zip(rates, bare, strict=True)]
-        for name, rates in table.items()
-        if name != "emulator"
-    }
+                rates[name].append(measure(seconds))
+                limits.append(limit(seconds / 2))
+                ratios[name].append(rates[name][-1] / statistics.mean(limits[-2:]))
+    table = {"emulator": limits, **rates}
     return {
         "workers": num_workers,
         "rounds": rounds,

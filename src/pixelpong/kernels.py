@@ -93,11 +93,40 @@ def find_difference(previous, num_previous, current, num_current, indices, start
 
 
 @_kernel
-def up_probability(W1, W2, indices, start, stop, h):  # type: ignore[no-untyped-def]
+def observe(screen, is_active, pixels, memory, indices, start):  # type: ignore[no-untyped-def]
+    """Write the observation of `screen` into ``indices[start:]``, and keep what the next one needs.
+
+    Args:
+        screen: [210, 160] uint8, palette indices.
+        is_active: [256] bool.
+        pixels: [2, NUM_PIXELS] uint16, the active pixels of two frames in turn; changed.
+        memory: [2] int64, which of the two is newest, and how many pixels it has, −1 where there
+            is none yet; changed.
+        indices: [≥ start + MAX_ACTIVE] uint16; changed.
+        start: where to begin.
+
+    Returns:
+        Where the written part ends.
+    """
+    previous, num_previous = memory
+    current = 1 - previous
+    num_current = find_active(screen, is_active, pixels[current])
+    end = start
+    if num_previous >= 0:
+        end = find_difference(
+            pixels[previous], num_previous, pixels[current], num_current, indices, start
+        )
+    memory[0], memory[1] = current, num_current
+    return end
+
+
+@_kernel
+def up_probability(W1, W2, indices, start, stop, hidden, t):  # type: ignore[no-untyped-def]
     """The policy's probability of UP for the observation ``indices[start:stop]``.
 
-    Definition: `pixelpong.learn.network.forward`. Leaves the hidden activations in `h` [H].
+    Definition: `pixelpong.learn.network.forward`. Leaves the hidden activations in ``hidden[t]``.
     """
+    h = hidden[t]
     h[:] = 0
     for k in range(start, stop):
         index = indices[k]
@@ -109,13 +138,27 @@ def up_probability(W1, W2, indices, start, stop, h):  # type: ignore[no-untyped-
             row = W1[index - NUM_PIXELS]
             for unit in range(len(h)):
                 h[unit] -= row[unit]
-    z = 0.0
     for unit in range(len(h)):
         if h[unit] < 0:
             h[unit] = 0
-        z += h[unit] * W2[unit]
+    z = _dot(h, W2)
     smaller = np.exp(-abs(z))
     return (1.0 if z >= 0 else smaller) / (1.0 + smaller)
+
+
+@_kernel
+def _dot(a, b):  # type: ignore[no-untyped-def]
+    # Four sums side by side: one alone would wait for itself. Their order is fixed.
+    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    whole = len(a) - len(a) % 4
+    for i in range(0, whole, 4):
+        s0 += a[i] * b[i]
+        s1 += a[i + 1] * b[i + 1]
+        s2 += a[i + 2] * b[i + 2]
+        s3 += a[i + 3] * b[i + 3]
+    for i in range(whole, len(a)):
+        s0 += a[i] * b[i]
+    return (s0 + s1) + (s2 + s3)
 
 
 @_kernel
@@ -135,20 +178,17 @@ def _find_rows(indices, slots):  # type: ignore[no-untyped-def]
 
 
 @_kernel
-def _episode_gradient(W1, W2, indices, offsets, actions, advantages):  # type: ignore[no-untyped-def]
+def _episode_gradient(W2, hidden, indices, offsets, dz):  # type: ignore[no-untyped-def]
     slots = np.empty(NUM_PIXELS, np.int32)
     rows = _find_rows(indices, slots)
-    dW1 = np.zeros((len(rows), W1.shape[1]), W1.dtype)
+    dW1 = np.zeros((len(rows), len(W2)), W2.dtype)
     dW2 = np.zeros_like(W2)
-    h = np.empty_like(W2)
     dh = np.empty_like(W2)
-    for t in range(len(actions)):
-        p = up_probability(W1, W2, indices, offsets[t], offsets[t + 1], h)
-        label = 1.0 if actions[t] == UP else 0.0
-        dz = W2.dtype.type((label - p) * advantages[t])
+    for t in range(len(dz)):
+        h = hidden[t]
         for unit in range(len(h)):
-            dW2[unit] += dz * h[unit]
-            dh[unit] = dz * W2[unit] if h[unit] > 0 else 0
+            dW2[unit] += dz[t] * h[unit]
+            dh[unit] = dz[t] * W2[unit] if h[unit] > 0 else 0
         for k in range(offsets[t], offsets[t + 1]):
             index = indices[k]
             if index < NUM_PIXELS:
@@ -163,20 +203,21 @@ def _episode_gradient(W1, W2, indices, offsets, actions, advantages):  # type: i
 
 
 def episode_gradient(
-    W1: NDArray[Any], W2: NDArray[Any], trajectory: Trajectory, advantages: NDArray[Any]
+    W2: NDArray[Any], trajectory: Trajectory, advantages: NDArray[Any]
 ) -> SparseGrads:
-    """The REINFORCE gradient of one episode.
+    """The REINFORCE gradient of one episode, from the activations that it was played with.
 
     Definition: `pixelpong.learn.reinforce.episode_gradient`.
 
     Args:
-        W1: [NUM_PIXELS, H].
-        W2: [H].
+        W2: [H], of the parameters that played.
         trajectory: T steps.
         advantages: [T].
     """
+    labels = trajectory.actions == UP
+    dz = ((labels - trajectory.up_probabilities) * advantages).astype(W2.dtype)
     rows, dW1, dW2 = _episode_gradient(
-        W1, W2, trajectory.indices, trajectory.offsets, trajectory.actions, advantages
+        W2, trajectory.hidden, trajectory.indices, trajectory.offsets, dz
     )
     return SparseGrads(rows, dW1, dW2)
 
@@ -212,3 +253,21 @@ def discounted_returns(rewards, discount):  # type: ignore[no-untyped-def]
         following = rewards[t] if rewards[t] != 0 else discount * following
         returns[t] = following
     return returns
+
+
+@_kernel
+def sum_of_squares(g):  # type: ignore[no-untyped-def]
+    """Σ g² of a flat array in float64, in a fixed order; not finite where an entry is not."""
+    lanes = np.zeros(16)
+    whole = len(g) - len(g) % 16
+    for i in range(0, whole, 16):
+        for lane in range(16):
+            value = np.float64(g[i + lane])
+            lanes[lane] += value * value
+    for i in range(whole, len(g)):
+        value = np.float64(g[i])
+        lanes[i - whole] += value * value
+    total = 0.0
+    for lane in range(16):
+        total += lanes[lane]
+    return total

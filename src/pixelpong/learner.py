@@ -126,7 +126,7 @@ class ReinforceLearner:
         Results are added as they come, so that adding overlaps with playing.
 
         Raises:
-            NumericsError: the gradient or a parameter is not finite; nothing has been counted.
+            NumericsError: the gradient is not finite; nothing has been changed.
         """
         update = self.progress.update + 1
         begin = time.perf_counter()
@@ -149,7 +149,12 @@ class ReinforceLearner:
         )
 
     def get_state(self) -> tuple[Params, Params, dict[str, Any]]:
-        """Parameters, optimizer arrays and counters: all that the future depends on."""
+        """Parameters, optimizer arrays and counters: all that the future depends on.
+
+        Raises:
+            NumericsError: a parameter is not finite, and must not reach the disk.
+        """
+        _refuse_non_finite(self.params, self.progress.update)
         return self.params, self.cache, self.progress.to_dict()
 
     def set_state(self, params: Params, cache: Params, counters: dict[str, Any]) -> None:
@@ -170,9 +175,8 @@ class ReinforceLearner:
 
     def _step(self, update: int) -> float:
         learning = self._config.learning
-        _refuse_non_finite(self._total, f"the gradient of update {update}")
-        squares = (float(np.vdot(g, g)) for g in self._total.values())
-        grad_norm = math.sqrt(math.fsum(squares))
+        squares = {name: kernels.sum_of_squares(g.reshape(-1)) for name, g in self._total.items()}
+        _refuse_overflow(squares, self._total, update)
         for name, w in self.params.items():
             kernels.rmsprop(
                 w.reshape(-1),
@@ -181,9 +185,7 @@ class ReinforceLearner:
                 learning.learning_rate,
                 learning.decay_rate,
             )
-        _refuse_non_finite(self.params, f"the parameters after update {update}")
-        _refuse_non_finite(self.cache, f"the optimizer's memory after update {update}")
-        return grad_norm
+        return math.sqrt(math.fsum(squares.values()))
 
     def _count(self, episodes: list[EpisodeStats]) -> tuple[float, ...]:
         running_means = []
@@ -195,12 +197,27 @@ class ReinforceLearner:
         return tuple(running_means)
 
 
-def _refuse_non_finite(arrays: Params, what: str) -> None:
-    # One such number would stay in RMSProp's memory for ever.
-    for name, array in arrays.items():
-        if not np.isfinite(array).all():
-            count = int((~np.isfinite(array)).sum())
+def _refuse_overflow(squares: dict[str, float], grads: Params, update: int) -> None:
+    """Refuse a gradient that is not finite, or whose squares RMSProp's memory could not hold.
+
+    One such number would stay in that memory for ever. What passes keeps memory and parameters
+    finite: no entry of the memory exceeds the largest square, and no step 1 / √(1 − decay) rates.
+    """
+    for name, total in squares.items():
+        if not total < float(np.finfo(grads[name].dtype).max):
+            bad = int((~np.isfinite(grads[name])).sum())
+            got = f"{bad} that are not" if bad else f"numbers whose squares add up to {total:.3g}"
             raise NumericsError(
-                f"expected finite numbers in {name} of {what}, got {count} that are not; "
+                f"expected finite numbers in {name} of the gradient of update {update}, got {got}; "
                 "lower --learning-rate and resume from the last checkpoint"
+            )
+
+
+def _refuse_non_finite(params: Params, update: int) -> None:
+    for name, w in params.items():
+        if not np.isfinite(w).all():
+            raise NumericsError(
+                f"expected finite numbers in {name} of the parameters after update {update}, got "
+                f"{int((~np.isfinite(w)).sum())} that are not; lower --learning-rate and resume "
+                "from the last checkpoint"
             )

@@ -11,6 +11,7 @@ Not covered: the dense form, which is its test's oracle.
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,43 +22,8 @@ from pixelpong.env.preprocess import make_is_active
 from pixelpong.learn.reinforce import entropy
 from pixelpong.trajectory import DOWN, NUM_PIXELS, UP, EpisodeStats, Params, Trajectory
 
-_BLOCK = 256
+_BLOCK = 128
 """Steps whose uniform numbers are drawn at once."""
-
-
-class Observer:
-    """Turns screens into observations, one episode after another.
-
-    Holds the previous frame's pixels, so that each screen is read once.
-    """
-
-    def __init__(self) -> None:
-        self._is_active = make_is_active()
-        self._previous = np.zeros(NUM_PIXELS, np.uint16)
-        self._current = np.zeros(NUM_PIXELS, np.uint16)
-        self.reset()
-
-    def reset(self) -> None:
-        """Forget the previous frame: the next observation is all zeros."""
-        self._num_previous = -1
-
-    def observe(self, screen: NDArray[np.uint8], indices: NDArray[np.uint16], start: int) -> int:
-        """Write the observation of `screen` into ``indices[start:]`` and return where it ends.
-
-        Args:
-            screen: [210, 160] palette indices.
-            indices: room for at least ``kernels.MAX_ACTIVE`` more; changed.
-            start: where to begin.
-        """
-        num_current = kernels.find_active(screen, self._is_active, self._current)
-        end = start
-        if self._num_previous >= 0:
-            end = kernels.find_difference(
-                self._previous, self._num_previous, self._current, num_current, indices, start
-            )
-        self._previous, self._current = self._current, self._previous
-        self._num_previous = num_current
-        return end
 
 
 class Player:
@@ -65,8 +31,11 @@ class Player:
 
     def __init__(self, emulator: Emulator) -> None:
         self.emulator = emulator
-        self._observer = Observer()
-        self._indices = np.zeros(64 * kernels.MAX_ACTIVE, np.uint16)
+        self._is_active = make_is_active()
+        self._pixels = np.zeros((2, NUM_PIXELS), np.uint16)
+        self._memory = np.zeros(2, np.int64)
+        self._indices = np.zeros(2 * _BLOCK * kernels.MAX_ACTIVE, np.uint16)
+        self._hidden = np.zeros((4 * _BLOCK, 1), np.float32)
 
     def play(
         self, params: Params, rng: np.random.Generator, *, is_greedy: bool = False
@@ -78,24 +47,23 @@ class Player:
             rng: the episode's own generator; its state moves on.
             is_greedy: UP where its probability is at least one half, instead of a draw.
         """
-        emulator, observer = self.emulator, self._observer
-        W1, W2 = params["W1"], params["W2"]
-        h = np.zeros_like(W2)
+        emulator, W1, W2 = self.emulator, params["W1"], params["W2"]
         offsets, actions, probabilities, rewards = [0], [], [], []
-        emulator.reset()
-        observer.reset()
-        start = 0
+        self._start_episode(W2)
+        start = t = 0
         while not emulator.is_over:
+            indices, hidden = self._room_for_a_block(start, t)
             for draws in self._draw_block(rng):
-                indices = self._room_for_one_more(start)
-                end = observer.observe(emulator.screen, indices, start)
-                p = kernels.up_probability(W1, W2, indices, start, end, h)
+                end = kernels.observe(
+                    emulator.screen, self._is_active, self._pixels, self._memory, indices, start
+                )
+                p = kernels.up_probability(W1, W2, indices, start, end, hidden, t)
                 action = UP if (p >= 0.5 if is_greedy else draws[0] < p) else DOWN
                 rewards.append(emulator.step(action, draws[1:]))
                 offsets.append(end)
                 actions.append(action)
                 probabilities.append(p)
-                start = end
+                start, t = end, t + 1
                 if emulator.is_over:
                     break
         return Trajectory(
@@ -103,9 +71,16 @@ class Player:
             offsets=np.array(offsets, np.int64),
             actions=np.array(actions, np.int8),
             up_probabilities=np.array(probabilities, np.float64),
+            hidden=self._hidden[:t].copy(),
             rewards=np.array(rewards, np.float32),
             num_frames=emulator.num_frames,
         )
+
+    def _start_episode(self, W2: NDArray[Any]) -> None:
+        self.emulator.reset()
+        self._memory[:] = 0, -1  # no frame before: the first observation is all zeros
+        if self._hidden.shape[1] != len(W2) or self._hidden.dtype != W2.dtype:
+            self._hidden = np.zeros((len(self._hidden), len(W2)), W2.dtype)
 
     def _draw_block(self, rng: np.random.Generator) -> list[list[float]]:
         # As lists: Python reads a float from a list five times as fast as from an array.
@@ -113,13 +88,19 @@ class Player:
         block: list[list[float]] = rng.random((_BLOCK, width)).tolist()
         return block
 
-    def _room_for_one_more(self, start: int) -> NDArray[np.uint16]:
-        needed = start + kernels.MAX_ACTIVE
-        if needed > len(self._indices):
-            grown = np.zeros(2 * needed, np.uint16)
-            grown[:start] = self._indices[:start]
-            self._indices = grown
-        return self._indices
+    def _room_for_a_block(self, start: int, t: int) -> tuple[NDArray[np.uint16], NDArray[Any]]:
+        """The buffers, grown where a block of steps might not fit behind `start` and `t`."""
+        if start + _BLOCK * kernels.MAX_ACTIVE > len(self._indices):
+            self._indices = _grown(self._indices, start, start + _BLOCK * kernels.MAX_ACTIVE)
+        if t + _BLOCK > len(self._hidden):
+            self._hidden = _grown(self._hidden, t, t + _BLOCK)
+        return self._indices, self._hidden
+
+
+def _grown(buffer: NDArray[Any], used: int, needed: int) -> NDArray[Any]:
+    grown = np.zeros((2 * needed, *buffer.shape[1:]), buffer.dtype)
+    grown[:used] = buffer[:used]
+    return grown
 
 
 def summarize(trajectory: Trajectory, play_seconds: float) -> EpisodeStats:

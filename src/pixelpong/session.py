@@ -89,11 +89,12 @@ class Session:
 
         Raises:
             RunError: it could not be written.
+            NumericsError: a parameter is not finite.
         """
-        params, optimizer, counters = self.learner.get_state()
         update = self.learner.progress.update
         if update == self._saved_update:
             return
+        params, optimizer, counters = self.learner.get_state()
         counters = {"progress": counters, "wall_seconds": self.wall_seconds}
         self._run.checkpoints.save(Checkpoint(update, params, optimizer, counters, self._score))
         self._saved_update = update

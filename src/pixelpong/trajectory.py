@@ -36,6 +36,7 @@ class Trajectory:
         offsets: [T + 1] int64; step t has ``indices[offsets[t]:offsets[t + 1]]``.
         actions: [T] int8, UP or DOWN.
         up_probabilities: [T] float64, the policy's probability of UP.
+        hidden: [T, H], the hidden activations that the policy had; the gradient needs them.
         rewards: [T] float32, −1, 0 or +1.
         num_frames: emulated frames.
     """
@@ -44,6 +45,7 @@ class Trajectory:
     offsets: NDArray[np.int64]
     actions: NDArray[np.int8]
     up_probabilities: NDArray[np.float64]
+    hidden: NDArray[Any]
     rewards: NDArray[np.float32]
     num_frames: int
 

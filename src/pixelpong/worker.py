@@ -42,9 +42,7 @@ class Worker:
         if item.purpose != "train":
             return EpisodeResult(stats, grads=None)
         returns = kernels.discounted_returns(trajectory.rewards, self._discount)
-        grads = kernels.episode_gradient(
-            params["W1"], params["W2"], trajectory, standardize(returns)
-        )
+        grads = kernels.episode_gradient(params["W2"], trajectory, standardize(returns))
         return EpisodeResult(stats, grads)
 
     def _compile(self, dtype: str) -> None:
@@ -53,4 +51,4 @@ class Worker:
         params = init_params(rng, hidden=1, dtype=dtype)
         trajectory = toy.play(params, rng)
         returns = kernels.discounted_returns(trajectory.rewards, self._discount)
-        kernels.episode_gradient(params["W1"], params["W2"], trajectory, returns)
+        kernels.episode_gradient(params["W2"], trajectory, returns)
