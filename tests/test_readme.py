@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -60,6 +61,16 @@ def test_the_tree_names_what_there_is():
 
 QUIET = {"errors.py", "machine.py", "seeding.py", "trajectory.py", "interrupts.py"}
 """Files that the tree leaves out, for brevity."""
+
+
+def test_the_figures_are_the_recorded_ones():
+    report = json.loads((ROOT / "benchmarks/throughput.json").read_text())
+    rows = re.findall(r"^ +\| [^|]+ \| ([\d,]+) \| ([\d.]+) \|$", README, flags=re.M)
+    wanted = [
+        (f"{rate:,.0f}", f"{report['ratios'][name]:.2f}" if name in report["ratios"] else "1")
+        for name, rate in report["steps_per_second"].items()
+    ]
+    assert rows == wanted
 
 
 def test_the_loop_is_the_loop():

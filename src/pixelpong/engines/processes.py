@@ -69,6 +69,7 @@ class _Member:
         self.deadline = time.monotonic() + START_TIMEOUT
 
     def is_waited_for(self) -> bool:
+        """Whether it owes an answer: a result, or the word that it is ready."""
         return self.batch is not None or not self.is_ready
 
     def give(self, batch: _Batch, position: int, timeout: float) -> None:

@@ -125,6 +125,7 @@ class _TimeLeft:
         return min(1.0, max((done / goal for done, goal in pairs if goal), default=0.0))
 
     def describe(self, progress: Progress) -> str:
+        """The time that the rest will take at the pace so far; a dash where nobody can know."""
         share = self.share(progress)
         gained = share - self._share_at_start
         if gained <= 0:
