@@ -167,6 +167,7 @@ def test_numpy_preset_prints_its_lines(call):
     assert "Batch 1 computed 3 rollouts" in out
 
 
+@pytest.mark.slow
 def test_verify_prints_a_table_of_hashes(call):
     words = ["verify", *TOY[:2], "--updates", "2", "--batch-size", "2"]
     code, out, _ = call(*words)
@@ -352,6 +353,7 @@ def test_an_interrupted_training_is_saved_and_leaves_nothing(tmp_path, engine, n
     assert set(Path("/dev/shm").iterdir()) <= shared
 
 
+@pytest.mark.slow
 def test_interrupted_and_resumed_pong_ends_with_the_hash_of_the_undisturbed(tmp_path):
     """The promise, on the real game, by the real command line."""
     words = ["--preset", "classic", "--updates", "3", "--batch-size", "2"]

@@ -63,6 +63,7 @@ def test_preprocessing_of_a_known_frame_is_as_stored():
         assert rows[columns == column].tolist() == list(range(first, last + 1))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_frames_and_rewards_equal_gymnasiums_over_twenty_thousand_steps():
     env = gymnasium.make("ALE/Pong-v5", repeat_action_probability=0.0, disable_env_checker=True)
@@ -200,6 +201,7 @@ for line in sys.stdin:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_a_snapshot_has_the_same_future_in_another_process_at_120_points():
     emulator = PongEmulator(V5)
