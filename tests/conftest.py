@@ -9,7 +9,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from pixelpong.config import Config, load_preset
+from pixelpong.config import Config
+from pixelpong.presets import load_preset
 from pixelpong.run import Run
 
 # The first example of a kernel compiles it, which no deadline of milliseconds allows for; the

@@ -14,7 +14,7 @@ import pixelpong
 ROOT = Path(pixelpong.__file__).parent
 
 LAYERS = [
-    {"errors", "protocols", "config", "trajectory", "machine", "seeding"},
+    {"errors", "protocols", "options", "config", "presets", "trajectory", "machine", "seeding"},
     {"learn", "kernels", "env.preprocess"},
     {"env", "rollout"},
     {"worker", "learner"},

@@ -8,15 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pixelpong.config import (
-    OPTIONS,
-    Config,
-    differences,
-    load_preset,
-    preset_names,
-    read_toml,
-)
+from pixelpong.config import OPTIONS, Config, differences
 from pixelpong.errors import ConfigError
+from pixelpong.presets import load_preset, preset_names, read_toml
 from pixelpong.protocols import PROTOCOLS, find_protocol
 
 

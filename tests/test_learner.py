@@ -163,7 +163,7 @@ def test_the_mean_is_over_the_last_hundred_episodes():
 
 def test_sparse_gradient_of_an_early_episode_is_below_a_megabyte():
     """The seeds move 10.2 MB an episode."""
-    from pixelpong.config import load_preset
+    from pixelpong.presets import load_preset
 
     config = load_preset("classic").updated({"batch_size": 1}, "test")
     learner = ReinforceLearner(config)

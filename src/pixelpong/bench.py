@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from pixelpong.config import Config, load_preset
+from pixelpong.config import Config
 from pixelpong.engines import Engine, count_cores
 from pixelpong.engines.processes import ProcessEngine
 from pixelpong.env import make_emulator
@@ -30,6 +30,7 @@ from pixelpong.env.preprocess import difference, preprocess
 from pixelpong.learn.network import backward, forward, init_params
 from pixelpong.learn.reinforce import advantages
 from pixelpong.machine import collect_versions, describe_machine
+from pixelpong.presets import load_preset
 from pixelpong.run import Run
 from pixelpong.seeding import make_rng
 from pixelpong.session import Session

@@ -4,66 +4,24 @@ Each concern is a frozen dataclass; each option is one `option(...)`. The comman
 TOML format are made from these, flat: ``batch_size`` here is ``--batch-size`` there and
 ``batch_size = 10`` in a file.
 
-Covered: defaults, presets, files, validation, comparison of two configurations.
-Not covered: reading the command line (`pixelpong.cli`).
+Covered: the options, changing them, comparing two configurations.
+Not covered: presets and files (`pixelpong.presets`), the command line (`pixelpong.cli`).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
-import math
-import tomllib
 import typing
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from importlib import resources
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 from pixelpong.errors import ConfigError, expected
+from pixelpong.options import Option, check_value, option
 from pixelpong.protocols import PROTOCOLS, Protocol, find_protocol
 
 DEFAULT_PRESET = "classic"
-
-COMMAND_LINE = "command line"
-"""The origin of options that stand on the command line: errors spell them as flags."""
-
-
-def option(
-    default: Any,
-    help: str,
-    *,
-    unit: str = "",
-    source: str = "",
-    minimum: float | None = None,
-    maximum: float | None = None,
-    choices: Iterable[str] = (),
-    is_free: bool = False,
-) -> Any:
-    """One option: its default, its help and the values it takes.
-
-    Args:
-        default: the value where nobody says otherwise.
-        help: one line for ``--help``.
-        unit: what the number counts.
-        source: where the default comes from.
-        minimum: smallest value allowed.
-        maximum: largest value allowed.
-        choices: the only values allowed, where they can be listed.
-        is_free: the option does not change the parameters that a given number of updates leads
-            to, so that a resumed run may have another value.
-    """
-    metadata = {
-        "help": help,
-        "unit": unit,
-        "source": source,
-        "minimum": minimum,
-        "maximum": maximum,
-        "choices": tuple(choices),
-        "is_free": is_free,
-    }
-    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True)
@@ -225,7 +183,7 @@ class Config:
         if any(changes.get(name) is not None for name in budget):
             flat |= dict.fromkeys(budget)
         for name, value in changes.items():
-            flat[name] = _checked(name, value, origin)
+            flat[name] = check_value(OPTIONS[name], value, origin)
         return _from_flat(flat)
 
 
@@ -242,17 +200,6 @@ def _from_flat(flat: Mapping[str, Any]) -> Config:
         for each in dataclasses.fields(Config)
     }
     return Config(**values)
-
-
-@dataclass(frozen=True)
-class Option:
-    """One option as the command line, the documentation and the check see it."""
-
-    name: str
-    type: Any
-    default: Any
-    metadata: Mapping[str, Any]
-    section: str
 
 
 def _collect_options() -> dict[str, Option]:
@@ -278,90 +225,6 @@ def _refuse_unknown(names: Iterable[str], origin: str) -> None:
             near = difflib.get_close_matches(name, OPTIONS, n=1)
             advice = f"did you mean {near[0]!r}?" if near else "see `pixelpong train --help`"
             raise ConfigError(f"{origin}: " + expected("the name of an option", repr(name), advice))
-
-
-def _checked(name: str, value: Any, origin: str) -> Any:
-    """`value` in the option's own type, or a ConfigError that says what it takes."""
-    each = OPTIONS[name]
-    allowed = typing.get_args(each.type) or (each.type,)
-    wanted = next(kind for kind in allowed if kind is not type(None))
-    if value is None and type(None) in allowed:
-        return None
-    if wanted is float and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value)
-    if type(value) is not wanted or not _is_in_range(value, each.metadata):
-        spelled = "--" + name.replace("_", "-") if origin == COMMAND_LINE else name
-        what = f"{spelled} to be {describe_values(each)}"
-        raise ConfigError(f"{origin}: " + expected(what, repr(value), "change it"))
-    return value
-
-
-def _is_in_range(value: Any, metadata: Mapping[str, Any]) -> bool:
-    if metadata["choices"] and value not in metadata["choices"]:
-        return False
-    if isinstance(value, float) and not math.isfinite(value):
-        return False
-    low, high = metadata["minimum"], metadata["maximum"]
-    return (low is None or value >= low) and (high is None or value <= high)
-
-
-def describe_values(each: Option) -> str:
-    """The values an option takes, in words.
-
-    >>> describe_values(OPTIONS["sticky"])
-    'a number from 0 to 1'
-    """
-    if each.metadata["choices"]:
-        return "one of " + ", ".join(each.metadata["choices"])
-    names = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
-    wanted = next(t for t in typing.get_args(each.type) or (each.type,) if t is not type(None))
-    low, high = each.metadata["minimum"], each.metadata["maximum"]
-    bounds = f" from {low:g} to {high:g}" if high is not None else ""
-    if high is None and low is not None:
-        bounds = f" of at least {low:g}"
-    return names[wanted] + bounds
-
-
-def preset_names() -> list[str]:
-    """The presets that come with the package."""
-    files = resources.files("pixelpong") / "presets"
-    names = (file.name for file in files.iterdir())
-    return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
-
-
-def load_preset(name: str) -> Config:
-    """The configuration of a preset.
-
-    Raises:
-        ConfigError: there is no preset of that name.
-
-    >>> load_preset("ray").learning.batch_size
-    4
-    """
-    if name not in preset_names():
-        known = ", ".join(preset_names())
-        raise ConfigError(expected("the name of a preset", repr(name), f"use one of {known}"))
-    text = (resources.files("pixelpong") / "presets" / f"{name}.toml").read_text("utf-8")
-    return Config().updated(tomllib.loads(text) | {"preset": name}, f"preset {name}")
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """The options in a TOML file, flat, names and values not yet checked.
-
-    Raises:
-        ConfigError: the file cannot be read or is not TOML.
-    """
-    try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except OSError as error:
-        got = error.strerror or str(error)
-        raise ConfigError(
-            expected(f"a TOML file at {path}", got, "check the path given to --config")
-        ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(
-            expected(f"TOML in {path}", str(error), "write lines like `batch_size = 10`")
-        ) from error
 
 
 def differences(old: Config, new: Config, *, with_free: bool = False) -> dict[str, tuple[Any, Any]]:

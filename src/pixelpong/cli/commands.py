@@ -9,11 +9,13 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from pixelpong.config import COMMAND_LINE, Config, differences
+from pixelpong.config import Config, differences
 from pixelpong.errors import CheckpointError, ConfigError, expected
+from pixelpong.options import COMMAND_LINE
+from pixelpong.presets import load_preset, resolve_config
 
 if TYPE_CHECKING:
-    from pixelpong.cli.parser import Request
+    from pixelpong.cli.options import Request
     from pixelpong.engines import Engine
     from pixelpong.run import Run
     from pixelpong.store import Checkpoint
@@ -23,7 +25,6 @@ EXIT_INTERRUPTED = 130
 
 def train(request: Request) -> int:
     """``pixelpong train``"""
-    from pixelpong.cli.parser import resolve_config
     from pixelpong.run import Run
 
     options = request.options
@@ -121,7 +122,6 @@ def inspect(request: Request) -> int:
 
 def verify(request: Request) -> int:
     """``pixelpong verify``"""
-    from pixelpong.config import load_preset
     from pixelpong.interrupts import stop_on_signals
     from pixelpong.verify import compare_ways
 

@@ -16,7 +16,9 @@ from typing import Annotated, Any
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
-from pixelpong.config import DEFAULT_PRESET, OPTIONS, Config, Option, preset_names
+from pixelpong.config import DEFAULT_PRESET, OPTIONS, Config
+from pixelpong.options import Option
+from pixelpong.presets import preset_names
 
 _PROTOCOL = ("environment", "frame_skip", "sticky")
 _ENGINE = ("engine", "workers", "worker_timeout")
@@ -26,6 +28,19 @@ RunPath = Annotated[Positional[Path], arg(help="Run directory.", metavar="RUN")]
 Which = Annotated[str, arg(help="Which one: latest, best, or an update's number.", metavar="WHICH")]
 Seed = Annotated[int, arg(help="Seed of what is played.")]
 Rounds = Annotated[int, arg(help="How often each is measured, in turn.")]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks for.
+
+    Attributes:
+        options: the command's own options, by attribute.
+        given: the training options that were given, by name.
+    """
+
+    options: Any
+    given: dict[str, Any]
 
 
 @dataclass(frozen=True)

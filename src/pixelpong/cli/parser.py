@@ -10,7 +10,6 @@ import itertools
 import re
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,35 +17,15 @@ import tyro
 
 from pixelpong.cli import commands
 from pixelpong.cli import options as o
-from pixelpong.config import (
-    COMMAND_LINE,
-    DEFAULT_PRESET,
-    OPTIONS,
-    Config,
-    load_preset,
-    read_toml,
-)
+from pixelpong.config import DEFAULT_PRESET, OPTIONS, Config
 from pixelpong.errors import ConfigError, PixelpongError, expected
+from pixelpong.presets import load_preset, resolve_config
 
-
-@dataclass(frozen=True)
-class Request:
-    """What the command line asks for.
-
-    Attributes:
-        options: the command's own options, by attribute.
-        given: the training options that were given, by name.
-    """
-
-    options: Any
-    given: dict[str, Any]
-
-
-Command = Callable[[Request], int]
+Command = Callable[[o.Request], int]
 Specs = dict[str, tuple[type, Command]]
 
 
-def parse(words: list[str]) -> tuple[Command, Request]:
+def parse(words: list[str]) -> tuple[Command, o.Request]:
     """The command that `words` ask for; prints help and exits where asked to.
 
     Raises:
@@ -60,19 +39,7 @@ def parse(words: list[str]) -> tuple[Command, Request]:
     if unknown:
         raise ConfigError(_describe_unknown(unknown[0], options))
     command = next(command for spec, command in specs.values() if spec is type(options))
-    return command, Request(options, _given_options(options, words))
-
-
-def resolve_config(preset: str | None, file: Path | None, given: dict[str, Any]) -> Config:
-    """The configuration of preset, then file, then `given`, each over the one before.
-
-    Raises:
-        ConfigError: an unknown preset or key, or a value out of range.
-    """
-    content = read_toml(file) if file else {}
-    name = preset or content.get("preset", DEFAULT_PRESET)
-    config = load_preset(name).updated(content | {"preset": name}, str(file))
-    return config.updated(given, COMMAND_LINE)
+    return command, o.Request(options, _given_options(options, words))
 
 
 def _make_specs(words: list[str]) -> Specs:
