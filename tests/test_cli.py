@@ -219,10 +219,15 @@ BAD = [
     ("resume none", 1, "expected a run directory, got none"),
     ("resume", 2, "RUN"),
     ("resume run --seed 4", 2, "got seed 0 → 4; leave them out, or give --allow-changes"),
-    ("inspect run --checkpoint 99", 1, "use latest, best or one of: 3"),
-    ("evaluate run --episodes 0", 2, "expected --episodes of at least 1, got 0"),
+    ("inspect run --checkpoint 99", 1, "use latest, best or one of: 0, 3"),
+    ("evaluate run --episodes 0", 2, "expected --episodes from 1 to 100000, got 0"),
     ("verify --engines threads", 2, "expected engine to be one of serial, processes"),
     ("bench quickly", 2, "Expected one of"),
+    ("bench throughput --seconds nan", 2, "expected --seconds from 0.1 to 3600, got nan"),
+    ("bench throughput --workers 0", 2, "expected --workers to be a whole number from 1"),
+    ("inspect run --checkpoint ²", 1, "use latest, best or one of: 0, 3"),
+    ("evaluate run --episodes 1000000000", 2, "expected --episodes from 1 to 100000"),
+    ("train --run run/config.json/x", 1, "config.json, which is no directory"),
 ]
 
 
@@ -372,10 +377,58 @@ def test_interrupted_and_resumed_pong_ends_with_the_hash_of_the_undisturbed(tmp_
     assert reports[0]["params_sha256"] == reports[1]["params_sha256"]
 
 
-def test_a_reader_that_goes_away_is_no_error():
-    command = f"{sys.executable} -m pixelpong inspect --help | head -1"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True)
-    assert done.stderr == ""
+def test_a_reader_that_goes_away_ends_the_training_with_everything_saved(tmp_path):
+    words = " ".join(TOY)
+    command = (
+        f"{sys.executable} -m pixelpong train {words} --updates 100000 --run run | head -1; "
+        "exit ${PIPESTATUS[0]}"
+    )
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    run = Run.open(tmp_path / "run")
+    assert run.checkpoints.updates()[-1] == [line["update"] for line in run.metrics.read()][-1] > 0
+
+
+def test_a_full_disk_behind_stdout_is_one_line_and_saved(tmp_path):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "pixelpong", "train", *TOY, "--updates", "9", "--run", "run"],
+            cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert "got No space left on device" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert Run.open(tmp_path / "run").checkpoints.updates()
+
+
+def test_a_file_of_options_can_come_through_a_pipe(tmp_path):
+    words = " ".join(TOY[:4])
+    command = (
+        f"{sys.executable} -m pixelpong train {words} --engine serial --updates 1 --json "
+        "--config <(echo 'batch_size = 5') 2>/dev/null"
+    )
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert json.loads(done.stdout)["episodes"] == 5
+
+
+def test_a_budget_on_the_line_is_added_to_the_files_and_replaces_the_presets(call, tmp_path):
+    (tmp_path / "mine.toml").write_text("until_return = 18\nupdates = 7\n")
+    call("train", "--config", "mine.toml", *TOY, "--updates", "1", "--run", "run")
+    budget = Run.open(tmp_path / "run").config.budget
+    assert (budget.updates, budget.until_return) == (1, 18.0)
+
+
+def test_a_change_that_cannot_work_leaves_the_run_as_it_was(call, trained):
+    before = (trained / "config.json").read_bytes()
+    code, _, err = call("resume", "run", "--hidden", "20", "--allow-changes", "--updates", "4")
+    assert (code, "--hidden" in err) == (1, True)
+    assert (trained / "config.json").read_bytes() == before
+    assert call("resume", "run", "--updates", "4")[0] == 0
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "utf-8"])

@@ -128,4 +128,16 @@ def test_an_episode_ends_when_its_frames_are_used_up():
         while not emulator.is_over:
             emulator.step(UP, [0.0] + [0.9] * 4)
             steps += 1
-        assert steps == 20, name
+        assert (steps, emulator.num_frames) == (20, 80), name
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_only_frames_that_were_emulated_are_counted(name):
+    """An episode that ends inside a step does not use up the whole step."""
+    counts = set()
+    for skip in (1, 7):
+        emulator = make_emulator(find_protocol(name, frame_skip=skip, sticky=0.0))
+        while not emulator.is_over:
+            emulator.step(UP, [0.0] * 8)
+        counts.add(emulator.num_frames)
+    assert len(counts) == 1

@@ -131,7 +131,7 @@ def test_a_worker_that_dies_or_hangs_is_replaced_and_its_item_runs_again(how, tm
         assert engine.num_restarts == 1
         gone = before - set(engine.worker_pids)
         assert len(gone) == 1
-        assert wait_until(lambda: not is_alive(gone.pop()))
+        assert wait_until(lambda: not any(is_alive(pid) for pid in gone))
 
 
 def test_an_item_that_kills_every_worker_is_given_up():
@@ -181,6 +181,43 @@ def test_a_stop_is_noticed_while_workers_play():
         with pytest.raises(Interrupted):
             list(engine.run([(0, 30.0)], None))
         assert time.monotonic() - begin < 1
+
+
+def test_a_stop_is_noticed_while_a_stopped_worker_does_not_take_its_params():
+    """Five megabytes do not fit into the pipe of a process that does not read."""
+    asked = []
+    with closing(ProcessEngine(EchoWorker, 1, 60.0, lambda: bool(asked))) as engine:
+        list(engine.run([(0, 0.0)], None))
+        os.kill(engine.worker_pids[0], signal.SIGSTOP)
+        signal.signal(signal.SIGALRM, lambda *_: asked.append(1))
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        begin = time.monotonic()
+        with pytest.raises(Interrupted):
+            list(engine.run([(0, 0.0)], b"x" * 5_000_000))
+        assert time.monotonic() - begin < 1
+
+
+def test_an_error_of_a_run_that_was_given_up_is_not_the_next_ones():
+    with closing(ProcessEngine(RaisingWorker, 2, 30.0)) as engine:
+        given_up = engine.run(["good", "bad"], None)
+        next(given_up)
+        given_up.close()
+        assert list(engine.run(["good"] * 5, None)) == ["good"] * 5
+
+
+def test_workers_that_cannot_be_started_are_one_line_and_leave_none():
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with closing(ProcessEngine(EchoWorker, 1, 30.0)) as engine:  # starts what spawning needs
+        list(engine.run([(0, 0.0)], None))
+    in_use = len(list(Path("/proc/self/fd").iterdir()))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (in_use + 8, before[1]))
+    try:
+        with pytest.raises(WorkerError, match=r"to start 20 workers, got \d+ and then: Too many"):
+            ProcessEngine(EchoWorker, 20, 30.0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 def test_workers_use_one_blas_thread_and_never_get_ctrl_c():

@@ -61,6 +61,7 @@ def test_a_terminal_gets_a_live_display_that_fits(make_run, monkeypatch):
     text = "\n".join(lines_of(make_run(), Terminal()))
     assert "\x1b[" in text
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text)
+    assert max(map(len, plain.replace("\r", "\n").splitlines())) <= 50
     assert "mean of 100" in plain
     assert "running mean" in plain
 
@@ -75,7 +76,7 @@ def test_an_evaluation_is_shown(make_run):
 def test_a_resumed_training_says_so(make_run):
     run = make_run(updates=2)
     train(run)
-    run = run.save_config(run.config.updated({"updates": 3}, "test"))
+    run = run.with_config(run.config.updated({"updates": 3}, "test"))
     assert "going on after update 2" in lines_of(run)[0]
 
 

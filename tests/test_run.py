@@ -83,9 +83,8 @@ def test_only_one_training_writes_to_a_run(make_run):
         [sys.executable, "-c", script, run.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as other:
         assert other.stdout.readline() == b"held\n"
-        for write in (run.lock, lambda: run.save_config(run.config)):
-            with pytest.raises(RunError, match=rf"to be free, got .*process {other.pid}"):
-                write()
+        with pytest.raises(RunError, match=rf"to be free, got .*process {other.pid}"):
+            run.lock()
         other.kill()
     with run.lock():
         pass
@@ -116,6 +115,43 @@ def test_lines_are_cut_back_to_an_update(tmp_path):
     assert [line["update"] for line in file.read()] == [1, 1, 2]
     file.cut_back(0)
     assert list(file.read()) == []
+
+
+def test_a_damaged_line_costs_no_other(tmp_path):
+    file = LineFile(tmp_path / "lines.jsonl")
+    for damaged in (
+        b"{bad\n",
+        b'{"update": "x"}\n',
+        b"[1]\n",
+        b"[" * 5000 + b"\n",
+        b"x" * (3 << 20) + b"\n",
+    ):
+        file.append({"update": 1})
+        with file.path.open("ab") as raw:
+            raw.write(damaged)
+    file.append({"update": 2})
+    assert [line["update"] for line in file.read()] == [1] * 5 + [2]
+    file.cut_back(2)
+    assert [line["update"] for line in file.read()] == [1] * 5 + [2]
+    file.cut_back(1)
+    assert [line["update"] for line in file.read()] == [1] * 5
+
+
+def test_a_folder_in_the_files_place_is_one_line(tmp_path):
+    file = LineFile(tmp_path)
+    for action in (lambda: list(file.read()), lambda: file.append({"update": 1}), file.sync):
+        with pytest.raises(RunError, match="Is a directory"):
+            action()
+
+
+def test_a_run_that_cannot_be_made_leaves_its_name_free(catch, small_disk):
+    disk = small_disk("64k")
+    (disk / "fill").write_bytes(b"x" * (64 << 10))
+    with pytest.raises(RunError, match="No space left on device"):
+        Run.create(disk / "run", catch)
+    assert not (disk / "run").exists()
+    (disk / "fill").unlink()
+    Run.create(disk / "run", catch)
 
 
 @pytest.mark.parametrize("rest", [b'{"update": 2', b'{"update": 2}', b"nonsense\n", b"\xff\xfe\n"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import shutil
@@ -56,6 +57,27 @@ def test_the_last_three_and_the_best_are_kept(store):
     assert KEEP_LAST == 3
     assert store.load_best().update == 2
     assert store.load_latest().update == 6
+
+
+def test_an_evaluation_goes_before_a_training_mean(store):
+    store.save(make_checkpoint(1, score=5.0))
+    store.save(dataclasses.replace(make_checkpoint(2, score=-3.0), score_of="evaluation"))
+    store.save(make_checkpoint(3, score=9.0))
+    assert store.load_best().update == 2
+
+
+def test_what_was_just_saved_outlives_damaged_ones_beyond_it(store):
+    for update in (20, 30, 40, 50):
+        store.save(make_checkpoint(update, score=-float(update)))  # so that 20 is the best
+    for update in (30, 40, 50):
+        (store.path(update) / "state.json").write_text("damaged")
+    assert store.load_latest().update == 20
+    store.save(make_checkpoint(23))
+    assert store.updates() == [20, 23]
+    assert store.load_latest().update == 23
+    assert sorted(p.name for p in store.folder.iterdir() if p.name.startswith("damaged")) == [
+        "damaged-000030", "damaged-000040", "damaged-000050",
+    ]  # fmt: skip
 
 
 def test_of_equal_scores_the_newest_is_best(store):
@@ -134,7 +156,7 @@ def test_when_none_is_sound_it_does_not_start_over_silently(store):
     for update in (1, 2):
         store.save(make_checkpoint(update))
         (store.path(update) / "state.json").write_text("{}")
-    with pytest.raises(CheckpointError, match="none of 2"):
+    with pytest.raises(CheckpointError, match="got 2 damaged ones"):
         store.load_latest()
 
 
@@ -308,6 +330,7 @@ def test_fingerprint_tells_names_types_and_shapes_apart():
 def test_other_things_in_the_folder_do_no_harm(store):
     store.save(make_checkpoint(1))
     (store.folder / "notes.txt").write_text("mine")
+    (store.folder / "²").mkdir()
     shutil.copytree(store.path(1), store.folder / "copy")
     assert store.updates() == [1]
     store.save(make_checkpoint(2))

@@ -22,7 +22,7 @@ from pixelpong.worker import Worker
 
 
 def lines_of(run: Run) -> list[dict]:
-    lines = [*run.metrics.read(), *run.episodes.read()]
+    lines = [*run.metrics.read(), *run.episodes.read(), *run.evaluations.read()]
     return [{key: value for key, value in line.items() if key != "timing"} for line in lines]
 
 
@@ -37,7 +37,7 @@ def result_of(run: Run) -> tuple:
 
 
 def with_updates(run: Run, updates: int) -> Run:
-    return run.save_config(run.config.updated({"updates": updates}, "test"))
+    return run.with_config(run.config.updated({"updates": updates}, "test"))
 
 
 # --- the loop ---------------------------------------------------------------------------------
@@ -48,13 +48,13 @@ def test_the_parts_are_called_in_the_order_of_the_map(make_run, monkeypatch):
     tape.wrap(ReinforceLearner, "items", "items", monkeypatch)
     tape.wrap(ReinforceLearner, "apply", "apply", monkeypatch)
     tape.wrap(Worker, "play", "play", monkeypatch)
-    tape.wrap(Session, "evaluate", "evaluate?", monkeypatch)
+    tape.wrap(Session, "evaluate", "evaluate", monkeypatch)
     tape.wrap(Session, "record", "record", monkeypatch)
-    run = make_run(updates=2, batch_size=2, save_every=2)
+    run = make_run(updates=2, batch_size=2, save_every=2, evaluate_every=2, evaluate_episodes=1)
     tape.wrap(type(run.checkpoints), "save", "save", monkeypatch)
     train(run)
-    one = ["items", "apply", "play", "play", "evaluate?", "record"]
-    assert tape.calls == [*one, *one, "save"]
+    one = ["items", "apply", "play", "play", "record"]
+    assert tape.calls == ["save", *one, *one, "evaluate", "play", "save"]
 
 
 def test_a_run_directory_holds_what_the_design_says(make_run):
@@ -62,13 +62,14 @@ def test_a_run_directory_holds_what_the_design_says(make_run):
     outcome = train(run)
     assert outcome.reason == "updates"
     assert sorted(path.name for path in run.path.iterdir()) == [
-        "checkpoints", "config.json", "episodes.jsonl", "metrics.jsonl", "run.lock",
+        "checkpoints", "config.json", "episodes.jsonl", "evaluations.jsonl", "metrics.jsonl",
+        "run.lock",
     ]  # fmt: skip
     metrics, episodes = list(run.metrics.read()), list(run.episodes.read())
     assert [line["update"] for line in metrics] == [1, 2, 3]
     assert [line["episode"] for line in episodes] == list(range(1, 10))
-    assert [line["evaluation"] is not None for line in metrics] == [False, True, False]
-    assert len(metrics[1]["evaluation"]["returns"]) == 4
+    (evaluation,) = run.evaluations.read()
+    assert (evaluation["update"], len(evaluation["returns"])) == (2, 4)
     assert metrics[-1]["steps"] == sum(line["steps"] for line in episodes) == outcome.progress.steps
     assert metrics[0]["mean_return"] == pytest.approx(
         np.mean([line["episode_return"] for line in episodes[:3]])
@@ -192,7 +193,7 @@ def test_an_interrupted_training_is_saved_and_resumes_to_the_same_bits(make_run)
     asked = iter([False] * 7 + [True] * 10)  # in the middle of the third update
     outcome = train(run, should_stop=lambda: next(asked))
     assert outcome.reason == "interrupted"
-    assert run.checkpoints.updates() == [2]
+    assert run.checkpoints.updates() == [0, 2]
     train(run)
     assert result_of(run) == result_of(reference)
 
@@ -219,7 +220,102 @@ def test_a_worker_that_raises_costs_no_complete_update(make_run, monkeypatch):
     monkeypatch.setattr(Worker, "play", play)
     with pytest.raises(WorkerError, match="planted"):
         train(run)
-    assert run.checkpoints.updates() == [2]
+    assert run.checkpoints.updates() == [0, 2]
+
+
+class Rude:
+    """A display that fails at the third update, as when the terminal goes away."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def begin(self, run, progress):
+        pass
+
+    def show(self, progress, stats):
+        if progress.update == 3:
+            raise self.error
+
+    def show_evaluation(self, progress, evaluation):
+        pass
+
+    def end(self):
+        pass
+
+
+@pytest.mark.parametrize("error", [OSError("full"), SystemExit(1), KeyboardInterrupt()])
+def test_a_display_that_fails_costs_no_update(make_run, error):
+    run = make_run(updates=5, save_every=100)
+    with pytest.raises(type(error)):
+        train(run, Rude(error))
+    assert run.checkpoints.updates() == [0, 3]
+    reference = make_run("reference", updates=5, save_every=100)
+    train(reference)
+    train(run)
+    assert result_of(run) == result_of(reference)
+
+
+@pytest.mark.parametrize("place", ["_step", "_count"])
+def test_an_exception_in_the_middle_of_a_step_is_never_saved(make_run, monkeypatch, place):
+    """As Ctrl-C in a notebook, where it can come anywhere."""
+    run = make_run(updates=4, save_every=100)
+    real = getattr(ReinforceLearner, place)
+
+    def broken(self, argument):
+        if self.progress.update == 2:
+            self.params["W1"][:] += 1
+            raise KeyboardInterrupt
+        return real(self, argument)
+
+    monkeypatch.setattr(ReinforceLearner, place, broken)
+    with pytest.raises(KeyboardInterrupt):
+        train(run)
+    assert run.checkpoints.updates() == [0]
+    monkeypatch.undo()
+    reference = make_run("reference", updates=4, save_every=100)
+    train(reference)
+    train(run)
+    assert result_of(run) == result_of(reference)
+
+
+def test_a_stop_in_an_evaluation_loses_nothing(make_run):
+    changes = {"updates": 4, "evaluate_every": 2, "evaluate_episodes": 5, "save_every": 100}
+    reference, run = make_run("reference", **changes), make_run("run", **changes)
+    train(reference)
+    asked = iter([False] * 8 + [True] * 10)  # 2 × 3 episodes, then in the evaluation's third
+    assert train(run, should_stop=lambda: next(asked)).reason == "interrupted"
+    assert [line["update"] for line in run.metrics.read()] == [1, 2]
+    assert list(run.evaluations.read()) == []
+    train(run)
+    assert result_of(run) == result_of(reference)
+    assert run.checkpoints.load_best().update == reference.checkpoints.load_best().update
+    assert run.checkpoints.load(2).score_of == "evaluation"
+
+
+def test_a_run_that_lost_its_checkpoints_does_not_start_over(make_run):
+    import shutil
+
+    run = make_run(updates=2)
+    train(run)
+    shutil.rmtree(run.checkpoints.folder)
+    before = run.metrics.path.read_bytes()
+    with pytest.raises(CheckpointError, match="got none at all"):
+        train(with_updates(run, 3))
+    assert run.metrics.path.read_bytes() == before
+
+
+def test_a_configuration_that_does_not_fit_is_never_written(make_run):
+    run = make_run(updates=2)
+    train(run)
+    before = (run.path / "config.json").read_bytes()
+    with pytest.raises(CheckpointError, match="--hidden"):
+        train(run.with_config(run.config.updated({"hidden": 21}, "test")))
+    assert (run.path / "config.json").read_bytes() == before
+    changed = run.with_config(run.config.updated({"learning_rate": 0.1, "updates": 3}, "test"))
+    train(changed)
+    content = json.loads((run.path / "config.json").read_text())
+    assert content["changes"] == [{"update": 2, "learning_rate": [3e-3, 0.1]}]
+    assert Run.open(run.path).config == changed.config
 
 
 def test_a_number_that_is_not_finite_leaves_the_checkpoint_untouched(make_run, monkeypatch):
@@ -235,7 +331,7 @@ def test_a_number_that_is_not_finite_leaves_the_checkpoint_untouched(make_run, m
     monkeypatch.setattr(Worker, "play", play)
     with pytest.raises(NumericsError, match="update 3"):
         train(run)
-    assert run.checkpoints.updates() == [1, 2]
+    assert run.checkpoints.updates() == [0, 1, 2]
     assert all(np.isfinite(w).all() for w in run.checkpoints.load_latest().params.values())
 
 
@@ -249,6 +345,7 @@ def test_a_disk_that_fills_stops_the_training_with_one_line(catch, small_disk):
 
 def test_two_trainings_never_share_a_run(make_run):
     run = make_run(updates=10_000, save_every=10_000)
+    other = run.with_config(run.config.updated({"seed": 9}, "test"))
     stop = threading.Event()
     thread = threading.Thread(target=train, args=(run, None, stop.is_set))
     thread.start()
@@ -258,7 +355,7 @@ def test_two_trainings_never_share_a_run(make_run):
             time.sleep(0.01)
         before = json.loads((run.path / "config.json").read_text())
         with pytest.raises(RunError, match=rf"training at work there \(process {os.getpid()}\)"):
-            train(Run.open(run.path))
+            train(other)
         assert json.loads((run.path / "config.json").read_text()) == before
     finally:
         stop.set()
@@ -268,7 +365,7 @@ def test_two_trainings_never_share_a_run(make_run):
 def test_the_best_checkpoint_is_the_one_that_evaluated_best(make_run):
     run = make_run(updates=8, evaluate_every=1, evaluate_episodes=5)
     train(run)
-    means = [line["evaluation"]["mean_return"] for line in run.metrics.read()]
+    means = [line["mean_return"] for line in run.evaluations.read()]
     best = max(range(8), key=lambda index: (means[index], index)) + 1
     assert run.checkpoints.load_best().update == best
     assert best in run.checkpoints.updates()

@@ -96,6 +96,10 @@ class BudgetConfig:
     )
 
 
+BUDGET = tuple(each.name for each in dataclasses.fields(BudgetConfig))
+"""The options of which one replaces all others."""
+
+
 @dataclass(frozen=True)
 class ScheduleConfig:
     """What is done now and then."""
@@ -179,9 +183,8 @@ class Config:
         """
         _refuse_unknown(changes, origin)
         flat = self.to_flat()
-        budget = [each.name for each in dataclasses.fields(BudgetConfig)]
-        if any(changes.get(name) is not None for name in budget):
-            flat |= dict.fromkeys(budget)
+        if any(changes.get(name) is not None for name in BUDGET):
+            flat |= dict.fromkeys(BUDGET)
         for name, value in changes.items():
             flat[name] = check_value(OPTIONS[name], value, origin)
         return _from_flat(flat)

@@ -1,4 +1,4 @@
-"""The errors a user can meet: one root, six kinds, each one line and an exit code.
+"""The errors a user can meet: one root, a few kinds, each one line and an exit code.
 
 Every message says what was expected, what was got and what to do.
 What only a bug can cause is an ``assert`` instead.
@@ -25,6 +25,10 @@ class RunError(PixelpongError):
 
 class CheckpointError(PixelpongError):
     """A checkpoint that is damaged, missing or of another version."""
+
+
+class VersionError(CheckpointError):
+    """A checkpoint that another version of the format wrote: sound, but not ours to pass over."""
 
 
 class EmulatorError(PixelpongError):

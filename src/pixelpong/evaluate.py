@@ -78,6 +78,11 @@ def bootstrap_interval(values: Any, rng: np.random.Generator) -> tuple[float, fl
     >>> bootstrap_interval(np.array([3.0, 3.0]), np.random.default_rng(0))
     (3.0, 3.0)
     """
-    chosen = rng.integers(len(values), size=(_RESAMPLES, len(values)))
-    low, high = np.percentile(np.asarray(values)[chosen].mean(axis=1), [2.5, 97.5])
+    values = np.asarray(values)
+    means: list[float] = []
+    while len(means) < _RESAMPLES:  # in blocks: all at once would take gigabytes for many values
+        rows = min(max(1_000_000 // len(values), 1), _RESAMPLES - len(means))
+        chosen = rng.integers(len(values), size=(rows, len(values)))
+        means += values[chosen].mean(axis=1).tolist()
+    low, high = np.percentile(means, [2.5, 97.5])
     return float(low), float(high)

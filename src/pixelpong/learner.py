@@ -113,6 +113,7 @@ class ReinforceLearner:
         self.cache: Params = {name: np.zeros_like(w) for name, w in self.params.items()}
         self._total: Params = {name: np.zeros_like(w) for name, w in self.params.items()}
         self.progress = Progress()
+        self.is_whole = True  # False while a step is being taken: then nothing may be saved
 
     def items(self) -> list[EpisodeItem]:
         """What to play for the next update."""
@@ -141,8 +142,10 @@ class ReinforceLearner:
             episodes.append(result.stats)
             adding += time.perf_counter() - since
         played = time.perf_counter()
+        self.is_whole = False
         grad_norm = self._step(update)
         running_means = self._count(episodes)
+        self.is_whole = True
         learn_seconds = adding + time.perf_counter() - played
         return UpdateStats(
             tuple(episodes), running_means, grad_norm, played - begin - adding, learn_seconds

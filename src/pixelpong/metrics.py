@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,9 @@ from pixelpong.errors import RunError, expected
 
 LINE_LIMIT = 1 << 20
 """Bytes of the longest line that is read; ours have a few thousand."""
+
+
+ADVICE = "make room there, then resume"
 
 
 class LineFile:
@@ -30,53 +36,69 @@ class LineFile:
             RunError: the file cannot be written, as on a full disk.
         """
         text = "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines)
-        try:
-            with self.path.open("ab", buffering=0) as file:
-                before = file.tell()
-                if file.write(text.encode()) != len(text.encode()):
-                    file.truncate(before)  # the disk took a part: take it back
-                    raise OSError(None, "disk full")
-        except OSError as error:
-            got = error.strerror or str(error)
-            raise RunError(
-                expected(f"to write to {self.path}", got, "make room there, then resume")
-            ) from error
+        with self._refusals("write to"), self.path.open("ab", buffering=0) as file:
+            before = file.tell()
+            if file.write(text.encode()) != len(text.encode()):
+                file.truncate(before)  # the disk took a part: take it back
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    def read(self) -> Iterator[dict[str, Any]]:
-        """The whole lines; one that is cut off or no JSON object ends the reading."""
-        for line, _ in self._read_with_ends():
-            yield line
-
-    def cut_back(self, update: int) -> None:
-        """Drop all lines that belong to later updates than `update`, and a line cut off.
+    def sync(self) -> None:
+        """Wait until the disk has the lines, so that no checkpoint can be ahead of them.
 
         Raises:
-            RunError: the file cannot be written.
+            RunError: the disk does not take them.
+        """
+        with self._refusals("write to"), self.path.open("ab") as file:
+            os.fsync(file.fileno())
+
+    def read(self) -> Iterator[dict[str, Any]]:
+        """The lines, without those that are damaged or cut off."""
+        return (line for _, line in self._scan() if line is not None)
+
+    def cut_back(self, update: int) -> None:
+        """Drop the lines that belong to later updates than `update`, and a last one cut off.
+
+        A damaged line in the middle stays where it is: it is no reason to lose those behind it.
+
+        Raises:
+            RunError: the file cannot be read or written.
         """
         end = 0
-        for line, line_end in self._read_with_ends():
-            if line.get("update", 0) > update:
+        for line_end, line in self._scan():
+            if line is not None and line["update"] > update:
                 break
             end = line_end
-        try:
+        with self._refusals("cut back"):
             if self.path.exists():
                 with self.path.open("r+b") as file:
                     file.truncate(end)
+
+    def _scan(self) -> Iterator[tuple[int, dict[str, Any] | None]]:
+        """Where each line ends, and its content; None where it is damaged."""
+        with self._refusals("read"):
+            if not self.path.exists():
+                return
+            end, is_long = 0, False
+            with self.path.open("rb") as file:
+                while raw := file.readline(LINE_LIMIT):
+                    end += len(raw)
+                    if raw.endswith(b"\n"):
+                        yield end, None if is_long else _decode(raw)
+                    is_long = not raw.endswith(b"\n")
+
+    @contextlib.contextmanager
+    def _refusals(self, verb: str) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             got = error.strerror or str(error)
-            raise RunError(expected(f"to write to {self.path}", got, "check its rights")) from error
+            raise RunError(expected(f"to {verb} {self.path}", got, ADVICE)) from error
 
-    def _read_with_ends(self) -> Iterator[tuple[dict[str, Any], int]]:
-        if not self.path.exists():
-            return
-        end = 0
-        with self.path.open("rb") as file:
-            while raw := file.readline(LINE_LIMIT):
-                end += len(raw)
-                try:
-                    line = json.loads(raw)
-                except ValueError:
-                    return
-                if not raw.endswith(b"\n") or not isinstance(line, dict):
-                    return
-                yield line, end
+
+def _decode(raw: bytes) -> dict[str, Any] | None:
+    try:
+        line = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    is_ours = isinstance(line, dict) and type(line.get("update")) is int
+    return line if is_ours else None

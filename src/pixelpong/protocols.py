@@ -9,7 +9,7 @@ Not covered: other games, other observation types.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pixelpong.errors import ConfigError, expected
 
@@ -72,7 +72,6 @@ def find_protocol(
         known = ", ".join(PROTOCOLS)
         raise ConfigError(expected("an environment name", repr(name), f"use one of {known}"))
     card = PROTOCOLS[name]
-    skips = card.frame_skips if frame_skip is None else (frame_skip, frame_skip)
-    return Protocol(
-        card.name, skips, card.sticky if sticky is None else sticky, card.max_frames, card.note
-    )
+    if frame_skip is not None:
+        card = replace(card, frame_skips=(frame_skip, frame_skip))
+    return card if sticky is None else replace(card, sticky=sticky)

@@ -4,6 +4,7 @@
       config.json      the resolved configuration, versions, machine
       metrics.jsonl    one line an update, cut back on resume to the checkpoint's update
       episodes.jsonl   one line a finished episode
+      evaluations.jsonl  one line an evaluation
       checkpoints/     see `pixelpong.store`
       run.lock         held by the training that writes here
 
@@ -12,6 +13,8 @@ Covered: making, opening and locking a run. Not covered: what is in a checkpoint
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import json
 import os
 import sys
@@ -20,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from pixelpong.config import Config
+from pixelpong.config import Config, differences
 from pixelpong.errors import ConfigError, RunError, expected
 from pixelpong.machine import collect_versions, describe_machine
 from pixelpong.metrics import LineFile
@@ -28,6 +31,7 @@ from pixelpong.store import CheckpointStore, sync_folder, write_file
 
 FORMAT = 1
 RUNS_FOLDER = Path("runs")
+_LINE_FILES = ("metrics", "episodes", "evaluations")
 
 
 def _warn_on_stderr(message: str) -> None:
@@ -46,6 +50,7 @@ class Run:
         checkpoints: its checkpoints.
         metrics: one line an update.
         episodes: one line a finished episode.
+        evaluations: one line an evaluation.
         warn: takes one-line warnings.
     """
 
@@ -56,6 +61,7 @@ class Run:
     checkpoints: CheckpointStore
     metrics: LineFile
     episodes: LineFile
+    evaluations: LineFile
     warn: Callable[[str], None]
 
     @classmethod
@@ -79,7 +85,12 @@ class Run:
             "versions": collect_versions(),
             "machine": describe_machine(),
         }
-        _replace_config(path, content)
+        try:
+            _replace_config(path, content)
+        except RunError:
+            with contextlib.suppress(OSError):
+                path.rmdir()  # so that the same name can be used when there is room again
+            raise
         return cls._from_content(path, content, warn)
 
     @classmethod
@@ -91,16 +102,7 @@ class Run:
         """
         if not path.is_dir():
             raise RunError(expected("a run directory", f"{path}, which is none", "check its name"))
-        file = path / "config.json"
-        try:
-            content = json.loads(file.read_text("utf-8"))
-            if not isinstance(content, dict) or "format" not in content:
-                raise ValueError("no format in it")
-        except (OSError, ValueError) as error:
-            got = getattr(error, "strerror", None) or str(error)
-            raise RunError(
-                expected(f"a run's configuration in {file}", got, "is it a run?")
-            ) from error
+        content = _read_config(path)
         if content["format"] != FORMAT:
             got = f"format {content['format']}"
             advice = "use the version of pixelpong that wrote it"
@@ -117,24 +119,30 @@ class Run:
                 expected(f"a run's configuration in {path}", str(error), "is it a run?")
             ) from error
         store = CheckpointStore(path / "checkpoints", warn)
-        metrics, episodes = LineFile(path / "metrics.jsonl"), LineFile(path / "episodes.jsonl")
-        return cls(path, config, versions, machine, store, metrics, episodes, warn)
+        lines = {name: LineFile(path / f"{name}.jsonl") for name in _LINE_FILES}
+        return cls(path, config, versions, machine, store, warn=warn, **lines)
 
-    def save_config(self, config: Config) -> Run:
-        """Write a changed configuration and return the run with it.
+    def with_config(self, config: Config) -> Run:
+        """This run with another configuration, which `write_config` has yet to write."""
+        return dataclasses.replace(self, config=config)
+
+    def write_config(self, update: int) -> None:
+        """Write the configuration where it has changed; only for the one who holds the lock.
+
+        Args:
+            update: where the run stands; options that change the result are noted with it.
 
         Raises:
-            RunError: a training is at work there, or the file cannot be written.
+            RunError: the file cannot be written.
         """
-        content = {
-            "format": FORMAT,
-            "config": config.to_flat(),
-            "versions": self.versions,
-            "machine": self.machine,
-        }
-        with self.lock():
-            _replace_config(self.path, content)
-        return Run._from_content(self.path, content, self.warn)
+        content = _read_config(self.path)
+        before = Config().updated(content["config"], str(self.path))
+        if before == self.config:
+            return
+        changed = differences(before, self.config)
+        if changed:
+            content.setdefault("changes", []).append({"update": update, **changed})
+        _replace_config(self.path, content | {"config": self.config.to_flat()})
 
     def lock(self) -> RunLock:
         """Become the only one who writes here.
@@ -212,18 +220,32 @@ def _make_folder(path: Path | None, preset: str) -> Path:
             candidate.parent.mkdir(parents=True, exist_ok=True)
             candidate.mkdir()
         except FileExistsError as error:
-            if path is None and candidate.parent.is_dir():
+            if path is None and candidate.is_dir():
                 continue
-            advice = f"choose another --run, or `pixelpong resume {candidate}`"
-            raise RunError(
-                expected("a new run directory", f"{candidate}, which exists", advice)
-            ) from error
+            is_run = (candidate / "config.json").is_file()
+            advice = "choose another --run" + is_run * f", or `pixelpong resume {candidate}`"
+            got = f"{candidate}, which exists"
+            if not candidate.exists():
+                got = f"{candidate.parent}, which is no directory"
+            raise RunError(expected("a new run directory", got, advice)) from error
         except OSError as error:
             got = error.strerror or str(error)
             raise RunError(
                 expected(f"to make the run directory {candidate}", got, "choose another --run")
             ) from error
         return candidate
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    file = path / "config.json"
+    try:
+        content = json.loads(file.read_text("utf-8"))
+        if not isinstance(content, dict) or "format" not in content:
+            raise ValueError("no format in it")
+    except (OSError, ValueError, RecursionError) as error:
+        got = getattr(error, "strerror", None) or str(error)
+        raise RunError(expected(f"a run's configuration in {file}", got, "is it a run?")) from error
+    return content
 
 
 def _replace_config(path: Path, content: dict[str, Any]) -> None:
@@ -234,5 +256,7 @@ def _replace_config(path: Path, content: dict[str, Any]) -> None:
         temporary.replace(path / "config.json")
         sync_folder(path)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
         got = error.strerror or str(error)
         raise RunError(expected(f"to write to {path}", got, "make room there")) from error

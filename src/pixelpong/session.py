@@ -20,46 +20,49 @@ class Session:
     """A learner and its run directory: what is restored, recorded and saved."""
 
     def __init__(self, run: Run) -> None:
-        """Restore the newest checkpoint, or start anew where there is none.
+        """Restore the newest checkpoint, or start anew in a run that has never begun.
 
         Raises:
-            CheckpointError: there are checkpoints and none is sound.
+            CheckpointError: there are none left, none is sound, or they do not fit the
+                configuration; nothing has been written.
+            RunError: the directory cannot be written.
         """
         self._run = run
         self._config: Config = run.config
-        self._saved_update = -1
-        self._score: float | None = None
+        self._saved_update = self._recorded_update = -1
+        self._saved_score_of = ""
         self._wall_seconds_before = 0.0
         self.learner = ReinforceLearner(run.config)
-        run.checkpoints.sweep()
-        if run.checkpoints.updates():
+        has_begun = next(iter(run.metrics.read()), None) is not None
+        if has_begun or run.checkpoints.updates():
             self._restore(run.checkpoints.load_latest())
-        run.metrics.cut_back(self.learner.progress.update)
-        run.episodes.cut_back(self.learner.progress.update)
+        update = self.learner.progress.update
+        run.checkpoints.sweep()
+        for file in (run.metrics, run.episodes, run.evaluations):
+            file.cut_back(update)
+        run.write_config(update)
+        self._recorded_update = update
+        evaluated = [line for line in run.evaluations.read() if line["update"] == update]
+        self._evaluation = evaluated[-1] if evaluated else None
+        if self._evaluation and self._saved_score_of != "evaluation":
+            self._saved_update = -1  # killed between the evaluation and its checkpoint
         self._begin = time.monotonic()
+        if not has_begun:
+            self.save()  # from here on, a run without a checkpoint has lost them
 
     @property
     def wall_seconds(self) -> float:
         """Training time of the run so far, breaks not counted."""
         return self._wall_seconds_before + time.monotonic() - self._begin
 
-    def evaluate(self, engine: Engine) -> Evaluation | None:
-        """The evaluation that is due after this update, or None."""
-        schedule, update = self._config.schedule, self.learner.progress.update
-        if not schedule.evaluate_every or update % schedule.evaluate_every:
-            return None
-        return evaluate(
-            engine,
-            self.learner.params,
-            seed=self._config.seed,
-            episodes=schedule.evaluate_episodes,
-            is_greedy=True,
-        )
+    def record(self, stats: UpdateStats, num_restarts: int) -> None:
+        """Write the lines of this update.
 
-    def record(self, stats: UpdateStats, evaluation: Evaluation | None, num_restarts: int) -> None:
-        """Write the lines of this update."""
+        Raises:
+            RunError: the disk does not take them.
+        """
         progress = self.learner.progress
-        self._score = self._score_of(evaluation)
+        self._evaluation = None
         first = progress.episodes - len(stats.episodes) + 1
         self._run.episodes.append(
             *(
@@ -75,28 +78,55 @@ class Session:
             "wall_seconds": self.wall_seconds,
             "restarts": num_restarts,
         }
-        result = evaluation.to_dict() if evaluation else None
-        self._run.metrics.append(
-            summarize_update(progress, stats) | {"evaluation": result, "timing": timing}
+        self._run.metrics.append(summarize_update(progress, stats) | {"timing": timing})
+        self._recorded_update = progress.update
+
+    def should_evaluate(self) -> bool:
+        """Whether an evaluation is due after this update and has not been made."""
+        every, update = self._config.schedule.evaluate_every, self.learner.progress.update
+        return bool(every and update and update % every == 0 and self._evaluation is None)
+
+    def evaluate(self, engine: Engine) -> Evaluation:
+        """Evaluate the newest parameters and write the result down."""
+        evaluation = evaluate(
+            engine,
+            self.learner.params,
+            seed=self._config.seed,
+            episodes=self._config.schedule.evaluate_episodes,
+            is_greedy=True,
         )
+        line = {"update": self.learner.progress.update, **evaluation.to_dict()}
+        self._run.evaluations.append(line)
+        self._evaluation = line
+        self._saved_update = -1  # what was saved before has no score yet
+        return evaluation
 
     def should_save(self) -> bool:
-        """Whether a checkpoint is due after this update."""
-        return self.learner.progress.update % self._config.schedule.save_every == 0
+        """Whether a checkpoint is due after this update: every so often, and where evaluated."""
+        update = self.learner.progress.update
+        is_due = update % self._config.schedule.save_every == 0 or self._evaluation is not None
+        return is_due and update != self._saved_update
 
     def save(self) -> None:
         """Save a checkpoint of the last complete update, unless it is saved already.
+
+        An update that was broken off in the middle, or whose lines the disk did not take, is
+        not complete: then nothing is saved, and what was saved before stands.
 
         Raises:
             RunError: it could not be written.
             NumericsError: a parameter is not finite.
         """
         update = self.learner.progress.update
-        if update == self._saved_update:
+        is_complete = self.learner.is_whole and update == self._recorded_update
+        if update == self._saved_update or not is_complete:
             return
         params, optimizer, counters = self.learner.get_state()
+        for file in (self._run.metrics, self._run.episodes, self._run.evaluations):
+            file.sync()
+        score, score_of = self._score()
         counters = {"progress": counters, "wall_seconds": self.wall_seconds}
-        self._run.checkpoints.save(Checkpoint(update, params, optimizer, counters, self._score))
+        self._run.checkpoints.save(Checkpoint(update, params, optimizer, counters, score, score_of))
         self._saved_update = update
 
     def _restore(self, checkpoint: Checkpoint) -> None:
@@ -104,16 +134,15 @@ class Session:
             checkpoint.params, checkpoint.optimizer, checkpoint.counters["progress"]
         )
         self._wall_seconds_before = checkpoint.counters["wall_seconds"]
-        self._score = checkpoint.score
         self._saved_update = checkpoint.update
+        self._saved_score_of = checkpoint.score_of
 
-    def _score_of(self, evaluation: Evaluation | None) -> float | None:
-        # One measure for all checkpoints of a run, or "best" would compare unlike things.
-        if self._config.schedule.evaluate_every:
-            return evaluation.mean_return if evaluation else None
+    def _score(self) -> tuple[float | None, str]:
+        if self._evaluation is not None:
+            return self._evaluation["mean_return"], "evaluation"
         progress = self.learner.progress
         is_known = len(progress.recent_returns) == RETURN_WINDOW
-        return progress.mean_return_100 if is_known else None
+        return progress.mean_return_100 if is_known else None, "mean_return_100"
 
 
 def summarize_update(progress: Progress, stats: UpdateStats) -> dict[str, Any]:

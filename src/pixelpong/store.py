@@ -28,7 +28,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as decode_arrays
 from safetensors.numpy import save as encode_arrays
 
-from pixelpong.errors import CheckpointError, RunError, expected
+from pixelpong.errors import CheckpointError, RunError, VersionError, expected
 
 FORMAT = 1
 """Number of the layout described here; another one is refused."""
@@ -52,6 +52,8 @@ class Checkpoint:
         optimizer: name → array, the optimizer's memory.
         counters: what else the future or the reports depend on, as JSON holds it.
         score: what `best` is chosen by, the higher the better; None where nothing is known yet.
+        score_of: what the score is: ``"evaluation"`` or ``"mean_return_100"``. The best of all
+            evaluations goes before the best of the others, with which they do not compare.
     """
 
     update: int
@@ -59,6 +61,7 @@ class Checkpoint:
     optimizer: dict[str, NDArray[Any]]
     counters: dict[str, Any]
     score: float | None = None
+    score_of: str = "mean_return_100"
 
 
 def fingerprint(arrays: Arrays) -> str:
@@ -88,7 +91,8 @@ class CheckpointStore:
         """The updates that have a checkpoint, ascending; whether each is sound is not checked."""
         if not self.folder.is_dir():
             return []
-        return sorted(int(entry.name) for entry in self.folder.iterdir() if entry.name.isdigit())
+        names = (entry.name for entry in self.folder.iterdir())
+        return sorted(int(name) for name in names if name.isascii() and name.isdecimal())
 
     def path(self, update: int) -> Path:
         """The folder of an update's checkpoint."""
@@ -131,7 +135,7 @@ class CheckpointStore:
                 )
             ) from error
         self.sweep()
-        self._drop_old()
+        self._drop_old(checkpoint.update)
 
     def load(self, update: int) -> Checkpoint:
         """Read one checkpoint and check every byte of it.
@@ -161,21 +165,34 @@ class CheckpointStore:
         for update in candidates:
             try:
                 return self.load(update)
+            except VersionError:
+                raise
             except CheckpointError as error:
                 self._warn(f"{error}; taking another checkpoint")
-        got = f"none of {len(candidates)}" if candidates else "none at all"
-        raise CheckpointError(
-            expected(f"a sound checkpoint in {self.folder}", got, "train again in a new run")
-        )
+        got = f"{len(candidates)} damaged ones" if candidates else "none at all"
+        advice = "put a copy of one there, or train anew in another run"
+        raise CheckpointError(expected(f"a sound checkpoint in {self.folder}", got, advice))
 
-    def _rank(self, update: int) -> tuple[float, int]:
+    def _rank(self, update: int) -> tuple[bool, float, int]:
+        """Evaluations before means of training episodes, then the score, then the newest."""
         try:
-            score = _read_manifest(self.path(update), update)["score"]
+            manifest = _read_manifest(self.path(update), update)
         except CheckpointError:
-            score = None
-        return (-math.inf if score is None else score, update)
+            return (False, -math.inf, update)
+        score = manifest["score"]
+        is_evaluation = score is not None and manifest["score_of"] == "evaluation"
+        return (is_evaluation, -math.inf if score is None else score, update)
 
-    def _drop_old(self) -> None:
+    def _drop_old(self, newest: int) -> None:
+        """Keep the last three up to `newest` and the best; put aside what lies beyond it.
+
+        Beyond it lies only what a resume has passed over because it was damaged.
+        """
+        for update in self.updates():
+            if update > newest:
+                aside = self.folder / f"damaged-{update:06d}"
+                shutil.rmtree(aside, ignore_errors=True)
+                self.path(update).rename(aside)
         updates = self.updates()
         kept = {*updates[-KEEP_LAST:], max(updates, key=self._rank)}
         for update in set(updates) - kept:
@@ -211,6 +228,7 @@ def _write_files(folder: Path, checkpoint: Checkpoint) -> None:
         "format": FORMAT,
         "update": checkpoint.update,
         "score": checkpoint.score,
+        "score_of": checkpoint.score_of,
         "params_sha256": fingerprint(checkpoint.params),
         "optimizer_sha256": fingerprint(checkpoint.optimizer),
         "files": {
@@ -238,7 +256,8 @@ def _read_checkpoint(folder: Path, update: int) -> Checkpoint:
         params = decode_arrays(contents["params.safetensors"])
         optimizer = decode_arrays(contents["state.safetensors"])
         state = json.loads(contents["state.json"])
-        return Checkpoint(update, params, optimizer, state["counters"], manifest["score"])
+        score, score_of = manifest["score"], manifest["score_of"]
+        return Checkpoint(update, params, optimizer, state["counters"], score, score_of)
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise _damaged(folder, f"content that cannot be read ({error})") from error
 
@@ -255,7 +274,7 @@ def _read_manifest(folder: Path, update: int) -> dict[str, Any]:
     if version != FORMAT:
         got = f"format {version}"
         advice = "use the version of pixelpong that wrote it"
-        raise CheckpointError(expected(f"a checkpoint of format {FORMAT} in {folder}", got, advice))
+        raise VersionError(expected(f"a checkpoint of format {FORMAT} in {folder}", got, advice))
     if claimed != actual or manifest["update"] != update or set(manifest["files"]) != set(_FILES):
         raise _damaged(folder, "a manifest that does not match its own hash or place")
     return manifest

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from pixelpong.config import BudgetConfig
 from pixelpong.engines import make_engine, never
-from pixelpong.errors import EmulatorError, Interrupted, WorkerError
+from pixelpong.errors import Interrupted, NumericsError, RunError
 from pixelpong.evaluate import Evaluation
 from pixelpong.learner import RETURN_WINDOW, Progress, UpdateStats
 from pixelpong.run import Run
@@ -30,8 +30,11 @@ class Display(Protocol):
     def begin(self, run: Run, progress: Progress) -> None:
         """The training starts, or goes on from `progress`."""
 
-    def show(self, progress: Progress, stats: UpdateStats, evaluation: Evaluation | None) -> None:
+    def show(self, progress: Progress, stats: UpdateStats) -> None:
         """An update is done."""
+
+    def show_evaluation(self, progress: Progress, evaluation: Evaluation) -> None:
+        """The newest parameters have been evaluated."""
 
     def end(self) -> None:
         """No more updates come, for whatever reason."""
@@ -43,7 +46,10 @@ class Silent:
     def begin(self, run: Run, progress: Progress) -> None:
         """Nothing."""
 
-    def show(self, progress: Progress, stats: UpdateStats, evaluation: Evaluation | None) -> None:
+    def show(self, progress: Progress, stats: UpdateStats) -> None:
+        """Nothing."""
+
+    def show_evaluation(self, progress: Progress, evaluation: Evaluation) -> None:
         """Nothing."""
 
     def end(self) -> None:
@@ -94,18 +100,23 @@ def train(
         with contextlib.closing(engine):
             display.begin(run, progress)
             try:
-                while not (reason := reached_budget(config.budget, progress)):
-                    results = engine.run(learner.items(), learner.params)
-                    stats = learner.apply(results)
-                    evaluation = session.evaluate(engine)
-                    session.record(stats, evaluation, engine.num_restarts)
-                    display.show(progress, stats, evaluation)
+                while True:
+                    if session.should_evaluate():
+                        display.show_evaluation(progress, session.evaluate(engine))
                     if session.should_save():
                         session.save()
+                    if reason := reached_budget(config.budget, progress):
+                        break
+                    results = engine.run(learner.items(), learner.params)
+                    stats = learner.apply(results)
+                    session.record(stats, engine.num_restarts)
+                    display.show(progress, stats)
             except Interrupted:
                 reason = "interrupted"
-            except (WorkerError, EmulatorError, KeyboardInterrupt):
-                session.save()
+            except (NumericsError, RunError):
+                raise  # the parameters or the disk are at fault: nothing good can be saved
+            except BaseException:
+                session.save()  # a worker, the terminal, an exception from anywhere
                 raise
             finally:
                 display.end()

@@ -86,7 +86,7 @@ def _go(
         path = Path(folder) / "run"
         for stop in stops:
             step = config.updated({**changes, "updates": stop}, "verify")
-            run = Run.open(path).save_config(step) if path.exists() else Run.create(path, step)
+            run = Run.open(path).with_config(step) if path.exists() else Run.create(path, step)
             if train(run, should_stop=should_stop).reason == "interrupted":
                 raise Interrupted
         checkpoint = run.checkpoints.load_latest()

@@ -13,7 +13,7 @@ import os
 import sys
 import traceback
 
-from pixelpong.errors import Interrupted, PixelpongError
+from pixelpong.errors import Interrupted, PixelpongError, expected
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -41,6 +41,12 @@ def main(argv: list[str] | None = None) -> int:
         # The reader of our output has gone, as `| head` does: no reason for a word.
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - kept until the process ends
         return 1
+    except OSError as error:
+        got = error.strerror or str(error)
+        message = expected(
+            "the system to read or write", got, "mend that, then try again or resume"
+        )
+        return _fail(error, message, 1, words)
     except Exception as error:
         got = f"{type(error).__name__}: {error}"
         message = f"expected no such error, got {got}; this is a bug: run again with --debug"

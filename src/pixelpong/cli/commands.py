@@ -51,7 +51,7 @@ def resume(request: Request) -> int:
             )
         _require_budget(config)
         run.warn_of_other_machine()
-        return run.save_config(config) if config != run.config else run
+        return run.with_config(config)
 
     return _go(open_run, is_json=options.json)
 
@@ -63,11 +63,13 @@ def evaluate(request: Request) -> int:
     from pixelpong.run import Run
 
     options = request.options
-    _require_at_least("--episodes", options.episodes, 1)
+    if not 1 <= options.episodes <= 100_000:
+        raise ConfigError(expected("--episodes from 1 to 100000", options.episodes, "see --help"))
     _require_at_least("--seed", options.seed, 0)
     run = Run.open(options.run)
     checkpoint = _choose_checkpoint(run, options.checkpoint)
-    config = run.config.updated(request.given, COMMAND_LINE)
+    given = {name: value for name, value in request.given.items() if name != "seed"}
+    config = run.config.updated(given, COMMAND_LINE)
     report: dict[str, Any] = {
         "run": str(run.path),
         "update": checkpoint.update,
@@ -150,14 +152,16 @@ def verify(request: Request) -> int:
 def bench_throughput(request: Request) -> int:
     """``pixelpong bench throughput``"""
     from pixelpong.bench import measure_throughput
+    from pixelpong.interrupts import interrupt_on_sigterm
     from pixelpong.report.text import describe_throughput
 
-    options = request.options
+    options, workers = request.options, _checked_workers(request)
     _require_at_least("--rounds", options.rounds, 1)
-    _require_at_least("--seconds", options.seconds, 0.1)
-    report = measure_throughput(
-        options.seconds, options.rounds, request.given.get("workers"), options.seed
-    )
+    _require_at_least("--seed", options.seed, 0)
+    if not 0.1 <= options.seconds <= 3600:
+        raise ConfigError(expected("--seconds from 0.1 to 3600", options.seconds, "see --help"))
+    with interrupt_on_sigterm():
+        report = measure_throughput(options.seconds, options.rounds, workers, options.seed)
     _report(report, options.json, describe_throughput)
     return 0
 
@@ -165,11 +169,13 @@ def bench_throughput(request: Request) -> int:
 def bench_startup(request: Request) -> int:
     """``pixelpong bench startup``"""
     from pixelpong.bench import measure_startup
+    from pixelpong.interrupts import interrupt_on_sigterm
     from pixelpong.report.text import describe_startup
 
-    options = request.options
+    options, workers = request.options, _checked_workers(request)
     _require_at_least("--rounds", options.rounds, 1)
-    report = measure_startup(options.rounds, request.given.get("workers"))
+    with interrupt_on_sigterm():
+        report = measure_startup(options.rounds, workers)
     _report(report, options.json, describe_startup)
     return 0
 
@@ -213,8 +219,13 @@ def _require_budget(config: Config) -> None:
 
 
 def _require_at_least(flag: str, value: float, minimum: float) -> None:
-    if value < minimum:
+    if not value >= minimum:  # also for what is not a number
         raise ConfigError(expected(f"{flag} of at least {minimum:g}", value, "see --help"))
+
+
+def _checked_workers(request: Request) -> int | None:
+    workers = {name: value for name, value in request.given.items() if name == "workers"}
+    return Config().updated(workers, COMMAND_LINE).engine.workers
 
 
 def _choose_checkpoint(run: Run, which: str) -> Checkpoint:
@@ -223,7 +234,7 @@ def _choose_checkpoint(run: Run, which: str) -> Checkpoint:
     if which == "best":
         return run.checkpoints.load_best()
     known = run.checkpoints.updates()
-    if not which.isdigit() or int(which) not in known:
+    if which not in map(str, known):
         listed = ", ".join(str(update) for update in known) or "none"
         advice = f"use latest, best or one of: {listed}"
         raise CheckpointError(expected(f"a checkpoint of {run.path}", repr(which), advice))

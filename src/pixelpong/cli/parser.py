@@ -62,6 +62,8 @@ def _make_bench_specs() -> Specs:
 
 def _defaults_to_show(words: list[str]) -> Config:
     """The defaults that ``train --help`` names: those of the preset and file on the line."""
+    if not {"-h", "--help"} & set(words):
+        return load_preset(DEFAULT_PRESET)  # nobody looks; a pipe can be read only once
     file = _peek(words, "--config")
     try:
         return resolve_config(_peek(words, "--preset"), Path(file) if file else None, {})

@@ -2,44 +2,58 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import socket
 import struct
 import time
+from collections.abc import Callable
 from typing import Any
 
+from pixelpong.engines import never
+from pixelpong.errors import Interrupted
+
 _HEADER = struct.Struct("<Q")
+
+POLL_SECONDS = 0.1
+"""How often somebody who waits looks whether a stop was asked for."""
 
 
 class Channel:
     """One end of a socket pair. Pickle is safe here: both ends are ours, nothing is from disk."""
 
-    def __init__(self, end: socket.socket) -> None:
+    def __init__(self, end: socket.socket, should_stop: Callable[[], bool] = never) -> None:
+        """Use `end`; while waiting, `should_stop` is asked several times a second."""
         self._socket = end
+        self._should_stop = should_stop
 
     def fileno(self) -> int:
         """For `multiprocessing.connection.wait`."""
         return self._socket.fileno()
 
-    def send(self, message: bytes, timeout: float | None = None) -> None:
+    def send(self, message: bytes, timeout: float = math.inf) -> None:
         """Send a pickled message whole.
 
         Raises:
             TimeoutError: the other end did not take it in `timeout` seconds.
             OSError: the other end is gone.
+            Interrupted: a stop was asked for.
         """
-        self._socket.settimeout(timeout)
-        self._socket.sendall(_HEADER.pack(len(message)))
-        self._socket.sendall(message)
+        deadline = time.monotonic() + timeout
+        for part in (_HEADER.pack(len(message)), message):
+            view = memoryview(part)
+            while view:
+                view = view[self._retry(self._socket.send, view, deadline) :]
 
-    def receive(self, timeout: float | None = None) -> Any:
+    def receive(self, timeout: float = math.inf) -> Any:
         """Wait for one message and return it.
 
         Raises:
             TimeoutError: it was not whole after `timeout` seconds.
             EOFError: the other end is gone.
+            Interrupted: a stop was asked for.
         """
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = time.monotonic() + timeout
         (size,) = _HEADER.unpack(self._receive_exactly(_HEADER.size, deadline))
         return pickle.loads(self._receive_exactly(size, deadline))
 
@@ -47,19 +61,27 @@ class Channel:
         """Close this end; the other one reads the end of the stream."""
         self._socket.close()
 
-    def _receive_exactly(self, size: int, deadline: float | None) -> bytearray:
+    def _receive_exactly(self, size: int, deadline: float) -> bytearray:
         buffer = bytearray(size)
-        view, filled = memoryview(buffer), 0
-        while filled < size:
-            if deadline is not None:
-                self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
-            else:
-                self._socket.settimeout(None)
-            count = self._socket.recv_into(view[filled:])
+        view = memoryview(buffer)
+        while view:
+            count = self._retry(self._socket.recv_into, view, deadline)
             if count == 0:
                 raise EOFError
-            filled += count
+            view = view[count:]
         return buffer
+
+    def _retry(self, call: Callable[[memoryview], int], view: memoryview, deadline: float) -> int:
+        """Make a call that may have to wait, in slices of `POLL_SECONDS`."""
+        self._socket.settimeout(POLL_SECONDS)
+        while True:
+            try:
+                return call(view)
+            except TimeoutError:
+                if time.monotonic() > deadline:
+                    raise
+                if self._should_stop():
+                    raise Interrupted from None
 
 
 def encode(message: Any) -> bytes:

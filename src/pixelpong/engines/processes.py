@@ -27,17 +27,15 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from pixelpong.engines import MakeWorker, never
-from pixelpong.engines.channel import Channel, encode
+from pixelpong.engines.channel import POLL_SECONDS, Channel, encode
 from pixelpong.engines.serial import describe_failure
-from pixelpong.errors import Interrupted, PixelpongError, WorkerError
+from pixelpong.errors import Interrupted, PixelpongError, WorkerError, expected
 
 START_TIMEOUT = 180.0
 """Seconds a new worker may take until it is ready; the first start on a machine compiles."""
 
 MAX_ATTEMPTS = 3
 """Workers that an item may cost before it is given up; so many starts in a row may fail."""
-
-_POLL_SECONDS = 0.1
 
 
 class _Batch:
@@ -54,14 +52,19 @@ class _Batch:
 class _Member:
     """One worker process as the driver sees it."""
 
-    def __init__(self, make_worker: MakeWorker) -> None:
+    def __init__(self, make_worker: MakeWorker, should_stop: Callable[[], bool]) -> None:
         ours, theirs = socket.socketpair()
         context = multiprocessing.get_context("spawn")
         self.process = context.Process(target=_serve, args=(theirs, make_worker), daemon=True)
-        with _interrupts_blocked():
-            self.process.start()
-        theirs.close()
-        self.channel = Channel(ours)
+        try:
+            with _interrupts_blocked():
+                self.process.start()
+        except OSError:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        self.channel = Channel(ours, should_stop)
         self.is_ready = False
         self.batch: _Batch | None = None  # what it is playing for, None while idle
         self.position = 0  # the item's place in that batch
@@ -119,7 +122,16 @@ class ProcessEngine:
         self._should_stop = should_stop
         self._failed_starts = 0
         self.num_restarts = 0
-        self._members = [_Member(make_worker) for _ in range(num_workers)]
+        self._members: list[_Member] = []
+        try:
+            for _ in range(num_workers):
+                self._members.append(_Member(make_worker, should_stop))
+        except OSError as error:
+            got = f"{len(self._members)} and then: {error.strerror}"
+            self.close()
+            raise WorkerError(
+                expected(f"to start {num_workers} workers", got, "give fewer --workers")
+            ) from error
 
     @property
     def worker_pids(self) -> list[int]:
@@ -161,7 +173,7 @@ class ProcessEngine:
         nearest = min(member.deadline for member in waited_for) - time.monotonic()
         ready = connection.wait(
             [member.channel for member in waited_for],  # type: ignore[misc]
-            timeout=max(0.0, min(_POLL_SECONDS, nearest)),
+            timeout=max(0.0, min(POLL_SECONDS, nearest)),
         )
         for member in waited_for:
             if member.channel in ready:
@@ -182,8 +194,10 @@ class ProcessEngine:
             if member.batch is batch:  # else it comes from a run that was given up
                 batch.results[member.position] = content
             member.batch = None
-        else:
+        elif member.batch is batch or not member.is_ready:
             self._raise(content, member)
+        else:
+            self._replace(member, batch, "raised for a run that was given up")
 
     def _raise(self, content: tuple[PixelpongError | None, str, str], member: _Member) -> None:
         declared, message, details = content
@@ -222,7 +236,7 @@ class ProcessEngine:
                     "if __name__ == '__main__', or use --engine serial"
                 )
         self.num_restarts += 1
-        self._members.append(_Member(self._make_worker))
+        self._members.append(_Member(self._make_worker, self._should_stop))
 
 
 @contextlib.contextmanager

@@ -71,7 +71,7 @@ class PongEmulator:
                 held = wanted
             reward += act(held)
         self._held = held
-        self.num_frames += skip
+        self.num_frames = self._ale.getEpisodeFrameNumber()
         self._ale.getScreen(self.screen)
         return float(reward)
 

@@ -8,7 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from pixelpong.config import DEFAULT_PRESET, Config
+from pixelpong.config import BUDGET, DEFAULT_PRESET, Config
 from pixelpong.errors import ConfigError, expected
 from pixelpong.options import COMMAND_LINE
 
@@ -49,7 +49,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(
             expected(f"a TOML file at {path}", got, "check the path given to --config")
         ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # also no UTF-8, or nested without end
         raise ConfigError(
             expected(f"TOML in {path}", str(error), "write lines like `batch_size = 10`")
         ) from error
@@ -69,4 +69,6 @@ def resolve_config(preset: str | None, file: Path | None, given: Mapping[str, An
     content = read_toml(file) if file else {}
     name = preset or content.get("preset", DEFAULT_PRESET)
     config = load_preset(name).updated(content | {"preset": name}, str(file))
-    return config.updated(given, COMMAND_LINE)
+    # A budget on the command line replaces the preset's, and is added to the file's.
+    kept = {option: content[option] for option in BUDGET if option in content}
+    return config.updated(kept | dict(given), COMMAND_LINE)

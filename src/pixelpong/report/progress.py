@@ -26,7 +26,8 @@ class TrainingDisplay:
     """Shows a training on `stream`, live where that is a terminal."""
 
     def __init__(self, stream: TextIO) -> None:
-        self._console = Console(file=stream, highlight=False, soft_wrap=True)
+        # A terminal's lines are folded between words; a file's stay whole, for other programs.
+        self._console = Console(file=stream, highlight=False, soft_wrap=not stream.isatty())
         self._live: Live | None = None
         self._is_verbose = False
         self._clock = _TimeLeft(BudgetConfig(), Progress())
@@ -40,13 +41,15 @@ class TrainingDisplay:
             self._live = Live(console=self._console, auto_refresh=False)
             self._live.start()
 
-    def show(self, progress: Progress, stats: UpdateStats, evaluation: Evaluation | None) -> None:
+    def show_evaluation(self, progress: Progress, evaluation: Evaluation) -> None:
+        """See `pixelpong.train.Display.show_evaluation`."""
+        self._console.print(_evaluation_line(progress, evaluation))
+
+    def show(self, progress: Progress, stats: UpdateStats) -> None:
         """See `pixelpong.train.Display.show`."""
         if self._is_verbose:
             for line in verbose_lines(progress, stats):
                 self._console.print(line)
-        if evaluation:
-            self._console.print(_evaluation_line(progress, evaluation))
         facts = _facts(progress, stats.steps_per_second, self._clock.describe(progress))
         if self._live is None:
             self._console.print("  ".join(facts))
