@@ -45,6 +45,23 @@ def test_greedy_and_sampled_play_differ(play):
     assert play(is_greedy=True).returns != play(is_greedy=False).returns
 
 
+def test_who_waits_is_told_how_far_it_is(play):
+    told = []
+    play(episodes=4, tell=told.append)
+    assert told == [1, 2, 3, 4]
+
+
+def test_the_interval_of_many_values_takes_little_memory():
+    import tracemalloc
+
+    tracemalloc.start()
+    low, high = bootstrap_interval(np.arange(5000.0), np.random.default_rng(0))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 50e6
+    assert low < 2499.5 < high
+
+
 def test_one_episode_has_no_deviation(play):
     result = play(episodes=1)
     assert result.std == 0.0

@@ -8,6 +8,7 @@ Covered: greedy and sampled play, mean, deviation, bootstrap interval.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -43,8 +44,18 @@ class Evaluation:
         return asdict(self)
 
 
+def tell_nobody(number: int) -> None:
+    """Nobody wants to know how many episodes are done."""
+
+
 def evaluate(
-    engine: Engine, params: Params, *, seed: int, episodes: int, is_greedy: bool
+    engine: Engine,
+    params: Params,
+    *,
+    seed: int,
+    episodes: int,
+    is_greedy: bool,
+    tell: Callable[[int], None] = tell_nobody,
 ) -> Evaluation:
     """Play `episodes` episodes with `params` and summarise their returns.
 
@@ -54,12 +65,16 @@ def evaluate(
         seed: of the episodes; greedy and sampled play of one seed meet the same coins.
         episodes: how many, at least 1.
         is_greedy: take the more probable action instead of drawing one.
+        tell: is told after each episode how many are done.
 
     Raises:
         WorkerError, Interrupted: as `Engine.run`.
     """
     items = [EpisodeItem("evaluate", seed, 0, index, is_greedy) for index in range(episodes)]
-    results = list(engine.run(items, params))
+    results = []
+    for result in engine.run(items, params):
+        results.append(result)
+        tell(len(results))
     returns = np.array([result.stats.episode_return for result in results])
     return Evaluation(
         mean_return=float(returns.mean()),

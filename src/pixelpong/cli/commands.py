@@ -87,6 +87,7 @@ def evaluate(request: Request) -> int:
                 seed=options.seed,
                 episodes=options.episodes,
                 is_greedy=is_greedy,
+                tell=functools.partial(_count_on_terminal, name, options.episodes),
             ).to_dict()
     _report(report, options.json, describe_evaluation)
     return 0
@@ -204,6 +205,13 @@ def _go(open_run: Callable[[], Run], *, is_json: bool) -> int:
     }
     _report(report, is_json, describe_outcome)
     return EXIT_INTERRUPTED if outcome.reason == "interrupted" else 0
+
+
+def _count_on_terminal(name: str, total: int, number: int) -> None:
+    """One line that counts, for somebody who waits at a terminal; it is gone at the end."""
+    if sys.stderr.isatty():
+        text = "" if number == total else f"{name} play: {number} of {total} episodes"
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
 def _report(
