@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from fakes import Tape
 
+from pixelpong import kernels
 from pixelpong.config import BudgetConfig
 from pixelpong.errors import CheckpointError, NumericsError, RunError, WorkerError
 from pixelpong.learner import Progress, ReinforceLearner
@@ -255,19 +256,20 @@ def test_a_display_that_fails_costs_no_update(make_run, error):
     assert result_of(run) == result_of(reference)
 
 
-@pytest.mark.parametrize("place", ["_step", "_count"])
+@pytest.mark.parametrize("place", ["between two arrays", "between two episodes' counts"])
 def test_an_exception_in_the_middle_of_a_step_is_never_saved(make_run, monkeypatch, place):
     """As Ctrl-C in a notebook, where it can come anywhere."""
     run = make_run(updates=4, save_every=100)
-    real = getattr(ReinforceLearner, place)
+    owner, name = (kernels, "rmsprop") if place == "between two arrays" else (Progress, "count")
+    calls, real = [], getattr(owner, name)
 
-    def broken(self, argument):
-        if self.progress.update == 2:
-            self.params["W1"][:] += 1
+    def broken(*args):
+        calls.append(1)
+        if len(calls) == (6 if name == "rmsprop" else 8):  # in the third update
             raise KeyboardInterrupt
-        return real(self, argument)
+        return real(*args)
 
-    monkeypatch.setattr(ReinforceLearner, place, broken)
+    monkeypatch.setattr(owner, name, broken)
     with pytest.raises(KeyboardInterrupt):
         train(run)
     assert run.checkpoints.updates() == [0]
@@ -318,8 +320,9 @@ def test_a_configuration_that_does_not_fit_is_never_written(make_run):
     assert Run.open(run.path).config == changed.config
 
 
-def test_a_number_that_is_not_finite_leaves_the_checkpoint_untouched(make_run, monkeypatch):
-    run = make_run(updates=4, save_every=1)
+@pytest.mark.parametrize("save_every", [1, 100])
+def test_a_number_that_is_not_finite_never_reaches_the_disk(make_run, monkeypatch, save_every):
+    run = make_run(updates=4, save_every=save_every)
     real = Worker.play
 
     def play(self, item, params):
@@ -331,7 +334,7 @@ def test_a_number_that_is_not_finite_leaves_the_checkpoint_untouched(make_run, m
     monkeypatch.setattr(Worker, "play", play)
     with pytest.raises(NumericsError, match="update 3"):
         train(run)
-    assert run.checkpoints.updates() == [0, 1, 2]
+    assert run.checkpoints.updates() == ([0, 1, 2] if save_every == 1 else [0, 2])
     assert all(np.isfinite(w).all() for w in run.checkpoints.load_latest().params.values())
 
 

@@ -142,7 +142,6 @@ class ReinforceLearner:
             episodes.append(result.stats)
             adding += time.perf_counter() - since
         played = time.perf_counter()
-        self.is_whole = False
         grad_norm = self._step(update)
         running_means = self._count(episodes)
         self.is_whole = True
@@ -180,6 +179,7 @@ class ReinforceLearner:
         learning = self._config.learning
         squares = {name: kernels.sum_of_squares(g.reshape(-1)) for name, g in self._total.items()}
         _refuse_overflow(squares, self._total, update)
+        self.is_whole = False
         for name, w in self.params.items():
             kernels.rmsprop(
                 w.reshape(-1),

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from pixelpong.config import BudgetConfig
 from pixelpong.engines import make_engine, never
-from pixelpong.errors import Interrupted, NumericsError, RunError
+from pixelpong.errors import Interrupted, RunError
 from pixelpong.evaluate import Evaluation
 from pixelpong.learner import RETURN_WINDOW, Progress, UpdateStats
 from pixelpong.run import Run
@@ -89,7 +89,7 @@ def train(
         RunError: another training writes there, or the disk does not take a file.
         CheckpointError: there are checkpoints and none is sound.
         WorkerError: a worker raised, or failed too often; the last complete update is saved.
-        NumericsError: a number is not finite; the last checkpoint is untouched.
+        NumericsError: a number is not finite; the last update before it is saved.
     """
     display = display or Silent()
     config = run.config
@@ -113,10 +113,10 @@ def train(
                     display.show(progress, stats)
             except Interrupted:
                 reason = "interrupted"
-            except (NumericsError, RunError):
-                raise  # the parameters or the disk are at fault: nothing good can be saved
+            except RunError:
+                raise  # the disk is at fault, and would not take a checkpoint either
             except BaseException:
-                session.save()  # a worker, the terminal, an exception from anywhere
+                session.save()  # a worker, a number, the terminal, Ctrl-C in a notebook
                 raise
             finally:
                 display.end()
