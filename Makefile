@@ -18,7 +18,7 @@ test: $(VENV)/dev  ## install, check style and types, run all tests
 	$(BIN)/mypy
 	$(BIN)/python -m pytest $(ARGS)
 
-quick: $(VENV)/dev  ## the tests that take no longer than a minute
+quick: $(VENV)/dev  ## the tests without the slow ones, about a minute
 	$(BIN)/python -m pytest -m "not slow" $(ARGS)
 
 lint: $(VENV)/dev  ## mend style where it can be mended
