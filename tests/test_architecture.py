@@ -26,7 +26,7 @@ LAYERS = [
 
 FENCES = {
     "ale_py": "env/pong.py",
-    "numba": "kernels.py",
+    "numba": "kernels/",
     "tyro": "cli/",
     "rich": "report/progress.py",
     "safetensors": "store.py",
