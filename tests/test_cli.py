@@ -18,7 +18,10 @@ from pixelpong.cli import main
 from pixelpong.run import Run
 from pixelpong.store import fingerprint
 
-TOY = ["--environment", "Catch-v0", "--hidden", "10", "--batch-size", "2", "--engine", "serial"]
+TOY = [
+    "--environment", "Catch-v0", "--hidden", "10", "--batch-size", "2", "--engine", "serial",
+    "--preset", "classic",
+]  # fmt: skip
 COMMANDS = [
     ["train"], ["resume"], ["evaluate"], ["inspect"], ["verify"],
     ["bench"], ["bench", "throughput"], ["bench", "startup"],
@@ -69,10 +72,12 @@ def test_help_names_every_option_of_the_issue_with_its_default(call):
         "--run", "--seed", "--engine", "--workers", "--batch-size", "--updates", "--episodes",
         "--steps", "--until-return", "--environment", "--frame-skip", "--sticky", "--hidden",
         "--learning-rate", "--decay-rate", "--discount", "--save-every", "--evaluate-every",
-        "--config", "--preset", "--json", "--verbose", "--dtype",
+        "--config", "--preset", "--json", "--verbose", "--dtype", "--algorithm", "--streams",
+        "--horizon", "--epochs", "--minibatches", "--clip-ratio", "--gae-lambda",
+        "--entropy-bonus", "--value-weight", "--anneal-steps",
     ):  # fmt: skip
         assert re.search(rf"{flag}[ ,]", out), flag
-    assert "(default: 0.0001)" in out
+    assert re.search(r"\(default:\W+0.002\)", out)
     _, out, _ = call("train", "--preset", "ray", "--help")
     assert re.search(r"--batch-size INT.*\(default: 4\)", out)
 
@@ -140,6 +145,7 @@ def test_evaluate_on_another_protocol_by_name(call, trained):
 def test_a_file_of_options_with_overrides_on_the_line(call, tmp_path):
     (tmp_path / "mine.toml").write_text(
         'environment = "Catch-v0"\nhidden = 10\nbatch_size = 2\nengine = "serial"\nupdates = 1\n'
+        'preset = "classic"\n'
     )
     code, out, _ = call("train", "--config", "mine.toml", "--batch-size", "3", "--json")
     assert (code, json.loads(out)["episodes"]) == (0, 3)
@@ -155,7 +161,7 @@ def test_a_preset_in_a_file_is_its_base(call, tmp_path):
 
 
 def test_a_presets_flag_can_be_taken_back(call):
-    words = ["train", "--preset", "ray", *TOY, "--updates", "1"]
+    words = ["train", *TOY, "--preset", "ray", "--updates", "1"]
     assert "Batch 1 computed 2 rollouts in" in call(*words)[1]
     assert "Batch" not in call(*words, "--no-verbose")[1]
 
@@ -173,31 +179,32 @@ def test_verify_prints_a_table_of_hashes(call):
     code, out, _ = call(*words)
     rows = out.splitlines()
     assert code == 0
-    assert rows[-1] == "all 6 ways gave the same bits"
-    assert len({row.split()[0] for row in rows[:-1]}) == 1
+    assert rows[-2:] == [f"{name}: all 6 ways gave the same bits" for name in ("fast", "classic")]
+    assert len({row.split()[0] for row in rows[:-2]}) == 2
     code, out, _ = call(*words, "--json")
     report = json.loads(out)
     assert report["is_equal"] is True
-    names = [way["name"] for way in report["ways"]]
+    names = [way["name"] for way in report["ways"] if way["preset"] == "fast"]
     assert names[:4] == ["serial", *(f"processes, {n} workers" for n in (1, 2, 3))]
 
 
 def test_verify_fails_when_the_bits_differ(call, monkeypatch):
     """A worker that is not a pure function of its item must be found out."""
-    from pixelpong.worker import Worker
+    from pixelpong.worker import EpisodeWorker
 
-    real, count = Worker.play, iter(range(1000))
+    real, count = EpisodeWorker.play, iter(range(1000))
 
     def play(self, item, params):
         result = real(self, item, params)
         result.grads.W2[0] += 1e-3 * next(count)
         return result
 
-    monkeypatch.setattr(Worker, "play", play)
-    code, out, _ = call("verify", *TOY[:2], "--engines", "serial", "--updates", "2")
+    monkeypatch.setattr(EpisodeWorker, "play", play)
+    code, out, _ = call("verify", *TOY[:2], "--presets", "classic", "--engines", "serial",
+                        "--updates", "2")  # fmt: skip
     assert code == 1
     assert "DIFFERENT" in out
-    assert out.splitlines()[-1] == "the bits differ"
+    assert out.splitlines()[-1] == "classic: the bits differ"
 
 
 # --- what goes wrong --------------------------------------------------------------------------
@@ -259,12 +266,12 @@ def test_a_training_without_a_budget_is_refused(call, tmp_path, monkeypatch):
 
 def test_debug_shows_the_traceback_and_the_workers(call, trained, monkeypatch):
     assert "Traceback" in call("resume", "none", "--debug")[2]
-    from pixelpong.worker import Worker
+    from pixelpong.worker import EpisodeWorker
 
     def play(self, item, params):
         raise RuntimeError("planted")
 
-    monkeypatch.setattr(Worker, "play", play)
+    monkeypatch.setattr(EpisodeWorker, "play", play)
     code, _, err = call("resume", "run", "--updates", "5")
     assert code == 1
     assert len(err.splitlines()) == 1
@@ -408,7 +415,7 @@ def test_a_file_of_options_can_come_through_a_pipe(tmp_path):
     words = " ".join(TOY[:4])
     command = (
         f"{sys.executable} -m pixelpong train {words} --engine serial --updates 1 --json "
-        "--config <(echo 'batch_size = 5') 2>/dev/null"
+        "--config <(echo 'batch_size = 5; preset = \"classic\"' | tr ';' '\\n') 2>/dev/null"
     )
     done = subprocess.run(
         ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=True

@@ -17,9 +17,9 @@ from pixelpong.protocols import PROTOCOLS, find_protocol
 def test_defaults_are_the_seeds_numbers():
     config = Config()
     assert config.network.hidden == 200
-    assert config.learning.batch_size == 10
+    assert config.reinforce.batch_size == 10
     assert config.learning.learning_rate == 1e-4
-    assert config.learning.decay_rate == 0.99
+    assert config.reinforce.decay_rate == 0.99
     assert config.learning.discount == 0.99
 
 
@@ -117,7 +117,9 @@ def test_an_option_is_free_only_where_the_parameters_cannot_depend_on_it():
     bound = {name for name, each in OPTIONS.items() if not each.metadata["is_free"]}
     assert bound == {
         "seed", "environment", "frame_skip", "sticky", "hidden", "dtype",
-        "batch_size", "learning_rate", "decay_rate", "discount",
+        "algorithm", "learning_rate", "discount", "batch_size", "decay_rate",
+        "streams", "horizon", "epochs", "minibatches", "clip_ratio", "gae_lambda",
+        "entropy_bonus", "value_weight", "anneal_steps",
     }  # fmt: skip
 
 

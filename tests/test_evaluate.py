@@ -7,13 +7,13 @@ import pytest
 
 from pixelpong.engines.serial import SerialEngine
 from pixelpong.evaluate import bootstrap_interval, evaluate
-from pixelpong.learner import ReinforceLearner
-from pixelpong.worker import Worker
+from pixelpong.learners.reinforce import ReinforceLearner
+from pixelpong.worker import make_worker
 
 
 @pytest.fixture
 def play(catch):
-    engine = SerialEngine(lambda: Worker(catch))
+    engine = SerialEngine(lambda: make_worker(catch))
     params = ReinforceLearner(catch).params
 
     def go(**changes):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 
-from pixelpong.learner import Progress
+from pixelpong.progress import Progress
 from pixelpong.report.progress import TrainingDisplay, duration, signed
 from pixelpong.train import train
 
@@ -28,7 +28,8 @@ def test_plain_lines_name_what_people_expect(make_run):
     for number, line in enumerate(lines[1:], start=1):
         assert re.fullmatch(
             rf"update {number}  episodes {3 * number}  steps [\d,]+  [\d,]+ steps/s  "
-            r"mean of 100 −?\d+\.\d\d  running mean −?\d+\.\d\d  left \d+:\d\d",
+            r"mean of 100 −?\d+\.\d\d  running mean −?\d+\.\d\d  "
+            r"points won \d+\.\d % \(–\)  left \d+:\d\d",
             line,
         ), line
 

@@ -23,19 +23,19 @@ from typing import Any
 import numpy as np
 
 from pixelpong.config import Config
-from pixelpong.engines import Engine, count_cores
+from pixelpong.engines import Engine
 from pixelpong.engines.processes import ProcessEngine
 from pixelpong.env import make_emulator
 from pixelpong.env.preprocess import difference, preprocess
 from pixelpong.learn.network import backward, forward, init_params
 from pixelpong.learn.reinforce import advantages
-from pixelpong.machine import collect_versions, describe_machine
+from pixelpong.machine import collect_versions, count_cores, describe_machine
 from pixelpong.presets import load_preset
 from pixelpong.run import Run
 from pixelpong.seeding import make_rng
 from pixelpong.session import Session
 from pixelpong.trajectory import DOWN, UP, EpisodeItem
-from pixelpong.worker import Worker
+from pixelpong.worker import make_worker
 
 _TIMEOUT = 600.0
 
@@ -138,9 +138,9 @@ def _prepare(
         made = ProcessEngine(make_worker, num_workers, _TIMEOUT)
         return stack.enter_context(contextlib.closing(made))
 
-    player = engine(functools.partial(Worker, config))
+    player = engine(functools.partial(make_worker, config))
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="pixelpong-bench-"))
-    session = Session(Run.create(Path(folder) / "run", config))
+    session = Session(Run.create(Path(folder) / "run", config), time.monotonic())
     bare, dense = engine(BareWorker), engine(DenseWorker)
     return {
         "emulator": functools.partial(_measure_apart, bare, num_workers),

@@ -21,7 +21,7 @@ from pixelpong.errors import ConfigError, expected
 from pixelpong.options import Option, check_value, option
 from pixelpong.protocols import PROTOCOLS, Protocol, find_protocol
 
-DEFAULT_PRESET = "classic"
+DEFAULT_PRESET = "fast"
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class EnvironmentConfig:
 
 @dataclass(frozen=True)
 class NetworkConfig:
-    """The policy network: 6,400 inputs, one hidden layer, one output."""
+    """The policy network: one hidden layer, on what is seen of the screen."""
 
     hidden: int = option(200, "Hidden units.", source="Karpathy", minimum=1, maximum=65536)
     dtype: str = option(
@@ -59,20 +59,58 @@ class NetworkConfig:
 
 @dataclass(frozen=True)
 class LearningConfig:
-    """How it learns: REINFORCE with RMSProp."""
+    """How it learns."""
+
+    algorithm: str = option(
+        "reinforce",
+        "REINFORCE with RMSProp on whole episodes, or PPO with Adam on segments of streams.",
+        choices=("reinforce", "ppo"),
+    )
+    learning_rate: float = option(
+        1e-4, "Step size of the optimizer.", source="Karpathy", minimum=0.0, maximum=10.0
+    )
+    discount: float = option(
+        0.99, "Discount of a reward one step later.", source="Karpathy", minimum=0.0, maximum=1.0
+    )
+
+
+@dataclass(frozen=True)
+class ReinforceConfig:
+    """Of REINFORCE alone."""
 
     batch_size: int = option(
         10, "Episodes an update.", source="Karpathy", minimum=1, maximum=100_000
-    )
-    learning_rate: float = option(
-        1e-4, "Step size of RMSProp.", source="Karpathy", minimum=0.0, maximum=10.0
     )
     decay_rate: float = option(
         0.99, "Share of the old mean square that RMSProp keeps.", source="Karpathy", minimum=0.0,
         maximum=1.0,
     )  # fmt: skip
-    discount: float = option(
-        0.99, "Discount of a reward one step later.", source="Karpathy", minimum=0.0, maximum=1.0
+
+
+@dataclass(frozen=True)
+class PPOConfig:
+    """Of PPO alone."""
+
+    streams: int = option(32, "Games that go on side by side.", minimum=1, maximum=4096)
+    horizon: int = option(128, "Steps of each stream an update.", minimum=1, maximum=100_000)
+    epochs: int = option(3, "Passes over the steps of an update.", minimum=1, maximum=100)
+    minibatches: int = option(4, "Steps of Adam a pass.", minimum=1, maximum=10_000)
+    clip_ratio: float = option(
+        0.2, "How far a step may change a probability.", source="Schulman et al. 2017",
+        minimum=0.0, maximum=10.0,
+    )  # fmt: skip
+    gae_lambda: float = option(
+        0.95, "Weight of later errors of the value.", source="Schulman et al. 2016",
+        minimum=0.0, maximum=1.0,
+    )  # fmt: skip
+    entropy_bonus: float = option(
+        0.01, "What the entropy of the policy is worth.", minimum=0.0, maximum=10.0
+    )
+    value_weight: float = option(
+        0.5, "Weight of the squared error of the value.", minimum=0.0, maximum=10.0
+    )
+    anneal_steps: int = option(
+        2_500_000, "Steps of the agent at which the learning rate has fallen to 0.", minimum=1
     )
 
 
@@ -89,7 +127,7 @@ class BudgetConfig:
     )
     until_return: float | None = option(
         None,
-        "Stop when the mean return of the last 100 episodes reaches this.",
+        "Stop when an evaluation confirms this mean return of greedy play.",
         minimum=-21.0,
         maximum=21.0,
         is_free=True,
@@ -155,6 +193,8 @@ class Config:
     environment: EnvironmentConfig = EnvironmentConfig()
     network: NetworkConfig = NetworkConfig()
     learning: LearningConfig = LearningConfig()
+    reinforce: ReinforceConfig = ReinforceConfig()
+    ppo: PPOConfig = PPOConfig()
     budget: BudgetConfig = BudgetConfig()
     schedule: ScheduleConfig = ScheduleConfig()
     engine: EngineConfig = EngineConfig()

@@ -44,6 +44,36 @@ class Evaluation:
         return asdict(self)
 
 
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a training has reached the return it was to reach.
+
+    Attributes:
+        target: mean return of greedy play that was asked for.
+        update: of the checkpoint.
+        steps: decisions of the agent until then.
+        seconds: training time until then, evaluations and breaks not counted.
+        greedy: evaluation of greedy play, which decides.
+        sampled: the same for sampled play; None where the first one failed.
+    """
+
+    target: float
+    update: int
+    steps: int
+    seconds: float
+    greedy: Evaluation
+    sampled: Evaluation | None
+
+    @property
+    def is_won(self) -> bool:
+        """Whether the mean return of greedy play is at least the target."""
+        return self.greedy.mean_return >= self.target
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return {"is_won": self.is_won, **asdict(self)}
+
+
 def tell_nobody(number: int) -> None:
     """Nobody wants to know how many episodes are done."""
 
@@ -55,6 +85,7 @@ def evaluate(
     seed: int,
     episodes: int,
     is_greedy: bool,
+    update: int = 0,
     tell: Callable[[int], None] = tell_nobody,
 ) -> Evaluation:
     """Play `episodes` episodes with `params` and summarise their returns.
@@ -64,13 +95,14 @@ def evaluate(
         params: what plays.
         seed: of the episodes; greedy and sampled play of one seed meet the same coins.
         episodes: how many, at least 1.
-        is_greedy: take the more probable action instead of drawing one.
+        is_greedy: take the most probable action instead of drawing one.
+        update: distinguishes evaluations of one seed that are to meet other coins.
         tell: is told after each episode how many are done.
 
     Raises:
         WorkerError, Interrupted: as `Engine.run`.
     """
-    items = [EpisodeItem("evaluate", seed, 0, index, is_greedy) for index in range(episodes)]
+    items = [EpisodeItem("evaluate", seed, update, index, is_greedy) for index in range(episodes)]
     results = []
     for result in engine.run(items, params):
         results.append(result)

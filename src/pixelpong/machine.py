@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from importlib import metadata
 from pathlib import Path
@@ -39,3 +40,10 @@ def _processor_name() -> str:
             found.setdefault(key.strip(), value.strip())
     name = found.pop("model name", platform.processor())
     return ", ".join([name, *(f"{key} {value}" for key, value in found.items())])
+
+
+def count_cores() -> int:
+    """The cores this process may use, at least 1."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

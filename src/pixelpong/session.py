@@ -5,22 +5,34 @@ What is restored at the start, written down after every update, and saved now an
 
 from __future__ import annotations
 
+import functools
 import time
 from typing import Any
 
 from pixelpong.config import Config
 from pixelpong.engines import Engine
-from pixelpong.evaluate import Evaluation, evaluate
-from pixelpong.learner import RETURN_WINDOW, Progress, ReinforceLearner, UpdateStats
+from pixelpong.evaluate import Evaluation, Verdict, evaluate
+from pixelpong.learners import UpdateStats, make_learner
+from pixelpong.progress import RETURN_WINDOW, Progress
 from pixelpong.run import Run
 from pixelpong.store import Checkpoint
+
+CONFIRM_EPISODES = 100
+"""Episodes, each of greedy and of sampled play, that decide whether the target is reached."""
+
+CONFIRM_EVERY = 20
+"""Updates between two attempts at that."""
 
 
 class Session:
     """A learner and its run directory: what is restored, recorded and saved."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, began: float) -> None:
         """Restore the newest checkpoint, or start anew in a run that has never begun.
+
+        Args:
+            run: its directory.
+            began: when the command started, on the monotonic clock.
 
         Raises:
             CheckpointError: there are none left, none is sound, or they do not fit the
@@ -31,8 +43,9 @@ class Session:
         self._config: Config = run.config
         self._saved_update = self._recorded_update = -1
         self._saved_score_of = ""
-        self._wall_seconds_before = 0.0
-        self.learner = ReinforceLearner(run.config)
+        self._wall_seconds_before = self._evaluation_seconds = 0.0
+        self._next_confirmation = 0
+        self.learner = make_learner(run.config)
         has_begun = next(iter(run.metrics.read()), None) is not None
         if has_begun or run.checkpoints.updates():
             self._restore(run.checkpoints.load_latest())
@@ -46,7 +59,7 @@ class Session:
         self._evaluation = evaluated[-1] if evaluated else None
         if self._evaluation and self._saved_score_of != "evaluation":
             self._saved_update = -1  # killed between the evaluation and its checkpoint
-        self._begin = time.monotonic()
+        self._begin = began
         if not has_begun:
             self.save()  # from here on, a run without a checkpoint has lost them
 
@@ -54,6 +67,11 @@ class Session:
     def wall_seconds(self) -> float:
         """Training time of the run so far, breaks not counted."""
         return self._wall_seconds_before + time.monotonic() - self._begin
+
+    @property
+    def training_seconds(self) -> float:
+        """The same without the evaluations."""
+        return self.wall_seconds - self._evaluation_seconds
 
     def record(self, stats: UpdateStats, num_restarts: int) -> None:
         """Write the lines of this update.
@@ -73,7 +91,7 @@ class Session:
         timing = {
             "rollout_seconds": stats.rollout_seconds,
             "learn_seconds": stats.learn_seconds,
-            "play_seconds": sum(episode.play_seconds for episode in stats.episodes),
+            "play_seconds": stats.play_seconds,
             "steps_per_second": stats.steps_per_second,
             "wall_seconds": self.wall_seconds,
             "restarts": num_restarts,
@@ -88,18 +106,37 @@ class Session:
 
     def evaluate(self, engine: Engine) -> Evaluation:
         """Evaluate the newest parameters and write the result down."""
-        evaluation = evaluate(
-            engine,
-            self.learner.params,
-            seed=self._config.seed,
-            episodes=self._config.schedule.evaluate_episodes,
-            is_greedy=True,
-        )
-        line = {"update": self.learner.progress.update, **evaluation.to_dict()}
-        self._run.evaluations.append(line)
-        self._evaluation = line
-        self._saved_update = -1  # what was saved before has no score yet
+        episodes = self._config.schedule.evaluate_episodes
+        evaluation = self._evaluate(engine, episodes, is_greedy=True, update=0)
+        self._write_evaluation(evaluation)
         return evaluation
+
+    def should_confirm(self, *, is_last: bool) -> bool:
+        """Whether it is time to see if the target return is reached.
+
+        It is where the running estimate says so, though not at every update, and at the very end.
+
+        Args:
+            is_last: no other update comes.
+        """
+        target, progress = self._config.budget.until_return, self.learner.progress
+        if target is None or progress.update == 0:
+            return False
+        estimate = progress.estimated_return
+        is_promising = estimate is not None and estimate >= target
+        return is_last or (is_promising and progress.update >= self._next_confirmation)
+
+    def confirm(self, engine: Engine) -> Verdict:
+        """Evaluate the newest parameters against the target, and write the result down."""
+        target, progress = self._config.budget.until_return, self.learner.progress
+        assert target is not None
+        update, seconds = progress.update, self.training_seconds
+        play = functools.partial(self._evaluate, engine, CONFIRM_EPISODES, update=update)
+        greedy = play(is_greedy=True)
+        sampled = play(is_greedy=False) if greedy.mean_return >= target else None
+        self._write_evaluation(greedy)
+        self._next_confirmation = update + CONFIRM_EVERY
+        return Verdict(target, update, progress.steps, seconds, greedy, sampled)
 
     def should_save(self) -> bool:
         """Whether a checkpoint is due after this update: every so often, and where evaluated."""
@@ -121,19 +158,46 @@ class Session:
         is_complete = self.learner.is_whole and update == self._recorded_update
         if update == self._saved_update or not is_complete:
             return
-        params, optimizer, counters = self.learner.get_state()
+        params, arrays, counters = self.learner.get_state()
         for file in (self._run.metrics, self._run.episodes, self._run.evaluations):
             file.sync()
         score, score_of = self._score()
-        counters = {"progress": counters, "wall_seconds": self.wall_seconds}
-        self._run.checkpoints.save(Checkpoint(update, params, optimizer, counters, score, score_of))
+        counters = {
+            "progress": counters,
+            "wall_seconds": self.wall_seconds,
+            "evaluation_seconds": self._evaluation_seconds,
+        }
+        self._run.checkpoints.save(Checkpoint(update, params, arrays, counters, score, score_of))
         self._saved_update = update
+
+    def _evaluate(
+        self, engine: Engine, episodes: int, *, is_greedy: bool, update: int
+    ) -> Evaluation:
+        begin = time.monotonic()
+        try:
+            return evaluate(
+                engine,
+                self.learner.params,
+                seed=self._config.seed,
+                episodes=episodes,
+                is_greedy=is_greedy,
+                update=update,
+            )
+        finally:
+            self._evaluation_seconds += time.monotonic() - begin
+
+    def _write_evaluation(self, evaluation: Evaluation) -> None:
+        line = {"update": self.learner.progress.update, **evaluation.to_dict()}
+        self._run.evaluations.append(line)
+        self._evaluation = line
+        self._saved_update = -1  # what was saved before has no score yet
 
     def _restore(self, checkpoint: Checkpoint) -> None:
         self.learner.set_state(
             checkpoint.params, checkpoint.optimizer, checkpoint.counters["progress"]
         )
         self._wall_seconds_before = checkpoint.counters["wall_seconds"]
+        self._evaluation_seconds = checkpoint.counters.get("evaluation_seconds", 0.0)
         self._saved_update = checkpoint.update
         self._saved_score_of = checkpoint.score_of
 
@@ -148,19 +212,22 @@ class Session:
 def summarize_update(progress: Progress, stats: UpdateStats) -> dict[str, Any]:
     """The part of a metrics line that depends on nothing but seed and configuration."""
     episodes = stats.episodes
-    steps = sum(episode.steps for episode in episodes)
-    points = sum(episode.points_won + episode.points_lost for episode in episodes)
+    points = stats.points_won + stats.points_lost
+    steps, returns = stats.steps, [episode.episode_return for episode in episodes]
     return {
         "update": progress.update,
         "steps": progress.steps,
         "frames": progress.frames,
         "episodes": progress.episodes,
-        "mean_return": sum(episode.episode_return for episode in episodes) / len(episodes),
+        "mean_return": sum(returns) / len(returns) if returns else None,
         "mean_return_100": progress.mean_return_100,
         "running_mean": progress.running_mean,
-        "points_won_share": sum(e.points_won for e in episodes) / points if points else None,
-        "steps_per_episode": steps / len(episodes),
-        "entropy": sum(episode.entropy * episode.steps for episode in episodes) / steps,
-        "up_share": sum(episode.up_share * episode.steps for episode in episodes) / steps,
+        "estimated_return": progress.estimated_return,
+        "points_won_share": stats.points_won / points if points else None,
+        "points_won_1000": progress.points_won_1000,
+        "steps_per_point": steps / points if points else None,
+        "entropy": stats.entropy,
+        "up_share": stats.up_share,
         "grad_norm": stats.grad_norm,
+        **stats.losses,
     }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -16,12 +17,13 @@ from typing import Protocol
 from pixelpong.config import BudgetConfig
 from pixelpong.engines import make_engine, never
 from pixelpong.errors import Interrupted, RunError
-from pixelpong.evaluate import Evaluation
-from pixelpong.learner import RETURN_WINDOW, Progress, UpdateStats
+from pixelpong.evaluate import Evaluation, Verdict
+from pixelpong.learners import UpdateStats
+from pixelpong.progress import Progress
 from pixelpong.run import Run
 from pixelpong.session import Session
 from pixelpong.store import fingerprint
-from pixelpong.worker import Worker
+from pixelpong.worker import make_worker
 
 
 class Display(Protocol):
@@ -35,6 +37,9 @@ class Display(Protocol):
 
     def show_evaluation(self, progress: Progress, evaluation: Evaluation) -> None:
         """The newest parameters have been evaluated."""
+
+    def show_verdict(self, verdict: Verdict) -> None:
+        """It has been evaluated whether the target return is reached."""
 
     def end(self) -> None:
         """No more updates come, for whatever reason."""
@@ -52,6 +57,9 @@ class Silent:
     def show_evaluation(self, progress: Progress, evaluation: Evaluation) -> None:
         """Nothing."""
 
+    def show_verdict(self, verdict: Verdict) -> None:
+        """Nothing."""
+
     def end(self) -> None:
         """Nothing."""
 
@@ -62,20 +70,27 @@ class Outcome:
 
     Attributes:
         reason: the budget that was reached (``"updates"``, ``"episodes"``, ``"steps"``,
-            ``"until_return"``) or ``"interrupted"``.
+            or ``"until_return"`` where an evaluation has confirmed it) or ``"interrupted"``.
         progress: what has been played.
         params_sha256: of the final parameters.
-        wall_seconds: training time of the run, breaks not counted.
+        wall_seconds: wall time of the run, breaks not counted.
+        training_seconds: the same without the evaluations.
+        verdict: the last one on the target return; None where none was asked for or reached.
     """
 
     reason: str
     progress: Progress
     params_sha256: str
     wall_seconds: float
+    training_seconds: float
+    verdict: Verdict | None
 
 
 def train(
-    run: Run, display: Display | None = None, should_stop: Callable[[], bool] = never
+    run: Run,
+    display: Display | None = None,
+    should_stop: Callable[[], bool] = never,
+    began: float | None = None,
 ) -> Outcome:
     """Train until the budget is spent, from the run's newest checkpoint where there is one.
 
@@ -84,28 +99,34 @@ def train(
         display: shows what happens; nothing where not given.
         should_stop: asked several times a second; the update under way is then dropped, the
             last complete one saved, and the outcome's reason is ``"interrupted"``.
+        began: when the command started, on the monotonic clock; now where not given.
 
     Raises:
         RunError: another training writes there, or the disk does not take a file.
         CheckpointError: there are checkpoints and none is sound.
         WorkerError: a worker raised, or failed too often; the last complete update is saved.
-        NumericsError: a number is not finite; the last update before it is saved.
+        NumericsError: a number is not finite; the last update that is whole stays saved.
     """
     display = display or Silent()
     config = run.config
     with run.lock():
-        session = Session(run)
-        learner, progress = session.learner, session.learner.progress
-        engine = make_engine(config.engine, functools.partial(Worker, config), should_stop)
+        session = Session(run, time.monotonic() if began is None else began)
+        learner, progress, verdict = session.learner, session.learner.progress, None
+        engine = make_engine(config.engine, functools.partial(make_worker, config), should_stop)
         with contextlib.closing(engine):
             display.begin(run, progress)
             try:
                 while True:
                     if session.should_evaluate():
                         display.show_evaluation(progress, session.evaluate(engine))
+                    reason = reached_budget(config.budget, progress)
+                    if session.should_confirm(is_last=bool(reason)):
+                        verdict = session.confirm(engine)
+                        reason = "until_return" if verdict.is_won else reason
+                        display.show_verdict(verdict)
                     if session.should_save():
                         session.save()
-                    if reason := reached_budget(config.budget, progress):
+                    if reason:
                         break
                     results = engine.run(learner.items(), learner.params)
                     stats = learner.apply(results)
@@ -121,11 +142,20 @@ def train(
             finally:
                 display.end()
             session.save()
-    return Outcome(reason, progress, fingerprint(learner.params), session.wall_seconds)
+    return Outcome(
+        reason,
+        progress,
+        fingerprint(learner.params),
+        session.wall_seconds,
+        session.training_seconds,
+        verdict,
+    )
 
 
 def reached_budget(budget: BudgetConfig, progress: Progress) -> str | None:
     """The name of the first budget option that `progress` has reached, or None.
+
+    A target return is not among them: an evaluation decides on it.
 
     >>> reached_budget(BudgetConfig(updates=3), Progress(update=3))
     'updates'
@@ -136,8 +166,4 @@ def reached_budget(budget: BudgetConfig, progress: Progress) -> str | None:
         return "episodes"
     if budget.steps is not None and progress.steps >= budget.steps:
         return "steps"
-    mean, target = progress.mean_return_100, budget.until_return
-    is_known = len(progress.recent_returns) == RETURN_WINDOW
-    if target is not None and mean is not None and is_known and mean >= target:
-        return "until_return"
     return None

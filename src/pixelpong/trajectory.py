@@ -9,7 +9,7 @@ H hidden units.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,14 @@ from numpy.typing import NDArray
 NUM_PIXELS = 80 * 80
 """Inputs of the network: the cropped field at half resolution."""
 
-UP, DOWN = 2, 3
-"""The two actions, as Gymnasium numbers them: RIGHT moves the paddle up, LEFT moves it down."""
+STAY, UP, DOWN = 0, 2, 3
+"""Actions, as Gymnasium numbers them: RIGHT moves the paddle up, LEFT moves it down."""
+
+ACTIONS = (STAY, UP, DOWN)
+"""What the fast mode chooses from; the classic mode has UP and DOWN alone."""
 
 Params = dict[str, NDArray[Any]]
-"""Name → array. ``W1`` [NUM_PIXELS, H], so that an input's row is contiguous; ``W2`` [H]."""
+"""Name → array. ``W1`` has the inputs first, so that an input's row is contiguous."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,47 @@ class EpisodeStats:
         return line
 
 
+@dataclass
+class Tally:
+    """An episode's statistics while it goes on: what `EpisodeStats` is made of.
+
+    Attributes:
+        steps: decisions so far.
+        point_ends: the step at which each point ended.
+        point_rewards: the reward of each point.
+        entropy: sum of the policy's entropy over the steps, in nats.
+        ups: steps at which the action was UP.
+        play_seconds: wall time so far.
+    """
+
+    steps: int = 0
+    point_ends: list[int] = field(default_factory=list)
+    point_rewards: list[int] = field(default_factory=list)
+    entropy: float = 0.0
+    ups: int = 0
+    play_seconds: float = 0.0
+
+    def copy(self) -> Tally:
+        """One that can be counted on without changing this one."""
+        return replace(self, point_ends=[*self.point_ends], point_rewards=[*self.point_rewards])
+
+    def to_stats(self, frames: int) -> EpisodeStats:
+        """The statistics of the episode, which has ended after so many frames."""
+        won, lost = self.point_rewards.count(1), self.point_rewards.count(-1)
+        return EpisodeStats(
+            episode_return=float(won - lost),
+            steps=self.steps,
+            frames=frames,
+            points_won=won,
+            points_lost=lost,
+            point_ends=tuple(self.point_ends),
+            point_rewards=tuple(self.point_rewards),
+            entropy=self.entropy / self.steps,
+            up_share=self.ups / self.steps,
+            play_seconds=self.play_seconds,
+        )
+
+
 @dataclass(frozen=True)
 class EpisodeItem:
     """One whole episode to be played: the pure description that any worker can carry out.
@@ -137,3 +181,86 @@ class EpisodeResult:
 
     stats: EpisodeStats
     grads: SparseGrads | None
+
+
+@dataclass(frozen=True)
+class StreamState:
+    """Where a stream stands between two segments: all that its future depends on.
+
+    Attributes:
+        snapshot: of the emulator.
+        previous: [·] uint16, active pixels of the frame before the newest.
+        current: [·] uint16, active pixels of the newest frame, which a snapshot does not hold.
+        last_action: place in `ACTIONS` of what was asked for last.
+        tally: of the episode that goes on.
+    """
+
+    snapshot: bytes
+    previous: NDArray[np.uint16]
+    current: NDArray[np.uint16]
+    last_action: int
+    tally: Tally
+
+
+@dataclass(frozen=True)
+class SegmentItem:
+    """The next `horizon` steps of one stream: the pure description that any worker can carry out.
+
+    Attributes:
+        seed: the run's seed.
+        update: the update it belongs to.
+        stream: the stream's number.
+        state: where the stream stands; None at its very start.
+    """
+
+    seed: int
+    update: int
+    stream: int
+    state: StreamState | None
+
+
+@dataclass(frozen=True)
+class Segment:
+    """T steps of a stream as they were played.
+
+    Attributes:
+        indices: [N] uint16, the inputs that are 1 at step 0, then those of step 1 and so on.
+        offsets: [T + 1] int64; step t has ``indices[offsets[t]:offsets[t + 1]]``.
+        actions: [T] int8, places in `ACTIONS`.
+        log_probabilities: [T] float64, of these actions.
+        values: [T + 1] float64, of the observations; the last is that of the one after the end.
+        rewards: [T] float32, −1, 0 or +1.
+        is_end: [T] bool, whether a point ended there.
+    """
+
+    indices: NDArray[np.uint16]
+    offsets: NDArray[np.int64]
+    actions: NDArray[np.int8]
+    log_probabilities: NDArray[np.float64]
+    values: NDArray[np.float64]
+    rewards: NDArray[np.float32]
+    is_end: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.actions)
+
+
+@dataclass(frozen=True)
+class SegmentResult:
+    """What a worker makes of a `SegmentItem`.
+
+    Attributes:
+        segment: what was played.
+        state: where the stream stands now.
+        episodes: statistics of the episodes that ended in it.
+        frames: emulated frames.
+        entropy: mean over the steps, in nats.
+        play_seconds: wall time.
+    """
+
+    segment: Segment
+    state: StreamState
+    episodes: tuple[EpisodeStats, ...]
+    frames: int
+    entropy: float
+    play_seconds: float

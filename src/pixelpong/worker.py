@@ -8,27 +8,24 @@ from __future__ import annotations
 
 from pixelpong import kernels
 from pixelpong.config import Config
-from pixelpong.env import make_emulator
+from pixelpong.env import Emulator, make_emulator
+from pixelpong.env.cells import NUM_INPUTS
+from pixelpong.learn import gated
 from pixelpong.learn.network import init_params
 from pixelpong.learn.returns import standardize
 from pixelpong.protocols import find_protocol
 from pixelpong.rollout import Player, timed_play
 from pixelpong.seeding import make_rng
-from pixelpong.trajectory import EpisodeItem, EpisodeResult, Params
+from pixelpong.stream import StreamPlayer
+from pixelpong.trajectory import EpisodeItem, EpisodeResult, Params, SegmentItem, SegmentResult
 
 
-class Worker:
-    """Plays and differentiates."""
+class EpisodeWorker:
+    """Plays whole episodes with the classic network, and differentiates them."""
 
-    def __init__(self, config: Config) -> None:
-        """Load the emulator and compile the kernels, so that no item pays for it.
-
-        Raises:
-            EmulatorError: the emulator or its game is not installed.
-        """
+    def __init__(self, config: Config, emulator: Emulator) -> None:
         self._discount = config.learning.discount
-        self._player = Player(make_emulator(config.environment.protocol))
-        self._compile(config.network.dtype)
+        self._player = Player(emulator)
 
     def play(self, item: EpisodeItem, params: Params) -> EpisodeResult:
         """Play one episode; for training, differentiate it.
@@ -45,10 +42,55 @@ class Worker:
         grads = kernels.episode_gradient(params["W2"], trajectory, standardize(returns))
         return EpisodeResult(stats, grads)
 
-    def _compile(self, dtype: str) -> None:
-        toy = Player(make_emulator(find_protocol("Catch-v0")))
+    def warm_up(self, toy: Emulator, dtype: str) -> None:
+        """Compile the kernels, on a toy: then no item pays for it."""
         rng = make_rng(0, "bench")
         params = init_params(rng, hidden=1, dtype=dtype)
-        trajectory = toy.play(params, rng)
+        trajectory = Player(toy).play(params, rng)
         returns = kernels.discounted_returns(trajectory.rewards, self._discount)
         kernels.episode_gradient(params["W2"], trajectory, returns)
+
+
+class SegmentWorker:
+    """Plays segments of streams, and whole episodes, with the gated network."""
+
+    def __init__(self, config: Config, emulator: Emulator) -> None:
+        self._horizon = config.ppo.horizon
+        self._player = StreamPlayer(emulator)
+
+    def play(
+        self, item: SegmentItem | EpisodeItem, params: Params
+    ) -> SegmentResult | EpisodeResult:
+        """Play one segment, or for an evaluation one episode.
+
+        Args:
+            item: what to play.
+            params: not changed.
+        """
+        if isinstance(item, SegmentItem):
+            rng = make_rng(item.seed, "train", item.update, item.stream)
+            return self._player.play_segment(params, item.state, self._horizon, rng)
+        rng = make_rng(item.seed, item.purpose, item.update, item.index)
+        stats = self._player.play_episode(params, rng, is_greedy=item.is_greedy)
+        return EpisodeResult(stats, grads=None)
+
+    def warm_up(self, toy: Emulator, dtype: str) -> None:
+        """Compile the kernels, on a toy: then no item pays for it."""
+        rng = make_rng(0, "bench")
+        params = gated.init_params(rng, NUM_INPUTS, hidden=1, dtype=dtype)
+        StreamPlayer(toy).play_segment(params, None, 1, rng)
+
+
+Worker = EpisodeWorker | SegmentWorker
+
+
+def make_worker(config: Config) -> Worker:
+    """A worker for the algorithm that `config` names, its kernels compiled.
+
+    Raises:
+        EmulatorError: the emulator or its game is not installed.
+    """
+    kind = SegmentWorker if config.learning.algorithm == "ppo" else EpisodeWorker
+    worker = kind(config, make_emulator(config.environment.protocol))
+    worker.warm_up(make_emulator(find_protocol("Catch-v0")), config.network.dtype)
+    return worker

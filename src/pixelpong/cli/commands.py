@@ -6,6 +6,7 @@ import contextlib
 import functools
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -95,7 +96,7 @@ def evaluate(request: Request) -> int:
 
 def inspect(request: Request) -> int:
     """``pixelpong inspect RUN``"""
-    from pixelpong.learner import Progress
+    from pixelpong.progress import Progress
     from pixelpong.report.text import describe_run
     from pixelpong.run import Run
     from pixelpong.store import fingerprint
@@ -128,26 +129,46 @@ def verify(request: Request) -> int:
     from pixelpong.interrupts import stop_on_signals
     from pixelpong.verify import compare_ways
 
-    options = request.options
-    length = {"updates": options.updates, "batch_size": options.batch_size, "seed": options.seed}
-    config = load_preset(options.preset).updated(length | request.given, COMMAND_LINE)
-    config = config.updated({"verbose": False}, "verify")
+    options, ways, verdicts = request.options, [], []
     engines = options.engines.split(",")
     for engine in engines:
-        config.updated({"engine": engine}, "--engines")
-    ways = []
+        Config().updated({"engine": engine}, "--engines")
+    configs = [_shorten(preset, request) for preset in options.presets.split(",")]
     with stop_on_signals() as should_stop:
-        for way in compare_ways(config, engines, should_stop):
-            ways.append(way)
-            is_same = way.matches(ways[0])
-            if not options.json:
-                word = "same" if is_same else "DIFFERENT"
-                print(f"{way.params_sha256[:16]}  {word:9}  {way.name}", flush=True)
-    is_equal = all(way.matches(ways[0]) for way in ways)
-    report = {"is_equal": is_equal, "ways": [vars(way) for way in ways]}
-    verdict = f"all {len(ways)} ways gave the same bits" if is_equal else "the bits differ"
-    _report(report, options.json, lambda _: verdict)
+        for config in configs:
+            of_this = []
+            for way in compare_ways(config, engines, should_stop):
+                of_this.append(way)
+                if not options.json:
+                    word = "same" if way.matches(of_this[0]) else "DIFFERENT"
+                    line = f"{way.params_sha256[:16]}  {word:9}  {config.preset}, {way.name}"
+                    print(line, flush=True)
+            ways += [{"preset": config.preset, **vars(way)} for way in of_this]
+            is_equal = all(way.matches(of_this[0]) for way in of_this)
+            verdicts.append((config.preset, len(of_this), is_equal))
+    is_equal = all(verdict[-1] for verdict in verdicts)
+    _report({"is_equal": is_equal, "ways": ways}, options.json, lambda _: _describe(verdicts))
     return 0 if is_equal else 1
+
+
+def _describe(verdicts: list[tuple[str, int, bool]]) -> str:
+    return "\n".join(
+        f"{preset}: " + (f"all {count} ways gave the same bits" if is_equal else "the bits differ")
+        for preset, count, is_equal in verdicts
+    )
+
+
+def _shorten(preset: str, request: Request) -> Config:
+    """What `verify` trains: a preset, made as short as asked for."""
+    options = request.options
+    length = {
+        "updates": options.updates,
+        "batch_size": options.batch_size,
+        "streams": options.batch_size,
+        "seed": options.seed,
+        "verbose": False,
+    }
+    return load_preset(preset).updated(length | request.given, COMMAND_LINE)
 
 
 def bench_throughput(request: Request) -> int:
@@ -183,6 +204,7 @@ def bench_startup(request: Request) -> int:
 
 def _go(open_run: Callable[[], Run], *, is_json: bool) -> int:
     """Train in the run that `open_run` gives, and say how it ended."""
+    began = time.monotonic() - time.process_time()  # imports came first, at full load
     from pixelpong.interrupts import stop_on_signals
     from pixelpong.report.progress import TrainingDisplay
     from pixelpong.report.text import describe_outcome
@@ -190,7 +212,8 @@ def _go(open_run: Callable[[], Run], *, is_json: bool) -> int:
 
     with stop_on_signals() as should_stop:
         run = open_run()
-        outcome = go(run, TrainingDisplay(sys.stderr if is_json else sys.stdout), should_stop)
+        display = TrainingDisplay(sys.stderr if is_json else sys.stdout)
+        outcome = go(run, display, should_stop, began)
     progress = outcome.progress
     report = {
         "run": str(run.path),
@@ -200,8 +223,12 @@ def _go(open_run: Callable[[], Run], *, is_json: bool) -> int:
         "episodes": progress.episodes,
         "mean_return_100": progress.mean_return_100,
         "running_mean": progress.running_mean,
+        "points_won_1000": progress.points_won_1000,
+        "estimated_return": progress.estimated_return,
         "params_sha256": outcome.params_sha256,
         "wall_seconds": outcome.wall_seconds,
+        "training_seconds": outcome.training_seconds,
+        "verdict": outcome.verdict and outcome.verdict.to_dict(),
     }
     _report(report, is_json, describe_outcome)
     return EXIT_INTERRUPTED if outcome.reason == "interrupted" else 0
@@ -253,9 +280,9 @@ def _choose_checkpoint(run: Run, which: str) -> Checkpoint:
 def _engine_until_signal(config: Config) -> Iterator[Engine]:
     from pixelpong.engines import make_engine
     from pixelpong.interrupts import stop_on_signals
-    from pixelpong.worker import Worker
+    from pixelpong.worker import make_worker
 
     with stop_on_signals() as should_stop:
-        engine = make_engine(config.engine, functools.partial(Worker, config), should_stop)
+        engine = make_engine(config.engine, functools.partial(make_worker, config), should_stop)
         with contextlib.closing(engine):
             yield engine

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
-from pixelpong.config import DEFAULT_PRESET, OPTIONS, Config
+from pixelpong.config import OPTIONS, Config
 from pixelpong.options import Option
 from pixelpong.presets import preset_names
 
@@ -105,10 +105,10 @@ class Inspect(Reporting):
 class Verify(Reporting):
     """Train shortly in many ways and compare the hashes."""
 
-    preset: Annotated[str, arg(help="What is trained.", metavar=_PRESETS)] = DEFAULT_PRESET
+    presets: Annotated[str, arg(help="What is trained, with commas.")] = "fast,classic"
     engines: Annotated[str, arg(help="Engines to compare, with commas.")] = "serial,processes"
     updates: Annotated[int, arg(help="Length of the training.")] = 3
-    batch_size: Annotated[int, arg(help="Episodes an update.")] = 4
+    batch_size: Annotated[int, arg(help="Episodes, or streams, an update.")] = 4
     seed: Seed = 0
 
 

@@ -6,11 +6,11 @@ pure function, so they differ in speed alone; one contract test holds for all of
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from pixelpong.config import EngineConfig
+from pixelpong.machine import count_cores
 
 
 class ItemWorker(Protocol):
@@ -71,10 +71,3 @@ def make_engine(
     return ProcessEngine(
         make_worker, config.workers or count_cores(), config.worker_timeout, should_stop
     )
-
-
-def count_cores() -> int:
-    """The cores this process may use, at least 1."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

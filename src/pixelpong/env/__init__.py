@@ -33,7 +33,7 @@ class Emulator(typing.Protocol):
         """Ask for `action` for one step and return the reward: −1, 0 or +1.
 
         Args:
-            action: UP or DOWN.
+            action: STAY, UP or DOWN.
             draws: uniform numbers in [0, 1): the first chooses the frame skip where the
                 protocol leaves it open, the next ones are the coin of each frame; at least
                 1 + protocol.max_frame_skip of them.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pixelpong.errors import EmulatorError, expected
 from pixelpong.protocols import Protocol
-from pixelpong.trajectory import DOWN, UP
+from pixelpong.trajectory import DOWN, STAY, UP
 
 POINTS = 5
 """Points of an episode."""
@@ -49,7 +49,7 @@ class CatchEmulator:
     def step(self, action: int, draws: Sequence[float]) -> float:
         """See `pixelpong.env.Emulator.step`."""
         skip = self._low + int(draws[0] * (self._high - self._low + 1))
-        wanted = {UP: -1, DOWN: 1}[action]
+        wanted = {STAY: 0, UP: -1, DOWN: 1}[action]
         reward = 0.0
         for coin in draws[1 : 1 + skip]:
             if coin >= self.protocol.sticky:

@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 
 from pixelpong.errors import EmulatorError, expected
 from pixelpong.protocols import Protocol, find_protocol
-from pixelpong.trajectory import DOWN, UP
+from pixelpong.trajectory import DOWN, STAY, UP
 
 _NOOP = ale_py.Action.NOOP.value
-_ACTIONS = {UP: ale_py.Action.RIGHT.value, DOWN: ale_py.Action.LEFT.value}
+_ACTIONS = {STAY: _NOOP, UP: ale_py.Action.RIGHT.value, DOWN: ale_py.Action.LEFT.value}
 
 
 class PongEmulator:

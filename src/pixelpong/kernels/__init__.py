@@ -11,8 +11,17 @@ in, and of no other: so no kernel calls one of another file, and the constants t
 in from elsewhere are parts of the file formats, which never change.
 """
 
-from pixelpong.kernels.optimizer import rmsprop, sum_of_squares
-from pixelpong.kernels.pixels import MAX_ACTIVE, find_active, find_difference, observe
+from pixelpong.kernels.optimizer import adam_slice, rmsprop, sum_of_squares
+from pixelpong.kernels.pixels import (
+    MAX_ACTIVE,
+    MAX_INPUTS,
+    find_active,
+    find_difference,
+    observe,
+    observe_cells,
+    take_frame,
+)
+from pixelpong.kernels.ppo import backward_slice, decide, find_rows, forward_slice
 from pixelpong.kernels.reinforce import (
     add_rows,
     discounted_returns,
@@ -22,13 +31,21 @@ from pixelpong.kernels.reinforce import (
 
 __all__ = [
     "MAX_ACTIVE",
+    "MAX_INPUTS",
+    "adam_slice",
     "add_rows",
+    "backward_slice",
+    "decide",
     "discounted_returns",
     "episode_gradient",
     "find_active",
     "find_difference",
+    "find_rows",
+    "forward_slice",
     "observe",
+    "observe_cells",
     "rmsprop",
     "sum_of_squares",
+    "take_frame",
     "up_probability",
 ]

@@ -1,4 +1,6 @@
-"""RMSProp as the seeds write it: ascent, with the constant outside the root.
+"""RMSProp as the seeds write it, and Adam.
+
+RMSProp: ascent, with the constant outside the root.
 
     c ← decay · c + (1 − decay) · g²
     w ← w + rate · g / (√c + 1e-5)
@@ -7,15 +9,31 @@ Source: Tieleman and Hinton (2012), lecture 6e; Karpathy (2016) for the constant
 The rate of 1e-4 was tuned on sums over batches of 10 episodes. RMSProp divides the gradient's
 scale out, so a smaller batch takes steps of the same length in a noisier direction: with batches
 of 4, as in Ray's example, the same rate is relatively high.
+
+Adam: descent, on the gradient's two running means, each freed of its start at 0.
+
+    m ← β₁ m + (1 − β₁) g
+    v ← β₂ v + (1 − β₂) g²
+    w ← w − rate · m / (1 − β₁ⁿ) / (√(v / (1 − β₂ⁿ)) + 1e-5)
+
+Source: Kingma and Ba (2015), algorithm 1; the constant as PPO's authors have it.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from pixelpong.trajectory import Params
 
 EPSILON = 1e-5
+
+ADAM_DECAYS = (0.9, 0.999)
+"""β₁ and β₂."""
+
+ADAM_EPSILON = 1e-5
 
 
 def rmsprop(
@@ -43,3 +61,33 @@ def rmsprop(
         new_cache[name] = c
         new_params[name] = w + rate * g / (np.sqrt(c) + w.dtype.type(EPSILON))
     return new_params, new_cache
+
+
+def adam(
+    w: NDArray[Any],
+    g: NDArray[Any],
+    m: NDArray[Any],
+    v: NDArray[Any],
+    learning_rate: float,
+    step: int,
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """One step of descent.
+
+    Args:
+        w: a parameter; not changed.
+        g: its gradient, of the same shape.
+        m: running mean of the gradient; not changed.
+        v: running mean of its square; not changed.
+        learning_rate: length of a step.
+        step: number of this step, from 1 on.
+
+    Returns:
+        The new w, m and v.
+    """
+    decay_m, decay_v = ADAM_DECAYS
+    kind = w.dtype.type
+    m = kind(decay_m) * m + kind(1 - decay_m) * g
+    v = kind(decay_v) * v + kind(1 - decay_v) * g * g
+    scale_m = kind(learning_rate / (1 - decay_m**step))
+    scale_v = kind(1 / (1 - decay_v**step))
+    return w - scale_m * m / (np.sqrt(scale_v * v) + kind(ADAM_EPSILON)), m, v

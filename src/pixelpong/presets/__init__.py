@@ -26,7 +26,7 @@ def load_preset(name: str) -> Config:
     Raises:
         ConfigError: there is no preset of that name.
 
-    >>> load_preset("ray").learning.batch_size
+    >>> load_preset("ray").reinforce.batch_size
     4
     """
     if name not in preset_names():

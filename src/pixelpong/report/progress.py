@@ -1,7 +1,8 @@
 """What a training shows: a live display on a terminal, plain lines elsewhere.
 
 Both show update, episodes, steps, steps a second, the mean of the last 100 returns, the seeds'
-running mean and the time left. `--verbose` adds the seeds' lines: one a point, one an episode,
+running mean, the share of the last 1,000 points that was won and the return that it leads to, and
+the time left. `--verbose` adds the seeds' lines: one a point, one an episode,
 one a batch.
 """
 
@@ -17,8 +18,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from pixelpong.config import BudgetConfig
-from pixelpong.evaluate import Evaluation
-from pixelpong.learner import Progress, UpdateStats
+from pixelpong.evaluate import Evaluation, Verdict
+from pixelpong.learners import UpdateStats
+from pixelpong.progress import Progress
 from pixelpong.run import Run
 
 
@@ -58,6 +60,10 @@ class TrainingDisplay:
         rows.add_row(ProgressBar(total=1.0, completed=self._clock.share(progress)))
         rows.add_row("   ".join(facts))
         self._live.update(rows, refresh=True)
+
+    def show_verdict(self, verdict: Verdict) -> None:
+        """See `pixelpong.train.Display.show_verdict`."""
+        self._console.print(_verdict_line(verdict))
 
     def end(self) -> None:
         """See `pixelpong.train.Display.end`."""
@@ -144,8 +150,13 @@ def _facts(progress: Progress, steps_per_second: float, left: str) -> list[str]:
         f"{steps_per_second:,.0f} steps/s",
         f"mean of 100 {signed(progress.mean_return_100)}",
         f"running mean {signed(progress.running_mean)}",
+        f"points won {_percent(progress.points_won_1000)} ({signed(progress.estimated_return, 1)})",
         f"left {left}",
     ]
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.1f} %"
 
 
 def _headline(run: Run, progress: Progress) -> str:
@@ -162,4 +173,14 @@ def _evaluation_line(progress: Progress, evaluation: Evaluation) -> str:
     return (
         f"update {progress.update}: {len(evaluation.returns)} greedy episodes, "
         f"mean return {signed(evaluation.mean_return)} ({signed(low)} to {signed(high)})"
+    )
+
+
+def _verdict_line(verdict: Verdict) -> str:
+    low, high = verdict.greedy.ci95
+    word = "won" if verdict.is_won else "not yet"
+    return (
+        f"update {verdict.update}: {word}, {len(verdict.greedy.returns)} greedy episodes, mean "
+        f"return {signed(verdict.greedy.mean_return)} ({signed(low)} to {signed(high)}), "
+        f"target {signed(verdict.target, 1)}"
     )

@@ -11,19 +11,36 @@ Report = dict[str, Any]
 
 def describe_outcome(report: Report) -> str:
     """How a training ended."""
-    words = {
-        "interrupted": "interrupted",
-        "until_return": "target return reached",
-    }
+    words = {"interrupted": "interrupted", "until_return": "won"}
     reason = words.get(report["reason"], f"budget of {report['reason']} spent")
     more = "" if report["reason"] == "interrupted" else f" --updates {2 * report['update']}"
-    return (
+    verdict = report["verdict"]
+    return ("" if verdict is None else describe_verdict(verdict) + "\n") + (
         f"{reason}: update {report['update']}, {report['episodes']:,} episodes, "
         f"{report['steps']:,} steps in {duration(report['wall_seconds'])}, "
         f"mean of the last 100 returns {signed(report['mean_return_100'])}\n"
         f"params {report['params_sha256']}\n"
         f"saved in {report['run']}; go on with: pixelpong resume {report['run']}{more}"
     )
+
+
+def describe_verdict(verdict: Report) -> str:
+    """Whether the target return is reached, and after how long."""
+    rows = [(name, verdict[name]) for name in ("greedy", "sampled") if verdict[name]]
+    lines = [
+        f"{name:8} mean return {signed(result['mean_return'])} of {len(result['returns'])} "
+        f"episodes, 95 % interval {signed(result['ci95'][0])} to {signed(result['ci95'][1])}"
+        for name, result in rows
+    ]
+    if verdict["is_won"]:
+        lines.append(
+            f"it wins: {signed(verdict['target'], 1)} reached at update {verdict['update']}, after "
+            f"{verdict['steps']:,} steps and {duration(verdict['seconds'])} of training, "
+            "evaluations not counted"
+        )
+    else:
+        lines.append(f"it does not win yet: the target is {signed(verdict['target'], 1)}")
+    return "\n".join(lines)
 
 
 def describe_evaluation(report: Report) -> str:

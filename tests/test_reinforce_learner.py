@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from pixelpong.engines.serial import SerialEngine
 from pixelpong.errors import CheckpointError, NumericsError
 from pixelpong.learn.optimizer import rmsprop
-from pixelpong.learner import Progress, ReinforceLearner
+from pixelpong.learners.reinforce import ReinforceLearner
+from pixelpong.progress import Progress
 from pixelpong.trajectory import NUM_PIXELS, SparseGrads
-from pixelpong.worker import Worker
+from pixelpong.worker import make_worker
 
 
 def play_batch(config, learner):
-    return list(SerialEngine(lambda: Worker(config)).run(learner.items(), learner.params))
+    return list(SerialEngine(lambda: make_worker(config)).run(learner.items(), learner.params))
 
 
 def dense_sum(results, params):
@@ -144,7 +145,8 @@ def test_running_mean_is_the_seeds():
 
     progress = Progress()
     for value in (-21.0, -19.0):
-        progress.count(EpisodeStats(value, 10, 40, 0, 21, (), (), 0.5, 0.5, 0.0))
+        progress.count(10, 40, [-1, 1, -1])
+        progress.end_episode(EpisodeStats(value, 10, 40, 0, 21, (), (), 0.5, 0.5, 0.0))
     assert progress.running_mean == pytest.approx(-21 * 0.99 - 19 * 0.01)
     assert progress.mean_return_100 == -20.0
     assert (progress.episodes, progress.steps, progress.frames) == (2, 20, 80)
@@ -156,7 +158,7 @@ def test_the_mean_is_over_the_last_hundred_episodes():
 
     progress = Progress()
     for value in [21.0] * 50 + [-21.0] * 100:
-        progress.count(EpisodeStats(value, 1, 4, 0, 0, (), (), 0.0, 0.0, 0.0))
+        progress.end_episode(EpisodeStats(value, 1, 4, 0, 0, (), (), 0.0, 0.0, 0.0))
     assert progress.mean_return_100 == -21.0
     assert Progress().mean_return_100 is None
 

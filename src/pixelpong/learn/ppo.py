@@ -1,0 +1,167 @@
+"""Proximal policy optimisation, as readable NumPy: advantages, loss, and its gradient.
+
+For a segment of T steps with values v_t of the observations, v_T that of the one after the last:
+
+    δ_t = r_t + discount · v_{t+1} − v_t            where the point goes on
+    δ_t = r_t − v_t                                 where it ends
+    A_t = δ_t + discount · gae_lambda · A_{t+1}     where it goes on, else δ_t
+    R_t = A_t + v_t                                 what the value is fitted to
+
+The loss of a step, with ρ = π(a) / π_played(a), Â the standardised advantages, c the clip ratio:
+
+    L = −min(ρ Â, clip(ρ, 1 − c, 1 + c) Â) + value_weight · ½ (v − R)² − entropy_bonus · H(π)
+
+Every point ends the bootstrap, as it ends the returns of the classic mode: a point's outcome owes
+nothing to the next one.
+
+Source: Schulman et al. (2016), equation 16, and Schulman et al. (2017), equations 7 and 9.
+
+Covered: the definition. Not covered: the network (`pixelpong.learn.gated`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+NUM_ACTIONS = 3
+
+
+def generalized_advantages(
+    rewards: NDArray[Any],
+    is_end: NDArray[np.bool_],
+    values: NDArray[Any],
+    discount: float,
+    gae_lambda: float,
+) -> NDArray[np.float64]:
+    """The advantages A of segments, all at once.
+
+    Args:
+        rewards: [N, T], of N segments.
+        is_end: [N, T], whether a point ended at the step.
+        values: [N, T + 1].
+        discount: 0 … 1.
+        gae_lambda: 0 … 1.
+
+    Returns:
+        [N, T] float64.
+
+    >>> rewards, values = np.array([[0, 1]]), np.zeros((1, 3))
+    >>> generalized_advantages(rewards, rewards != 0, values, 1.0, 1.0)
+    array([[1., 1.]])
+    """
+    assert values.shape == (len(rewards), rewards.shape[1] + 1), (values.shape, rewards.shape)
+    values = values.astype(np.float64)
+    goes_on = np.where(is_end, 0.0, discount)
+    deltas = rewards + goes_on * values[:, 1:] - values[:, :-1]
+    advantages = np.zeros(rewards.shape)
+    following = np.zeros(len(rewards))
+    for t in reversed(range(rewards.shape[1])):
+        following = deltas[:, t] + goes_on[:, t] * gae_lambda * following
+        advantages[:, t] = following
+    return advantages
+
+
+def log_softmax(logits: NDArray[Any]) -> NDArray[Any]:
+    """log π for logits [M, 3], without overflow; its sum of exponentials is 1."""
+    shifted = logits - logits.max(axis=1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+
+
+@dataclass(frozen=True)
+class Minibatch:
+    """M steps to learn from.
+
+    Attributes:
+        actions: [M], places in `ACTIONS`.
+        log_probabilities: [M], of these actions, of the policy that played.
+        advantages: [M], standardised.
+        targets: [M], R.
+    """
+
+    actions: NDArray[Any]
+    log_probabilities: NDArray[Any]
+    advantages: NDArray[Any]
+    targets: NDArray[Any]
+
+
+@dataclass(frozen=True)
+class LossWeights:
+    """The constants of the loss.
+
+    Attributes:
+        clip_ratio: how far ρ may go from 1.
+        value_weight: of the squared error of the value.
+        entropy_bonus: of the entropy.
+    """
+
+    clip_ratio: float
+    value_weight: float
+    entropy_bonus: float
+
+
+@dataclass(frozen=True)
+class LossStats:
+    """Means over a minibatch.
+
+    Attributes:
+        loss: all terms together.
+        value_loss: mean of (v − R)².
+        entropy: of the policy, in nats; ln 3 = 1.099 at most.
+        kl: estimate of KL(played ‖ new), mean of (ρ − 1) − log ρ (Schulman 2020).
+        clip_share: share of the steps whose ratio is clipped, so that they move nothing.
+    """
+
+    loss: float
+    value_loss: float
+    entropy: float
+    kl: float
+    clip_share: float
+
+
+def loss_gradient(
+    y: NDArray[Any], batch: Minibatch, weights: LossWeights
+) -> tuple[NDArray[Any], LossStats]:
+    """The gradient of the mean loss of a minibatch in the network's outputs.
+
+    Args:
+        y: [M, 4], three logits and a value.
+        batch: what was played.
+        weights: the constants.
+
+    Returns:
+        dy [M, 4], and what the loss was.
+    """
+    size = len(y)
+    assert y.shape == (size, NUM_ACTIONS + 1), y.shape
+    assert batch.actions.shape == (size,), batch.actions.shape
+    log_pi = log_softmax(y[:, :NUM_ACTIONS])
+    pi = np.exp(log_pi)
+    taken = np.eye(NUM_ACTIONS, dtype=y.dtype)[batch.actions]
+    log_ratio = (log_pi * taken).sum(axis=1) - batch.log_probabilities
+    ratio = np.exp(log_ratio)
+    gain = batch.advantages
+    low, high = 1 - weights.clip_ratio, 1 + weights.clip_ratio
+    is_clipped = np.where(gain >= 0, ratio > high, ratio < low)
+    entropy = -(pi * log_pi).sum(axis=1)
+    error = y[:, NUM_ACTIONS] - batch.targets
+    dlog = np.where(is_clipped, 0, -ratio * gain)
+    dlogits = dlog[:, None] * (taken - pi)
+    dlogits += weights.entropy_bonus * pi * (log_pi + entropy[:, None])
+    dvalue = weights.value_weight * error
+    surrogate = np.minimum(ratio * gain, np.clip(ratio, low, high) * gain)
+    stats = LossStats(
+        loss=float(
+            np.mean(
+                -surrogate + weights.value_weight * error**2 / 2 - weights.entropy_bonus * entropy
+            )
+        ),
+        value_loss=float(np.mean(error**2)),
+        entropy=float(np.mean(entropy)),
+        kl=float(np.mean(ratio - 1 - log_ratio)),
+        clip_share=float(np.mean(is_clipped)),
+    )
+    return (np.column_stack([dlogits, dvalue]) / size).astype(y.dtype), stats

@@ -1,0 +1,153 @@
+"""Learners: own the parameters, the optimizer's memory and the count of what was played.
+
+A learner says what to play next (`items`) and learns from what comes back (`apply`), always in
+the order of the items, never in the order of arrival: float addition does not associate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pixelpong.config import Config
+from pixelpong.errors import CheckpointError, NumericsError, expected
+from pixelpong.progress import Progress
+from pixelpong.trajectory import EpisodeStats, Params
+
+State = tuple[Params, dict[str, NDArray[Any]], dict[str, Any]]
+"""Parameters, other arrays, and counters as JSON holds them: all that the future depends on."""
+
+
+@dataclass(frozen=True)
+class UpdateStats:
+    """One round of rollouts and the step taken on it.
+
+    Attributes:
+        episodes: statistics of the episodes that ended in it, in item order.
+        running_means: the seeds' running mean after each of them.
+        steps: decisions of the agent.
+        points_won: points with reward +1.
+        points_lost: points with reward −1.
+        entropy: mean entropy of the policy over the steps, in nats.
+        up_share: share of the steps at which the action was UP.
+        grad_norm: Euclidean norm of the gradient.
+        rollout_seconds: wall time from asking for the first item to having the last.
+        play_seconds: wall time that the workers played, added up.
+        learn_seconds: wall time of what the learner did with it.
+        losses: what the algorithm alone knows of, by name.
+    """
+
+    episodes: tuple[EpisodeStats, ...]
+    running_means: tuple[float, ...]
+    steps: int
+    points_won: int
+    points_lost: int
+    entropy: float
+    up_share: float
+    grad_norm: float
+    rollout_seconds: float
+    play_seconds: float
+    learn_seconds: float
+    losses: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def steps_per_second(self) -> float:
+        """Decisions a second of the whole update, rollouts and learning."""
+        return self.steps / (self.rollout_seconds + self.learn_seconds)
+
+
+class Learner(Protocol):
+    """What both algorithms offer.
+
+    Attributes:
+        params: what plays.
+        progress: what has been played.
+        is_whole: False while a step is being taken: then nothing may be saved.
+    """
+
+    params: Params
+    progress: Progress
+    is_whole: bool
+
+    def items(self) -> Sequence[Any]:
+        """What to play for the next update."""
+
+    def apply(self, results: Iterable[Any]) -> UpdateStats:
+        """Learn from the results of `items`, in their order, and count them.
+
+        Raises:
+            NumericsError: a number is not finite.
+        """
+
+    def get_state(self) -> State:
+        """All that the future depends on.
+
+        Raises:
+            NumericsError: a parameter is not finite, and must not reach the disk.
+        """
+
+    def set_state(
+        self, params: Params, arrays: dict[str, NDArray[Any]], counters: dict[str, Any]
+    ) -> None:
+        """Go on from a state that `get_state` gave.
+
+        Raises:
+            CheckpointError: it is the state of another network or algorithm.
+        """
+
+
+def make_learner(config: Config) -> Learner:
+    """The learner of the algorithm that `config` names, at its start."""
+    if config.learning.algorithm == "ppo":
+        from pixelpong.learners.ppo import PPOLearner
+
+        return PPOLearner(config)
+    from pixelpong.learners.reinforce import ReinforceLearner
+
+    return ReinforceLearner(config)
+
+
+def count_episodes(progress: Progress, episodes: Iterable[EpisodeStats]) -> tuple[float, ...]:
+    """Add finished episodes; the running mean after each of them."""
+    running_means = []
+    for stats in episodes:
+        progress.end_episode(stats)
+        assert progress.running_mean is not None
+        running_means.append(progress.running_mean)
+    return tuple(running_means)
+
+
+def refuse_other_shapes(
+    wanted: Mapping[str, NDArray[Any]], got: Mapping[str, NDArray[Any]]
+) -> None:
+    """Refuse arrays of other names, shapes or types.
+
+    Raises:
+        CheckpointError: they differ.
+    """
+    have, need = (
+        {name: (array.shape, str(array.dtype)) for name, array in sorted(arrays.items())}
+        for arrays in (got, wanted)
+    )
+    if have != need:
+        advice = "resume with the --algorithm, --hidden and --dtype it has"
+        raise CheckpointError(expected(f"arrays {need}", have, advice))
+
+
+def refuse_non_finite(params: Params, update: int) -> None:
+    """Refuse parameters that must not reach the disk.
+
+    Raises:
+        NumericsError: one of them is not finite.
+    """
+    for name, w in params.items():
+        if not np.isfinite(w).all():
+            raise NumericsError(
+                f"expected finite numbers in {name} of the parameters after update {update}, got "
+                f"{int((~np.isfinite(w)).sum())} that are not; lower --learning-rate and resume "
+                "from the last checkpoint"
+            )

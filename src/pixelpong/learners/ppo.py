@@ -1,0 +1,276 @@
+"""Proximal policy optimisation with Adam: several passes over each round of segments.
+
+The work on a minibatch is cut into slices of hidden units, which threads take side by side; the
+slices are the same however many threads there are, and their sums are added in order.
+
+Source: Schulman et al. (2017), algorithm 1.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pixelpong import kernels
+from pixelpong.config import Config
+from pixelpong.env.cells import NUM_INPUTS
+from pixelpong.errors import NumericsError
+from pixelpong.learn import gated
+from pixelpong.learn.optimizer import adam
+from pixelpong.learn.ppo import (
+    LossStats,
+    LossWeights,
+    Minibatch,
+    generalized_advantages,
+    loss_gradient,
+)
+from pixelpong.learn.returns import standardize
+from pixelpong.learners import (
+    State,
+    UpdateStats,
+    count_episodes,
+    refuse_non_finite,
+    refuse_other_shapes,
+)
+from pixelpong.machine import count_cores
+from pixelpong.progress import Progress
+from pixelpong.seeding import make_rng
+from pixelpong.trajectory import (
+    ACTIONS,
+    UP,
+    Params,
+    SegmentItem,
+    SegmentResult,
+    StreamState,
+    Tally,
+)
+
+SLICE = 64
+"""Hidden units that are worked on together: 256 bytes of a row, four cache lines."""
+
+
+class PPOLearner:
+    """See `pixelpong.learners.Learner`."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        hidden, dtype = config.network.hidden, config.network.dtype
+        self.params: Params = gated.init_params(
+            make_rng(config.seed, "params"), NUM_INPUTS, hidden, dtype
+        )
+        self.progress = Progress()
+        self.is_whole = True
+        self._means = {f"m.{name}": np.zeros_like(w) for name, w in self.params.items()}
+        self._squares = {f"v.{name}": np.zeros_like(w) for name, w in self.params.items()}
+        self._grads = {name: np.zeros_like(w) for name, w in self.params.items()}
+        self._adam_steps = 0
+        self._streams: list[StreamState | None] = [None] * config.ppo.streams
+        self._slices = [(i, min(i + SLICE, hidden)) for i in range(0, hidden, SLICE)]
+        self._is_found = np.zeros(NUM_INPUTS, np.bool_)
+        self._rows = np.zeros(NUM_INPUTS, np.uint16)
+        self._pool = ThreadPoolExecutor(min(len(self._slices), count_cores()), "learner")
+
+    def items(self) -> list[SegmentItem]:
+        """See `pixelpong.learners.Learner.items`."""
+        update = self.progress.update + 1
+        return [
+            SegmentItem(self._config.seed, update, stream, state)
+            for stream, state in enumerate(self._streams)
+        ]
+
+    def apply(self, results: Iterable[SegmentResult]) -> UpdateStats:
+        """See `pixelpong.learners.Learner.apply`."""
+        update = self.progress.update + 1
+        begin = time.perf_counter()
+        played = list(results)
+        since = time.perf_counter()
+        learning_rate = self._learning_rate()
+        self.is_whole = False
+        grad_norm, losses = self._learn(update, played, learning_rate)
+        self._streams = [result.state for result in played]
+        counts = self._count(played)
+        self.is_whole = True
+        return UpdateStats(
+            **counts,
+            grad_norm=grad_norm,
+            rollout_seconds=since - begin,
+            learn_seconds=time.perf_counter() - since,
+            losses=losses | {"learning_rate": learning_rate},
+        )
+
+    def get_state(self) -> State:
+        """See `pixelpong.learners.Learner.get_state`."""
+        refuse_non_finite(self.params, self.progress.update)
+        arrays = self._means | self._squares
+        streams = []
+        for number, state in enumerate(self._streams):
+            if state is not None:
+                arrays |= {
+                    f"stream.{number}.snapshot": np.frombuffer(state.snapshot, np.uint8),
+                    f"stream.{number}.previous": state.previous,
+                    f"stream.{number}.current": state.current,
+                }
+                tally = dataclasses.asdict(state.tally)
+                streams.append({"last_action": state.last_action, "tally": tally})
+        counters = self.progress.to_dict()
+        return self.params, arrays, counters | {"adam_steps": self._adam_steps, "streams": streams}
+
+    def set_state(
+        self, params: Params, arrays: dict[str, NDArray[Any]], counters: dict[str, Any]
+    ) -> None:
+        """See `pixelpong.learners.Learner.set_state`."""
+        counters = dict(counters)
+        steps, streams = counters.pop("adam_steps", 0), counters.pop("streams", [])
+        memory = {name: w for name, w in arrays.items() if not name.startswith("stream.")}
+        refuse_other_shapes(self.params, params)
+        refuse_other_shapes(self._means | self._squares, memory)
+        self.params = dict(params)
+        self._means = {name: memory[name] for name in self._means}
+        self._squares = {name: memory[name] for name in self._squares}
+        self._adam_steps = steps
+        self.progress = Progress.from_dict(counters)
+        self._streams[: len(streams)] = [
+            StreamState(
+                snapshot=arrays[f"stream.{number}.snapshot"].tobytes(),
+                previous=arrays[f"stream.{number}.previous"],
+                current=arrays[f"stream.{number}.current"],
+                last_action=stream["last_action"],
+                tally=Tally(**stream["tally"]),
+            )
+            for number, stream in enumerate(streams)
+        ]
+
+    def _learning_rate(self) -> float:
+        """Falls linearly to 0 at `anneal_steps`."""
+        left = 1 - self.progress.steps / self._config.ppo.anneal_steps
+        return self._config.learning.learning_rate * max(left, 0.0)
+
+    def _learn(
+        self, update: int, played: list[SegmentResult], learning_rate: float
+    ) -> tuple[float, dict[str, float]]:
+        config = self._config.ppo
+        round_ = _Round(played, self._config.learning.discount, config.gae_lambda)
+        rng = make_rng(self._config.seed, "learn", update)
+        norms, losses = [], []
+        for _ in range(config.epochs):
+            for chosen in np.array_split(rng.permutation(len(round_)), config.minibatches):
+                norm, stats = self._take_step(round_, chosen, learning_rate)
+                if not (math.isfinite(norm) and math.isfinite(stats.loss)):
+                    raise NumericsError(
+                        f"expected a finite loss and gradient in update {update}, got a loss of "
+                        f"{stats.loss:.3g} and a norm of {norm:.3g}; lower --learning-rate and "
+                        "resume from the last checkpoint"
+                    )
+                norms.append(norm)
+                losses.append(dataclasses.asdict(stats))
+        means = {name: math.fsum(each[name] for each in losses) / len(losses) for name in losses[0]}
+        del means["entropy"]  # the rollouts have it, of the policy that played
+        return math.fsum(norms) / len(norms), means
+
+    def _take_step(
+        self, round_: _Round, chosen: NDArray[Any], learning_rate: float
+    ) -> tuple[float, LossStats]:
+        """One step of Adam on a minibatch; the norm of its gradient, and the loss before it."""
+        config, params, grads = self._config.ppo, self.params, self._grads
+        self._adam_steps += 1
+        place = (round_.indices, round_.offsets, chosen)
+        rows = self._rows[: kernels.find_rows(place, self._is_found, self._rows)]
+        dtype = params["W1"].dtype
+        zs = [np.empty((len(chosen), 2, last - first), dtype) for first, last in self._slices]
+        ys = np.empty((len(self._slices), len(chosen), gated.NUM_OUTPUTS))
+
+        def forward(number: int) -> None:
+            first, _ = self._slices[number]
+            kernels.forward_slice(params["W1"], params["W2"], place, first, zs[number], ys[number])
+
+        self._in_slices(forward)
+        y = params["b2"].astype(np.float64)
+        for each in ys:
+            y = y + each
+        weights = LossWeights(config.clip_ratio, config.value_weight, config.entropy_bonus)
+        dy, stats = loss_gradient(y, round_.minibatch(chosen), weights)
+        dy = dy.astype(dtype)
+        grads["b2"][:] = dy.sum(axis=0)
+
+        def backward(number: int) -> float:
+            first, _ = self._slices[number]
+            kernels.backward_slice(
+                params["W2"], place, dy, first, zs[number], rows, grads["W1"], grads["W2"]
+            )
+            squares: float = kernels.adam_slice(
+                params["W1"], grads["W1"], (self._means["m.W1"], self._squares["v.W1"]),
+                rows, self._slices[number], learning_rate, self._adam_steps,
+            )  # fmt: skip
+            return squares
+
+        squares = self._in_slices(backward)
+        for name in ("W2", "b2"):
+            m, v = f"m.{name}", f"v.{name}"
+            params[name], self._means[m], self._squares[v] = adam(
+                params[name], grads[name], self._means[m], self._squares[v],
+                learning_rate, self._adam_steps,
+            )  # fmt: skip
+            squares.append(kernels.sum_of_squares(grads[name].reshape(-1)))
+        return math.sqrt(math.fsum(squares)), stats
+
+    def _in_slices(self, work: Callable[[int], Any]) -> list[Any]:
+        return list(self._pool.map(work, range(len(self._slices))))
+
+    def _count(self, played: list[SegmentResult]) -> dict[str, Any]:
+        points = [int(r) for each in played for r in each.segment.rewards[each.segment.is_end] if r]
+        steps = sum(len(each.segment) for each in played)
+        ups = sum(int((each.segment.actions == ACTIONS.index(UP)).sum()) for each in played)
+        episodes = [stats for each in played for stats in each.episodes]
+        self.progress.count(steps, sum(each.frames for each in played), points)
+        running_means = count_episodes(self.progress, episodes)
+        self.progress.update += 1
+        return {
+            "episodes": tuple(episodes),
+            "running_means": running_means,
+            "steps": steps,
+            "points_won": points.count(1),
+            "points_lost": points.count(-1),
+            "entropy": math.fsum(each.entropy for each in played) / len(played),
+            "up_share": ups / steps,
+            "play_seconds": math.fsum(each.play_seconds for each in played),
+        }
+
+
+class _Round:
+    """The segments of an update as one long list of steps."""
+
+    def __init__(self, played: list[SegmentResult], discount: float, gae_lambda: float) -> None:
+        segments = [result.segment for result in played]
+        self.indices = np.concatenate([segment.indices for segment in segments])
+        lengths = np.concatenate([np.diff(segment.offsets) for segment in segments])
+        self.offsets = np.concatenate([[0], np.cumsum(lengths)])
+        advantages = generalized_advantages(
+            np.array([segment.rewards for segment in segments]),
+            np.array([segment.is_end for segment in segments]),
+            values := np.array([segment.values for segment in segments]),
+            discount,
+            gae_lambda,
+        )
+        self._advantages = advantages.ravel()
+        self._targets = (advantages + values[:, :-1]).ravel()
+        self._actions = np.concatenate([segment.actions for segment in segments])
+        self._log_probabilities = np.concatenate([each.log_probabilities for each in segments])
+
+    def __len__(self) -> int:
+        return len(self._actions)
+
+    def minibatch(self, chosen: NDArray[Any]) -> Minibatch:
+        """The steps of these numbers, their advantages standardised among themselves."""
+        return Minibatch(
+            self._actions[chosen],
+            self._log_probabilities[chosen],
+            standardize(self._advantages[chosen]),
+            self._targets[chosen],
+        )

@@ -1,0 +1,135 @@
+"""REINFORCE with RMSProp: every episode's gradient, summed over the batch, into one step."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from pixelpong import kernels
+from pixelpong.config import Config
+from pixelpong.errors import NumericsError
+from pixelpong.learn.network import init_params
+from pixelpong.learners import (
+    State,
+    UpdateStats,
+    count_episodes,
+    refuse_non_finite,
+    refuse_other_shapes,
+)
+from pixelpong.progress import Progress
+from pixelpong.seeding import make_rng
+from pixelpong.trajectory import EpisodeItem, EpisodeResult, EpisodeStats, Params
+
+
+class ReinforceLearner:
+    """See `pixelpong.learners.Learner`."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        rng = make_rng(config.seed, "params")
+        self.params: Params = init_params(rng, config.network.hidden, config.network.dtype)
+        self.cache: Params = {name: np.zeros_like(w) for name, w in self.params.items()}
+        self._total: Params = {name: np.zeros_like(w) for name, w in self.params.items()}
+        self.progress = Progress()
+        self.is_whole = True  # False while a step is being taken: then nothing may be saved
+
+    def items(self) -> list[EpisodeItem]:
+        """See `pixelpong.learners.Learner.items`."""
+        update = self.progress.update + 1
+        seed, size = self._config.seed, self._config.reinforce.batch_size
+        return [EpisodeItem("train", seed, update, index) for index in range(size)]
+
+    def apply(self, results: Iterable[EpisodeResult]) -> UpdateStats:
+        """Learn from the results of `items`, in their order, and count them.
+
+        Results are added as they come, so that adding overlaps with playing.
+
+        Raises:
+            NumericsError: the gradient is not finite; nothing has been changed.
+        """
+        update = self.progress.update + 1
+        begin = time.perf_counter()
+        episodes, adding = [], 0.0
+        for array in self._total.values():
+            array[:] = 0
+        for result in results:
+            since = time.perf_counter()
+            assert result.grads is not None
+            kernels.add_rows(self._total["W1"], result.grads.rows, result.grads.W1)
+            self._total["W2"] += result.grads.W2
+            episodes.append(result.stats)
+            adding += time.perf_counter() - since
+        played = time.perf_counter()
+        grad_norm = self._step(update)
+        stats = self._count(episodes)
+        self.is_whole = True
+        learn_seconds = adding + time.perf_counter() - played
+        return UpdateStats(
+            **stats,
+            grad_norm=grad_norm,
+            rollout_seconds=played - begin - adding,
+            learn_seconds=learn_seconds,
+        )
+
+    def get_state(self) -> State:
+        """See `pixelpong.learners.Learner.get_state`."""
+        refuse_non_finite(self.params, self.progress.update)
+        return self.params, self.cache, self.progress.to_dict()
+
+    def set_state(self, params: Params, arrays: Params, counters: dict[str, Any]) -> None:
+        """See `pixelpong.learners.Learner.set_state`."""
+        for each in (params, arrays):
+            refuse_other_shapes(self.params, each)
+        self.params, self.cache = dict(params), dict(arrays)
+        self.progress = Progress.from_dict(counters)
+
+    def _step(self, update: int) -> float:
+        squares = {name: kernels.sum_of_squares(g.reshape(-1)) for name, g in self._total.items()}
+        _refuse_overflow(squares, self._total, update)
+        self.is_whole = False
+        for name, w in self.params.items():
+            kernels.rmsprop(
+                w.reshape(-1),
+                self._total[name].reshape(-1),
+                self.cache[name].reshape(-1),
+                self._config.learning.learning_rate,
+                self._config.reinforce.decay_rate,
+            )
+        return math.sqrt(math.fsum(squares.values()))
+
+    def _count(self, episodes: list[EpisodeStats]) -> dict[str, Any]:
+        for stats in episodes:
+            self.progress.count(stats.steps, stats.frames, stats.point_rewards)
+        running_means = count_episodes(self.progress, episodes)
+        self.progress.update += 1
+        steps = sum(stats.steps for stats in episodes)
+        return {
+            "episodes": tuple(episodes),
+            "running_means": running_means,
+            "steps": steps,
+            "points_won": sum(stats.points_won for stats in episodes),
+            "points_lost": sum(stats.points_lost for stats in episodes),
+            "entropy": sum(stats.entropy * stats.steps for stats in episodes) / steps,
+            "up_share": sum(stats.up_share * stats.steps for stats in episodes) / steps,
+            "play_seconds": sum(stats.play_seconds for stats in episodes),
+        }
+
+
+def _refuse_overflow(squares: dict[str, float], grads: Params, update: int) -> None:
+    """Refuse a gradient that is not finite, or whose squares RMSProp's memory could not hold.
+
+    One such number would stay in that memory for ever. What passes keeps memory and parameters
+    finite: no entry of the memory exceeds the largest square, and no step 1 / √(1 − decay) rates.
+    """
+    for name, total in squares.items():
+        if not total < float(np.finfo(grads[name].dtype).max):
+            bad = int((~np.isfinite(grads[name])).sum())
+            got = f"{bad} that are not" if bad else f"numbers whose squares add up to {total:.3g}"
+            raise NumericsError(
+                f"expected finite numbers in {name} of the gradient of update {update}, got {got}; "
+                "lower --learning-rate and resume from the last checkpoint"
+            )

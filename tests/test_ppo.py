@@ -1,0 +1,305 @@
+"""The fast mode's mathematics: its definitions against literal loops, its kernels against those."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_kernels import IS_ACTIVE, TOLERANCE, assert_close, colour, screens
+
+from pixelpong import kernels
+from pixelpong.env.cells import CELL_SHAPES, NUM_CELLS, NUM_INPUTS, find_cells, observe_cells
+from pixelpong.env.preprocess import preprocess
+from pixelpong.learn import gated
+from pixelpong.learn.optimizer import ADAM_DECAYS, adam
+from pixelpong.learn.ppo import (
+    LossWeights,
+    Minibatch,
+    generalized_advantages,
+    log_softmax,
+    loss_gradient,
+)
+from pixelpong.trajectory import NUM_PIXELS
+
+DTYPES = [np.float32, np.float64]
+D = 30  # inputs in the tests of the network: its arithmetic does not know what they mean
+
+
+# --- what is seen -----------------------------------------------------------------------------
+
+
+def test_a_cell_is_on_where_any_of_its_pixels_is():
+    """A literal loop over shapes, cells and pixels."""
+    field = np.random.default_rng(0).random((80, 80)) < 0.01
+    wanted = [
+        any(field[row + i, column + j] for i in range(rows) for j in range(columns))
+        for rows, columns in CELL_SHAPES
+        for row in range(0, 80, rows)
+        for column in range(0, 80, columns)
+    ]
+    assert find_cells(field).tolist() == wanted
+    assert len(wanted) == NUM_CELLS
+
+
+def test_what_stays_appears_and_vanishes_has_inputs_of_its_own():
+    previous, current = np.zeros((80, 80)), np.zeros((80, 80))
+    previous[0, 0] = current[0, 0] = 1  # stays
+    current[40, 40] = 1  # appears
+    previous[79, 79] = 1  # vanishes
+    x = observe_cells(previous, current, last_action=1)
+    counts = [int(part.sum()) for part in np.split(x[:-3], 3)]
+    assert counts == [len(CELL_SHAPES)] * 3
+    assert x[-3:].tolist() == [0, 1, 0]
+
+
+@settings(max_examples=50)
+@given(frames=st.lists(screens(), min_size=1, max_size=4), last_action=st.integers(0, 2))
+def test_sparse_cells_equal_their_definition(frames, last_action):
+    pixels, memory = np.zeros((2, NUM_PIXELS), np.uint16), np.zeros(3, np.int64)
+    is_on, cells = np.zeros((2, NUM_CELLS), np.bool_), np.zeros((2, NUM_CELLS), np.uint16)
+    indices = np.zeros(7 + kernels.MAX_INPUTS, np.uint16)
+    before = np.zeros((80, 80))
+    for screen in frames:
+        kernels.take_frame(screen, IS_ACTIVE, pixels, memory)
+        end = kernels.observe_cells(
+            np.array(CELL_SHAPES), pixels, memory, last_action, is_on, cells, indices, 7
+        )
+        now = preprocess(colour(screen))
+        wanted = np.flatnonzero(observe_cells(before, now, last_action))
+        assert sorted(indices[7:end].tolist()) == wanted.tolist()
+        assert not is_on.any()
+        before = now
+
+
+# --- advantages -------------------------------------------------------------------------------
+
+
+@given(seed=st.integers(0, 2**32 - 1), discount=st.floats(0, 1), gae_lambda=st.floats(0, 1))
+def test_advantages_are_weighted_sums_of_errors(seed, discount, gae_lambda):
+    """A literal double loop: A_t = Σ_k (discount λ)ᵏ δ_{t+k}, up to the end of the point."""
+    rng = np.random.default_rng(seed)
+    rewards = rng.choice([0.0, 0.0, 1.0, -1.0], (2, 9))
+    is_end, values = rewards != 0, rng.standard_normal((2, 10))
+    got = generalized_advantages(rewards, is_end, values, discount, gae_lambda)
+    for n in range(2):
+        for t in range(9):
+            wanted, weight = 0.0, 1.0
+            for k in range(t, 9):
+                following = 0.0 if is_end[n, k] else discount * values[n, k + 1]
+                wanted += weight * (rewards[n, k] + following - values[n, k])
+                if is_end[n, k]:
+                    break
+                weight *= discount * gae_lambda
+            assert got[n, t] == pytest.approx(wanted, abs=1e-12)
+
+
+def test_with_lambda_one_and_no_values_advantages_are_the_classic_returns():
+    from pixelpong.learn.returns import discounted_returns
+
+    rewards = np.array([0, 0, -1, 0, 1, 0, 0, 1.0])
+    zeros = np.zeros((1, 9))
+    got = generalized_advantages(rewards[None], rewards[None] != 0, zeros, 0.9, 1.0)
+    np.testing.assert_allclose(got[0], discounted_returns(rewards, 0.9))
+
+
+# --- loss -------------------------------------------------------------------------------------
+
+
+def draw_minibatch(rng, size, dtype=np.float64):
+    y = rng.standard_normal((size, 4)).astype(dtype)
+    actions = rng.integers(0, 3, size)
+    played = log_softmax(y[:, :3] + 0.5 * rng.standard_normal((size, 3)))
+    log_probabilities = played[np.arange(size), actions]
+    return y, Minibatch(actions, log_probabilities, *rng.standard_normal((2, size)))
+
+
+def literal_loss(y, batch, weights):
+    """The formulas of the module, step by step, in plain floats."""
+    total = 0.0
+    for m, outputs in enumerate(y.tolist()):
+        exps = [np.exp(logit) for logit in outputs[:3]]
+        pi = [e / sum(exps) for e in exps]
+        ratio = pi[batch.actions[m]] / np.exp(batch.log_probabilities[m])
+        clipped = min(max(ratio, 1 - weights.clip_ratio), 1 + weights.clip_ratio)
+        gain = batch.advantages[m]
+        total -= min(ratio * gain, clipped * gain)
+        total += weights.value_weight * (outputs[3] - batch.targets[m]) ** 2 / 2
+        total += weights.entropy_bonus * sum(p * np.log(p) for p in pi)
+    return total / len(y)
+
+
+@given(seed=st.integers(0, 2**32 - 1), size=st.integers(1, 12))
+def test_the_loss_is_the_formulas_and_its_gradient_theirs(seed, size):
+    rng = np.random.default_rng(seed)
+    y, batch = draw_minibatch(rng, size)
+    weights = LossWeights(*rng.random(3))
+    dy, stats = loss_gradient(y, batch, weights)
+    assert stats.loss == pytest.approx(literal_loss(y, batch, weights), abs=1e-12)
+    direction, step = rng.standard_normal(y.shape), 1e-6
+    up, down = (literal_loss(y + s * direction, batch, weights) for s in (step, -step))
+    # The loss has a kink where a ratio is clipped; so near to one no difference is a slope.
+    ratio = np.exp(log_softmax(y[:, :3])[np.arange(size), batch.actions] - batch.log_probabilities)
+    if np.abs(np.abs(ratio - 1) - weights.clip_ratio).min() > 1e-4:
+        slope = (up - down) / (2 * step)
+        assert slope == pytest.approx(float((dy * direction).sum()), abs=1e-7, rel=1e-6)
+
+
+def test_at_the_first_step_ppo_is_reinforce():
+    """Ratio 1, no value, no entropy: the gradient is −(label − π) A / M."""
+    rng = np.random.default_rng(3)
+    y, batch = draw_minibatch(rng, 20)
+    log_pi = log_softmax(y[:, :3])
+    played = Minibatch(
+        batch.actions, log_pi[np.arange(20), batch.actions], batch.advantages, batch.targets
+    )
+    dy, stats = loss_gradient(y, played, LossWeights(0.2, 0.0, 0.0))
+    labels = np.eye(3)[batch.actions]
+    wanted = -(labels - np.exp(log_pi)) * batch.advantages[:, None] / 20
+    np.testing.assert_allclose(dy[:, :3], wanted)
+    assert not dy[:, 3].any()
+    assert (stats.clip_share, stats.kl) == (0.0, pytest.approx(0.0, abs=1e-15))
+
+
+def test_huge_logits_leave_the_loss_finite():
+    y = np.array([[1e30, -1e30, 0, 1.0], [-1e30, 1e30, 1e30, 1.0]])
+    batch = Minibatch(np.array([0, 2]), np.log([0.3, 0.4]), np.ones(2), np.ones(2))
+    dy, stats = loss_gradient(y, batch, LossWeights(0.2, 0.5, 0.01))
+    assert np.isfinite(dy).all()
+    assert np.isfinite(list(vars(stats).values())).all()
+
+
+def test_entropy_of_three_equal_actions_is_ln_3():
+    batch = Minibatch(np.zeros(1, int), np.log([1 / 3]), np.zeros(1), np.zeros(1))
+    _, stats = loss_gradient(np.zeros((1, 4)), batch, LossWeights(0.2, 0.5, 0.0))
+    assert stats.entropy == pytest.approx(np.log(3))
+
+
+# --- network ----------------------------------------------------------------------------------
+
+
+def draw_network(rng, hidden, dtype):
+    params = gated.init_params(rng, D, hidden, np.dtype(dtype).name)
+    params["W2"] *= dtype(100)
+    params["b2"] += rng.standard_normal(4).astype(dtype)
+    return params
+
+
+def draw_steps(rng, steps):
+    """Lists of active inputs as a trajectory has them, and the same as a matrix."""
+    lists = [rng.permutation(D)[: rng.integers(0, 12)] for _ in range(steps)]
+    offsets = np.concatenate([[0], np.cumsum([len(each) for each in lists])]).astype(np.int64)
+    x = np.zeros((steps, D))
+    for t, each in enumerate(lists):
+        x[t, each] = 1
+    return np.concatenate(lists).astype(np.uint16), offsets, x
+
+
+def test_the_networks_gradient_is_its_slope():
+    """Central differences in random directions, float64, every parameter."""
+    rng = np.random.default_rng(5)
+    params, (_, _, x) = draw_network(rng, 7, np.float64), draw_steps(rng, 6)
+    weights = rng.standard_normal((6, 4))
+    _, z = gated.forward(params, x)
+    grads = gated.backward(params, x, z, weights)
+    for name, w in params.items():
+        direction, step = rng.standard_normal(w.shape), 1e-6
+        up, down = (
+            float((gated.forward(params | {name: w + s * direction}, x)[0] * weights).sum())
+            for s in (step, -step)
+        )
+        slope = float((grads[name] * direction).sum())
+        assert (up - down) / (2 * step) == pytest.approx(slope, rel=1e-6)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@settings(max_examples=30)
+@given(seed=st.integers(0, 2**32 - 1), hidden=st.integers(1, 40))
+def test_decide_is_the_networks_policy_and_value(dtype, seed, hidden):
+    rng = np.random.default_rng(seed)
+    params, (indices, offsets, x) = draw_network(rng, hidden, dtype), draw_steps(rng, 4)
+    wanted, _ = gated.forward(params, x.astype(dtype))
+    z, y = np.ones((2, hidden), dtype), np.ones(8)
+    for t in range(4):
+        kernels.decide(*params.values(), indices, *offsets[t : t + 2], z, y)
+        log_pi = log_softmax(wanted[t : t + 1, :3].astype(np.float64))[0]
+        # A logit's rounding error is as large as its largest summand's.
+        error = TOLERANCE[dtype] * max(float(np.abs(wanted).max()), 1.0) * 10
+        np.testing.assert_allclose(y[4:7], log_pi, atol=error)
+        np.testing.assert_allclose(y[:3], np.exp(log_pi), atol=error)
+        assert y[3] == pytest.approx(float(wanted[t, 3]), abs=error)
+        assert y[7] == pytest.approx(-(np.exp(log_pi) * log_pi).sum(), abs=error)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@settings(max_examples=30)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    hidden=st.integers(1, 20),
+    steps=st.integers(1, 20),
+    width=st.integers(1, 8),
+)
+def test_slices_of_units_add_up_to_the_network_and_its_gradient(dtype, seed, hidden, steps, width):
+    rng = np.random.default_rng(seed)
+    params, (indices, offsets, x) = draw_network(rng, hidden, dtype), draw_steps(rng, steps)
+    chosen = rng.permutation(steps)[: rng.integers(1, steps + 1)]
+    place, x = (indices, offsets, chosen), x[chosen].astype(dtype)
+    rows, is_found = np.zeros(D, np.uint16), np.zeros(D, np.bool_)
+    rows = rows[: kernels.find_rows(place, is_found, rows)]
+    assert sorted(rows.tolist()) == np.flatnonzero(x.any(axis=0)).tolist()
+    assert not is_found.any()
+    dy = rng.standard_normal((len(chosen), 4)).astype(dtype)
+    y = np.zeros((len(chosen), 4)) + params["b2"]
+    grads = {name: np.full_like(w, np.nan) for name, w in params.items()}
+    for first in range(0, hidden, width):
+        z = np.ones((len(chosen), 2, min(width, hidden - first)), dtype)
+        part = np.ones((len(chosen), 4))
+        kernels.forward_slice(params["W1"], params["W2"], place, first, z, part)
+        y += part
+        kernels.backward_slice(params["W2"], place, dy, first, z, rows, grads["W1"], grads["W2"])
+    wanted_y, wanted_z = gated.forward(params, x)
+    wanted = gated.backward(params, x, wanted_z, dy)
+    assert_close(y.astype(dtype), wanted_y, dtype)
+    assert_close(grads["W2"], wanted["W2"], dtype)
+    assert_close(grads["W1"][rows], wanted["W1"][rows], dtype)
+    others = np.setdiff1d(np.arange(D), rows)
+    assert np.isnan(grads["W1"][others]).all()  # left alone
+    assert not wanted["W1"][others].any()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@settings(max_examples=30)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    rate=st.floats(0, 1),
+    step=st.integers(1, 10_000),
+    cut=st.integers(0, 9),
+)
+def test_adam_on_some_rows_equals_its_definition_there(dtype, seed, rate, step, cut):
+    rng = np.random.default_rng(seed)
+    w, g, m = rng.standard_normal((3, D, 2, 9)).astype(dtype)
+    v = rng.random((D, 2, 9)).astype(dtype)
+    wanted = adam(w, g, m, v, rate, step)
+    rows = rng.permutation(D)[: rng.integers(0, D + 1)].astype(np.uint16)
+    ours = [array.copy() for array in (w, m, v)]
+    squares = sum(
+        kernels.adam_slice(ours[0], g, (ours[1], ours[2]), rows, units, rate, step)
+        for units in ((0, cut), (cut, 9))
+    )
+    assert squares == pytest.approx(float((g[rows].astype(float) ** 2).sum()))
+    others = np.setdiff1d(np.arange(D), rows)
+    for got, before, after in zip(ours, (w, m, v), wanted, strict=True):
+        np.testing.assert_array_equal(got[others], before[others])
+        assert_close(got[rows], after[rows], dtype)
+
+
+def test_the_first_step_of_adam_has_the_length_of_the_rate():
+    w = np.zeros(3)
+    after, m, v = adam(w, np.array([5.0, -0.3, 0.0]), w, w, learning_rate=0.1, step=1)
+    np.testing.assert_allclose(after, [-0.1, 0.1, 0], rtol=1e-4)
+    np.testing.assert_allclose(m, [0.5, -0.03, 0])
+    np.testing.assert_allclose(v, (1 - ADAM_DECAYS[1]) * np.array([25, 0.09, 0]))
+
+
+def test_inputs_fit_the_type_of_the_indices():
+    assert np.iinfo(np.uint16).max >= NUM_INPUTS
