@@ -136,7 +136,7 @@ class PPOLearner:
         self._squares = {name: memory[name] for name in self._squares}
         self._adam_steps = steps
         self.progress = Progress.from_dict(counters)
-        self._streams[: len(streams)] = [
+        states: list[StreamState | None] = [
             StreamState(
                 snapshot=arrays[f"stream.{number}.snapshot"].tobytes(),
                 previous=arrays[f"stream.{number}.previous"],
@@ -146,6 +146,9 @@ class PPOLearner:
             )
             for number, stream in enumerate(streams)
         ]
+        # Where the number of streams was changed, those that are new start at their start.
+        num_streams = len(self._streams)
+        self._streams = (states + [None] * num_streams)[:num_streams]
 
     def _learning_rate(self) -> float:
         """Falls linearly to 0 at `anneal_steps`."""

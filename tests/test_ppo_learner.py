@@ -1,0 +1,189 @@
+"""The PPO learner: one update against the definitions, its state, its guards."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from pixelpong.engines.serial import SerialEngine
+from pixelpong.env.cells import NUM_INPUTS
+from pixelpong.errors import CheckpointError, NumericsError
+from pixelpong.learn import gated
+from pixelpong.learn.optimizer import adam
+from pixelpong.learn.ppo import LossWeights, Minibatch, generalized_advantages, loss_gradient
+from pixelpong.learn.returns import standardize
+from pixelpong.learners.ppo import PPOLearner
+from pixelpong.presets import load_preset
+from pixelpong.seeding import make_rng
+from pixelpong.worker import make_worker
+
+CHANGES = {
+    "environment": "Catch-v0", "hidden": 70, "streams": 3, "horizon": 20, "epochs": 2,
+    "minibatches": 2, "engine": "serial", "updates": 3, "save_every": 1, "dtype": "float64",
+}  # fmt: skip
+
+
+@pytest.fixture
+def config():
+    return load_preset("fast").updated(CHANGES, "test")
+
+
+def play(config, learner):
+    return list(SerialEngine(lambda: make_worker(config)).run(learner.items(), learner.params))
+
+
+def dense_update(config, params, moments, results, step):
+    """The same update from the definitions: dense observations, no slices, no kernels."""
+    segments = [result.segment for result in results]
+    x = np.zeros((sum(map(len, segments)), NUM_INPUTS))
+    row = 0
+    for segment in segments:
+        for t in range(len(segment)):
+            x[row, segment.indices[segment.offsets[t] : segment.offsets[t + 1]]] = 1
+            row += 1
+    values = np.array([segment.values for segment in segments])
+    advantages = generalized_advantages(
+        np.array([segment.rewards for segment in segments]),
+        np.array([segment.is_end for segment in segments]),
+        values, config.learning.discount, config.ppo.gae_lambda,
+    )  # fmt: skip
+    targets = (advantages + values[:, :-1]).ravel()
+    actions = np.concatenate([segment.actions for segment in segments])
+    logs = np.concatenate([segment.log_probabilities for segment in segments])
+    rng = make_rng(config.seed, "learn", 1)
+    weights = LossWeights(config.ppo.clip_ratio, config.ppo.value_weight, config.ppo.entropy_bonus)
+    for _ in range(config.ppo.epochs):
+        for chosen in np.array_split(rng.permutation(len(x)), config.ppo.minibatches):
+            step += 1
+            y, z = gated.forward(params, x[chosen])
+            batch = Minibatch(
+                actions[chosen], logs[chosen], standardize(advantages.ravel()[chosen]),
+                targets[chosen],
+            )  # fmt: skip
+            dy, _ = loss_gradient(y, batch, weights)
+            grads = gated.backward(params, x[chosen], z, dy)
+            touched = x[chosen].any(axis=0)
+            for name in params:
+                w, m, v = adam(
+                    params[name], grads[name], *moments[name], config.learning.learning_rate, step
+                )
+                if name == "W1":  # rows that no chosen step has seen stay as they are
+                    old = (params[name], *moments[name])
+                    w, m, v = (
+                        np.where(touched[:, None, None], new, was)
+                        for new, was in zip((w, m, v), old, strict=True)
+                    )
+                params[name], moments[name] = w, (m, v)
+    return params
+
+
+def test_an_update_is_what_the_definitions_say(config):
+    learner = PPOLearner(config)
+    params = {name: w.copy() for name, w in learner.params.items()}
+    moments = {name: (np.zeros_like(w), np.zeros_like(w)) for name, w in params.items()}
+    results = play(config, learner)
+    wanted = dense_update(config, params, moments, results, step=0)
+    stats = learner.apply(results)
+    for name, w in wanted.items():
+        np.testing.assert_allclose(learner.params[name], w, rtol=1e-9, atol=1e-11, err_msg=name)
+    assert stats.steps == learner.progress.steps == 60
+    assert {"kl", "clip_share", "value_loss", "learning_rate"} <= set(stats.losses)
+    assert stats.grad_norm > 0
+
+
+def test_items_name_everything_a_segment_depends_on(config):
+    learner = PPOLearner(config)
+    items = learner.items()
+    assert [(item.seed, item.update, item.stream) for item in items] == [
+        (0, 1, stream) for stream in range(3)
+    ]
+    assert all(item.state is None for item in items)
+    learner.apply(play(config, learner))
+    assert all(item.state is not None and item.update == 2 for item in learner.items())
+
+
+def test_a_state_goes_through_json_and_arrays_and_goes_on_the_same(config):
+    learner, other = PPOLearner(config), PPOLearner(config)
+    learner.apply(play(config, learner))
+    params, arrays, counters = learner.get_state()
+    copies = [{name: a.copy() for name, a in each.items()} for each in (params, arrays)]
+    other.set_state(*copies, json.loads(json.dumps(counters)))
+    for _ in range(2):
+        for each in (learner, other):
+            each.apply(play(config, each))
+    for name, w in learner.params.items():
+        np.testing.assert_array_equal(other.params[name], w)
+    assert other.progress == learner.progress
+    mine, others = (each.get_state()[1] for each in (learner, other))
+    assert sorted(mine) == sorted(others)
+    for name, array in mine.items():
+        np.testing.assert_array_equal(others[name], array, err_msg=name)
+
+
+@pytest.mark.parametrize("changes", [{"hidden": 71}, {"dtype": "float32"}])
+def test_a_state_of_another_network_is_refused(config, changes):
+    learner, other = PPOLearner(config), PPOLearner(config.updated(changes, "test"))
+    learner.apply(play(config, learner))
+    with pytest.raises(CheckpointError, match="resume with the"):
+        other.set_state(*learner.get_state())
+
+
+def test_the_rate_falls_to_nothing_and_stays_there(config):
+    learner = PPOLearner(config.updated({"anneal_steps": 120}, "test"))
+    rates = [learner.apply(play(config, learner)).losses["learning_rate"] for _ in range(4)]
+    np.testing.assert_allclose(rates, [2e-3, 1e-3, 0, 0])
+
+
+@pytest.mark.parametrize("streams", [2, 5])
+def test_streams_can_be_added_and_dropped(config, streams):
+    learner = PPOLearner(config)
+    learner.apply(play(config, learner))
+    other = PPOLearner(config.updated({"streams": streams}, "test"))
+    other.set_state(*learner.get_state())
+    states = [item.state for item in other.items()]
+    assert [state is None for state in states] == [stream >= 3 for stream in range(streams)]
+
+
+@pytest.mark.parametrize("where", ["values", "log_probabilities"])
+def test_a_loss_that_is_not_finite_names_the_update_and_is_never_saved(config, where):
+    learner = PPOLearner(config)
+    learner.apply(play(config, learner))
+    results = play(config, learner)
+    bad = getattr(results[1].segment, where).copy()
+    bad[3] = np.nan
+    results[1] = dataclasses.replace(
+        results[1], segment=dataclasses.replace(results[1].segment, **{where: bad})
+    )
+    with pytest.raises(NumericsError, match="update 2"):
+        learner.apply(results)
+    assert not learner.is_whole
+
+
+def test_parameters_that_are_not_finite_are_never_handed_out(config):
+    learner = PPOLearner(config)
+    learner.params["W1"][3, 1, 2] = np.inf
+    with pytest.raises(NumericsError, match="W1"):
+        learner.get_state()
+
+
+def test_points_count_as_they_are_played_and_episodes_when_they_end(config):
+    learner = PPOLearner(config)
+    stats = learner.apply(play(config, learner))
+    progress = learner.progress
+    assert stats.points_won + stats.points_lost == len(progress.recent_points) > 0
+    assert progress.episodes == len(stats.episodes) == len(stats.running_means)
+
+
+def test_the_number_of_threads_changes_no_bit(config, monkeypatch):
+    config = config.updated({"hidden": 200, "dtype": "float32"}, "test")
+    params = []
+    for cores in (1, 4):
+        monkeypatch.setattr("pixelpong.learners.ppo.count_cores", lambda cores=cores: cores)
+        learner = PPOLearner(config)
+        learner.apply(play(config, learner))
+        params.append(learner.params)
+    for name, w in params[0].items():
+        np.testing.assert_array_equal(params[1][name], w)
