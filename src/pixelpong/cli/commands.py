@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from pixelpong.cli.reporting import report_on, require_at_least
 from pixelpong.config import Config, differences
 from pixelpong.errors import CheckpointError, ConfigError, expected
 from pixelpong.options import COMMAND_LINE
@@ -66,7 +66,7 @@ def evaluate(request: Request) -> int:
     options = request.options
     if not 1 <= options.episodes <= 100_000:
         raise ConfigError(expected("--episodes from 1 to 100000", options.episodes, "see --help"))
-    _require_at_least("--seed", options.seed, 0)
+    require_at_least("--seed", options.seed, 0)
     run = Run.open(options.run)
     checkpoint = _choose_checkpoint(run, options.checkpoint)
     given = {name: value for name, value in request.given.items() if name != "seed"}
@@ -90,7 +90,7 @@ def evaluate(request: Request) -> int:
                 is_greedy=is_greedy,
                 tell=functools.partial(_count_on_terminal, name, options.episodes),
             ).to_dict()
-    _report(report, options.json, describe_evaluation)
+    report_on(report, options.json, describe_evaluation)
     return 0
 
 
@@ -120,7 +120,7 @@ def inspect(request: Request) -> int:
         "machine": run.machine,
         "config": run.config.to_flat(),
     }
-    _report(report, request.options.json, describe_run)
+    report_on(report, request.options.json, describe_run)
     return 0
 
 
@@ -147,7 +147,7 @@ def verify(request: Request) -> int:
             is_equal = all(way.matches(of_this[0]) for way in of_this)
             verdicts.append((config.preset, len(of_this), is_equal))
     is_equal = all(verdict[-1] for verdict in verdicts)
-    _report({"is_equal": is_equal, "ways": ways}, options.json, lambda _: _describe(verdicts))
+    report_on({"is_equal": is_equal, "ways": ways}, options.json, lambda _: _describe(verdicts))
     return 0 if is_equal else 1
 
 
@@ -169,37 +169,6 @@ def _shorten(preset: str, request: Request) -> Config:
         "verbose": False,
     }
     return load_preset(preset).updated(length | request.given, COMMAND_LINE)
-
-
-def bench_throughput(request: Request) -> int:
-    """``pixelpong bench throughput``"""
-    from pixelpong.bench import measure_throughput
-    from pixelpong.interrupts import interrupt_on_sigterm
-    from pixelpong.report.text import describe_throughput
-
-    options, workers = request.options, _checked_workers(request)
-    _require_at_least("--rounds", options.rounds, 1)
-    _require_at_least("--seed", options.seed, 0)
-    if not 0.1 <= options.seconds <= 3600:
-        raise ConfigError(expected("--seconds from 0.1 to 3600", options.seconds, "see --help"))
-    with interrupt_on_sigterm():
-        report = measure_throughput(options.seconds, options.rounds, workers, options.seed)
-    _report(report, options.json, describe_throughput)
-    return 0
-
-
-def bench_startup(request: Request) -> int:
-    """``pixelpong bench startup``"""
-    from pixelpong.bench import measure_startup
-    from pixelpong.interrupts import interrupt_on_sigterm
-    from pixelpong.report.text import describe_startup
-
-    options, workers = request.options, _checked_workers(request)
-    _require_at_least("--rounds", options.rounds, 1)
-    with interrupt_on_sigterm():
-        report = measure_startup(options.rounds, workers)
-    _report(report, options.json, describe_startup)
-    return 0
 
 
 def _go(open_run: Callable[[], Run], *, is_json: bool) -> int:
@@ -230,7 +199,7 @@ def _go(open_run: Callable[[], Run], *, is_json: bool) -> int:
         "training_seconds": outcome.training_seconds,
         "verdict": outcome.verdict and outcome.verdict.to_dict(),
     }
-    _report(report, is_json, describe_outcome)
+    report_on(report, is_json, describe_outcome)
     return EXIT_INTERRUPTED if outcome.reason == "interrupted" else 0
 
 
@@ -241,26 +210,10 @@ def _count_on_terminal(name: str, total: int, number: int) -> None:
         print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
-def _report(
-    report: dict[str, Any], is_json: bool, describe: Callable[[dict[str, Any]], str]
-) -> None:
-    print(json.dumps(report, indent=1) if is_json else describe(report), flush=True)
-
-
 def _require_budget(config: Config) -> None:
     if all(value is None for value in vars(config.budget).values()):
         advice = "give --updates, --episodes, --steps or --until-return"
         raise ConfigError(expected("a budget", "none", advice))
-
-
-def _require_at_least(flag: str, value: float, minimum: float) -> None:
-    if not value >= minimum:  # also for what is not a number
-        raise ConfigError(expected(f"{flag} of at least {minimum:g}", value, "see --help"))
-
-
-def _checked_workers(request: Request) -> int | None:
-    workers = {name: value for name, value in request.given.items() if name == "workers"}
-    return Config().updated(workers, COMMAND_LINE).engine.workers
 
 
 def _choose_checkpoint(run: Run, which: str) -> Checkpoint:

@@ -18,11 +18,13 @@ from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from pixelpong.config import OPTIONS, Config
 from pixelpong.options import Option
-from pixelpong.presets import preset_names
+from pixelpong.presets import load_preset, preset_names
 
 _PROTOCOL = ("environment", "frame_skip", "sticky")
 _ENGINE = ("engine", "workers", "worker_timeout")
 _PRESETS = "{" + ",".join(preset_names()) + "}"
+
+_FAST_STEPS = load_preset("fast").budget.steps or 0
 
 RunPath = Annotated[Positional[Path], arg(help="Run directory.", metavar="RUN")]
 Which = Annotated[str, arg(help="Which one: latest, best, or an update's number.", metavar="WHICH")]
@@ -124,6 +126,32 @@ class BenchThroughput(Reporting):
     seconds: Annotated[float, arg(help="Length of one measurement.")] = 5.0
     rounds: Rounds = 5
     seed: Seed = 0
+    peers: Annotated[
+        FlagCreatePairsOff[bool], arg(help="Also EnvPool and Gymnasium's; extra [bench].")
+    ] = False
+
+
+@dataclass(frozen=True)
+class BenchSolve(Reporting):
+    """Train until it wins, seed after seed, and write a JSON file and a plot."""
+
+    seeds: Annotated[str, arg(help="Seeds, as 0-4 or 0,3,7.")] = "0-4"
+    out: Annotated[
+        Path, arg(help="The files DIR/solve.json and DIR/solve.svg are written.", metavar="DIR")
+    ] = Path("benchmarks")
+    target: Annotated[float, arg(help="Mean return of greedy play that counts as winning.")] = 18.0
+    steps: Annotated[int, arg(help="Budget of a seed, in steps.")] = _FAST_STEPS
+    peers: Annotated[
+        FlagCreatePairsOff[bool], arg(help="Also stable-baselines3's PPO; extra [bench].")
+    ] = False
+    peer_minutes: Annotated[float, arg(help="Time limit of each of those.")] = 30.0
+
+
+@dataclass(frozen=True)
+class BenchPredict(Reporting):
+    """Measure for a minute, then say how long it takes to win on this machine."""
+
+    seconds: Annotated[float, arg(help="Length of the measurement.")] = 60.0
 
 
 @dataclass(frozen=True)

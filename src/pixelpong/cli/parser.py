@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from pixelpong.cli import commands
+from pixelpong.cli import bench, commands
 from pixelpong.cli import options as o
 from pixelpong.config import DEFAULT_PRESET, OPTIONS, Config
 from pixelpong.errors import ConfigError, PixelpongError, expected
@@ -49,14 +49,16 @@ def _make_specs(words: list[str]) -> Specs:
         "evaluate": (o.with_engine(o.with_protocol(o.Evaluate, "the run's")), commands.evaluate),
         "inspect": (o.Inspect, commands.inspect),
         "verify": (o.with_protocol(o.Verify, "the preset's"), commands.verify),
-        "bench": (o.Bench, commands.bench_throughput),
+        "bench": (o.Bench, bench.throughput),
     }
 
 
 def _make_bench_specs() -> Specs:
     return {
-        "throughput": (o.with_engine(o.BenchThroughput, ["workers"]), commands.bench_throughput),
-        "startup": (o.with_engine(o.BenchStartup, ["workers"]), commands.bench_startup),
+        "throughput": (o.with_engine(o.BenchThroughput, ["workers"]), bench.throughput),
+        "solve": (o.with_engine(o.BenchSolve, ["workers"]), bench.solve),
+        "predict": (o.with_engine(o.BenchPredict, ["workers"]), bench.predict),
+        "startup": (o.with_engine(o.BenchStartup, ["workers"]), bench.startup),
     }
 
 

@@ -27,6 +27,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from pixelpong.engines import MakeWorker, never
+from pixelpong.engines.board import Board, Notice
 from pixelpong.engines.channel import POLL_SECONDS, Channel, encode
 from pixelpong.engines.serial import describe_failure
 from pixelpong.errors import Interrupted, PixelpongError, WorkerError, expected
@@ -41,9 +42,9 @@ MAX_ATTEMPTS = 3
 class _Batch:
     """The items of one `run` and what has become of them."""
 
-    def __init__(self, items: Sequence[Any], params: Any) -> None:
+    def __init__(self, items: Sequence[Any], notice: Notice) -> None:
         self.items = items
-        self.params = encode(("params", params))
+        self.params = encode(("params", notice))
         self.waiting = deque(range(len(items)))
         self.results: dict[int, Any] = {}
         self.attempts = [0] * len(items)
@@ -52,10 +53,14 @@ class _Batch:
 class _Member:
     """One worker process as the driver sees it."""
 
-    def __init__(self, make_worker: MakeWorker, should_stop: Callable[[], bool]) -> None:
+    def __init__(
+        self, make_worker: MakeWorker, board: Board, should_stop: Callable[[], bool]
+    ) -> None:
         ours, theirs = socket.socketpair()
         context = multiprocessing.get_context("spawn")
-        self.process = context.Process(target=_serve, args=(theirs, make_worker), daemon=True)
+        self.process = context.Process(
+            target=_serve, args=(theirs, board, make_worker), daemon=True
+        )
         try:
             with _interrupts_blocked():
                 self.process.start()
@@ -123,9 +128,10 @@ class ProcessEngine:
         self._failed_starts = 0
         self.num_restarts = 0
         self._members: list[_Member] = []
+        self._board = Board()
         try:
             for _ in range(num_workers):
-                self._members.append(_Member(make_worker, should_stop))
+                self._members.append(_Member(make_worker, self._board, should_stop))
         except OSError as error:
             got = f"{len(self._members)} and then: {error.strerror}"
             self.close()
@@ -140,7 +146,7 @@ class ProcessEngine:
 
     def run(self, items: Sequence[Any], params: Any) -> Iterator[Any]:
         """See `pixelpong.engines.Engine.run`."""
-        batch = _Batch(items, params)
+        batch = _Batch(items, self._board.write(params))
         for position in range(len(items)):
             while position not in batch.results:
                 if self._should_stop():
@@ -158,6 +164,7 @@ class ProcessEngine:
             member.channel.close()
         for member in members:
             member.end()
+        self._board.close()
 
     def _hand_out(self, batch: _Batch) -> None:
         for member in list(self._members):
@@ -236,7 +243,7 @@ class ProcessEngine:
                     "if __name__ == '__main__', or use --engine serial"
                 )
         self.num_restarts += 1
-        self._members.append(_Member(self._make_worker, self._should_stop))
+        self._members.append(_Member(self._make_worker, self._board, self._should_stop))
 
 
 @contextlib.contextmanager
@@ -257,7 +264,7 @@ def _interrupts_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _serve(end: socket.socket, make_worker: MakeWorker) -> None:
+def _serve(end: socket.socket, board: Board, make_worker: MakeWorker) -> None:
     """The worker process: make a worker, then play item after item until the pipe ends."""
     _die_with_parent()
     channel = Channel(end)
@@ -271,7 +278,7 @@ def _serve(end: socket.socket, make_worker: MakeWorker) -> None:
         while True:
             kind, content = channel.receive()
             if kind == "params":
-                params = content
+                params = board.read(content)
                 continue
             item = content
             channel.send(encode(("result", worker.play(item, params))))

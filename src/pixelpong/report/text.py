@@ -104,3 +104,55 @@ def describe_startup(report: Report) -> str:
         f"driver at most  {report['driver_peak_mb']:.0f} MB\n"
         f"worker at most  {report['worker_peak_mb']:.0f} MB"
     )
+
+
+def describe_solved_seed(result: Report) -> str:
+    """One seed of ``bench solve``."""
+    word = "won" if result["is_won"] else "not won"
+    greedy = f", greedy {signed(result['greedy']['mean_return'])}" if result["greedy"] else ""
+    return (
+        f"seed {result['seed']}: {word} after {result['steps']:,} steps, {result['seconds']:.0f} s "
+        f"of training ({result['emulator_bound_seconds']:.0f} s emulator-bound){greedy}, at most "
+        f"{result['peak_memory_mb']:.0f} MB"
+    )
+
+
+def describe_solve(report: Report) -> str:
+    """Every seed, and the medians of those that won."""
+    lines = [describe_solved_seed(result) for result in report["seeds"]]
+    summary = report["summary"]
+    lines.append(f"{summary['won']} of {summary['seeds']} won")
+    if summary["won"]:
+        rows = {"seconds": "s of training", "steps": "steps"}
+        rows["emulator_bound_seconds"] = "s emulator-bound"
+        for name, unit in rows.items():
+            low, high = summary[name]["ci95"]
+            lines.append(
+                f"median {summary[name]['median']:,.0f} {unit} ({low:,.0f} to {high:,.0f})"
+            )
+        lines.append(f"{summary['within_twice_the_median']} within twice the median time")
+    for peer in report.get("peers", []):
+        when = (
+            f"after {peer['seconds']:.0f} s"
+            if peer["is_won"]
+            else (f"not within {peer['minutes_limit']:g} minutes")
+        )
+        lines.append(
+            f"{peer['name']}: {when}, {peer['steps']:,} steps at "
+            f"{peer['steps_per_second']:,.0f} steps/s, "
+            f"mean return {signed(peer['mean_return_100'])}"
+        )
+    return "\n".join(lines)
+
+
+def describe_forecast(report: Report) -> str:
+    """How long it takes to win on this machine."""
+    low, high = report["range"]
+    rates = report["steps_per_second"]
+    return (
+        f"{report['workers']} workers: {rates['fast']:,.0f} steps/s of training, emulator alone "
+        f"{rates['emulator']:,.0f}\n"
+        f"expected time to win {duration(report['seconds'])}, from {duration(low)} to "
+        f"{duration(high)}: the steps of {len(report['recorded_steps'])} recorded seeds at this "
+        "pace"
+    )

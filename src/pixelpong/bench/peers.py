@@ -1,0 +1,166 @@
+"""Other people's emulators and trainers, measured on the same machine: the extra [bench].
+
+All of them play ALE/Pong-v5 as we do: frame skip 4, sticky actions 0.25.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from pixelpong.bench.throughput import Measure, Peers
+from pixelpong.errors import ConfigError, expected
+from pixelpong.seeding import make_rng
+
+_STREAMS = 32
+
+
+def require(*modules: str) -> None:
+    """Refuse to start where a module is missing.
+
+    Raises:
+        ConfigError: one of them is not installed.
+    """
+    missing = [name for name in modules if importlib.util.find_spec(name) is None]
+    if missing:
+        got = f"no {' and no '.join(missing)}"
+        raise ConfigError(expected("the peers for --peers", got, "pip install 'pixelpong[bench]'"))
+
+
+def throughput_peers() -> Peers:
+    """What `measure_throughput` can measure beside ours.
+
+    Raises:
+        ConfigError: one of them is not installed.
+    """
+    require("envpool", "cv2")
+    return {
+        "envpool": _envpool,
+        "atari_vector_env": _atari_vector_env,
+        "gymnasium_async": _gymnasium_async,
+    }
+
+
+@contextlib.contextmanager
+def _envpool(cores: int) -> Iterator[Measure]:
+    import envpool
+
+    env = envpool.make_gymnasium(
+        "Pong-v5", num_envs=_STREAMS, num_threads=cores, frame_skip=4,
+        repeat_action_probability=0.25, gray_scale=True, stack_num=4,
+    )  # fmt: skip
+    with contextlib.closing(env):
+        yield _stepper(env, _STREAMS)
+
+
+@contextlib.contextmanager
+def _atari_vector_env(cores: int) -> Iterator[Measure]:
+    from ale_py.vector_env import AtariVectorEnv
+
+    env = AtariVectorEnv(
+        "pong", num_envs=_STREAMS, num_threads=cores, frameskip=4, repeat_action_probability=0.25
+    )
+    with contextlib.closing(env):
+        yield _stepper(env, _STREAMS)
+
+
+@contextlib.contextmanager
+def _gymnasium_async(cores: int) -> Iterator[Measure]:
+    import ale_py
+    import gymnasium
+
+    gymnasium.register_envs(ale_py)
+    make = [_make_preprocessed] * cores
+    with contextlib.closing(gymnasium.vector.AsyncVectorEnv(make)) as env:
+        yield _stepper(env, cores)
+
+
+def _make_preprocessed() -> Any:
+    import ale_py
+    import gymnasium
+
+    gymnasium.register_envs(ale_py)
+    env = gymnasium.make("ALE/Pong-v5", frameskip=1, repeat_action_probability=0.25)
+    return gymnasium.wrappers.AtariPreprocessing(env, noop_max=0, frame_skip=4)
+
+
+def _stepper(env: Any, num_envs: int) -> Measure:
+    """Steps a vector environment with random moves."""
+    env.reset()
+    moves = make_rng(0, "bench").integers(0, 6, (1000, num_envs)).astype(np.int32)
+
+    def measure(seconds: float) -> float:
+        begin, rounds = time.perf_counter(), 0
+        while time.perf_counter() - begin < seconds:
+            env.step(moves[rounds % len(moves)])
+            rounds += 1
+        return rounds * num_envs / (time.perf_counter() - begin)
+
+    return measure
+
+
+def train_stable_baselines(
+    minutes: float, target: float, seed: int, tell: Callable[[str], None] = lambda line: None
+) -> dict[str, Any]:
+    """Train stable-baselines3's PPO, as its zoo tunes it for Atari, until it wins or time is up.
+
+    Args:
+        minutes: time limit.
+        target: mean return of its last 100 training episodes that counts as winning.
+        seed: of everything random in it.
+        tell: is told now and then how it goes.
+
+    Raises:
+        ConfigError: it is not installed.
+    """
+    require("stable_baselines3", "cv2")
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.callbacks import BaseCallback
+    from stable_baselines3.common.env_util import make_atari_env
+    from stable_baselines3.common.vec_env import VecFrameStack
+
+    class Watch(BaseCallback):
+        """Stops it when it has won, or when its time is up."""
+
+        def _on_rollout_end(self) -> None:
+            returns = [each["r"] for each in self.model.ep_info_buffer]
+            self.mean = float(np.mean(returns)) if returns else None
+            tell(f"{self.num_timesteps:,} steps, mean return {self.mean}")
+
+        def _on_step(self) -> bool:
+            mean = getattr(self, "mean", None)
+            is_full = len(self.model.ep_info_buffer) >= 100
+            self.is_won = is_full and mean is not None and mean >= target
+            return not self.is_won and time.perf_counter() - begin < 60 * minutes
+
+    env = VecFrameStack(
+        make_atari_env(
+            "ALE/Pong-v5", n_envs=8, seed=seed,
+            env_kwargs={"frameskip": 1, "repeat_action_probability": 0.25},
+            wrapper_kwargs={"clip_reward": True, "noop_max": 0},
+        ),
+        n_stack=4,
+    )  # fmt: skip
+    watch = Watch()
+    model = PPO(
+        "CnnPolicy", env, n_steps=128, n_epochs=4, batch_size=256, learning_rate=2.5e-4,
+        clip_range=0.1, vf_coef=0.5, ent_coef=0.01, seed=seed, device="cpu",
+    )  # fmt: skip
+    begin = time.perf_counter()
+    model.learn(total_timesteps=100_000_000, callback=watch)
+    seconds = time.perf_counter() - begin
+    return {
+        "name": "stable-baselines3 PPO",
+        "minutes_limit": minutes,
+        "is_won": bool(watch.is_won),
+        "seconds": seconds,
+        "steps": int(model.num_timesteps),
+        "steps_per_second": model.num_timesteps / seconds,
+        "mean_return_100": getattr(watch, "mean", None),
+        "seed": seed,
+    }

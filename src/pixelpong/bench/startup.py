@@ -1,0 +1,91 @@
+"""Seconds until something happens, and the memory in use, each seen from outside."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from pixelpong.machine import collect_versions, count_cores, describe_machine
+
+
+def measure_startup(rounds: int, workers: int | None) -> dict[str, Any]:
+    """Seconds to the help text and to the first update, and peak memory, each from outside.
+
+    Args:
+        rounds: how often each is measured.
+        workers: processes; one a core where not given.
+    """
+    command = [sys.executable, "-m", "pixelpong"]
+    helps, firsts, drivers, crews = [], [], [], []
+    for _ in range(rounds):
+        begin = time.perf_counter()
+        subprocess.run([*command, "--help"], check=True, capture_output=True)
+        helps.append(time.perf_counter() - begin)
+        first, memory = _watch_training(command, workers)
+        firsts.append(first)
+        drivers.append(memory[0])
+        crews.append(memory[1])
+    return {
+        "rounds": rounds,
+        "help_seconds": statistics.median(helps),
+        "first_update_seconds": statistics.median(firsts),
+        "driverpeak_mb": max(drivers),
+        "workerpeak_mb": max(crews),
+        "versions": collect_versions(),
+        "machine": describe_machine(),
+    }
+
+
+def _watch_training(command: list[str], workers: int | None) -> tuple[float, tuple[float, float]]:
+    """Seconds to the first update, and the driver's and the largest worker's peak in MB."""
+    driver_peak = worker_peak = 0.0
+    first = None
+    with tempfile.TemporaryDirectory(prefix="pixelpong-bench-") as folder:
+        metrics = Path(folder) / "run" / "metrics.jsonl"
+        words = ["train", "--preset", "classic", "--updates", "3", "--run", str(metrics.parent)]
+        words += ["--workers", str(workers or count_cores())]
+        begin = time.perf_counter()
+        with subprocess.Popen(command + words, stdout=subprocess.DEVNULL) as process:
+            while process.poll() is None:
+                if first is None and metrics.exists() and metrics.stat().st_size:
+                    first = time.perf_counter() - begin
+                driver_peak = max(driver_peak, peak_mb(process.pid))
+                worker_peak = max([worker_peak, *map(peak_mb, children(process.pid))])
+                time.sleep(0.01)
+        lines = metrics.read_text("utf-8").splitlines()
+        assert process.returncode == 0, "the training went wrong"
+        assert json.loads(lines[0])["update"] == 1
+    assert first is not None
+    return first, (driver_peak, worker_peak)
+
+
+def peak_mb(pid: int) -> float:
+    """Peak resident memory of a process, in MB; 0 where the system does not tell."""
+    return _read_mb(pid, "status", "VmHWM:")
+
+
+def memory_mb(pid: int) -> float:
+    """Memory of a process, in MB, its part of what is shared; 0 where the system does not tell."""
+    return _read_mb(pid, "smaps_rollup", "Pss:")
+
+
+def _read_mb(pid: int, file: str, key: str) -> float:
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/{file}").read_text().splitlines():
+            if line.startswith(key):
+                return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def children(pid: int) -> list[int]:
+    """Process ids of the children of a process; none where the system does not tell."""
+    with contextlib.suppress(OSError):
+        return [int(x) for x in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return []

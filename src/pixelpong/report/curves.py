@@ -1,0 +1,69 @@
+"""The plot of ``bench solve``: every seed's curve, their median and band. Needs matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pixelpong.errors import ConfigError, expected
+
+_GRID = 200
+
+
+def plot_solve(report: dict[str, Any], path: Path) -> None:
+    """Draw the estimated return over training time.
+
+    Args:
+        report: of `pixelpong.bench.solve.solve`.
+        path: the file; its ending says of which kind, as svg or png.
+
+    Raises:
+        ConfigError: matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        advice = "pip install 'pixelpong[bench]'"
+        raise ConfigError(expected("matplotlib for the plot", "none", advice)) from error
+
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    axes = figure.add_subplot()
+    curves = []
+    for result in report["seeds"]:
+        seconds, values = _known(result["curve"])
+        curves.append((seconds, values))
+        axes.plot(seconds, values, linewidth=1, alpha=0.6, label=f"seed {result['seed']}")
+        if result["is_won"]:
+            axes.plot(result["seconds"], 18, marker="v", color="black", markersize=6, zorder=5)
+    grid, low, middle, high = _band(curves)
+    axes.fill_between(grid, low, high, alpha=0.15, color="black", linewidth=0)
+    axes.plot(grid, middle, color="black", linewidth=2, label="median, band of all")
+    axes.axhline(18, color="grey", linestyle=":", linewidth=1)
+    axes.set(
+        xlabel="seconds of training, evaluations included",
+        ylabel="return, estimated from the last 1,000 points",
+        ylim=(-21.5, 21.5),
+        title="From nothing to winning (▼ the checkpoint that passed)",
+    )
+    axes.legend(loc="lower right", fontsize=8)
+    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+
+
+def _known(curve: dict[str, Sequence[Any]]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    pairs = [
+        (second, value)
+        for second, value in zip(curve["seconds"], curve["estimated_return"], strict=True)
+        if value is not None
+    ]
+    seconds, values = zip(*pairs, strict=True) if pairs else ((0.0,), (-21.0,))
+    return np.array(seconds), np.array(values)
+
+
+def _band(curves: Sequence[tuple[Any, Any]]) -> tuple[Any, ...]:
+    """Lowest, median and highest over the seeds; one that has ended stays where it ended."""
+    grid = np.linspace(0, max(seconds[-1] for seconds, _ in curves), _GRID)
+    table = np.array([np.interp(grid, seconds, values) for seconds, values in curves])
+    return grid, table.min(axis=0), np.median(table, axis=0), table.max(axis=0)
