@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import statistics
+from pathlib import Path
 
 import pytest
 
+from pixelpong.bench.solve import recorded_steps, summarize
 from pixelpong.cli import main
 
 
@@ -14,8 +17,10 @@ from pixelpong.cli import main
 def test_throughput_reports_rates_and_ratios(capsys):
     assert main(["bench", "throughput", "--seconds", "1", "--rounds", "1", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
-    assert set(report["steps_per_second"]) == {"emulator", "rollouts", "classic", "dense_loop"}
-    assert set(report["ratios"]) == {"rollouts", "classic", "dense_loop"}
+    assert set(report["steps_per_second"]) == {
+        "emulator", "rollouts", "classic", "fast", "dense_loop",
+    }  # fmt: skip
+    assert set(report["ratios"]) == {"rollouts", "classic", "fast", "dense_loop"}
     bare = report["steps_per_second"]["emulator"]
     for name, ratio in report["ratios"].items():
         before_and_after = report["measured"]["emulator"]
@@ -34,3 +39,84 @@ def test_startup_is_measured_from_outside(capsys):
     assert 0 < report["help_seconds"] < report["first_update_seconds"]
     assert 30 < report["worker_peak_mb"] < 400
     assert 30 < report["driver_peak_mb"] < 600
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_solve_trains_from_outside_and_writes_what_it_found(capsys, tmp_path):
+    words = ["bench", "solve", "--seeds", "0-1", "--steps", "9000", "--target", "-21", "--json"]
+    assert main([*words, "--out", str(tmp_path)]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert json.loads((tmp_path / "solve.json").read_text()) == report
+    assert [result["seed"] for result in report["seeds"]] == [0, 1]
+    for result in report["seeds"]:
+        assert result["is_won"]  # at −21 everybody does
+        assert 4096 <= result["steps"] <= 3 * 4096
+        assert 0 < result["seconds"] < result["whole_command_seconds"]
+        bound = result["steps"] / result["emulator_steps_per_second"]
+        assert result["emulator_bound_seconds"] == pytest.approx(bound)
+        assert result["greedy"]["episodes"] == 100
+        assert 100 < result["peak_memory_mb"] < 1500
+    assert report["summary"]["won"] == report["summary"]["within_twice_the_median"] == 2
+
+
+def test_a_summary_counts_only_what_won():
+    def seed(seconds, is_won=True):
+        return {
+            "is_won": is_won, "seconds": seconds, "steps": 1000 * seconds,
+            "emulator_bound_seconds": seconds / 2, "peak_memory_mb": seconds,
+        }  # fmt: skip
+
+    summary = summarize([seed(100), seed(120), seed(250), seed(400, is_won=False)])
+    assert (summary["seeds"], summary["won"]) == (4, 3)
+    assert summary["seconds"]["median"] == 120
+    assert summary["steps"]["median"] == 120_000
+    assert summary["within_twice_the_median"] == 2
+    assert summary["peak_memory_mb"] == 400
+    assert summarize([seed(5, is_won=False)]) == {"seeds": 1, "won": 0}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_a_forecast_is_the_recorded_steps_at_the_measured_pace(capsys):
+    assert main(["bench", "predict", "--seconds", "6", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    rate = report["steps_per_second"]["fast"]
+    assert report["recorded_steps"] == recorded_steps()
+    assert report["seconds"] == pytest.approx(statistics.median(recorded_steps()) / rate)
+    assert report["range"] == pytest.approx([f(recorded_steps()) / rate for f in (min, max)])
+    assert 0.3 < rate / report["steps_per_second"]["emulator"] < 1.2
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("solve --seeds x", "expected --seeds as 0-4 or 0,3,7, got 'x'"),
+        ("solve --seeds 4-2", "expected --seeds"),
+        ("solve --target 22", "expected --target from -21 to 21, got 22.0"),
+        ("solve --steps 0", "expected --steps of at least 1, got 0"),
+        ("predict --seconds 0", "expected --seconds from 1 to 3600"),
+        ("throughput --rounds 0", "expected --rounds of at least 1, got 0"),
+    ],
+)
+def test_wrong_words_are_one_line(capsys, words, message):
+    assert main(["bench", *words.split()]) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", ["solve", "throughput"])
+def test_peers_without_the_extra_are_one_line(capsys, monkeypatch, command):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert main(["bench", command, "--peers"]) == 2
+    err = capsys.readouterr().err
+    assert "pip install 'pixelpong[bench]'" in err.splitlines()[-1]
+
+
+def test_the_forecast_rests_on_the_recorded_seeds():
+    """What the package carries are the steps of the file that the repository shows."""
+    path = Path(__file__).parents[1] / "benchmarks/solve.json"
+    report = json.loads(path.read_text("utf-8"))
+    won = [result["steps"] for result in report["seeds"] if result["is_won"]]
+    assert sorted(recorded_steps()) == sorted(won)
