@@ -219,9 +219,10 @@ def test_decide_is_the_networks_policy_and_value(dtype, seed, hidden):
     rng = np.random.default_rng(seed)
     params, (indices, offsets, x) = draw_network(rng, hidden, dtype), draw_steps(rng, 4)
     wanted, _ = gated.forward(params, x.astype(dtype))
-    z, y = np.ones((2, hidden), dtype), np.ones(8)
+    z, y = np.ones(2 * hidden, dtype), np.ones(8)
+    W1, W2, b2 = params["W1"].reshape(D, -1), params["W2"].reshape(4, -1), params["b2"]
     for t in range(4):
-        kernels.decide(*params.values(), indices, *offsets[t : t + 2], z, y)
+        kernels.decide(W1, W2, b2, indices, *offsets[t : t + 2], z, y)
         log_pi = log_softmax(wanted[t : t + 1, :3].astype(np.float64))[0]
         # A logit's rounding error is as large as its largest summand's.
         error = TOLERANCE[dtype] * max(float(np.abs(wanted).max()), 1.0) * 10
@@ -251,12 +252,15 @@ def test_slices_of_units_add_up_to_the_network_and_its_gradient(dtype, seed, hid
     dy = rng.standard_normal((len(chosen), 4)).astype(dtype)
     y = np.zeros((len(chosen), 4)) + params["b2"]
     grads = {name: np.full_like(w, np.nan) for name, w in params.items()}
-    for first in range(0, hidden, width):
-        z = np.ones((len(chosen), 2, min(width, hidden - first)), dtype)
+    W1, W2, dW1, dW2 = (
+        each[name].reshape(len(each[name]), -1) for each in (params, grads) for name in ("W1", "W2")
+    )
+    for first in range(0, 2 * hidden, 2 * width):
+        z = np.ones((len(chosen), min(2 * width, 2 * hidden - first)), dtype)
         part = np.ones((len(chosen), 4))
-        kernels.forward_slice(params["W1"], params["W2"], place, first, z, part)
+        kernels.forward_slice(W1, W2, place, first, z, part)
         y += part
-        kernels.backward_slice(params["W2"], place, dy, first, z, rows, grads["W1"], grads["W2"])
+        kernels.backward_slice(W2, place, dy, first, z, rows, dW1, dW2)
     wanted_y, wanted_z = gated.forward(params, x)
     wanted = gated.backward(params, x, wanted_z, dy)
     assert_close(y.astype(dtype), wanted_y, dtype)
@@ -277,14 +281,14 @@ def test_slices_of_units_add_up_to_the_network_and_its_gradient(dtype, seed, hid
 )
 def test_adam_on_some_rows_equals_its_definition_there(dtype, seed, rate, step, cut):
     rng = np.random.default_rng(seed)
-    w, g, m = rng.standard_normal((3, D, 2, 9)).astype(dtype)
-    v = rng.random((D, 2, 9)).astype(dtype)
+    w, g, m = rng.standard_normal((3, D, 9)).astype(dtype)
+    v = rng.random((D, 9)).astype(dtype)
     wanted = adam(w, g, m, v, rate, step)
     rows = rng.permutation(D)[: rng.integers(0, D + 1)].astype(np.uint16)
     ours = [array.copy() for array in (w, m, v)]
     squares = sum(
-        kernels.adam_slice(ours[0], g, (ours[1], ours[2]), rows, units, rate, step)
-        for units in ((0, cut), (cut, 9))
+        kernels.adam_slice(ours[0], g, (ours[1], ours[2]), rows, columns, rate, step)
+        for columns in ((0, cut), (cut, 9))
     )
     assert squares == pytest.approx(float((g[rows].astype(float) ** 2).sum()))
     others = np.setdiff1d(np.arange(D), rows)

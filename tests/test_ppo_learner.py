@@ -164,7 +164,7 @@ def test_a_loss_that_is_not_finite_names_the_update_and_is_never_saved(config, w
 
 def test_parameters_that_are_not_finite_are_never_handed_out(config):
     learner = PPOLearner(config)
-    learner.params["W1"][3, 1, 2] = np.inf
+    learner.params["W1"][3, 2, 1] = np.inf
     with pytest.raises(NumericsError, match="W1"):
         learner.get_state()
 

@@ -52,7 +52,7 @@ class StreamPlayer:
         self._is_on = np.zeros((2, NUM_CELLS), np.bool_)
         self._cells = np.zeros((2, NUM_CELLS), np.uint16)
         self._indices = np.zeros(kernels.MAX_INPUTS, np.uint16)
-        self._z = np.zeros((2, 0), np.float32)
+        self._z = np.zeros(0, np.float32)
         self._y = np.zeros(8)
         self._last_action = 0
         self._tally = Tally()
@@ -164,14 +164,14 @@ class StreamPlayer:
             grown = np.zeros(2 * (start + kernels.MAX_INPUTS), np.uint16)
             grown[:start] = self._indices[:start]
             self._indices = grown
-        W1 = params["W1"]
+        W1, W2 = (params[name].reshape(len(params[name]), -1) for name in ("W1", "W2"))
         if self._z.shape != W1.shape[1:] or self._z.dtype != W1.dtype:
             self._z = np.zeros(W1.shape[1:], W1.dtype)
         end: int = kernels.observe_cells(
             _SHAPES, self._pixels, self._memory, self._last_action, self._is_on, self._cells,
             self._indices, start,
         )  # fmt: skip
-        kernels.decide(W1, params["W2"], params["b2"], self._indices, start, end, self._z, self._y)
+        kernels.decide(W1, W2, params["b2"], self._indices, start, end, self._z, self._y)
         return end
 
     def _draw_action(self, draw: float) -> int:

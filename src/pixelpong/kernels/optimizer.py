@@ -7,7 +7,8 @@ from numba import njit
 
 from pixelpong.learn.optimizer import ADAM_DECAYS, ADAM_EPSILON, EPSILON
 
-_kernel = njit(cache=True, nogil=True)
+# The NumPy error model: a division that cannot fail needs no check, and so can be vectorised.
+_kernel = njit(cache=True, nogil=True, error_model="numpy")
 
 
 @_kernel
@@ -42,39 +43,43 @@ def sum_of_squares(g):  # type: ignore[no-untyped-def]
 
 
 @_kernel
-def adam_slice(w, g, moments, rows, units, rate, step):  # type: ignore[no-untyped-def]
-    """One step of Adam on some rows and some units, in place.
+def adam_slice(w, g, moments, rows, columns, rate, step):  # type: ignore[no-untyped-def]
+    """One step of Adam on some rows and some columns, in place.
 
-    Definition: `pixelpong.learn.optimizer.adam`, applied to these rows alone.
+    Definition: `pixelpong.learn.optimizer.adam`, applied to these alone.
 
     Args:
-        w: [D, 2, H]; changed.
-        g: [D, 2, H], the gradient.
-        moments: m and v, [D, 2, H]; changed.
+        w: [D, 2H]; changed.
+        g: [D, 2H], the gradient.
+        moments: m and v, [D, 2H]; changed.
         rows: [K], the inputs that the gradient has touched.
-        units: the first, and the one after the last.
+        columns: the first, and the one after the last.
         rate: length of a step.
         step: number of this step, from 1 on.
 
     Returns:
         The sum of the gradient's squares.
     """
-    (m, v), (first, last) = moments, units
-    one = w.dtype.type(1)
-    decay_m, decay_v = w.dtype.type(ADAM_DECAYS[0]), w.dtype.type(ADAM_DECAYS[1])
-    scale_m = w.dtype.type(rate / (1 - ADAM_DECAYS[0] ** step))
-    scale_v = w.dtype.type(1 / (1 - ADAM_DECAYS[1] ** step))
-    epsilon = w.dtype.type(ADAM_EPSILON)
-    squares = np.zeros(last - first)
+    (m, v), (first, last) = moments, columns
+    kind = w.dtype.type
+    decay_m, decay_v = kind(ADAM_DECAYS[0]), kind(ADAM_DECAYS[1])
+    keep_m, keep_v = kind(1 - ADAM_DECAYS[0]), kind(1 - ADAM_DECAYS[1])
+    scale_m = kind(rate / (1 - ADAM_DECAYS[0] ** step))
+    scale_v = kind(1 / (1 - ADAM_DECAYS[1] ** step))
+    epsilon = kind(ADAM_EPSILON)
+    squares = np.zeros(last - first, w.dtype)
     for row in rows:
-        for half in range(2):
-            w_, g_ = w[row, half, first:last], g[row, half, first:last]
-            m_, v_ = m[row, half, first:last], v[row, half, first:last]
-            for unit in range(last - first):
-                m_[unit] = decay_m * m_[unit] + (one - decay_m) * g_[unit]
-                v_[unit] = decay_v * v_[unit] + (one - decay_v) * g_[unit] * g_[unit]
-                w_[unit] -= scale_m * m_[unit] / (np.sqrt(scale_v * v_[unit]) + epsilon)
-                squares[unit] += np.float64(g_[unit]) * np.float64(g_[unit])
+        w_, g_, m_, v_ = (
+            w[row, first:last],
+            g[row, first:last],
+            m[row, first:last],
+            v[row, first:last],
+        )
+        for i in range(last - first):
+            m_[i] = decay_m * m_[i] + keep_m * g_[i]
+            v_[i] = decay_v * v_[i] + keep_v * g_[i] * g_[i]
+            w_[i] -= scale_m * m_[i] / (np.sqrt(scale_v * v_[i]) + epsilon)
+            squares[i] += g_[i] * g_[i]
     total = 0.0
     for square in squares:
         total += square

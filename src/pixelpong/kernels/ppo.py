@@ -9,7 +9,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-_kernel = njit(cache=True, nogil=True)
+# The NumPy error model: a division that cannot fail needs no check, and so can be vectorised.
+_kernel = njit(cache=True, nogil=True, error_model="numpy")
+
+_LANES = 8
 
 
 @_kernel
@@ -19,16 +22,16 @@ def decide(W1, W2, b2, indices, start, stop, z, y):  # type: ignore[no-untyped-d
     Definition: `pixelpong.learn.gated.forward`, with the softmax applied.
 
     Args:
-        W1, W2, b2: the parameters, [D, 2, H], [4, 2, H], [4].
+        W1, W2, b2: the parameters, [D, 2H], [4, 2H], [4].
         indices, start, stop: the inputs that are 1.
-        z: [2, H], scratch; changed.
+        z: [2H], scratch; changed.
         y: [8] float64; changed: three probabilities, the value, three log-probabilities and
             the entropy.
     """
     _add_rows(W1, indices, start, stop, 0, z)
-    _head(W2, z, 0, y)
+    _activate(z)
     for output in range(4):
-        y[output] += b2[output]
+        y[output] = _dot(W2[output], z) + b2[output]
     highest = max(y[0], y[1], y[2])
     total = 0.0
     for action in range(3):
@@ -42,30 +45,37 @@ def decide(W1, W2, b2, indices, start, stop, z, y):  # type: ignore[no-untyped-d
 
 @_kernel
 def _add_rows(W1, indices, start, stop, first, z):  # type: ignore[no-untyped-def]
-    width = z.shape[1]
-    za, zb = z[0], z[1]
-    za[:] = 0
-    zb[:] = 0
+    last = first + len(z)
+    z[:] = 0
     for k in range(start, stop):
-        a, b = W1[indices[k], 0, first : first + width], W1[indices[k], 1, first : first + width]
-        for unit in range(width):
-            za[unit] += a[unit]
-            zb[unit] += b[unit]
+        row = W1[indices[k], first:last]
+        for i in range(len(z)):
+            z[i] += row[i]
 
 
 @_kernel
-def _head(W2, z, first, y):  # type: ignore[no-untyped-def]
-    # Four outputs side by side, each a sum in the order of the units.
-    y0, y1, y2, y3 = 0.0, 0.0, 0.0, 0.0
-    for unit in range(z.shape[1]):
-        a = z[0, unit]
-        if a > 0:
-            b, place = z[1, unit], first + unit
-            y0 += a * (W2[0, 0, place] + b * W2[0, 1, place])
-            y1 += a * (W2[1, 0, place] + b * W2[1, 1, place])
-            y2 += a * (W2[2, 0, place] + b * W2[2, 1, place])
-            y3 += a * (W2[3, 0, place] + b * W2[3, 1, place])
-    y[0], y[1], y[2], y[3] = y0, y1, y2, y3
+def _activate(z):  # type: ignore[no-untyped-def]
+    """Pre-activations (a, b) side by side become activations (max(a, 0), max(a, 0) b)."""
+    for i in range(0, len(z), 2):
+        relu = max(z[i], z.dtype.type(0))
+        z[i] = relu
+        z[i + 1] *= relu
+
+
+@_kernel
+def _dot(a, b):  # type: ignore[no-untyped-def]
+    # Eight sums side by side: one alone would wait for itself. Their order is fixed.
+    lanes = np.zeros(_LANES, a.dtype)
+    whole = len(a) - len(a) % _LANES
+    for i in range(0, whole, _LANES):
+        for lane in range(_LANES):
+            lanes[lane] += a[i + lane] * b[i + lane]
+    for i in range(whole, len(a)):
+        lanes[i - whole] += a[i] * b[i]
+    total = 0.0
+    for lane in range(_LANES):
+        total += lanes[lane]
+    return total
 
 
 @_kernel
@@ -97,69 +107,72 @@ def find_rows(place, is_found, rows):  # type: ignore[no-untyped-def]
 
 @_kernel
 def forward_slice(W1, W2, place, first, z, y):  # type: ignore[no-untyped-def]
-    """What the units from `first` on add to the outputs.
+    """What a slice of units adds to the outputs.
 
     Definition: `pixelpong.learn.gated.forward`, summed over all slices and with b2 added.
 
     Args:
-        W1, W2: [D, 2, H], [4, 2, H].
+        W1, W2: [D, 2H], [4, 2H].
         place: as in `find_rows`.
-        first: the slice's first unit.
-        z: [M, 2, width of the slice]; changed: the pre-activations.
-        y: [M, 4]; changed.
+        first: the slice's first column.
+        z: [M, columns of the slice]; changed: the pre-activations.
+        y: [M, 4] float64; changed.
     """
     indices, offsets, chosen = place
-    sums = np.empty(4)
+    last = first + z.shape[1]
+    h = np.empty_like(z[0])
     for m in range(len(chosen)):
         step = chosen[m]
         _add_rows(W1, indices, offsets[step], offsets[step + 1], first, z[m])
-        _head(W2, z[m], first, sums)
+        h[:] = z[m]
+        _activate(h)
         for output in range(4):
-            y[m, output] = sums[output]
+            y[m, output] = _dot(W2[output, first:last], h)
 
 
 @_kernel
 def backward_slice(W2, place, dy, first, z, rows, dW1, dW2):  # type: ignore[no-untyped-def]
-    """The gradient of the units from `first` on.
+    """The gradient of a slice of units.
 
     Definition: `pixelpong.learn.gated.backward`.
 
     Args:
-        W2: [4, 2, H].
+        W2: [4, 2H].
         place, rows: as in `find_rows`.
         dy: [M, 4].
-        first: the slice's first unit.
-        z: [M, 2, width of the slice], from `forward_slice`; changed: their gradient.
-        dW1: [D, 2, H]; changed in `rows` and in the slice's units.
-        dW2: [4, 2, H]; changed in the slice's units.
+        first: the slice's first column.
+        z: [M, columns of the slice], from `forward_slice`.
+        dW1: [D, 2H]; changed in `rows` and in the slice.
+        dW2: [4, 2H]; changed in the slice.
     """
     indices, offsets, chosen = place
-    width = z.shape[2]
-    last = first + width
+    last = first + z.shape[1]
     for row in rows:
-        dW1[row, :, first:last] = 0
-    dW2[:, :, first:last] = 0
+        dW1[row, first:last] = 0
+    dW2[:, first:last] = 0
+    h, dz = np.empty_like(z[0]), np.empty_like(z[0])
     for m in range(len(chosen)):
-        za, zb = z[m, 0], z[m, 1]
+        h[:] = z[m]
+        _activate(h)
+        dz[:] = 0
         for output in range(4):
-            d = dy[m, output]
-            plain, gated = dW2[output, 0, first:last], dW2[output, 1, first:last]
-            for unit in range(width):
-                h = max(za[unit], za.dtype.type(0))
-                plain[unit] += d * h
-                gated[unit] += d * (h * zb[unit])
-        d0, d1, d2, d3 = dy[m, 0], dy[m, 1], dy[m, 2], dy[m, 3]
-        for unit in range(width):
-            at = first + unit
-            plain_ = d0 * W2[0, 0, at] + d1 * W2[1, 0, at] + d2 * W2[2, 0, at] + d3 * W2[3, 0, at]
-            gated_ = d0 * W2[0, 1, at] + d1 * W2[1, 1, at] + d2 * W2[2, 1, at] + d3 * W2[3, 1, at]
-            a, b = za[unit], zb[unit]
-            is_on = za.dtype.type(1) if a > 0 else za.dtype.type(0)
-            za[unit] = (plain_ + gated_ * b) * is_on
-            zb[unit] = gated_ * a * is_on
+            d, row, total = dy[m, output], W2[output, first:last], dW2[output, first:last]
+            for i in range(len(h)):
+                total[i] += d * h[i]
+                dz[i] += d * row[i]
+        _pass_back(z[m], dz)
         step = chosen[m]
         for k in range(offsets[step], offsets[step + 1]):
-            a_row, b_row = dW1[indices[k], 0, first:last], dW1[indices[k], 1, first:last]
-            for unit in range(width):
-                a_row[unit] += za[unit]
-                b_row[unit] += zb[unit]
+            target = dW1[indices[k], first:last]
+            for i in range(len(dz)):
+                target[i] += dz[i]
+
+
+@_kernel
+def _pass_back(z, dz):  # type: ignore[no-untyped-def]
+    """The gradient in the activations becomes that in the pre-activations."""
+    for i in range(0, len(z), 2):
+        relu = max(z[i], z.dtype.type(0))
+        is_on = z.dtype.type(1) if z[i] > 0 else z.dtype.type(0)
+        dz[i] = (dz[i] + dz[i + 1] * z[i + 1]) * is_on
+        dz[i + 1] *= relu

@@ -2,8 +2,8 @@
 
 Formulas, for inputs x [D], with H hidden units and ⊙ for the product unit by unit:
 
-    a = W1[:, 0]ᵀ x,  b = W1[:, 1]ᵀ x          [H]  pre-activations
-    h = (max(a, 0), max(a, 0) ⊙ b)             [2, H]  hidden activations
+    a = W1[:, :, 0]ᵀ x,  b = W1[:, :, 1]ᵀ x    [H]  pre-activations
+    h = (max(a, 0), max(a, 0) ⊙ b)             [H, 2]  hidden activations
     y = W2 · h + b2                            [4]  three logits, then the value
     π = softmax(y₀, y₁, y₂)                    [3]  probabilities of `ACTIONS`
     v = y₃                                     value: what the point is worth
@@ -11,6 +11,8 @@ Formulas, for inputs x [D], with H hidden units and ⊙ for the product unit by 
 What objects do to each other decides at Pong, ball against paddle, and a product of two sums of
 pixels is large where both are at their places; a plain layer has to add up to the same.
 Source: gates as in Dauphin et al. (2017), with a ReLU for the sigmoid.
+
+Each unit's two numbers lie side by side, so that a slice of units is one piece of a row.
 
 Works in the type of the parameters, float32 or float64.
 """
@@ -41,8 +43,8 @@ def init_params(
         hidden: H.
         dtype: ``"float32"`` or ``"float64"``.
     """
-    W1 = rng.standard_normal((num_inputs, 2, hidden)) / np.sqrt(_TYPICAL_INPUTS)
-    W2 = 0.01 * rng.standard_normal((NUM_OUTPUTS, 2, hidden))
+    W1 = rng.standard_normal((num_inputs, hidden, 2)) / np.sqrt(_TYPICAL_INPUTS)
+    W2 = 0.01 * rng.standard_normal((NUM_OUTPUTS, hidden, 2))
     return {
         "W1": W1.astype(dtype),
         "W2": W2.astype(dtype),
@@ -54,11 +56,11 @@ def forward(params: Params, x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]
     """Outputs and pre-activations.
 
     Args:
-        params: W1 [D, 2, H], W2 [4, 2, H], b2 [4].
+        params: W1 [D, H, 2], W2 [4, H, 2], b2 [4].
         x: [T, D].
 
     Returns:
-        y [T, 4] and z [T, 2, H].
+        y [T, 4] and z [T, H, 2].
     """
     assert x.ndim == 2, x.shape
     W1, W2 = params["W1"], params["W2"]
@@ -77,16 +79,17 @@ def backward(params: Params, x: NDArray[Any], z: NDArray[Any], dy: NDArray[Any])
         dW1 = xᵀ (da, db)
 
     Args:
-        params: W1 [D, 2, H], W2 [4, 2, H], b2 [4].
+        params: W1 [D, H, 2], W2 [4, H, 2], b2 [4].
         x: [T, D].
-        z: [T, 2, H], from `forward`.
+        z: [T, H, 2], from `forward`.
         dy: [T, 4].
     """
     assert dy.shape == (len(x), NUM_OUTPUTS), dy.shape
     W1, W2 = params["W1"], params["W2"]
     dh = (dy @ W2.reshape(NUM_OUTPUTS, -1)).reshape(z.shape)
-    a, b = z[:, 0], z[:, 1]
-    dz = np.stack([(dh[:, 0] + dh[:, 1] * b) * (a > 0), dh[:, 1] * np.maximum(a, 0)], axis=1)
+    a, b = z[..., 0], z[..., 1]
+    da = (dh[..., 0] + dh[..., 1] * b) * (a > 0)
+    dz = np.stack([da, dh[..., 1] * np.maximum(a, 0)], axis=-1)
     return {
         "W1": (x.T @ dz.reshape(len(x), -1)).reshape(W1.shape),
         "W2": (dy.T @ _activate(z).reshape(len(x), -1)).reshape(W2.shape),
@@ -95,5 +98,5 @@ def backward(params: Params, x: NDArray[Any], z: NDArray[Any], dy: NDArray[Any])
 
 
 def _activate(z: NDArray[Any]) -> NDArray[Any]:
-    relu = np.maximum(z[:, 0], 0)
-    return np.stack([relu, relu * z[:, 1]], axis=1)
+    relu = np.maximum(z[..., 0], 0)
+    return np.stack([relu, relu * z[..., 1]], axis=-1)
