@@ -110,8 +110,11 @@ class PPOConfig:
         0.5, "Weight of the squared error of the value.", minimum=0.0, maximum=10.0
     )
     anneal_steps: int = option(
-        2_500_000, "Steps of the agent at which the learning rate has fallen to 0.", minimum=1
+        2_500_000,
+        "Steps at which learning rate and entropy bonus have fallen to 0; it ends there.",
+        minimum=1,
     )
+    anneal_from: int = option(1_500_000, "Steps from which they fall, linearly.", minimum=0)
 
 
 @dataclass(frozen=True)

@@ -49,14 +49,16 @@ class Verdict:
     """Whether a training has reached the return it was to reach.
 
     Attributes:
+        is_won: whether the mean return of all greedy episodes is at least the target.
         target: mean return of greedy play that was asked for.
         update: of the checkpoint.
         steps: decisions of the agent until then.
         seconds: training time until then, evaluations and breaks not counted.
-        greedy: evaluation of greedy play, which decides.
-        sampled: the same for sampled play; None where the first one failed.
+        greedy: evaluation of greedy play, which decides; broken off early where it is hopeless.
+        sampled: the same for sampled play; None where it is not won.
     """
 
+    is_won: bool
     target: float
     update: int
     steps: int
@@ -64,14 +66,9 @@ class Verdict:
     greedy: Evaluation
     sampled: Evaluation | None
 
-    @property
-    def is_won(self) -> bool:
-        """Whether the mean return of greedy play is at least the target."""
-        return self.greedy.mean_return >= self.target
-
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it."""
-        return {"is_won": self.is_won, **asdict(self)}
+        return asdict(self)
 
 
 def tell_nobody(number: int) -> None:

@@ -20,7 +20,13 @@ from pixelpong.store import Checkpoint
 CONFIRM_EPISODES = 100
 """Episodes, each of greedy and of sampled play, that decide whether the target is reached."""
 
-CONFIRM_EVERY = 20
+CONFIRM_GLANCE = 20
+"""Greedy episodes that are played first: where they fall short by half a point, it ends there."""
+
+CONFIRM_MARGIN = 2.0
+"""So far below the target the estimate may be: it is of sampled play, and greedy play is better."""
+
+CONFIRM_EVERY = 10
 """Updates between two attempts at that."""
 
 
@@ -114,7 +120,8 @@ class Session:
     def should_confirm(self, *, is_last: bool) -> bool:
         """Whether it is time to see if the target return is reached.
 
-        It is where the running estimate says so, though not at every update, and at the very end.
+        It is where the running estimate comes near, though not at every update, and at the very
+        end.
 
         Args:
             is_last: no other update comes.
@@ -123,7 +130,7 @@ class Session:
         if target is None or progress.update == 0:
             return False
         estimate = progress.estimated_return
-        is_promising = estimate is not None and estimate >= target
+        is_promising = estimate is not None and estimate >= target - CONFIRM_MARGIN
         return is_last or (is_promising and progress.update >= self._next_confirmation)
 
     def confirm(self, engine: Engine) -> Verdict:
@@ -131,12 +138,15 @@ class Session:
         target, progress = self._config.budget.until_return, self.learner.progress
         assert target is not None
         update, seconds = progress.update, self.training_seconds
-        play = functools.partial(self._evaluate, engine, CONFIRM_EPISODES, update=update)
-        greedy = play(is_greedy=True)
-        sampled = play(is_greedy=False) if greedy.mean_return >= target else None
+        play = functools.partial(self._evaluate, engine, update=update)
+        greedy = play(CONFIRM_GLANCE, is_greedy=True)
+        if greedy.mean_return >= target - 0.5:
+            greedy = play(CONFIRM_EPISODES, is_greedy=True)
+        is_won = len(greedy.returns) == CONFIRM_EPISODES and greedy.mean_return >= target
+        sampled = play(CONFIRM_EPISODES, is_greedy=False) if is_won else None
         self._write_evaluation(greedy)
         self._next_confirmation = update + CONFIRM_EVERY
-        return Verdict(target, update, progress.steps, seconds, greedy, sampled)
+        return Verdict(is_won, target, update, progress.steps, seconds, greedy, sampled)
 
     def should_save(self) -> bool:
         """Whether a checkpoint is due after this update: every so often, and where evaluated."""

@@ -91,9 +91,8 @@ class PPOLearner:
         begin = time.perf_counter()
         played = list(results)
         since = time.perf_counter()
-        learning_rate = self._learning_rate()
         self.is_whole = False
-        grad_norm, losses = self._learn(update, played, learning_rate)
+        grad_norm, losses = self._learn(update, played, self._share_left())
         self._streams = [result.state for result in played]
         counts = self._count(played)
         self.is_whole = True
@@ -102,7 +101,7 @@ class PPOLearner:
             grad_norm=grad_norm,
             rollout_seconds=since - begin,
             learn_seconds=time.perf_counter() - since,
-            losses=losses | {"learning_rate": learning_rate},
+            losses=losses,
         )
 
     def get_state(self) -> State:
@@ -150,21 +149,26 @@ class PPOLearner:
         num_streams = len(self._streams)
         self._streams = (states + [None] * num_streams)[:num_streams]
 
-    def _learning_rate(self) -> float:
-        """Falls linearly to 0 at `anneal_steps`."""
-        left = 1 - self.progress.steps / self._config.ppo.anneal_steps
-        return self._config.learning.learning_rate * max(left, 0.0)
+    def _share_left(self) -> float:
+        """The share of learning rate and entropy bonus that is left: 1, then falling to 0."""
+        config = self._config.ppo
+        past = self.progress.steps - config.anneal_from
+        span = max(config.anneal_steps - config.anneal_from, 1)
+        return min(max(1 - past / span, 0.0), 1.0)
 
     def _learn(
-        self, update: int, played: list[SegmentResult], learning_rate: float
+        self, update: int, played: list[SegmentResult], left: float
     ) -> tuple[float, dict[str, float]]:
+        """All passes over the round; `left` is the share of rate and entropy bonus by now."""
         config = self._config.ppo
+        learning_rate = left * self._config.learning.learning_rate
+        weights = LossWeights(config.clip_ratio, config.value_weight, left * config.entropy_bonus)
         round_ = _Round(played, self._config.learning.discount, config.gae_lambda)
         rng = make_rng(self._config.seed, "learn", update)
         norms, losses = [], []
         for _ in range(config.epochs):
             for chosen in np.array_split(rng.permutation(len(round_)), config.minibatches):
-                norm, stats = self._take_step(round_, chosen, learning_rate)
+                norm, stats = self._take_step(round_, chosen, weights, learning_rate)
                 if not (math.isfinite(norm) and math.isfinite(stats.loss)):
                     raise NumericsError(
                         f"expected a finite loss and gradient in update {update}, got a loss of "
@@ -175,13 +179,13 @@ class PPOLearner:
                 losses.append(dataclasses.asdict(stats))
         means = {name: math.fsum(each[name] for each in losses) / len(losses) for name in losses[0]}
         del means["entropy"]  # the rollouts have it, of the policy that played
-        return math.fsum(norms) / len(norms), means
+        return math.fsum(norms) / len(norms), means | {"learning_rate": learning_rate}
 
     def _take_step(
-        self, round_: _Round, chosen: NDArray[Any], learning_rate: float
+        self, round_: _Round, chosen: NDArray[Any], weights: LossWeights, learning_rate: float
     ) -> tuple[float, LossStats]:
         """One step of Adam on a minibatch; the norm of its gradient, and the loss before it."""
-        config, grads = self._config.ppo, self._grads
+        grads = self._grads
         self._adam_steps += 1
         place = (round_.indices, round_.offsets, chosen)
         rows = self._rows[: kernels.find_rows(place, self._is_found, self._rows)]
@@ -200,7 +204,6 @@ class PPOLearner:
         y = self.params["b2"].astype(np.float64)
         for each in ys:
             y = y + each
-        weights = LossWeights(config.clip_ratio, config.value_weight, config.entropy_bonus)
         dy, stats = loss_gradient(y, round_.minibatch(chosen), weights)
         dy = dy.astype(W1.dtype)
         grads["b2"][:] = dy.sum(axis=0)
