@@ -29,7 +29,7 @@ lint: $(VENV)/dev  ## mend style where it can be mended
 verify: $(VENV)/core  ## same seed, same bits: compare engines, workers, stops
 	$(BIN)/pixelpong verify $(ARGS)
 
-bench: $(VENV)/core  ## steps a second against the bare emulator
+bench: $(VENV)/core  ## steps a second against the bare emulator, make bench ARGS="..."
 	$(BIN)/pixelpong bench throughput $(ARGS)
 
 clean:  ## remove .venv and caches, never runs

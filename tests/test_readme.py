@@ -21,7 +21,10 @@ COMMANDS = [
     for line in block.splitlines()
     if not line.startswith("make")
 ]
-SHORTER = {"pixelpong bench throughput": " --seconds 0.5 --rounds 1"}
+SHORTER = {
+    "pixelpong bench throughput": " --seconds 0.5 --rounds 1",
+    "pixelpong bench predict": " --seconds 3",
+}
 
 
 def test_every_make_target_named_exists():
@@ -86,5 +89,5 @@ def test_the_package_carries_its_presets_and_its_type_marker():
     import pixelpong
 
     names = {path.name for path in (resources.files(pixelpong) / "presets").iterdir()}
-    assert {"classic.toml", "karpathy.toml", "ray.toml", "numpy.toml"} <= names
+    assert {"fast.toml", "classic.toml", "karpathy.toml", "ray.toml", "numpy.toml"} <= names
     assert (resources.files(pixelpong) / "py.typed").is_file()
