@@ -56,19 +56,18 @@ def test_what_stays_appears_and_vanishes_has_inputs_of_its_own():
 @settings(max_examples=50)
 @given(frames=st.lists(screens(), min_size=1, max_size=4), last_action=st.integers(0, 2))
 def test_sparse_cells_equal_their_definition(frames, last_action):
-    pixels, memory = np.zeros((2, NUM_PIXELS), np.uint16), np.zeros(3, np.int64)
-    is_on, cells = np.zeros((2, NUM_CELLS), np.bool_), np.zeros((2, NUM_CELLS), np.uint16)
+    pixels, memory = np.zeros((2, NUM_PIXELS), np.uint16), np.zeros(5, np.int64)
+    scratch = np.zeros((4, NUM_CELLS), np.uint16)
     indices = np.zeros(7 + kernels.MAX_INPUTS, np.uint16)
-    before = np.zeros((80, 80))
+    before, shapes = np.zeros((80, 80)), np.array(CELL_SHAPES)
+    memory[3] = last_action
     for screen in frames:
         kernels.take_frame(screen, IS_ACTIVE, pixels, memory)
-        end = kernels.observe_cells(
-            np.array(CELL_SHAPES), pixels, memory, last_action, is_on, cells, indices, 7
-        )
+        end = kernels.observe_cells(shapes, pixels, memory, scratch, indices, 7)
         now = preprocess(colour(screen))
         wanted = np.flatnonzero(observe_cells(before, now, last_action))
         assert sorted(indices[7:end].tolist()) == wanted.tolist()
-        assert not is_on.any()
+        assert not scratch[:2].any()
         before = now
 
 
@@ -214,22 +213,46 @@ def test_the_networks_gradient_is_its_slope():
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @settings(max_examples=30)
-@given(seed=st.integers(0, 2**32 - 1), hidden=st.integers(1, 40))
-def test_decide_is_the_networks_policy_and_value(dtype, seed, hidden):
+@given(
+    frames=st.lists(screens(), min_size=1, max_size=3),
+    draws=st.lists(st.floats(-1, 1, exclude_max=True), min_size=3, max_size=3),
+    seed=st.integers(0, 2**32 - 1),
+    hidden=st.integers(1, 40),
+)
+def test_decide_is_the_networks_policy_and_value(dtype, frames, draws, seed, hidden):
     rng = np.random.default_rng(seed)
-    params, (indices, offsets, x) = draw_network(rng, hidden, dtype), draw_steps(rng, 4)
-    wanted, _ = gated.forward(params, x.astype(dtype))
-    z, y = np.ones(2 * hidden, dtype), np.ones(8)
-    W1, W2, b2 = params["W1"].reshape(D, -1), params["W2"].reshape(4, -1), params["b2"]
-    for t in range(4):
-        kernels.decide(W1, W2, b2, indices, *offsets[t : t + 2], z, y)
-        log_pi = log_softmax(wanted[t : t + 1, :3].astype(np.float64))[0]
+    params = gated.init_params(rng, NUM_INPUTS, hidden, np.dtype(dtype).name)
+    params["W2"] *= dtype(100)
+    W1, W2 = (params[name].reshape(len(params[name]), -1) for name in ("W1", "W2"))
+    pixels, memory = np.zeros((2, NUM_PIXELS), np.uint16), np.zeros(5, np.int64)
+    scratch, z = np.zeros((4, NUM_CELLS), np.uint16), np.ones(2 * hidden, dtype)
+    indices, offsets = np.zeros(4 * kernels.MAX_INPUTS, np.uint16), np.zeros(5, np.int64)
+    actions, numbers = np.ones(4, np.int8), np.ones((4, 3))
+    before, last_action = np.zeros((80, 80)), 0
+    for t, (screen, draw) in enumerate(zip(frames, draws, strict=False)):
+        kernels.take_frame(screen, IS_ACTIVE, pixels, memory)
+        action = kernels.decide(
+            W1, W2, params["b2"], z, np.array(CELL_SHAPES), pixels, memory, scratch, indices,
+            offsets, actions, numbers, draw,
+        )  # fmt: skip
+        now = preprocess(colour(screen))
+        x = observe_cells(before, now, last_action)
+        y = gated.forward(params, x[None].astype(dtype))[0].astype(np.float64)
+        log_pi = log_softmax(y[:, :3])[0]
         # A logit's rounding error is as large as its largest summand's.
-        error = TOLERANCE[dtype] * max(float(np.abs(wanted).max()), 1.0) * 10
-        np.testing.assert_allclose(y[4:7], log_pi, atol=error)
-        np.testing.assert_allclose(y[:3], np.exp(log_pi), atol=error)
-        assert y[3] == pytest.approx(float(wanted[t, 3]), abs=error)
-        assert y[7] == pytest.approx(-(np.exp(log_pi) * log_pi).sum(), abs=error)
+        error = TOLERANCE[dtype] * max(float(np.abs(y).max()), 1.0) * 10
+        assert sorted(indices[offsets[t] : offsets[t + 1]]) == np.flatnonzero(x).tolist()
+        ends = np.exp(log_pi).cumsum()
+        if draw < 0:
+            assert log_pi[action] >= log_pi.max() - error
+        elif np.abs(ends - draw).min() > error:
+            assert action == np.searchsorted(ends[:2], draw, "right")
+        assert numbers[t, 0] == pytest.approx(log_pi[action], abs=error)
+        assert numbers[t, 1] == pytest.approx(y[0, 3], abs=error)
+        assert numbers[t, 2] == pytest.approx(-(np.exp(log_pi) * log_pi).sum(), abs=error)
+        assert (action, t + 1) == (actions[t], memory[4])
+        before, last_action = now, action
+        assert memory[3] == last_action
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -10,8 +10,9 @@ Covered: the fast rollout. Not covered: the dense form of what is seen (`pixelpo
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 
 import numpy as np
 
@@ -37,8 +38,11 @@ _BLOCK = 128
 
 _SHAPES = np.array(CELL_SHAPES)
 
-_VALUE, _LOG_PROBABILITIES, _ENTROPY = 3, 4, 7
-"""Places in what `kernels.decide` writes."""
+_LAST_ACTION, _STEP = 3, 4
+"""Places in the memory of `kernels.decide`."""
+
+_LOG_PROBABILITY, _VALUE, _ENTROPY = range(3)
+"""Columns of the numbers that `kernels.decide` writes."""
 
 
 class StreamPlayer:
@@ -48,14 +52,13 @@ class StreamPlayer:
         self.emulator = emulator
         self._is_active = make_is_active()
         self._pixels = np.zeros((2, NUM_PIXELS), np.uint16)
-        self._memory = np.zeros(3, np.int64)  # which frame is newest, its pixels, the other's
-        self._is_on = np.zeros((2, NUM_CELLS), np.bool_)
-        self._cells = np.zeros((2, NUM_CELLS), np.uint16)
-        self._indices = np.zeros(kernels.MAX_INPUTS, np.uint16)
+        # Which frame is newest, its number of pixels, the other's, the last action, the step.
+        self._memory = np.zeros(5, np.int64)
+        self._scratch = np.zeros((4, NUM_CELLS), np.uint16)
         self._z = np.zeros(0, np.float32)
-        self._y = np.zeros(8)
-        self._last_action = 0
+        self._actions = np.zeros(0, np.int8)
         self._tally = Tally()
+        self._make_room(_BLOCK)
 
     def play_segment(
         self, params: Params, state: StreamState | None, horizon: int, rng: np.random.Generator
@@ -70,44 +73,39 @@ class StreamPlayer:
         """
         begin = since = time.perf_counter()
         self._go_to(state)
-        offsets, actions, logs, values, rewards, is_end = [0], [], [], [], [], []
+        self._make_room(horizon + 1)
+        decide, act = self._decider(params), self._act
         episodes: list[EpisodeStats] = []
-        start, entropy, frames = 0, 0.0, -self.emulator.num_frames
+        rewards, is_end, counted, frames = [], [], 0, -self.emulator.num_frames
         for draws in self._draw(rng, horizon):
-            start = self._look(params, start)
-            action = self._draw_action(draws[0])
-            reward = self._act(action, draws[1:])
-            offsets.append(start)
-            actions.append(action)
-            logs.append(self._y[_LOG_PROBABILITIES + action])
-            values.append(self._y[_VALUE])
-            rewards.append(reward)
-            entropy += self._y[_ENTROPY]
+            reward = act(decide(draws[0]), draws)
             is_over = self.emulator.is_over
+            rewards.append(reward)
             is_end.append(reward != 0 or is_over)
             if is_over:
-                since = self._add_time(since)
+                since = self._count(rewards[counted:], since)
+                counted = len(rewards)
                 frames += self.emulator.num_frames
                 episodes.append(self._tally.to_stats(self.emulator.num_frames))
                 self._go_to(None)
-        self._add_time(since)
-        self._look(params, start)
-        values.append(self._y[_VALUE])
+        self._count(rewards[counted:], since)
+        state = self._state()
+        decide(0.0)  # for the value of what comes after the last step
         segment = Segment(
-            indices=self._indices[:start].copy(),
-            offsets=np.array(offsets, np.int64),
-            actions=np.array(actions, np.int8),
-            log_probabilities=np.array(logs),
-            values=np.array(values),
+            indices=self._indices[: self._offsets[horizon]].copy(),
+            offsets=self._offsets[: horizon + 1].copy(),
+            actions=self._actions[:horizon].copy(),
+            log_probabilities=self._numbers[:horizon, _LOG_PROBABILITY].copy(),
+            values=self._numbers[: horizon + 1, _VALUE].copy(),
             rewards=np.array(rewards, np.float32),
             is_end=np.array(is_end, np.bool_),
         )
         return SegmentResult(
             segment,
-            self._state(),
+            state,
             tuple(episodes),
             frames=frames + self.emulator.num_frames,
-            entropy=float(entropy / horizon),
+            entropy=float(self._numbers[:horizon, _ENTROPY].mean()),
             play_seconds=time.perf_counter() - begin,
         )
 
@@ -121,83 +119,86 @@ class StreamPlayer:
             rng: the episode's own generator; its state moves on.
             is_greedy: take the most probable action instead of drawing one.
         """
-        begin = time.perf_counter()
+        since = time.perf_counter()
         self._go_to(None)
-        while True:
+        decide = self._decider(params)
+        while not self.emulator.is_over:
+            rewards = []
+            self._memory[_STEP] = 0
             for draws in self._draw(rng, _BLOCK):
-                self._look(params, 0)
-                action = int(self._y[:3].argmax()) if is_greedy else self._draw_action(draws[0])
-                self._act(action, draws[1:])
+                rewards.append(self._act(decide(-1.0 if is_greedy else draws[0]), draws))
                 if self.emulator.is_over:
-                    self._add_time(begin)
-                    return self._tally.to_stats(self.emulator.num_frames)
+                    break
+            since = self._count(rewards, since)
+        return self._tally.to_stats(self.emulator.num_frames)
 
     def _go_to(self, state: StreamState | None) -> None:
         """Set everything that the future depends on."""
+        memory = self._memory
         if state is None:
             self.emulator.reset()
-            self._memory[:] = 0  # no frame before: its cells are all off
-            kernels.take_frame(self.emulator.screen, self._is_active, self._pixels, self._memory)
-            self._last_action = ACTIONS.index(STAY)
+            memory[:_STEP] = 0  # no frame before: its cells are all off
+            memory[_LAST_ACTION] = ACTIONS.index(STAY)
+            kernels.take_frame(self.emulator.screen, self._is_active, self._pixels, memory)
             self._tally = Tally()
             return
         self.emulator.set_state(state.snapshot)
-        self._memory[:] = 0, len(state.current), len(state.previous)
+        memory[:_STEP] = 0, len(state.current), len(state.previous), state.last_action
         self._pixels[0, : len(state.current)] = state.current
         self._pixels[1, : len(state.previous)] = state.previous
-        self._last_action = state.last_action
         self._tally = state.tally.copy()
 
     def _state(self) -> StreamState:
-        newest, num_current, num_previous = self._memory.tolist()
+        newest, num_current, num_previous, last_action, _ = self._memory.tolist()
         return StreamState(
             snapshot=self.emulator.get_state(),
             previous=self._pixels[1 - newest, :num_previous].copy(),
             current=self._pixels[newest, :num_current].copy(),
-            last_action=self._last_action,
+            last_action=last_action,
             tally=self._tally.copy(),
         )
 
-    def _look(self, params: Params, start: int) -> int:
-        """Decide on what is seen now, which is written to `_indices` from `start` on."""
-        if start + kernels.MAX_INPUTS > len(self._indices):
-            grown = np.zeros(2 * (start + kernels.MAX_INPUTS), np.uint16)
-            grown[:start] = self._indices[:start]
-            self._indices = grown
+    def _make_room(self, steps: int) -> None:
+        """Buffers for so many steps at their worst, written from the start again."""
+        self._memory[_STEP] = 0
+        if len(self._actions) < steps:
+            self._indices = np.zeros(steps * kernels.MAX_INPUTS, np.uint16)
+            self._offsets = np.zeros(steps + 1, np.int64)
+            self._actions = np.zeros(steps, np.int8)
+            self._numbers = np.zeros((steps, 3))
+
+    def _decider(self, params: Params) -> Callable[[float], int]:
+        """What decides on a draw, all but the draw put in: looking things up takes time."""
         W1, W2 = (params[name].reshape(len(params[name]), -1) for name in ("W1", "W2"))
         if self._z.shape != W1.shape[1:] or self._z.dtype != W1.dtype:
             self._z = np.zeros(W1.shape[1:], W1.dtype)
-        end: int = kernels.observe_cells(
-            _SHAPES, self._pixels, self._memory, self._last_action, self._is_on, self._cells,
-            self._indices, start,
+        return functools.partial(
+            kernels.decide, W1, W2, params["b2"], self._z, _SHAPES, self._pixels, self._memory,
+            self._scratch, self._indices, self._offsets, self._actions, self._numbers,
         )  # fmt: skip
-        kernels.decide(W1, W2, params["b2"], self._indices, start, end, self._z, self._y)
-        return end
 
-    def _draw_action(self, draw: float) -> int:
-        stay, up = self._y[:2].tolist()
-        return 0 if draw < stay else 1 if draw < stay + up else 2
-
-    def _act(self, action: int, draws: Sequence[float]) -> float:
-        reward = self.emulator.step(ACTIONS[action], draws)
+    def _act(self, action: int, draws: list[float]) -> float:
+        reward = self.emulator.step(ACTIONS[action], draws[1:])
         kernels.take_frame(self.emulator.screen, self._is_active, self._pixels, self._memory)
-        self._last_action = action
-        tally = self._tally
-        if reward:
-            tally.point_ends.append(tally.steps)
-            tally.point_rewards.append(int(reward))
-        tally.steps += 1
-        tally.entropy += float(self._y[_ENTROPY])
-        tally.ups += ACTIONS[action] == UP
         return reward
+
+    def _count(self, rewards: list[float], since: float) -> float:
+        """Add the newest steps, with these rewards, to the tally; return the time it is now."""
+        tally, stop = self._tally, int(self._memory[_STEP])
+        start = stop - len(rewards)
+        for t, reward in enumerate(rewards):
+            if reward:
+                tally.point_ends.append(tally.steps + t)
+                tally.point_rewards.append(int(reward))
+        tally.steps += len(rewards)
+        tally.entropy += float(self._numbers[start:stop, _ENTROPY].sum())
+        tally.ups += int((self._actions[start:stop] == ACTIONS.index(UP)).sum())
+        now = time.perf_counter()
+        tally.play_seconds += now - since
+        return now
 
     def _draw(self, rng: np.random.Generator, steps: int) -> list[list[float]]:
         # As lists: Python reads a float from a list five times as fast as from an array.
         width = 2 + self.emulator.protocol.max_frame_skip
         rows: list[list[float]] = rng.random((steps, width)).tolist()
         return rows
-
-    def _add_time(self, since: float) -> float:
-        now = time.perf_counter()
-        self._tally.play_seconds += now - since
-        return now

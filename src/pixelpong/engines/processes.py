@@ -39,6 +39,10 @@ MAX_ATTEMPTS = 3
 """Workers that an item may cost before it is given up; so many starts in a row may fail."""
 
 
+AHEAD_WHILE = 3
+"""A worker is given its next item early while more items a worker than this wait."""
+
+
 class _Batch:
     """The items of one `run` and what has become of them."""
 
@@ -71,23 +75,28 @@ class _Member:
             theirs.close()
         self.channel = Channel(ours, should_stop)
         self.is_ready = False
-        self.batch: _Batch | None = None  # what it is playing for, None while idle
-        self.position = 0  # the item's place in that batch
+        # What it has been given: the batch, and the item's place in it. It plays the first.
+        self.given: deque[tuple[_Batch, int]] = deque()
         self.informed: _Batch | None = None  # whose params it holds
         self.deadline = time.monotonic() + START_TIMEOUT
 
     def is_waited_for(self) -> bool:
         """Whether it owes an answer: a result, or the word that it is ready."""
-        return self.batch is not None or not self.is_ready
+        return bool(self.given) or not self.is_ready
 
     def give(self, batch: _Batch, position: int, timeout: float) -> None:
         """Hand over an item, after the batch's params where it does not have them yet."""
-        self.batch, self.position = batch, position
-        self.deadline = time.monotonic() + timeout
+        if not self.given:
+            self.deadline = time.monotonic() + timeout
+        self.given.append((batch, position))
         if self.informed is not batch:
             self.channel.send(batch.params, timeout)
             self.informed = batch
         self.channel.send(encode(("play", batch.items[position])), timeout)
+
+    def is_playing_for(self, batch: _Batch) -> bool:
+        """Whether what it plays belongs to `batch`, and not to a run that was given up."""
+        return bool(self.given) and self.given[0][0] is batch
 
     def end(self) -> int | None:
         """End the process, whatever it does; return its exit code."""
@@ -167,8 +176,16 @@ class ProcessEngine:
         self._board.close()
 
     def _hand_out(self, batch: _Batch) -> None:
-        for member in list(self._members):
-            if batch.waiting and not member.is_waited_for():
+        self._hand_out_to([m for m in self._members if not m.is_waited_for()], batch)
+        # While many items wait, each worker has its next one at hand, and need not wait for it;
+        # at the end, one that is kept by a slow worker would be missed by a quick one.
+        if len(batch.waiting) > AHEAD_WHILE * len(self._members):
+            ready = [m for m in self._members if m.is_ready and len(m.given) == 1]
+            self._hand_out_to(ready, batch)
+
+    def _hand_out_to(self, members: list[_Member], batch: _Batch) -> None:
+        for member in members:
+            if batch.waiting:
                 position = batch.waiting.popleft()
                 try:
                     member.give(batch, position, self._item_timeout)
@@ -198,17 +215,18 @@ class ProcessEngine:
         if kind == "ready":
             member.is_ready, self._failed_starts = True, 0
         elif kind == "result":
-            if member.batch is batch:  # else it comes from a run that was given up
-                batch.results[member.position] = content
-            member.batch = None
-        elif member.batch is batch or not member.is_ready:
+            of, position = member.given.popleft()
+            member.deadline = time.monotonic() + self._item_timeout
+            if of is batch:  # else it comes from a run that was given up
+                batch.results[position] = content
+        elif member.is_playing_for(batch) or not member.is_ready:
             self._raise(content, member)
         else:
             self._replace(member, batch, "raised for a run that was given up")
 
     def _raise(self, content: tuple[PixelpongError | None, str, str], member: _Member) -> None:
         declared, message, details = content
-        member.batch = None
+        member.given.clear()
         if declared is not None:
             raise declared
         raise WorkerError(message, details)
@@ -221,19 +239,20 @@ class ProcessEngine:
 
     def _replace(self, member: _Member, batch: _Batch, reason: str) -> None:
         """End a worker, start another in its place, and let its item run again."""
-        was_ready, position = member.is_ready, member.position
-        has_item = member.batch is batch
+        was_ready, has_item = member.is_ready, member.is_playing_for(batch)
+        positions = [position for of, position in member.given if of is batch]
         exit_code = member.end()
         self._members.remove(member)
         reason += f" (exit code {exit_code})"
         if has_item:
+            position = positions[0]
             batch.attempts[position] += 1
             if batch.attempts[position] >= MAX_ATTEMPTS:
                 raise WorkerError(
                     f"expected a result for {batch.items[position]}, got {MAX_ATTEMPTS} workers "
                     f"that failed, the last one {reason}; run again with --engine serial to see why"
                 )
-            batch.waiting.appendleft(position)
+        batch.waiting.extendleft(reversed(positions))
         if not was_ready:
             self._failed_starts += 1
             if self._failed_starts >= MAX_ATTEMPTS:

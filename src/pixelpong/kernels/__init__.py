@@ -11,17 +11,16 @@ in, and of no other: so no kernel calls one of another file, and the constants t
 in from elsewhere are parts of the file formats, which never change.
 """
 
-from pixelpong.kernels.optimizer import adam_slice, rmsprop, sum_of_squares
-from pixelpong.kernels.pixels import (
-    MAX_ACTIVE,
+from pixelpong.kernels.gated import (
     MAX_INPUTS,
-    find_active,
-    find_difference,
-    observe,
+    backward_slice,
+    decide,
+    find_rows,
+    forward_slice,
     observe_cells,
-    take_frame,
 )
-from pixelpong.kernels.ppo import backward_slice, decide, find_rows, forward_slice
+from pixelpong.kernels.optimizer import adam_slice, rmsprop, sum_of_squares
+from pixelpong.kernels.pixels import MAX_ACTIVE, find_active, find_difference, observe, take_frame
 from pixelpong.kernels.reinforce import (
     add_rows,
     discounted_returns,

@@ -1,7 +1,7 @@
-"""The gated network and its gradient, sparsely, in slices of hidden units.
+"""The gated network, what it sees, and its gradient, sparsely.
 
-Slices of units share nothing but the sums over all units, so threads can work side by side:
-whoever works on a slice, its arithmetic is the same.
+Learning works on slices of hidden units. They share nothing but the sums over all units, so
+threads can work side by side: whoever works on a slice, its arithmetic is the same.
 """
 
 from __future__ import annotations
@@ -9,36 +9,119 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from pixelpong.env.cells import NUM_CELLS
+
 # The NumPy error model: a division that cannot fail needs no check, and so can be vectorised.
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
 
+MAX_INPUTS = 2 * NUM_CELLS + 1
+"""More active inputs than this no step can have."""
+
 
 @_kernel
-def decide(W1, W2, b2, indices, start, stop, z, y):  # type: ignore[no-untyped-def]
-    """Policy and value for the observation ``indices[start:stop]``.
+def _mark_cells(shapes, pixels, num_pixels, is_on, cells):  # type: ignore[no-untyped-def]
+    """List the cells that are on and mark them; a cell's pixels may come in any order."""
+    count = base = 0
+    for shape in range(len(shapes)):
+        rows, columns = shapes[shape]
+        per_line = 80 // columns
+        for k in range(num_pixels):
+            pixel = np.int64(pixels[k])
+            cell = base + pixel // 80 // rows * per_line + pixel % 80 // columns
+            if not is_on[cell]:
+                is_on[cell] = 1
+                cells[count] = cell
+                count += 1
+        base += 80 // rows * per_line
+    return count
 
-    Definition: `pixelpong.learn.gated.forward`, with the softmax applied.
+
+@_kernel
+def observe_cells(shapes, pixels, memory, scratch, indices, start):  # type: ignore[no-untyped-def]
+    """Write the inputs that are 1 into ``indices[start:]``.
+
+    Definition: `pixelpong.env.cells.observe_cells`. They come in an order that follows from the
+    pixels alone: the cells of now as they are first met, those that vanished, the last action.
+
+    Args:
+        shapes: [·, 2] int64, `pixelpong.env.cells.CELL_SHAPES`.
+        pixels: [2, NUM_PIXELS] uint16, the active pixels of two frames in turn.
+        memory: [≥ 4] int64, which of the two is newest, its number of pixels and the other's,
+            and the place in `ACTIONS` of what was asked for last.
+        scratch: [4, NUM_CELLS] uint16, the first two rows all 0; the same afterwards.
+        indices: [≥ start + MAX_INPUTS] uint16; changed.
+        start: where to begin.
+
+    Returns:
+        Where the written part ends.
+    """
+    newest, num_cells = memory[0], scratch.shape[1]
+    num_now = _mark_cells(shapes, pixels[newest], memory[1], scratch[0], scratch[2])
+    num_before = _mark_cells(shapes, pixels[1 - newest], memory[2], scratch[1], scratch[3])
+    is_now, is_before, now, before = scratch
+    end = start
+    for k in range(num_now):
+        cell = now[k]
+        indices[end] = cell if is_before[cell] else num_cells + cell
+        end += 1
+    for k in range(num_before):
+        cell = before[k]
+        if not is_now[cell]:
+            indices[end] = 2 * num_cells + cell
+            end += 1
+    indices[end] = 3 * num_cells + memory[3]
+    for k in range(num_now):
+        is_now[now[k]] = 0
+    for k in range(num_before):
+        is_before[before[k]] = 0
+    return end + 1
+
+
+@_kernel
+def decide(  # type: ignore[no-untyped-def]
+    W1, W2, b2, z, shapes, pixels, memory, scratch, indices, offsets, actions, numbers, draw
+):
+    """Observe, choose an action, and write both down: a step of a rollout but for the emulator.
+
+    Definition: `pixelpong.learn.gated.forward` with a softmax, of the inputs of `observe_cells`.
+    One call of so many arguments, because each call from Python costs as much as its work.
 
     Args:
         W1, W2, b2: the parameters, [D, 2H], [4, 2H], [4].
-        indices, start, stop: the inputs that are 1.
         z: [2H], scratch; changed.
-        y: [8] float64; changed: three probabilities, the value, three log-probabilities and
-            the entropy.
+        shapes, pixels, scratch: as in `observe_cells`.
+        memory: [5] int64, as there, and the number t of this step; changed: t grows by one, and
+            the last action becomes the one chosen.
+        indices: [N] uint16, the inputs that are 1, from ``offsets[t]`` on; changed.
+        offsets: [≥ t + 2] int64; changed.
+        actions: [≥ t + 1] int8, places in `ACTIONS`; changed.
+        numbers: [≥ t + 1, 3] float64: the action's log-probability, the value, the policy's
+            entropy; changed.
+        draw: in [0, 1), chooses the action; a negative one takes the most probable.
+
+    Returns:
+        The action's place in `ACTIONS`.
     """
-    _add_rows(W1, indices, start, stop, 0, z)
+    t = memory[4]
+    end = observe_cells(shapes, pixels, memory, scratch, indices, offsets[t])
+    offsets[t + 1] = end
+    _add_rows(W1, indices, offsets[t], end, 0, z)
     _activate(z)
-    for output in range(4):
-        y[output] = _dot(W2[output], z) + b2[output]
-    highest = max(y[0], y[1], y[2])
-    total = 0.0
-    for action in range(3):
-        total += np.exp(y[action] - highest)
-    y[7] = 0
-    for action in range(3):
-        y[4 + action] = y[action] - highest - np.log(total)
-        y[action] = np.exp(y[4 + action])
-        y[7] -= y[action] * y[4 + action]
+    y0, y1, y2 = (_dot(W2[0], z) + b2[0], _dot(W2[1], z) + b2[1], _dot(W2[2], z) + b2[2])
+    highest = max(y0, y1, y2)
+    log_sum = highest + np.log(np.exp(y0 - highest) + np.exp(y1 - highest) + np.exp(y2 - highest))
+    log0, log1, log2 = y0 - log_sum, y1 - log_sum, y2 - log_sum
+    p0, p1, p2 = np.exp(log0), np.exp(log1), np.exp(log2)
+    if draw < 0:
+        action = 0 if y0 == highest else 1 if y1 == highest else 2
+    else:
+        action = 0 if draw < p0 else 1 if draw < p0 + p1 else 2
+    actions[t] = action
+    numbers[t, 0] = log0 if action == 0 else log1 if action == 1 else log2
+    numbers[t, 1] = _dot(W2[3], z) + b2[3]
+    numbers[t, 2] = -(p0 * log0 + p1 * log1 + p2 * log2)
+    memory[3], memory[4] = action, t + 1
+    return action
 
 
 @_kernel
