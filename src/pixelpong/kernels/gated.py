@@ -227,28 +227,29 @@ def backward_slice(W2, place, dy, first, z, rows, dW1, dW2):  # type: ignore[no-
         dy: [M, 4].
         first: the slice's first column.
         z: [M, columns of the slice], from `forward_slice`.
-        dW1: [D, 2H]; changed in `rows` and in the slice.
-        dW2: [4, 2H]; changed in the slice.
+        dW1: [D, columns of the slice]; changed in `rows`. Of the slice alone, because two threads
+            that write to halves of one row would quarrel over the cache line between them.
+        dW2: [4, columns of the slice]; changed.
     """
     indices, offsets, chosen = place
     last = first + z.shape[1]
     for row in rows:
-        dW1[row, first:last] = 0
-    dW2[:, first:last] = 0
+        dW1[row] = 0
+    dW2[:] = 0
     h, dz = np.empty_like(z[0]), np.empty_like(z[0])
     for m in range(len(chosen)):
         h[:] = z[m]
         _activate(h)
         dz[:] = 0
         for output in range(4):
-            d, row, total = dy[m, output], W2[output, first:last], dW2[output, first:last]
+            d, row, total = dy[m, output], W2[output, first:last], dW2[output]
             for i in range(len(h)):
                 total[i] += d * h[i]
                 dz[i] += d * row[i]
         _pass_back(z[m], dz)
         step = chosen[m]
         for k in range(offsets[step], offsets[step + 1]):
-            target = dW1[indices[k], first:last]
+            target = dW1[indices[k]]
             for i in range(len(dz)):
                 target[i] += dz[i]
 

@@ -50,7 +50,7 @@ def adam_slice(w, g, moments, rows, columns, rate, step):  # type: ignore[no-unt
 
     Args:
         w: [D, 2H]; changed.
-        g: [D, 2H], the gradient.
+        g: [D, columns], the gradient.
         moments: m and v, [D, 2H]; changed.
         rows: [K], the inputs that the gradient has touched.
         columns: the first, and the one after the last.
@@ -71,7 +71,7 @@ def adam_slice(w, g, moments, rows, columns, rate, step):  # type: ignore[no-unt
     for row in rows:
         w_, g_, m_, v_ = (
             w[row, first:last],
-            g[row, first:last],
+            g[row],
             m[row, first:last],
             v[row, first:last],
         )

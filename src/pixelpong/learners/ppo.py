@@ -52,8 +52,8 @@ from pixelpong.trajectory import (
     Tally,
 )
 
-SLICE = 128
-"""Columns of the first layer that are worked on together, two a unit: 512 bytes of a row."""
+SLICE = 64
+"""Columns of the first layer that are worked on together, two a unit: 256 bytes of a row."""
 
 
 class PPOLearner:
@@ -69,10 +69,13 @@ class PPOLearner:
         self.is_whole = True
         self._means = {f"m.{name}": np.zeros_like(w) for name, w in self.params.items()}
         self._squares = {f"v.{name}": np.zeros_like(w) for name, w in self.params.items()}
-        self._grads = {name: np.zeros_like(w) for name, w in self.params.items()}
         self._adam_steps = 0
         self._streams: list[StreamState | None] = [None] * config.ppo.streams
         self._slices = [(i, min(i + SLICE, 2 * hidden)) for i in range(0, 2 * hidden, SLICE)]
+        self._grads = [  # of each slice, first layer and second
+            tuple(np.zeros((n, last - first), dtype) for n in (NUM_INPUTS, gated.NUM_OUTPUTS))
+            for first, last in self._slices
+        ]
         self._is_found = np.zeros(NUM_INPUTS, np.bool_)
         self._rows = np.zeros(NUM_INPUTS, np.uint16)
         self._pool = ThreadPoolExecutor(min(len(self._slices), count_cores()), "learner")
@@ -185,14 +188,18 @@ class PPOLearner:
         self, round_: _Round, chosen: NDArray[Any], weights: LossWeights, learning_rate: float
     ) -> tuple[float, LossStats]:
         """One step of Adam on a minibatch; the norm of its gradient, and the loss before it."""
-        grads = self._grads
         self._adam_steps += 1
         place = (round_.indices, round_.offsets, chosen)
         rows = self._rows[: kernels.find_rows(place, self._is_found, self._rows)]
-        W1, dW1, m, v = map(
-            _flat, (self.params["W1"], grads["W1"], self._means["m.W1"], self._squares["v.W1"])
+        W1, m, v, W2 = map(
+            _flat,
+            (
+                self.params["W1"],
+                self._means["m.W1"],
+                self._squares["v.W1"],
+                self.params["W2"],
+            ),
         )
-        W2, dW2 = _flat(self.params["W2"]), _flat(grads["W2"])
         zs = [np.empty((len(chosen), last - first), W1.dtype) for first, last in self._slices]
         ys = np.empty((len(self._slices), len(chosen), gated.NUM_OUTPUTS))
 
@@ -206,10 +213,9 @@ class PPOLearner:
             y = y + each
         dy, stats = loss_gradient(y, round_.minibatch(chosen), weights)
         dy = dy.astype(W1.dtype)
-        grads["b2"][:] = dy.sum(axis=0)
 
         def backward(number: int) -> float:
-            columns = self._slices[number]
+            columns, (dW1, dW2) = self._slices[number], self._grads[number]
             kernels.backward_slice(W2, place, dy, columns[0], zs[number], rows, dW1, dW2)
             squares: float = kernels.adam_slice(
                 W1, dW1, (m, v), rows, columns, learning_rate, self._adam_steps
@@ -217,12 +223,14 @@ class PPOLearner:
             return squares
 
         squares = self._in_slices(backward)
-        for name in ("W2", "b2"):
+        dW2 = np.concatenate([grads[1] for grads in self._grads], axis=1)
+        heads = {"W2": dW2.reshape(self.params["W2"].shape), "b2": dy.sum(axis=0)}
+        for name, g in heads.items():
             self.params[name], self._means[f"m.{name}"], self._squares[f"v.{name}"] = adam(
-                self.params[name], grads[name], self._means[f"m.{name}"],
-                self._squares[f"v.{name}"], learning_rate, self._adam_steps,
+                self.params[name], g, self._means[f"m.{name}"], self._squares[f"v.{name}"],
+                learning_rate, self._adam_steps,
             )  # fmt: skip
-            squares.append(kernels.sum_of_squares(grads[name].reshape(-1)))
+            squares.append(kernels.sum_of_squares(g.reshape(-1)))
         return math.sqrt(math.fsum(squares)), stats
 
     def _in_slices(self, work: Callable[[int], Any]) -> list[Any]:
