@@ -17,9 +17,7 @@ from pixelpong.learn.ppo import LossWeights, Minibatch, generalized_advantages, 
 from pixelpong.learn.returns import standardize
 from pixelpong.learners.ppo import PPOLearner
 from pixelpong.presets import load_preset
-from pixelpong.progress import Progress
 from pixelpong.seeding import make_rng
-from pixelpong.train import reached_budget
 from pixelpong.worker import make_worker
 
 CHANGES = {
@@ -133,14 +131,11 @@ def test_a_state_of_another_network_is_refused(config, changes):
         other.set_state(*learner.get_state())
 
 
-def test_the_rate_falls_to_nothing_and_ends_the_training(config):
-    changes = {"anneal_from": 60, "anneal_steps": 180}
+def test_the_rate_stays_then_falls_to_its_share_and_stays_there(config):
+    changes = {"anneal_from": 60, "anneal_until": 180, "anneal_to": 0.2}
     learner = PPOLearner(config.updated(changes, "test"))
     rates = [learner.apply(play(config, learner)).losses["learning_rate"] for _ in range(5)]
-    np.testing.assert_allclose(rates, [2e-3, 2e-3, 1e-3, 0, 0])
-    long = config.updated({"anneal_steps": 120, "updates": 9}, "test")
-    assert reached_budget(long, Progress(update=1, steps=60)) is None
-    assert reached_budget(long, Progress(update=2, steps=120)) == "anneal_steps"
+    np.testing.assert_allclose(rates, [2e-3, 2e-3, 1.2e-3, 4e-4, 4e-4])
 
 
 @pytest.mark.parametrize("streams", [2, 5])

@@ -12,7 +12,7 @@ import pytest
 from fakes import Tape
 
 from pixelpong import kernels
-from pixelpong.config import BudgetConfig, Config
+from pixelpong.config import BudgetConfig
 from pixelpong.errors import CheckpointError, NumericsError, RunError, WorkerError
 from pixelpong.learners.reinforce import ReinforceLearner
 from pixelpong.progress import Progress
@@ -92,7 +92,7 @@ def test_a_run_directory_holds_what_the_design_says(make_run):
     ],
 )
 def test_the_budget_that_is_reached_first_ends_the_training(budget, progress, reason):
-    assert reached_budget(Config(budget=BudgetConfig(**budget)), Progress(**progress)) == reason
+    assert reached_budget(BudgetConfig(**budget), Progress(**progress)) == reason
 
 
 def test_it_learns_to_catch(make_run):

@@ -109,12 +109,11 @@ class PPOConfig:
     value_weight: float = option(
         0.5, "Weight of the squared error of the value.", minimum=0.0, maximum=10.0
     )
-    anneal_steps: int = option(
-        2_500_000,
-        "Steps at which learning rate and entropy bonus have fallen to 0; it ends there.",
-        minimum=1,
+    anneal_from: int = option(
+        1_500_000, "Steps from which learning rate and entropy bonus fall.", minimum=0
     )
-    anneal_from: int = option(1_500_000, "Steps from which they fall, linearly.", minimum=0)
+    anneal_until: int = option(2_500_000, "Steps at which they have fallen.", minimum=1)
+    anneal_to: float = option(0.2, "The share of them that is left then.", minimum=0.0, maximum=1.0)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from pixelpong.config import Config
+from pixelpong.config import BudgetConfig
 from pixelpong.engines import make_engine, never
 from pixelpong.errors import Interrupted, RunError
 from pixelpong.evaluate import Evaluation, Verdict
@@ -119,7 +119,7 @@ def train(
                 while True:
                     if session.should_evaluate():
                         display.show_evaluation(progress, session.evaluate(engine))
-                    reason = reached_budget(config, progress)
+                    reason = reached_budget(config.budget, progress)
                     if session.should_confirm(is_last=bool(reason)):
                         verdict = session.confirm(engine)
                         reason = "until_return" if verdict.is_won else reason
@@ -152,22 +152,18 @@ def train(
     )
 
 
-def reached_budget(config: Config, progress: Progress) -> str | None:
+def reached_budget(budget: BudgetConfig, progress: Progress) -> str | None:
     """The name of the first budget option that `progress` has reached, or None.
 
-    A target return is not among them: an evaluation decides on it. Where PPO's learning rate has
-    fallen to 0, nothing more would be learned, which ends a training like a budget.
+    A target return is not among them: an evaluation decides on it.
 
-    >>> reached_budget(Config(budget=BudgetConfig(updates=3)), Progress(update=3))
+    >>> reached_budget(BudgetConfig(updates=3), Progress(update=3))
     'updates'
     """
-    budget = config.budget
     if budget.updates is not None and progress.update >= budget.updates:
         return "updates"
     if budget.episodes is not None and progress.episodes >= budget.episodes:
         return "episodes"
     if budget.steps is not None and progress.steps >= budget.steps:
         return "steps"
-    if config.learning.algorithm == "ppo" and progress.steps >= config.ppo.anneal_steps:
-        return "anneal_steps"
     return None

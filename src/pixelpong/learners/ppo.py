@@ -153,11 +153,11 @@ class PPOLearner:
         self._streams = (states + [None] * num_streams)[:num_streams]
 
     def _share_left(self) -> float:
-        """The share of learning rate and entropy bonus that is left: 1, then falling to 0."""
+        """The share of learning rate and entropy bonus that is left: 1, falling to `anneal_to`."""
         config = self._config.ppo
-        past = self.progress.steps - config.anneal_from
-        span = max(config.anneal_steps - config.anneal_from, 1)
-        return min(max(1 - past / span, 0.0), 1.0)
+        span = max(config.anneal_until - config.anneal_from, 1)
+        past = (self.progress.steps - config.anneal_from) / span
+        return 1 - (1 - config.anneal_to) * min(max(past, 0.0), 1.0)
 
     def _learn(
         self, update: int, played: list[SegmentResult], left: float

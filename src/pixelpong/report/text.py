@@ -14,12 +14,9 @@ def describe_outcome(report: Report) -> str:
     words = {
         "interrupted": "interrupted",
         "until_return": "won",
-        "anneal_steps": "the learning rate has fallen to 0",
     }
     reason = words.get(report["reason"], f"budget of {report['reason']} spent")
     more = "" if report["reason"] == "interrupted" else f" --updates {2 * report['update']}"
-    if report["reason"] == "anneal_steps":
-        more += f" --anneal-steps {2 * report['steps']} --allow-changes"
     verdict = report["verdict"]
     return ("" if verdict is None else describe_verdict(verdict) + "\n") + (
         f"{reason}: update {report['update']}, {report['episodes']:,} episodes, "
