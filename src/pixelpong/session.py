@@ -133,14 +133,19 @@ class Session:
         is_promising = estimate is not None and estimate >= target - CONFIRM_MARGIN
         return is_last or (is_promising and progress.update >= self._next_confirmation)
 
-    def confirm(self, engine: Engine) -> Verdict:
-        """Evaluate the newest parameters against the target, and write the result down."""
+    def confirm(self, engine: Engine, *, is_last: bool) -> Verdict:
+        """Evaluate the newest parameters against the target, and write the result down.
+
+        Args:
+            engine: where they play.
+            is_last: no other update comes, so all episodes are played, hopeless or not.
+        """
         target, progress = self._config.budget.until_return, self.learner.progress
         assert target is not None
         update, seconds = progress.update, self.training_seconds
         play = functools.partial(self._evaluate, engine, update=update)
         greedy = play(CONFIRM_GLANCE, is_greedy=True)
-        if greedy.mean_return >= target - 0.5:
+        if is_last or greedy.mean_return >= target - 0.5:
             greedy = play(CONFIRM_EPISODES, is_greedy=True)
         is_won = len(greedy.returns) == CONFIRM_EPISODES and greedy.mean_return >= target
         sampled = play(CONFIRM_EPISODES, is_greedy=False) if is_won else None

@@ -121,7 +121,7 @@ def train(
                         display.show_evaluation(progress, session.evaluate(engine))
                     reason = reached_budget(config.budget, progress)
                     if session.should_confirm(is_last=bool(reason)):
-                        verdict = session.confirm(engine)
+                        verdict = session.confirm(engine, is_last=bool(reason))
                         reason = "until_return" if verdict.is_won else reason
                         display.show_verdict(verdict)
                     if session.should_save():

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,25 +40,22 @@ _RESAMPLES = 10_000
 Report = dict[str, Any]
 
 
-def solve(
-    seeds: Sequence[int],
-    workers: int | None,
-    given: Sequence[str] = (),
-    tell: Callable[[Report], None] = lambda result: None,
-) -> Report:
+def solve(seeds: Sequence[int], workers: int | None, given: Sequence[str] = ()) -> Iterator[Report]:
     """Train once with each seed until it wins or its budget is spent.
 
     Args:
         seeds: one training each, one after the other.
         workers: processes; one a core where not given.
         given: more words for ``pixelpong train``.
-        tell: is told of each seed's result as it comes.
+
+    Yields:
+        After each seed the report on all seeds so far.
 
     Raises:
         RunError: a training failed.
     """
     num_workers = workers or count_cores()
-    results = []
+    results: list[Report] = []
     with _bare_engine(num_workers) as bare:
         measure = functools.partial(measure_apart, bare, num_workers)
         for seed in seeds:
@@ -68,16 +65,15 @@ def solve(
             result["emulator_steps_per_second"] = rate
             result["emulator_bound_seconds"] = result["steps"] / rate
             results.append(result)
-            tell(result)
-    return {
-        "command": ["train", "--preset", "fast", *given],
-        "workers": num_workers,
-        "seeds": results,
-        "summary": summarize(results),
-        "commit": describe_commit(),
-        "versions": collect_versions(),
-        "machine": describe_machine() | {"cores": count_cores()},
-    }
+            yield {
+                "command": ["train", "--preset", "fast", *given],
+                "workers": num_workers,
+                "seeds": results,
+                "summary": summarize(results),
+                "commit": describe_commit(),
+                "versions": collect_versions(),
+                "machine": describe_machine() | {"cores": count_cores()},
+            }
 
 
 def summarize(results: Sequence[Report]) -> Report:
@@ -139,8 +135,8 @@ def predict(seconds: float, workers: int | None) -> Report:
         "workers": num_workers,
         "steps_per_second": {"emulator": limit, "fast": rate},
         "recorded_steps": steps,
-        "seconds": statistics.median(times),
-        "range": [min(times), max(times)],
+        "seconds": statistics.median(times) if times else None,
+        "range": [min(times), max(times)] if times else None,
         "rates": [min(rates), max(rates)],
         "machine": describe_machine(),
     }

@@ -72,13 +72,13 @@ def solve(request: Request) -> int:
     words = ["--steps", str(options.steps), "--until-return", str(options.target)]
     tell = functools.partial(print, file=sys.stderr, flush=True)
     _make_folder(options.out)
+    report: dict[str, Any] = {}
     with interrupt_on_sigterm():
-        report = bench.solve(
-            seeds, workers, words, tell=lambda result: tell(describe_solved_seed(result))
-        )
-        _write(options.out / "solve.json", report)
-        if plot:
-            plot(report, options.out / "solve.svg")
+        for report in bench.solve(seeds, workers, words):
+            tell(describe_solved_seed(report["seeds"][-1]))
+            _write(options.out / "solve.json", report)  # an hour's work is not lost to a Ctrl-C
+            if plot:
+                plot(report, options.out / "solve.svg")
         if options.peers:
             peer = train_stable_baselines(options.peer_minutes, options.target, seeds[0], tell)
             report["peers"] = [peer]

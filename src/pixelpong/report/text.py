@@ -133,7 +133,8 @@ def describe_solve(report: Report) -> str:
             lines.append(
                 f"median {summary[name]['median']:,.0f} {unit} ({low:,.0f} to {high:,.0f})"
             )
-        lines.append(f"{summary['within_twice_the_median']} within twice the median time")
+        within = summary["within_twice_the_median"]
+        lines.append(f"{within} within twice the median time of those that won")
     for peer in report.get("peers", []):
         when = (
             f"after {peer['seconds']:.0f} s"
@@ -150,11 +151,15 @@ def describe_solve(report: Report) -> str:
 
 def describe_forecast(report: Report) -> str:
     """How long it takes to win on this machine."""
-    low, high = report["range"]
     rates = report["steps_per_second"]
-    return (
+    pace = (
         f"{report['workers']} workers: {rates['fast']:,.0f} steps/s of training, emulator alone "
         f"{rates['emulator']:,.0f}\n"
+    )
+    if not report["recorded_steps"]:
+        return pace + "no recorded seed has won, so nobody can say how long it takes"
+    low, high = report["range"]
+    return pace + (
         f"expected time to win {duration(report['seconds'])}, from {duration(low)} to "
         f"{duration(high)}: the steps of {len(report['recorded_steps'])} recorded seeds at this "
         "pace"
