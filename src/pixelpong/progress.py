@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from pixelpong.trajectory import EpisodeStats
@@ -87,10 +87,14 @@ class Progress:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Progress:
-        """The inverse of `to_dict`; counters of before the points were kept have none."""
+        """The inverse of `to_dict`; what a learner counts beside it is passed over.
+
+        Counters of before the points were kept have none.
+        """
+        own = {each.name: values[each.name] for each in fields(cls) if each.name in values}
         returns = deque(values["recent_returns"], maxlen=RETURN_WINDOW)
         points = deque(values.get("recent_points", ()), maxlen=POINT_WINDOW)
-        return cls(**values | {"recent_returns": returns, "recent_points": points})
+        return cls(**own | {"recent_returns": returns, "recent_points": points})
 
 
 def expected_return(share: float) -> float:

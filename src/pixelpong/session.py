@@ -144,8 +144,8 @@ class Session:
         assert target is not None
         update, seconds = progress.update, self.training_seconds
         play = functools.partial(self._evaluate, engine, update=update)
-        greedy = play(CONFIRM_GLANCE, is_greedy=True)
-        if is_last or greedy.mean_return >= target - 0.5:
+        greedy = play(CONFIRM_EPISODES if is_last else CONFIRM_GLANCE, is_greedy=True)
+        if not is_last and greedy.mean_return >= target - 0.5:
             greedy = play(CONFIRM_EPISODES, is_greedy=True)
         is_won = len(greedy.returns) == CONFIRM_EPISODES and greedy.mean_return >= target
         sampled = play(CONFIRM_EPISODES, is_greedy=False) if is_won else None

@@ -36,8 +36,8 @@ def measure_startup(rounds: int, workers: int | None) -> dict[str, Any]:
         "rounds": rounds,
         "help_seconds": statistics.median(helps),
         "first_update_seconds": statistics.median(firsts),
-        "driverpeak_mb": max(drivers),
-        "workerpeak_mb": max(crews),
+        "driver_peak_mb": max(drivers),
+        "worker_peak_mb": max(crews),
         "versions": collect_versions(),
         "machine": describe_machine(),
     }

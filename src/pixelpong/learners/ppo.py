@@ -128,8 +128,7 @@ class PPOLearner:
         self, params: Params, arrays: dict[str, NDArray[Any]], counters: dict[str, Any]
     ) -> None:
         """See `pixelpong.learners.Learner.set_state`."""
-        counters = dict(counters)
-        steps, streams = counters.pop("adam_steps", 0), counters.pop("streams", [])
+        steps, streams = counters.get("adam_steps", 0), counters.get("streams", [])
         memory = {name: w for name, w in arrays.items() if not name.startswith("stream.")}
         refuse_other_shapes(self.params, params)
         refuse_other_shapes(self._means | self._squares, memory)

@@ -37,7 +37,9 @@ def plot_solve(report: dict[str, Any], path: Path) -> None:
         curves.append((seconds, values))
         axes.plot(seconds, values, linewidth=1, alpha=0.6, label=f"seed {result['seed']}")
         if result["is_won"]:
-            axes.plot(result["seconds"], 18, marker="v", color="black", markersize=6, zorder=5)
+            curve = result["curve"]
+            when = np.interp(result["steps"], curve["steps"], curve["seconds"])
+            axes.plot(when, 18, marker="v", color="black", markersize=6, zorder=5)
     grid, low, middle, high = _band(curves)
     axes.fill_between(grid, low, high, alpha=0.15, color="black", linewidth=0)
     axes.plot(grid, middle, color="black", linewidth=2, label="median, band of all")
