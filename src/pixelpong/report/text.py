@@ -160,7 +160,7 @@ def describe_forecast(report: Report) -> str:
         return pace + "no recorded seed has won, so nobody can say how long it takes"
     low, high = report["range"]
     return pace + (
-        f"expected time to win {duration(report['seconds'])}, from {duration(low)} to "
-        f"{duration(high)}: the steps of {len(report['recorded_steps'])} recorded seeds at this "
-        "pace"
+        f"time to win, where it wins: {duration(report['seconds'])}, from {duration(low)} to "
+        f"{duration(high)}, at the steps of the recorded seeds that won "
+        f"({len(report['recorded_steps'])}); see benchmarks/ for those that did not"
     )
