@@ -16,7 +16,7 @@ ROOT = Path(pixelpong.__file__).parent
 
 LAYERS = [
     {"errors", "protocols", "options", "config", "presets", "trajectory", "machine", "seeding"},
-    {"learn", "kernels", "env.preprocess", "env.cells"},
+    {"learn", "kernels", "env.preprocess", "env.features"},
     {"env", "rollout", "stream"},
     {"worker", "learners", "progress"},
     {"engines", "store", "metrics", "run", "interrupts"},

@@ -9,7 +9,18 @@ from hypothesis import strategies as st
 from test_kernels import IS_ACTIVE, TOLERANCE, assert_close, colour, screens
 
 from pixelpong import kernels
-from pixelpong.env.cells import CELL_SHAPES, NUM_CELLS, NUM_INPUTS, find_cells, observe_cells
+from pixelpong.env.features import (
+    CELL_SHAPES,
+    NUM_CELLS,
+    NUM_INPUTS,
+    PAIR_COLUMNS,
+    PAIR_ROWS,
+    PAIR_SHAPE,
+    find_cells,
+    find_pairs,
+    list_cells_of_pixels,
+    observe_features,
+)
 from pixelpong.env.preprocess import preprocess
 from pixelpong.learn import gated
 from pixelpong.learn.optimizer import ADAM_DECAYS, adam
@@ -47,25 +58,52 @@ def test_what_stays_appears_and_vanishes_has_inputs_of_its_own():
     previous[0, 0] = current[0, 0] = 1  # stays
     current[40, 40] = 1  # appears
     previous[79, 79] = 1  # vanishes
-    x = observe_cells(previous, current, last_action=1)
-    counts = [int(part.sum()) for part in np.split(x[:-3], 3)]
+    x = observe_features(previous, current, last_action=1)
+    counts = [int(part.sum()) for part in np.split(x[: 3 * NUM_CELLS], 3)]
     assert counts == [len(CELL_SHAPES)] * 3
     assert x[-3:].tolist() == [0, 1, 0]
 
 
+def test_a_pair_is_a_cell_of_before_one_of_now_and_the_rows_between():
+    """A literal loop over the cells of both frames."""
+    rng = np.random.default_rng(0)
+    previous, current = rng.random((2, 80, 80)) < 0.001
+    rows, columns = PAIR_SHAPE
+
+    def cells(field):
+        return {(y // rows, x // columns) for y, x in np.argwhere(field).tolist()}
+
+    wanted = {
+        (column, other_column, other_row - row + PAIR_ROWS - 1)
+        for row, column in cells(previous)
+        for other_row, other_column in cells(current)
+    }
+    pairs = find_pairs(previous, current)
+    assert {tuple(pair) for pair in np.argwhere(pairs).tolist()} == wanted
+    assert pairs.shape == (PAIR_COLUMNS, PAIR_COLUMNS, 2 * PAIR_ROWS - 1)
+
+
+def test_pairs_do_not_say_at_which_height_they_were_seen():
+    previous, current = np.zeros((2, 80, 80))
+    previous[10:18, 70], previous[20, 30], current[12:20, 70], current[22, 34] = 1, 1, 1, 1
+    lower = [np.roll(field, 40, axis=0) for field in (previous, current)]
+    assert find_pairs(previous, current).any()
+    assert (find_pairs(previous, current) == find_pairs(*lower)).all()
+
+
 @settings(max_examples=50)
 @given(frames=st.lists(screens(), min_size=1, max_size=4), last_action=st.integers(0, 2))
-def test_sparse_cells_equal_their_definition(frames, last_action):
+def test_sparse_features_equal_their_definition(frames, last_action):
     pixels, memory = np.zeros((2, NUM_PIXELS), np.uint16), np.zeros(5, np.int64)
-    scratch = np.zeros((4, NUM_CELLS), np.uint16)
+    scratch = np.zeros((4, kernels.MAX_INPUTS), np.uint16)
     indices = np.zeros(7 + kernels.MAX_INPUTS, np.uint16)
-    before, shapes = np.zeros((80, 80)), np.array(CELL_SHAPES)
+    before, cells_of_pixels = np.zeros((80, 80)), list_cells_of_pixels()
     memory[3] = last_action
     for screen in frames:
         kernels.take_frame(screen, IS_ACTIVE, pixels, memory)
-        end = kernels.observe_cells(shapes, pixels, memory, scratch, indices, 7)
+        end = kernels.observe_features(cells_of_pixels, pixels, memory, scratch, indices, 7)
         now = preprocess(colour(screen))
-        wanted = np.flatnonzero(observe_cells(before, now, last_action))
+        wanted = np.flatnonzero(observe_features(before, now, last_action))
         assert sorted(indices[7:end].tolist()) == wanted.tolist()
         assert not scratch[:2].any()
         before = now
@@ -225,18 +263,18 @@ def test_decide_is_the_networks_policy_and_value(dtype, frames, draws, seed, hid
     params["W2"] *= dtype(100)
     W1, W2 = (params[name].reshape(len(params[name]), -1) for name in ("W1", "W2"))
     pixels, memory = np.zeros((2, NUM_PIXELS), np.uint16), np.zeros(5, np.int64)
-    scratch, z = np.zeros((4, NUM_CELLS), np.uint16), np.ones(2 * hidden, dtype)
+    scratch, z = np.zeros((4, kernels.MAX_INPUTS), np.uint16), np.ones(2 * hidden, dtype)
     indices, offsets = np.zeros(4 * kernels.MAX_INPUTS, np.uint16), np.zeros(5, np.int64)
     actions, numbers = np.ones(4, np.int8), np.ones((4, 3))
     before, last_action = np.zeros((80, 80)), 0
     for t, (screen, draw) in enumerate(zip(frames, draws, strict=False)):
         kernels.take_frame(screen, IS_ACTIVE, pixels, memory)
         action = kernels.decide(
-            W1, W2, params["b2"], z, np.array(CELL_SHAPES), pixels, memory, scratch, indices,
-            offsets, actions, numbers, draw,
+            W1, W2, params["b2"], z, list_cells_of_pixels(), pixels, memory, scratch,
+            indices, offsets, actions, numbers, draw,
         )  # fmt: skip
         now = preprocess(colour(screen))
-        x = observe_cells(before, now, last_action)
+        x = observe_features(before, now, last_action)
         y = gated.forward(params, x[None].astype(dtype))[0].astype(np.float64)
         log_pi = log_softmax(y[:, :3])[0]
         # A logit's rounding error is as large as its largest summand's.

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pixelpong.engines.serial import SerialEngine
-from pixelpong.env.cells import NUM_INPUTS
+from pixelpong.env.features import NUM_INPUTS
 from pixelpong.errors import CheckpointError, NumericsError
 from pixelpong.learn import gated
 from pixelpong.learn.optimizer import adam

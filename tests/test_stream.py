@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pixelpong.env import make_emulator
-from pixelpong.env.cells import NUM_INPUTS, observe_cells
+from pixelpong.env.features import NUM_INPUTS, observe_features
 from pixelpong.env.preprocess import preprocess
 from pixelpong.learn import gated
 from pixelpong.learn.ppo import log_softmax
@@ -62,7 +62,7 @@ def replay_densely(game, params, actions, rng):
     last_action, width = ACTIONS.index(STAY), 2 + emulator.protocol.max_frame_skip
     draws = rng.random((len(actions), width))
     for t, action in enumerate(actions):
-        x = observe_cells(previous, current, last_action)
+        x = observe_features(previous, current, last_action)
         y, _ = gated.forward(params, x[None].astype(np.float64))
         reward = emulator.step(ACTIONS[action], draws[t, 1:].tolist())
         yield x, y[0], draws[t, 0], reward
@@ -71,7 +71,7 @@ def replay_densely(game, params, actions, rng):
             emulator.reset()
             previous, current = np.zeros((80, 80)), preprocess(emulator.frame())
             last_action = ACTIONS.index(STAY)
-    x = observe_cells(previous, current, last_action)
+    x = observe_features(previous, current, last_action)
     yield x, gated.forward(params, x[None].astype(np.float64))[0][0], None, None
 
 

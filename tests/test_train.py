@@ -283,7 +283,8 @@ def test_a_stop_in_an_evaluation_loses_nothing(make_run):
     train(run)
     assert result_of(run) == result_of(reference)
     assert run.checkpoints.load_best().update == reference.checkpoints.load_best().update
-    assert run.checkpoints.load(2).score_of == "evaluation"
+    checkpoint, line = run.checkpoints.load(2), next(iter(run.evaluations.read()))
+    assert (checkpoint.score_of, checkpoint.score) == ("evaluation", line["ci95"][0])
 
 
 def test_a_run_that_lost_its_checkpoints_does_not_start_over(make_run):
@@ -360,8 +361,8 @@ def test_two_trainings_never_share_a_run(make_run):
 def test_the_best_checkpoint_is_the_one_that_evaluated_best(make_run):
     run = make_run(updates=8, evaluate_every=1, evaluate_episodes=5)
     train(run)
-    means = [line["mean_return"] for line in run.evaluations.read()]
-    best = max(range(8), key=lambda index: (means[index], index)) + 1
+    sure = [line["ci95"][0] for line in run.evaluations.read()]
+    best = max(range(8), key=lambda index: (sure[index], index)) + 1
     assert run.checkpoints.load_best().update == best
     assert best in run.checkpoints.updates()
 

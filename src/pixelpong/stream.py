@@ -5,7 +5,7 @@ step takes one row of uniform numbers from the segment's own generator: the firs
 action, the others are the emulator's draws. So a segment is a pure function of
 (params, item, protocol), whatever worker plays it.
 
-Covered: the fast rollout. Not covered: the dense form of what is seen (`pixelpong.env.cells`).
+Covered: the fast rollout. Not covered: the dense form of what is seen (`pixelpong.env.features`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 from pixelpong import kernels
 from pixelpong.env import Emulator
-from pixelpong.env.cells import CELL_SHAPES, NUM_CELLS
+from pixelpong.env.features import list_cells_of_pixels
 from pixelpong.env.preprocess import make_is_active
 from pixelpong.trajectory import (
     ACTIONS,
@@ -36,8 +36,6 @@ from pixelpong.trajectory import (
 _BLOCK = 128
 """Steps whose uniform numbers are drawn at once, in an episode of unknown length."""
 
-_SHAPES = np.array(CELL_SHAPES)
-
 _LAST_ACTION, _STEP = 3, 4
 """Places in the memory of `kernels.decide`."""
 
@@ -54,7 +52,8 @@ class StreamPlayer:
         self._pixels = np.zeros((2, NUM_PIXELS), np.uint16)
         # Which frame is newest, its number of pixels, the other's, the last action, the step.
         self._memory = np.zeros(5, np.int64)
-        self._scratch = np.zeros((4, NUM_CELLS), np.uint16)
+        self._cells_of_pixels = list_cells_of_pixels()
+        self._scratch = np.zeros((4, kernels.MAX_INPUTS), np.uint16)
         self._z = np.zeros(0, np.float32)
         self._actions = np.zeros(0, np.int8)
         self._tally = Tally()
@@ -173,8 +172,8 @@ class StreamPlayer:
         if self._z.shape != W1.shape[1:] or self._z.dtype != W1.dtype:
             self._z = np.zeros(W1.shape[1:], W1.dtype)
         return functools.partial(
-            kernels.decide, W1, W2, params["b2"], self._z, _SHAPES, self._pixels, self._memory,
-            self._scratch, self._indices, self._offsets, self._actions, self._numbers,
+            kernels.decide, W1, W2, params["b2"], self._z, self._cells_of_pixels, self._pixels,
+            self._memory, self._scratch, self._indices, self._offsets, self._actions, self._numbers,
         )  # fmt: skip
 
     def _act(self, action: int, draws: list[float]) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pixelpong import kernels
 from pixelpong.config import Config
 from pixelpong.env import Emulator, make_emulator
-from pixelpong.env.cells import NUM_INPUTS
+from pixelpong.env.features import NUM_INPUTS
 from pixelpong.learn import gated
 from pixelpong.learn.network import init_params
 from pixelpong.learn.returns import standardize

@@ -17,7 +17,7 @@ from pixelpong.kernels.gated import (
     decide,
     find_rows,
     forward_slice,
-    observe_cells,
+    observe_features,
 )
 from pixelpong.kernels.optimizer import adam_slice, rmsprop, sum_of_squares
 from pixelpong.kernels.pixels import MAX_ACTIVE, find_active, find_difference, observe, take_frame
@@ -42,7 +42,7 @@ __all__ = [
     "find_rows",
     "forward_slice",
     "observe",
-    "observe_cells",
+    "observe_features",
     "rmsprop",
     "sum_of_squares",
     "take_frame",

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from pixelpong import kernels
 from pixelpong.config import Config
-from pixelpong.env.cells import NUM_INPUTS
+from pixelpong.env.features import NUM_INPUTS
 from pixelpong.errors import NumericsError
 from pixelpong.learn import gated
 from pixelpong.learn.optimizer import adam
