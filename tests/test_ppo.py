@@ -12,7 +12,9 @@ from pixelpong import kernels
 from pixelpong.env.features import (
     CELL_SHAPES,
     NUM_CELLS,
+    NUM_FEATURES,
     NUM_INPUTS,
+    NUM_PAIRS,
     PAIR_COLUMNS,
     PAIR_ROWS,
     PAIR_SHAPE,
@@ -59,43 +61,40 @@ def test_what_stays_appears_and_vanishes_has_inputs_of_its_own():
     current[40, 40] = 1  # appears
     previous[79, 79] = 1  # vanishes
     x = observe_features(previous, current, last_action=1)
-    counts = [int(part.sum()) for part in np.split(x[: 3 * NUM_CELLS], 3)]
-    assert counts == [len(CELL_SHAPES)] * 3
+    parts = x[:-3].reshape(3, NUM_FEATURES)
+    assert parts[:, :NUM_CELLS].sum(axis=1).tolist() == [len(CELL_SHAPES)] * 3
+    # One pair each: what stays with what appears, and with what vanishes.
+    assert parts[:, NUM_CELLS:].sum(axis=1).tolist() == [0, 1, 1]
     assert x[-3:].tolist() == [0, 1, 0]
 
 
-def test_a_pair_is_a_cell_of_before_one_of_now_and_the_rows_between():
-    """A literal loop over the cells of both frames."""
-    rng = np.random.default_rng(0)
-    previous, current = rng.random((2, 80, 80)) < 0.001
-    rows, columns = PAIR_SHAPE
-
-    def cells(field):
-        return {(y // rows, x // columns) for y, x in np.argwhere(field).tolist()}
-
-    wanted = {
-        (column, other_column, other_row - row + PAIR_ROWS - 1)
-        for row, column in cells(previous)
-        for other_row, other_column in cells(current)
-    }
-    pairs = find_pairs(previous, current)
-    assert {tuple(pair) for pair in np.argwhere(pairs).tolist()} == wanted
-    assert pairs.shape == (PAIR_COLUMNS, PAIR_COLUMNS, 2 * PAIR_ROWS - 1)
+def test_a_pair_is_two_cells_columns_and_the_rows_between():
+    """A literal loop over pairs of columns and of rows."""
+    field = np.random.default_rng(0).random((80, 80)) < 0.001
+    is_on = field.reshape(PAIR_ROWS, PAIR_SHAPE[0], PAIR_COLUMNS, PAIR_SHAPE[1]).any(axis=(1, 3))
+    wanted = []
+    for left in range(PAIR_COLUMNS):
+        for right in range(left + 1, PAIR_COLUMNS):
+            for below in range(1 - PAIR_ROWS, PAIR_ROWS):
+                rows = range(max(0, -below), min(PAIR_ROWS, PAIR_ROWS - below))
+                wanted.append(any(is_on[row, left] and is_on[row + below, right] for row in rows))
+    assert any(wanted)
+    assert find_pairs(field).tolist() == wanted
+    assert len(wanted) == NUM_PAIRS
 
 
 def test_pairs_do_not_say_at_which_height_they_were_seen():
-    previous, current = np.zeros((2, 80, 80))
-    previous[10:18, 70], previous[20, 30], current[12:20, 70], current[22, 34] = 1, 1, 1, 1
-    lower = [np.roll(field, 40, axis=0) for field in (previous, current)]
-    assert find_pairs(previous, current).any()
-    assert (find_pairs(previous, current) == find_pairs(*lower)).all()
+    field = np.zeros((80, 80))
+    field[10:18, 70] = field[20, 30] = 1
+    assert find_pairs(field).any()
+    assert (find_pairs(field) == find_pairs(np.roll(field, 40, axis=0))).all()
 
 
 @settings(max_examples=50)
 @given(frames=st.lists(screens(), min_size=1, max_size=4), last_action=st.integers(0, 2))
 def test_sparse_features_equal_their_definition(frames, last_action):
     pixels, memory = np.zeros((2, NUM_PIXELS), np.uint16), np.zeros(5, np.int64)
-    scratch = np.zeros((4, kernels.MAX_INPUTS), np.uint16)
+    scratch = np.zeros((4, kernels.NUM_MARKS), np.uint16)
     indices = np.zeros(7 + kernels.MAX_INPUTS, np.uint16)
     before, cells_of_pixels = np.zeros((80, 80)), list_cells_of_pixels()
     memory[3] = last_action
@@ -263,7 +262,7 @@ def test_decide_is_the_networks_policy_and_value(dtype, frames, draws, seed, hid
     params["W2"] *= dtype(100)
     W1, W2 = (params[name].reshape(len(params[name]), -1) for name in ("W1", "W2"))
     pixels, memory = np.zeros((2, NUM_PIXELS), np.uint16), np.zeros(5, np.int64)
-    scratch, z = np.zeros((4, kernels.MAX_INPUTS), np.uint16), np.ones(2 * hidden, dtype)
+    scratch, z = np.zeros((4, kernels.NUM_MARKS), np.uint16), np.ones(2 * hidden, dtype)
     indices, offsets = np.zeros(4 * kernels.MAX_INPUTS, np.uint16), np.zeros(5, np.int64)
     actions, numbers = np.ones(4, np.int8), np.ones((4, 3))
     before, last_action = np.zeros((80, 80)), 0

@@ -1,26 +1,24 @@
-"""What the fast network sees: cells of the field, how things lie to each other, the last action.
+"""What the fast network sees: cells of the field, how they lie to each other, the last action.
 
-A cell is a rectangle of the preprocessed field, and it is on where any of its pixels is. Each
-cell of each shape is seen in two consecutive frames, as one of three inputs:
+A cell is a rectangle of the preprocessed field, and it is on where any of its pixels is. Small
+cells say where something is, large ones let what was learned at one place hold beside it.
+
+A pair is two columns of cells and an offset: it is on where a cell in the first column is on and
+one in the second, so many rows lower. It does not say at which height. So what was learned of two
+things that approach each other holds wherever they meet; of cells alone it is learned anew at
+each height.
+
+Each cell and each pair is a feature, which is seen in two consecutive frames as one of three
+inputs:
 
     stayed    on in both
     appeared  on now, not before
     vanished  on before, not now
 
-Small cells say where something is, large ones let what was learned at one place hold beside it.
-
-How things lie to each other is told by pairs of cells of one shape, the first taken from one
-frame and the second from the next:
-
-    pair      two columns of cells, and how many rows the second cell lies below the first
-
-A pair does not say at which height it was seen. So what was learned of two things that approach
-each other holds wherever they meet, and what moved alone is a pair with itself.
-
 Three more inputs say which action was asked for last: with sticky actions it may still be held.
-All inputs are 0 or 1, and some 120 of them are 1. Nothing here knows of balls and paddles.
+All inputs are 0 or 1, and some 90 of them are 1. Nothing here knows of balls and paddles.
 
-Covered: the dense definition. Not covered: the fast form (`pixelpong.kernels.observe`).
+Covered: the dense definition. Not covered: the fast form (`pixelpong.kernels.observe_features`).
 """
 
 from __future__ import annotations
@@ -42,9 +40,13 @@ PAIR_SHAPE = (2, 8)
 
 PAIR_ROWS, PAIR_COLUMNS = 80 // PAIR_SHAPE[0], 80 // PAIR_SHAPE[1]
 
-NUM_PAIRS = PAIR_COLUMNS * PAIR_COLUMNS * (2 * PAIR_ROWS - 1)
+NUM_OFFSETS = 2 * PAIR_ROWS - 1
 
-NUM_INPUTS = 3 * NUM_CELLS + NUM_PAIRS + len(ACTIONS)
+NUM_PAIRS = PAIR_COLUMNS * (PAIR_COLUMNS - 1) // 2 * NUM_OFFSETS
+
+NUM_FEATURES = NUM_CELLS + NUM_PAIRS
+
+NUM_INPUTS = 3 * NUM_FEATURES + len(ACTIONS)
 
 
 def find_cells(field: NDArray[Any]) -> NDArray[np.bool_]:
@@ -59,22 +61,29 @@ def find_cells(field: NDArray[Any]) -> NDArray[np.bool_]:
     return np.concatenate([_divide(field, shape).ravel() for shape in CELL_SHAPES])
 
 
-def find_pairs(previous: NDArray[Any], current: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which pairs there are of a cell that was on and one that is on now.
+def find_pairs(field: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which pairs of cells are on.
 
     Args:
-        previous: [80, 80], the frame before.
-        current: [80, 80].
+        field: [80, 80], not 0 where a pixel is on.
 
     Returns:
-        [PAIR_COLUMNS, PAIR_COLUMNS, 2 · PAIR_ROWS − 1] bool: the first cell's column, the
-        second's, and by how many rows the second lies below the first, plus PAIR_ROWS − 1.
+        [NUM_PAIRS] bool: for the columns (0, 1), (0, 2) … in turn, NUM_OFFSETS places: by how many
+        rows the second cell lies below the first, plus PAIR_ROWS − 1.
     """
-    pairs = np.zeros((PAIR_COLUMNS, PAIR_COLUMNS, 2 * PAIR_ROWS - 1), np.bool_)
-    seconds = np.argwhere(_divide(current, PAIR_SHAPE))
-    for row, column in np.argwhere(_divide(previous, PAIR_SHAPE)):
-        pairs[column, seconds[:, 1], seconds[:, 0] - row + PAIR_ROWS - 1] = True
-    return pairs
+    is_on = _divide(field, PAIR_SHAPE)
+    # Two columns' correlation counts the pairs of rows at each offset.
+    counts = [
+        np.correlate(is_on[:, right].astype(int), is_on[:, left].astype(int), "full")
+        for left in range(PAIR_COLUMNS)
+        for right in range(left + 1, PAIR_COLUMNS)
+    ]
+    return np.concatenate(counts) > 0
+
+
+def find_features(field: NDArray[Any]) -> NDArray[np.bool_]:
+    """Cells, then pairs: [NUM_FEATURES] bool."""
+    return np.concatenate([find_cells(field), find_pairs(field)])
 
 
 def observe_features(
@@ -87,10 +96,9 @@ def observe_features(
         current: [80, 80].
         last_action: place in `ACTIONS` of what was asked for at the step before.
     """
-    before, now = find_cells(previous), find_cells(current)
-    pairs = find_pairs(previous, current).ravel()
+    before, now = find_features(previous), find_features(current)
     asked = np.arange(len(ACTIONS)) == last_action
-    parts = (before & now, now & ~before, before & ~now, pairs, asked)
+    parts = (before & now, now & ~before, before & ~now, asked)
     return np.concatenate(parts).astype(np.float32)
 
 

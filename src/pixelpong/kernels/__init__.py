@@ -13,6 +13,7 @@ in from elsewhere are parts of the file formats, which never change.
 
 from pixelpong.kernels.gated import (
     MAX_INPUTS,
+    NUM_MARKS,
     backward_slice,
     decide,
     find_rows,
@@ -31,6 +32,7 @@ from pixelpong.kernels.reinforce import (
 __all__ = [
     "MAX_ACTIVE",
     "MAX_INPUTS",
+    "NUM_MARKS",
     "adam_slice",
     "add_rows",
     "backward_slice",

@@ -9,119 +9,107 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from pixelpong.env.features import NUM_CELLS, NUM_PAIRS, PAIR_COLUMNS, PAIR_ROWS
+from pixelpong.env.features import (
+    NUM_CELLS,
+    NUM_FEATURES,
+    NUM_OFFSETS,
+    PAIR_COLUMNS,
+    PAIR_ROWS,
+)
 
 # The NumPy error model: a division that cannot fail needs no check, and so can be vectorised.
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
 
-MAX_INPUTS = 2 * NUM_CELLS + NUM_PAIRS + 1
+MAX_INPUTS = 2 * NUM_FEATURES + 1
 """More active inputs than this no step can have."""
+
+NUM_MARKS = NUM_FEATURES + PAIR_ROWS * PAIR_COLUMNS
 
 
 @_kernel
-def _mark(cells_of_pixels, column, pixels, num_pixels, is_on, cells, count):  # type: ignore[no-untyped-def]
-    """Add to a list the cells of one shape that are on, and mark them."""
+def _mark_cells(cells, column, pixels, num_pixels, base, is_on, found, count):  # type: ignore[no-untyped-def]
+    """Mark the cells of one shape that are on, and add them to a list."""
     for k in range(num_pixels):
-        cell = cells_of_pixels[pixels[k], column]
+        cell = base + cells[pixels[k], column]
         if not is_on[cell]:
             is_on[cell] = 1
-            cells[count] = cell
+            found[count] = cell
             count += 1
     return count
 
 
 @_kernel
-def observe_features(cells_of_pixels, pixels, memory, scratch, indices, start):  # type: ignore[no-untyped-def]
+def _mark_features(cells, pixels, num_pixels, is_on, found):  # type: ignore[no-untyped-def]
+    """Mark the features of a frame, and list them; their order follows from the pixels alone."""
+    last, count = cells.shape[1] - 1, 0
+    for column in range(last):
+        count = _mark_cells(cells, column, pixels, num_pixels, 0, is_on, found, count)
+    # The cells that make pairs stand behind the features, for as long as they are needed.
+    small = found[NUM_FEATURES:]
+    num_small = _mark_cells(cells, last, pixels, num_pixels, NUM_FEATURES, is_on, small, 0)
+    for k in range(num_small):
+        is_on[small[k]] = 0
+        small[k] -= NUM_FEATURES
+    for i in range(num_small):
+        row, left = small[i] // PAIR_COLUMNS, small[i] % PAIR_COLUMNS
+        for j in range(num_small):
+            right = small[j] % PAIR_COLUMNS
+            if right > left:
+                columns = left * (2 * PAIR_COLUMNS - left - 1) // 2 + right - left - 1
+                below = small[j] // PAIR_COLUMNS - row
+                pair = NUM_CELLS + columns * NUM_OFFSETS + below + PAIR_ROWS - 1
+                if not is_on[pair]:
+                    is_on[pair] = 1
+                    found[count] = pair
+                    count += 1
+    return count
+
+
+@_kernel
+def observe_features(cells, pixels, memory, scratch, indices, start):  # type: ignore[no-untyped-def]
     """Write the inputs that are 1 into ``indices[start:]``.
 
     Definition: `pixelpong.env.features.observe_features`. They come in an order that follows from
-    the pixels alone: the cells of now as they are first met, those that vanished, the pairs, the
-    last action.
+    the pixels alone: the features of now as they are first met, those that vanished, the last
+    action.
 
     Args:
-        cells_of_pixels: [NUM_PIXELS, ·] uint16, `pixelpong.env.features.list_cells_of_pixels`.
+        cells: [NUM_PIXELS, ·] uint16, `pixelpong.env.features.list_cells_of_pixels`.
         pixels: [2, NUM_PIXELS] uint16, the active pixels of two frames in turn.
         memory: [≥ 4] int64, which of the two is newest, its number of pixels and the other's,
             and the place in `ACTIONS` of what was asked for last.
-        scratch: [4, ≥ max(NUM_CELLS, NUM_PAIRS)] uint16, the first two rows all 0; the same
-            afterwards.
+        scratch: [4, NUM_MARKS] uint16, the first two rows all 0; the same afterwards.
         indices: [≥ start + MAX_INPUTS] uint16; changed.
         start: where to begin.
 
     Returns:
         Where the written part ends.
     """
-    newest, last_column = memory[0], cells_of_pixels.shape[1] - 1
+    newest = memory[0]
     is_now, is_before, now, before = scratch
-    num_now = num_before = 0
-    for column in range(last_column):
-        num_now = _mark(cells_of_pixels, column, pixels[newest], memory[1], is_now, now, num_now)
-        num_before = _mark(
-            cells_of_pixels, column, pixels[1 - newest], memory[2], is_before, before, num_before
-        )
+    num_now = _mark_features(cells, pixels[newest], memory[1], is_now, now)
+    num_before = _mark_features(cells, pixels[1 - newest], memory[2], is_before, before)
     end = start
     for k in range(num_now):
-        cell = now[k]
-        indices[end] = cell if is_before[cell] else NUM_CELLS + cell
+        feature = now[k]
+        indices[end] = feature if is_before[feature] else NUM_FEATURES + feature
         end += 1
     for k in range(num_before):
-        cell = before[k]
-        if not is_now[cell]:
-            indices[end] = 2 * NUM_CELLS + cell
+        feature = before[k]
+        if not is_now[feature]:
+            indices[end] = 2 * NUM_FEATURES + feature
             end += 1
-    _unmark(now, num_now, is_now)
-    _unmark(before, num_before, is_before)
-    num_now = _mark(cells_of_pixels, last_column, pixels[newest], memory[1], is_now, now, 0)
-    num_before = _mark(
-        cells_of_pixels, last_column, pixels[1 - newest], memory[2], is_before, before, 0
-    )
-    _unmark(now, num_now, is_now)
-    _unmark(before, num_before, is_before)
-    end = _find_pairs(before[:num_before], now[:num_now], is_now, indices, end)
-    indices[end] = 3 * NUM_CELLS + NUM_PAIRS + memory[3]
+    indices[end] = 3 * NUM_FEATURES + memory[3]
+    for k in range(num_now):
+        is_now[now[k]] = 0
+    for k in range(num_before):
+        is_before[before[k]] = 0
     return end + 1
 
 
 @_kernel
-def _unmark(cells, count, is_on):  # type: ignore[no-untyped-def]
-    for k in range(count):
-        is_on[cells[k]] = 0
-
-
-@_kernel
-def _find_pairs(before, now, is_found, indices, start):  # type: ignore[no-untyped-def]
-    """Write the pairs of a cell of before and one of now, each once."""
-    end = start
-    for first in before:
-        row, column = first // PAIR_COLUMNS, first % PAIR_COLUMNS
-        for second in now:
-            columns = column * PAIR_COLUMNS + second % PAIR_COLUMNS
-            below = second // PAIR_COLUMNS - row
-            pair = columns * (2 * PAIR_ROWS - 1) + below + PAIR_ROWS - 1
-            if not is_found[pair]:
-                is_found[pair] = 1
-                indices[end] = 3 * NUM_CELLS + pair
-                end += 1
-    for k in range(start, end):
-        is_found[indices[k] - 3 * NUM_CELLS] = 0
-    return end
-
-
-@_kernel
 def decide(  # type: ignore[no-untyped-def]
-    W1,
-    W2,
-    b2,
-    z,
-    cells_of_pixels,
-    pixels,
-    memory,
-    scratch,
-    indices,
-    offsets,
-    actions,
-    numbers,
-    draw,
+    W1, W2, b2, z, cells, pixels, memory, scratch, indices, offsets, actions, numbers, draw
 ):
     """Observe, choose an action, and write both down: a step of a rollout but for the emulator.
 
@@ -131,7 +119,7 @@ def decide(  # type: ignore[no-untyped-def]
     Args:
         W1, W2, b2: the parameters, [D, 2H], [4, 2H], [4].
         z: [2H], scratch; changed.
-        cells_of_pixels, pixels, scratch: as in `observe_features`.
+        cells, pixels, scratch: as in `observe_features`.
         memory: [5] int64, as there, and the number t of this step; changed: t grows by one, and
             the last action becomes the one chosen.
         indices: [N] uint16, the inputs that are 1, from ``offsets[t]`` on; changed.
@@ -145,7 +133,7 @@ def decide(  # type: ignore[no-untyped-def]
         The action's place in `ACTIONS`.
     """
     t = memory[4]
-    end = observe_features(cells_of_pixels, pixels, memory, scratch, indices, offsets[t])
+    end = observe_features(cells, pixels, memory, scratch, indices, offsets[t])
     offsets[t + 1] = end
     _add_rows(W1, indices, offsets[t], end, 0, z)
     _activate(z)
