@@ -74,8 +74,7 @@ def test_help_names_every_option_of_the_issue_with_its_default(call):
         "--learning-rate", "--decay-rate", "--discount", "--save-every", "--evaluate-every",
         "--config", "--preset", "--json", "--verbose", "--dtype", "--algorithm", "--streams",
         "--horizon", "--epochs", "--minibatches", "--clip-ratio", "--gae-lambda",
-        "--entropy-bonus", "--value-weight", "--anneal-from", "--anneal-until",
-        "--anneal-to",
+        "--entropy-bonus", "--value-weight", "--anneal-from",
     ):  # fmt: skip
         assert re.search(rf"{flag}[ ,]", out), flag
     assert re.search(r"\(default:\W+0.002\)", out)

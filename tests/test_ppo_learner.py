@@ -131,11 +131,14 @@ def test_a_state_of_another_network_is_refused(config, changes):
         other.set_state(*learner.get_state())
 
 
-def test_the_rate_stays_then_falls_to_its_share_and_stays_there(config):
-    changes = {"anneal_from": 60, "anneal_until": 180, "anneal_to": 0.2}
-    learner = PPOLearner(config.updated(changes, "test"))
-    rates = [learner.apply(play(config, learner)).losses["learning_rate"] for _ in range(5)]
-    np.testing.assert_allclose(rates, [2e-3, 2e-3, 1.2e-3, 4e-4, 4e-4])
+@pytest.mark.parametrize(
+    ("won", "lost", "rate"), [(0, 0, 2e-3), (3, 7, 2e-3), (6, 4, 2e-3), (9, 3, 1.25e-3), (4, 0, 0)]
+)
+def test_the_rate_falls_with_the_share_of_points_lost(config, won, lost, rate):
+    learner = PPOLearner(config.updated({"anneal_from": 0.6}, "test"))
+    results = play(config, learner)
+    learner.progress.recent_points.extend([1] * won + [-1] * lost)
+    assert learner.apply(results).losses["learning_rate"] == pytest.approx(rate)
 
 
 @pytest.mark.parametrize("streams", [2, 5])

@@ -109,11 +109,12 @@ class PPOConfig:
     value_weight: float = option(
         0.5, "Weight of the squared error of the value.", minimum=0.0, maximum=10.0
     )
-    anneal_from: int = option(
-        1_500_000, "Steps from which learning rate and entropy bonus fall.", minimum=0
+    anneal_from: float = option(
+        0.5,
+        "Share of points won from which learning rate and entropy bonus fall, to 0 at all.",
+        minimum=0.0,
+        maximum=1.0,
     )
-    anneal_until: int = option(2_500_000, "Steps at which they have fallen.", minimum=1)
-    anneal_to: float = option(0.2, "The share of them that is left then.", minimum=0.0, maximum=1.0)
 
 
 @dataclass(frozen=True)

@@ -152,11 +152,12 @@ class PPOLearner:
         self._streams = (states + [None] * num_streams)[:num_streams]
 
     def _share_left(self) -> float:
-        """The share of learning rate and entropy bonus that is left: 1, falling to `anneal_to`."""
-        config = self._config.ppo
-        span = max(config.anneal_until - config.anneal_from, 1)
-        past = (self.progress.steps - config.anneal_from) / span
-        return 1 - (1 - config.anneal_to) * min(max(past, 0.0), 1.0)
+        """The share of learning rate and entropy bonus that is left: the fewer points are lost,
+        the less there is to learn from a step, while its noise stays as it was."""
+        won, start = self.progress.points_won_1000, self._config.ppo.anneal_from
+        if won is None or won <= start:
+            return 1.0
+        return (1 - won) / (1 - start)
 
     def _learn(
         self, update: int, played: list[SegmentResult], left: float
