@@ -23,6 +23,8 @@ TOY = {
     "updates": 3, "save_every": 1,
 }  # fmt: skip
 
+STEPS_AN_UPDATE = TOY["streams"] * TOY["horizon"]
+
 
 @pytest.fixture
 def make_run(tmp_path):
@@ -157,7 +159,7 @@ def short_windows(monkeypatch):
     monkeypatch.setattr(progress_module, "POINT_WINDOW", 8)
     monkeypatch.setattr(session_module, "CONFIRM_EPISODES", 5)
     monkeypatch.setattr(session_module, "CONFIRM_GLANCE", 2)
-    monkeypatch.setattr(session_module, "CONFIRM_EVERY", 2)
+    monkeypatch.setattr(session_module, "CONFIRM_EVERY", 2 * STEPS_AN_UPDATE)
 
 
 def test_a_target_that_an_evaluation_confirms_ends_the_training(make_run, short_windows):

@@ -26,8 +26,8 @@ CONFIRM_GLANCE = 20
 CONFIRM_MARGIN = 2.0
 """So far below the target the estimate may be: it is of sampled play, and greedy play is better."""
 
-CONFIRM_EVERY = 10
-"""Updates between two attempts at that."""
+CONFIRM_EVERY = 80_000
+"""Steps between two attempts at that: about as many as the first of them plays."""
 
 
 class Session:
@@ -131,7 +131,7 @@ class Session:
             return False
         estimate = progress.estimated_return
         is_promising = estimate is not None and estimate >= target - CONFIRM_MARGIN
-        return is_last or (is_promising and progress.update >= self._next_confirmation)
+        return is_last or (is_promising and progress.steps >= self._next_confirmation)
 
     def confirm(self, engine: Engine, *, is_last: bool) -> Verdict:
         """Evaluate the newest parameters against the target, and write the result down.
@@ -150,7 +150,7 @@ class Session:
         is_won = len(greedy.returns) == CONFIRM_EPISODES and greedy.mean_return >= target
         sampled = play(CONFIRM_EPISODES, is_greedy=False) if is_won else None
         self._write_evaluation(greedy)
-        self._next_confirmation = update + CONFIRM_EVERY
+        self._next_confirmation = progress.steps + CONFIRM_EVERY
         return Verdict(is_won, target, update, progress.steps, seconds, greedy, sampled)
 
     def should_save(self) -> bool:

@@ -3,10 +3,10 @@
 A cell is a rectangle of the preprocessed field, and it is on where any of its pixels is. Small
 cells say where something is, large ones let what was learned at one place hold beside it.
 
-A pair is two columns of cells and an offset: it is on where a cell in the first column is on and
-one in the second, so many rows lower. It does not say at which height. So what was learned of two
-things that approach each other holds wherever they meet; of cells alone it is learned anew at
-each height.
+A pair is a displacement: it is on where two small cells are on, one so many columns left of the
+other and so many rows below it. It says only roughly in which column that is, and not at all at
+which height. So what was learned of two things that approach each other holds wherever they meet;
+of cells alone it is learned anew at each place.
 
 Each cell and each pair is a feature, which is seen in two consecutive frames as one of three
 inputs:
@@ -35,14 +35,24 @@ CELL_SHAPES = ((1, 8), (8, 1), (2, 2), (4, 4), (8, 8))
 
 NUM_CELLS = sum((80 // rows) * (80 // columns) for rows, columns in CELL_SHAPES)
 
-PAIR_SHAPE = (2, 8)
+PAIR_SHAPE = (2, 2)
 """Rows and columns of the cells that make pairs."""
 
 PAIR_ROWS, PAIR_COLUMNS = 80 // PAIR_SHAPE[0], 80 // PAIR_SHAPE[1]
 
-NUM_OFFSETS = 2 * PAIR_ROWS - 1
+PAIR_BAND = 8
+"""Columns of these cells that a pair does not tell apart; they divide PAIR_COLUMNS."""
 
-NUM_PAIRS = PAIR_COLUMNS * (PAIR_COLUMNS - 1) // 2 * NUM_OFFSETS
+NUM_OFFSETS = 2 * PAIR_ROWS - 1
+"""Rows that one cell can lie below another: 1 − PAIR_ROWS … PAIR_ROWS − 1."""
+
+# A band's rightmost column has so many columns to its left.
+BAND_STARTS = tuple(
+    int(start) for start in np.cumsum([0, *range(PAIR_BAND - 1, PAIR_COLUMNS, PAIR_BAND)])
+)
+"""For each band of the right cell, the place of its nearest displacement; then their number."""
+
+NUM_PAIRS = BAND_STARTS[-1] * NUM_OFFSETS
 
 NUM_FEATURES = NUM_CELLS + NUM_PAIRS
 
@@ -62,23 +72,26 @@ def find_cells(field: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def find_pairs(field: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which pairs of cells are on.
+    """Which pairs are on.
 
     Args:
         field: [80, 80], not 0 where a pixel is on.
 
     Returns:
-        [NUM_PAIRS] bool: for the columns (0, 1), (0, 2) … in turn, NUM_OFFSETS places: by how many
-        rows the second cell lies below the first, plus PAIR_ROWS − 1.
+        [NUM_PAIRS] bool: for each band of columns in which the right cell can be, for each number
+        of columns that the left one lies left of it, from 1 on, NUM_OFFSETS places: by how many
+        rows it lies below, from 1 − PAIR_ROWS on.
     """
     is_on = _divide(field, PAIR_SHAPE)
-    # Two columns' correlation counts the pairs of rows at each offset.
-    counts = [
-        np.correlate(is_on[:, right].astype(int), is_on[:, left].astype(int), "full")
-        for left in range(PAIR_COLUMNS)
-        for right in range(left + 1, PAIR_COLUMNS)
-    ]
-    return np.concatenate(counts) > 0
+    pairs = np.zeros((BAND_STARTS[-1], NUM_OFFSETS), np.bool_)
+    rights = np.argwhere(is_on)
+    for row, column in np.argwhere(is_on):
+        distances = rights[:, 1] - column
+        ours = distances > 0
+        bands = rights[ours, 1] // PAIR_BAND
+        places = np.array(BAND_STARTS)[bands] + distances[ours] - 1
+        pairs[places, row - rights[ours, 0] + PAIR_ROWS - 1] = True
+    return pairs.ravel()
 
 
 def find_features(field: NDArray[Any]) -> NDArray[np.bool_]:

@@ -10,9 +10,11 @@ import numpy as np
 from numba import njit
 
 from pixelpong.env.features import (
+    BAND_STARTS,
     NUM_CELLS,
     NUM_FEATURES,
     NUM_OFFSETS,
+    PAIR_BAND,
     PAIR_COLUMNS,
     PAIR_ROWS,
 )
@@ -51,13 +53,13 @@ def _mark_features(cells, pixels, num_pixels, is_on, found):  # type: ignore[no-
         is_on[small[k]] = 0
         small[k] -= NUM_FEATURES
     for i in range(num_small):
-        row, left = small[i] // PAIR_COLUMNS, small[i] % PAIR_COLUMNS
+        row, column = small[i] // PAIR_COLUMNS, small[i] % PAIR_COLUMNS
         for j in range(num_small):
-            right = small[j] % PAIR_COLUMNS
-            if right > left:
-                columns = left * (2 * PAIR_COLUMNS - left - 1) // 2 + right - left - 1
-                below = small[j] // PAIR_COLUMNS - row
-                pair = NUM_CELLS + columns * NUM_OFFSETS + below + PAIR_ROWS - 1
+            distance = small[j] % PAIR_COLUMNS - column
+            if distance > 0:
+                place = BAND_STARTS[(column + distance) // PAIR_BAND] + distance - 1
+                below = row - small[j] // PAIR_COLUMNS
+                pair = NUM_CELLS + place * NUM_OFFSETS + below + PAIR_ROWS - 1
                 if not is_on[pair]:
                     is_on[pair] = 1
                     found[count] = pair
