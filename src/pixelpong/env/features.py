@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from pixelpong.trajectory import ACTIONS
 
-CELL_SHAPES = ((1, 8), (8, 1), (2, 2), (4, 4), (8, 8))
+CELL_SHAPES = ((1, 8), (8, 1), (8, 8))
 """Rows and columns of a cell; they divide 80."""
 
 NUM_CELLS = sum((80 // rows) * (80 // columns) for rows, columns in CELL_SHAPES)
