@@ -22,6 +22,7 @@ from pixelpong.env.features import (
     find_cells,
     find_pairs,
     list_cells_of_pixels,
+    list_geometry,
     observe_features,
 )
 from pixelpong.env.preprocess import preprocess
@@ -99,11 +100,11 @@ def test_sparse_features_equal_their_definition(frames, last_action):
     pixels, memory = np.zeros((2, NUM_PIXELS), np.uint16), np.zeros(5, np.int64)
     scratch = np.zeros((4, kernels.NUM_MARKS), np.uint16)
     indices = np.zeros(7 + kernels.MAX_INPUTS, np.uint16)
-    before, cells_of_pixels = np.zeros((80, 80)), list_cells_of_pixels()
+    before, sight = np.zeros((80, 80)), (list_cells_of_pixels(), list_geometry())
     memory[3] = last_action
     for screen in frames:
         kernels.take_frame(screen, IS_ACTIVE, pixels, memory)
-        end = kernels.observe_features(cells_of_pixels, pixels, memory, scratch, indices, 7)
+        end = kernels.observe_features(*sight, pixels, memory, scratch, indices, 7)
         now = preprocess(colour(screen))
         wanted = np.flatnonzero(observe_features(before, now, last_action))
         assert sorted(indices[7:end].tolist()) == wanted.tolist()
@@ -272,7 +273,8 @@ def test_decide_is_the_networks_policy_and_value(dtype, frames, draws, seed, hid
     for t, (screen, draw) in enumerate(zip(frames, draws, strict=False)):
         kernels.take_frame(screen, IS_ACTIVE, pixels, memory)
         action = kernels.decide(
-            W1, W2, params["b2"], z, list_cells_of_pixels(), pixels, memory, scratch,
+            W1, W2, params["b2"], z, list_cells_of_pixels(), list_geometry(),
+            pixels, memory, scratch,
             indices, offsets, actions, numbers, draw,
         )  # fmt: skip
         now = preprocess(colour(screen))

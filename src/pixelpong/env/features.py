@@ -131,6 +131,18 @@ def list_cells_of_pixels() -> NDArray[np.uint16]:
     return np.stack(columns, axis=1).astype(np.uint16)
 
 
+def list_geometry() -> NDArray[np.int64]:
+    """What `pixelpong.kernels.observe_features` has to know of the features' order.
+
+    Returns:
+        [2 + PAIR_COLUMNS] NUM_FEATURES, NUM_OFFSETS, and for each column of a pair's right cell
+        the feature whose left cell lies beside it, in the next column to the left.
+    """
+    bands = np.arange(PAIR_COLUMNS) // PAIR_BAND
+    beside = NUM_CELLS + np.array(BAND_STARTS)[bands] * NUM_OFFSETS + PAIR_ROWS - 1
+    return np.array([NUM_FEATURES, NUM_OFFSETS, *beside])
+
+
 def _divide(field: NDArray[Any], shape: tuple[int, int]) -> NDArray[np.bool_]:
     """Which cells of a shape are on: [rows of cells, columns of cells] bool."""
     assert field.shape == (80, 80), field.shape

@@ -7,8 +7,8 @@ active inputs only, and in another order than a matrix product's.
 No ``fastmath``: a sum's order is part of the promise "same seed, same bits".
 Compiled once per machine and kept in numba's cache: beside the file, or where the package is
 read-only, in the user's cache directory. That cache notices a change of the file a kernel stands
-in, and of no other: so no kernel calls one of another file, and the constants that are compiled
-in from elsewhere are parts of the file formats, which never change.
+in, and of no other: so no kernel calls one of another file, and what another file says, a kernel
+gets as an argument and not as a constant, which would be compiled in and go stale.
 """
 
 from pixelpong.kernels.gated import (

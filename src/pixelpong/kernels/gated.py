@@ -9,15 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from pixelpong.env.features import (
-    BAND_STARTS,
-    NUM_CELLS,
-    NUM_FEATURES,
-    NUM_OFFSETS,
-    PAIR_BAND,
-    PAIR_COLUMNS,
-    PAIR_ROWS,
-)
+from pixelpong.env.features import NUM_FEATURES, PAIR_COLUMNS, PAIR_ROWS
 
 # The NumPy error model: a division that cannot fail needs no check, and so can be vectorised.
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
@@ -26,6 +18,7 @@ MAX_INPUTS = 2 * NUM_FEATURES + 1
 """More active inputs than this no step can have."""
 
 NUM_MARKS = NUM_FEATURES + PAIR_ROWS * PAIR_COLUMNS
+"""Features, and the cells that make pairs. No kernel reads these two: see `kernels`."""
 
 
 @_kernel
@@ -41,25 +34,25 @@ def _mark_cells(cells, column, pixels, num_pixels, base, is_on, found, count):  
 
 
 @_kernel
-def _mark_features(cells, pixels, num_pixels, is_on, found):  # type: ignore[no-untyped-def]
+def _mark_features(cells, geometry, pixels, num_pixels, is_on, found):  # type: ignore[no-untyped-def]
     """Mark the features of a frame, and list them; their order follows from the pixels alone."""
     last, count = cells.shape[1] - 1, 0
     for column in range(last):
         count = _mark_cells(cells, column, pixels, num_pixels, 0, is_on, found, count)
+    num_features, num_offsets, beside = geometry[0], geometry[1], geometry[2:]
     # The cells that make pairs stand behind the features, for as long as they are needed.
-    small = found[NUM_FEATURES:]
-    num_small = _mark_cells(cells, last, pixels, num_pixels, NUM_FEATURES, is_on, small, 0)
+    small = found[num_features:]
+    num_small = _mark_cells(cells, last, pixels, num_pixels, num_features, is_on, small, 0)
     for k in range(num_small):
         is_on[small[k]] = 0
-        small[k] -= NUM_FEATURES
+        small[k] -= num_features
     for i in range(num_small):
-        row, column = small[i] // PAIR_COLUMNS, small[i] % PAIR_COLUMNS
+        row, column = small[i] // len(beside), small[i] % len(beside)
         for j in range(num_small):
-            distance = small[j] % PAIR_COLUMNS - column
-            if distance > 0:
-                place = BAND_STARTS[(column + distance) // PAIR_BAND] + distance - 1
-                below = row - small[j] // PAIR_COLUMNS
-                pair = NUM_CELLS + place * NUM_OFFSETS + below + PAIR_ROWS - 1
+            right = small[j] % len(beside)
+            if right > column:
+                below = row - small[j] // len(beside)
+                pair = beside[right] + (right - column - 1) * num_offsets + below
                 if not is_on[pair]:
                     is_on[pair] = 1
                     found[count] = pair
@@ -68,7 +61,7 @@ def _mark_features(cells, pixels, num_pixels, is_on, found):  # type: ignore[no-
 
 
 @_kernel
-def observe_features(cells, pixels, memory, scratch, indices, start):  # type: ignore[no-untyped-def]
+def observe_features(cells, geometry, pixels, memory, scratch, indices, start):  # type: ignore[no-untyped-def]
     """Write the inputs that are 1 into ``indices[start:]``.
 
     Definition: `pixelpong.env.features.observe_features`. They come in an order that follows from
@@ -77,6 +70,7 @@ def observe_features(cells, pixels, memory, scratch, indices, start):  # type: i
 
     Args:
         cells: [NUM_PIXELS, ·] uint16, `pixelpong.env.features.list_cells_of_pixels`.
+        geometry: int64, `pixelpong.env.features.list_geometry`.
         pixels: [2, NUM_PIXELS] uint16, the active pixels of two frames in turn.
         memory: [≥ 4] int64, which of the two is newest, its number of pixels and the other's,
             and the place in `ACTIONS` of what was asked for last.
@@ -87,21 +81,21 @@ def observe_features(cells, pixels, memory, scratch, indices, start):  # type: i
     Returns:
         Where the written part ends.
     """
-    newest = memory[0]
+    newest, num_features = memory[0], geometry[0]
     is_now, is_before, now, before = scratch
-    num_now = _mark_features(cells, pixels[newest], memory[1], is_now, now)
-    num_before = _mark_features(cells, pixels[1 - newest], memory[2], is_before, before)
+    num_now = _mark_features(cells, geometry, pixels[newest], memory[1], is_now, now)
+    num_before = _mark_features(cells, geometry, pixels[1 - newest], memory[2], is_before, before)
     end = start
     for k in range(num_now):
         feature = now[k]
-        indices[end] = feature if is_before[feature] else NUM_FEATURES + feature
+        indices[end] = feature if is_before[feature] else num_features + feature
         end += 1
     for k in range(num_before):
         feature = before[k]
         if not is_now[feature]:
-            indices[end] = 2 * NUM_FEATURES + feature
+            indices[end] = 2 * num_features + feature
             end += 1
-    indices[end] = 3 * NUM_FEATURES + memory[3]
+    indices[end] = 3 * num_features + memory[3]
     for k in range(num_now):
         is_now[now[k]] = 0
     for k in range(num_before):
@@ -111,7 +105,20 @@ def observe_features(cells, pixels, memory, scratch, indices, start):  # type: i
 
 @_kernel
 def decide(  # type: ignore[no-untyped-def]
-    W1, W2, b2, z, cells, pixels, memory, scratch, indices, offsets, actions, numbers, draw
+    W1,
+    W2,
+    b2,
+    z,
+    cells,
+    geometry,
+    pixels,
+    memory,
+    scratch,
+    indices,
+    offsets,
+    actions,
+    numbers,
+    draw,
 ):
     """Observe, choose an action, and write both down: a step of a rollout but for the emulator.
 
@@ -121,7 +128,7 @@ def decide(  # type: ignore[no-untyped-def]
     Args:
         W1, W2, b2: the parameters, [D, 2H], [4, 2H], [4].
         z: [2H], scratch; changed.
-        cells, pixels, scratch: as in `observe_features`.
+        cells, geometry, pixels, scratch: as in `observe_features`.
         memory: [5] int64, as there, and the number t of this step; changed: t grows by one, and
             the last action becomes the one chosen.
         indices: [N] uint16, the inputs that are 1, from ``offsets[t]`` on; changed.
@@ -135,7 +142,7 @@ def decide(  # type: ignore[no-untyped-def]
         The action's place in `ACTIONS`.
     """
     t = memory[4]
-    end = observe_features(cells, pixels, memory, scratch, indices, offsets[t])
+    end = observe_features(cells, geometry, pixels, memory, scratch, indices, offsets[t])
     offsets[t + 1] = end
     _add_rows(W1, indices, offsets[t], end, 0, z)
     _activate(z)
