@@ -23,7 +23,7 @@ CONFIRM_EPISODES = 100
 CONFIRM_GLANCE = 20
 """Greedy episodes that are played first: where they fall short by half a point, it ends there."""
 
-CONFIRM_MARGIN = 2.0
+CONFIRM_MARGIN = 1.0
 """So far below the target the estimate may be: it is of sampled play, and greedy play is better."""
 
 CONFIRM_EVERY = 80_000

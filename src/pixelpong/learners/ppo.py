@@ -154,13 +154,13 @@ class PPOLearner:
     def _share_left(self) -> float:
         """The share of learning rate and entropy bonus that is left.
 
-        It falls with the share of points lost: the fewer are lost, the rarer is what can be
-        learned from, while the noise of a step stays as it was.
+        It falls with the square of the share of points lost: the fewer are lost, the rarer is
+        what can be learned from, while the noise of a step stays as it was.
         """
         won, start = self.progress.points_won_1000, self._config.ppo.anneal_from
         if won is None or won <= start:
             return 1.0
-        return (1 - won) / (1 - start)
+        return ((1 - won) / (1 - start)) ** 2
 
     def _learn(
         self, update: int, played: list[SegmentResult], left: float
