@@ -16,7 +16,7 @@ inputs:
     vanished  on before, not now
 
 Three more inputs say which action was asked for last: with sticky actions it may still be held.
-All inputs are 0 or 1, and some 90 of them are 1. Nothing here knows of balls and paddles.
+All inputs are 0 or 1, and some 70 of them are 1. Nothing here knows of balls and paddles.
 
 Covered: the dense definition. Not covered: the fast form (`pixelpong.kernels.observe_features`).
 """
