@@ -56,6 +56,7 @@ def solve(seeds: Sequence[int], workers: int | None, given: Sequence[str] = ()) 
     """
     num_workers = workers or count_cores()
     results: list[Report] = []
+    commit = describe_commit()  # now: the report itself may be written into the work tree
     with _bare_engine(num_workers) as bare:
         measure = functools.partial(measure_apart, bare, num_workers)
         for seed in seeds:
@@ -70,7 +71,7 @@ def solve(seeds: Sequence[int], workers: int | None, given: Sequence[str] = ()) 
                 "workers": num_workers,
                 "seeds": results,
                 "summary": summarize(results),
-                "commit": describe_commit(),
+                "commit": commit,
                 "versions": collect_versions(),
                 "machine": describe_machine() | {"cores": count_cores()},
             }
