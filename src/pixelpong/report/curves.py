@@ -14,7 +14,7 @@ _GRID = 200
 
 
 def plot_solve(report: dict[str, Any], path: Path) -> None:
-    """Draw the estimated return over training time.
+    """Draw the estimated return over the steps played.
 
     Args:
         report: of `pixelpong.bench.solve.solve`.
@@ -33,19 +33,17 @@ def plot_solve(report: dict[str, Any], path: Path) -> None:
     axes = figure.add_subplot()
     curves = []
     for result in report["seeds"]:
-        seconds, values = _known(result["curve"])
-        curves.append((seconds, values))
-        axes.plot(seconds, values, linewidth=1, alpha=0.6, label=f"seed {result['seed']}")
+        steps, values = _known(result["curve"])
+        curves.append((steps, values))
+        axes.plot(steps, values, linewidth=1, alpha=0.6, label=f"seed {result['seed']}")
         if result["is_won"]:
-            curve = result["curve"]
-            when = np.interp(result["steps"], curve["steps"], curve["seconds"])
-            axes.plot(when, 18, marker="v", color="black", markersize=6, zorder=5)
+            axes.plot(result["steps"] / 1e6, 18, marker="v", color="black", markersize=6, zorder=5)
     grid, low, middle, high = _band(curves)
     axes.fill_between(grid, low, high, alpha=0.15, color="black", linewidth=0)
     axes.plot(grid, middle, color="black", linewidth=2, label="median, band of all")
     axes.axhline(18, color="grey", linestyle=":", linewidth=1)
     axes.set(
-        xlabel="seconds of training, evaluations included",
+        xlabel="steps of the agent, millions",
         ylabel="return, estimated from the last 1,000 points",
         ylim=(-21.5, 21.5),
         title="From nothing to winning (▼ the checkpoint that passed)",
@@ -56,16 +54,16 @@ def plot_solve(report: dict[str, Any], path: Path) -> None:
 
 def _known(curve: dict[str, Sequence[Any]]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     pairs = [
-        (second, value)
-        for second, value in zip(curve["seconds"], curve["estimated_return"], strict=True)
+        (step / 1e6, value)
+        for step, value in zip(curve["steps"], curve["estimated_return"], strict=True)
         if value is not None
     ]
-    seconds, values = zip(*pairs, strict=True) if pairs else ((0.0,), (-21.0,))
-    return np.array(seconds), np.array(values)
+    steps, values = zip(*pairs, strict=True) if pairs else ((0.0,), (-21.0,))
+    return np.array(steps), np.array(values)
 
 
 def _band(curves: Sequence[tuple[Any, Any]]) -> tuple[Any, ...]:
     """Lowest, median and highest over the seeds; one that has ended stays where it ended."""
-    grid = np.linspace(0, max(seconds[-1] for seconds, _ in curves), _GRID)
-    table = np.array([np.interp(grid, seconds, values) for seconds, values in curves])
+    grid = np.linspace(0, max(steps[-1] for steps, _ in curves), _GRID)
+    table = np.array([np.interp(grid, steps, values) for steps, values in curves])
     return grid, table.min(axis=0), np.median(table, axis=0), table.max(axis=0)
