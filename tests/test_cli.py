@@ -15,6 +15,7 @@ import pytest
 from test_engines import is_alive, wait_until
 
 from pixelpong.cli import main
+from pixelpong.presets import load_preset
 from pixelpong.run import Run
 from pixelpong.store import fingerprint
 
@@ -77,7 +78,8 @@ def test_help_names_every_option_of_the_issue_with_its_default(call):
         "--entropy-bonus", "--value-weight", "--anneal-from",
     ):  # fmt: skip
         assert re.search(rf"{flag}[ ,]", out), flag
-    assert re.search(r"\(default:\W+0.002\)", out)
+    rate = load_preset("fast").learning.learning_rate
+    assert re.search(rf"\(default:\W+{rate}\)", out)
     _, out, _ = call("train", "--preset", "ray", "--help")
     assert re.search(r"--batch-size INT.*\(default: 4\)", out)
 
