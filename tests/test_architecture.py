@@ -188,10 +188,7 @@ def test_files_and_functions_are_of_a_readable_size():
                 length -= doc.end_lineno - doc.lineno + 1 if doc else 0
                 assert length <= 60, f"{path}:{node.name}"
                 arguments = node.args.args + node.args.kwonlyargs
-                # `decide` alone: it is called at every step, and a tuple of arrays would cost as
-                # much as its work.
-                limit = 14 if (path.name, node.name) == ("gated.py", "decide") else 8
-                assert len(arguments) <= limit, f"{path}:{node.name}"
+                assert len(arguments) <= 8, f"{path}:{node.name}"
 
 
 def test_every_public_thing_has_a_docstring():

@@ -104,7 +104,7 @@ def test_sparse_features_equal_their_definition(frames, last_action):
     memory[3] = last_action
     for screen in frames:
         kernels.take_frame(screen, IS_ACTIVE, pixels, memory)
-        end = kernels.observe_features(*sight, pixels, memory, scratch, indices, 7)
+        end = kernels.observe_features(sight, pixels, memory, scratch, indices, 7)
         now = preprocess(colour(screen))
         wanted = np.flatnonzero(observe_features(before, now, last_action))
         assert sorted(indices[7:end].tolist()) == wanted.tolist()
@@ -269,14 +269,13 @@ def test_decide_is_the_networks_policy_and_value(dtype, frames, draws, seed, hid
     scratch, z = np.zeros((4, kernels.NUM_MARKS), np.uint16), np.ones(2 * hidden, dtype)
     indices, offsets = np.zeros(4 * kernels.MAX_INPUTS, np.uint16), np.zeros(5, np.int64)
     actions, numbers = np.ones(4, np.int8), np.ones((4, 3))
+    sight, record = (list_cells_of_pixels(), list_geometry()), (indices, offsets, actions, numbers)
     before, last_action = np.zeros((80, 80)), 0
     for t, (screen, draw) in enumerate(zip(frames, draws, strict=False)):
         kernels.take_frame(screen, IS_ACTIVE, pixels, memory)
         action = kernels.decide(
-            W1, W2, params["b2"], z, list_cells_of_pixels(), list_geometry(),
-            pixels, memory, scratch,
-            indices, offsets, actions, numbers, draw,
-        )  # fmt: skip
+            (W1, W2, params["b2"]), z, sight, pixels, memory, scratch, record, draw
+        )
         now = preprocess(colour(screen))
         x = observe_features(before, now, last_action)
         y = gated.forward(params, x[None].astype(dtype))[0].astype(np.float64)

@@ -193,6 +193,32 @@ def test_a_target_that_is_not_reached_is_tried_again_and_at_the_end(make_run, sh
     assert [len(verdict.greedy.returns) for verdict in display.seen] == [2, 2, 2, 5]  # hopeless
 
 
+@pytest.mark.parametrize("stop", [1, 2, 3, 4])
+def test_a_stop_does_not_change_when_the_target_is_tried(
+    make_run, short_windows, monkeypatch, stop
+):
+    monkeypatch.setattr(Progress, "estimated_return", property(lambda self: 21.0))
+    reference, run = (
+        each.with_config(each.config.updated({"updates": 6, "until_return": 21.0}, "test"))
+        for each in (make_run("reference", updates=6), make_run("run", updates=6))
+    )
+    train(reference)
+
+    class Counting(Silent):
+        shown = 0
+
+        def show(self, progress, stats):
+            self.shown += 1
+
+    display = Counting()
+    outcome = train(run, display, should_stop=lambda: display.shown >= stop)
+    assert (outcome.reason, outcome.progress.update) == ("interrupted", stop)
+    train(Run.open(run.path))
+    assert result_of(run) == result_of(reference)
+    tried = [[line["update"] for line in each.evaluations.read()] for each in (run, reference)]
+    assert tried[0] == tried[1] == [1, 3, 5, 6]
+
+
 def test_the_time_to_win_leaves_the_evaluations_out(make_run, short_windows, monkeypatch):
     clock = [0.0]
     monkeypatch.setattr(session_module.time, "monotonic", lambda: clock[0])

@@ -111,7 +111,7 @@ class PPOConfig:
     )
     anneal_from: float = option(
         0.5,
-        "Share of points won from which learning rate and entropy bonus fall, to 0 at all.",
+        "Share of points won from which rate and entropy bonus fall, to 0 where all are.",
         minimum=0.0,
         maximum=1.0,
     )

@@ -181,6 +181,7 @@ class Session:
             "progress": counters,
             "wall_seconds": self.wall_seconds,
             "evaluation_seconds": self._evaluation_seconds,
+            "next_confirmation": self._next_confirmation,
         }
         self._run.checkpoints.save(Checkpoint(update, params, arrays, counters, score, score_of))
         self._saved_update = update
@@ -213,6 +214,7 @@ class Session:
         )
         self._wall_seconds_before = checkpoint.counters["wall_seconds"]
         self._evaluation_seconds = checkpoint.counters.get("evaluation_seconds", 0.0)
+        self._next_confirmation = checkpoint.counters.get("next_confirmation", 0)
         self._saved_update = checkpoint.update
         self._saved_score_of = checkpoint.score_of
 

@@ -52,7 +52,7 @@ class StreamPlayer:
         self._pixels = np.zeros((2, NUM_PIXELS), np.uint16)
         # Which frame is newest, its number of pixels, the other's, the last action, the step.
         self._memory = np.zeros(5, np.int64)
-        self._cells, self._geometry = list_cells_of_pixels(), list_geometry()
+        self._sight = (list_cells_of_pixels(), list_geometry())
         self._scratch = np.zeros((4, kernels.NUM_MARKS), np.uint16)
         self._z = np.zeros(0, np.float32)
         self._actions = np.zeros(0, np.int8)
@@ -171,10 +171,10 @@ class StreamPlayer:
         W1, W2 = (params[name].reshape(len(params[name]), -1) for name in ("W1", "W2"))
         if self._z.shape != W1.shape[1:] or self._z.dtype != W1.dtype:
             self._z = np.zeros(W1.shape[1:], W1.dtype)
+        record = (self._indices, self._offsets, self._actions, self._numbers)
         return functools.partial(
-            kernels.decide, W1, W2, params["b2"], self._z, self._cells, self._geometry,
-            self._pixels, self._memory, self._scratch, self._indices, self._offsets,
-            self._actions, self._numbers,
+            kernels.decide, (W1, W2, params["b2"]), self._z, self._sight, self._pixels,
+            self._memory, self._scratch, record,
         )  # fmt: skip
 
     def _act(self, action: int, draws: list[float]) -> float:

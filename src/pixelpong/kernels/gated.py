@@ -34,8 +34,9 @@ def _mark_cells(cells, column, pixels, num_pixels, base, is_on, found, count):  
 
 
 @_kernel
-def _mark_features(cells, geometry, pixels, num_pixels, is_on, found):  # type: ignore[no-untyped-def]
+def _mark_features(sight, pixels, num_pixels, is_on, found):  # type: ignore[no-untyped-def]
     """Mark the features of a frame, and list them; their order follows from the pixels alone."""
+    cells, geometry = sight
     last, count = cells.shape[1] - 1, 0
     for column in range(last):
         count = _mark_cells(cells, column, pixels, num_pixels, 0, is_on, found, count)
@@ -61,7 +62,7 @@ def _mark_features(cells, geometry, pixels, num_pixels, is_on, found):  # type: 
 
 
 @_kernel
-def observe_features(cells, geometry, pixels, memory, scratch, indices, start):  # type: ignore[no-untyped-def]
+def observe_features(sight, pixels, memory, scratch, indices, start):  # type: ignore[no-untyped-def]
     """Write the inputs that are 1 into ``indices[start:]``.
 
     Definition: `pixelpong.env.features.observe_features`. They come in an order that follows from
@@ -69,8 +70,8 @@ def observe_features(cells, geometry, pixels, memory, scratch, indices, start): 
     action.
 
     Args:
-        cells: [NUM_PIXELS, ·] uint16, `pixelpong.env.features.list_cells_of_pixels`.
-        geometry: int64, `pixelpong.env.features.list_geometry`.
+        sight: [NUM_PIXELS, ·] uint16, `pixelpong.env.features.list_cells_of_pixels`, and
+            int64, `pixelpong.env.features.list_geometry`.
         pixels: [2, NUM_PIXELS] uint16, the active pixels of two frames in turn.
         memory: [≥ 4] int64, which of the two is newest, its number of pixels and the other's,
             and the place in `ACTIONS` of what was asked for last.
@@ -81,10 +82,10 @@ def observe_features(cells, geometry, pixels, memory, scratch, indices, start): 
     Returns:
         Where the written part ends.
     """
-    newest, num_features = memory[0], geometry[0]
+    newest, num_features = memory[0], sight[1][0]
     is_now, is_before, now, before = scratch
-    num_now = _mark_features(cells, geometry, pixels[newest], memory[1], is_now, now)
-    num_before = _mark_features(cells, geometry, pixels[1 - newest], memory[2], is_before, before)
+    num_now = _mark_features(sight, pixels[newest], memory[1], is_now, now)
+    num_before = _mark_features(sight, pixels[1 - newest], memory[2], is_before, before)
     end = start
     for k in range(num_now):
         feature = now[k]
@@ -104,45 +105,32 @@ def observe_features(cells, geometry, pixels, memory, scratch, indices, start): 
 
 
 @_kernel
-def decide(  # type: ignore[no-untyped-def]
-    W1,
-    W2,
-    b2,
-    z,
-    cells,
-    geometry,
-    pixels,
-    memory,
-    scratch,
-    indices,
-    offsets,
-    actions,
-    numbers,
-    draw,
-):
+def decide(params, z, sight, pixels, memory, scratch, record, draw):  # type: ignore[no-untyped-def]
     """Observe, choose an action, and write both down: a step of a rollout but for the emulator.
 
     Definition: `pixelpong.learn.gated.forward` with a softmax, of the inputs of `observe_features`.
-    One call of so many arguments, because each call from Python costs as much as its work.
 
     Args:
-        W1, W2, b2: the parameters, [D, 2H], [4, 2H], [4].
+        params: W1 [D, 2H], W2 [4, 2H], b2 [4].
         z: [2H], scratch; changed.
-        cells, geometry, pixels, scratch: as in `observe_features`.
+        sight, pixels, scratch: as in `observe_features`.
         memory: [5] int64, as there, and the number t of this step; changed: t grows by one, and
             the last action becomes the one chosen.
-        indices: [N] uint16, the inputs that are 1, from ``offsets[t]`` on; changed.
-        offsets: [≥ t + 2] int64; changed.
-        actions: [≥ t + 1] int8, places in `ACTIONS`; changed.
-        numbers: [≥ t + 1, 3] float64: the action's log-probability, the value, the policy's
-            entropy; changed.
+        record: what is written at step t:
+            indices [N] uint16, the inputs that are 1, from ``offsets[t]`` on;
+            offsets [≥ t + 2] int64;
+            actions [≥ t + 1] int8, places in `ACTIONS`;
+            numbers [≥ t + 1, 3] float64, the action's log-probability, the value, the policy's
+            entropy.
         draw: in [0, 1), chooses the action; a negative one takes the most probable.
 
     Returns:
         The action's place in `ACTIONS`.
     """
+    W1, W2, b2 = params
+    indices, offsets, actions, numbers = record
     t = memory[4]
-    end = observe_features(cells, geometry, pixels, memory, scratch, indices, offsets[t])
+    end = observe_features(sight, pixels, memory, scratch, indices, offsets[t])
     offsets[t + 1] = end
     _add_rows(W1, indices, offsets[t], end, 0, z)
     _activate(z)

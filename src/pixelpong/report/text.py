@@ -11,10 +11,7 @@ Report = dict[str, Any]
 
 def describe_outcome(report: Report) -> str:
     """How a training ended."""
-    words = {
-        "interrupted": "interrupted",
-        "until_return": "won",
-    }
+    words = {"interrupted": "interrupted", "until_return": "won"}
     reason = words.get(report["reason"], f"budget of {report['reason']} spent")
     more = "" if report["reason"] == "interrupted" else f" --updates {2 * report['update']}"
     verdict = report["verdict"]
