@@ -95,20 +95,27 @@ def test_pairs_do_not_say_at_which_height_they_were_seen():
 
 
 @settings(max_examples=50)
-@given(frames=st.lists(screens(), min_size=1, max_size=4), last_action=st.integers(0, 2))
-def test_sparse_features_equal_their_definition(frames, last_action):
-    pixels, memory = np.zeros((2, NUM_PIXELS), np.uint16), np.zeros(5, np.int64)
+@given(
+    frames=st.lists(screens(), min_size=1, max_size=4),
+    last_action=st.integers(0, 2),
+    is_kept=st.booleans(),
+)
+def test_sparse_features_equal_their_definition(frames, last_action, is_kept):
+    """Whether the features of the frame before were kept, or have to be found again."""
+    pixels, memory = np.zeros((2, NUM_PIXELS), np.uint16), np.zeros(6, np.int64)
     scratch = np.zeros((4, kernels.NUM_MARKS), np.uint16)
     indices = np.zeros(7 + kernels.MAX_INPUTS, np.uint16)
     before, sight = np.zeros((80, 80)), (list_cells_of_pixels(), list_geometry())
     memory[3] = last_action
     for screen in frames:
         kernels.take_frame(screen, IS_ACTIVE, pixels, memory)
+        if not is_kept:
+            scratch[:2], memory[4] = 0, -1
         end = kernels.observe_features(sight, pixels, memory, scratch, indices, 7)
         now = preprocess(colour(screen))
         wanted = np.flatnonzero(observe_features(before, now, last_action))
         assert sorted(indices[7:end].tolist()) == wanted.tolist()
-        assert not scratch[:2].any()
+        assert not scratch[1 - memory[0]].any()
         before = now
 
 
@@ -265,7 +272,7 @@ def test_decide_is_the_networks_policy_and_value(dtype, frames, draws, seed, hid
     params = gated.init_params(rng, NUM_INPUTS, hidden, np.dtype(dtype).name)
     params["W2"] *= dtype(100)
     W1, W2 = (params[name].reshape(len(params[name]), -1) for name in ("W1", "W2"))
-    pixels, memory = np.zeros((2, NUM_PIXELS), np.uint16), np.zeros(5, np.int64)
+    pixels, memory = np.zeros((2, NUM_PIXELS), np.uint16), np.zeros(6, np.int64)
     scratch, z = np.zeros((4, kernels.NUM_MARKS), np.uint16), np.ones(2 * hidden, dtype)
     indices, offsets = np.zeros(4 * kernels.MAX_INPUTS, np.uint16), np.zeros(5, np.int64)
     actions, numbers = np.ones(4, np.int8), np.ones((4, 3))
@@ -291,7 +298,7 @@ def test_decide_is_the_networks_policy_and_value(dtype, frames, draws, seed, hid
         assert numbers[t, 0] == pytest.approx(log_pi[action], abs=error)
         assert numbers[t, 1] == pytest.approx(y[0, 3], abs=error)
         assert numbers[t, 2] == pytest.approx(-(np.exp(log_pi) * log_pi).sum(), abs=error)
-        assert (action, t + 1) == (actions[t], memory[4])
+        assert (action, t + 1) == (actions[t], memory[5])
         before, last_action = now, action
         assert memory[3] == last_action
 

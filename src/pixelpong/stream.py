@@ -36,7 +36,7 @@ from pixelpong.trajectory import (
 _BLOCK = 128
 """Steps whose uniform numbers are drawn at once, in an episode of unknown length."""
 
-_LAST_ACTION, _STEP = 3, 4
+_LAST_ACTION, _STEP = 3, 5
 """Places in the memory of `kernels.decide`."""
 
 _LOG_PROBABILITY, _VALUE, _ENTROPY = range(3)
@@ -50,8 +50,9 @@ class StreamPlayer:
         self.emulator = emulator
         self._is_active = make_is_active()
         self._pixels = np.zeros((2, NUM_PIXELS), np.uint16)
-        # Which frame is newest, its number of pixels, the other's, the last action, the step.
-        self._memory = np.zeros(5, np.int64)
+        # Which frame is newest, its number of pixels, the other's, the last action, the other's
+        # number of features, the step.
+        self._memory = np.zeros(6, np.int64)
         self._sight = (list_cells_of_pixels(), list_geometry())
         self._scratch = np.zeros((4, kernels.NUM_MARKS), np.uint16)
         self._z = np.zeros(0, np.float32)
@@ -134,21 +135,22 @@ class StreamPlayer:
     def _go_to(self, state: StreamState | None) -> None:
         """Set everything that the future depends on."""
         memory = self._memory
+        self._scratch[:2] = 0
         if state is None:
             self.emulator.reset()
-            memory[:_STEP] = 0  # no frame before: its cells are all off
+            memory[:_STEP] = 0  # no frame before: its features are all off
             memory[_LAST_ACTION] = ACTIONS.index(STAY)
             kernels.take_frame(self.emulator.screen, self._is_active, self._pixels, memory)
             self._tally = Tally()
             return
         self.emulator.set_state(state.snapshot)
-        memory[:_STEP] = 0, len(state.current), len(state.previous), state.last_action
+        memory[:_STEP] = 0, len(state.current), len(state.previous), state.last_action, -1
         self._pixels[0, : len(state.current)] = state.current
         self._pixels[1, : len(state.previous)] = state.previous
         self._tally = state.tally.copy()
 
     def _state(self) -> StreamState:
-        newest, num_current, num_previous, last_action, _ = self._memory.tolist()
+        newest, num_current, num_previous, last_action, *_ = self._memory.tolist()
         return StreamState(
             snapshot=self.emulator.get_state(),
             previous=self._pixels[1 - newest, :num_previous].copy(),

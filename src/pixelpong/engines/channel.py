@@ -40,10 +40,10 @@ class Channel:
             Interrupted: a stop was asked for.
         """
         deadline = time.monotonic() + timeout
-        for part in (_HEADER.pack(len(message)), message):
-            view = memoryview(part)
-            while view:
-                view = view[self._retry(self._socket.send, view, deadline) :]
+        # In one piece: a header of its own would wake the reader twice.
+        view = memoryview(_HEADER.pack(len(message)) + message)
+        while view:
+            view = view[self._retry(self._socket.send, view, deadline) :]
 
     def receive(self, timeout: float = math.inf) -> Any:
         """Wait for one message and return it.

@@ -27,6 +27,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from pixelpong.engines import MakeWorker, never
+from pixelpong.engines.batch import MAX_ATTEMPTS, Batch, Pace
 from pixelpong.engines.board import Board, Notice
 from pixelpong.engines.channel import POLL_SECONDS, Channel, encode
 from pixelpong.engines.serial import describe_failure
@@ -35,23 +36,16 @@ from pixelpong.errors import Interrupted, PixelpongError, WorkerError, expected
 START_TIMEOUT = 180.0
 """Seconds a new worker may take until it is ready; the first start on a machine compiles."""
 
-MAX_ATTEMPTS = 3
-"""Workers that an item may cost before it is given up; so many starts in a row may fail."""
-
-
 AHEAD_WHILE = 3
-"""A worker is given its next item early while more items a worker than this wait."""
+"""A worker is given its next items early while more items a worker than this wait."""
 
 
-class _Batch:
-    """The items of one `run` and what has become of them."""
+class _Run:
+    """A batch, and where its params are found."""
 
-    def __init__(self, items: Sequence[Any], notice: Notice) -> None:
-        self.items = items
+    def __init__(self, batch: Batch, notice: Notice) -> None:
+        self.batch = batch
         self.params = encode(("params", notice))
-        self.waiting = deque(range(len(items)))
-        self.results: dict[int, Any] = {}
-        self.attempts = [0] * len(items)
 
 
 class _Member:
@@ -75,28 +69,29 @@ class _Member:
             theirs.close()
         self.channel = Channel(ours, should_stop)
         self.is_ready = False
-        # What it has been given: the batch, and the item's place in it. It plays the first.
-        self.given: deque[tuple[_Batch, int]] = deque()
-        self.informed: _Batch | None = None  # whose params it holds
+        # What it has been given: of which run, and which positions. It plays the first of these.
+        self.given: deque[tuple[_Run, tuple[int, ...]]] = deque()
+        self.informed: _Run | None = None  # whose params it holds
         self.deadline = time.monotonic() + START_TIMEOUT
 
     def is_waited_for(self) -> bool:
         """Whether it owes an answer: a result, or the word that it is ready."""
         return bool(self.given) or not self.is_ready
 
-    def give(self, batch: _Batch, position: int, timeout: float) -> None:
-        """Hand over an item, after the batch's params where it does not have them yet."""
+    def give(self, run: _Run, positions: tuple[int, ...], timeout: float) -> None:
+        """Hand over items, after the run's params where it does not have them yet."""
         if not self.given:
             self.deadline = time.monotonic() + timeout
-        self.given.append((batch, position))
-        if self.informed is not batch:
-            self.channel.send(batch.params, timeout)
-            self.informed = batch
-        self.channel.send(encode(("play", batch.items[position])), timeout)
+        self.given.append((run, positions))
+        if self.informed is not run:
+            self.channel.send(run.params, timeout)
+            self.informed = run
+        items = [run.batch.items[position] for position in positions]
+        self.channel.send(encode(("play", items)), timeout)
 
-    def is_playing_for(self, batch: _Batch) -> bool:
-        """Whether what it plays belongs to `batch`, and not to a run that was given up."""
-        return bool(self.given) and self.given[0][0] is batch
+    def is_playing_for(self, run: _Run) -> bool:
+        """Whether what it plays belongs to `run`, and not to one that was given up."""
+        return bool(self.given) and self.given[0][0] is run
 
     def end(self) -> int | None:
         """End the process, whatever it does; return its exit code."""
@@ -135,6 +130,7 @@ class ProcessEngine:
         self._item_timeout = item_timeout
         self._should_stop = should_stop
         self._failed_starts = 0
+        self._pace = Pace()
         self.num_restarts = 0
         self._members: list[_Member] = []
         self._board = Board()
@@ -155,15 +151,16 @@ class ProcessEngine:
 
     def run(self, items: Sequence[Any], params: Any) -> Iterator[Any]:
         """See `pixelpong.engines.Engine.run`."""
-        batch = _Batch(items, self._board.write(params))
+        batch = Batch(items, self._pace)
+        run = _Run(batch, self._board.write(params))
         for position in range(len(items)):
             while position not in batch.results:
                 if self._should_stop():
                     raise Interrupted
-                self._hand_out(batch)
-                self._hear(batch)
-                self._replace_late(batch)
-                self._hand_out(batch)
+                self._hand_out(run)
+                self._hear(run)
+                self._replace_late(run)
+                self._hand_out(run)
             yield batch.results.pop(position)
 
     def close(self) -> None:
@@ -175,24 +172,24 @@ class ProcessEngine:
             member.end()
         self._board.close()
 
-    def _hand_out(self, batch: _Batch) -> None:
-        self._hand_out_to([m for m in self._members if not m.is_waited_for()], batch)
+    def _hand_out(self, run: _Run) -> None:
+        self._hand_out_to([m for m in self._members if not m.is_waited_for()], run)
         # While many items wait, each worker has its next one at hand, and need not wait for it;
         # at the end, one that is kept by a slow worker would be missed by a quick one.
-        if len(batch.waiting) > AHEAD_WHILE * len(self._members):
+        if run.batch.num_waiting > AHEAD_WHILE * len(self._members):
             ready = [m for m in self._members if m.is_ready and len(m.given) == 1]
-            self._hand_out_to(ready, batch)
+            self._hand_out_to(ready, run)
 
-    def _hand_out_to(self, members: list[_Member], batch: _Batch) -> None:
+    def _hand_out_to(self, members: list[_Member], run: _Run) -> None:
         for member in members:
-            if batch.waiting:
-                position = batch.waiting.popleft()
+            if run.batch.num_waiting:
+                positions = run.batch.take(len(self._members), self._item_timeout)
                 try:
-                    member.give(batch, position, self._item_timeout)
+                    member.give(run, positions, self._item_timeout)
                 except OSError as error:  # TimeoutError is one
-                    self._replace(member, batch, f"did not take an item ({error})")
+                    self._replace(member, run, f"did not take an item ({error})")
 
-    def _hear(self, batch: _Batch) -> None:
+    def _hear(self, run: _Run) -> None:
         waited_for = [member for member in self._members if member.is_waited_for()]
         nearest = min(member.deadline for member in waited_for) - time.monotonic()
         ready = connection.wait(
@@ -201,28 +198,28 @@ class ProcessEngine:
         )
         for member in waited_for:
             if member.channel in ready:
-                self._hear_one(member, batch)
+                self._hear_one(member, run)
 
-    def _hear_one(self, member: _Member, batch: _Batch) -> None:
+    def _hear_one(self, member: _Member, run: _Run) -> None:
         try:
             kind, content = member.channel.receive(max(member.deadline - time.monotonic(), 0.001))
         except TimeoutError:
-            self._replace(member, batch, "stopped in the middle of a result")
+            self._replace(member, run, "stopped in the middle of a result")
             return
         except (EOFError, OSError):
-            self._replace(member, batch, "died")
+            self._replace(member, run, "died")
             return
         if kind == "ready":
             member.is_ready, self._failed_starts = True, 0
         elif kind == "result":
-            of, position = member.given.popleft()
+            of, positions = member.given.popleft()
             member.deadline = time.monotonic() + self._item_timeout
-            if of is batch:  # else it comes from a run that was given up
-                batch.results[position] = content
-        elif member.is_playing_for(batch) or not member.is_ready:
+            if of is run:  # else it comes from one that was given up
+                run.batch.put(positions, *content)
+        elif member.is_playing_for(run) or not member.is_ready:
             self._raise(content, member)
         else:
-            self._replace(member, batch, "raised for a run that was given up")
+            self._replace(member, run, "raised for a run that was given up")
 
     def _raise(self, content: tuple[PixelpongError | None, str, str], member: _Member) -> None:
         declared, message, details = content
@@ -231,28 +228,21 @@ class ProcessEngine:
             raise declared
         raise WorkerError(message, details)
 
-    def _replace_late(self, batch: _Batch) -> None:
+    def _replace_late(self, run: _Run) -> None:
         now = time.monotonic()
         for member in list(self._members):
             if member.is_waited_for() and now > member.deadline:
-                self._replace(member, batch, "did not answer before its deadline")
+                self._replace(member, run, "did not answer before its deadline")
 
-    def _replace(self, member: _Member, batch: _Batch, reason: str) -> None:
-        """End a worker, start another in its place, and let its item run again."""
-        was_ready, has_item = member.is_ready, member.is_playing_for(batch)
-        positions = [position for of, position in member.given if of is batch]
+    def _replace(self, member: _Member, run: _Run, reason: str) -> None:
+        """End a worker, start another in its place, and let its items run again."""
+        was_ready, has_items = member.is_ready, member.is_playing_for(run)
+        given = [positions for of, positions in member.given if of is run]
         exit_code = member.end()
         self._members.remove(member)
         reason += f" (exit code {exit_code})"
-        if has_item:
-            position = positions[0]
-            batch.attempts[position] += 1
-            if batch.attempts[position] >= MAX_ATTEMPTS:
-                raise WorkerError(
-                    f"expected a result for {batch.items[position]}, got {MAX_ATTEMPTS} workers "
-                    f"that failed, the last one {reason}; run again with --engine serial to see why"
-                )
-        batch.waiting.extendleft(reversed(positions))
+        num_played = len(given[0]) if has_items else 0
+        run.batch.give_back([each for positions in given for each in positions], num_played, reason)
         if not was_ready:
             self._failed_starts += 1
             if self._failed_starts >= MAX_ATTEMPTS:
@@ -299,8 +289,10 @@ def _serve(end: socket.socket, board: Board, make_worker: MakeWorker) -> None:
             if kind == "params":
                 params = board.read(content)
                 continue
-            item = content
-            channel.send(encode(("result", worker.play(item, params))))
+            begin, results = time.perf_counter(), []
+            for item in content:
+                results.append(worker.play(item, params))
+            channel.send(encode(("result", (results, time.perf_counter() - begin))))
     except (EOFError, ConnectionError):
         return
     except Exception as error:

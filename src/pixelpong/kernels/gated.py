@@ -73,9 +73,11 @@ def observe_features(sight, pixels, memory, scratch, indices, start):  # type: i
         sight: [NUM_PIXELS, ·] uint16, `pixelpong.env.features.list_cells_of_pixels`, and
             int64, `pixelpong.env.features.list_geometry`.
         pixels: [2, NUM_PIXELS] uint16, the active pixels of two frames in turn.
-        memory: [≥ 4] int64, which of the two is newest, its number of pixels and the other's,
-            and the place in `ACTIONS` of what was asked for last.
-        scratch: [4, NUM_MARKS] uint16, the first two rows all 0; the same afterwards.
+        memory: [≥ 5] int64, which of the two is newest, its number of pixels and the other's, the
+            place in `ACTIONS` of what was asked for last, and the other's number of features, −1
+            where they have to be found; changed: the newest's stands there, for the next frame.
+        scratch: [4, NUM_MARKS] uint16, changed: for the two frames in turn, a 1 at each feature
+            that is on, all 0 in the newest and where they have to be found; and their list.
         indices: [≥ start + MAX_INPUTS] uint16; changed.
         start: where to begin.
 
@@ -83,9 +85,11 @@ def observe_features(sight, pixels, memory, scratch, indices, start):  # type: i
         Where the written part ends.
     """
     newest, num_features = memory[0], sight[1][0]
-    is_now, is_before, now, before = scratch
-    num_now = _mark_features(sight, pixels[newest], memory[1], is_now, now)
-    num_before = _mark_features(sight, pixels[1 - newest], memory[2], is_before, before)
+    is_now, is_before = scratch[newest], scratch[1 - newest]
+    now, before = scratch[2 + newest], scratch[3 - newest]
+    num_now, num_before = _mark_features(sight, pixels[newest], memory[1], is_now, now), memory[4]
+    if num_before < 0:
+        num_before = _mark_features(sight, pixels[1 - newest], memory[2], is_before, before)
     end = start
     for k in range(num_now):
         feature = now[k]
@@ -97,10 +101,9 @@ def observe_features(sight, pixels, memory, scratch, indices, start):  # type: i
             indices[end] = 2 * num_features + feature
             end += 1
     indices[end] = 3 * num_features + memory[3]
-    for k in range(num_now):
-        is_now[now[k]] = 0
     for k in range(num_before):
         is_before[before[k]] = 0
+    memory[4] = num_now
     return end + 1
 
 
@@ -114,7 +117,7 @@ def decide(params, z, sight, pixels, memory, scratch, record, draw):  # type: ig
         params: W1 [D, 2H], W2 [4, 2H], b2 [4].
         z: [2H], scratch; changed.
         sight, pixels, scratch: as in `observe_features`.
-        memory: [5] int64, as there, and the number t of this step; changed: t grows by one, and
+        memory: [6] int64, as there, and the number t of this step; changed: t grows by one, and
             the last action becomes the one chosen.
         record: what is written at step t:
             indices [N] uint16, the inputs that are 1, from ``offsets[t]`` on;
@@ -129,7 +132,7 @@ def decide(params, z, sight, pixels, memory, scratch, record, draw):  # type: ig
     """
     W1, W2, b2 = params
     indices, offsets, actions, numbers = record
-    t = memory[4]
+    t = memory[5]
     end = observe_features(sight, pixels, memory, scratch, indices, offsets[t])
     offsets[t + 1] = end
     _add_rows(W1, indices, offsets[t], end, 0, z)
@@ -147,7 +150,7 @@ def decide(params, z, sight, pixels, memory, scratch, record, draw):  # type: ig
     numbers[t, 0] = log0 if action == 0 else log1 if action == 1 else log2
     numbers[t, 1] = _dot(W2[3], z) + b2[3]
     numbers[t, 2] = -(p0 * log0 + p1 * log1 + p2 * log2)
-    memory[3], memory[4] = action, t + 1
+    memory[3], memory[5] = action, t + 1
     return action
 
 
