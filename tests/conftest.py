@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +19,23 @@ from pixelpong.run import Run
 # examples are the same on every run, so that a red test is red again.
 hypothesis.settings.register_profile("pixelpong", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("pixelpong")
+
+
+@pytest.fixture(scope="module")
+def ray_cluster() -> Iterator[None]:
+    """A Ray of two cores that the engines of a test file share: starting one takes seconds."""
+    from pixelpong.engines.ray import connected
+
+    with workers_find_tests(), connected(None, 2):
+        yield
+
+
+@contextlib.contextmanager
+def workers_find_tests() -> Iterator[None]:
+    """Let processes that Ray starts import the stand-ins of this folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
+        yield
 
 
 @pytest.fixture

@@ -39,6 +39,13 @@ class UnstartableWorker:
         os._exit(3)
 
 
+class UnmakeableWorker:
+    """Raises while it is being made."""
+
+    def __init__(self):
+        raise ValueError("no wood")
+
+
 class OnceWorker:
     """Misbehaves the first time it is asked for an item that names a file, then behaves.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 import signal
@@ -16,11 +17,12 @@ from fakes import (
     OnceWorker,
     RaisingWorker,
     ThreadCountWorker,
+    UnmakeableWorker,
     UnstartableWorker,
 )
 
 from pixelpong.config import EngineConfig
-from pixelpong.engines import count_cores, make_engine
+from pixelpong.engines import count_cores, make_engine, never
 from pixelpong.engines.processes import MAX_ATTEMPTS, ProcessEngine
 from pixelpong.engines.serial import SerialEngine
 from pixelpong.errors import Interrupted, WorkerError
@@ -29,12 +31,49 @@ ENGINES = {
     "serial": EngineConfig(engine="serial"),
     "processes-1": EngineConfig(engine="processes", workers=1),
     "processes-3": EngineConfig(engine="processes", workers=3),
+    "ray-1": EngineConfig(engine="ray", workers=1),
+    "ray-2": EngineConfig(engine="ray", workers=2),
+    "ray-tasks": EngineConfig(engine="ray", workers=2, ray_mode="tasks"),
 }
 
+FAULTY = {
+    "processes": EngineConfig(engine="processes", workers=2),
+    "ray": EngineConfig(engine="ray", workers=2),
+    "ray-tasks": EngineConfig(engine="ray", workers=2, ray_mode="tasks"),
+}
+"""Those whose workers are other processes, which may die."""
 
-@pytest.fixture(params=ENGINES)
+
+def parametrize(engines):
+    """Engines by name; those of Ray are marked, and share a cluster where they can."""
+    names = [
+        pytest.param(name, marks=pytest.mark.ray) if name.startswith("ray") else name
+        for name in engines
+    ]
+    return pytest.fixture(params=names)
+
+
+def build_from(engines, request):
+    if request.param.startswith("ray"):
+        request.getfixturevalue("ray_cluster")
+
+    def build(make_worker, should_stop=never, **changes):
+        config = dataclasses.replace(engines[request.param], **changes)
+        return make_engine(config, make_worker, should_stop)
+
+    return build
+
+
+@parametrize(ENGINES)
 def build(request):
-    return functools.partial(make_engine, ENGINES[request.param])
+    """Make an engine of any kind."""
+    return build_from(ENGINES, request)
+
+
+@parametrize(FAULTY)
+def start(request):
+    """Make an engine with two workers that are other processes."""
+    return build_from(FAULTY, request)
 
 
 def is_alive(pid: int) -> bool:
@@ -51,6 +90,11 @@ def wait_until(condition, seconds: float = 5.0) -> bool:
             return True
         time.sleep(0.02)
     return False
+
+
+def use(engine) -> set[int]:
+    """Let an engine of `EchoWorker` play a little; the processes that did."""
+    return {pid for _, _, pid in engine.run([(i, 0.05) for i in range(4)], None)}
 
 
 # --- the contract -----------------------------------------------------------------------------
@@ -100,54 +144,68 @@ def test_closing_twice_is_harmless(build):
 # --- processes --------------------------------------------------------------------------------
 
 
-def test_workers_are_other_processes_and_share_the_work():
-    with closing(ProcessEngine(EchoWorker, 2, 30.0)) as engine:
-        list(engine.run([(0, 0.0)] * 2, None))
+def test_workers_are_other_processes_and_share_the_work(start):
+    with closing(start(EchoWorker)) as engine:
+        wait_until(lambda: len(use(engine)) == 2, 20.0)  # both have started
         pids = {pid for _, _, pid in engine.run([(i, 0.1) for i in range(6)], None)}
-        assert pids == set(engine.worker_pids)
         assert len(pids) == 2
         assert os.getpid() not in pids
 
 
-def test_an_idle_worker_gets_the_next_item_at_once():
+def test_an_idle_worker_gets_the_next_item_at_once(start):
     """One slow item must not hold the others back: 0.5 s beside 5 × 0.1 s, not in turns."""
-    with closing(ProcessEngine(EchoWorker, 2, 30.0)) as engine:
-        list(engine.run([(0, 0.0)] * 2, None))
+    with closing(start(EchoWorker)) as engine:
+        wait_until(lambda: len(use(engine)) == 2, 20.0)
         begin = time.monotonic()
         list(engine.run([(0, 0.5)] + [(i, 0.1) for i in range(5)], None))
         assert time.monotonic() - begin < 0.8
 
 
 @pytest.mark.parametrize("how", ["die", "hang"])
-def test_a_worker_that_dies_or_hangs_is_replaced_and_its_item_runs_again(how, tmp_path):
+def test_a_worker_that_dies_or_hangs_is_replaced_and_its_item_runs_again(start, how, tmp_path):
     items = [(0, ""), (1, str(tmp_path / "mark")), (2, ""), (3, "")]
     timeout = 1.0
-    with closing(ProcessEngine(functools.partial(OnceWorker, how), 2, timeout)) as engine:
-        assert list(engine.run([(9, "")], None)) == [9]
-        before = set(engine.worker_pids)
+    with closing(start(functools.partial(OnceWorker, how), worker_timeout=timeout)) as engine:
+        assert list(engine.run([(8, ""), (9, "")], None)) == [8, 9]
         begin = time.monotonic()
         assert list(engine.run(items, None)) == [0, 1, 2, 3]
-        assert time.monotonic() - begin < timeout + 2
+        assert time.monotonic() - begin < timeout + 6  # Ray takes 5 s to end a stopped task
         assert engine.num_restarts == 1
+
+
+def test_a_worker_that_is_replaced_is_gone():
+    with closing(ProcessEngine(EchoWorker, 2, 0.5)) as engine:
+        list(engine.run([(0, 0.0)], None))
+        before = set(engine.worker_pids)
+        os.kill(min(before), signal.SIGSTOP)
+        begin = time.monotonic()
+        list(engine.run([(number, 0.1) for number in range(6)], None))
+        assert time.monotonic() - begin < 0.5 + 2
         gone = before - set(engine.worker_pids)
         assert len(gone) == 1
         assert wait_until(lambda: not any(is_alive(pid) for pid in gone))
 
 
-def test_an_item_that_kills_every_worker_is_given_up():
-    with closing(ProcessEngine(DeadlyWorker, 2, 30.0)) as engine:
-        with pytest.raises(WorkerError, match=rf"{MAX_ATTEMPTS} workers that failed, .*died"):
+def test_an_item_that_kills_every_worker_is_given_up(start):
+    with closing(start(DeadlyWorker)) as engine:
+        with pytest.raises(WorkerError, match=rf"for item, got {MAX_ATTEMPTS} workers that failed"):
             list(engine.run(["item"], None))
 
 
-def test_a_worker_that_cannot_start_is_one_line():
-    with closing(ProcessEngine(UnstartableWorker, 1, 30.0)) as engine:
+def test_a_worker_that_cannot_start_is_one_line(start):
+    with closing(start(UnstartableWorker, workers=1)) as engine:
         with pytest.raises(WorkerError, match=r"expected a worker to start, got 3 in a row"):
             list(engine.run(["item"], None))
 
 
-def test_a_late_result_of_a_run_that_was_given_up_is_dropped():
-    with closing(ProcessEngine(EchoWorker, 2, 30.0)) as engine:
+def test_a_worker_whose_making_raises_brings_its_reason_home(start):
+    with closing(start(UnmakeableWorker)) as engine:
+        with pytest.raises(WorkerError, match="the start of the worker, got ValueError: no wood"):
+            list(engine.run(["item"], None))
+
+
+def test_a_late_result_of_a_run_that_was_given_up_is_dropped(start):
+    with closing(start(EchoWorker)) as engine:
         given_up = engine.run([(0, 0.0), (1, 0.5), (2, 0.5)], "old")
         next(given_up)
         given_up.close()
@@ -171,9 +229,9 @@ def test_no_worker_is_left_when_the_engine_closes():
     assert not any(is_alive(pid) for pid in pids)
 
 
-def test_a_stop_is_noticed_while_workers_play():
+def test_a_stop_is_noticed_while_workers_play(start):
     asked = []
-    with closing(ProcessEngine(EchoWorker, 1, 60.0, lambda: bool(asked))) as engine:
+    with closing(start(EchoWorker, lambda: bool(asked))) as engine:
         list(engine.run([(0, 0.0)], None))
         signal.signal(signal.SIGALRM, lambda *_: asked.append(1))
         signal.setitimer(signal.ITIMER_REAL, 0.3)
@@ -197,8 +255,8 @@ def test_a_stop_is_noticed_while_a_stopped_worker_does_not_take_its_params():
         assert time.monotonic() - begin < 1
 
 
-def test_an_error_of_a_run_that_was_given_up_is_not_the_next_ones():
-    with closing(ProcessEngine(RaisingWorker, 2, 30.0)) as engine:
+def test_an_error_of_a_run_that_was_given_up_is_not_the_next_ones(start):
+    with closing(start(RaisingWorker)) as engine:
         given_up = engine.run(["good", "bad"], None)
         next(given_up)
         given_up.close()
@@ -220,11 +278,16 @@ def test_workers_that_cannot_be_started_are_one_line_and_leave_none():
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
-def test_workers_use_one_blas_thread_and_never_get_ctrl_c():
-    with closing(ProcessEngine(ThreadCountWorker, 1, 30.0)) as engine:
-        ((threads, is_blocked),) = engine.run(["item"], None)
+def test_workers_use_one_blas_thread(start):
+    with closing(start(ThreadCountWorker)) as engine:
+        ((threads, _),) = engine.run(["item"], None)
     assert threads
     assert set(threads) == {1}
+
+
+def test_workers_never_get_ctrl_c():
+    with closing(ProcessEngine(ThreadCountWorker, 1, 30.0)) as engine:
+        ((_, is_blocked),) = engine.run(["item"], None)
     assert is_blocked
 
 

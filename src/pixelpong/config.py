@@ -160,8 +160,8 @@ class EngineConfig:
 
     engine: str = option(
         "processes",
-        "Where episodes are played: in this process, or in one process a worker.",
-        choices=("serial", "processes"),
+        "Where episodes are played: in this process, in one process a worker, or by Ray.",
+        choices=("serial", "processes", "ray"),
         is_free=True,
     )
     workers: int | None = option(
@@ -172,6 +172,17 @@ class EngineConfig:
         "Deadline of one episode; a worker that exceeds it is replaced.",
         unit="seconds",
         minimum=0.1,
+        is_free=True,
+    )
+    ray_address: str | None = option(
+        None,
+        "Ray cluster to use, auto or HOST:PORT; one of its own where not given.",
+        is_free=True,
+    )
+    ray_mode: str = option(
+        "actors",
+        "How Ray keeps workers: as actors, or as a task for each piece of work.",
+        choices=("actors", "tasks"),
         is_free=True,
     )
 

@@ -119,6 +119,8 @@ def train_stable_baselines(
         ConfigError: it is not installed.
     """
     require("stable_baselines3", "cv2")
+    import ale_py
+    import gymnasium
     from stable_baselines3 import PPO
     from stable_baselines3.common.callbacks import BaseCallback
     from stable_baselines3.common.env_util import make_atari_env
@@ -138,6 +140,7 @@ def train_stable_baselines(
             self.is_won = is_full and mean is not None and mean >= target
             return not self.is_won and time.perf_counter() - begin < 60 * minutes
 
+    gymnasium.register_envs(ale_py)
     env = VecFrameStack(
         make_atari_env(
             "ALE/Pong-v5", n_envs=8, seed=seed,

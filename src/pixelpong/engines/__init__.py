@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from pixelpong.config import EngineConfig
+from pixelpong.errors import ConfigError, expected
 from pixelpong.machine import count_cores
 
 
@@ -61,13 +62,39 @@ def make_engine(
         config: which engine, how many workers, which deadline.
         make_worker: makes one worker.
         should_stop: asked several times a second while waiting.
+
+    Raises:
+        ConfigError: Ray is not installed, or nobody answers at its address.
+        WorkerError: the workers cannot be started.
     """
     if config.engine == "serial":
         from pixelpong.engines.serial import SerialEngine
 
         return SerialEngine(make_worker, should_stop)
+    if config.engine == "ray":
+        return _make_ray_engine(config, make_worker, should_stop)
     from pixelpong.engines.processes import ProcessEngine
 
     return ProcessEngine(
         make_worker, config.workers or count_cores(), config.worker_timeout, should_stop
+    )
+
+
+def _make_ray_engine(
+    config: EngineConfig, make_worker: MakeWorker, should_stop: Callable[[], bool]
+) -> Engine:
+    try:
+        from pixelpong.engines.ray import RayEngine
+    except ModuleNotFoundError as error:
+        if error.name != "ray":
+            raise
+        advice = "pip install 'pixelpong[ray]'"
+        raise ConfigError(expected("Ray for --engine ray", "no ray", advice)) from error
+    return RayEngine(
+        make_worker,
+        config.workers,
+        config.worker_timeout,
+        should_stop,
+        config.ray_address,
+        config.ray_mode,
     )

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
-from pixelpong.errors import WorkerError
+from pixelpong.errors import WorkerError, expected
 
 MAX_ATTEMPTS = 3
 """Workers that an item may cost before it is given up; so many starts in a row may fail."""
@@ -35,7 +35,7 @@ class Pace:
 
     def count(self, timeout: float) -> int:
         """Items that should travel together; all of them have to be done before the timeout."""
-        return max(1, int(min(PARCEL_SECONDS, timeout / 10) / max(self._seconds, 1e-6)))
+        return max(1, round(min(PARCEL_SECONDS, timeout / 10) / max(self._seconds, 1e-6)))
 
 
 class Batch:
@@ -90,3 +90,14 @@ class Batch:
                     f"that failed, the last one {reason}; run again with --engine serial to see why"
                 )
         self._waiting.extendleft(reversed(positions))
+
+
+def raise_failed_starts(reason: str, advice: str) -> NoReturn:
+    """Raise that no worker can be started.
+
+    Args:
+        reason: what became of the last one.
+        advice: what to do.
+    """
+    got = f"{MAX_ATTEMPTS} in a row that failed, the last one {reason}"
+    raise WorkerError(expected("a worker to start", got, advice))

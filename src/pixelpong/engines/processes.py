@@ -18,7 +18,6 @@ import signal
 import socket
 import sys
 import time
-import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import connection, resource_tracker
@@ -27,11 +26,11 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from pixelpong.engines import MakeWorker, never
-from pixelpong.engines.batch import MAX_ATTEMPTS, Batch, Pace
+from pixelpong.engines.answers import describe_failure, play_items, raise_failure
+from pixelpong.engines.batch import MAX_ATTEMPTS, Batch, Pace, raise_failed_starts
 from pixelpong.engines.board import Board, Notice
 from pixelpong.engines.channel import POLL_SECONDS, Channel, encode
-from pixelpong.engines.serial import describe_failure
-from pixelpong.errors import Interrupted, PixelpongError, WorkerError, expected
+from pixelpong.errors import Interrupted, WorkerError, expected
 
 START_TIMEOUT = 180.0
 """Seconds a new worker may take until it is ready; the first start on a machine compiles."""
@@ -211,22 +210,16 @@ class ProcessEngine:
             return
         if kind == "ready":
             member.is_ready, self._failed_starts = True, 0
-        elif kind == "result":
-            of, positions = member.given.popleft()
-            member.deadline = time.monotonic() + self._item_timeout
-            if of is run:  # else it comes from one that was given up
-                run.batch.put(positions, *content)
-        elif member.is_playing_for(run) or not member.is_ready:
-            self._raise(content, member)
-        else:
-            self._replace(member, run, "raised for a run that was given up")
-
-    def _raise(self, content: tuple[PixelpongError | None, str, str], member: _Member) -> None:
-        declared, message, details = content
-        member.given.clear()
-        if declared is not None:
-            raise declared
-        raise WorkerError(message, details)
+            return
+        if not member.is_ready:
+            raise_failure(content)
+        of, positions = member.given.popleft()
+        member.deadline = time.monotonic() + self._item_timeout
+        if of is not run:
+            return  # it comes from one that was given up
+        if kind == "error":
+            raise_failure(content)
+        run.batch.put(positions, *content)
 
     def _replace_late(self, run: _Run) -> None:
         now = time.monotonic()
@@ -246,11 +239,8 @@ class ProcessEngine:
         if not was_ready:
             self._failed_starts += 1
             if self._failed_starts >= MAX_ATTEMPTS:
-                raise WorkerError(
-                    f"expected a worker to start, got {MAX_ATTEMPTS} in a row that failed, the "
-                    f"last one {reason}; in a script, call pixelpong below "
-                    "if __name__ == '__main__', or use --engine serial"
-                )
+                advice = "in a script, call pixelpong below if __name__ == '__main__', or use "
+                raise_failed_starts(reason, advice + "--engine serial")
         self.num_restarts += 1
         self._members.append(_Member(self._make_worker, self._board, self._should_stop))
 
@@ -277,7 +267,6 @@ def _serve(end: socket.socket, board: Board, make_worker: MakeWorker) -> None:
     """The worker process: make a worker, then play item after item until the pipe ends."""
     _die_with_parent()
     channel = Channel(end)
-    item: Any = "the start of the worker"
     try:
         worker, params = make_worker(), None
         # Workers fighting over cores through BLAS threads is the classic way to be slower in
@@ -289,17 +278,12 @@ def _serve(end: socket.socket, board: Board, make_worker: MakeWorker) -> None:
             if kind == "params":
                 params = board.read(content)
                 continue
-            begin, results = time.perf_counter(), []
-            for item in content:
-                results.append(worker.play(item, params))
-            channel.send(encode(("result", (results, time.perf_counter() - begin))))
+            channel.send(encode(play_items(worker, content, params)))
     except (EOFError, ConnectionError):
         return
     except Exception as error:
-        declared = error if isinstance(error, PixelpongError) else None
-        failure = (declared, describe_failure(item, error), traceback.format_exc())
         with contextlib.suppress(OSError):
-            channel.send(encode(("error", failure)))
+            channel.send(encode(("error", describe_failure("the start of the worker", error))))
 
 
 def _die_with_parent() -> None:

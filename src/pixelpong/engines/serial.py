@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pixelpong.engines import ItemWorker, MakeWorker, never
-from pixelpong.errors import Interrupted, PixelpongError, WorkerError
+from pixelpong.engines.answers import describe_failure, raise_failure
+from pixelpong.errors import Interrupted
 
 
 class SerialEngine:
@@ -29,20 +29,10 @@ class SerialEngine:
                 raise Interrupted
             try:
                 result = self._worker.play(item, params)
-            except PixelpongError:
-                raise
             except Exception as error:
-                raise WorkerError(describe_failure(item, error), traceback.format_exc()) from error
+                raise_failure(describe_failure(item, error))
             yield result
 
     def close(self) -> None:
         """See `pixelpong.engines.Engine.close`."""
         self._worker = None
-
-
-def describe_failure(item: Any, error: BaseException) -> str:
-    """The one line for an item whose worker raised."""
-    return (
-        f"expected a result for {item}, got {type(error).__name__}: {error}; "
-        "run again with --engine serial --debug to see where"
-    )
