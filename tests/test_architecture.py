@@ -37,7 +37,7 @@ FENCES = {
     "envpool": "bench/peers.py",
     "stable_baselines3": "bench/peers.py",
     "cv2": "bench/peers.py",
-    "ray": "engines/ray.py",
+    "ray": "engines/ray/",
     "matplotlib": "report/",
 }
 
@@ -125,7 +125,7 @@ def test_a_library_is_imported_in_one_place_only(library):
 
 
 def test_engines_know_no_policy_and_no_emulator():
-    for path in (ROOT / "engines").glob("*.py"):
+    for path in (ROOT / "engines").rglob("*.py"):
         names = imports_of(path)
         forbidden = ("pixelpong.env", "pixelpong.learn", "pixelpong.kernels", "pixelpong.worker",
                      "pixelpong.rollout", "pixelpong.trajectory", "numpy")  # fmt: skip

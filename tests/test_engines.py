@@ -170,12 +170,12 @@ def test_a_worker_that_dies_or_hangs_is_replaced_and_its_item_runs_again(start, 
         begin = time.monotonic()
         assert list(engine.run(items, None)) == [0, 1, 2, 3]
         assert time.monotonic() - begin < timeout + 6  # Ray takes 5 s to end a stopped task
-        assert engine.num_restarts == 1
+        assert 1 <= engine.num_restarts <= 2  # a task that waits for its room may be late too
 
 
 def test_a_worker_that_is_replaced_is_gone():
     with closing(ProcessEngine(EchoWorker, 2, 0.5)) as engine:
-        list(engine.run([(0, 0.0)], None))
+        wait_until(lambda: len(use(engine)) == 2, 20.0)
         before = set(engine.worker_pids)
         os.kill(min(before), signal.SIGSTOP)
         begin = time.monotonic()

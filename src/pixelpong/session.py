@@ -79,8 +79,12 @@ class Session:
         """The same without the evaluations."""
         return self.wall_seconds - self._evaluation_seconds
 
-    def record(self, stats: UpdateStats, num_restarts: int) -> None:
+    def record(self, stats: UpdateStats, engine: Engine) -> None:
         """Write the lines of this update.
+
+        Args:
+            stats: what was played and learned.
+            engine: what carried it out.
 
         Raises:
             RunError: the disk does not take them.
@@ -94,13 +98,21 @@ class Session:
                 for index, episode in enumerate(stats.episodes)
             )
         )
+        run = engine.last_run
         timing = {
             "rollout_seconds": stats.rollout_seconds,
+            "wait_seconds": run.wait_seconds,
+            "reduce_seconds": stats.reduce_seconds,
             "learn_seconds": stats.learn_seconds,
             "play_seconds": stats.play_seconds,
+            "busy_share": stats.play_seconds / (run.workers * stats.rollout_seconds),
+            "workers": run.workers,
+            "params_bytes": run.params_bytes,
+            "bytes_sent": run.bytes_sent,
+            "bytes_received": run.bytes_received,
             "steps_per_second": stats.steps_per_second,
             "wall_seconds": self.wall_seconds,
-            "restarts": num_restarts,
+            "restarts": engine.num_restarts,
         }
         self._run.metrics.append(summarize_update(progress, stats) | {"timing": timing})
         self._recorded_update = progress.update

@@ -130,7 +130,7 @@ def train(
                         break
                     results = engine.run(learner.items(), learner.params)
                     stats = learner.apply(results)
-                    session.record(stats, engine.num_restarts)
+                    session.record(stats, engine)
                     display.show(progress, stats)
             except Interrupted:
                 reason = "interrupted"

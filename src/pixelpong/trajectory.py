@@ -28,6 +28,18 @@ Params = dict[str, NDArray[Any]]
 """Name → array. ``W1`` has the inputs first, so that an input's row is contiguous."""
 
 
+def read_only(params: Params) -> Params:
+    """Views that cannot be written to.
+
+    Playing never writes to the params, and some engines share them in memory that refuses it. The
+    kernels are compiled once for arrays of this kind, instead of once for each kind of engine.
+    """
+    views = {name: w.view() for name, w in params.items()}
+    for view in views.values():
+        view.flags.writeable = False
+    return views
+
+
 @dataclass(frozen=True)
 class Trajectory:
     """One episode as it was played.

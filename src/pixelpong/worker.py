@@ -17,7 +17,14 @@ from pixelpong.protocols import find_protocol
 from pixelpong.rollout import Player, timed_play
 from pixelpong.seeding import make_rng
 from pixelpong.stream import StreamPlayer
-from pixelpong.trajectory import EpisodeItem, EpisodeResult, Params, SegmentItem, SegmentResult
+from pixelpong.trajectory import (
+    EpisodeItem,
+    EpisodeResult,
+    Params,
+    SegmentItem,
+    SegmentResult,
+    read_only,
+)
 
 
 class EpisodeWorker:
@@ -34,6 +41,7 @@ class EpisodeWorker:
             item: what to play.
             params: not changed.
         """
+        params = read_only(params)
         rng = make_rng(item.seed, item.purpose, item.update, item.index)
         trajectory, stats = timed_play(self._player, params, rng, is_greedy=item.is_greedy)
         if item.purpose != "train":
@@ -45,7 +53,7 @@ class EpisodeWorker:
     def warm_up(self, toy: Emulator, dtype: str) -> None:
         """Compile the kernels, on a toy: then no item pays for it."""
         rng = make_rng(0, "bench")
-        params = init_params(rng, hidden=1, dtype=dtype)
+        params = read_only(init_params(rng, hidden=1, dtype=dtype))
         trajectory = Player(toy).play(params, rng)
         returns = kernels.discounted_returns(trajectory.rewards, self._discount)
         kernels.episode_gradient(params["W2"], trajectory, returns)
@@ -67,6 +75,7 @@ class SegmentWorker:
             item: what to play.
             params: not changed.
         """
+        params = read_only(params)
         if isinstance(item, SegmentItem):
             rng = make_rng(item.seed, "train", item.update, item.stream)
             return self._player.play_segment(params, item.state, self._horizon, rng)
@@ -77,7 +86,7 @@ class SegmentWorker:
     def warm_up(self, toy: Emulator, dtype: str) -> None:
         """Compile the kernels, on a toy: then no item pays for it."""
         rng = make_rng(0, "bench")
-        params = gated.init_params(rng, NUM_INPUTS, hidden=1, dtype=dtype)
+        params = read_only(gated.init_params(rng, NUM_INPUTS, hidden=1, dtype=dtype))
         StreamPlayer(toy).play_segment(params, None, 1, rng)
 
 

@@ -186,7 +186,7 @@ def measure_training(engine: Engine, session: Session, seconds: float) -> float:
     before, begin = learner.progress.steps, time.perf_counter()
     while time.perf_counter() - begin < seconds:
         stats = learner.apply(engine.run(learner.items(), learner.params))
-        session.record(stats, engine.num_restarts)
+        session.record(stats, engine)
         if session.should_save():
             session.save()
     return (learner.progress.steps - before) / (time.perf_counter() - begin)

@@ -7,6 +7,7 @@ pure function, so they differ in speed alone; one contract test holds for all of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pixelpong.config import EngineConfig
@@ -23,6 +24,25 @@ class ItemWorker(Protocol):
 
 MakeWorker = Callable[[], ItemWorker]
 """Makes a worker; for other processes than this one it must be picklable."""
+
+
+@dataclass
+class RunStats:
+    """What a run of an engine moved, and how it waited.
+
+    Attributes:
+        workers: how many took part, at most.
+        wait_seconds: from when a worker had nothing left to do to the last result.
+        params_bytes: of the parameters, once for each node that has workers.
+        bytes_sent: of the items, as they travel.
+        bytes_received: of the results.
+    """
+
+    workers: int = 1
+    wait_seconds: float = 0.0
+    params_bytes: int = 0
+    bytes_sent: int = 0
+    bytes_received: int = 0
 
 
 class Engine(Protocol):
@@ -46,6 +66,10 @@ class Engine(Protocol):
     @property
     def num_restarts(self) -> int:
         """Workers replaced since the start because they died or hung."""
+
+    @property
+    def last_run(self) -> RunStats:
+        """Of the run that was begun last, whole once it has ended."""
 
 
 def never() -> bool:

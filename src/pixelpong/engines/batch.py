@@ -7,27 +7,28 @@ far, which changes nothing but the speed: an item is a pure function.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from pixelpong.engines import RunStats
 from pixelpong.errors import WorkerError, expected
 
 MAX_ATTEMPTS = 3
 """Workers that an item may cost before it is given up; so many starts in a row may fail."""
 
-PARCEL_SECONDS = 0.05
-"""Items that travel together should take about so long."""
-
-SHARES = 3
-"""And be at most one of so many shares that a worker gets of what waits, so that none is late."""
+SHARES = 2
+"""Items that travel together are at most one of so many shares of a worker in what waits: large
+parcels first, then smaller ones, so that all workers are done at about the same time."""
 
 
 class Pace:
-    """How long items take, as far as is known by now."""
+    """How long items take, as far as is known by now, and so how many should travel together."""
 
-    def __init__(self) -> None:
-        self._seconds = PARCEL_SECONDS
+    def __init__(self, parcel_seconds: float) -> None:
+        """Items that travel together should take `parcel_seconds`, about."""
+        self._parcel_seconds = self._seconds = parcel_seconds
 
     def learn(self, num_items: int, seconds: float) -> None:
         """So many items took so long."""
@@ -35,7 +36,7 @@ class Pace:
 
     def count(self, timeout: float) -> int:
         """Items that should travel together; all of them have to be done before the timeout."""
-        return max(1, round(min(PARCEL_SECONDS, timeout / 10) / max(self._seconds, 1e-6)))
+        return max(1, round(min(self._parcel_seconds, timeout / 10) / max(self._seconds, 1e-6)))
 
 
 class Batch:
@@ -44,6 +45,8 @@ class Batch:
     def __init__(self, items: Sequence[Any], pace: Pace) -> None:
         self.items = items
         self.results: dict[int, Any] = {}
+        self.stats = RunStats()
+        self._idle_since: float | None = None  # when a worker was done and nothing waited
         self._pace = pace
         self._waiting = deque(range(len(items)))
         self._attempts = [0] * len(items)
@@ -70,6 +73,10 @@ class Batch:
         """Items are done, after so many seconds."""
         self.results.update(zip(positions, results, strict=True))
         self._pace.learn(len(positions), seconds)
+        now = time.perf_counter()
+        if not self._waiting and self._idle_since is None:
+            self._idle_since = now
+        self.stats.wait_seconds = now - (self._idle_since or now)
 
     def give_back(self, positions: Sequence[int], num_played: int, reason: str) -> None:
         """Items are not done and wait again, before all others.

@@ -61,6 +61,12 @@ class Board:
         space = memoryview(self._space(spans[-1][1]))
         return pickle.loads(data, buffers=[space[begin:end] for begin, end in spans])
 
+    @staticmethod
+    def size_of(notice: Notice) -> int:
+        """Bytes of what was written."""
+        data, spans = notice
+        return len(data) + sum(end - begin for begin, end in spans)
+
     def close(self) -> None:
         """Let go of it; closing twice is harmless."""
         self._map = None  # unmapped once nobody holds an array on it

@@ -31,8 +31,8 @@ class Channel:
         """For `multiprocessing.connection.wait`."""
         return self._socket.fileno()
 
-    def send(self, message: bytes, timeout: float = math.inf) -> None:
-        """Send a pickled message whole.
+    def send(self, message: bytes, timeout: float = math.inf) -> int:
+        """Send a pickled message whole; return its size.
 
         Raises:
             TimeoutError: the other end did not take it in `timeout` seconds.
@@ -44,9 +44,14 @@ class Channel:
         view = memoryview(_HEADER.pack(len(message)) + message)
         while view:
             view = view[self._retry(self._socket.send, view, deadline) :]
+        return len(message)
 
     def receive(self, timeout: float = math.inf) -> Any:
-        """Wait for one message and return it.
+        """Wait for one message and return it; see `receive_sized`."""
+        return self.receive_sized(timeout)[0]
+
+    def receive_sized(self, timeout: float = math.inf) -> tuple[Any, int]:
+        """Wait for one message and return it with its size in bytes.
 
         Raises:
             TimeoutError: it was not whole after `timeout` seconds.
@@ -55,7 +60,7 @@ class Channel:
         """
         deadline = time.monotonic() + timeout
         (size,) = _HEADER.unpack(self._receive_exactly(_HEADER.size, deadline))
-        return pickle.loads(self._receive_exactly(size, deadline))
+        return pickle.loads(self._receive_exactly(size, deadline)), size
 
     def close(self) -> None:
         """Close this end; the other one reads the end of the stream."""

@@ -25,7 +25,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from pixelpong.engines import MakeWorker, never
+from pixelpong.engines import MakeWorker, RunStats, never
 from pixelpong.engines.answers import describe_failure, play_items, raise_failure
 from pixelpong.engines.batch import MAX_ATTEMPTS, Batch, Pace, raise_failed_starts
 from pixelpong.engines.board import Board, Notice
@@ -34,6 +34,9 @@ from pixelpong.errors import Interrupted, WorkerError, expected
 
 START_TIMEOUT = 180.0
 """Seconds a new worker may take until it is ready; the first start on a machine compiles."""
+
+PARCEL_SECONDS = 0.05
+"""Items that travel together should take about so long: a message costs 0.2 ms on both sides."""
 
 AHEAD_WHILE = 3
 """A worker is given its next items early while more items a worker than this wait."""
@@ -86,7 +89,7 @@ class _Member:
             self.channel.send(run.params, timeout)
             self.informed = run
         items = [run.batch.items[position] for position in positions]
-        self.channel.send(encode(("play", items)), timeout)
+        run.batch.stats.bytes_sent += self.channel.send(encode(("play", items)), timeout)
 
     def is_playing_for(self, run: _Run) -> bool:
         """Whether what it plays belongs to `run`, and not to one that was given up."""
@@ -129,8 +132,9 @@ class ProcessEngine:
         self._item_timeout = item_timeout
         self._should_stop = should_stop
         self._failed_starts = 0
-        self._pace = Pace()
+        self._pace = Pace(PARCEL_SECONDS)
         self.num_restarts = 0
+        self.last_run = RunStats()
         self._members: list[_Member] = []
         self._board = Board()
         try:
@@ -151,7 +155,11 @@ class ProcessEngine:
     def run(self, items: Sequence[Any], params: Any) -> Iterator[Any]:
         """See `pixelpong.engines.Engine.run`."""
         batch = Batch(items, self._pace)
-        run = _Run(batch, self._board.write(params))
+        self.last_run = batch.stats
+        notice = self._board.write(params)
+        run = _Run(batch, notice)
+        batch.stats.workers = len(self._members)
+        batch.stats.params_bytes = self._board.size_of(notice)
         for position in range(len(items)):
             while position not in batch.results:
                 if self._should_stop():
@@ -201,7 +209,8 @@ class ProcessEngine:
 
     def _hear_one(self, member: _Member, run: _Run) -> None:
         try:
-            kind, content = member.channel.receive(max(member.deadline - time.monotonic(), 0.001))
+            remaining = max(member.deadline - time.monotonic(), 0.001)
+            (kind, content), size = member.channel.receive_sized(remaining)
         except TimeoutError:
             self._replace(member, run, "stopped in the middle of a result")
             return
@@ -219,6 +228,7 @@ class ProcessEngine:
             return  # it comes from one that was given up
         if kind == "error":
             raise_failure(content)
+        run.batch.stats.bytes_received += size
         run.batch.put(positions, *content)
 
     def _replace_late(self, run: _Run) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from pixelpong.engines import ItemWorker, MakeWorker, never
+from pixelpong.engines import ItemWorker, MakeWorker, RunStats, never
 from pixelpong.engines.answers import describe_failure, raise_failure
 from pixelpong.errors import Interrupted
 
@@ -14,6 +14,7 @@ class SerialEngine:
     """Carries out one item after the other."""
 
     num_restarts = 0
+    last_run = RunStats()
 
     def __init__(self, make_worker: MakeWorker, should_stop: Callable[[], bool] = never) -> None:
         self._make_worker = make_worker

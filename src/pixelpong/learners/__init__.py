@@ -37,7 +37,8 @@ class UpdateStats:
         grad_norm: Euclidean norm of the gradient.
         rollout_seconds: wall time from asking for the first item to having the last.
         play_seconds: wall time that the workers played, added up.
-        learn_seconds: wall time of what the learner did with it.
+        reduce_seconds: wall time of putting the results together, in the order of the items.
+        learn_seconds: wall time of what the learner did with them after that.
         losses: what the algorithm alone knows of, by name.
     """
 
@@ -51,13 +52,14 @@ class UpdateStats:
     grad_norm: float
     rollout_seconds: float
     play_seconds: float
+    reduce_seconds: float
     learn_seconds: float
     losses: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def steps_per_second(self) -> float:
         """Decisions a second of the whole update, rollouts and learning."""
-        return self.steps / (self.rollout_seconds + self.learn_seconds)
+        return self.steps / (self.rollout_seconds + self.reduce_seconds + self.learn_seconds)
 
 
 class Learner(Protocol):

@@ -94,8 +94,10 @@ class PPOLearner:
         begin = time.perf_counter()
         played = list(results)
         since = time.perf_counter()
+        round_ = _Round(played, self._config.learning.discount, self._config.ppo.gae_lambda)
+        reduced = time.perf_counter()
         self.is_whole = False
-        grad_norm, losses = self._learn(update, played, self._share_left())
+        grad_norm, losses = self._learn(update, round_, self._share_left())
         self._streams = [result.state for result in played]
         counts = self._count(played)
         self.is_whole = True
@@ -103,7 +105,8 @@ class PPOLearner:
             **counts,
             grad_norm=grad_norm,
             rollout_seconds=since - begin,
-            learn_seconds=time.perf_counter() - since,
+            reduce_seconds=reduced - since,
+            learn_seconds=time.perf_counter() - reduced,
             losses=losses,
         )
 
@@ -162,14 +165,11 @@ class PPOLearner:
             return 1.0
         return ((1 - won) / (1 - start)) ** 2
 
-    def _learn(
-        self, update: int, played: list[SegmentResult], left: float
-    ) -> tuple[float, dict[str, float]]:
+    def _learn(self, update: int, round_: _Round, left: float) -> tuple[float, dict[str, float]]:
         """All passes over the round; `left` is the share of rate and entropy bonus by now."""
         config = self._config.ppo
         learning_rate = left * self._config.learning.learning_rate
         weights = LossWeights(config.clip_ratio, config.value_weight, left * config.entropy_bonus)
-        round_ = _Round(played, self._config.learning.discount, config.gae_lambda)
         rng = make_rng(self._config.seed, "learn", update)
         norms, losses = [], []
         for _ in range(config.epochs):

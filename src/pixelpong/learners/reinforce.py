@@ -67,12 +67,12 @@ class ReinforceLearner:
         grad_norm = self._step(update)
         stats = self._count(episodes)
         self.is_whole = True
-        learn_seconds = adding + time.perf_counter() - played
         return UpdateStats(
             **stats,
             grad_norm=grad_norm,
             rollout_seconds=played - begin - adding,
-            learn_seconds=learn_seconds,
+            reduce_seconds=adding,
+            learn_seconds=time.perf_counter() - played,
         )
 
     def get_state(self) -> State:

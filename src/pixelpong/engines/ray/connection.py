@@ -1,0 +1,121 @@
+"""Being connected to a Ray cluster, or having one of our own for a while."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shutil
+import signal
+import socket
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import ray
+
+from pixelpong.errors import ConfigError, WorkerError, expected
+from pixelpong.machine import count_cores
+
+CONNECT_TIMEOUT = 5.0
+"""Seconds until somebody at the cluster's address takes the connection."""
+
+STORE_BYTES = 256 * 2**20
+"""Object store of a Ray of our own: room for the parameters of several updates."""
+
+_FOLDER = "pixelpong-ray"
+
+
+@contextlib.contextmanager
+def connected(address: str | None, num_workers: int | None) -> Iterator[None]:
+    """Be connected to a cluster, and where one is started for it, end it.
+
+    Args:
+        address: as in `RayEngine`. Where this process is connected already, it stays so.
+        num_workers: cores of a Ray of our own; this machine's where not given.
+
+    Raises:
+        ConfigError: nobody answers at the address.
+        WorkerError: Ray does not start.
+    """
+    if ray.is_initialized():  # in a notebook, or in a program that uses Ray itself
+        yield
+        return
+    address = address or os.environ.get("RAY_ADDRESS") or "local"
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    advice = "see it with 'ray status' on its head node"
+    with contextlib.ExitStack() as stack:
+        if address == "local":
+            advice = "see Ray's message with --debug, or use --engine processes"
+            options |= {
+                "num_cpus": num_workers or count_cores(),
+                "include_dashboard": False,
+                "object_store_memory": STORE_BYTES,
+                "_system_config": {"preallocate_plasma_memory": True},
+                "_temp_dir": str(stack.enter_context(_folder())),
+            }
+        else:
+            _refuse_silence(address)
+        stack.callback(ray.shutdown)
+        try:
+            with _own_signals():
+                ray.init(address=address, **options)
+        except Exception as error:
+            got = in_one_line(error)
+            raise WorkerError(expected(f"a Ray cluster at {address}", got, advice)) from error
+        yield
+
+
+def _refuse_silence(address: str) -> None:
+    """Ray would wait minutes for a cluster that is not there."""
+    if address == "auto":
+        return  # it looks for one on this machine, and says at once when there is none
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or "/" in host:
+        raise ConfigError(expected("--ray-address auto or HOST:PORT", address, "see --help"))
+    try:
+        socket.create_connection((host, int(port)), CONNECT_TIMEOUT).close()
+    except (OSError, OverflowError) as error:
+        advice = "start one with 'ray start --head', or leave --ray-address out"
+        raise ConfigError(expected(f"a Ray cluster at {address}", error, advice)) from error
+
+
+@contextlib.contextmanager
+def _own_signals() -> Iterator[None]:
+    """Ray takes SIGTERM for itself; the driver has its own way to stop."""
+    try:
+        before = signal.getsignal(signal.SIGTERM)
+        yield
+        signal.signal(signal.SIGTERM, before)
+    except ValueError:  # not in the main thread, where nobody can take it
+        pass
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    """A folder for the files of our own Ray, gone afterwards.
+
+    A driver that is killed leaves its folder behind; the next one removes it.
+    """
+    above = Path(tempfile.gettempdir())
+    if len(str(above)) > 20:  # a socket's path has room for 107 letters, and Ray adds 70
+        above = Path("/tmp")
+    for left in above.glob(f"{_FOLDER}-*"):
+        pid = left.name.split("-")[2]
+        if pid.isdecimal() and not Path(f"/proc/{pid}").exists():
+            shutil.rmtree(left, ignore_errors=True)
+    # The secret of our own processes would else be written to the home folder.
+    os.environ.setdefault("RAY_AUTH_TOKEN", os.urandom(32).hex())
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER}-{os.getpid()}-", dir=above))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def in_one_line(error: BaseException) -> str:
+    """What Ray says, without its pages of advice."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:200]}"
