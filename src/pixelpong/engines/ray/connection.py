@@ -24,6 +24,10 @@ CONNECT_TIMEOUT = 5.0
 STORE_BYTES = 256 * 2**20
 """Object store of a Ray of our own: room for the parameters of several updates."""
 
+# How HTTP/2, and so gRPC, begins: either side sends its settings (RFC 9113, 3.4).
+_FRAME_BYTES, _SETTINGS = 9, 4
+_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, _SETTINGS, 0, 0, 0, 0, 0])
+
 _FOLDER = "pixelpong-ray"
 
 
@@ -69,14 +73,18 @@ def connected(address: str | None, num_workers: int | None) -> Iterator[None]:
 
 def _refuse_silence(address: str) -> None:
     """Ray would wait minutes for a cluster that is not there."""
-    if address == "auto":
+    if address == "auto" or os.environ.get("RAY_USE_TLS"):
         return  # it looks for one on this machine, and says at once when there is none
     host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal() or "/" in host:
+    if not host or "/" in host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise ConfigError(expected("--ray-address auto or HOST:PORT", address, "see --help"))
     try:
-        socket.create_connection((host, int(port)), CONNECT_TIMEOUT).close()
-    except (OSError, OverflowError) as error:
+        with socket.create_connection((host, int(port)), CONNECT_TIMEOUT) as end:
+            end.sendall(_GREETING)
+            answer = end.recv(_FRAME_BYTES)
+        if len(answer) < _FRAME_BYTES or answer[3] != _SETTINGS:
+            raise OSError("something that does not speak gRPC")
+    except OSError as error:
         advice = "start one with 'ray start --head', or leave --ray-address out"
         raise ConfigError(expected(f"a Ray cluster at {address}", error, advice)) from error
 

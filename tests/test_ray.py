@@ -1,0 +1,229 @@
+"""What Ray alone brings: killed actors, lost drivers, clusters that are full or not there."""
+
+from __future__ import annotations
+
+import functools
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fakes import EchoWorker
+
+import pixelpong.engines.ray as ray_engine
+from pixelpong.engines.ray import RayEngine
+from pixelpong.engines.ray.seats import _Actor
+from pixelpong.errors import WorkerError
+from pixelpong.presets import load_preset
+from pixelpong.run import Run
+from pixelpong.train import train
+from pixelpong.worker import make_worker
+
+pytestmark = pytest.mark.ray
+
+
+def processes_with(text: str) -> set[int]:
+    """Processes whose command line has `text` in it."""
+    found = set()
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal() and int(folder.name) != os.getpid():
+            try:
+                is_dead = (folder / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
+                line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            except OSError:
+                continue
+            if text in line and not is_dead:
+                found.add(int(folder.name))
+    return found
+
+
+def wait_until(condition, seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.fixture
+def pong(tmp_path):
+    """A short training on real Pong in the fast mode."""
+
+    def make(name: str, **changes) -> Run:
+        small = {"streams": 4, "horizon": 64, "hidden": 8, "minibatches": 2, "save_every": 5}
+        config = load_preset("fast").updated({**small, "workers": 2, **changes}, "test")
+        return Run.create(tmp_path / name, config)
+
+    return make
+
+
+# --- faults -----------------------------------------------------------------------------------
+
+
+class Killer(threading.Thread):
+    """Kills an actor at random now and then, while a training goes on."""
+
+    def __init__(self, times: int, pause: float) -> None:
+        super().__init__(daemon=True)
+        self.left, self._pause = times, pause
+        self._rng = random.Random(0)
+
+    def run(self) -> None:
+        while self.left:
+            time.sleep(self._rng.uniform(0.5, 1.5) * self._pause)
+            if actors := processes_with("ray::_Actor.play") or processes_with("ray::_Actor"):
+                os.kill(self._rng.choice(sorted(actors)), signal.SIGKILL)
+                self.left -= 1
+
+
+@pytest.mark.parametrize(
+    ("times", "updates"), [(3, 40), pytest.param(20, 250, marks=pytest.mark.slow)]
+)
+def test_killed_actors_change_nothing(ray_cluster, pong, times, updates):
+    undisturbed = train(pong("undisturbed", updates=updates, engine="processes"))
+    run, killer = pong("disturbed", updates=updates, engine="ray"), Killer(times, 1.0)
+    killer.start()
+    disturbed = train(run)
+    assert killer.left == 0, "the training was too short"
+    assert disturbed.params_sha256 == undisturbed.params_sha256
+    timings = [line["timing"] for line in run.metrics.read()]
+    assert timings[-1]["restarts"] >= times / 2  # others are killed while they start
+    seconds = [timing["rollout_seconds"] for timing in timings[1:]]
+    assert max(seconds) - np.median(seconds) < 5
+
+
+def test_no_state_leaks_from_task_to_task(ray_cluster):
+    """Items in any order, over processes that have played others, equal those played alone."""
+    config = load_preset("fast").updated({"streams": 6, "horizon": 16, "hidden": 8}, "test")
+    from pixelpong.learners import make_learner
+
+    learner, make = make_learner(config), functools.partial(make_worker, config)
+    alone = make()
+    items = learner.items()
+    with closing(RayEngine(make, 2, 60.0, mode="tasks")) as engine:
+        for order in ([0, 1, 2, 3, 4, 5], [5, 0, 3, 1, 4, 2], [2, 2, 5, 5, 0, 0]):
+            chosen = [items[number] for number in order]
+            for item, result in zip(chosen, engine.run(chosen, learner.params), strict=True):
+                wanted = alone.play(item, learner.params)
+                for name in ("snapshot", "previous", "current", "last_action"):
+                    assert np.array_equal(getattr(result.state, name), getattr(wanted.state, name))
+                for name, array in vars(wanted.segment).items():
+                    assert np.array_equal(getattr(result.segment, name), array)
+
+
+def test_params_that_did_not_come_are_never_played_without():
+    actor = _Actor()
+    actor._worker = EchoWorker()
+    actor.take_params("old", {})
+    with pytest.raises(AssertionError, match="did not come"):
+        actor.play("new", b"")
+
+
+TRAIN = "import sys; from pixelpong.cli import main; sys.exit(main(sys.argv[1:]))"
+
+
+def command(folder: Path, *changes: str) -> list[str]:
+    """A training on the command line, small but real."""
+    return [sys.executable, "-c", TRAIN, "train", "--run", str(folder), "--preset", "classic",
+            "--environment", "Catch-v0", "--batch-size", "20", "--engine", "ray", "--workers", "2",
+            "--save-every", "1", *changes]  # fmt: skip
+
+
+def test_a_driver_that_is_killed_leaves_no_process_and_resumes_to_the_same_bits(tmp_path):
+    line = command(tmp_path / "killed", "--updates", "100000")
+    with subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as driver:
+        checkpoints = tmp_path / "killed" / "checkpoints"
+        assert wait_until(lambda: (checkpoints / "000003").exists(), 60)
+        driver.kill()
+    ours = f"pixelpong-ray-{driver.pid}-"
+    assert wait_until(lambda: not processes_with(ours), 10)
+    run = Run.open(tmp_path / "killed")
+    updates = max(run.checkpoints.updates()) + 3
+    config = run.config.updated({"updates": updates, "engine": "serial"}, "test")
+    resumed = train(run.with_config(config))
+    whole = train(Run.create(tmp_path / "whole", config))
+    assert resumed.params_sha256 == whole.params_sha256
+
+
+def test_ctrl_c_saves_and_leaves_nothing_behind(tmp_path):
+    with subprocess.Popen(
+        command(tmp_path / "run", "--updates", "100000"),
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    ) as driver:  # fmt: skip
+        assert wait_until(lambda: (tmp_path / "run" / "checkpoints" / "000002").exists(), 60)
+        os.killpg(driver.pid, signal.SIGINT)  # as a terminal does it: to everybody
+        _, said = driver.communicate(timeout=20)
+    assert driver.returncode == 130, said
+    ours = f"pixelpong-ray-{driver.pid}-"
+    assert wait_until(lambda: not processes_with(ours), 5)
+    assert not [path for path in Path("/tmp").iterdir() if path.name.startswith(ours)]
+
+
+# --- what cannot be used ----------------------------------------------------------------------
+
+
+def test_without_ray_it_says_what_to_install(tmp_path):
+    script = "import sys; sys.modules['ray'] = None\n" + TRAIN
+    line = command(tmp_path / "run", "--updates", "1")
+    done = subprocess.run([line[0], "-c", script, *line[3:]], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert (
+        done.stderr.strip()
+        .splitlines()[-1]
+        .endswith("expected Ray for --engine ray, got no ray; pip install 'pixelpong[ray]'")
+    )
+
+
+def test_a_cluster_without_room_is_one_line(ray_cluster, monkeypatch):
+    with closing(RayEngine(EchoWorker, 2, 30.0)) as first:
+        while len(first.worker_pids) < 2:
+            list(first.run([(0, 0.05)], None))
+        monkeypatch.setattr(ray_engine, "PLACE_TIMEOUT", 1.0)
+        with closing(RayEngine(EchoWorker, 2, 30.0)) as second:
+            with pytest.raises(WorkerError, match="room for a worker .*, got 0 free of 2 CPUs"):
+                list(second.run([(0, 0.0)], None))
+
+
+def test_other_versions_on_a_node_are_refused(ray_cluster, monkeypatch):
+    versions = {**ray_engine.collect_versions(), "numpy": "1.0"}
+    monkeypatch.setattr(ray_engine, "collect_versions", lambda: versions)
+    with closing(RayEngine(EchoWorker, 1, 30.0)) as engine:
+        with pytest.raises(WorkerError, match=r"expected numpy 1.0 on every node, got numpy 2"):
+            list(engine.run([(0, 0.0)], None))
+
+
+def test_another_processor_on_a_node_is_said(ray_cluster, monkeypatch):
+    monkeypatch.setattr(ray_engine, "describe_machine", lambda: {"processor": "an abacus"})
+    with closing(RayEngine(EchoWorker, 1, 30.0)) as engine:
+        with pytest.warns(UserWarning, match="the processor of .* is another than the driver's"):
+            list(engine.run([(0, 0.0)], None))
+
+
+def test_parameters_that_do_not_fit_into_the_store_are_one_line(ray_cluster, monkeypatch):
+    import ray
+
+    def refuse(value):
+        raise ray.exceptions.ObjectStoreFullError("it is full")
+
+    monkeypatch.setattr(ray, "put", refuse)
+    with closing(RayEngine(EchoWorker, 1, 30.0)) as engine:
+        with pytest.raises(WorkerError, match="room for the parameters in Ray's object store, got"):
+            list(engine.run([(0, 0.0)], None))
+
+
+def test_what_travels_is_counted(ray_cluster):
+    with closing(RayEngine(EchoWorker, 1, 30.0)) as engine:
+        list(engine.run([(number, 0.0) for number in range(5)], np.zeros(1000)))
+        moved = engine.last_run
+    assert 8000 <= moved.params_bytes < 9000
+    assert 0 < moved.bytes_sent < 1000
+    assert moved.bytes_received > 5 * 8000  # an echo has the params in it
+    assert moved.workers == 1
