@@ -79,13 +79,14 @@ class Killer(threading.Thread):
     def run(self) -> None:
         while self.left:
             time.sleep(self._rng.uniform(0.5, 1.5) * self._pause)
-            if actors := processes_with("ray::_Actor.play") or processes_with("ray::_Actor"):
+            # Of those that play: where starting ones die too, three in a row are a broken cluster.
+            if actors := processes_with("ray::_Actor.play"):
                 os.kill(self._rng.choice(sorted(actors)), signal.SIGKILL)
                 self.left -= 1
 
 
 @pytest.mark.parametrize(
-    ("times", "updates"), [(3, 40), pytest.param(20, 250, marks=pytest.mark.slow)]
+    ("times", "updates"), [(3, 40), pytest.param(20, 600, marks=pytest.mark.slow)]
 )
 def test_killed_actors_change_nothing(ray_cluster, pong, times, updates):
     undisturbed = train(pong("undisturbed", updates=updates, engine="processes"))
@@ -95,7 +96,7 @@ def test_killed_actors_change_nothing(ray_cluster, pong, times, updates):
     assert killer.left == 0, "the training was too short"
     assert disturbed.params_sha256 == undisturbed.params_sha256
     timings = [line["timing"] for line in run.metrics.read()]
-    assert timings[-1]["restarts"] >= times / 2  # others are killed while they start
+    assert timings[-1]["restarts"] >= times / 2  # others had just been done, and were idle
     seconds = [timing["rollout_seconds"] for timing in timings[1:]]
     assert max(seconds) - np.median(seconds) < 5
 
@@ -143,8 +144,9 @@ def test_a_driver_that_is_killed_leaves_no_process_and_resumes_to_the_same_bits(
         checkpoints = tmp_path / "killed" / "checkpoints"
         assert wait_until(lambda: (checkpoints / "000003").exists(), 60)
         driver.kill()
+    actors = processes_with("ray::_Actor")
     ours = f"pixelpong-ray-{driver.pid}-"
-    assert wait_until(lambda: not processes_with(ours), 10)
+    assert wait_until(lambda: not processes_with(ours) | actors & processes_with("ray::"), 20)
     run = Run.open(tmp_path / "killed")
     updates = max(run.checkpoints.updates()) + 3
     config = run.config.updated({"updates": updates, "engine": "serial"}, "test")

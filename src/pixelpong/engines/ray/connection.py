@@ -57,7 +57,7 @@ def connected(address: str | None, num_workers: int | None) -> Iterator[None]:
                 "include_dashboard": False,
                 "object_store_memory": STORE_BYTES,
                 "_system_config": {"preallocate_plasma_memory": True},
-                "_temp_dir": str(stack.enter_context(_folder())),
+                "_temp_dir": str(stack.enter_context(local_folder())),
             }
         else:
             _refuse_silence(address)
@@ -65,6 +65,8 @@ def connected(address: str | None, num_workers: int | None) -> Iterator[None]:
         try:
             with _own_signals():
                 ray.init(address=address, **options)
+            # Else Ray prints a page of advice for every worker that dies, log_to_driver or not.
+            ray._private.worker._worker_logs_enabled = False
         except Exception as error:
             got = in_one_line(error)
             raise WorkerError(expected(f"a Ray cluster at {address}", got, advice)) from error
@@ -101,7 +103,7 @@ def _own_signals() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _folder() -> Iterator[Path]:
+def local_folder() -> Iterator[Path]:
     """A folder for the files of our own Ray, gone afterwards.
 
     A driver that is killed leaves its folder behind; the next one removes it.

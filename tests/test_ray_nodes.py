@@ -1,0 +1,55 @@
+"""Nodes that come and go while a training runs on them."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+from conftest import workers_find_tests
+
+from pixelpong.presets import load_preset
+from pixelpong.run import Run
+from pixelpong.train import Silent, train
+
+pytestmark = pytest.mark.ray
+
+
+@pytest.fixture
+def cluster():
+    from pixelpong.engines.ray.cluster import LocalCluster
+
+    with workers_find_tests():
+        cluster = LocalCluster(2)
+        yield cluster
+        cluster.close()
+
+
+class Weather(Silent):
+    """Loses a node in the middle of one update, and adds one after another."""
+
+    def __init__(self, cluster) -> None:
+        self._cluster = cluster
+
+    def show(self, progress, stats) -> None:
+        if progress.update == 3:
+            threading.Timer(stats.rollout_seconds / 2, self._cluster.lose_node).start()
+        if progress.update == 6:
+            self._cluster.add_node()
+
+
+def test_a_lost_node_and_a_new_one_change_nothing(cluster, tmp_path):
+    small = {"streams": 6, "horizon": 128, "hidden": 8, "minibatches": 2, "updates": 40}
+    config = load_preset("fast").updated({**small, "engine": "processes", "workers": 2}, "test")
+    undisturbed = train(Run.create(tmp_path / "undisturbed", config))
+    changes = {"engine": "ray", "ray_address": cluster.address, "workers": None}
+    run = Run.create(tmp_path / "disturbed", config.updated(changes, "test"))
+    begin = time.monotonic()
+    disturbed = train(run, Weather(cluster))
+    assert time.monotonic() - begin < 120
+    assert disturbed.params_sha256 == undisturbed.params_sha256
+    timings = [line["timing"] for line in run.metrics.read()]
+    assert timings[-1]["restarts"] >= 1
+    workers = [timing["workers"] for timing in timings]
+    assert 1 in workers
+    assert workers[-1] == 2, workers
