@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 import json
 import sys
@@ -70,17 +69,16 @@ def solve(request: Request) -> int:
         require("stable_baselines3", "cv2")
     plot = _plotter()
     words = ["--steps", str(options.steps), "--until-return", str(options.target)]
-    tell = functools.partial(print, file=sys.stderr, flush=True)
     _make_folder(options.out)
     report: dict[str, Any] = {}
     with interrupt_on_sigterm():
         for report in bench.solve(seeds, workers, words):
-            tell(describe_solved_seed(report["seeds"][-1]))
+            _tell(describe_solved_seed(report["seeds"][-1]))
             _write(options.out / "solve.json", report)  # an hour's work is not lost to a Ctrl-C
             if plot:
                 plot(report, options.out / "solve.svg")
         if options.peers:
-            peer = train_stable_baselines(options.peer_minutes, options.target, seeds[0], tell)
+            peer = train_stable_baselines(options.peer_minutes, options.target, seeds[0], _tell)
             report["peers"] = [peer]
             _write(options.out / "solve.json", report)
     report_on(report, options.json, describe_solve)
@@ -99,6 +97,49 @@ def predict(request: Request) -> int:
         report = forecast(options.seconds, workers)
     report_on(report, options.json, describe_forecast)
     return 0
+
+
+def batches(request: Request) -> int:
+    """``pixelpong bench batches``"""
+    from pixelpong.bench.cluster import measure_batches
+    from pixelpong.interrupts import interrupt_on_sigterm
+    from pixelpong.presets import load_preset
+    from pixelpong.report.text import describe_batches
+
+    options = request.options
+    sizes = _read_numbers("--batch-sizes", options.batch_sizes)
+    require_at_least("--seed", options.seed, 0)
+    config = load_preset("classic").updated(request.given, COMMAND_LINE)
+    with interrupt_on_sigterm():
+        report = measure_batches(config, sizes, _tell)
+    report_on(report, options.json, describe_batches)
+    return 0
+
+
+def driver(request: Request) -> int:
+    """``pixelpong bench driver``"""
+    from pixelpong.bench.cluster import measure_driver
+    from pixelpong.interrupts import interrupt_on_sigterm
+    from pixelpong.report.text import describe_driver
+
+    options = request.options
+    actors = _read_numbers("--actors", options.actors)
+    items = _read_numbers("--items", options.items)
+    with interrupt_on_sigterm():
+        report = measure_driver(actors, items, _tell)
+    report_on(report, options.json, describe_driver)
+    return 0
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _read_numbers(flag: str, text: str) -> list[int]:
+    parts = text.split(",")
+    if not all(part.isdecimal() and 1 <= int(part) <= 100_000 for part in parts):
+        raise ConfigError(expected(f"{flag} as 1,10,60", repr(text), "see --help"))
+    return [int(part) for part in parts]
 
 
 def _read_seeds(text: str) -> list[int]:

@@ -161,6 +161,22 @@ class BenchStartup(Reporting):
     rounds: Rounds = 5
 
 
+@dataclass(frozen=True)
+class BenchBatches(Reporting):
+    """Time batches of episodes, beside the figures of Ray's "Learning to Play Pong"."""
+
+    batch_sizes: Annotated[str, arg(help="Episodes a batch, with commas.")] = "1,10,60,300"
+    seed: Seed = 0
+
+
+@dataclass(frozen=True)
+class BenchDriver(Reporting):
+    """The driver's own work, with Ray actors that sleep instead of playing; extra [ray]."""
+
+    actors: Annotated[str, arg(help="Numbers of actors, with commas.")] = "1,8,32,64"
+    items: Annotated[str, arg(help="Episodes a batch, with commas.")] = "1,10,60,300"
+
+
 def with_config(command: type, shown: Config | None) -> type:
     """`command` with all training options, grouped as the configuration is.
 

@@ -59,6 +59,8 @@ def _make_bench_specs() -> Specs:
         "solve": (o.with_engine(o.BenchSolve, ["workers"]), bench.solve),
         "predict": (o.with_engine(o.BenchPredict, ["workers"]), bench.predict),
         "startup": (o.with_engine(o.BenchStartup, ["workers"]), bench.startup),
+        "batches": (o.with_engine(o.BenchBatches), bench.batches),
+        "driver": (o.BenchDriver, bench.driver),
     }
 
 

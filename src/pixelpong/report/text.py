@@ -106,6 +106,37 @@ def describe_startup(report: Report) -> str:
     )
 
 
+def describe_batches(report: Report) -> str:
+    """A row a batch size, the seeds' beside it, and what other numbers of cores would take."""
+    lines = [
+        f"engine {report['engine']}, {report['workers']} workers",
+        "episodes   seconds   model   Ray's page",
+    ]
+    for row in report["batches"]:
+        seeds = row["seeds"]
+        theirs = f"{seeds['seconds']:g} s on {seeds['machine']}" if seeds else "–"
+        lines.append(
+            f"{row['episodes']:8}  {row['seconds']:8.2f}  {row['model_seconds']:6.2f}   {theirs}"
+        )
+    sizes = [name for name in report["predicted"][0] if name != "cores"]
+    lines += ["", "by the model, seconds for batches of " + ", ".join(sizes)]
+    for row in report["predicted"]:
+        lines.append(f"{row['cores']:6} cores  " + "".join(f"{row[size]:8.2f}" for size in sizes))
+    return "\n".join(lines)
+
+
+def describe_driver(report: Report) -> str:
+    """A row for each number of actors and of items."""
+    lines = ["mode     actors  items  wall s  driver ms an item  share  kB per 1,000 steps"]
+    for row in report["rows"]:
+        lines.append(
+            f"{row['mode']:8} {row['workers']:6} {row['items']:6}  {row['wall_seconds']:6.2f}  "
+            f"{1000 * row['driver_seconds_per_item']:17.2f}  {row['driver_share']:5.1%}  "
+            f"{row['bytes_per_1000_steps'] / 1000:18.0f}"
+        )
+    return "\n".join(lines)
+
+
 def describe_solved_seed(result: Report) -> str:
     """One seed of ``bench solve``."""
     word = "won" if result["is_won"] else "not won"

@@ -25,7 +25,7 @@ from pixelpong.engines import MakeWorker, RunStats, never
 from pixelpong.engines.answers import raise_failure
 from pixelpong.engines.batch import MAX_ATTEMPTS, Batch, Pace, raise_failed_starts
 from pixelpong.engines.ray.connection import connected, in_one_line
-from pixelpong.engines.ray.seats import SEATS, Seat
+from pixelpong.engines.ray.seats import SEATS, Seat, unpack
 from pixelpong.errors import Interrupted, WorkerError, expected
 from pixelpong.machine import collect_versions, describe_machine
 
@@ -206,7 +206,7 @@ class RayEngine:
             self._refuse_other_versions(answer)
             member.begin(answer)
             return
-        kind, content = pickle.loads(answer)
+        (kind, content), size = unpack(answer)
         if not member.is_ready:
             if kind == "error":
                 raise_failure(content)
@@ -219,7 +219,7 @@ class RayEngine:
             return  # of a run that was given up
         if kind == "error":
             raise_failure(content)
-        batch.stats.bytes_received += len(answer)
+        batch.stats.bytes_received += size
         batch.put(call.positions, *content)
 
     def _replace_late(self, batch: Batch) -> None:

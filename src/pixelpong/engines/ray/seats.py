@@ -1,8 +1,7 @@
 """Where a worker sits in the cluster: in an actor of its own, or wherever a task is run.
 
 Both answer with bytes: pickled here and not by Ray, what fails in a worker is told by ourselves,
-and how much travels is known. The driver's own class is never sent, so a node needs nothing but
-this package.
+and how much travels is known. Large arrays stay beside the pickle, and are read where Ray put them.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class Seat(Protocol):
         """Make the worker."""
 
     def play(self, params: Any, items: bytes) -> Any:
-        """Play pickled items; the answer is a pickled `Answer`."""
+        """Play pickled items; the answer is a packed `Answer`."""
 
     def end(self, late: Any) -> None:
         """Give it up; `late` is what it should have answered by now, or None."""
@@ -102,6 +101,33 @@ class TaskSeat:
         return _as_remote(function).options(max_retries=0, **_OPTIONS).remote(*args)
 
 
+Packed = tuple[bytes, list[Any]]
+"""A pickle, and the large buffers that it leaves out."""
+
+LARGE_BYTES = 32_768
+"""Smaller buffers are copied into the pickle: each one beside it has a price of its own."""
+
+
+def pack(content: Any) -> Packed:
+    """Pickle for a journey; `unpack` on the other side."""
+    large: list[pickle.PickleBuffer] = []
+
+    def keep(buffer: pickle.PickleBuffer) -> bool:
+        is_small = buffer.raw().nbytes < LARGE_BYTES
+        if not is_small:
+            large.append(buffer)
+        return is_small
+
+    return pickle.dumps(content, protocol=5, buffer_callback=keep), large
+
+
+def unpack(packed: Packed) -> tuple[Any, int]:
+    """What was packed, and its size in bytes; large arrays are read only, where Ray has them."""
+    data, large = packed
+    size = len(data) + sum(memoryview(buffer).nbytes for buffer in large)
+    return pickle.loads(data, buffers=large), size
+
+
 SEATS: dict[str, Callable[[bytes], Seat]] = {"actors": ActorSeat, "tasks": TaskSeat}
 
 
@@ -135,16 +161,16 @@ class _Actor:
         """See `Seat.place`."""
         return describe_place()
 
-    def start(self, recipe: bytes) -> bytes:
+    def start(self, recipe: bytes) -> Packed:
         """See `Seat.start`."""
         self._worker, answer = _make(recipe)
-        return pickle.dumps(answer)
+        return pack(answer)
 
     def take_params(self, name: str, params: Any) -> None:
         """Keep the params that the next calls play with."""
         self._params = name, params
 
-    def play(self, name: str, items: bytes) -> bytes:
+    def play(self, name: str, items: bytes) -> Packed:
         """See `Seat.play`; with the params of this name."""
         assert self._worker is not None
         assert name == self._params[0], "the params did not come"
@@ -155,14 +181,14 @@ _made: dict[bytes, ItemWorker] = {}
 """In a process that runs tasks: its worker, by its recipe."""
 
 
-def _start_in_task(recipe: bytes) -> bytes:
-    return pickle.dumps(_find_or_make(recipe))
+def _start_in_task(recipe: bytes) -> Packed:
+    return pack(_find_or_make(recipe))
 
 
-def _play_in_task(recipe: bytes, params: Any, items: bytes) -> bytes:
+def _play_in_task(recipe: bytes, params: Any, items: bytes) -> Packed:
     kind, content = _find_or_make(recipe)
     if kind == "error":
-        return pickle.dumps((kind, content))
+        return pack((kind, content))
     return _play(_made[recipe], params, items)
 
 
@@ -186,5 +212,5 @@ def _make(recipe: bytes) -> tuple[ItemWorker | None, Answer]:
     return worker, ("ready", None)
 
 
-def _play(worker: ItemWorker, params: Any, items: bytes) -> bytes:
-    return pickle.dumps(play_items(worker, pickle.loads(items), params), protocol=5)
+def _play(worker: ItemWorker, params: Any, items: bytes) -> Packed:
+    return pack(play_items(worker, pickle.loads(items), params))

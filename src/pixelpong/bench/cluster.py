@@ -1,0 +1,208 @@
+"""What engines cost: batches of episodes as the seeds time them, and the driver's own work.
+
+From both follows how long a batch would take on any number of cores (`predict_seconds`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import heapq
+import pickle
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pixelpong.bench.sleeping import SleepingWorker
+from pixelpong.config import Config
+from pixelpong.engines import Engine, make_engine
+from pixelpong.learners import Learner, make_learner
+from pixelpong.machine import collect_versions, count_cores, describe_commit, describe_machine
+from pixelpong.presets import load_preset
+from pixelpong.worker import make_worker
+
+SEEDS_TABLE = {
+    10: ("64 cores", 2.5),
+    60: ("64 cores", 3.0),
+    300: ("11 nodes of 18 cores", 10.0),
+}
+"""Seconds a batch of so many episodes took Ray's "Learning to Play Pong", and on what."""
+
+STEP_SECONDS = 170e-6
+"""What a step of the bare emulator takes one core; a sleeping worker sleeps so long."""
+
+ROUNDS = 3
+
+Tell = Callable[[str], None]
+
+
+def measure_batches(config: Config, sizes: Sequence[int], tell: Tell) -> dict[str, Any]:
+    """Time batches of episodes: played, differentiated, added up and learned from.
+
+    Args:
+        config: which engine and how many workers; a classic training.
+        sizes: episodes a batch.
+        tell: is told how it goes.
+
+    Returns:
+        A row a size, with what the model says for this machine and for others.
+    """
+    rows, played = [], []
+    engine = make_engine(config.engine, functools.partial(make_worker, config))
+    with contextlib.closing(engine):
+        _warm_up(engine, config)
+        for size in sizes:
+            learner = make_learner(config.updated({"batch_size": size}, "bench"))
+            row, seconds = _time_batch(engine, learner)
+            rows.append(row)
+            played += seconds
+            tell(f"a batch of {size}: {row['seconds']:.2f} s")
+    workers = max(row["workers"] for row in rows)
+    driver = statistics.median(row["driver_seconds_per_item"] for row in rows)
+    for row in rows:
+        row["model_seconds"] = predict_seconds(played, row["episodes"], workers, driver)
+        seeds = SEEDS_TABLE.get(row["episodes"])
+        row["seeds"] = {"machine": seeds[0], "seconds": seeds[1]} if seeds else None
+    return {
+        "engine": config.engine.engine,
+        "workers": workers,
+        "batches": rows,
+        "episode_seconds": statistics.mean(played),
+        "driver_seconds_per_item": driver,
+        "predicted": [
+            {
+                "cores": cores,
+                **{str(n): predict_seconds(played, n, cores, driver) for n in (10, 60, 300, 3000)},
+            }
+            for cores in (16, 64, 198, 500, 2000)
+        ],
+        **_origin(),
+    }
+
+
+def predict_seconds(
+    played: Sequence[float], num_items: int, num_workers: int, driver_seconds: float
+) -> float:
+    """How long a batch would take: whoever is idle takes the next item, while the driver keeps up.
+
+    Args:
+        played: seconds of items as they were measured; used in turn.
+        num_items: of the batch.
+        num_workers: one on each core.
+        driver_seconds: the driver's own work on an item. It works beside the workers, so that
+            only what is longer than the playing shows; the last item's always does.
+    """
+    free_at = [0.0] * num_workers
+    for number in range(num_items):
+        heapq.heappush(free_at, heapq.heappop(free_at) + played[number % len(played)])
+    return max(max(free_at), num_items * driver_seconds) + driver_seconds
+
+
+def measure_driver(
+    num_workers: Sequence[int], num_items: Sequence[int], tell: Tell
+) -> dict[str, Any]:
+    """The driver's own work, with Ray's actors that sleep instead of playing.
+
+    Args:
+        num_workers: numbers of actors.
+        num_items: numbers of episodes a batch.
+        tell: is told how it goes.
+
+    Returns:
+        A row for each of both in the classic mode, and for 16 streams × 128 in the fast one.
+    """
+    from pixelpong.engines.ray.connection import connected
+
+    classic = load_preset("classic").updated({"seed": 0, "engine": "ray"}, "bench")
+    fast = load_preset("fast").updated({"streams": 16, "horizon": 128, "engine": "ray"}, "bench")
+    rows: list[dict[str, Any]] = []
+    with connected(None, max(num_workers)):
+        for workers in num_workers:
+            for config, sizes in ((classic, num_items), (fast, (16,))):
+                learner, result, seconds = _play_one(config)
+                make = functools.partial(SleepingWorker, pickle.dumps(result), seconds)
+                engine_config = config.updated({"workers": workers}, "bench").engine
+                with contextlib.closing(make_engine(engine_config, make)) as engine:
+                    _wait_for(engine, learner, workers)
+                    for size in sizes:
+                        rows.append(_time_driver(engine, learner, size, workers, seconds))
+                        tell(str(rows[-1]))
+    return {"sleep_step_seconds": STEP_SECONDS, "rows": rows, **_origin()}
+
+
+def _warm_up(engine: Engine, config: Config) -> None:
+    """Let every worker start: two small batches, until the second is played by all."""
+    learner = make_learner(config.updated({"batch_size": 2 * count_cores()}, "bench"))
+    for _ in range(2):
+        list(engine.run(learner.items(), learner.params))
+
+
+def _time_batch(engine: Engine, learner: Learner) -> tuple[dict[str, Any], list[float]]:
+    begin, cpu = time.perf_counter(), time.process_time()
+    stats = learner.apply(engine.run(learner.items(), learner.params))
+    seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
+    played = [episode.play_seconds for episode in stats.episodes]
+    run = engine.last_run
+    return {
+        "episodes": len(played),
+        "seconds": seconds,
+        "steps": stats.steps,
+        "workers": run.workers,
+        "wait_seconds": run.wait_seconds,
+        "driver_seconds_per_item": cpu / len(played),
+        "bytes_per_episode": (run.bytes_sent + run.bytes_received) / len(played),
+        "params_bytes": run.params_bytes,
+    }, played
+
+
+def _play_one(config: Config) -> tuple[Learner, Any, float]:
+    """A learner, a result of its first item, and how long a bare emulator takes for it."""
+    learner = make_learner(config)
+    result: Any = make_worker(config).play(learner.items()[0], learner.params)
+    stats = getattr(result, "stats", None)
+    steps = stats.steps if stats else len(result.segment)
+    return learner, result, steps * STEP_SECONDS
+
+
+def _wait_for(engine: Engine, learner: Learner, workers: int) -> None:
+    item = learner.items()[0]
+    while engine.last_run.workers < workers:
+        list(engine.run([item] * workers, learner.params))
+
+
+def _time_driver(
+    engine: Engine, learner: Learner, size: int, workers: int, seconds: float
+) -> dict[str, Any]:
+    items = [learner.items()[0]] * size
+    walls, cpus, learned, results = [], [], [], []
+    for _ in range(ROUNDS):
+        begin, cpu = time.perf_counter(), time.process_time()
+        results = list(engine.run(items, learner.params))
+        walls.append(time.perf_counter() - begin)
+        cpus.append(time.process_time() - cpu)
+        learned.append(learner.apply(results).learn_seconds)
+    run, wall, cpu = engine.last_run, statistics.median(walls), statistics.median(cpus)
+    steps = size * round(seconds / STEP_SECONDS)
+    return {
+        "mode": "fast" if hasattr(results[0], "segment") else "classic",
+        "workers": workers,
+        "items": size,
+        "steps": steps,
+        "wall_seconds": wall,
+        "learn_seconds": statistics.median(learned),
+        "driver_seconds": cpu,
+        "driver_seconds_per_item": cpu / size,
+        "driver_share": cpu / (wall + statistics.median(learned)),
+        "bytes_per_item": (run.bytes_sent + run.bytes_received) / size,
+        "bytes_per_1000_steps": 1000 * (run.bytes_sent + run.bytes_received) / steps,
+        "params_bytes": run.params_bytes,
+    }
+
+
+def _origin() -> dict[str, Any]:
+    return {
+        "commit": describe_commit(),
+        "versions": collect_versions(),
+        "machine": {**describe_machine(), "cores": count_cores()},
+    }
