@@ -46,7 +46,7 @@ class Session:
             RunError: the directory cannot be written.
         """
         self._run = run
-        self._config: Config = run.config
+        self.config: Config = run.config
         self._saved_update = self._recorded_update = -1
         self._saved_score_of = ""
         self._wall_seconds_before = self._evaluation_seconds = 0.0
@@ -119,12 +119,12 @@ class Session:
 
     def should_evaluate(self) -> bool:
         """Whether an evaluation is due after this update and has not been made."""
-        every, update = self._config.schedule.evaluate_every, self.learner.progress.update
+        every, update = self.config.schedule.evaluate_every, self.learner.progress.update
         return bool(every and update and update % every == 0 and self._evaluation is None)
 
     def evaluate(self, engine: Engine) -> Evaluation:
         """Evaluate the newest parameters and write the result down."""
-        episodes = self._config.schedule.evaluate_episodes
+        episodes = self.config.schedule.evaluate_episodes
         evaluation = self._evaluate(engine, episodes, is_greedy=True, update=0)
         self._write_evaluation(evaluation)
         return evaluation
@@ -138,7 +138,7 @@ class Session:
         Args:
             is_last: no other update comes.
         """
-        target, progress = self._config.budget.until_return, self.learner.progress
+        target, progress = self.config.budget.until_return, self.learner.progress
         if target is None or progress.update == 0:
             return False
         estimate = progress.estimated_return
@@ -152,7 +152,7 @@ class Session:
             engine: where they play.
             is_last: no other update comes, so all episodes are played, hopeless or not.
         """
-        target, progress = self._config.budget.until_return, self.learner.progress
+        target, progress = self.config.budget.until_return, self.learner.progress
         assert target is not None
         update, seconds = progress.update, self.training_seconds
         play = functools.partial(self._evaluate, engine, update=update)
@@ -168,7 +168,7 @@ class Session:
     def should_save(self) -> bool:
         """Whether a checkpoint is due after this update: every so often, and where evaluated."""
         update = self.learner.progress.update
-        is_due = update % self._config.schedule.save_every == 0 or self._evaluation is not None
+        is_due = update % self.config.schedule.save_every == 0 or self._evaluation is not None
         return is_due and update != self._saved_update
 
     def save(self) -> None:
@@ -206,7 +206,7 @@ class Session:
             return evaluate(
                 engine,
                 self.learner.params,
-                seed=self._config.seed,
+                seed=self.config.seed,
                 episodes=episodes,
                 is_greedy=is_greedy,
                 update=update,

@@ -88,7 +88,13 @@ class DenseWorker:
 
 
 def measure_throughput(
-    seconds: float, rounds: int, workers: int | None, seed: int, peers: Peers | None = None
+    seconds: float,
+    rounds: int,
+    workers: int | None,
+    seed: int,
+    peers: Peers | None = None,
+    *,
+    with_ray: bool = False,
 ) -> dict[str, Any]:
     """Steps a second of the bare emulator, of rollouts, of both trainings and of a dense loop.
 
@@ -98,13 +104,17 @@ def measure_throughput(
         workers: processes; one a core where not given.
         seed: of what is played.
         peers: other people's emulators to measure beside ours.
+        with_ray: measure both trainings on Ray as well.
 
     Returns:
-        ``steps_per_second`` and ``ratios`` to the bare emulator, medians; the rounds; the machine.
+        ``steps_per_second`` and ``ratios`` to the bare emulator, medians; the rounds; the machine;
+        with Ray also ``ray_over_processes``, round by round.
     """
     num_workers = workers or count_cores()
     with contextlib.ExitStack() as stack:
         measures = _prepare(stack, num_workers, seed)
+        if with_ray:
+            measures |= _prepare_ray(stack, num_workers, seed)
         measures |= {
             name: stack.enter_context(peer(num_workers)) for name, peer in (peers or {}).items()
         }
@@ -120,6 +130,11 @@ def measure_throughput(
                 limits.append(limit(seconds / 2))
                 ratios[name].append(rates[name][-1] / statistics.mean(limits[-2:]))
     table = {"emulator": limits, **rates}
+    over = {
+        mode: [a / b for a, b in zip(rates[f"{mode}_ray"], rates[mode], strict=True)]
+        for mode in ("classic", "fast")
+        if with_ray
+    }
     return {
         "workers": num_workers,
         "rounds": rounds,
@@ -129,6 +144,7 @@ def measure_throughput(
         "ratios": {name: statistics.median(values) for name, values in ratios.items()},
         "spread": {name: [min(values), max(values)] for name, values in ratios.items()},
         "measured": table,
+        **({"ray_over_processes": over} if with_ray else {}),
         "versions": collect_versions(),
         "machine": describe_machine(),
     }
@@ -140,11 +156,8 @@ def _prepare(stack: contextlib.ExitStack, num_workers: int, seed: int) -> dict[s
         return stack.enter_context(contextlib.closing(made))
 
     def training(preset: str) -> tuple[Engine, Session]:
-        changes = {"seed": seed, "workers": num_workers}
-        config = load_preset(preset).updated(changes, "bench")
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="pixelpong-bench-"))
-        session = Session(Run.create(Path(folder) / "run", config), time.monotonic())
-        return engine(functools.partial(make_worker, config)), session
+        session = _new_session(stack, preset, num_workers, seed)
+        return engine(functools.partial(make_worker, session.config)), session
 
     fast, classic = training("fast"), training("classic")
     return {
@@ -154,6 +167,26 @@ def _prepare(stack: contextlib.ExitStack, num_workers: int, seed: int) -> dict[s
         "fast": functools.partial(measure_training, *fast),
         "dense_loop": functools.partial(measure_apart, engine(DenseWorker), num_workers),
     }
+
+
+def _prepare_ray(stack: contextlib.ExitStack, num_workers: int, seed: int) -> dict[str, Measure]:
+    from pixelpong.engines.ray import RayEngine
+    from pixelpong.engines.ray.connection import connected
+
+    stack.enter_context(connected(None, 2 * num_workers))
+    measures: dict[str, Measure] = {}
+    for mode in ("classic", "fast"):
+        session = _new_session(stack, mode, num_workers, seed)
+        engine = RayEngine(functools.partial(make_worker, session.config), num_workers, _TIMEOUT)
+        stack.enter_context(contextlib.closing(engine))
+        measures[f"{mode}_ray"] = functools.partial(measure_training, engine, session)
+    return measures
+
+
+def _new_session(stack: contextlib.ExitStack, preset: str, num_workers: int, seed: int) -> Session:
+    config = load_preset(preset).updated({"seed": seed, "workers": num_workers}, "bench")
+    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="pixelpong-bench-"))
+    return Session(Run.create(Path(folder) / "run", config), time.monotonic())
 
 
 def measure_apart(engine: Engine, num_workers: int, seconds: float) -> float:

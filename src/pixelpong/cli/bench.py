@@ -33,7 +33,9 @@ def throughput(request: Request) -> int:
 
         peers = throughput_peers()
     with interrupt_on_sigterm():
-        report = measure_throughput(options.seconds, options.rounds, workers, options.seed, peers)
+        report = measure_throughput(
+            options.seconds, options.rounds, workers, options.seed, peers, with_ray=options.ray
+        )
     report_on(report, options.json, describe_throughput)
     return 0
 

@@ -129,6 +129,9 @@ class BenchThroughput(Reporting):
     peers: Annotated[
         FlagCreatePairsOff[bool], arg(help="Also EnvPool and Gymnasium's; extra [bench].")
     ] = False
+    ray: Annotated[
+        FlagCreatePairsOff[bool], arg(help="Also both trainings on Ray; extra [ray].")
+    ] = False
 
 
 @dataclass(frozen=True)
