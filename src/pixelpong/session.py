@@ -112,6 +112,7 @@ class Session:
             "bytes_received": run.bytes_received,
             "steps_per_second": stats.steps_per_second,
             "wall_seconds": self.wall_seconds,
+            "items_again": run.items_again,
             "restarts": engine.num_restarts,
         }
         self._run.metrics.append(summarize_update(progress, stats) | {"timing": timing})

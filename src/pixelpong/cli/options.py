@@ -115,6 +115,14 @@ class Verify(Reporting):
 
 
 @dataclass(frozen=True)
+class DemoCluster(Reporting):
+    """Three local Ray nodes train, one is killed in mid-update: the same hash; extra [ray]."""
+
+    updates: Annotated[int, arg(help="Length of the training.")] = 12
+    seed: Seed = 0
+
+
+@dataclass(frozen=True)
 class Bench(Reporting):
     """Measure this machine; see `pixelpong bench --help`."""
 

@@ -33,6 +33,10 @@ def parse(words: list[str]) -> tuple[Command, o.Request]:
     """
     if words[:1] == ["bench"]:
         specs, prog, rest = _make_bench_specs(), "pixelpong bench", words[1:]
+    elif words[:1] == ["demo"]:
+        # There is one demonstration, and tyro makes no subcommand of a single one.
+        specs, prog = {"cluster": (o.DemoCluster, commands.demo_cluster)}, "pixelpong demo cluster"
+        rest = words[2:] if words[1:2] == ["cluster"] else words[1:]
     else:
         specs, prog, rest = _make_specs(words), "pixelpong", words
     options, unknown = _run_tyro(specs, prog, rest)
@@ -50,6 +54,7 @@ def _make_specs(words: list[str]) -> Specs:
         "inspect": (o.Inspect, commands.inspect),
         "verify": (o.with_protocol(o.Verify, "the preset's"), commands.verify),
         "bench": (o.Bench, bench.throughput),
+        "demo": (o.DemoCluster, commands.demo_cluster),
     }
 
 

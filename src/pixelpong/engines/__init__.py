@@ -6,6 +6,7 @@ pure function, so they differ in speed alone; one contract test holds for all of
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -36,6 +37,7 @@ class RunStats:
         params_bytes: of the parameters, once for each node that has workers.
         bytes_sent: of the items, as they travel.
         bytes_received: of the results.
+        items_again: items that had to be played again, for want of a worker.
     """
 
     workers: int = 1
@@ -43,6 +45,7 @@ class RunStats:
     params_bytes: int = 0
     bytes_sent: int = 0
     bytes_received: int = 0
+    items_again: int = 0
 
 
 class Engine(Protocol):
@@ -107,13 +110,9 @@ def make_engine(
 def _make_ray_engine(
     config: EngineConfig, make_worker: MakeWorker, should_stop: Callable[[], bool]
 ) -> Engine:
-    try:
-        from pixelpong.engines.ray import RayEngine
-    except ModuleNotFoundError as error:
-        if error.name != "ray":
-            raise
-        advice = "pip install 'pixelpong[ray]'"
-        raise ConfigError(expected("Ray for --engine ray", "no ray", advice)) from error
+    require_ray()
+    from pixelpong.engines.ray import RayEngine
+
     return RayEngine(
         make_worker,
         config.workers,
@@ -122,3 +121,14 @@ def _make_ray_engine(
         config.ray_address,
         config.ray_mode,
     )
+
+
+def require_ray() -> None:
+    """Refuse to go on where Ray is not installed.
+
+    Raises:
+        ConfigError: it is not.
+    """
+    if importlib.util.find_spec("ray") is None:
+        advice = "pip install 'pixelpong[ray]'"
+        raise ConfigError(expected("Ray, for the engine of this name", "no ray", advice))

@@ -89,6 +89,7 @@ class Batch:
         Raises:
             WorkerError: an item has cost too many workers.
         """
+        self.stats.items_again += len(positions)
         for position in positions[:num_played]:
             self._attempts[position] += 1
             if self._attempts[position] >= MAX_ATTEMPTS:

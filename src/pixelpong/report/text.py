@@ -129,6 +129,19 @@ def describe_batches(report: Report) -> str:
     return "\n".join(lines)
 
 
+def describe_demo(report: Report) -> str:
+    """What a lost node has changed."""
+    word = "the same bits" if report["is_same"] else "OTHER bits: that is a bug"
+    ratio = report["cluster_steps_per_second"] / report["serial_steps_per_second"]
+    return (
+        f"{report['workers_lost']} workers lost, {report['items_played_again']} items played "
+        f"again, workers by update: {' '.join(map(str, report['workers']))}\n"
+        f"one process  {report['serial_sha256']}\n"
+        f"the cluster  {report['cluster_sha256']}\n"
+        f"{word}; {ratio:.2f} times as fast as one process"
+    )
+
+
 def describe_driver(report: Report) -> str:
     """A row for each number of actors and of items."""
     lines = ["mode     actors  items  wall s  driver ms an item  share  kB per 1,000 steps"]

@@ -1,0 +1,104 @@
+"""A cluster on one machine that loses a node in the middle of an update, and what it changes.
+
+Nothing: that is what it shows. Three nodes with a worker each train; one is killed without grace,
+its items run again elsewhere, another node joins, and the parameters have the bits of one process.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pixelpong.config import Config
+from pixelpong.learners import UpdateStats
+from pixelpong.progress import Progress
+from pixelpong.run import Run
+from pixelpong.train import Outcome, Silent, train
+
+NUM_NODES = 3
+
+LOST_AFTER, JOINED_AFTER = 3, 6
+"""Updates: in the middle of the one after the first a node is lost; after the second one joins."""
+
+Tell = Callable[[str], None]
+
+
+class _Watch(Silent):
+    """Tells what happens, and lets it happen."""
+
+    def __init__(self, cluster: Any, tell: Tell) -> None:
+        self._cluster = cluster
+        self._tell = tell
+
+    def show(self, progress: Progress, stats: UpdateStats) -> None:
+        """See `pixelpong.train.Display.show`."""
+        rate = stats.steps / stats.rollout_seconds
+        self._tell(f"update {progress.update:2}: {rate:7,.0f} steps/s of rollouts")
+        if progress.update == LOST_AFTER:
+            threading.Timer(stats.rollout_seconds / 2, self._lose).start()
+        if progress.update == JOINED_AFTER:
+            self._tell("a new node joins")
+            self._cluster.add_node()
+
+    def _lose(self) -> None:
+        self._tell("a node is killed, in the middle of this update")
+        self._cluster.lose_node()
+
+
+def show_cluster(config: Config, should_stop: Callable[[], bool], tell: Tell) -> dict[str, Any]:
+    """Train once in this process and once on a cluster that loses a node; compare.
+
+    Args:
+        config: what is trained; its engine is replaced.
+        should_stop: asked several times a second.
+        tell: is told what happens.
+
+    Returns:
+        Both hashes, whether they are the same, what was played again, and the efficiency: the
+        cluster's best rate of rollouts over that of one process and the number of cores it has.
+    """
+    from pixelpong.engines.ray.cluster import LocalCluster
+
+    with tempfile.TemporaryDirectory(prefix="pixelpong-demo-") as folder:
+        tell("one process:")
+        serial = config.updated({"engine": "serial"}, "demo")
+        alone, rate_alone, _ = _train(Path(folder) / "serial", serial, Silent(), should_stop)
+        tell(f"  {rate_alone:,.0f} steps/s of rollouts, params {alone.params_sha256[:16]}")
+        tell(f"{NUM_NODES} nodes on this machine, a worker each:")
+        cluster = LocalCluster(NUM_NODES)
+        try:
+            changes = {"engine": "ray", "ray_address": cluster.address, "workers": None}
+            path, watch = Path(folder) / "ray", _Watch(cluster, tell)
+            config = config.updated(changes, "demo")
+            together, rate, timings = _train(path, config, watch, should_stop)
+        finally:
+            cluster.close()
+    return {
+        "nodes": NUM_NODES,
+        "serial_sha256": alone.params_sha256,
+        "cluster_sha256": together.params_sha256,
+        "is_same": alone.params_sha256 == together.params_sha256,
+        "is_interrupted": "interrupted" in (alone.reason, together.reason),
+        "workers_lost": timings[-1]["restarts"] if timings else 0,
+        "items_played_again": sum(timing["items_again"] for timing in timings),
+        "serial_steps_per_second": rate_alone,
+        "cluster_steps_per_second": rate,
+        "workers": [timing["workers"] for timing in timings],
+    }
+
+
+def _train(
+    path: Path, config: Config, display: Silent, should_stop: Callable[[], bool]
+) -> tuple[Outcome, float, list[dict[str, Any]]]:
+    """The outcome, the best rate of rollouts, and the timings of all updates."""
+    run = Run.create(path, config)
+    outcome = train(run, display, should_stop)
+    lines = list(run.metrics.read())
+    ends = [line["steps"] for line in lines]
+    steps = [end - start for start, end in zip([0, *ends], ends, strict=False)]
+    timings = [line["timing"] for line in lines]
+    rates = [n / timing["rollout_seconds"] for n, timing in zip(steps, timings, strict=True)]
+    return outcome, max(rates, default=0.0), timings
