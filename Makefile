@@ -18,8 +18,8 @@ test: $(VENV)/dev  ## install, check style and types, run all tests
 	$(BIN)/mypy
 	$(BIN)/python -m pytest $(ARGS)
 
-quick: $(VENV)/dev  ## the tests without the slow ones, about a minute
-	$(BIN)/python -m pytest -m "not slow" $(ARGS)
+quick: $(VENV)/dev  ## the tests without the slow ones and without Ray, about a minute
+	$(BIN)/python -m pytest -m "not slow and not ray" $(ARGS)
 
 lint: $(VENV)/dev  ## mend style where it can be mended
 	$(BIN)/ruff check --fix .

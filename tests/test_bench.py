@@ -121,3 +121,44 @@ def test_the_forecast_rests_on_the_recorded_seeds():
     report = json.loads(path.read_text("utf-8"))
     won = [result["steps"] for result in report["seeds"] if result["is_won"]]
     assert sorted(recorded_steps()) == sorted(won)
+
+
+# --- clusters ---------------------------------------------------------------------------------
+
+
+def test_whoever_is_idle_takes_the_next_item_in_the_model():
+    from pixelpong.bench.cluster import predict_seconds
+
+    assert predict_seconds([1.0], 10, 2, 0.0) == 5.0
+    assert predict_seconds([3.0, 1.0, 1.0, 1.0], 4, 2, 0.0) == 3.0
+    assert predict_seconds([1.0], 10, 1000, 0.0) == 1.0
+    assert predict_seconds([1.0], 1000, 1000, 0.01) == pytest.approx(10.01)  # the driver is full
+
+
+def test_batches_are_timed_beside_the_seeds_figures(capsys):
+    words = ["bench", "batches", "--engine", "serial", "--batch-sizes", "1,10", "--json"]
+    assert main(words) == 0
+    report = json.loads(capsys.readouterr().out)
+    one, ten = report["batches"]
+    assert one["episodes"] == 1
+    assert one["seeds"] is None
+    assert ten["seeds"] == {"machine": "64 cores", "seconds": 2.5}
+    assert ten["seconds"] > 3 * report["episode_seconds"]
+    assert report["predicted"][0]["300"] > report["predicted"][-1]["300"]
+
+
+@pytest.mark.ray
+def test_the_drivers_own_work_is_measured(capsys):
+    assert main(["bench", "driver", "--actors", "2", "--items", "1,4", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert [(row["mode"], row["items"]) for row in rows] == [
+        ("classic", 1), ("classic", 4), ("fast", 16),
+    ]  # fmt: skip
+    assert all(0 < row["driver_seconds"] < row["wall_seconds"] for row in rows)
+    assert rows[1]["wall_seconds"] >= 2 * rows[1]["steps"] / 4 * 170e-6  # they slept
+
+
+@pytest.mark.parametrize("sizes", ["", "0", "1,x", "-3", "1.5"])
+def test_sizes_that_are_none_are_one_line(sizes, capsys):
+    assert main(["bench", "batches", f"--batch-sizes={sizes}"]) == 2
+    assert "expected --batch-sizes as 1,10,60" in capsys.readouterr().err

@@ -23,7 +23,7 @@ from pixelpong.engines.ray.seats import _Actor
 from pixelpong.errors import WorkerError
 from pixelpong.presets import load_preset
 from pixelpong.run import Run
-from pixelpong.train import train
+from pixelpong.train import Silent, train
 from pixelpong.worker import make_worker
 
 pytestmark = pytest.mark.ray
@@ -58,7 +58,7 @@ def pong(tmp_path):
     """A short training on real Pong in the fast mode."""
 
     def make(name: str, **changes) -> Run:
-        small = {"streams": 4, "horizon": 64, "hidden": 8, "minibatches": 2, "save_every": 5}
+        small = {"streams": 4, "horizon": 200, "hidden": 8, "minibatches": 2, "save_every": 5}
         config = load_preset("fast").updated({**small, "workers": 2, **changes}, "test")
         return Run.create(tmp_path / name, config)
 
@@ -68,32 +68,33 @@ def pong(tmp_path):
 # --- faults -----------------------------------------------------------------------------------
 
 
-class Killer(threading.Thread):
-    """Kills an actor at random now and then, while a training goes on."""
+class Killer(Silent):
+    """Kills an actor at random in the middle of every fifth update."""
 
-    def __init__(self, times: int, pause: float) -> None:
-        super().__init__(daemon=True)
-        self.left, self._pause = times, pause
+    def __init__(self) -> None:
+        self.killed = 0
         self._rng = random.Random(0)
 
-    def run(self) -> None:
-        while self.left:
-            time.sleep(self._rng.uniform(0.5, 1.5) * self._pause)
-            # Of those that play: where starting ones die too, three in a row are a broken cluster.
-            if actors := processes_with("ray::_Actor.play"):
-                os.kill(self._rng.choice(sorted(actors)), signal.SIGKILL)
-                self.left -= 1
+    def show(self, progress, stats) -> None:
+        if progress.update % 5 == 0:
+            threading.Timer(stats.rollout_seconds / 3, self._kill).start()
+
+    def _kill(self) -> None:
+        # Of those that play: where starting ones die too, three in a row are a broken cluster.
+        wait_until(lambda: processes_with("ray::_Actor.play"), 2)
+        if actors := processes_with("ray::_Actor.play"):
+            os.kill(self._rng.choice(sorted(actors)), signal.SIGKILL)
+            self.killed += 1
 
 
 @pytest.mark.parametrize(
-    ("times", "updates"), [(3, 40), pytest.param(20, 600, marks=pytest.mark.slow)]
+    ("times", "updates"), [(3, 25), pytest.param(20, 125, marks=pytest.mark.slow)]
 )
 def test_killed_actors_change_nothing(ray_cluster, pong, times, updates):
     undisturbed = train(pong("undisturbed", updates=updates, engine="processes"))
-    run, killer = pong("disturbed", updates=updates, engine="ray"), Killer(times, 1.0)
-    killer.start()
-    disturbed = train(run)
-    assert killer.left == 0, "the training was too short"
+    run, killer = pong("disturbed", updates=updates, engine="ray"), Killer()
+    disturbed = train(run, killer)
+    assert killer.killed >= times
     assert disturbed.params_sha256 == undisturbed.params_sha256
     timings = [line["timing"] for line in run.metrics.read()]
     assert timings[-1]["restarts"] >= times / 2  # others had just been done, and were idle
@@ -226,3 +227,14 @@ def test_what_travels_is_counted(ray_cluster):
     assert 0 < moved.bytes_sent < 1000
     assert moved.bytes_received > 5 * 8000  # an echo has the params in it
     assert moved.workers == 1
+
+
+def test_verify_covers_ray_in_both_modes(ray_cluster, capsys):
+    from pixelpong.cli import main
+
+    words = ["verify", "--engines", "serial,ray", "--environment", "Catch-v0", "--updates", "2"]
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert "fast: all" in out
+    assert "classic: all" in out
+    assert "ray, stopped" in out

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
+from contextlib import closing
 
 import pytest
 from conftest import workers_find_tests
+from fakes import EchoWorker
 
+from pixelpong.cli import main
+from pixelpong.engines.ray import RayEngine
 from pixelpong.presets import load_preset
 from pixelpong.run import Run
 from pixelpong.train import Silent, train
@@ -53,3 +58,24 @@ def test_a_lost_node_and_a_new_one_change_nothing(cluster, tmp_path):
     workers = [timing["workers"] for timing in timings]
     assert 1 in workers
     assert workers[-1] == 2, workers
+
+
+def test_a_job_finds_its_cluster_by_the_environment(cluster, monkeypatch):
+    """As `ray job submit` starts it: no address on the command line."""
+    monkeypatch.setenv("RAY_ADDRESS", cluster.address)
+    with closing(RayEngine(EchoWorker, None, 30.0)) as engine:
+        pids = set()
+        while len(pids) < 2:  # a worker on each node, and none of a Ray of its own
+            pids |= {pid for _, _, pid in engine.run([(i, 0.05) for i in range(4)], None)}
+        nodes = {member.place["node"] for member in engine._members}
+    assert len(nodes) == 2
+
+
+def test_the_demonstration_shows_the_same_bits(capsys):
+    assert main(["demo", "cluster", "--updates", "8", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["is_same"]
+    assert report["serial_sha256"] == report["cluster_sha256"]
+    assert report["workers_lost"] >= 1
+    assert report["items_played_again"] >= 1
+    assert min(report["workers"]) == 2

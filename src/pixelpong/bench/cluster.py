@@ -17,6 +17,7 @@ from typing import Any
 from pixelpong.bench.sleeping import SleepingWorker
 from pixelpong.config import Config
 from pixelpong.engines import Engine, make_engine
+from pixelpong.engines.serial import SerialEngine
 from pixelpong.learners import Learner, make_learner
 from pixelpong.machine import collect_versions, count_cores, describe_commit, describe_machine
 from pixelpong.presets import load_preset
@@ -144,6 +145,8 @@ def _time_batch(engine: Engine, learner: Learner) -> tuple[dict[str, Any], list[
     seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
     played = [episode.play_seconds for episode in stats.episodes]
     run = engine.last_run
+    if isinstance(engine, SerialEngine):
+        cpu = max(0.0, cpu - sum(played))  # here the driver plays as well
     return {
         "episodes": len(played),
         "seconds": seconds,
