@@ -75,7 +75,7 @@ class Killer(Silent):
         self.killed = 0
         self._rng = random.Random(0)
 
-    def show(self, progress, stats) -> None:
+    def show(self, progress, stats, run) -> None:
         if progress.update % 5 == 0:
             threading.Timer(stats.rollout_seconds / 3, self._kill).start()
 

@@ -36,7 +36,7 @@ class Weather(Silent):
     def __init__(self, cluster) -> None:
         self._cluster = cluster
 
-    def show(self, progress, stats) -> None:
+    def show(self, progress, stats, run) -> None:
         if progress.update == 3:
             threading.Timer(stats.rollout_seconds / 2, self._cluster.lose_node).start()
         if progress.update == 6:

@@ -225,7 +225,7 @@ class Rude:
     def begin(self, run, progress):
         pass
 
-    def show(self, progress, stats):
+    def show(self, progress, stats, run):
         if progress.update == 3:
             raise self.error
 

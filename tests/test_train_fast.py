@@ -207,7 +207,7 @@ def test_a_stop_does_not_change_when_the_target_is_tried(
     class Counting(Silent):
         shown = 0
 
-        def show(self, progress, stats):
+        def show(self, progress, stats, run):
             self.shown += 1
 
     display = Counting()

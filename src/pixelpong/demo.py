@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pixelpong.config import Config
+from pixelpong.engines import RunStats
 from pixelpong.learners import UpdateStats
 from pixelpong.progress import Progress
 from pixelpong.run import Run
@@ -33,7 +34,7 @@ class _Watch(Silent):
         self._cluster = cluster
         self._tell = tell
 
-    def show(self, progress: Progress, stats: UpdateStats) -> None:
+    def show(self, progress: Progress, stats: UpdateStats, run: RunStats) -> None:
         """See `pixelpong.train.Display.show`."""
         rate = stats.steps / stats.rollout_seconds
         self._tell(f"update {progress.update:2}: {rate:7,.0f} steps/s of rollouts")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pixelpong.config import BudgetConfig
-from pixelpong.engines import make_engine, never
+from pixelpong.engines import RunStats, make_engine, never
 from pixelpong.errors import Interrupted, RunError
 from pixelpong.evaluate import Evaluation, Verdict
 from pixelpong.learners import UpdateStats
@@ -32,8 +32,8 @@ class Display(Protocol):
     def begin(self, run: Run, progress: Progress) -> None:
         """The training starts, or goes on from `progress`."""
 
-    def show(self, progress: Progress, stats: UpdateStats) -> None:
-        """An update is done."""
+    def show(self, progress: Progress, stats: UpdateStats, run: RunStats) -> None:
+        """An update is done; `run` is what its rollouts waited for and moved."""
 
     def show_evaluation(self, progress: Progress, evaluation: Evaluation) -> None:
         """The newest parameters have been evaluated."""
@@ -51,7 +51,7 @@ class Silent:
     def begin(self, run: Run, progress: Progress) -> None:
         """Nothing."""
 
-    def show(self, progress: Progress, stats: UpdateStats) -> None:
+    def show(self, progress: Progress, stats: UpdateStats, run: RunStats) -> None:
         """Nothing."""
 
     def show_evaluation(self, progress: Progress, evaluation: Evaluation) -> None:
@@ -131,7 +131,7 @@ def train(
                     results = engine.run(learner.items(), learner.params)
                     stats = learner.apply(results)
                     session.record(stats, engine)
-                    display.show(progress, stats)
+                    display.show(progress, stats, engine.last_run)
             except Interrupted:
                 reason = "interrupted"
             except RunError:

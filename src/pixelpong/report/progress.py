@@ -2,8 +2,8 @@
 
 Both show update, episodes, steps, steps a second, the mean of the last 100 returns, the seeds'
 running mean, the share of the last 1,000 points that was won and the return that it leads to, and
-the time left. `--verbose` adds the seeds' lines: one a point, one an episode,
-one a batch.
+the time left; the live display also where the time of the last update went. `--verbose` adds the
+seeds' lines: one a point, one an episode, one a batch.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from pixelpong.config import BudgetConfig
+from pixelpong.engines import RunStats
 from pixelpong.evaluate import Evaluation, Verdict
 from pixelpong.learners import UpdateStats
 from pixelpong.progress import Progress
@@ -47,7 +48,7 @@ class TrainingDisplay:
         """See `pixelpong.train.Display.show_evaluation`."""
         self._console.print(_evaluation_line(progress, evaluation))
 
-    def show(self, progress: Progress, stats: UpdateStats) -> None:
+    def show(self, progress: Progress, stats: UpdateStats, run: RunStats) -> None:
         """See `pixelpong.train.Display.show`."""
         if self._is_verbose:
             for line in verbose_lines(progress, stats):
@@ -59,6 +60,7 @@ class TrainingDisplay:
         rows = Table.grid(expand=True)
         rows.add_row(ProgressBar(total=1.0, completed=self._clock.share(progress)))
         rows.add_row("   ".join(facts))
+        rows.add_row("   ".join(_timing(stats, run)), style="dim")
         self._live.update(rows, refresh=True)
 
     def show_verdict(self, verdict: Verdict) -> None:
@@ -87,7 +89,7 @@ def verbose_lines(progress: Progress, stats: UpdateStats) -> Iterator[str]:
             f"episode {number}: return {signed(episode.episode_return, 0)} "
             f"in {episode.steps:,} steps, running mean {signed(mean)}"
         )
-    seconds = stats.rollout_seconds + stats.learn_seconds
+    seconds = stats.rollout_seconds + stats.reduce_seconds + stats.learn_seconds
     yield (
         f"Batch {progress.update} computed {len(stats.episodes)} rollouts "
         f"in {seconds:.1f} seconds, running mean is {signed(progress.running_mean, 1)}"
@@ -152,6 +154,20 @@ def _facts(progress: Progress, steps_per_second: float, left: str) -> list[str]:
         f"running mean {signed(progress.running_mean)}",
         f"points won {_percent(progress.points_won_1000)} ({signed(progress.estimated_return, 1)})",
         f"left {left}",
+    ]
+
+
+def _timing(stats: UpdateStats, run: RunStats) -> list[str]:
+    """Where the update's time went."""
+    busy = stats.play_seconds / (run.workers * stats.rollout_seconds)
+    moved = (run.params_bytes + run.bytes_sent + run.bytes_received) / 1e6
+    return [
+        f"rollouts {stats.rollout_seconds:.2f} s",
+        f"of it waiting for the slowest {run.wait_seconds:.2f}",
+        f"adding up {stats.reduce_seconds:.3f}",
+        f"learning {stats.learn_seconds:.3f}",
+        f"{run.workers} workers {busy:.0%} busy",
+        f"{moved:.1f} MB moved",
     ]
 
 
