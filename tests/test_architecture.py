@@ -20,7 +20,7 @@ LAYERS = [
     {"env", "rollout", "stream"},
     {"worker", "learners", "progress"},
     {"engines", "store", "metrics", "run", "interrupts"},
-    {"session", "train", "evaluate", "bench", "verify", "demo"},
+    {"session", "train", "evaluate", "bench", "verify", "demo", "ahead"},
     {"cli", "report", "__main__"},
 ]
 

@@ -17,6 +17,9 @@ from pixelpong.progress import RETURN_WINDOW, Progress
 from pixelpong.run import Run
 from pixelpong.store import Checkpoint
 
+_ACTING = "acting."
+"""Begins the names of the params of one update ago, in a checkpoint of a training with a lag."""
+
 CONFIRM_EPISODES = 100
 """Episodes, each of greedy and of sampled play, that decide whether the target is reached."""
 
@@ -189,6 +192,8 @@ class Session:
         params, arrays, counters = self.learner.get_state()
         for file in (self._run.metrics, self._run.episodes, self._run.evaluations):
             file.sync()
+        if self.config.learning.lag:
+            arrays |= {_ACTING + name: w for name, w in self.learner.acting.items()}
         score, score_of = self._score()
         counters = {
             "progress": counters,
@@ -222,9 +227,11 @@ class Session:
         self._saved_update = -1  # what was saved before has no score yet
 
     def _restore(self, checkpoint: Checkpoint) -> None:
-        self.learner.set_state(
-            checkpoint.params, checkpoint.optimizer, checkpoint.counters["progress"]
-        )
+        arrays = dict(checkpoint.optimizer)
+        acting = {name: arrays.pop(name) for name in list(arrays) if name.startswith(_ACTING)}
+        self.learner.set_state(checkpoint.params, arrays, checkpoint.counters["progress"])
+        if self.config.learning.lag and acting:
+            self.learner.acting = {name.removeprefix(_ACTING): w for name, w in acting.items()}
         self._wall_seconds_before = checkpoint.counters["wall_seconds"]
         self._evaluation_seconds = checkpoint.counters.get("evaluation_seconds", 0.0)
         self._next_confirmation = checkpoint.counters.get("next_confirmation", 0)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -65,6 +65,7 @@ class PPOLearner:
         self.params: Params = gated.init_params(
             make_rng(config.seed, "params"), NUM_INPUTS, hidden, dtype
         )
+        self.acting = self.params
         self.progress = Progress()
         self.is_whole = True
         self._means = {f"m.{name}": np.zeros_like(w) for name, w in self.params.items()}
@@ -80,12 +81,13 @@ class PPOLearner:
         self._rows = np.zeros(NUM_INPUTS, np.uint16)
         self._pool = ThreadPoolExecutor(min(len(self._slices), count_cores()), "learner")
 
-    def items(self) -> list[SegmentItem]:
+    def items(self, after: Sequence[SegmentResult] | None = None) -> list[SegmentItem]:
         """See `pixelpong.learners.Learner.items`."""
-        update = self.progress.update + 1
+        update = self.progress.update + (1 if after is None else 2)
+        states = self._streams if after is None else [result.state for result in after]
         return [
             SegmentItem(self._config.seed, update, stream, state)
-            for stream, state in enumerate(self._streams)
+            for stream, state in enumerate(states)
         ]
 
     def apply(self, results: Iterable[SegmentResult]) -> UpdateStats:
@@ -135,7 +137,7 @@ class PPOLearner:
         memory = {name: w for name, w in arrays.items() if not name.startswith("stream.")}
         refuse_other_shapes(self.params, params)
         refuse_other_shapes(self._means | self._squares, memory)
-        self.params = dict(params)
+        self.params = self.acting = dict(params)
         self._means = {name: memory[name] for name in self._means}
         self._squares = {name: memory[name] for name in self._squares}
         self._adam_steps = steps

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,14 +32,15 @@ class ReinforceLearner:
         self._config = config
         rng = make_rng(config.seed, "params")
         self.params: Params = init_params(rng, config.network.hidden, config.network.dtype)
+        self.acting = self.params
         self.cache: Params = {name: np.zeros_like(w) for name, w in self.params.items()}
         self._total: Params = {name: np.zeros_like(w) for name, w in self.params.items()}
         self.progress = Progress()
         self.is_whole = True  # False while a step is being taken: then nothing may be saved
 
-    def items(self) -> list[EpisodeItem]:
+    def items(self, after: Sequence[EpisodeResult] | None = None) -> list[EpisodeItem]:
         """See `pixelpong.learners.Learner.items`."""
-        update = self.progress.update + 1
+        update = self.progress.update + (1 if after is None else 2)
         seed, size = self._config.seed, self._config.reinforce.batch_size
         return [EpisodeItem("train", seed, update, index) for index in range(size)]
 
@@ -85,6 +86,7 @@ class ReinforceLearner:
         for each in (params, arrays):
             refuse_other_shapes(self.params, each)
         self.params, self.cache = dict(params), dict(arrays)
+        self.acting = self.params
         self.progress = Progress.from_dict(counters)
 
     def _step(self, update: int) -> float:
