@@ -154,6 +154,7 @@ def test_the_drivers_own_work_is_measured(capsys):
     assert [(row["mode"], row["items"]) for row in rows] == [
         ("classic", 1), ("classic", 4), ("fast", 16),
     ]  # fmt: skip
+    assert all(seconds > 0 for seconds in rows[2]["update_seconds_by_lag"])
     assert all(0 < row["driver_seconds"] < row["wall_seconds"] for row in rows)
     assert rows[1]["wall_seconds"] >= 2 * rows[1]["steps"] / 4 * 170e-6  # they slept
 

@@ -14,8 +14,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pixelpong.ahead import Ahead
 from pixelpong.bench.sleeping import SleepingWorker
-from pixelpong.config import Config
+from pixelpong.config import BudgetConfig, Config
 from pixelpong.engines import Engine, make_engine
 from pixelpong.engines.serial import SerialEngine
 from pixelpong.learners import Learner, make_learner
@@ -33,7 +34,7 @@ SEEDS_TABLE = {
 STEP_SECONDS = 170e-6
 """What a step of the bare emulator takes one core; a sleeping worker sleeps so long."""
 
-ROUNDS = 3
+ROUNDS, LAG_ROUNDS = 3, 7
 
 Tell = Callable[[str], None]
 
@@ -127,7 +128,10 @@ def measure_driver(
                 with contextlib.closing(make_engine(engine_config, make)) as engine:
                     _wait_for(engine, learner, workers)
                     for size in sizes:
-                        rows.append(_time_driver(engine, learner, size, workers, seconds))
+                        row = _time_driver(engine, learner, size, workers, seconds)
+                        if row["mode"] == "fast":
+                            row["update_seconds_by_lag"] = _time_lags(engine, config)
+                        rows.append(row)
                         tell(str(rows[-1]))
     return {"sleep_step_seconds": STEP_SECONDS, "rows": rows, **_origin()}
 
@@ -201,6 +205,24 @@ def _time_driver(
         "bytes_per_1000_steps": 1000 * (run.bytes_sent + run.bytes_received) / steps,
         "params_bytes": run.params_bytes,
     }
+
+
+def _time_lags(engine: Engine, config: Config) -> list[float]:
+    """Seconds of a whole update without a lag, and with one: alternating, medians."""
+    plain, lagging = make_learner(config), make_learner(config)
+    ahead = Ahead(lagging, engine, BudgetConfig())
+    seconds: tuple[list[float], list[float]] = ([], [])
+    for _ in range(LAG_ROUNDS):
+        begin = time.perf_counter()
+        for _ in range(LAG_ROUNDS):
+            plain.apply(engine.run(plain.items(), plain.params))
+        seconds[0].append((time.perf_counter() - begin) / LAG_ROUNDS)
+        ahead.update()  # plays the first round, beside the second
+        begin = time.perf_counter()
+        for _ in range(LAG_ROUNDS):
+            ahead.update()
+        seconds[1].append((time.perf_counter() - begin) / LAG_ROUNDS)
+    return [statistics.median(each) for each in seconds]
 
 
 def _origin() -> dict[str, Any]:
