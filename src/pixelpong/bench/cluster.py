@@ -50,7 +50,7 @@ def measure_batches(config: Config, sizes: Sequence[int], tell: Tell) -> dict[st
     Returns:
         A row a size, with what the model says for this machine and for others.
     """
-    rows, played = [], []
+    origin, rows, played = _origin(), [], []
     engine = make_engine(config.engine, functools.partial(make_worker, config))
     with contextlib.closing(engine):
         _warm_up(engine, config)
@@ -79,7 +79,7 @@ def measure_batches(config: Config, sizes: Sequence[int], tell: Tell) -> dict[st
             }
             for cores in (16, 64, 198, 500, 2000)
         ],
-        **_origin(),
+        **origin,
     }
 
 
@@ -118,7 +118,7 @@ def measure_driver(
 
     classic = load_preset("classic").updated({"seed": 0, "engine": "ray"}, "bench")
     fast = load_preset("fast").updated({"streams": 16, "horizon": 128, "engine": "ray"}, "bench")
-    rows: list[dict[str, Any]] = []
+    origin, rows = _origin(), []
     with connected(None, max(num_workers)):
         for workers in num_workers:
             for config, sizes in ((classic, num_items), (fast, (16,))):
@@ -133,7 +133,7 @@ def measure_driver(
                             row["update_seconds_by_lag"] = _time_lags(engine, config)
                         rows.append(row)
                         tell(str(rows[-1]))
-    return {"sleep_step_seconds": STEP_SECONDS, "rows": rows, **_origin()}
+    return {"sleep_step_seconds": STEP_SECONDS, "rows": rows, **origin}
 
 
 def _warm_up(engine: Engine, config: Config) -> None:
