@@ -96,3 +96,14 @@ def test_time_left_is_of_the_budget_that_is_reached_first():
 def test_numbers_are_written_as_people_write_them():
     assert (signed(-20.456), signed(3, 0), signed(None)) == ("−20.46", "3", "–")
     assert (duration(59.6), duration(61), duration(7322)) == ("1:00", "1:01", "2:02:02")
+
+
+def test_the_live_display_says_where_the_time_of_an_update_went(make_run, monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "200")
+    stream = Terminal()
+    train(make_run(engine="processes", workers=2), TrainingDisplay(stream))
+    said = stream.getvalue()
+    for what in ("rollouts ", "waiting for the slowest ", "learning ", "workers ", "MB moved"):
+        assert what in said
+    assert re.search(r"2 workers \d+% busy", said)
