@@ -188,7 +188,10 @@ class RayEngine:
 
     def _hear(self, batch: Batch) -> None:
         owed = {member.owed: member for member in self._members if member.owed is not None}
-        nearest = min((member.deadline for member in owed.values()), default=math.inf)
+        if not owed:  # the next recruiting is near
+            time.sleep(POLL_SECONDS)
+            return
+        nearest = min(member.deadline for member in owed.values())
         timeout = max(0.0, min(POLL_SECONDS, nearest - time.monotonic()))
         done, _ = ray.wait(list(owed), num_returns=1, timeout=timeout)
         if done and len(owed) > 1:  # and whatever else is there by now
