@@ -71,6 +71,7 @@ def test_a_round_is_played_with_the_params_of_two_updates_before(config):
     assert [name for _, name in played_with] == [before[max(0, u - 2)] for u in range(1, 6)]
 
 
+@pytest.mark.slow
 def test_playing_and_learning_go_on_at_the_same_time(config, monkeypatch):
     learner = make_learner(config)
     apply, threads = learner.apply, set()

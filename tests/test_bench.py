@@ -135,6 +135,7 @@ def test_whoever_is_idle_takes_the_next_item_in_the_model():
     assert predict_seconds([1.0], 1000, 1000, 0.01) == pytest.approx(10.01)  # the driver is full
 
 
+@pytest.mark.slow
 def test_batches_are_timed_beside_the_seeds_figures(capsys):
     words = ["bench", "batches", "--engine", "serial", "--batch-sizes", "1,10", "--json"]
     assert main(words) == 0

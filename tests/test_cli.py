@@ -343,6 +343,7 @@ def children_of(pid: int) -> list[int]:
     return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("engine", ["serial", "processes"])
 def test_an_interrupted_training_is_saved_and_leaves_nothing(tmp_path, engine, number):

@@ -47,6 +47,7 @@ def test_processes_give_the_bits_of_one_process(make_run, workers):
     assert result_of(run) == result_of(reference)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_stopping_and_resuming_at_every_update_changes_nothing(make_run, dtype):
     reference = make_run("reference", updates=5, dtype=dtype)
