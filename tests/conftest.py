@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -82,3 +83,13 @@ def small_disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
     yield make
     for mount in mounts:
         subprocess.run(["umount", str(mount)], check=True)
+
+
+def wait_until(condition, seconds: float = 5.0) -> bool:
+    """Whether `condition` comes true in time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return False

@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from conftest import wait_until
 from fakes import (
     DeadlyWorker,
     EchoWorker,
@@ -83,15 +84,6 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def wait_until(condition, seconds: float = 5.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.02)
-    return False
-
-
 def use(engine) -> set[int]:
     """Let an engine of `EchoWorker` play a little; the processes that did."""
     return {pid for _, _, pid in engine.run([(i, 0.05) for i in range(4)], None)}
@@ -162,15 +154,19 @@ def test_an_idle_worker_gets_the_next_item_at_once(start):
 
 
 @pytest.mark.parametrize("how", ["die", "hang"])
-def test_a_worker_that_dies_or_hangs_is_replaced_and_its_item_runs_again(start, how, tmp_path):
+def test_a_worker_that_dies_or_hangs_is_replaced_and_its_item_runs_again(
+    start, request, how, tmp_path
+):
     items = [(0, ""), (1, str(tmp_path / "mark")), (2, ""), (3, "")]
     timeout = 1.0
     with closing(start(functools.partial(OnceWorker, how), worker_timeout=timeout)) as engine:
         assert list(engine.run([(8, ""), (9, "")], None)) == [8, 9]
         begin = time.monotonic()
         assert list(engine.run(items, None)) == [0, 1, 2, 3]
-        assert time.monotonic() - begin < timeout + 6  # Ray takes 5 s to end a stopped task
-        assert 1 <= engine.num_restarts <= 2  # a task that waits for its room may be late too
+        # Of a stopped task, Ray frees the room only after 5 s; what waits for it may be late too.
+        is_slow = "ray-tasks" in request.node.name
+        assert time.monotonic() - begin < timeout + (6 if is_slow else 2)
+        assert 1 <= engine.num_restarts <= (2 if is_slow else 1)
 
 
 def test_a_worker_that_is_replaced_is_gone():

@@ -9,12 +9,12 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import wait_until
 from fakes import EchoWorker
 
 import pixelpong.engines.ray as ray_engine
@@ -42,15 +42,6 @@ def processes_with(text: str) -> set[int]:
             if text in line and not is_dead:
                 found.add(int(folder.name))
     return found
-
-
-def wait_until(condition, seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
 
 
 @pytest.fixture
@@ -180,6 +171,17 @@ def test_without_ray_it_says_what_to_install(tmp_path):
     assert done.returncode == 2
     said = done.stderr.strip().splitlines()[-1]
     assert said.endswith("name, got no ray; pip install 'pixelpong[ray]'"), said
+
+
+@pytest.mark.parametrize(
+    "words", [["bench", "driver"], ["bench", "throughput", "--ray"], ["demo", "cluster"]]
+)
+def test_without_ray_every_command_that_needs_it_says_so(words):
+    script = "import sys; sys.modules['ray'] = None\n" + TRAIN
+    done = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "pip install 'pixelpong[ray]'" in done.stderr
 
 
 def test_a_cluster_without_room_is_one_line(ray_cluster, monkeypatch):

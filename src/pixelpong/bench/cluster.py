@@ -119,10 +119,12 @@ def measure_driver(
     classic = load_preset("classic").updated({"seed": 0, "engine": "ray"}, "bench")
     fast = load_preset("fast").updated({"streams": 16, "horizon": 128, "engine": "ray"}, "bench")
     origin, rows = _origin(), []
+    modes = [
+        (each, sizes, *_play_one(each)) for each, sizes in ((classic, num_items), (fast, [16]))
+    ]
     with connected(None, max(num_workers)):
         for workers in num_workers:
-            for config, sizes in ((classic, num_items), (fast, (16,))):
-                learner, result, seconds = _play_one(config)
+            for config, sizes, learner, result, seconds in modes:
                 make = functools.partial(SleepingWorker, pickle.dumps(result), seconds)
                 engine_config = config.updated({"workers": workers}, "bench").engine
                 with contextlib.closing(make_engine(engine_config, make)) as engine:
@@ -132,12 +134,15 @@ def measure_driver(
                         if row["mode"] == "fast":
                             row["update_seconds_by_lag"] = _time_lags(engine, config)
                         rows.append(row)
-                        tell(str(rows[-1]))
+                        each = 1000 * row["driver_seconds_per_item"]
+                        tell(
+                            f"{row['mode']}, {workers} actors, {size} items: {each:.2f} ms an item"
+                        )
     return {"sleep_step_seconds": STEP_SECONDS, "rows": rows, **origin}
 
 
 def _warm_up(engine: Engine, config: Config) -> None:
-    """Let every worker start: two small batches, until the second is played by all."""
+    """Two small batches: workers start, and what is done for the first time is done."""
     learner = make_learner(config.updated({"batch_size": 2 * count_cores()}, "bench"))
     for _ in range(2):
         list(engine.run(learner.items(), learner.params))

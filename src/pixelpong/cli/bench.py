@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pixelpong.cli.reporting import report_on, require_at_least, require_between
 from pixelpong.config import Config
+from pixelpong.engines import require_ray
 from pixelpong.errors import ConfigError, RunError, expected
 from pixelpong.options import COMMAND_LINE
 
@@ -27,6 +28,8 @@ def throughput(request: Request) -> int:
     require_at_least("--rounds", options.rounds, 1)
     require_at_least("--seed", options.seed, 0)
     require_between("--seconds", options.seconds, 0.1, 3600)
+    if options.ray:
+        require_ray()
     peers = None
     if options.peers:
         from pixelpong.bench.peers import throughput_peers
@@ -125,6 +128,7 @@ def driver(request: Request) -> int:
     from pixelpong.report.text import describe_driver
 
     options = request.options
+    require_ray()
     actors = _read_numbers("--actors", options.actors)
     items = _read_numbers("--items", options.items)
     with interrupt_on_sigterm():

@@ -18,6 +18,12 @@ from pixelpong.errors import WorkerError, expected
 MAX_ATTEMPTS = 3
 """Workers that an item may cost before it is given up; so many starts in a row may fail."""
 
+START_TIMEOUT = 180.0
+"""Seconds a worker may take until it is ready; the first one on a machine compiles."""
+
+AHEAD_WHILE = 3
+"""A worker is given its next items early while more items a worker than this wait."""
+
 SHARES = 2
 """Items that travel together are at most one of so many shares of a worker in what waits: large
 parcels first, then smaller ones, so that all workers are done at about the same time."""

@@ -27,19 +27,20 @@ from threadpoolctl import threadpool_limits
 
 from pixelpong.engines import MakeWorker, RunStats, never
 from pixelpong.engines.answers import describe_failure, play_items, raise_failure
-from pixelpong.engines.batch import MAX_ATTEMPTS, Batch, Pace, raise_failed_starts
+from pixelpong.engines.batch import (
+    AHEAD_WHILE,
+    MAX_ATTEMPTS,
+    START_TIMEOUT,
+    Batch,
+    Pace,
+    raise_failed_starts,
+)
 from pixelpong.engines.board import Board, Notice
 from pixelpong.engines.channel import POLL_SECONDS, Channel, encode
 from pixelpong.errors import Interrupted, WorkerError, expected
 
-START_TIMEOUT = 180.0
-"""Seconds a new worker may take until it is ready; the first start on a machine compiles."""
-
 PARCEL_SECONDS = 0.05
 """Items that travel together should take about so long: a message costs 0.2 ms on both sides."""
-
-AHEAD_WHILE = 3
-"""A worker is given its next items early while more items a worker than this wait."""
 
 
 class _Run:

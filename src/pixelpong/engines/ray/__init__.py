@@ -23,14 +23,18 @@ from ray import exceptions
 
 from pixelpong.engines import MakeWorker, RunStats, never
 from pixelpong.engines.answers import raise_failure
-from pixelpong.engines.batch import MAX_ATTEMPTS, Batch, Pace, raise_failed_starts
+from pixelpong.engines.batch import (
+    AHEAD_WHILE,
+    MAX_ATTEMPTS,
+    START_TIMEOUT,
+    Batch,
+    Pace,
+    raise_failed_starts,
+)
 from pixelpong.engines.ray.connection import connected, in_one_line
 from pixelpong.engines.ray.seats import SEATS, Seat, unpack
 from pixelpong.errors import Interrupted, WorkerError, expected
 from pixelpong.machine import collect_versions, describe_machine
-
-START_TIMEOUT = 180.0
-"""Seconds a worker may take from its place in the cluster until it is ready; the first compiles."""
 
 PLACE_TIMEOUT = 25.0
 """Seconds without any worker that has a place in the cluster, after which it is full or gone."""
@@ -43,9 +47,6 @@ POLL_SECONDS = 0.1
 
 PARCEL_SECONDS = 0.15
 """Items that travel together should take about so long: a call costs 2 ms on both sides."""
-
-AHEAD_WHILE = 3
-"""A worker is given its next items early while more items a worker than this wait."""
 
 
 class _Call:
