@@ -87,6 +87,26 @@ def test_what_is_no_snapshot_is_refused(emulator, state, capfd):
     play(emulator, seed=0, count=5)
 
 
+def test_a_snapshot_is_a_few_hundred_bytes(emulator):
+    """It travels with every segment, and sixty-four of them lie in every checkpoint."""
+    emulator.reset()
+    play(emulator, seed=5, count=400)
+    assert len(emulator.get_state()) < 400
+
+
+def test_a_snapshot_with_one_wrong_byte_is_refused(emulator):
+    if emulator.protocol.name == "Catch-v0":
+        pytest.skip("its snapshot has no checksum")
+    emulator.reset()
+    play(emulator, seed=6, count=100)
+    state = bytearray(emulator.get_state())
+    for place in range(8, len(state)):
+        state[place] ^= 1
+        with pytest.raises(EmulatorError, match="expected a snapshot"):
+            emulator.set_state(bytes(state))
+        state[place] ^= 1
+
+
 def test_frame_and_screen_show_the_same(emulator):
     from test_kernels import active_of
 
