@@ -102,7 +102,7 @@ class PongEmulator:
         """
         state = np.frombuffer(self._ale.cloneState().serialize(), np.uint8)
         where = np.flatnonzero(state != self._fit_start(len(state))).astype("<u2")
-        header = _HEADER.pack(self._held, self.num_frames, len(state), zlib.crc32(state))
+        header = _HEADER.pack(self._held, self.num_frames, len(state), zlib.crc32(state.data))
         return header + where.tobytes() + state[where].tobytes()
 
     def set_state(self, state: bytes) -> None:
@@ -113,7 +113,7 @@ class PongEmulator:
             whole = self._fit_start(size)
             where = np.frombuffer(state, "<u2", num_other, _HEADER.size)
             whole[where] = np.frombuffer(state, np.uint8, num_other, _HEADER.size + 2 * num_other)
-            if zlib.crc32(whole) != checksum:
+            if zlib.crc32(whole.data) != checksum:
                 raise ValueError("one that is damaged, or of another version of ale-py")
             self._ale.restoreState(ale_py.ALEState(whole.tobytes()))
         except Exception as error:
