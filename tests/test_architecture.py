@@ -17,7 +17,7 @@ ROOT = Path(pixelpong.__file__).parent
 LAYERS = [
     {"errors", "protocols", "options", "config", "presets", "trajectory", "machine", "seeding"},
     {"learn", "kernels", "env.preprocess", "env.features"},
-    {"env", "rollout", "stream"},
+    {"env", "rollout", "stream", "replay", "policy"},
     {"worker", "learners", "progress"},
     {"engines", "store", "metrics", "run", "interrupts"},
     {"session", "train", "evaluate", "bench", "verify", "demo", "ahead"},

@@ -5,6 +5,7 @@
       metrics.jsonl    one line an update, cut back on resume to the checkpoint's update
       episodes.jsonl   one line a finished episode
       evaluations.jsonl  one line an evaluation
+      replays.jsonl    one line a replay: an episode as (start, coin seed, actions)
       checkpoints/     see `pixelpong.store`
       run.lock         held by the training that writes here
 
@@ -31,7 +32,7 @@ from pixelpong.store import CheckpointStore, sync_folder, write_file
 
 FORMAT = 1
 RUNS_FOLDER = Path("runs")
-_LINE_FILES = ("metrics", "episodes", "evaluations")
+_LINE_FILES = ("metrics", "episodes", "evaluations", "replays")
 
 
 def _warn_on_stderr(message: str) -> None:
@@ -51,6 +52,7 @@ class Run:
         metrics: one line an update.
         episodes: one line a finished episode.
         evaluations: one line an evaluation.
+        replays: one line a replay, see `pixelpong.replay`.
         warn: takes one-line warnings.
     """
 
@@ -62,6 +64,7 @@ class Run:
     metrics: LineFile
     episodes: LineFile
     evaluations: LineFile
+    replays: LineFile
     warn: Callable[[str], None]
 
     @classmethod
@@ -121,6 +124,11 @@ class Run:
         store = CheckpointStore(path / "checkpoints", warn)
         lines = {name: LineFile(path / f"{name}.jsonl") for name in _LINE_FILES}
         return cls(path, config, versions, machine, store, warn=warn, **lines)
+
+    @property
+    def line_files(self) -> tuple[LineFile, ...]:
+        """All files of lines."""
+        return tuple(getattr(self, name) for name in _LINE_FILES)
 
     def with_config(self, config: Config) -> Run:
         """This run with another configuration, which `write_config` has yet to write."""

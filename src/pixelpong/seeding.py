@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-_PURPOSES = {"params": 0, "train": 1, "evaluate": 2, "bootstrap": 3, "bench": 4, "learn": 5}
+_PURPOSES = {
+    "params": 0,
+    "train": 1,
+    "evaluate": 2,
+    "bootstrap": 3,
+    "bench": 4,
+    "learn": 5,
+    "play": 6,
+}
 
 
 def make_rng(seed: int, purpose: str, *index: int) -> np.random.Generator:

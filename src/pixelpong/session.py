@@ -60,7 +60,7 @@ class Session:
             self._restore(run.checkpoints.load_latest())
         update = self.learner.progress.update
         run.checkpoints.sweep()
-        for file in (run.metrics, run.episodes, run.evaluations):
+        for file in run.line_files:
             file.cut_back(update)
         run.write_config(update)
         self._recorded_update = update
@@ -101,6 +101,8 @@ class Session:
                 for index, episode in enumerate(stats.episodes)
             )
         )
+        if stats.replays:
+            self._run.replays.append(*(replay.to_line() for replay in stats.replays))
         run = engine.last_run
         timing = {
             "rollout_seconds": stats.rollout_seconds,
@@ -190,7 +192,7 @@ class Session:
         if update == self._saved_update or not is_complete:
             return
         params, arrays, counters = self.learner.get_state()
-        for file in (self._run.metrics, self._run.episodes, self._run.evaluations):
+        for file in self._run.line_files:
             file.sync()
         if self.config.learning.lag:
             arrays |= {_ACTING + name: w for name, w in self.learner.acting.items()}

@@ -163,6 +163,7 @@ class EpisodeItem:
         update: the update it belongs to.
         index: its place in the batch.
         is_greedy: take the more probable action instead of drawing one.
+        keeps_actions: the result says what was done, for a replay.
     """
 
     purpose: str
@@ -170,6 +171,7 @@ class EpisodeItem:
     update: int
     index: int
     is_greedy: bool = False
+    keeps_actions: bool = False
 
 
 @dataclass(frozen=True)
@@ -189,10 +191,17 @@ class SparseGrads:
 
 @dataclass(frozen=True)
 class EpisodeResult:
-    """What a worker makes of an `EpisodeItem`; `grads` is None where only statistics were asked."""
+    """What a worker makes of an `EpisodeItem`.
+
+    Attributes:
+        stats: of the episode.
+        grads: None where only statistics were asked for.
+        actions: [T] int8, None where not asked for.
+    """
 
     stats: EpisodeStats
     grads: SparseGrads | None
+    actions: NDArray[np.int8] | None = None
 
 
 @dataclass(frozen=True)

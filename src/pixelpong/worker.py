@@ -48,7 +48,7 @@ class EpisodeWorker:
             return EpisodeResult(stats, grads=None)
         returns = kernels.discounted_returns(trajectory.rewards, self._discount)
         grads = kernels.episode_gradient(params["W2"], trajectory, standardize(returns))
-        return EpisodeResult(stats, grads)
+        return EpisodeResult(stats, grads, trajectory.actions if item.keeps_actions else None)
 
     def warm_up(self, toy: Emulator, dtype: str) -> None:
         """Compile the kernels, on a toy: then no item pays for it."""

@@ -143,6 +143,62 @@ def list_geometry() -> NDArray[np.int64]:
     return np.array([NUM_FEATURES, NUM_OFFSETS, *beside])
 
 
+def share_among_pixels(
+    now: NDArray[np.integer[Any]],
+    before: NDArray[np.integer[Any]],
+    inputs: NDArray[np.integer[Any]],
+    shares: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Give what each input is worth to the pixels that put it on, to each as much.
+
+    Those of a cell are its pixels of now where it stayed or appeared, of before where it vanished;
+    those of a pair are half each cell's. What the last action is worth goes to none.
+
+    Args:
+        now: [·] active pixels of the newest frame.
+        before: [·] those of the frame before.
+        inputs: [K], the inputs that are 1.
+        shares: [K], what each of them is worth.
+
+    Returns:
+        [80, 80], with the sum of `shares`, the last action's left out.
+    """
+    worth = np.zeros(NUM_INPUTS)
+    worth[inputs] = shares
+    stayed, appeared, vanished = worth[: 3 * NUM_FEATURES].reshape(3, NUM_FEATURES)
+    pixels = np.zeros(80 * 80)
+    for frame, worths in ((now, stayed + appeared), (before, vanished)):
+        cells = list_cells_of_pixels()[frame].astype(np.intp)
+        for column in range(len(CELL_SHAPES)):
+            pixels[frame] += _share(cells[:, column], worths)
+        pixels[frame] += _share(cells[:, -1], _worths_in_pairs(np.unique(cells[:, -1]), worths))
+    return pixels.reshape(80, 80)
+
+
+def _share(cells: NDArray[np.intp], worths: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What each pixel gets, of which the cell is given, where a cell's worth is shared evenly."""
+    counts = np.bincount(cells, minlength=len(worths))
+    return worths[cells] / counts[cells]
+
+
+def _worths_in_pairs(cells: NDArray[np.intp], worths: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What the cells that make pairs are worth, each with the half of its share in each pair."""
+    rows, columns = np.divmod(cells, PAIR_COLUMNS)
+    left, right = np.nonzero(columns[:, None] < columns[None, :])
+    beside = list_geometry()[2:]
+    pairs = (
+        beside[columns[right]]
+        + (columns[right] - columns[left] - 1) * NUM_OFFSETS
+        + rows[left]
+        - rows[right]
+    )
+    halves = _share(pairs, worths) / 2
+    worth_of_cells = np.zeros(PAIR_ROWS * PAIR_COLUMNS)
+    for side in (left, right):
+        np.add.at(worth_of_cells, cells[side], halves)
+    return worth_of_cells
+
+
 def _divide(field: NDArray[Any], shape: tuple[int, int]) -> NDArray[np.bool_]:
     """Which cells of a shape are on: [rows of cells, columns of cells] bool."""
     assert field.shape == (80, 80), field.shape

@@ -63,10 +63,15 @@ def forward(params: Params, x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]
         y [T, 4] and z [T, H, 2].
     """
     assert x.ndim == 2, x.shape
-    W1, W2 = params["W1"], params["W2"]
+    W1 = params["W1"]
     z = (x @ W1.reshape(len(W1), -1)).reshape(len(x), *W1.shape[1:])
-    h = _activate(z).reshape(len(x), -1)
-    return h @ W2.reshape(NUM_OUTPUTS, -1).T + params["b2"], z
+    return read_out(params, z), z
+
+
+def read_out(params: Params, z: NDArray[Any]) -> NDArray[Any]:
+    """Outputs y [T, 4] of the pre-activations z [T, H, 2]; parameters as in `forward`."""
+    h = _activate(z).reshape(len(z), -1)
+    return h @ params["W2"].reshape(NUM_OUTPUTS, -1).T + params["b2"]
 
 
 def backward(params: Params, x: NDArray[Any], z: NDArray[Any], dy: NDArray[Any]) -> Params:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pixelpong.config import Config
 from pixelpong.errors import CheckpointError, NumericsError, expected
 from pixelpong.progress import Progress
+from pixelpong.replay import Replay
 from pixelpong.trajectory import EpisodeStats, Params
 
 State = tuple[Params, dict[str, NDArray[Any]], dict[str, Any]]
@@ -40,6 +41,7 @@ class UpdateStats:
         reduce_seconds: wall time of putting the results together, in the order of the items.
         learn_seconds: wall time of what the learner did with them after that.
         losses: what the algorithm alone knows of, by name.
+        replays: of some of the episodes.
     """
 
     episodes: tuple[EpisodeStats, ...]
@@ -55,6 +57,7 @@ class UpdateStats:
     reduce_seconds: float
     learn_seconds: float
     losses: Mapping[str, float] = field(default_factory=dict)
+    replays: tuple[Replay, ...] = ()
 
     @property
     def steps_per_second(self) -> float:

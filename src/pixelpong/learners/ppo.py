@@ -41,6 +41,7 @@ from pixelpong.learners import (
 )
 from pixelpong.machine import count_cores
 from pixelpong.progress import Progress
+from pixelpong.replay import Replay, StreamRecorder
 from pixelpong.seeding import make_rng
 from pixelpong.trajectory import (
     ACTIONS,
@@ -72,6 +73,7 @@ class PPOLearner:
         self._squares = {f"v.{name}": np.zeros_like(w) for name, w in self.params.items()}
         self._adam_steps = 0
         self._streams: list[StreamState | None] = [None] * config.ppo.streams
+        self._recorder = StreamRecorder(config, stream=0)
         self._slices = [(i, min(i + SLICE, 2 * hidden)) for i in range(0, 2 * hidden, SLICE)]
         self._grads = [  # of each slice, first layer and second
             tuple(np.zeros((n, last - first), dtype) for n in (NUM_INPUTS, gated.NUM_OUTPUTS))
@@ -100,6 +102,7 @@ class PPOLearner:
         reduced = time.perf_counter()
         self.is_whole = False
         grad_norm, losses = self._learn(update, round_, self._share_left())
+        replays = self._record(update, played[0])
         self._streams = [result.state for result in played]
         counts = self._count(played)
         self.is_whole = True
@@ -110,6 +113,7 @@ class PPOLearner:
             reduce_seconds=reduced - since,
             learn_seconds=time.perf_counter() - reduced,
             losses=losses,
+            replays=replays,
         )
 
     def get_state(self) -> State:
@@ -126,8 +130,9 @@ class PPOLearner:
                 }
                 tally = dataclasses.asdict(state.tally)
                 streams.append({"last_action": state.last_action, "tally": tally})
-        counters = self.progress.to_dict()
-        return self.params, arrays, counters | {"adam_steps": self._adam_steps, "streams": streams}
+        arrays["stream.actions"], replay = self._recorder.get_state()
+        counters = self.progress.to_dict() | {"adam_steps": self._adam_steps}
+        return self.params, arrays, counters | {"streams": streams, "replay": replay}
 
     def set_state(
         self, params: Params, arrays: dict[str, NDArray[Any]], counters: dict[str, Any]
@@ -141,6 +146,8 @@ class PPOLearner:
         self._means = {name: memory[name] for name in self._means}
         self._squares = {name: memory[name] for name in self._squares}
         self._adam_steps = steps
+        if "replay" in counters:
+            self._recorder.set_state(arrays["stream.actions"], counters["replay"])
         self.progress = Progress.from_dict(counters)
         states: list[StreamState | None] = [
             StreamState(
@@ -240,6 +247,17 @@ class PPOLearner:
 
     def _in_slices(self, work: Callable[[int], Any]) -> list[Any]:
         return list(self._pool.map(work, range(len(self._slices))))
+
+    def _record(self, update: int, result: SegmentResult) -> tuple[Replay, ...]:
+        """The replays to be kept of episodes that ended in stream 0, whose results come first."""
+        state = self._streams[0]
+        return self._recorder.take(
+            update,
+            result.segment.actions,
+            result.episodes,
+            steps_before=0 if state is None else state.tally.steps,
+            number=self.progress.episodes + 1,
+        )
 
     def _count(self, played: list[SegmentResult]) -> dict[str, Any]:
         points = [int(r) for each in played for r in each.segment.rewards[each.segment.is_end] if r]

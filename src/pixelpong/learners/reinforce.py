@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pixelpong import kernels
 from pixelpong.config import Config
@@ -21,6 +22,7 @@ from pixelpong.learners import (
     refuse_other_shapes,
 )
 from pixelpong.progress import Progress
+from pixelpong.replay import Coins, Replay, is_kept
 from pixelpong.seeding import make_rng
 from pixelpong.trajectory import EpisodeItem, EpisodeResult, EpisodeStats, Params
 
@@ -42,7 +44,11 @@ class ReinforceLearner:
         """See `pixelpong.learners.Learner.items`."""
         update = self.progress.update + (1 if after is None else 2)
         seed, size = self._config.seed, self._config.reinforce.batch_size
-        return [EpisodeItem("train", seed, update, index) for index in range(size)]
+        has_replay = is_kept(update, update, self._config.schedule.replay_every)
+        return [
+            EpisodeItem("train", seed, update, index, keeps_actions=has_replay and index == 0)
+            for index in range(size)
+        ]
 
     def apply(self, results: Iterable[EpisodeResult]) -> UpdateStats:
         """Learn from the results of `items`, in their order, and count them.
@@ -54,7 +60,8 @@ class ReinforceLearner:
         """
         update = self.progress.update + 1
         begin = time.perf_counter()
-        episodes, adding = [], 0.0
+        episodes: list[EpisodeStats] = []
+        replays, adding = [], 0.0
         for array in self._total.values():
             array[:] = 0
         for result in results:
@@ -62,6 +69,8 @@ class ReinforceLearner:
             assert result.grads is not None
             kernels.add_rows(self._total["W1"], result.grads.rows, result.grads.W1)
             self._total["W2"] += result.grads.W2
+            if result.actions is not None:
+                replays.append(self._make_replay(len(episodes), result.stats, result.actions))
             episodes.append(result.stats)
             adding += time.perf_counter() - since
         played = time.perf_counter()
@@ -74,6 +83,7 @@ class ReinforceLearner:
             rollout_seconds=played - begin - adding,
             reduce_seconds=adding,
             learn_seconds=time.perf_counter() - played,
+            replays=tuple(replays),
         )
 
     def get_state(self) -> State:
@@ -102,6 +112,17 @@ class ReinforceLearner:
                 self._config.reinforce.decay_rate,
             )
         return math.sqrt(math.fsum(squares.values()))
+
+    def _make_replay(self, index: int, stats: EpisodeStats, actions: NDArray[np.int8]) -> Replay:
+        update = self.progress.update + 1
+        return Replay(
+            self._config.environment.protocol,
+            Coins(self._config.seed, "train", update, index),
+            actions,
+            update,
+            self.progress.episodes + 1 + index,
+            stats.episode_return,
+        )
 
     def _count(self, episodes: list[EpisodeStats]) -> dict[str, Any]:
         for stats in episodes:

@@ -1,0 +1,215 @@
+"""A trained network that looks at one screen after another: to act, and to be looked into.
+
+It decides with the kernels of the rollouts, bit for bit as they do; what else there is to know of
+a decision (all probabilities, which pixels moved it) is worked out from the parameters when asked
+for. For whatever shows the agent or plays with it; training has its own, faster players.
+
+Saliency is exact for these networks. With the gates as they are, the logit of a classic decision
+is a sum over pixels; that of a gated one is a sum over pixels and over products of two sums of
+pixels, and a product's halves go to its two factors (so Shapley would share it):
+
+    classic  c_i = x_i Σ_h [h > 0] W1_ih W2_h
+    gated    c_i = Σ_h [a_h > 0] (A_ih (u_h + v_h b_h / 2) + B_ih v_h a_h / 2)
+
+with A, B the two columns of W1, and u, v the difference of W2's rows of UP and DOWN. The c_i and
+the bias add up to the difference of the logits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pixelpong import kernels
+from pixelpong.env import features
+from pixelpong.env.preprocess import make_is_active
+from pixelpong.learn import gated
+from pixelpong.learn.network import sigmoid
+from pixelpong.trajectory import ACTIONS, DOWN, NUM_PIXELS, STAY, UP, Params, read_only
+
+GREEDY = -1.0
+"""Instead of a draw: take the most probable action."""
+
+OFF, STAYED, APPEARED, VANISHED = range(4)
+"""What a pixel of the field is to the network. The classic one does not see those that stayed."""
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What the network saw at one step, and what it made of it.
+
+    Attributes:
+        field: [80, 80] uint8, of each pixel OFF, STAYED, APPEARED or VANISHED.
+        probabilities: [A] float64, of the policy's `actions`.
+        value: what the point is worth to the agent, −1 … 1; None where the network has none.
+        logit: difference of the logits of UP and DOWN.
+        saliency: [80, 80] float64, what each pixel adds to `logit`.
+        rest: what else does: biases, and the last action where it is an input.
+    """
+
+    field: NDArray[np.uint8]
+    probabilities: NDArray[np.float64]
+    value: float | None
+    logit: float
+    saliency: NDArray[np.float64]
+    rest: float
+
+
+class Policy(Protocol):
+    """A network and what it remembers of the episode: the frame before, the last action.
+
+    Attributes:
+        actions: between which it decides, as Gymnasium numbers them.
+    """
+
+    actions: tuple[int, ...]
+
+    def reset(self) -> None:
+        """An episode begins."""
+
+    def act(self, screen: NDArray[np.uint8], draw: float = GREEDY) -> int:
+        """Look at the next screen and decide.
+
+        Args:
+            screen: [210, 160] uint8, palette indices; not changed.
+            draw: in [0, 1), chooses the action; `GREEDY` takes the most probable.
+
+        Returns:
+            The action, as Gymnasium numbers it.
+        """
+
+    def explain(self) -> Sight:
+        """What was seen and thought at the last `act`."""
+
+
+def make_policy(params: Params, algorithm: str) -> Policy:
+    """The policy of a network.
+
+    Args:
+        params: its parameters; not changed.
+        algorithm: that it was trained with, ``"reinforce"`` or ``"ppo"``.
+    """
+    return GatedPolicy(params) if algorithm == "ppo" else PlainPolicy(params)
+
+
+class PlainPolicy:
+    """The classic network; see `Policy`."""
+
+    actions: tuple[int, ...] = (UP, DOWN)
+
+    def __init__(self, params: Params) -> None:
+        """Forget everything but the parameters."""
+        self._params = read_only(params)
+        self._is_active = make_is_active()
+        self._pixels = np.zeros((2, NUM_PIXELS), np.uint16)
+        self._memory = np.zeros(2, np.int64)
+        self._indices = np.zeros(kernels.MAX_ACTIVE, np.uint16)
+        self._hidden = np.zeros((1, len(params["W2"])), params["W2"].dtype)
+        self._num_inputs, self._p = 0, 0.5
+        self.reset()
+
+    def reset(self) -> None:
+        """See `Policy.reset`."""
+        self._memory[:] = 0, -1
+
+    def act(self, screen: NDArray[np.uint8], draw: float = GREEDY) -> int:
+        """See `Policy.act`."""
+        W1, W2 = self._params["W1"], self._params["W2"]
+        self._num_inputs = end = kernels.observe(
+            screen, self._is_active, self._pixels, self._memory, self._indices, 0
+        )
+        self._p = p = kernels.up_probability(W1, W2, self._indices, 0, end, self._hidden, 0)
+        return UP if (p >= 0.5 if draw < 0 else draw < p) else DOWN
+
+    def explain(self) -> Sight:
+        """See `Policy.explain`."""
+        inputs = self._indices[: self._num_inputs].astype(np.intp)
+        pixels, is_gone = inputs % NUM_PIXELS, inputs >= NUM_PIXELS
+        field, saliency = np.zeros(NUM_PIXELS, np.uint8), np.zeros(NUM_PIXELS)
+        field[pixels] = np.where(is_gone, VANISHED, APPEARED)
+        rows = self._params["W1"][pixels].astype(np.float64) * np.where(is_gone, -1, 1)[:, None]
+        shares = rows @ np.where(rows.sum(axis=0) > 0, self._params["W2"], 0)
+        saliency[pixels] = shares
+        logit = float(shares.sum())
+        p = float(sigmoid(np.array(logit)))
+        return Sight(
+            field.reshape(80, 80),
+            np.array([p, 1 - p]),
+            value=None,
+            logit=logit,
+            saliency=saliency.reshape(80, 80),
+            rest=0.0,
+        )
+
+
+class GatedPolicy:
+    """The fast network; see `Policy`."""
+
+    actions: tuple[int, ...] = ACTIONS
+
+    def __init__(self, params: Params) -> None:
+        """Forget everything but the parameters."""
+        self._params = read_only(params)
+        W1, W2 = (self._params[name].reshape(len(params[name]), -1) for name in ("W1", "W2"))
+        self._flat = (W1, W2, self._params["b2"])
+        self._is_active = make_is_active()
+        self._pixels = np.zeros((2, NUM_PIXELS), np.uint16)
+        self._memory = np.zeros(6, np.int64)
+        self._sight = (features.list_cells_of_pixels(), features.list_geometry())
+        self._scratch = np.zeros((4, kernels.NUM_MARKS), np.uint16)
+        self._z = np.zeros(W1.shape[1], W1.dtype)
+        self._record = (
+            np.zeros(kernels.MAX_INPUTS, np.uint16),
+            np.zeros(2, np.int64),
+            np.zeros(1, np.int8),
+            np.zeros((1, 3)),
+        )
+        self.reset()
+
+    def reset(self) -> None:
+        """See `Policy.reset`."""
+        self._scratch[:2] = 0
+        self._memory[:] = 0
+        self._memory[3] = ACTIONS.index(STAY)
+
+    def act(self, screen: NDArray[np.uint8], draw: float = GREEDY) -> int:
+        """See `Policy.act`."""
+        self._memory[5] = 0
+        kernels.take_frame(screen, self._is_active, self._pixels, self._memory)
+        place = kernels.decide(
+            self._flat, self._z, self._sight, self._pixels, self._memory, self._scratch,
+            self._record, draw,
+        )  # fmt: skip
+        return ACTIONS[place]
+
+    def explain(self) -> Sight:
+        """See `Policy.explain`."""
+        indices, offsets, *_ = self._record
+        inputs = indices[: offsets[1]].astype(np.intp)
+        rows = self._params["W1"][inputs].astype(np.float64)
+        z = rows.sum(axis=0)
+        y = gated.read_out(self._params, z[None])[0]
+        up, down = ACTIONS.index(UP), ACTIONS.index(DOWN)
+        u, v = (self._params["W2"][up].astype(np.float64) - self._params["W2"][down]).T
+        a, b = z.T
+        is_on, b2 = a > 0, self._params["b2"].astype(np.float64)
+        shares = rows[..., 0] @ (is_on * (u + v * b / 2)) + rows[..., 1] @ (is_on * v * a / 2)
+        newest, num_now, num_before = self._memory[:3].tolist()
+        now, before = self._pixels[newest, :num_now], self._pixels[1 - newest, :num_before]
+        field = np.zeros(NUM_PIXELS, np.uint8)
+        field[before] = VANISHED
+        field[now] = np.where(field[now] == VANISHED, STAYED, APPEARED)
+        saliency = features.share_among_pixels(now, before, inputs, shares)
+        logit = float(y[up] - y[down])
+        probabilities = np.exp(y[: len(ACTIONS)] - y[: len(ACTIONS)].max())
+        return Sight(
+            field.reshape(80, 80),
+            probabilities / probabilities.sum(),
+            value=float(y[-1]),
+            logit=logit,
+            saliency=saliency,
+            rest=float(b2[up] - b2[down] + shares[inputs >= 3 * features.NUM_FEATURES].sum()),
+        )

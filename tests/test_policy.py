@@ -1,0 +1,152 @@
+"""The policy that looks at screens: it decides as the rollouts do, and its saliency adds up."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pixelpong.env import features, make_emulator
+from pixelpong.env.preprocess import preprocess
+from pixelpong.learn import gated, network
+from pixelpong.policy import APPEARED, GREEDY, OFF, STAYED, VANISHED, make_policy
+from pixelpong.protocols import find_protocol
+from pixelpong.rollout import Player
+from pixelpong.seeding import make_rng
+from pixelpong.stream import StreamPlayer
+from pixelpong.trajectory import ACTIONS, DOWN, STAY, UP
+
+GAMES = ["Catch-v0", "ALE/Pong-v5"]
+
+
+def make_params(algorithm, dtype="float64"):
+    if algorithm == "ppo":
+        made = gated.init_params(make_rng(0, "params"), features.NUM_INPUTS, hidden=12, dtype=dtype)
+        return made | {"W2": 100 * made["W2"], "b2": made["b2"] + np.array([0.1, 0.2, -0.3, 0.4])}
+    made = network.init_params(make_rng(0, "params"), hidden=12, dtype=dtype)
+    return made | {"W2": 30 * made["W2"]}
+
+
+@pytest.fixture(params=["reinforce", "ppo"])
+def algorithm(request):
+    return request.param
+
+
+def play(algorithm, game, *, is_greedy, steps=300):
+    """Moments of one episode: screen before the action, the policy's action; and the policy."""
+    emulator, policy = (
+        make_emulator(find_protocol(game)),
+        make_policy(make_params(algorithm), algorithm),
+    )
+    rng = make_rng(3, "evaluate", 0, 1)
+    emulator.reset()
+    policy.reset()
+    previous, last = None, STAY
+    for _ in range(steps):
+        draws = rng.random(2 + emulator.protocol.max_frame_skip).tolist()
+        frame = preprocess(emulator.frame())
+        action = policy.act(emulator.screen, GREEDY if is_greedy else draws[0])
+        yield previous, frame, last, action, policy
+        emulator.step(action, draws[1:])
+        previous, last = frame, action
+        if emulator.is_over:
+            return
+
+
+@pytest.mark.parametrize("is_greedy", [True, False])
+@pytest.mark.parametrize("game", GAMES)
+def test_it_decides_as_the_rollouts_do(algorithm, game, is_greedy):
+    """A whole episode: the actions of the fast player, which the training's results rest on."""
+    emulator, rng = make_emulator(find_protocol(game)), make_rng(3, "evaluate", 0, 1)
+    params = make_params(algorithm)
+    if algorithm == "reinforce":
+        expected = Player(emulator).play(params, rng, is_greedy=is_greedy).actions.tolist()
+    elif is_greedy:
+        player = StreamPlayer(emulator)
+        stats = player.play_episode(params, rng, is_greedy=True)
+        actions = [a for *_, a, _ in play(algorithm, game, is_greedy=True, steps=10**6)]
+        ups = sum(action == UP for action in actions)
+        assert (len(actions), ups / len(actions)) == (stats.steps, stats.up_share)
+        return
+    else:
+        segment = StreamPlayer(emulator).play_segment(params, None, 30, rng).segment
+        expected = [ACTIONS[place] for place in segment.actions]
+    steps = len(expected)
+    assert [a for *_, a, _ in play(algorithm, game, is_greedy=is_greedy, steps=steps)] == expected
+
+
+def dense_logits(algorithm, params, previous, frame, last):
+    """Of the policy's actions, and the value, by the readable definitions."""
+    if algorithm == "ppo":
+        before = np.zeros((80, 80)) if previous is None else previous
+        x = features.observe_features(before, frame, ACTIONS.index(last))
+        y = gated.forward(params, x[None].astype(np.float64))[0][0]
+        return y[:3], y[3]
+    x = np.zeros(6400) if previous is None else (frame - previous).ravel()
+    z = network.logits(params, x[None].astype(np.float64))[0][0]
+    return np.array([z, 0.0]), None
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_what_it_thinks_is_what_the_definitions_give(algorithm, game):
+    params = make_params(algorithm)
+    for previous, frame, last, _, policy in play(algorithm, game, is_greedy=False, steps=120):
+        sight = policy.explain()
+        logits, value = dense_logits(algorithm, params, previous, frame, last)
+        expected = np.exp(logits - logits.max())
+        np.testing.assert_allclose(sight.probabilities, expected / expected.sum(), atol=1e-9)
+        assert sight.value == (None if value is None else pytest.approx(value, abs=1e-9))
+        by_action = dict(zip(policy.actions, logits, strict=True))
+        assert sight.logit == pytest.approx(by_action[UP] - by_action[DOWN], abs=1e-9)
+
+
+def test_what_it_saw_is_the_preprocessed_frames(algorithm):
+    for previous, frame, _, _, policy in play(algorithm, "ALE/Pong-v5", is_greedy=False):
+        field = policy.explain().field
+        if previous is None and algorithm == "reinforce":
+            assert (field == OFF).all()  # the first observation is all zeros
+            continue
+        before = np.zeros((80, 80)) if previous is None else previous
+        np.testing.assert_array_equal(field == APPEARED, (frame > 0) & (before == 0))
+        np.testing.assert_array_equal(field == VANISHED, (frame == 0) & (before > 0))
+        stayed = (frame > 0) & (before > 0) if algorithm == "ppo" else np.zeros((80, 80), bool)
+        np.testing.assert_array_equal(field == STAYED, stayed)
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_saliency_adds_up_to_the_decision(algorithm, game):
+    for *_, policy in play(algorithm, game, is_greedy=False, steps=120):
+        sight = policy.explain()
+        assert sight.saliency.sum() + sight.rest == pytest.approx(sight.logit, abs=1e-9)
+        assert (sight.saliency[sight.field == OFF] == 0).all()
+
+
+def test_saliency_is_what_a_pixel_taken_away_takes_away(algorithm):
+    """Within one linear piece: with small weights on the product, without a gate that closes."""
+    if algorithm == "ppo":
+        pytest.skip("there a pixel's inputs may go on without it")
+    params = make_params(algorithm)
+    *_, (previous, frame, _, _, policy) = play(algorithm, "ALE/Pong-v5", is_greedy=False, steps=90)
+    sight = policy.explain()
+    x = (frame - previous).ravel().astype(np.float64)
+    _, h = network.logits(params, x[None])
+    for pixel in np.flatnonzero(x):
+        row = x[pixel] * params["W1"][pixel] * (h[0] > 0)
+        assert sight.saliency.ravel()[pixel] == pytest.approx(row @ params["W2"], abs=1e-12)
+
+
+def test_shares_go_to_the_pixels_that_put_the_input_on():
+    """One pair, by hand: half of its worth to each of the two cells, evenly to their pixels."""
+    previous = np.zeros((80, 80))
+    frame = np.zeros((80, 80))
+    frame[10:12, 4] = 1  # left cell, two pixels
+    frame[20, 40] = 1  # right cell, one
+    x = features.observe_features(previous, frame, 0)
+    pair = features.NUM_FEATURES + np.flatnonzero(features.find_features(frame))[-1]
+    inputs = np.flatnonzero(x)
+    now = np.flatnonzero(frame)
+    shares = (inputs == pair).astype(np.float64)
+    assert shares.sum() == 1
+    shared = features.share_among_pixels(now, now[:0], inputs, shares)
+    assert shared[10, 4] == shared[11, 4] == 0.25
+    assert shared[20, 40] == 0.5
+    assert shared.sum() == 1

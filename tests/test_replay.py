@@ -1,0 +1,170 @@
+"""Replays: the very episode again, frame by frame, from a few hundred bytes."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_train import with_updates
+
+from pixelpong.env import fake
+from pixelpong.errors import PixelpongError, RunError
+from pixelpong.presets import load_preset
+from pixelpong.replay import Replay
+from pixelpong.run import Run
+from pixelpong.train import train
+
+TOY = {
+    "fast": {"streams": 2, "horizon": 30, "updates": 24, "hidden": 8, "replay_every": 1},
+    "classic": {"batch_size": 3, "updates": 4, "hidden": 8, "replay_every": 2},
+}
+
+
+@pytest.fixture(params=TOY)
+def make_run(request, tmp_path):
+    def make(name="run", **changes) -> Run:
+        toy = {"environment": "Catch-v0", "engine": "serial", "save_every": 1}
+        config = load_preset(request.param).updated(toy | TOY[request.param] | changes, "test")
+        return Run.create(tmp_path / name, config, [].append)
+
+    make.preset = request.param
+    return make
+
+
+def replays_of(run):
+    return [Replay.from_line(line) for line in run.replays.read()]
+
+
+def test_a_replay_shows_the_very_screens_that_the_agent_saw(make_run, monkeypatch):
+    """With one stream, or one episode a batch, an episode's screens are drawn one after another."""
+    seen = []
+    draw = fake.CatchEmulator._draw
+    monkeypatch.setattr(
+        fake.CatchEmulator, "_draw", lambda self: (draw(self), seen.append(self.screen.tobytes()))
+    )
+    run = make_run(streams=1, batch_size=1)
+    train(run)
+    played, replays, place = list(seen), replays_of(run), 0
+    assert len(replays) >= 2
+    for replay in replays:
+        screens = [moment.screen.tobytes() for moment in replay.watch()]
+        while played[place : place + len(screens)] != screens:
+            place += 1
+            assert place < len(played), "never seen"
+
+
+def test_replays_are_those_of_the_episodes_file(make_run):
+    run = make_run()
+    train(run)
+    episodes = {line["episode"]: line for line in run.episodes.read()}
+    replays = replays_of(run)
+    for replay in replays:
+        line = episodes[replay.episode]
+        *_, last = replay.watch()
+        lost_and_won = (line["points_lost"], line["points_won"])
+        assert (replay.update, len(replay)) == (line["update"], line["steps"])
+        assert (replay.episode_return, last.points) == (line["episode_return"], lost_and_won)
+    if make_run.preset == "classic":
+        assert [replay.update for replay in replays] == [2, 4]
+
+
+@pytest.mark.parametrize("stop", [1, 2, 3])
+def test_a_resumed_run_has_the_same_replays(make_run, stop):
+    whole, broken = make_run("whole"), make_run("broken", updates=stop)
+    train(whole)
+    train(broken)
+    train(with_updates(broken, whole.config.budget.updates))
+    assert whole.replays.path.read_bytes() == broken.replays.path.read_bytes()
+    assert whole.replays.path.stat().st_size > 0
+
+
+def test_no_replays_where_none_are_wanted(make_run):
+    run = make_run(replay_every=0)
+    train(run)
+    assert not list(run.replays.read())
+
+
+def test_after_another_horizon_only_whole_episodes_are_replayed(make_run):
+    if make_run.preset != "fast":
+        pytest.skip("only streams have a horizon")
+    run = make_run(updates=3)
+    train(run)
+    changed = run.with_config(run.config.updated({"horizon": 17, "updates": 40}, "test"))
+    train(changed)
+    replays = replays_of(run)
+    assert replays
+    assert not any(replay.coins.update <= 3 < replay.update for replay in replays)
+    assert any(replay.coins.update > 3 for replay in replays)
+    for replay in replays:
+        assert len(list(replay.watch())) == len(replay) + 1
+
+
+def test_pong_is_replayed_frame_by_frame(tmp_path):
+    """On the real game: the colours that the emulator showed, and the end it came to."""
+    changes = {"updates": 1, "batch_size": 1, "hidden": 4, "replay_every": 1, "engine": "serial"}
+    run = Run.create(tmp_path / "run", load_preset("classic").updated(changes, "test"))
+    train(run)
+    (replay,) = replays_of(run)
+    moments = list(replay.watch())
+    assert moments[-1].points[0] == 21
+    assert moments[0].frame.shape == (210, 160, 3)
+    again = list(replay.watch())
+    assert all(
+        one.frame.tobytes() == two.frame.tobytes() for one, two in zip(moments, again, strict=True)
+    )
+    assert len(json.dumps(replay.to_line())) < 2000
+
+
+def test_an_altered_replay_is_noticed(make_run):
+    run = make_run()
+    train(run)
+    line = next(iter(run.replays.read()))
+    altered = Replay.from_line(line | {"episode_return": line["episode_return"] + 1})
+    with pytest.raises(RunError, match="expected episode .* to end with a return of"):
+        list(altered.watch())
+
+
+def test_a_line_that_is_no_replay_is_refused(make_run):
+    run = make_run()
+    train(run)
+    line = next(iter(run.replays.read()))
+    assert Replay.from_line(json.loads(json.dumps(line))).to_line() == line
+    for change in (
+        {"steps": 10**12}, {"steps": True}, {"actions": "!"}, {"actions": 7}, {"coins": {}},
+        {"coins": line["coins"] | {"purpose": "x"}}, {"coins": line["coins"] | {"seed": -1}},
+        {"coins": line["coins"] | {"horizon": 0}}, {"environment": "Breakout"}, {"sticky": 2.0},
+        {"frame_skips": [4]}, {"frame_skips": [4, 10**9]}, {"episode_return": "x"},
+    ):  # fmt: skip
+        with pytest.raises(RunError, match="expected a replay"):
+            Replay.from_line(line | change)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=6,
+)
+KEYS = [
+    "update", "episode", "episode_return", "steps", "environment", "frame_skips", "sticky", "coins",
+    "actions",
+]  # fmt: skip
+
+
+@given(st.dictionaries(st.sampled_from(KEYS), JSON))
+def test_any_line_is_read_or_refused(line):
+    try:
+        Replay.from_line(line)
+    except PixelpongError as error:
+        assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4, 5, 8, 9])
+def test_actions_survive_their_encoding(number):
+    from pixelpong.replay import _decode, _encode
+    from pixelpong.trajectory import ACTIONS
+
+    actions = np.random.default_rng(number).choice(ACTIONS, number).astype(np.int8)
+    np.testing.assert_array_equal(_decode(_encode(actions), number), actions)
