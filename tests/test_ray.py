@@ -223,11 +223,12 @@ def test_parameters_that_do_not_fit_into_the_store_are_one_line(ray_cluster, mon
 
 def test_what_travels_is_counted(ray_cluster):
     with closing(RayEngine(EchoWorker, 1, 30.0)) as engine:
-        list(engine.run([(number, 0.0) for number in range(5)], np.zeros(1000)))
+        params = np.random.default_rng(0).random(1000)  # nothing that could be compressed
+        list(engine.run([(number, 0.0) for number in range(5)], params))
         moved = engine.last_run
     assert 8000 <= moved.params_bytes < 9000
     assert 0 < moved.bytes_sent < 1000
-    assert moved.bytes_received > 5 * 8000  # an echo has the params in it
+    assert moved.bytes_received > 5 * 7000  # an echo has the params in it
     assert moved.workers == 1
 
 
