@@ -58,6 +58,10 @@ class Sight:
     rest: float
 
 
+_LAST_ACTION, _STEP = 3, 5
+"""Places in the memory of `kernels.decide`."""
+
+
 class Policy(Protocol):
     """A network and what it remembers of the episode: the frame before, the last action.
 
@@ -81,6 +85,14 @@ class Policy(Protocol):
             The action, as Gymnasium numbers it.
         """
 
+    def follow(self, screen: NDArray[np.uint8], action: int | None) -> None:
+        """Look at the next screen, where it is known what was then done, as in a replay.
+
+        Args:
+            screen: [210, 160] uint8, palette indices; not changed.
+            action: as Gymnasium numbers it; None where the episode is over.
+        """
+
     def explain(self) -> Sight:
         """What was seen and thought at the last `act`."""
 
@@ -91,7 +103,18 @@ def make_policy(params: Params, algorithm: str) -> Policy:
     Args:
         params: its parameters; not changed.
         algorithm: that it was trained with, ``"reinforce"`` or ``"ppo"``.
+
+    Raises:
+        ValueError: they are not those of such a network. The kernels rely on their shapes.
     """
+    shapes = {name: w.shape for name, w in params.items()}
+    hidden = shapes["W2"][1:2] if algorithm == "ppo" else shapes["W2"]
+    wanted = {"W1": (NUM_PIXELS, *hidden), "W2": hidden}
+    if algorithm == "ppo":
+        first, second = (features.NUM_INPUTS, *hidden, 2), (gated.NUM_OUTPUTS, *hidden, 2)
+        wanted = {"W1": first, "W2": second, "b2": (gated.NUM_OUTPUTS,)}
+    if shapes != wanted or len({w.dtype for w in params.values()}) != 1:
+        raise ValueError(f"parameters of shapes {shapes}")
     return GatedPolicy(params) if algorithm == "ppo" else PlainPolicy(params)
 
 
@@ -123,6 +146,10 @@ class PlainPolicy:
         )
         self._p = p = kernels.up_probability(W1, W2, self._indices, 0, end, self._hidden, 0)
         return UP if (p >= 0.5 if draw < 0 else draw < p) else DOWN
+
+    def follow(self, screen: NDArray[np.uint8], action: int | None) -> None:
+        """See `Policy.follow`."""
+        self.act(screen)
 
     def explain(self) -> Sight:
         """See `Policy.explain`."""
@@ -173,17 +200,23 @@ class GatedPolicy:
         """See `Policy.reset`."""
         self._scratch[:2] = 0
         self._memory[:] = 0
-        self._memory[3] = ACTIONS.index(STAY)
+        self._memory[_LAST_ACTION] = ACTIONS.index(STAY)
 
     def act(self, screen: NDArray[np.uint8], draw: float = GREEDY) -> int:
         """See `Policy.act`."""
-        self._memory[5] = 0
+        self._memory[_STEP] = 0
         kernels.take_frame(screen, self._is_active, self._pixels, self._memory)
         place = kernels.decide(
             self._flat, self._z, self._sight, self._pixels, self._memory, self._scratch,
             self._record, draw,
         )  # fmt: skip
         return ACTIONS[place]
+
+    def follow(self, screen: NDArray[np.uint8], action: int | None) -> None:
+        """See `Policy.follow`."""
+        self.act(screen)
+        if action is not None:
+            self._memory[_LAST_ACTION] = ACTIONS.index(action)
 
     def explain(self) -> Sight:
         """See `Policy.explain`."""

@@ -7,6 +7,7 @@
       evaluations.jsonl  one line an evaluation
       replays.jsonl    one line a replay: an episode as (start, coin seed, actions)
       checkpoints/     see `pixelpong.store`
+      milestones/      the agent as it was on the way, see `pixelpong.agents`
       run.lock         held by the training that writes here
 
 Covered: making, opening and locking a run. Not covered: what is in a checkpoint.
@@ -24,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from pixelpong.agents import MilestoneStore
 from pixelpong.config import Config, differences
 from pixelpong.errors import ConfigError, RunError, expected
 from pixelpong.machine import collect_versions, describe_machine
@@ -49,6 +51,7 @@ class Run:
         versions: of the libraries that started it.
         machine: the one that started it.
         checkpoints: its checkpoints.
+        milestones: agents of the way.
         metrics: one line an update.
         episodes: one line a finished episode.
         evaluations: one line an evaluation.
@@ -61,6 +64,7 @@ class Run:
     versions: dict[str, str]
     machine: dict[str, Any]
     checkpoints: CheckpointStore
+    milestones: MilestoneStore
     metrics: LineFile
     episodes: LineFile
     evaluations: LineFile
@@ -123,7 +127,8 @@ class Run:
             ) from error
         store = CheckpointStore(path / "checkpoints", warn)
         lines = {name: LineFile(path / f"{name}.jsonl") for name in _LINE_FILES}
-        return cls(path, config, versions, machine, store, warn=warn, **lines)
+        milestones = MilestoneStore(path / "milestones")
+        return cls(path, config, versions, machine, store, milestones, warn=warn, **lines)
 
     @property
     def line_files(self) -> tuple[LineFile, ...]:

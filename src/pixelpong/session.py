@@ -9,13 +9,16 @@ import functools
 import time
 from typing import Any
 
+from pixelpong.agents import Agent, encode_agent, is_due
 from pixelpong.config import Config
 from pixelpong.engines import Engine
+from pixelpong.errors import RunError
 from pixelpong.evaluate import Evaluation, Verdict, evaluate
 from pixelpong.learners import UpdateStats, make_learner
 from pixelpong.progress import RETURN_WINDOW, Progress
 from pixelpong.run import Run
-from pixelpong.store import Checkpoint
+from pixelpong.store import Checkpoint, fingerprint
+from pixelpong.trajectory import Params
 
 _ACTING = "acting."
 """Begins the names of the params of one update ago, in a checkpoint of a training with a lag."""
@@ -60,6 +63,7 @@ class Session:
             self._restore(run.checkpoints.load_latest())
         update = self.learner.progress.update
         run.checkpoints.sweep()
+        run.milestones.thin_out(update, run.config.schedule.save_every)
         for file in run.line_files:
             file.cut_back(update)
         run.write_config(update)
@@ -205,6 +209,28 @@ class Session:
         }
         self._run.checkpoints.save(Checkpoint(update, params, arrays, counters, score, score_of))
         self._saved_update = update
+        every = self.config.schedule.save_every
+        if is_due(update, update, every):
+            self._keep_milestone(update, params)
+            self._run.milestones.thin_out(update, every)
+
+    def _keep_milestone(self, update: int, params: Params) -> None:
+        """Nobody's result hangs on it: where there is no room, it is left out with a word."""
+        progress = self.learner.progress
+        about = {
+            "update": update,
+            "steps": progress.steps,
+            "episodes": progress.episodes,
+            "estimated_return": progress.estimated_return,
+            "params_sha256": fingerprint(params),
+        }
+        learning = self.config.learning
+        agent = Agent(params, learning.algorithm, self.config.environment.protocol, about)
+        content = encode_agent(agent, self.learner.touched_rows())
+        try:
+            self._run.milestones.save(update, content)
+        except RunError as error:
+            self._run.warn(str(error))
 
     def _evaluate(
         self, engine: Engine, episodes: int, *, is_greedy: bool, update: int

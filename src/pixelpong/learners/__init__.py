@@ -90,6 +90,9 @@ class Learner(Protocol):
             NumericsError: a number is not finite.
         """
 
+    def touched_rows(self) -> NDArray[np.intp]:
+        """The first-layer rows that a gradient has reached so far: [K], ascending."""
+
     def get_state(self) -> State:
         """All that the future depends on.
 
@@ -126,6 +129,11 @@ def count_episodes(progress: Progress, episodes: Iterable[EpisodeStats]) -> tupl
         assert progress.running_mean is not None
         running_means.append(progress.running_mean)
     return tuple(running_means)
+
+
+def rows_in(memory: NDArray[Any]) -> NDArray[np.intp]:
+    """The rows of an optimizer's mean squares [D, ...] that are not 0."""
+    return np.flatnonzero(memory.reshape(len(memory), -1).any(axis=1))
 
 
 def refuse_other_shapes(

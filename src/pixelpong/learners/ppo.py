@@ -38,6 +38,7 @@ from pixelpong.learners import (
     count_episodes,
     refuse_non_finite,
     refuse_other_shapes,
+    rows_in,
 )
 from pixelpong.machine import count_cores
 from pixelpong.progress import Progress
@@ -115,6 +116,10 @@ class PPOLearner:
             losses=losses,
             replays=replays,
         )
+
+    def touched_rows(self) -> NDArray[np.intp]:
+        """See `pixelpong.learners.Learner.touched_rows`."""
+        return rows_in(self._squares["v.W1"])
 
     def get_state(self) -> State:
         """See `pixelpong.learners.Learner.get_state`."""

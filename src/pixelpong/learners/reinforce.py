@@ -20,6 +20,7 @@ from pixelpong.learners import (
     count_episodes,
     refuse_non_finite,
     refuse_other_shapes,
+    rows_in,
 )
 from pixelpong.progress import Progress
 from pixelpong.replay import Coins, Replay, is_kept
@@ -85,6 +86,10 @@ class ReinforceLearner:
             learn_seconds=time.perf_counter() - played,
             replays=tuple(replays),
         )
+
+    def touched_rows(self) -> NDArray[np.intp]:
+        """See `pixelpong.learners.Learner.touched_rows`."""
+        return rows_in(self.cache["W1"])
 
     def get_state(self) -> State:
         """See `pixelpong.learners.Learner.get_state`."""

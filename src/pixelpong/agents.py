@@ -1,0 +1,246 @@
+"""Agents to be watched and played with: a run's checkpoints, its milestones, the one that ships.
+
+A milestone is what is kept of the way: the parameters alone, rounded to half precision, only the
+rows of the first layer that training has touched. Some sixteen of them stay, spread over the run
+however long it gets, so that one can see the same agent learn and choose how strong it plays.
+The agent in the package is a file of the same kind, with a byte a number.
+
+Covered: the file, which milestones stay, naming and loading an agent.
+Not covered: whole checkpoints (`pixelpong.store`), deciding (`pixelpong.policy`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib.resources
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load as decode_arrays
+from safetensors.numpy import save as encode_arrays
+
+from pixelpong.env import make_emulator
+from pixelpong.errors import CheckpointError, RunError, expected
+from pixelpong.policy import GREEDY, Policy, make_policy
+from pixelpong.protocols import PROTOCOLS, Protocol
+from pixelpong.replay import Coins, Replay
+from pixelpong.seeding import make_rng
+from pixelpong.trajectory import Params
+
+MAX_MILESTONES = 16
+"""Where a milestone more is due, every second one goes."""
+
+FILE_LIMIT = 64 << 20
+"""Bytes of the largest file that is read."""
+
+SHIPPED = "agent.safetensors"
+
+
+@dataclass(frozen=True)
+class Agent:
+    """A network, and what it is.
+
+    Attributes:
+        params: its parameters.
+        algorithm: that trained it, ``"reinforce"`` or ``"ppo"``.
+        protocol: what it was trained to play.
+        about: what else is known, as JSON holds it: ``update``, ``steps``, ``estimated_return``,
+            ``params_sha256`` of the parameters as they were trained, ``is_rounded`` where these
+            are not those to the bit.
+    """
+
+    params: Params
+    algorithm: str
+    protocol: Protocol
+    about: dict[str, Any]
+
+    def make_policy(self) -> Policy:
+        """What plays: one for each game, it remembers the frame before."""
+        return make_policy(self.params, self.algorithm)
+
+    def play_episode(self, seed: int, index: int = 0, *, is_greedy: bool = True) -> Replay:
+        """Play the very episode that an evaluation would, and keep it as a replay.
+
+        Args:
+            seed: of the evaluation.
+            index: of the episode in it.
+            is_greedy: take the most probable action instead of drawing one.
+        """
+        coins = Coins(seed, "evaluate", 0, index)
+        rng = make_rng(seed, coins.purpose, coins.update, index)
+        emulator, policy = make_emulator(self.protocol), self.make_policy()
+        width = 2 + self.protocol.max_frame_skip
+        actions, episode_return = [], 0.0
+        while not emulator.is_over:
+            draws = rng.random(width).tolist()
+            actions.append(policy.act(emulator.screen, GREEDY if is_greedy else draws[0]))
+            episode_return += emulator.step(actions[-1], draws[1:])
+        taken = np.array(actions, np.int8)
+        return Replay(self.protocol, coins, taken, 0, index, episode_return)
+
+
+def encode_agent(agent: Agent, rows: NDArray[np.intp], *, bits: int = 16) -> bytes:
+    """The agent as a small file; see `decode_agent`.
+
+    Args:
+        agent: what to write.
+        rows: [K] of the first layer that are kept; the others are 0 when it is read.
+        bits: of a number of the first layer, 16 or 8; with 8, each row has a scale of its own.
+    """
+    assert bits in (8, 16), bits
+    W1 = agent.params["W1"]
+    kept = W1[rows].reshape(len(rows), -1).astype(np.float32)
+    arrays: dict[str, NDArray[Any]] = {
+        name: w.astype(np.float32) for name, w in agent.params.items() if name != "W1"
+    }
+    arrays["rows"] = rows.astype(np.uint16)
+    if bits == 8:
+        scale = np.maximum(np.abs(kept).max(axis=1, initial=0), 1e-12) / 127
+        arrays["scale"] = scale.astype(np.float16).astype(np.float32)
+        kept = np.clip(np.rint(kept / np.maximum(arrays["scale"], 1e-12)[:, None]), -127, 127)
+        arrays["scale"] = arrays["scale"].astype(np.float16)
+    arrays["W1"] = kept.astype(np.int8 if bits == 8 else np.float16)
+    card = {
+        "algorithm": agent.algorithm,
+        "environment": agent.protocol.name,
+        "frame_skips": list(agent.protocol.frame_skips),
+        "sticky": agent.protocol.sticky,
+        "shape": list(W1.shape),
+        "about": agent.about | {"is_rounded": True},
+    }
+    arrays["card"] = np.frombuffer(json.dumps(card, sort_keys=True).encode(), np.uint8)
+    return encode_arrays({name: np.ascontiguousarray(w) for name, w in arrays.items()})
+
+
+def decode_agent(content: bytes, origin: str) -> Agent:
+    """What `encode_agent` made; its numbers are those of the file, in float32.
+
+    Args:
+        content: of the file.
+        origin: its name, for the error message.
+
+    Raises:
+        CheckpointError: it is something else.
+    """
+    try:
+        arrays = decode_arrays(content)
+        card = json.loads(arrays.pop("card").tobytes())
+        shape = tuple(int(size) for size in card["shape"])
+        kept, rows = arrays.pop("W1").astype(np.float32), arrays.pop("rows").astype(np.intp)
+        if not (2 <= len(shape) <= 3 and 0 < np.prod(shape, dtype=object) <= FILE_LIMIT):
+            raise ValueError(f"a first layer of shape {shape}")
+        if "scale" in arrays:
+            kept *= arrays.pop("scale").astype(np.float32)[:, None]
+        W1 = np.zeros(shape, np.float32)
+        W1[rows] = kept.reshape(len(rows), *shape[1:])
+        params = {"W1": W1, **{name: w.astype(np.float32) for name, w in arrays.items()}}
+        low, high = (int(skip) for skip in card["frame_skips"])
+        protocol = dataclasses.replace(
+            PROTOCOLS[card["environment"]], frame_skips=(low, high), sticky=float(card["sticky"])
+        )
+        agent = Agent(params, card["algorithm"], protocol, dict(card["about"]))
+        if not all(np.isfinite(w).all() for w in params.values()):
+            raise ValueError("numbers that are not finite")
+        agent.make_policy()
+        return agent
+    except (SafetensorError, ValueError, KeyError, TypeError, IndexError, OverflowError) as error:
+        got = " ".join(str(error).split())[:80] or type(error).__name__
+        advice = "was it written by pixelpong?"
+        raise CheckpointError(expected(f"an agent in {origin}", got, advice)) from error
+
+
+class MilestoneStore:
+    """The milestones of one run, a file each, named by its update."""
+
+    def __init__(self, folder: Path) -> None:
+        """Use `folder`, which need not exist yet."""
+        self.folder = folder
+
+    def updates(self) -> list[int]:
+        """The updates that have a milestone, ascending."""
+        with contextlib.suppress(OSError):
+            stems = (path.stem for path in self.folder.glob("*.safetensors"))
+            return sorted(int(stem) for stem in stems if stem.isascii() and stem.isdecimal())
+        return []
+
+    def path(self, update: int) -> Path:
+        """The file of an update's milestone."""
+        return self.folder / f"{update:06d}.safetensors"
+
+    def load(self, update: int) -> Agent:
+        """Read one.
+
+        Raises:
+            CheckpointError: it is missing or damaged.
+        """
+        path = self.path(update)
+        try:
+            with path.open("rb") as file:
+                content = file.read(FILE_LIMIT + 1)
+        except OSError as error:
+            got = error.strerror or str(error)
+            advice = f"use one of {', '.join(map(str, self.updates())) or 'none'}"
+            raise CheckpointError(expected(f"the milestone {path}", got, advice)) from error
+        return decode_agent(content, str(path))
+
+    def save(self, update: int, content: bytes) -> None:
+        """Write one, whole or not at all, then drop those that are no longer due.
+
+        Raises:
+            RunError: it could not be written; those before it are untouched.
+        """
+        temporary = self.folder / f".tmp-{update:06d}-{os.getpid()}"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            temporary.write_bytes(content)
+            temporary.replace(self.path(update))
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            got = error.strerror or str(error)
+            what = f"to write the milestone of update {update} to {self.folder}"
+            raise RunError(expected(what, got, "make room there")) from error
+
+    def thin_out(self, newest: int, every: int) -> None:
+        """Remove those that are not due, those later than `newest`, and what a kill has left."""
+        with contextlib.suppress(OSError):
+            for path in self.folder.glob(".tmp-*"):
+                path.unlink()
+            for update in self.updates():
+                if update > newest or not is_due(update, newest, every):
+                    self.path(update).unlink()
+
+
+def is_due(update: int, newest: int, every: int) -> bool:
+    """Whether a run that stands at `newest` has a milestone at `update`.
+
+    Args:
+        update: the one asked for.
+        newest: where the run stands.
+        every: updates between two checkpoints; milestones are 1, 2, 4 … times as far apart, so
+            that there are no more than `MAX_MILESTONES`.
+
+    >>> [update for update in range(100) if is_due(update, newest=99, every=1)]
+    [0, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88, 96]
+    """
+    distance = every
+    while newest // distance >= MAX_MILESTONES:
+        distance *= 2
+    return update % distance == 0
+
+
+def load_shipped() -> Agent:
+    """The agent that comes with the package.
+
+    Raises:
+        CheckpointError: its file is damaged.
+    """
+    file = importlib.resources.files("pixelpong").joinpath("presets", SHIPPED)
+    return decode_agent(file.read_bytes(), "the package")
