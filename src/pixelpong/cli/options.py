@@ -27,6 +27,10 @@ _PRESETS = "{" + ",".join(preset_names()) + "}"
 _FAST_STEPS = load_preset("fast").budget.steps or 0
 
 RunPath = Annotated[Positional[Path], arg(help="Run directory.", metavar="RUN")]
+OptionalRun = Annotated[
+    Positional[Path | None],
+    arg(help="Run directory; the agent in the package where not given.", metavar="RUN"),
+]
 Which = Annotated[str, arg(help="Which one: latest, best, or an update's number.", metavar="WHICH")]
 Seed = Annotated[int, arg(help="Seed of what is played.")]
 Rounds = Annotated[int, arg(help="How often each is measured, in turn.")]
@@ -186,6 +190,120 @@ class BenchDriver(Reporting):
 
     actors: Annotated[str, arg(help="Numbers of actors, with commas.")] = "1,8,32,64"
     items: Annotated[str, arg(help="Episodes a batch, with commas.")] = "1,10,60,300"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record(Reporting):
+    """Make a film of an episode: MP4, GIF or WebP, by the file's ending; extra [video]."""
+
+    run: OptionalRun = None
+    update: Annotated[
+        int | None, arg(help="The training's replay nearest to this update; else the newest.")
+    ] = None
+    best: Annotated[
+        FlagCreatePairsOff[bool], arg(help="Instead, an episode that the best agent plays.")
+    ] = False
+    checkpoint: Annotated[
+        str | None, arg(help="Instead, one that this agent plays: latest, best, or an update.")
+    ] = None
+    episode: Annotated[
+        int | None, arg(help="The training's episode of this number, or the agent's.")
+    ] = None
+    out: Annotated[Path | None, arg(help="File to write.", metavar="FILE")] = None
+    overlay: Annotated[
+        FlagCreatePairsOff[bool],
+        arg(help="Points, step, probabilities, value and what the network sees, beside it."),
+    ] = False
+    scale: Annotated[int, arg(help="Pixels of the film for one of the game.")] = 3
+    speed: Annotated[float, arg(help="1 is the game's own speed.")] = 1.0
+    seconds: Annotated[float | None, arg(help="Stop after so many seconds of film.")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plot(Reporting):
+    """Draw what one or several runs have learned; extra [plot]."""
+
+    runs: Annotated[Positional[tuple[Path, ...]], arg(help="Run directories.", metavar="RUN")]
+    out: Annotated[
+        Path | None, arg(help="Folder to write to; RUN/plots where not given.", metavar="DIR")
+    ] = None
+    kinds: Annotated[
+        str, arg(help="With commas: curve, points, health, weights, frames, episode; or all.")
+    ] = "all"
+    formats: Annotated[str, arg(help="With commas: png, svg.")] = "png"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Serving(Reporting):
+    """How a page is served."""
+
+    host: Annotated[
+        str, arg(help="Address to listen on; another than this machine's needs --token.")
+    ] = "127.0.0.1"
+    port: Annotated[int, arg(help="Port; the next free one where it is taken.")] = 8080
+    token: Annotated[
+        str | None, arg(help="Secret without which nobody is served.", metavar="TEXT")
+    ] = None
+    open: Annotated[
+        str, arg(help="Open a browser; with no, only print the address.", metavar="{yes,no}")
+    ] = "yes"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dashboard(Serving):
+    """A page with all runs: live curves, health, replays, weights; extra [web]."""
+
+    runs_dir: Annotated[Positional[Path], arg(help="Where the runs are.", metavar="RUNS_DIR")] = (
+        Path("runs")
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watch(Serving):
+    """Watch an agent play the built-in opponent, in a browser; extra [web]."""
+
+    run: OptionalRun = None
+    checkpoint: Which = "best"
+    window: Annotated[
+        FlagCreatePairsOff[bool], arg(help="In the emulator's own window instead.")
+    ] = False
+    episodes: Annotated[int, arg(help="Games to show in the window.")] = 1
+    speed: Annotated[
+        float, arg(help="Of the window; 1 is the game's own, 0 as fast as can be.")
+    ] = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Play(Serving):
+    """Play against an agent, in a browser; extras [web] and [play]."""
+
+    run: OptionalRun = None
+    checkpoint: Which = "best"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Export(Reporting):
+    """Write a run as one page that opens offline, or its agent as an ONNX file."""
+
+    run: OptionalRun = None
+    html: Annotated[Path | None, arg(help="Page to write.", metavar="FILE")] = None
+    onnx: Annotated[Path | None, arg(help="Network to write; extra [onnx].", metavar="FILE")] = None
+    checkpoint: Which = "best"
+    replays: Annotated[int, arg(help="Replays that the page holds at most.")] = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Track(Reporting):
+    """Write a run's metrics for another program; extra [track]."""
+
+    run: RunPath
+    to: Annotated[str, arg(help="For which.", metavar="{tensorboard,wandb}")] = "tensorboard"
+    out: Annotated[
+        Path | None, arg(help="Folder to write to; RUN/tensorboard where not given.", metavar="DIR")
+    ] = None
+    live: Annotated[FlagCreatePairsOff[bool], arg(help="Go on while the run is being trained.")] = (
+        False
+    )
 
 
 def with_config(command: type, shown: Config | None) -> type:

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from pixelpong.cli import bench, commands
+from pixelpong.cli import bench, commands, faces
 from pixelpong.cli import options as o
 from pixelpong.config import DEFAULT_PRESET, OPTIONS, Config
 from pixelpong.errors import ConfigError, PixelpongError, expected
@@ -53,6 +53,13 @@ def _make_specs(words: list[str]) -> Specs:
         "evaluate": (o.with_engine(o.with_protocol(o.Evaluate, "the run's")), commands.evaluate),
         "inspect": (o.Inspect, commands.inspect),
         "verify": (o.with_protocol(o.Verify, "the preset's"), commands.verify),
+        "record": (o.Record, faces.record),
+        "plot": (o.Plot, faces.plot),
+        "dashboard": (o.Dashboard, faces.dashboard),
+        "watch": (o.Watch, faces.watch),
+        "play": (o.Play, faces.play),
+        "export": (o.Export, faces.export),
+        "track": (o.Track, faces.track),
         "bench": (o.Bench, bench.throughput),
         "demo": (o.DemoCluster, commands.demo_cluster),
     }

@@ -1,0 +1,169 @@
+"""The commands that show what a run holds: films, plots, pages, exports. They never train."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pixelpong.cli.reporting import report_on, require_at_least
+from pixelpong.errors import ConfigError, expected
+
+if TYPE_CHECKING:
+    from pixelpong.cli.options import Request
+    from pixelpong.run import Run
+
+_tell = functools.partial(print, file=sys.stderr, flush=True)
+
+
+def record(request: Request) -> int:
+    """``pixelpong record RUN``"""
+    from pixelpong.interrupts import stop_on_signals
+    from pixelpong.report.film import describe_film, make_film
+    from pixelpong.report.shows import choose_show
+
+    options = request.options
+    require_at_least("--scale", options.scale, 1)
+    run = _open(options.run)
+    which = "best" if options.best else options.checkpoint
+    show = choose_show(run, update=options.update, which=which, episode=options.episode)
+    path = options.out or _default_film(options.run, show.replay.episode)
+    with stop_on_signals() as should_stop:
+        report = make_film(
+            show,
+            path,
+            has_overlay=options.overlay,
+            scale=options.scale,
+            speed=options.speed,
+            seconds=options.seconds,
+            should_stop=should_stop,
+        )
+    report_on(report, options.json, describe_film)
+    return 0
+
+
+def plot(request: Request) -> int:
+    """``pixelpong plot RUN…``"""
+    from pixelpong.report.plots import describe_plots, draw_plots
+    from pixelpong.run import Run
+
+    options = request.options
+    runs = [Run.open(path) for path in options.runs]
+    folder = options.out or options.runs[0] / "plots"
+    files = draw_plots(runs, folder, options.kinds.split(","), options.formats.split(","))
+    report_on({"files": [str(file) for file in files]}, options.json, describe_plots)
+    return 0
+
+
+def dashboard(request: Request) -> int:
+    """``pixelpong dashboard [RUNS_DIR]``"""
+    return _serve(request, request.options.runs_dir, page="/")
+
+
+def play(request: Request) -> int:
+    """``pixelpong play RUN``"""
+    return _serve_game(request, "play")
+
+
+def watch(request: Request) -> int:
+    """``pixelpong watch RUN``"""
+    options = request.options
+    if not options.window:
+        return _serve_game(request, "watch")
+    from pixelpong.interrupts import stop_on_signals
+    from pixelpong.report.shows import load_agent
+    from pixelpong.report.window import watch_in_window
+
+    agent = load_agent(_open(options.run), options.checkpoint)
+    with stop_on_signals() as should_stop:
+        report = watch_in_window(agent, options.episodes, options.speed, should_stop)
+    report_on(report, options.json, lambda r: f"returns: {r['returns']}")
+    return 0
+
+
+def export(request: Request) -> int:
+    """``pixelpong export RUN``"""
+    options = request.options
+    if (options.html is None) == (options.onnx is None):
+        got = "none of them" if options.html is None else "both"
+        raise ConfigError(expected("--html FILE or --onnx FILE", got, "give one"))
+    run = _open(options.run)
+    if options.onnx is not None:
+        from pixelpong.report.onnx import describe_onnx, write_onnx
+        from pixelpong.report.shows import load_agent
+
+        report = write_onnx(load_agent(run, options.checkpoint), options.onnx)
+        report_on(report, options.json, describe_onnx)
+        return 0
+    from pixelpong.report.page import describe_page, write_page
+
+    if run is None:
+        raise ConfigError(expected("a run for --html", "none", "name one"))
+    report = write_page(run, options.html, max_replays=options.replays)
+    report_on(report, options.json, describe_page)
+    return 0
+
+
+def track(request: Request) -> int:
+    """``pixelpong track RUN --to SINK``"""
+    from pixelpong.interrupts import stop_on_signals
+    from pixelpong.report.sinks import describe_track, follow, make_sink
+    from pixelpong.run import Run
+
+    options = request.options
+    run = Run.open(options.run)
+    sink = make_sink(options.to, run, options.out)
+    with stop_on_signals() as should_stop:
+        report = follow(run, sink, is_live=options.live, should_stop=should_stop)
+    report_on(report, options.json, describe_track)
+    return 0
+
+
+def _open(path: Path | None) -> Run | None:
+    """The run that is named; None, for the agent in the package, where none is."""
+    from pixelpong.run import Run
+
+    return None if path is None else Run.open(path)
+
+
+def _default_film(run: Path | None, episode: int) -> Path:
+    name = f"episode-{episode:06d}.mp4"
+    return Path(name) if run is None else run / "videos" / name
+
+
+def _serve_game(request: Request, mode: str) -> int:
+    """Serve the page on which the named run's agent plays."""
+    path = request.options.run
+    run = _open(path)  # so that what is wrong with it is said here and not on the page
+    if run is not None:
+        from pixelpong.report.shows import load_agent
+
+        load_agent(run, request.options.checkpoint)
+    return _serve(
+        request,
+        Path("runs") if path is None else path.parent,
+        page=f"/#{mode}",
+        run=path,
+        checkpoint=request.options.checkpoint,
+    )
+
+
+def _serve(request: Request, runs_dir: Path, *, page: str, **chosen: Any) -> int:
+    from pixelpong.interrupts import stop_on_signals
+    from pixelpong.report.web import serve
+
+    options = request.options
+    with stop_on_signals() as should_stop:
+        serve(
+            runs_dir,
+            host=options.host,
+            port=options.port,
+            token=options.token,
+            opens_browser=options.open != "no",
+            page=page,
+            tell=_tell,
+            should_stop=should_stop,
+            **chosen,
+        )
+    return 0
