@@ -96,7 +96,7 @@ def encode_agent(agent: Agent, rows: NDArray[np.intp], *, bits: int = 16) -> byt
     """
     assert bits in (8, 16), bits
     W1 = agent.params["W1"]
-    kept = W1[rows].reshape(len(rows), -1).astype(np.float32)
+    kept = W1.reshape(len(W1), W1.size // len(W1))[rows].astype(np.float32)
     arrays: dict[str, NDArray[Any]] = {
         name: w.astype(np.float32) for name, w in agent.params.items() if name != "W1"
     }
