@@ -39,6 +39,9 @@ FENCES = {
     "cv2": "bench/peers.py",
     "ray": "engines/ray/",
     "matplotlib": "report/",
+    "onnx": "report/onnx.py",
+    "tensorboardX": "report/sinks",
+    "wandb": "report/sinks",
 }
 
 
