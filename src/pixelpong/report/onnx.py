@@ -314,4 +314,3 @@ def _require_onnx() -> None:
     if importlib.util.find_spec("onnx") is None:
         advice = "install it with pip install 'pixelpong[onnx]'"
         raise ConfigError(expected("the package onnx for an ONNX file", "none", advice))
-
