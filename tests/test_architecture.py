@@ -42,6 +42,9 @@ FENCES = {
     "onnx": "report/onnx.py",
     "tensorboardX": "report/sinks",
     "wandb": "report/sinks",
+    "starlette": "report/web/",
+    "uvicorn": "report/web/",
+    "websockets": "report/web/",
 }
 
 

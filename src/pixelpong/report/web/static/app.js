@@ -217,6 +217,9 @@ function mountGame(element, run = "package", agent = "0", mode = "play") {
     const about = run === "package" ? null : await getJson(`/api/runs/${run}`, stop.signal).catch(() => null);
     if (stop.signal.aborted) return;
     place.replaceChildren();
+    if (!document.getElementById("game-style")) {
+      document.head.append(build("link", { id: "game-style", rel: "stylesheet", href: "/static/play.css" }));
+    }
     game = module.mount(place, { run, agent, mode, agents: about?.agents ?? [], token });
   };
   load();

@@ -29,17 +29,17 @@ export const CURVES = [
       { column: "points_won_1000", name: "of the last 1,000", kind: "solid" },
     ],
   },
-  { id: "entropy", title: "Entropy", unit: "nats a step", main: "entropy", tell: plain, lines: [{ column: "entropy", name: "entropy", kind: "solid" }] },
-  { id: "kl", title: "KL divergence", unit: "nats an update", main: "kl", tell: plain, lines: [{ column: "kl", name: "KL", kind: "solid" }] },
+  { id: "entropy", title: "Entropy", unit: "nats", main: "entropy", tell: plain, lines: [{ column: "entropy", name: "entropy", kind: "solid" }] },
+  { id: "kl", title: "KL divergence", unit: "nats", main: "kl", tell: plain, lines: [{ column: "kl", name: "KL", kind: "solid" }] },
   { id: "learning_rate", title: "Learning rate", unit: "", main: "learning_rate", tell: plain, lines: [{ column: "learning_rate", name: "learning rate", kind: "solid" }] },
   { id: "grad_norm", title: "Gradient norm", unit: "", main: "grad_norm", tell: plain, lines: [{ column: "grad_norm", name: "gradient norm", kind: "solid" }] },
-  { id: "speed", title: "Speed", unit: "steps a second", main: "steps_per_second", tell: plain, lines: [{ column: "steps_per_second", name: "steps a second", kind: "solid" }] },
+  { id: "speed", title: "Speed", unit: "steps a second", main: "timing.steps_per_second", tell: (v) => Math.round(v).toLocaleString("en"), lines: [{ column: "timing.steps_per_second", name: "steps a second", kind: "solid" }] },
 ];
 
 export const AXES = {
   steps: { column: "steps", title: "steps of the agent" },
   update: { column: "update", title: "updates" },
-  time: { column: "wall_seconds", title: "minutes of training", divisor: 60 },
+  time: { column: "timing.wall_seconds", title: "minutes of training", divisor: 60 },
 };
 
 let plotlyPromise = null;
@@ -153,6 +153,12 @@ class Chart {
     return (columns[column] ?? []).map((value) => (value === null ? null : value / divisor));
   }
 
+  // The right end: the newest place of all series.
+  end() {
+    const ends = this.series.map(({ columns }) => this.x(columns).findLast((value) => value !== null) ?? 0);
+    return 1.01 * Math.max(...ends, 0) || 1;
+  }
+
   traces() {
     const palette = readColours();
     if (this.series.length > 1) return this.series.map((each, index) => this.comparedTrace(each, index, palette));
@@ -192,7 +198,7 @@ class Chart {
     return {
       height: this.plot.clientHeight || 240, autosize: true, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: "system-ui, sans-serif", size: 12, color: ink }, margin: { l: 44, r: 10, t: 8, b: 40 },
-      xaxis: { ...axis, title: { text: AXES[this.axis].title, standoff: 6, font: { color: quiet } }, exponentformat: "SI", nticks: 6 },
+      xaxis: { ...axis, range: [0, this.end()], zeroline: false, title: { text: AXES[this.axis].title, standoff: 6, font: { color: quiet } }, exponentformat: "SI", nticks: 6 },
       yaxis: { ...axis, ...(this.curve.range && { range: this.curve.range }), tickformat: this.curve.ticks ?? "", exponentformat: "SI", nticks: 6 },
       showlegend: hasLegend, legend: { orientation: "h", y: -0.22, yanchor: "top", x: 0, font: { color: ink } },
       hovermode: "x unified", hoverlabel: { bgcolor: surface, bordercolor: line, font: { color: ink } }, dragmode: false, uirevision: "same",

@@ -126,7 +126,7 @@ class Chooser {
     } catch (error) {
       if (error.name === "AbortError") return;
       this.say(error.message);
-      if (error.isGone) this.timer = setTimeout(() => this.choose(), 3000);
+      if (error.isGone || error.status === 503) this.timer = setTimeout(() => this.choose(), 3000);
     }
   }
 

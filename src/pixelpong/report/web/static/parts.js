@@ -81,7 +81,7 @@ export function warnAbove(text) {
 }
 
 // Do `task` now and then every `seconds` while the page is in sight, until the signal says stop;
-// sooner again after `task` has returned false.
+// sooner again after `task` has returned false, as where nobody answered.
 export function repeat(task, seconds, signal) {
   let timer = null;
   const again = async () => {

@@ -15,7 +15,7 @@ export function mountRun(element, id) {
   let view = null;
   element.append(build("p", { class: "quiet" }, "Reading the run…"));
   const ask = async () => {
-    if (view) return view.refresh();
+    if (view) return; // from now on it is told what is new
     try {
       const run = await getJson(`/api/runs/${id}`, stop.signal);
       if (run.problem) throw new Error(run.problem);
@@ -30,13 +30,13 @@ export function mountRun(element, id) {
       return false;
     }
   };
-  repeat(ask, 10, stop.signal);
+  repeat(ask, 60, stop.signal);
   return { unmount: () => { stop.abort(); view?.leave(); } };
 }
 
 class RunView {
   constructor(element, run, signal) {
-    Object.assign(this, { run, signal, columns: {}, source: null, wait: 1 });
+    Object.assign(this, { run, signal, columns: {}, source: null, wait: 1, isLost: false });
     document.title = `${run.name} · pixelpong`;
     this.build(element);
     this.episodes = mountEpisodes(this.episodesPlace, run);
@@ -125,64 +125,65 @@ class RunView {
   async connect() {
     const { id } = this.run;
     try {
-      const after = this.columns.update?.at(-1) ?? 0;
-      const { columns } = await getJson(`/api/runs/${id}/metrics?after=${after}`, this.signal);
-      this.columns = mergeColumns(this.columns, columns);
-      this.show();
+      if (!this.columns.update) {
+        const { columns } = await getJson(`/api/runs/${id}/metrics?after=0`, this.signal);
+        this.columns = columns;
+        this.show();
+      } else if (this.isLost) await this.refresh();
     } catch (error) {
-      if (error.name !== "AbortError") this.connectLater(error.message);
+      if (error.name !== "AbortError") this.connectLater(error);
       return;
     }
     if (this.signal.aborted) return;
     this.source = new EventSource(`/api/runs/${id}/events?after=${this.columns.update?.at(-1) ?? 0}`);
     this.source.onopen = () => this.connected();
-    this.source.addEventListener("metrics", (event) => this.hear(event));
-    this.source.addEventListener("summary", (event) => this.take(JSON.parse(event.data)));
-    this.source.onerror = () => this.connectLater("The connection to the server is lost.");
+    this.source.addEventListener("metrics", (event) => this.hear(JSON.parse(event.data)));
+    this.source.addEventListener("summary", (event) => this.hearSummary(JSON.parse(event.data)));
+    this.source.onerror = () => this.connectLater(new Error("The connection to the server is lost."));
   }
 
-  hear(event) {
-    const content = JSON.parse(event.data);
-    this.columns = mergeColumns(this.columns, content.columns ?? content);
+  hear({ after, columns }) {
+    this.columns = mergeColumns(this.columns, columns, after);
+    if (columns.update?.length) this.run.modified = Date.now() / 1000;
     this.show();
   }
 
-  connected() {
-    if (this.wait > 1) announce("Connected again.");
-    this.wait = 1;
-    warnAbove(null);
+  hearSummary(summary) {
+    const newest = (run) => `${run.agents?.at(-1)?.update} ${run.is_live}`;
+    const isNews = newest(summary) !== newest(this.run);
+    this.take(summary);
+    if (summary.problem) warnAbove(`This run cannot be read any more: ${summary.problem}`);
+    if (isNews) this.refresh().catch(() => {}); // evaluations come with checkpoints
   }
 
-  connectLater(message) {
+  connected() {
+    if (this.isLost) announce("Connected again.");
+    Object.assign(this, { isLost: false, wait: 1 });
+    if (!this.run.problem) warnAbove(null);
+  }
+
+  connectLater(error) {
     this.source?.close();
     if (this.signal.aborted) return;
-    warnAbove(`${message} Trying again by itself.`);
+    this.isLost = true;
+    const isDeleted = error.status === 404;
+    warnAbove(isDeleted ? "This run is not there any more: deleted or moved. Shown is what was read before." : `${error.message} Trying again by itself.`);
     clearTimeout(this.retry);
     this.retry = setTimeout(() => this.connect(), 1000 * this.wait);
     this.wait = Math.min(8, 2 * this.wait);
   }
 
-  // Now and then the whole, for what no event tells: evaluations, and whether it is still there.
+  // The whole again, for what no event tells.
   async refresh() {
-    try {
-      const run = await getJson(`/api/runs/${this.run.id}`, this.signal);
-      if (run.problem) warnAbove(`This run cannot be read any more: ${run.problem}`);
-      else this.take(run);
-    } catch (error) {
-      if (error.status === 404) warnAbove("This run is not there any more: deleted or moved. Shown is what was read before.");
-      else if (error.name !== "AbortError") warnAbove(`${error.message} Trying again by itself.`);
-      return false;
-    }
+    this.take(await getJson(`/api/runs/${this.run.id}`, this.signal));
   }
 }
 
-// Rows of `more` after those of `columns`; a run that was resumed goes on from an earlier update,
-// and then what came after it no longer holds.
-export function mergeColumns(columns, more) {
-  const count = more.update?.length ?? 0;
-  if (!count) return columns;
-  const old = columns.update ?? [], cut = old.findIndex((update) => update >= more.update[0]);
-  const kept = cut < 0 ? old.length : cut;
+// Rows of `more` after those of `columns` up to the update `after`: where a run was resumed from an
+// earlier one, what came later no longer holds.
+export function mergeColumns(columns, more, after) {
+  const old = columns.update ?? [], cut = old.findIndex((update) => update > after);
+  const kept = cut < 0 ? old.length : cut, count = more.update?.length ?? 0;
   const isLong = kept + count > MAX_ROWS;
   const merged = {};
   for (const name of new Set([...Object.keys(columns), ...Object.keys(more)])) {
@@ -206,6 +207,7 @@ class Facts {
     this.set("points won, last 1,000", now.points_won_1000 == null ? "–" : `${(100 * now.points_won_1000).toFixed(1)} %`);
     this.set("steps played", formatCount(now.steps));
     this.set("update", formatCount(now.update ?? 0));
+    this.set("episodes", formatCount(now.episodes ?? 0));
     this.set("steps a second", formatCount(now.steps_per_second));
     const left = now.seconds_left == null ? "not known" : formatDuration(now.seconds_left);
     this.set("time left", now.is_live ? left : "not training");
