@@ -35,7 +35,7 @@ DASHES: tuple[Any, ...] = (
     "-", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 2, 1, 2)), (0, (3, 1, 1, 1, 1, 1)), (0, (9, 3)),
 )  # fmt: skip
 
-_STYLE: Mapping[str, Any] = {
+_STYLE: Any = {
     "font.size": 11,
     "axes.titlesize": 12,
     "axes.labelsize": 11,
@@ -94,11 +94,11 @@ def render(figure: Figure, format: str) -> bytes:
 
     Args:
         figure: to be drawn.
-        format: one of `FORMATS`.
+        format: one of `FORMATS`, or another that matplotlib knows.
     """
     buffer = io.BytesIO()
-    metadata = {"Date": None} if format == "svg" else {"Software": None}
-    figure.savefig(buffer, format=format, metadata=metadata)
+    left_out: dict[str, dict[str, None]] = {"svg": {"Date": None}, "png": {"Software": None}}
+    figure.savefig(buffer, format=format, metadata=left_out.get(format))
     return buffer.getvalue()
 
 
@@ -159,9 +159,7 @@ def legend_below(figure: Figure, axes: Any, columns: int = 6) -> None:
     """A legend for all panels, of what `axes` shows, under them."""
     handles, labels = axes.get_legend_handles_labels()
     if handles:
-        figure.legend(
-            handles, labels, loc="outside lower center", ncols=min(columns, len(handles))
-        )
+        figure.legend(handles, labels, loc="outside lower center", ncols=min(columns, len(handles)))
 
 
 def short_names(paths: Sequence[Path]) -> list[str]:

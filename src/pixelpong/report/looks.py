@@ -98,7 +98,7 @@ def look_at(show: Show) -> Look:
     """
     policy = show.agent.make_policy()
     probabilities, values, rewards = [], [], []
-    best, glimpse, last, since = -1.0, None, None, 0
+    best, glimpse, last, since = (False, -1.0), None, None, 0
     for moment in show.replay.watch():
         policy.follow(moment.screen, moment.action)
         sight = policy.explain()
@@ -108,11 +108,10 @@ def look_at(show: Show) -> Look:
         if moment.action is None:
             break
         probabilities.append(sight.probabilities)
-        moved = float(np.abs(sight.saliency).sum()) if since >= _SETTLED else 0.0
-        if last is not None and moved > best:
-            best, now = moved, preprocess(moment.frame)
-            before = preprocess(last)
-            glimpse = Glimpse(moment.step, moment.frame, before, now, sight, moment.action)
+        rank = (since >= _SETTLED, float(np.abs(sight.saliency).sum()))
+        if last is not None and rank > best:
+            best, frames = rank, (preprocess(last), preprocess(moment.frame))
+            glimpse = Glimpse(moment.step, moment.frame, *frames, sight, moment.action)
         last = moment.frame
     assert glimpse is not None, "an episode of one step"
     has_value = sight.value is not None

@@ -16,6 +16,7 @@ saved to a file.
 from __future__ import annotations
 
 import base64
+import collections
 import html
 import tempfile
 from collections.abc import Iterable
@@ -212,10 +213,8 @@ class Run:
 
     def __repr__(self) -> str:
         rows = [f"Run('{self.path}'): {self.config.preset} on {_game(self._directory)}"]
-        last = None
-        for last in self._directory.metrics.read():
-            pass
-        rows.append("not begun" if last is None else _stand(last))
+        lines = collections.deque(self._directory.metrics.read(), maxlen=1)
+        rows.append(_stand(lines[0]) if lines else "not begun")
         rows.append(f"{len(self.agents())} agents, {len(self.replays())} replays kept")
         rows.append(
             f".plot(kind) with {', '.join(KINDS)}; .replay(); .metrics(); .agents(); .config"

@@ -74,7 +74,8 @@ def draw_plots(
     kinds = [_known("kind of picture", kind, (*KINDS, ALL)) for kind in kinds]
     formats = [_known("format", each, FORMATS) for each in formats]
     require_matplotlib()
-    subjects, files = name_subjects(runs), {}
+    subjects = name_subjects(runs)
+    files: dict[str, bytes] = {}
     with house_style():
         for name, figure in _draw_all(subjects, kinds):
             files |= {f"{name}.{each}": render(figure, each) for each in formats}

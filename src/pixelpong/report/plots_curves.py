@@ -61,8 +61,8 @@ def draw_curve(subjects: Sequence[Subject]) -> Figure:
             known = _ESTIMATE if len(steps) else None
             axes.plot(steps / unit, values, label=known, **line_style(1) | {"linewidth": 1.3})
         _evaluations(axes, subject, unit, style["color"], "greedy evaluation" * is_single)
-        tops = (curve.high.max(), *subject.evaluations[:, 3], *episodes.returns[is_single - 1 :])
-        highest = max(highest, *tops)
+        dots = episodes.returns.max() if is_single else -math.inf
+        highest = max(highest, dots, *curve.high, *subject.evaluations[:, 3])
     _return_axis(axes, subjects, highest)
     what = "" if is_single else f", mean of the last {EPISODES} episodes"
     axes.set_ylabel(f"return of an episode{what}")
@@ -93,7 +93,7 @@ def draw_points(subjects: Sequence[Subject]) -> Figure:
     upper.axhline(0.5, color=GREY, linewidth=1, linestyle=(0, (1, 3)))
     upper.set(ylim=(-0.03, 1.03), ylabel="share of points won")
     lower.set_ylabel("steps a point")
-    lower.set_ylim(bottom=0)
+    lower.set_ylim(0, 1.08 * lower.dataLim.ymax)
     upper.set_title(_title("Points", subjects))
     upper.legend(loc="best")
     if is_single:
@@ -295,4 +295,3 @@ def _title(what: str, subjects: Sequence[Subject]) -> str:
     if len(subjects) > 1:
         return f"{what} of {len(subjects)} runs on {' and '.join(games)}"
     return f"{what} of {first.name}: {first.run.config.preset} on {games[0]}"
-

@@ -62,7 +62,7 @@ def draw_frames(subject: Subject) -> Figure:
         for spine in axes.spines.values():
             spine.set(visible=True, color="#999999")
     figure.suptitle(
-        f"{plain(look.show.title)}, step {glimpse.step}: {_thoughts(look)}\n{_looker(look)}",
+        f"{_title(look)}, step {glimpse.step}: {_thoughts(look)}\n{_looker(look)}",
         fontsize=12,
     )
     return figure
@@ -118,6 +118,10 @@ def _thoughts(look: Look) -> str:
     return f"{chances}{worth}; it went {ACTION_NAMES[glimpse.action].upper()}"
 
 
+def _title(look: Look) -> str:
+    return plain(look.show.title.replace("return -", "return −"))
+
+
 def _looker(look: Look) -> str:
     update = look.show.agent.about["update"]
     if look.show.is_own:
@@ -132,14 +136,15 @@ def draw_episode(subject: Subject) -> Figure:
         RunError, CheckpointError, EmulatorError: as `Subject.look`.
     """
     look = subject.look
-    rows = ["chances", "value", "advantage"] if look.values is not None else ["chances", "advantage"]
-    figure = new_figure(14, 1.5 + 2.5 * len(rows))
-    panels = figure.subplots(len(rows), 2, sharex="col", sharey="row", width_ratios=(1.7, 1))
-    begin = _closer(look)
-    pieces = (
-        (0, len(look), max(1, -(-len(look) // _COLUMNS))),
-        (begin, min(begin + _DETAIL, len(look)), 1),
+    rows = (
+        ["chances", "value", "advantage"] if look.values is not None else ["chances", "advantage"]
     )
+    pieces = _pieces(look)
+    figure = new_figure(8 + 6 * (len(pieces) - 1), 1.5 + 2.5 * len(rows))
+    panels = figure.subplots(
+        len(rows), len(pieces), sharex="col", sharey="row", squeeze=False,
+        width_ratios=(1.7, 1)[: len(pieces)],
+    )  # fmt: skip
     advantages = look.advantages(subject.run.config)
     for column, (first, last, block) in enumerate(pieces):
         for axes, row in zip(panels[:, column], rows, strict=True):
@@ -156,7 +161,7 @@ def draw_episode(subject: Subject) -> Figure:
     )  # fmt: skip
     for axes, row in zip(panels[:, 0], rows, strict=True):
         axes.set_ylabel(_row_title(row, look, subject))
-    figure.suptitle(f"{plain(look.show.title)}\n{_looker(look)}", fontsize=12)
+    figure.suptitle(f"{_title(look)}\n{_looker(look)}", fontsize=12)
     handles, labels = panels[0, 0].get_legend_handles_labels()
     figure.legend(handles[::-1], labels[::-1], loc="outside lower center", ncols=3)
     return figure
@@ -164,13 +169,16 @@ def draw_episode(subject: Subject) -> Figure:
 
 def _row_title(row: str, look: Look, subject: Subject) -> str:
     config = subject.run.config
+    discount = f"discount {config.learning.discount:g}"
     if row == "chances":
         return "probability"
     if row == "value":
         return "value of the point"
     if look.values is None:
-        return f"advantage: standardised\nreturn, discount {config.learning.discount:g}"
-    return f"generalised advantage\ndiscount {config.learning.discount:g}, λ {config.ppo.gae_lambda:g}"
+        return f"advantage: standardised\nreturn, {discount}"
+    return (
+        f"generalised advantage\ndiscount {config.learning.discount:g}, λ {config.ppo.gae_lambda:g}"
+    )
 
 
 def _draw_row(
@@ -196,7 +204,9 @@ def _draw_row(
     numbers = advantages if row == "advantage" else np.asarray(look.values)[:-1]
     means = _means(numbers[:, None], edges, last)[:, 0]
     axes.axhline(0, color=GREY, linewidth=0.8)
-    axes.stairs(means, edges, color=BLACK if row == "value" else VERMILION, linewidth=1.3, baseline=None)
+    axes.stairs(
+        means, edges, color=BLACK if row == "value" else VERMILION, linewidth=1.3, baseline=None
+    )
 
 
 def _means(values: NDArray[Any], edges: NDArray[Any], last: int) -> NDArray[np.float64]:
@@ -205,6 +215,15 @@ def _means(values: NDArray[Any], edges: NDArray[Any], last: int) -> NDArray[np.f
     counts = np.diff(np.minimum(edges, last))
     means: NDArray[np.float64] = sums / counts[:, None]
     return means
+
+
+def _pieces(look: Look) -> list[tuple[int, int, int]]:
+    """First step, last and steps a mean, of the whole episode and, where it is long, of a part."""
+    whole = (0, len(look), max(1, -(-len(look) // _COLUMNS)))
+    if len(look) <= _DETAIL:
+        return [whole]
+    begin = _closer(look)
+    return [whole, (begin, begin + _DETAIL, 1)]
 
 
 def _closer(look: Look) -> int:
