@@ -178,6 +178,7 @@ class Run:
         *,
         overlay: bool = True,
         speed: float = 1.0,
+        seconds: float | None = None,
     ) -> Film:
         """A game as a film.
 
@@ -187,6 +188,7 @@ class Run:
             episode: the recorded game of this number; with `best`, which of its games.
             overlay: points, probabilities, value and what the network sees beside the picture.
             speed: 1 is the game's own.
+            seconds: of film, after which it ends; the whole game where not given.
 
         Raises:
             ConfigError: both an update and `best`, or what makes films is not installed.
@@ -206,7 +208,7 @@ class Run:
                 has_overlay=overlay,
                 scale=2,
                 speed=speed,
-                seconds=None,
+                seconds=seconds,
                 should_stop=lambda: False,
             )
             return Film(path.read_bytes(), show.title)

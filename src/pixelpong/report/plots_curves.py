@@ -172,6 +172,9 @@ def draw_health(subjects: Sequence[Subject]) -> Figure:
     signs = [
         sign for sign in _SIGNS if any(len(subject.column(sign.column)[0]) for subject in subjects)
     ]
+    if not signs:
+        what = f"figures of an update in {subjects[0].run.path}"
+        raise RunError(expected(what, "none", "was it written by pixelpong?"))
     rows = -(-len(signs) // 3)
     figure = new_figure(12, 2.7 * rows + 0.8)
     panels = figure.subplots(rows, 3, sharex=True, squeeze=False).ravel()
@@ -269,7 +272,7 @@ def _steps_axis(axes: Any, subjects: Sequence[Subject]) -> float:
 
 
 def _last_step(subjects: Sequence[Subject]) -> float:
-    return max(float(np.nanmax(subject.metrics["steps"])) for subject in subjects)
+    return max(1.0, *(float(np.nanmax(subject.metrics["steps"])) for subject in subjects))
 
 
 def _return_axis(axes: Any, subjects: Sequence[Subject], highest: float) -> None:
