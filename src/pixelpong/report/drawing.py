@@ -30,7 +30,7 @@ BLUE, VERMILION, GREEN, PURPLE, SKY, ORANGE = (
 )  # fmt: skip
 BLACK, GREY, PALE = "#000000", "#767676", "#DDDDDD"
 
-COLOURS = (BLUE, VERMILION, GREEN, PURPLE, BLACK, ORANGE, SKY)
+COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)
 DASHES: tuple[Any, ...] = (
     "-", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 2, 1, 2)), (0, (3, 1, 1, 1, 1, 1)), (0, (9, 3)),
 )  # fmt: skip

@@ -204,9 +204,9 @@ def _draw_sign(axes: Any, sign: _Sign, subjects: Sequence[Subject]) -> None:
                 steps / unit, values, color="#9DB7CC", linewidth=0.7, label="each update",
                 rasterized=len(values) > _MANY,
             )  # fmt: skip
-        name = f"median of the last {window} updates" if is_single else subject.name
-        at = steps[smooth.places - 1] / unit
-        axes.plot(at, smooth.median, label=name, **line_style(number))
+        name = f"median of {window} updates around" if is_single else subject.name
+        middles = (np.maximum(smooth.places - window, 0) + smooth.places - 1) // 2
+        axes.plot(steps[middles] / unit, smooth.median, label=name, **line_style(number))
         shown.append(values if is_single else smooth.median)
     _value_axis(axes, np.concatenate(shown))
     if sign.column == "entropy":
