@@ -108,8 +108,8 @@ def _draw_gated(subject: Subject, checkpoint: Checkpoint) -> Figure:
         "cells it lies in\n"
         "pairs that appear: what something adds, by where it lies, while something else is at the "
         "middle of the right edge\n"
-        f"white +, black −, each picture on a scale of its own; {100 * pictures.pairs_share:.0f} % of the "
-        "squares of all numbers are those of pairs",
+        "white +, black −, each picture on a scale of its own; "
+        f"{100 * pictures.pairs_share:.0f} % of the squares of all numbers are those of pairs",
         fontsize=11,
     )
     return figure
