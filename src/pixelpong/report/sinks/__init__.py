@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pixelpong.errors import ConfigError, PixelpongError, expected
-from pixelpong.report.sinks.source import Entry, Source, is_being_trained
+from pixelpong.report.sinks.source import Entry, Source
+from pixelpong.report.web.library import is_live as is_being_trained
 from pixelpong.run import Run
 
 POLL_SECONDS = 1.0
@@ -142,7 +143,7 @@ def _follow(run: Run, sink: Sink, is_live: bool, should_stop: Callable[[], bool]
     newest = None
     while True:
         # Asked before it is read: what was written before the end is read after it.
-        goes_on = is_live and is_being_trained(run)
+        goes_on = is_live and is_being_trained(run.path)
         entries, is_whole = source.read(is_last=not goes_on)
         wanted = sink.align(entries) if is_whole else entries
         num_known = max(num_known, len(entries) - len(wanted))

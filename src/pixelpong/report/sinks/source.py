@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pixelpong.errors import ConfigError, RunError, expected
-from pixelpong.metrics import LINE_LIMIT
 from pixelpong.report.files import write_whole
+from pixelpong.report.web.tail import Tail
 from pixelpong.run import Run
 
 _STATE = "pixelpong.json"
@@ -46,10 +44,8 @@ class Source:
 
     def __init__(self, run: Run) -> None:
         """Begin at the beginning."""
-        self._tails = tuple(_Tail(file.path) for file in (run.metrics, run.evaluations))
-        self._waiting: list[Entry] = []
-        self._is_new, self._newest, self._seconds = True, 0, 0.0
-        self._evaluated: Key = (0, 0)
+        self._paths = (run.metrics.path, run.evaluations.path)
+        self._begin()
 
     def read(self, *, is_last: bool) -> tuple[list[Entry], bool]:
         """What has come since the last time.
@@ -62,34 +58,31 @@ class Source:
             cut back and what was read before no longer holds.
 
         Raises:
-            RunError: a file is gone or cannot be read.
+            RunError: the run is gone.
         """
         is_whole = self._is_new
-        metrics, evaluations = self._read_lines()
-        if metrics is None or evaluations is None:
-            self._rewind()
+        # In this order: the metrics of an evaluation's update are written before it.
+        (is_cut, metrics), (is_cut_too, evaluations) = (tail.read() for tail in self._tails)
+        if is_cut or is_cut_too:
+            if not self._paths[0].exists():
+                got = f"no {self._paths[0].name}"
+                raise RunError(expected(f"a run in {self._paths[0].parent}", got, "is it there?"))
+            self._begin()
             is_whole = True
-            metrics, evaluations = self._read_lines()
-            assert metrics is not None
-            assert evaluations is not None
+            (_, metrics), (_, evaluations) = (tail.read() for tail in self._tails)
         self._is_new = False
         entries = [self._take_metrics(line) for line in metrics]
         self._waiting += [self._take_evaluation(line) for line in evaluations]
-        # An evaluation is written after the metrics of its update, and read after them too: those
-        # may have been written in between.
+        # Its metrics may have been written between the two readings.
         ready = [e for e in self._waiting if is_last or e.update <= self._newest]
         self._waiting = [e for e in self._waiting if e not in ready]
         return sorted(entries + ready, key=lambda entry: entry.key), is_whole
 
-    def _rewind(self) -> None:
-        for tail in self._tails:
-            tail.rewind()
+    def _begin(self) -> None:
+        self._tails = [Tail(path) for path in self._paths]
         self._is_new, self._newest, self._seconds = True, 0, 0.0
-        self._waiting.clear()
-        self._evaluated = (0, 0)
-
-    def _read_lines(self) -> tuple[list[dict[str, Any]] | None, ...]:
-        return tuple(tail.read() for tail in self._tails)
+        self._waiting: list[Entry] = []
+        self._evaluated: Key = (0, 0)
 
     def _take_metrics(self, line: dict[str, Any]) -> Entry:
         timing = line.get("timing")
@@ -109,56 +102,6 @@ class Source:
         return Entry(self._evaluated, _numbers("evaluation", line), self._seconds)
 
 
-class _Tail:
-    """The lines of a growing file, each once."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.rewind()
-
-    def rewind(self) -> None:
-        """Begin again at the beginning."""
-        self._end, self._last = 0, b""
-
-    def read(self) -> list[dict[str, Any]] | None:
-        """The new lines; None where the last one that was read is no longer there.
-
-        Raises:
-            RunError: the file is gone or cannot be read.
-        """
-        try:
-            with self._path.open("rb") as file:
-                file.seek(self._end - len(self._last))
-                if file.read(len(self._last)) != self._last:
-                    return None
-                return self._read_on(file)
-        except OSError as error:
-            if isinstance(error, FileNotFoundError) and not self._end:
-                return []
-            got = error.strerror or str(error)
-            raise RunError(expected(f"to read {self._path}", got, "is the run there?")) from error
-
-    def _read_on(self, file: Any) -> list[dict[str, Any]]:
-        lines: list[dict[str, Any]] = []
-        end, is_long = self._end, False
-        while raw := file.readline(LINE_LIMIT):
-            end += len(raw)
-            if raw.endswith(b"\n"):
-                line = None if is_long else _decode(raw)
-                lines += [] if line is None else [line]
-                self._end, self._last = end, raw
-            is_long = not raw.endswith(b"\n")
-        return lines
-
-
-def _decode(raw: bytes) -> dict[str, Any] | None:
-    try:
-        line = json.loads(raw)
-    except (ValueError, RecursionError):
-        return None
-    return line if isinstance(line, dict) and type(line.get("update")) is int else None
-
-
 def _numbers(group: str, line: dict[str, Any]) -> dict[str, float]:
     """The entries that are numbers, under ``group/name``."""
     return {
@@ -166,31 +109,6 @@ def _numbers(group: str, line: dict[str, Any]) -> dict[str, float]:
         for name, value in line.items()
         if type(value) in (int, float) and name != "update"
     }
-
-
-def is_being_trained(run: Run) -> bool:
-    """Whether a training holds the run now; the training does not notice the question.
-
-    Only where the process that held it last is alive, the lock itself is asked: so no training
-    that begins can find it taken by us.
-    """
-    if sys.platform == "win32":
-        return False  # there are no locks
-    import fcntl
-
-    try:
-        with (run.path / "run.lock").open("rb") as file:
-            owner = int(file.read(20))
-            if owner != os.getpid():
-                os.kill(owner, 0)
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except PermissionError:
-        return True  # it lives, and is somebody else's
-    except (OSError, ValueError, OverflowError):
-        return False
-    return False
 
 
 def claim_folder(run: Run, folder: Path) -> dict[str, Any]:
