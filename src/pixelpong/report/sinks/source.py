@@ -45,6 +45,9 @@ class Source:
     def __init__(self, run: Run) -> None:
         """Begin at the beginning."""
         self._paths = (run.metrics.path, run.evaluations.path)
+        self._waiting: list[Entry] = []
+        self._is_new, self._newest, self._seconds = True, 0, 0.0
+        self._evaluated: Key = (0, 0)
         self._begin()
 
     def read(self, *, is_last: bool) -> tuple[list[Entry], bool]:
@@ -81,8 +84,7 @@ class Source:
     def _begin(self) -> None:
         self._tails = [Tail(path) for path in self._paths]
         self._is_new, self._newest, self._seconds = True, 0, 0.0
-        self._waiting: list[Entry] = []
-        self._evaluated: Key = (0, 0)
+        self._waiting, self._evaluated = [], (0, 0)
 
     def _take_metrics(self, line: dict[str, Any]) -> Entry:
         timing = line.get("timing")
