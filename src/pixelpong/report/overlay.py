@@ -97,9 +97,9 @@ class Panel:
         canvas[: _TITLE * self._unit] = self._template[: _TITLE * self._unit]
         canvas[:, self._left :] = self._template[:, self._left :]
         lost, won = moment.points
-        self._write(canvas, str(lost), 8, 11, size=18)
-        self._write(canvas, str(won), 62, 11, size=18)
-        self._write(canvas, f"{moment.step:,} of {self._num_steps:,}", 110, 15, size=10)
+        self._write(canvas, str(lost), 8, 12.5, size=18)
+        self._write(canvas, str(won), 62, 12.5, size=18)
+        self._write(canvas, f"{moment.step:,} of {self._num_steps:,}", 110, 16.5, size=10)
         self._draw_probabilities(canvas, moment.action, sight.probabilities)
         if sight.value is not None:
             self._draw_value(canvas, sight.value)
@@ -140,12 +140,13 @@ class Panel:
 
     def _draw_headings(self, show: Show) -> None:
         for text, x in (("opponent", 8), ("agent", 62), ("step", 110)):
-            self._write(self._template, text, x, 3, size=7, slot=_DIM)
+            self._write(self._template, text, x, 2.5, size=7, slot=_DIM)
         self._write(self._template, "probability of each action", 8, _HEADING, size=7, slot=_DIM)
+        update = show.agent.about["update"]
+        note = f"by the agent that plays, of update {update:,}"
         if not show.is_own:
-            update = show.agent.about["update"]
             note = f"by the nearest agent that is kept, of update {update:,}"
-            self._write(self._template, note, 8, _HEADING + 9, size=7)
+        self._write(self._template, note, 8, _HEADING + 9, size=7)
         for text, x in (("what the network sees", 8), ("what moved the decision", 96)):
             self._write(self._template, text, x, _PICTURES - 11, size=7, slot=_DIM)
             self._fill(self._template, _LINE, x - 0.5, _PICTURES - 0.5, 81, 81)
@@ -190,7 +191,7 @@ class Panel:
 
 
 _TITLE, _HEIGHT, _WIDTH = 14, 224, 184
-_HEADING, _BARS, _VALUE, _PICTURES = 36, 55, 91, 116
+_HEADING, _BARS, _VALUE, _PICTURES = 36.5, 56, 92, 116
 _BAR_LEFT, _BAR_WIDTH = 40, 112
 
 

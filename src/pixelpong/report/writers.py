@@ -9,6 +9,7 @@ Covered: encoding, and a file that is whole or not there. Not covered: what is i
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import os
 import struct
@@ -29,6 +30,8 @@ Shape = tuple[int, int]
 _H264 = {
     # No frames that refer to later ones: the film starts at 0 in every player.
     "preset": "superfast", "crf": "18", "bf": "0",
+    # What helps with films of the world, and costs a quarter of the time here.
+    "x264-params": "aq-mode=0:subme=0:weightp=0:scenecut=0",
     "colorspace": "bt709", "color_primaries": "bt709", "color_trc": "bt709", "color_range": "tv",
 }  # fmt: skip
 
@@ -115,7 +118,7 @@ class _Mp4Writer:
         pairs = canvas.reshape(self._last.shape)
         changed = np.flatnonzero((pairs != self._last).any(axis=(1, 2)))
         rows = self._last[changed] = pairs[changed]
-        y, *chroma = to_yuv(self._palette).T
+        y, *chroma = _tabulate_yuv(self._palette.tobytes())
         self._luma[changed] = y[rows]
         for plane, table in zip(self._chroma, chroma, strict=True):
             values = table[rows].astype(np.uint16).sum(axis=1, dtype=np.uint16)
@@ -243,6 +246,11 @@ def to_yuv(palette: Palette) -> NDArray[np.uint8]:
     y = 0.2126 * red + 0.7152 * green + 0.0722 * blue
     parts = [16 + 219 * y, 128 + 224 * (blue - y) / 1.8556, 128 + 224 * (red - y) / 1.5748]
     return np.rint(parts).astype(np.uint8).T
+
+
+@functools.lru_cache(maxsize=1)
+def _tabulate_yuv(palette: bytes) -> tuple[NDArray[np.uint8], ...]:
+    return tuple(np.ascontiguousarray(to_yuv(np.frombuffer(palette, np.uint8).reshape(256, 3)).T))
 
 
 def _open_container(file: Any, form: str, options: dict[str, str]) -> Any:
