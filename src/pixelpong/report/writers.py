@@ -105,6 +105,7 @@ class _Mp4Writer:
 
     def __init__(self, path: Path, shape: Shape, rate: Fraction, palette: Palette) -> None:
         self._path, self._palette, self._count = path, palette, 0
+        path.write_bytes(bytes(4096))  # a file that libav opens and cannot begin, it never closes
         self._container = _open_container(path, "mp4", {"movflags": "+faststart"})
         options = _H264 | {"g": str(max(1, round(5 * rate)))}
         self._stream = _add_stream(self._container, "libx264", "yuv420p", shape, rate, options)
@@ -115,6 +116,7 @@ class _Mp4Writer:
         self._chroma = self._yuv[height:].reshape(2, height // 2, width // 2)
 
     def add(self, canvas: Picture) -> None:
+        """See `Writer.add`."""
         pairs = canvas.reshape(self._last.shape)
         changed = np.flatnonzero((pairs != self._last).any(axis=(1, 2)))
         rows = self._last[changed] = pairs[changed]
@@ -127,6 +129,7 @@ class _Mp4Writer:
         self._count += 1
 
     def finish(self) -> None:
+        """See `Writer.finish`."""
         import av
 
         self._container.mux(self._stream.encode(None))
@@ -138,6 +141,7 @@ class _Mp4Writer:
             raise OSError(None, f"a file with {packets} of {self._count} frames")
 
     def close(self) -> None:
+        """See `Writer.close`."""
         with contextlib.suppress(Exception):
             self._container.close()
 
@@ -154,6 +158,7 @@ class _WebpWriter:
         self._stream = _add_stream(self._container, "libwebp_anim", "bgra", shape, rate, options)
 
     def add(self, canvas: Picture) -> None:
+        """See `Writer.add`."""
         self._bgra[:, :3] = self._palette[:, ::-1]
         colours = self._bgra.view(np.uint32)[:, 0]
         pixels = colours[canvas].view(np.uint8).reshape(*self._shape, 4)
@@ -161,11 +166,13 @@ class _WebpWriter:
         self._count += 1
 
     def finish(self) -> None:
+        """See `Writer.finish`."""
         self._container.mux(self._stream.encode(None))
         self._container.close()
         self._file.close()
 
     def close(self) -> None:
+        """See `Writer.close`."""
         with contextlib.suppress(Exception):
             self._container.close()
         with contextlib.suppress(OSError):
@@ -189,6 +196,7 @@ class _GifWriter:
         self._file.write(b"!\xff\x0bNETSCAPE2.0\x03\x01\x00\x00\x00")  # for ever
 
     def add(self, canvas: Picture) -> None:
+        """See `Writer.add`."""
         is_changed = canvas != self._last
         if self._part is None:
             is_changed[:] = True
@@ -202,6 +210,7 @@ class _GifWriter:
         self._count += 1
 
     def finish(self) -> None:
+        """See `Writer.finish`."""
         self._write_part()
         self._file.write(b";")
         self._file.seek(13)
@@ -209,6 +218,7 @@ class _GifWriter:
         self._file.close()
 
     def close(self) -> None:
+        """See `Writer.close`."""
         with contextlib.suppress(OSError):
             self._file.close()
 
