@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import gc
 import json
+import os
 import signal
 import sys
+import types
 from fractions import Fraction
 
 import numpy as np
@@ -19,7 +21,7 @@ from pixelpong.policy import APPEARED, OFF, STAYED, VANISHED, Sight
 from pixelpong.presets import load_preset
 from pixelpong.protocols import PROTOCOLS
 from pixelpong.replay import Replay
-from pixelpong.report import overlay
+from pixelpong.report import overlay, writers
 from pixelpong.report.film import choose_pace, describe_film, make_film
 from pixelpong.report.shows import Show, choose_show
 from pixelpong.run import Run
@@ -475,4 +477,22 @@ def test_a_replay_that_comes_out_otherwise_makes_no_film(fast_toy, tmp_path):
     other = dataclasses.replace(show.replay, episode_return=show.replay.episode_return + 1)
     with pytest.raises(PixelpongError, match="to end with a return of"):
         film(dataclasses.replace(show, replay=other), tmp_path / "film.gif")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_film_that_was_cut_short_unheard_is_noticed(fast_toy, tmp_path):
+    """The system may say that a disk is full only when a file is closed, and libav keeps that."""
+    path, (make_writer, _) = tmp_path / "film.mp4", writers.FORMATS[".mp4"]
+    palette = np.arange(768).astype(np.uint8).reshape(256, 3)
+    with pytest.raises(RunError, match=r"got a file with \d+ of 30 frames"):
+        with writers.write_film(path, make_writer, (64, 64), Fraction(15), palette) as writer:
+            for number in range(30):
+                writer.add(np.full((64, 64), number, np.uint8))
+            whole = writer._container
+
+            def close():
+                whole.close()
+                os.truncate(writer._path, writer._path.stat().st_size - 200)
+
+            writer._container = types.SimpleNamespace(mux=whole.mux, close=close)
     assert not list(tmp_path.iterdir())
