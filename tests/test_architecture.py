@@ -39,6 +39,8 @@ FENCES = {
     "cv2": "bench/peers.py",
     "ray": "engines/ray/",
     "matplotlib": "report/",
+    "av": "report/writers.py",
+    "PIL": "report/",
 }
 
 
