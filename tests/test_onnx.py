@@ -60,6 +60,7 @@ def read_metadata(path) -> dict:
     return {each.key: each.value for each in onnx.load(path).metadata_props}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_onnxruntime_gives_what_numpy_gives_on_a_thousand_observations_of_pong(
@@ -98,7 +99,7 @@ def test_the_file_decides_as_the_agent_does(tmp_path, algorithm):
     observations, sights = [], []
     before, last = np.zeros((80, 80), np.float32), STAY
     for moment in agent.play_episode(5, is_greedy=False).watch():
-        if moment.action is None or len(sights) == 300:
+        if moment.action is None or len(sights) == 150:
             break
         now = preprocess(moment.frame)
         if algorithm == "ppo":
