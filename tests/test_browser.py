@@ -531,7 +531,10 @@ VIEWS = {
 def open_view(view, site, serve_page, open_page, folder, *look):
     url = VIEWS[view](site) if VIEWS[view] else serve_page(folder / "none").url
     page = open_page(url, *look)
-    page.wait_for_selector({"list": ".run-row", "empty": ".empty"}.get(view, "[data-points]"))
+    page.wait_for_selector({"list": ".run-row", "empty": ".empty"}.get(view, ".curve"))
+    if view not in ("list", "empty"):
+        page.locator("[data-curve=return]").scroll_into_view_if_needed()
+        page.wait_for_selector("[data-curve=return][data-points]")
     if view in ("replay", "agent"):
         pause_at_start(page)
         page.locator("summary").click()
