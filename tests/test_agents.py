@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -213,3 +214,20 @@ def test_agent_describes_itself(make_run):
     agent = load_agent(run, "2")
     assert isinstance(agent, Agent)
     assert agent.about["update"] == 2
+
+
+# --- the agent that ships ---------------------------------------------------------------------
+
+
+def test_the_agent_in_the_package_is_what_its_card_says():
+    """Small, and its recorded evaluation comes out again, game by game."""
+    agent = agents.load_shipped()
+    path = Path(agents.__file__).parent / "presets" / agents.SHIPPED
+    assert path.stat().st_size <= 1_500_000
+    about = agent.about
+    assert len(about["params_sha256"]) == 64
+    assert about["config"]["preset"] == "fast"
+    assert about["evaluation"]["greedy"]["mean_return"] > 18
+    seed, returns = about["evaluation_seed"], about["evaluation"]["greedy"]["returns"]
+    assert agent.play_episode(seed, 3).episode_return == returns[3]
+    assert choose_show(None).is_own

@@ -42,6 +42,8 @@ FENCES = {
     "starlette": "report/web/",
     "uvicorn": "report/web/",
     "websockets": "report/web/",
+    "av": "report/writers.py",
+    "PIL": "report/",
 }
 
 

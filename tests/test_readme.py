@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import textwrap
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -19,12 +21,15 @@ COMMANDS = [
     line.split("#")[0].strip()
     for block in BLOCKS
     for line in block.splitlines()
-    if not line.startswith("make")
+    if not line.startswith(("make", "pip"))
 ]
 SHORTER = {
     "pixelpong bench throughput": " --seconds 0.5 --rounds 1",
     "pixelpong bench predict": " --seconds 3",
+    "pixelpong record runs/fast-002 --best --out best.mp4 --overlay": " --seconds 2",
 }
+SERVING = ("pixelpong watch", "pixelpong play", "pixelpong dashboard")
+"""They serve a page until somebody ends them."""
 
 
 def test_every_make_target_named_exists():
@@ -42,6 +47,9 @@ def test_every_command_works_in_the_order_it_is_shown(tmp_path):
     assert len(COMMANDS) >= 8
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     for command in ["pixelpong train --updates 1", *COMMANDS]:
+        if command.startswith(SERVING):
+            look_at_the_page(command, tmp_path, environment)
+            continue
         done = subprocess.run(
             command + SHORTER.get(command, ""), shell=True, cwd=tmp_path, env=environment,
             capture_output=True, text=True,
@@ -49,6 +57,25 @@ def test_every_command_works_in_the_order_it_is_shown(tmp_path):
         assert done.returncode == 0, (command, done.stderr)
         assert done.stderr == "", command
     assert len(list((tmp_path / "runs").iterdir())) == 3
+
+
+def look_at_the_page(command, folder, environment):
+    """The page is there, and Ctrl-C ends it without a word too many."""
+    words = [*command.split(), "--open", "no"]
+    with subprocess.Popen(
+        words, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            address = ""
+            while not address:
+                line = server.stderr.readline()
+                assert line, (command, server.wait())
+                address = "".join(re.findall(r"http://\S+?(?=[/#\s])", line)[:1])
+            page = urllib.request.urlopen(address, timeout=20).read()
+            assert b"<html" in page
+        finally:
+            server.send_signal(signal.SIGINT)
+        assert server.wait(20) == 0, command
 
 
 def test_the_tree_names_what_there_is():

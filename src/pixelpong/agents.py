@@ -3,7 +3,8 @@
 A milestone is what is kept of the way: the parameters alone, rounded to half precision, only the
 rows of the first layer that training has touched. They lie close together at first, when most is
 learned, and ever further apart: after a thousand updates there are fourteen. So one can see the
-same agent learn, and choose how strong it plays. The agent in the package is a file of the same kind, with a byte a number.
+same agent learn, and choose how strong it plays. The agent in the package is a file of the same
+kind, with a byte a number.
 
 Covered: the file, which milestones stay, naming and loading an agent.
 Not covered: whole checkpoints (`pixelpong.store`), deciding (`pixelpong.policy`).

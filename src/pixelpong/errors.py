@@ -12,6 +12,10 @@ class PixelpongError(Exception):
 
     exit_code = 1
 
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows: the one line."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 class ConfigError(PixelpongError):
     """An option, a file key or a value that cannot be used."""

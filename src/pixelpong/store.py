@@ -180,7 +180,7 @@ class CheckpointStore:
         except CheckpointError:
             return (False, -math.inf, update)
         score = manifest["score"]
-        is_evaluation = score is not None and manifest["score_of"] == "evaluation"
+        is_evaluation = score is not None and manifest.get("score_of") == "evaluation"
         return (is_evaluation, -math.inf if score is None else score, update)
 
     def _drop_old(self, newest: int) -> None:

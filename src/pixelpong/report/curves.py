@@ -8,7 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from pixelpong.errors import ConfigError, expected
+from pixelpong.report.drawing import (
+    Figure,
+    house_style,
+    line_style,
+    new_figure,
+    render,
+    require_matplotlib,
+    write_files,
+)
 
 _GRID = 200
 
@@ -22,20 +30,23 @@ def plot_solve(report: dict[str, Any], path: Path) -> None:
 
     Raises:
         ConfigError: matplotlib is not installed.
+        RunError: the file cannot be written.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        advice = "pip install 'pixelpong[bench]'"
-        raise ConfigError(expected("matplotlib for the plot", "none", advice)) from error
+    require_matplotlib("bench")
+    with house_style():
+        content = render(_draw(report), path.suffix.removeprefix("."))
+    write_files(path.parent, {path.name: content})
 
-    figure = Figure(figsize=(8, 4.5), layout="constrained")
+
+def _draw(report: dict[str, Any]) -> Figure:
+    figure = new_figure(8, 4.5)
     axes = figure.add_subplot()
     curves = []
-    for result in report["seeds"]:
+    for number, result in enumerate(report["seeds"]):
         steps, values = _known(result["curve"])
         curves.append((steps, values))
-        axes.plot(steps, values, linewidth=1, alpha=0.6, label=f"seed {result['seed']}")
+        style = line_style(number) | {"linewidth": 1}
+        axes.plot(steps, values, **style, label=f"seed {result['seed']}")
         if result["is_won"]:
             axes.plot(result["steps"] / 1e6, 18, marker="v", color="black", markersize=6, zorder=5)
     grid, low, middle, high = _band(curves)
@@ -49,7 +60,7 @@ def plot_solve(report: dict[str, Any], path: Path) -> None:
         title="From nothing to winning (▼ the checkpoint that passed)",
     )
     axes.legend(loc="lower right", fontsize=8)
-    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+    return figure
 
 
 def _known(curve: dict[str, Sequence[Any]]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:

@@ -1,0 +1,171 @@
+"""A run in a notebook: what its methods return shows itself, without a display."""
+
+from __future__ import annotations
+
+import base64
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import pixelpong
+from pixelpong import Run
+from pixelpong.errors import CheckpointError, ConfigError, RunError
+from pixelpong.presets import load_preset
+from pixelpong.report.notebook import Film
+from pixelpong.run import Run as RunDirectory
+from pixelpong.train import train
+
+pytest.importorskip("matplotlib")
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    options = {"environment": "Catch-v0", "engine": "serial", "save_every": 1, "updates": 4}
+    options |= {"batch_size": 3, "hidden": 8, "replay_every": 2}
+    path = tmp_path_factory.mktemp("runs") / "toy"
+    train(RunDirectory.create(path, load_preset("classic").updated(options, "test")))
+    return path
+
+
+@pytest.fixture
+def run(path):
+    return Run(path)
+
+
+def test_a_run_says_what_it_is_and_what_can_be_asked(run, path):
+    lines = repr(run).splitlines()
+    assert lines[0] == f"Run('{path}'): classic on Catch-v0"
+    assert "update 4, 12 episodes" in lines[1]
+    assert f"{len(run.agents())} agents, 2 replays kept" in lines[2]
+    assert ".plot(kind) with curve, points" in lines[3]
+
+
+def test_a_run_that_has_not_begun_says_so(make_run):
+    assert "not begun" in repr(Run(make_run().path))
+
+
+def test_a_path_that_is_no_run_is_refused_in_one_line(tmp_path):
+    with pytest.raises(RunError, match="expected a run directory") as caught:
+        Run(tmp_path / "nowhere")
+    (line,) = caught.value._render_traceback_()  # what IPython shows in a traceback's place
+    assert line == f"RunError: {caught.value}"
+
+
+def test_metrics_are_arrays(run):
+    metrics = run.metrics()
+    assert metrics["update"].tolist() == [1, 2, 3, 4]
+    assert isinstance(metrics["entropy"], np.ndarray)
+    assert metrics["entropy"].dtype == np.float64
+    assert np.isfinite(metrics["steps_per_second"]).all()
+
+
+def test_agents_are_listed_and_loaded(run):
+    files = [*run.path.glob("checkpoints/0*"), *run.path.glob("milestones/*.safetensors")]
+    assert run.agents() == sorted({int(file.stem) for file in files})
+    assert run.agents()[-1] == 4
+    assert [run.agent(each).about["update"] for each in run.agents()] == run.agents()
+    assert run.agent("latest").about["update"] == 4
+    with pytest.raises(CheckpointError, match="use best, latest or one of: [0-9, ]*4"):
+        run.agent(77)
+    assert run.config.network.hidden == 8
+    assert [replay["update"] for replay in run.replays()] == [2, 4]
+
+
+def test_a_picture_shows_itself_as_png_with_its_size(run):
+    picture = run.plot()
+    content, size = picture._repr_png_()
+    assert content.startswith(b"\x89PNG")
+    assert size == {"width": 768, "height": 480}
+    assert picture._repr_svg_() is None
+    assert "curve of toy" in repr(picture)
+
+
+def test_a_picture_shows_itself_as_svg_where_asked(run, tmp_path):
+    picture = run.plot("points", format="svg")
+    assert picture._repr_png_() is None
+    assert "<svg" in picture._repr_svg_()
+    picture.save(tmp_path / "points.svg")
+    assert (tmp_path / "points.svg").read_text("utf-8") == picture._repr_svg_()
+
+
+@pytest.mark.parametrize("kind", ["curve", "points", "health", "weights", "frames", "episode"])
+def test_every_kind_of_picture_shows_itself(run, kind):
+    content, _ = run.plot(kind)._repr_png_()
+    assert len(content) > 10_000
+
+
+def test_runs_are_compared(run, path):
+    one = run.plot("curve", format="svg")
+    both = run.plot("curve", others=[path, Run(path)], format="svg")
+    assert len(both.content) > len(one.content)
+    assert repr(both).count("toy") == 3
+    with pytest.raises(ConfigError, match="expected one run for weights, got 2; leave the others"):
+        run.plot("weights", others=[path])
+
+
+def test_an_unknown_kind_is_refused_with_the_nearest(run):
+    with pytest.raises(ConfigError, match="did you mean 'health'"):
+        run.plot("heatlh")
+    with pytest.raises(ConfigError, match="expected a kind of picture, got 'all'"):
+        run.plot("all")
+
+
+def test_a_film_shows_itself_as_html():
+    film = Film(b"\x00mp4", "a <b>")
+    html = film._repr_html_()
+    data = re.search(r'src="data:video/mp4;base64,([^"]*)"', html)[1]
+    assert base64.b64decode(data) == b"\x00mp4"
+    assert html.startswith("<video controls")
+    assert "a &lt;b&gt;" in html
+
+
+def test_a_replay_is_a_film_of_the_recorded_game(run, tmp_path):
+    pytest.importorskip("av")
+    pytest.importorskip("pixelpong.report.film")
+    film = run.replay(update=2)
+    assert film.content[4:8] == b"ftyp"
+    assert "update 2, return" in repr(film)
+    film.save(tmp_path / "film.mp4")
+    assert (tmp_path / "film.mp4").read_bytes() == film.content
+    assert "greedy episode 0" in repr(run.replay(best=True))
+    assert f"episode {run.replays()[-1]['episode']} of toy" in repr(run.replay())
+
+
+def test_a_replay_that_is_not_there_is_refused(run):
+    pytest.importorskip("pixelpong.report.film")
+    with pytest.raises(RunError, match="no replay of episode 999"):
+        run.replay(episode=999)
+    with pytest.raises(ConfigError, match="expected --update or an agent, got both"):
+        run.replay(update=2, best=True)
+
+
+def test_the_package_gives_run_only_when_asked():
+    script = (
+        "import sys, pixelpong\n"
+        "heavy = {'numpy', 'pixelpong.run', 'pixelpong.report', 'matplotlib', 'numba'}\n"
+        "print(*(heavy & set(sys.modules)), 'Run' in dir(pixelpong))\n"
+        "pixelpong.Run\n"
+        "print(*({'matplotlib', 'av', 'pixelpong.train'} & set(sys.modules)), 'pixelpong.run' in "
+        "sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == ["True", "True"]
+    with pytest.raises(AttributeError, match="no attribute 'Runs'"):
+        pixelpong.Runs  # noqa: B018
+
+
+def test_it_shows_in_a_real_notebook(path, tmp_path):
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    pytest.importorskip("ipykernel")
+    cells = [f"from pixelpong import Run\nrun = Run({str(path)!r})", "run.plot()", "Run('nowhere')"]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    nbclient.NotebookClient(notebook, allow_errors=True).execute(cwd=str(tmp_path))
+    (shown,) = notebook.cells[1].outputs
+    assert shown["data"]["image/png"]
+    (refused,) = notebook.cells[2].outputs
+    assert len(refused["traceback"]) == 1

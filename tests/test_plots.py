@@ -1,0 +1,467 @@
+"""Pictures of runs: what they show is what the files say, and every refusal is one line."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pixelpong.cli import main
+from pixelpong.env import features
+from pixelpong.env.preprocess import preprocess
+from pixelpong.errors import CheckpointError, ConfigError, PixelpongError, RunError
+from pixelpong.policy import APPEARED, STAYED, VANISHED
+from pixelpong.presets import load_preset
+from pixelpong.report import drawing, plots_weights
+from pixelpong.report.columns import read_episodes, read_evaluations, read_metrics, running
+from pixelpong.report.looks import look_at
+from pixelpong.report.plots import KINDS, OVERLAID, SINGLE, draw_one, draw_plots
+from pixelpong.report.plots_episode import _ACTION_COLOURS, _STATE_COLOURS
+from pixelpong.report.shows import choose_show
+from pixelpong.report.subjects import name_subjects
+from pixelpong.run import Run
+from pixelpong.train import train
+
+pytest.importorskip("matplotlib")
+
+TOY = {
+    "fast": {"streams": 2, "horizon": 60, "updates": 12, "hidden": 8, "replay_every": 1},
+    "classic": {"batch_size": 3, "updates": 6, "hidden": 8, "replay_every": 2},
+}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> dict[str, Path]:
+    """A trained toy of each mode, not to be changed."""
+    paths = {}
+    for preset, toy in TOY.items():
+        options = {"environment": "Catch-v0", "engine": "serial", "save_every": 2}
+        options |= {"evaluate_every": 4, "evaluate_episodes": 4} | toy
+        paths[preset] = tmp_path_factory.mktemp("runs") / preset
+        train(Run.create(paths[preset], load_preset(preset).updated(options, "test")))
+    return paths
+
+
+@pytest.fixture
+def copy(trained, tmp_path):
+    def make(preset: str) -> Run:
+        """A copy of one of them, whose warnings are collected."""
+        warnings: list[str] = []
+        run = Run.open(shutil.copytree(trained[preset], tmp_path / preset), warnings.append)
+        object.__setattr__(run, "warnings", warnings)
+        return run
+
+    return make
+
+
+@pytest.fixture(params=TOY)
+def run(request, copy) -> Run:
+    return copy(request.param)
+
+
+@pytest.fixture
+def fast(copy) -> Run:
+    return copy("fast")
+
+
+@pytest.fixture
+def classic(copy) -> Run:
+    return copy("classic")
+
+
+def subject_of(run):
+    return name_subjects([run])[0]
+
+
+def figure_of(run, kind, *others):
+    subjects = name_subjects([run, *others])
+    with drawing.house_style():
+        return OVERLAID[kind](subjects) if kind in OVERLAID else SINGLE[kind](subjects[0])
+
+
+# Files
+
+
+@pytest.mark.slow
+def test_all_pictures_in_both_formats_named_by_kind(run, tmp_path):
+    files = draw_plots([run], tmp_path / "out", ["all"], ["png", "svg"])
+    assert [file.name for file in files] == [f"{k}.{f}" for k in KINDS for f in ("png", "svg")]
+    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == sorted(
+        file.name for file in files
+    )
+    for file in files:
+        begin = file.read_bytes()[:5]
+        assert begin == (b"\x89PNG\r" if file.suffix == ".png" else b"<?xml")
+    assert run.warnings == []
+
+
+@pytest.mark.parametrize("format", drawing.FORMATS)
+def test_the_same_picture_is_the_same_bytes(fast, format):
+    first, second = (draw_one([subject_of(fast)], "curve", format) for _ in range(2))
+    assert first == second
+    assert b"<dc:date>" not in first
+
+
+def test_the_users_own_settings_change_nothing(fast):
+    import matplotlib
+
+    before = draw_one([subject_of(fast)], "curve", "png")
+    with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red", "savefig.dpi": 10}):
+        assert draw_one([subject_of(fast)], "curve", "png") == before
+        assert matplotlib.rcParams["font.size"] == 30
+
+
+def test_several_runs_share_a_picture_where_they_can(trained, tmp_path):
+    runs = [Run.open(path) for path in trained.values()]
+    files = draw_plots(runs, tmp_path / "out", ["curve", "weights"], ["png"])
+    assert [file.name for file in files] == ["curve.png", "weights-fast.png", "weights-classic.png"]
+
+
+def test_runs_of_one_name_are_told_apart(trained, tmp_path):
+    paths = [shutil.copytree(trained["fast"], tmp_path / name / "run") for name in "ab"]
+    subjects = name_subjects([Run.open(path) for path in paths])
+    assert [subject.name for subject in subjects] == ["a/run", "b/run"]
+    assert [subject.file_name for subject in subjects] == ["a-run", "b-run"]
+
+
+@pytest.mark.parametrize("name", ["_hidden", "a$b$c", "a^{b", "名前", "\N{GRINNING FACE}"])
+def test_any_name_can_stand_in_a_legend(trained, tmp_path, name):
+    odd = Run.open(shutil.copytree(trained["fast"], tmp_path / name))
+    plain = Run.open(trained["fast"])
+    figure = figure_of(odd, "curve", plain)
+    labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert len(labels) == 2
+    assert labels[0].strip().replace("\\$", "$") == name
+    with drawing.house_style():
+        drawing.render(figure, "png")
+
+
+def test_a_full_disk_leaves_no_picture_behind(fast, small_disk):
+    folder = small_disk("128k") / "plots"
+    with pytest.raises(RunError, match="expected to write pictures to .*No space left") as caught:
+        draw_plots([fast], folder, ["curve", "points"], ["png"])
+    assert "\n" not in str(caught.value)
+    assert list(folder.iterdir()) == []
+
+
+def test_pictures_of_before_stay_where_new_ones_have_no_room(fast, small_disk):
+    folder = small_disk("160k") / "plots"
+    draw_plots([fast], folder, ["curve"], ["png"])
+    before = (folder / "curve.png").read_bytes()
+    with pytest.raises(RunError):
+        draw_plots([fast], folder, ["curve", "points"], ["png"])
+    assert [file.name for file in folder.iterdir()] == ["curve.png"]
+    assert (folder / "curve.png").read_bytes() == before
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    ("kinds", "formats", "message"),
+    [
+        (["curv"], ["png"], "expected a kind of picture, got 'curv'; did you mean 'curve'\\?"),
+        (["curve", ""], ["png"], "expected a kind of picture, got ''; use curve, points"),
+        (["curve"], ["pgn"], "expected a format, got 'pgn'; did you mean 'png'\\?"),
+        (["curve"], ["jpeg"], "expected a format, got 'jpeg'; use png, svg"),
+    ],
+)
+def test_what_is_not_known_is_refused_before_anything_is_drawn(
+    fast, tmp_path, kinds, formats, message
+):
+    with pytest.raises(ConfigError, match=message):
+        draw_plots([fast], tmp_path / "out", kinds, formats)
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_matplotlib_there_is_one_line_that_names_the_extra(fast, tmp_path, monkeypatch):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "matplotlib" else find(name)
+    )
+    with pytest.raises(ConfigError, match=r"pip install 'pixelpong\[plot\]'"):
+        draw_plots([fast], tmp_path / "out", ["all"], ["png"])
+
+
+@pytest.mark.parametrize("kind", OVERLAID)
+def test_a_run_without_metrics_is_refused_in_one_line(make_run, tmp_path, kind):
+    with pytest.raises(RunError, match="expected metrics in .*, got none; train it") as caught:
+        draw_plots([make_run()], tmp_path / "out", [kind], ["png"])
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [*SINGLE, "all"])
+def test_a_run_that_has_nothing_at_all_is_refused_in_one_line(make_run, tmp_path, kind):
+    with pytest.raises(PixelpongError) as caught:
+        draw_plots([make_run()], tmp_path / "out", [kind], ["png"])
+    assert str(caught.value).startswith("expected ")
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_all_leaves_out_what_a_run_cannot_give_with_a_word(fast, tmp_path):
+    fast.metrics.path.unlink()
+    files = draw_plots([fast], tmp_path / "out", ["all"], ["png"])
+    assert [file.stem for file in files] == list(SINGLE)
+    assert [word.split(":")[0] for word in fast.warnings] == [f"no picture {k}" for k in OVERLAID]
+
+
+def test_without_replays_the_best_agent_plays(run):
+    run.replays.path.unlink()
+    look = subject_of(run).look
+    assert look.show.is_own
+    assert "greedy episode" in figure_of(run, "episode").get_suptitle()
+
+
+def test_without_agents_an_episode_is_refused_in_one_line(run):
+    shutil.rmtree(run.path / "checkpoints")
+    shutil.rmtree(run.path / "milestones")
+    for kind in SINGLE:
+        with pytest.raises(CheckpointError) as caught:
+            figure_of(run, kind)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"update": 99},
+        {"update": 99, "steps": "many", "entropy": [], "timing": 3},
+        {"update": 99, "steps": 10**400, "entropy": True, "timing": {"busy_share": None}},
+        {"update": 99, "steps": 1, "episode_return": 1, "point_ends": [3, 2], "point_rewards": [1]},
+        {"update": 99, "steps": 1, "episode_return": 1, "point_ends": [3, 2],
+         "point_rewards": [1, 1]},
+        {"update": 12, "mean_return": 1, "ci95": [5, 9]},
+        {"update": 12, "mean_return": 1, "ci95": "wide", "episode_return": {}},
+    ],
+)  # fmt: skip
+def test_damaged_lines_do_no_harm(fast, line):
+    for file in (fast.metrics, fast.episodes, fast.evaluations):
+        with file.path.open("a") as out:
+            out.write(json.dumps(line) + "\nrubbish\n[]\n")
+    for kind in OVERLAID:
+        assert figure_of(fast, kind).axes
+
+
+# What they show
+
+
+def test_columns_are_the_lines_of_the_files(run):
+    lines = list(run.metrics.read())
+    metrics = read_metrics(run)
+    assert metrics["steps"].dtype == np.int64
+    assert metrics["steps"].tolist() == [line["steps"] for line in lines]
+    rates = [line["timing"]["steps_per_second"] for line in lines]
+    assert metrics["steps_per_second"].tolist() == rates
+    assert np.isnan(metrics["estimated_return"][0])
+    episodes = read_episodes(run, metrics)
+    by_update = {line["update"]: line["steps"] for line in lines}
+    own = list(run.episodes.read())
+    assert episodes.returns.tolist() == [line["episode_return"] for line in own]
+    assert episodes.steps.tolist() == [by_update[line["update"]] for line in own]
+    assert episodes.rally_lengths.sum() == sum(line["point_ends"][-1] + 1 for line in own)
+    assert episodes.is_won.sum() == sum(line["points_won"] for line in own)
+    evaluations = list(run.evaluations.read())
+    assert len(evaluations) > 0
+    assert read_evaluations(run, metrics).tolist() == [
+        [by_update[line["update"]], line["mean_return"], *line["ci95"]] for line in evaluations
+    ]
+
+
+def test_running_mean_and_band_against_a_slow_oracle():
+    values = np.random.default_rng(0).normal(size=57)
+    at = np.repeat(np.arange(19), 3)
+    result = running(values, 10, at)
+    assert result.places.tolist() == list(range(3, 58, 3))
+    for place, mean, low, high in zip(
+        result.places, result.mean, result.low, result.high, strict=True
+    ):
+        piece = sorted(values[max(0, place - 10) : place])
+        assert mean == pytest.approx(sum(piece) / len(piece))
+        below, above = ((len(piece) - 1) * share for share in (0.1, 0.9))
+        for got, where in ((low, below), (high, above)):
+            first = int(where)
+            after = piece[min(first + 1, len(piece) - 1)]
+            assert got == pytest.approx(piece[first] + (where - first) * (after - piece[first]))
+
+
+def test_the_curve_ends_where_the_metrics_say(run):
+    axes = figure_of(run, "curve").axes[0]
+    lines = {line.get_label(): line for line in axes.get_lines()}
+    last = list(run.metrics.read())[-1]
+    x, y = (each[-1] for each in lines["mean of the last 100 episodes"].get_data())
+    assert y == pytest.approx(last["mean_return_100"])
+    unit, _ = drawing.scale_of(last["steps"])
+    assert x == pytest.approx(last["steps"] / unit)
+    assert len(axes.collections) > 0  # the band
+
+
+def test_evaluations_stand_in_the_curve_with_their_intervals(run):
+    axes = figure_of(run, "curve").axes[0]
+    assert "greedy evaluation" in [text.get_text() for text in axes.get_legend().get_texts()]
+    (errors,) = (each for each in axes.containers if hasattr(each, "has_yerr"))
+    drawn = errors.lines[0].get_ydata().tolist()
+    assert drawn == [line["mean_return"] for line in run.evaluations.read()]
+
+
+def test_health_has_a_panel_for_what_the_algorithm_has(run):
+    titles = {axes.get_title() for axes in figure_of(run, "health").axes}
+    common = {"entropy of the policy, nats", "norm of the gradient", "steps a second",
+              "share of time workers play"}  # fmt: skip
+    of_ppo = {"KL divergence of an update", "share of steps clipped", "squared error of the value",
+              "learning rate"}  # fmt: skip
+    assert common <= titles
+    assert of_ppo <= titles if run.config.preset == "fast" else not of_ppo & titles
+
+
+def test_runs_are_told_apart_by_dashes_as_well_as_colours():
+    looks = {str(drawing.line_style(number)) for number in range(42)}
+    assert len(looks) == 42
+    first = [drawing.line_style(number) for number in range(6)]
+    assert len({str(look["linestyle"]) for look in first}) == 6
+    assert len({look["color"] for look in first}) == 6
+
+
+@pytest.mark.parametrize("colours", [_ACTION_COLOURS, _STATE_COLOURS])
+def test_fillings_differ_in_a_grey_print(colours):
+    def lightness(colour):
+        red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    shades = sorted(map(lightness, colours.values()))
+    assert min(np.diff(shades)) > 0.15
+
+
+def test_no_letter_is_too_small_to_read(run):
+    for kind in KINDS:
+        figure = figure_of(run, kind)
+        for text in figure.findobj(lambda each: hasattr(each, "get_fontsize")):
+            assert text.get_fontsize() >= 9, (kind, text.get_text())
+
+
+# The episode
+
+
+def test_an_episode_is_looked_at_step_by_step(run):
+    show = choose_show(run, which="best")
+    look = look_at(show)
+    *moments, last = show.replay.watch()
+    assert len(look) == len(show.replay)
+    assert look.rewards.tolist() == [each.reward for each in moments[1:]] + [last.reward]
+    most_probable = np.array(look.actions)[look.probabilities.argmax(axis=1)]
+    assert most_probable.tolist() == show.replay.actions.tolist()
+    glimpse = look.glimpse
+    assert (glimpse.frame == moments[glimpse.step].frame).all()
+    assert glimpse.action == show.replay.actions[glimpse.step]
+    assert (glimpse.before == preprocess(moments[glimpse.step - 1].frame)).all()
+    seen = {APPEARED: (1, 0), VANISHED: (0, 1)}
+    if run.config.preset == "fast":
+        seen[STAYED] = (1, 1)
+    for state, (now, before) in seen.items():
+        is_so = (glimpse.now == now) & (glimpse.before == before)
+        assert ((glimpse.sight.field == state) == is_so).all()
+
+
+def test_advantages_are_those_of_the_definition(run):
+    look, discount = subject_of(run).look, run.config.learning.discount
+    rewards, T = look.rewards, len(look)
+    expected = np.zeros(T)
+    ends = [t for t in range(T) if rewards[t] != 0 or t == T - 1]
+    for t in range(T):
+        end = next(each for each in ends if each >= t)
+        if look.values is None:
+            expected[t] = discount ** (end - t) * rewards[end]
+            continue
+        for k in range(t, end + 1):
+            following = 0.0 if k == end else discount * look.values[k + 1]
+            delta = rewards[k] + following - look.values[k]
+            expected[t] += (discount * run.config.ppo.gae_lambda) ** (k - t) * delta
+    if look.values is None:
+        expected = (expected - expected.mean()) / expected.std()
+    assert look.advantages(run.config) == pytest.approx(expected, abs=1e-12)
+
+
+def test_probabilities_in_the_picture_add_up_to_one(run):
+    figure = figure_of(run, "episode")
+    patches = [each for each in figure.axes[0].patches if hasattr(each, "get_data")]
+    highest = patches[-1].get_data().values
+    assert highest == pytest.approx(1.0)
+    assert len(highest) == len(subject_of(run).look)
+
+
+# The weights
+
+
+def test_a_gated_picture_is_what_a_lone_pixel_adds():
+    rng = np.random.default_rng(0)
+    W1 = rng.normal(size=(features.NUM_INPUTS, 2, 2))
+    pictures = plots_weights.spread_gated(W1)
+    for row, column in ((0, 0), (41, 17), (79, 79)):
+        field = np.zeros((80, 80))
+        field[row, column] = 1
+        cells = features.find_cells(field)
+        assert cells.sum() == 3
+        for state in range(3):
+            first = state * features.NUM_FEATURES
+            added = W1[first : first + features.NUM_CELLS][cells].sum(axis=0)
+            assert pictures.cells[state, row, column] == pytest.approx(added)
+
+
+def test_a_picture_of_pairs_has_each_where_the_left_one_lies():
+    rng = np.random.default_rng(0)
+    W1 = rng.normal(size=(features.NUM_INPUTS, 2, 2))
+    pairs = plots_weights.spread_gated(W1).pairs
+    assert pairs.shape[:2] == (79, 39)
+    right = (20, 39)  # cell of two pixels by two, in the rightmost column
+    for left in ((20, 38), (3, 10), (39, 0)):
+        field = np.zeros((80, 80))
+        for row, column in (left, right):
+            field[2 * row, 2 * column] = 1
+        (pair,) = np.flatnonzero(features.find_pairs(field))
+        weight = W1[features.NUM_FEATURES + features.NUM_CELLS + pair]
+        assert (pairs[39 + left[0] - right[0], left[1]] == weight).all()
+
+
+def test_the_gated_picture_shows_the_change_since_the_beginning(fast):
+    checkpoint = fast.checkpoints.load_best()
+    W1, memory = checkpoint.params["W1"], checkpoint.optimizer["v.W1"]
+    change = plots_weights._change(W1, memory, fast.config)
+    beginning = fast.checkpoints.load(0).params["W1"] if 0 in fast.checkpoints.updates() else None
+    is_touched = memory.reshape(len(memory), -1).any(axis=1)
+    assert (change[~is_touched] == 0).all()
+    assert (change[is_touched] != 0).any()
+    assert beginning is None or (W1 - change == pytest.approx(beginning, abs=1e-6))
+    other = fast.config.updated({"seed": 1}, "test")
+    assert plots_weights._change(W1, memory, other) is None
+    assert "did to the first layer" in figure_of(fast, "weights").get_suptitle()
+
+
+def test_the_classic_grid_shows_each_unit_as_the_field(classic):
+    figure = figure_of(classic, "weights")
+    checkpoint = classic.checkpoints.load_best()
+    shown = [axes.images[0].get_array() for axes in figure.axes if axes.images]
+    units = checkpoint.params["W1"].T.reshape(-1, 80, 80)
+    touched = checkpoint.optimizer["W1"].any(axis=1).reshape(80, 80)
+    assert len(shown) == len(units) == 8
+    for picture in shown:
+        assert any((picture == np.where(touched, unit, 0)).all() for unit in units)
+
+
+# The command
+
+
+def test_the_command_writes_beside_the_run_and_says_where(fast, capsys):
+    assert main(["plot", str(fast.path), "--kinds", "curve, points"]) == 0
+    files = capsys.readouterr().out.splitlines()
+    assert files == [str(fast.path / "plots" / f"{kind}.png") for kind in ("curve", "points")]
+    assert main(["plot", str(fast.path), "--kinds", "health", "--formats", "svg", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"files": [str(fast.path / "plots/health.svg")]}
+
+
+def test_the_command_refuses_in_one_line(fast, capsys):
+    assert main(["plot", str(fast.path), "--kinds", "curves"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
