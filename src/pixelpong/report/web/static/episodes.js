@@ -109,10 +109,10 @@ class Chooser {
     const base = `/api/runs/${this.run.id}/reels`;
     if (this.mode === "agent") {
       const { update } = this.agents[Number(this.slider.value)];
-      return { path: `${base}/agent/${update}`, word: `The agent of update ${update} is playing an episode…` };
+      return { path: `${base}/agent/${update}`, word: `The agent of update ${update} is playing an episode, which takes some seconds…` };
     }
     const episode = this.replays.value === "newest" ? this.run.replays.at(-1).episode : Number(this.replays.value);
-    return { path: `${base}/replay/${episode}`, word: `Episode ${episode} is being played again…` };
+    return { path: `${base}/replay/${episode}`, word: `Episode ${episode} is being played again, which takes some seconds…` };
   }
 
   async choose() {
