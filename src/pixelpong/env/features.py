@@ -23,6 +23,7 @@ Covered: the dense definition. Not covered: the fast form (`pixelpong.kernels.ob
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -115,8 +116,9 @@ def observe_features(
     return np.concatenate(parts).astype(np.float32)
 
 
+@functools.cache
 def list_cells_of_pixels() -> NDArray[np.uint16]:
-    """For each pixel of the field, the cells that it is in.
+    """For each pixel of the field, the cells that it is in; made once, not to be changed.
 
     Returns:
         [6400, number of shapes + 1]: of each shape, the place in what `find_cells` returns; in
@@ -131,8 +133,9 @@ def list_cells_of_pixels() -> NDArray[np.uint16]:
     return np.stack(columns, axis=1).astype(np.uint16)
 
 
+@functools.cache
 def list_geometry() -> NDArray[np.int64]:
-    """What `pixelpong.kernels.observe_features` has to know of the features' order.
+    """What `pixelpong.kernels.observe_features` has to know; made once, not to be changed.
 
     Returns:
         [2 + PAIR_COLUMNS] NUM_FEATURES, NUM_OFFSETS, and for each column of a pair's right cell

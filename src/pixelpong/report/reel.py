@@ -49,7 +49,7 @@ def make_reel(show: Show, should_stop: Callable[[], bool] = _never) -> Reel:
     replay, policy = show.replay, show.agent.make_policy()
     low, high = replay.protocol.frame_skips
     screens, fields, saliencies = _Differences(210 * 160), _Differences(6400), _Differences(6400)
-    palette = np.zeros((256, 3), np.uint8)
+    palette, is_known = np.zeros((256, 3), np.uint8), np.zeros(256, np.bool_)
     steps: dict[str, list[Any]] = {
         name: []
         for name in ("actions", "rewards", "points", "probabilities", "values", "saliency_max")
@@ -57,7 +57,8 @@ def make_reel(show: Show, should_stop: Callable[[], bool] = _never) -> Reel:
     for moment in replay.watch():
         if should_stop():
             break
-        palette[moment.screen] = moment.frame
+        if not is_known[moment.screen].all():  # hardly ever, and writing all of it takes long
+            palette[moment.screen], is_known[moment.screen] = moment.frame, True
         screens.add(moment.screen)
         policy.follow(moment.screen, moment.action)
         sight = policy.explain()
