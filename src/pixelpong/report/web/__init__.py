@@ -1,0 +1,1 @@
+"""The page: a server that shows runs, and the game on it."""
