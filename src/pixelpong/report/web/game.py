@@ -44,11 +44,17 @@ class Court(Protocol):
 
     Attributes:
         screen: [210, 160] uint8 palette indices of the newest frame.
-        points: won by the left and by the right side.
     """
 
     screen: NDArray[np.uint8]
-    points: list[int]
+
+    @property
+    def points(self) -> list[int]:
+        """Won by the left and by the right side."""
+
+    @property
+    def awaits_serve(self) -> bool:
+        """Whether the person has to serve."""
 
     def reset(self) -> None:
         """Start a game."""
@@ -65,10 +71,6 @@ class Court(Protocol):
     @property
     def is_over(self) -> bool:
         """Whether the game has ended."""
-
-    @property
-    def awaits_serve(self) -> bool:
-        """Whether the person has to serve."""
 
     def frame(self) -> NDArray[np.uint8]:
         """The newest frame in colour, [210, 160, 3] uint8."""
@@ -103,18 +105,23 @@ class SoloCourt:
         """
         self._emulator = make_emulator(dataclasses.replace(protocol, frame_skips=(1, 1)))
         self.screen = self._emulator.screen
-        self.points = [0, 0]
+        self._points = [0, 0]
+
+    @property
+    def points(self) -> list[int]:
+        """See `Court.points`."""
+        return self._points
 
     def reset(self) -> None:
         """See `Court.reset`."""
         self._emulator.reset()
-        self.points = [0, 0]
+        self._points = [0, 0]
 
     def advance(self, person: Person, action: int, coin: float) -> None:
         """See `Court.advance`."""
         reward = self._emulator.step(action, (0.0, coin))
-        self.points[0] += reward < 0
-        self.points[1] += reward > 0
+        self._points[0] += reward < 0
+        self._points[1] += reward > 0
 
     @property
     def is_over(self) -> bool:
@@ -163,7 +170,7 @@ class DuelCourt:
 
     @property
     def points(self) -> list[int]:
-        """See `Court`."""
+        """See `Court.points`."""
         return self._emulator.points
 
     @property
@@ -205,7 +212,8 @@ class Game:
         """
         assert mode in MODES, mode
         self.mode, self.speed, self._rng = mode, 1.0, rng
-        self._court: Court = (DuelCourt if mode == PLAY else SoloCourt)(agent.protocol)
+        protocol = agent.protocol
+        self._court: Court = DuelCourt(protocol) if mode == PLAY else SoloCourt(protocol)
         self._person = Person()
         self.seat(agent)
 
