@@ -93,7 +93,11 @@ class Person:
 
 
 class SoloCourt:
-    """The single player's game, against the opponent in it; see `Court`."""
+    """The single player's game, against the opponent in it; see `Court`.
+
+    Attributes:
+        emulator: of single frames.
+    """
 
     awaits_serve = False
 
@@ -103,8 +107,8 @@ class SoloCourt:
         Args:
             protocol: of the agent; its frame skip is the caller's business.
         """
-        self._emulator = make_emulator(dataclasses.replace(protocol, frame_skips=(1, 1)))
-        self.screen = self._emulator.screen
+        self.emulator = make_emulator(dataclasses.replace(protocol, frame_skips=(1, 1)))
+        self.screen = self.emulator.screen
         self._points = [0, 0]
 
     @property
@@ -114,23 +118,23 @@ class SoloCourt:
 
     def reset(self) -> None:
         """See `Court.reset`."""
-        self._emulator.reset()
+        self.emulator.reset()
         self._points = [0, 0]
 
     def advance(self, person: Person, action: int, coin: float) -> None:
         """See `Court.advance`."""
-        reward = self._emulator.step(action, (0.0, coin))
+        reward = self.emulator.step(action, (0.0, coin))
         self._points[0] += reward < 0
         self._points[1] += reward > 0
 
     @property
     def is_over(self) -> bool:
         """See `Court.is_over`."""
-        return self._emulator.is_over
+        return self.emulator.is_over
 
     def frame(self) -> NDArray[np.uint8]:
         """See `Court.frame`."""
-        return self._emulator.frame()
+        return self.emulator.frame()
 
 
 class DuelCourt:
@@ -188,6 +192,10 @@ class DuelCourt:
         return self._emulator.frame()
 
 
+def _make_court(protocol: GameProtocol, mode: str) -> Court:
+    return DuelCourt(protocol) if mode == PLAY else SoloCourt(protocol)
+
+
 class Game:
     """A game, and who plays it.
 
@@ -198,13 +206,16 @@ class Game:
         is_paused: whether time stands still.
     """
 
-    def __init__(self, agent: Agent, mode: str, rng: np.random.Generator) -> None:
+    def __init__(
+        self, agent: Agent, mode: str, rng: np.random.Generator, court: Court | None = None
+    ) -> None:
         """Load the emulator and make ready; takes a tenth of a second and more.
 
         Args:
             agent: plays the right side.
             mode: PLAY or WATCH.
             rng: draws the agent's coins.
+            court: where it is played, if not where the mode says.
 
         Raises:
             ConfigError: the agent cannot be played with, or a library is not installed.
@@ -212,8 +223,7 @@ class Game:
         """
         assert mode in MODES, mode
         self.mode, self.speed, self._rng = mode, 1.0, rng
-        protocol = agent.protocol
-        self._court: Court = DuelCourt(protocol) if mode == PLAY else SoloCourt(protocol)
+        self._court = court or _make_court(agent.protocol, mode)
         self._person = Person()
         self.seat(agent)
 
