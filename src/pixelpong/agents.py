@@ -1,9 +1,10 @@
 """Agents to be watched and played with: a run's checkpoints, its milestones, the one that ships.
 
 A milestone is what is kept of the way: the parameters alone, rounded to half precision, only the
-rows of the first layer that training has touched. Some sixteen of them stay, spread over the run
-however long it gets, so that one can see the same agent learn and choose how strong it plays.
-The agent in the package is a file of the same kind, with a byte a number.
+rows of the first layer that training has touched. They lie close together at first, when most is
+learned, and ever further apart: after a thousand updates there are fourteen. So one can see the
+same agent learn, and choose how strong it plays. The agent in the package is a file of the same
+kind, with a byte a number.
 
 Covered: the file, which milestones stay, naming and loading an agent.
 Not covered: whole checkpoints (`pixelpong.store`), deciding (`pixelpong.policy`).
@@ -33,9 +34,6 @@ from pixelpong.protocols import PROTOCOLS, Protocol
 from pixelpong.replay import Coins, Replay
 from pixelpong.seeding import make_rng
 from pixelpong.trajectory import Params
-
-MAX_MILESTONES = 16
-"""Where a milestone more is due, every second one goes."""
 
 FILE_LIMIT = 64 << 20
 """Bytes of the largest file that is read."""
@@ -96,7 +94,7 @@ def encode_agent(agent: Agent, rows: NDArray[np.intp], *, bits: int = 16) -> byt
     """
     assert bits in (8, 16), bits
     W1 = agent.params["W1"]
-    kept = W1[rows].reshape(len(rows), -1).astype(np.float32)
+    kept = W1.reshape(len(W1), W1.size // len(W1))[rows].astype(np.float32)
     arrays: dict[str, NDArray[Any]] = {
         name: w.astype(np.float32) for name, w in agent.params.items() if name != "W1"
     }
@@ -191,7 +189,7 @@ class MilestoneStore:
         return decode_agent(content, str(path))
 
     def save(self, update: int, content: bytes) -> None:
-        """Write one, whole or not at all, then drop those that are no longer due.
+        """Write one, whole or not at all.
 
         Raises:
             RunError: it could not be written; those before it are untouched.
@@ -208,32 +206,31 @@ class MilestoneStore:
             what = f"to write the milestone of update {update} to {self.folder}"
             raise RunError(expected(what, got, "make room there")) from error
 
-    def thin_out(self, newest: int, every: int) -> None:
-        """Remove those that are not due, those later than `newest`, and what a kill has left."""
+    def cut_back(self, update: int) -> None:
+        """Remove those later than `update`, and what a kill has left."""
         with contextlib.suppress(OSError):
             for path in self.folder.glob(".tmp-*"):
                 path.unlink()
-            for update in self.updates():
-                if update > newest or not is_due(update, newest, every):
-                    self.path(update).unlink()
+            for each in self.updates():
+                if each > update:
+                    self.path(each).unlink()
 
 
-def is_due(update: int, newest: int, every: int) -> bool:
-    """Whether a run that stands at `newest` has a milestone at `update`.
+def is_due(update: int, every: int) -> bool:
+    """Whether there is a milestone at this update: 0, 1, 2, 3, 4, 6, 8, 12, 16 … times `every`.
 
     Args:
         update: the one asked for.
-        newest: where the run stands.
-        every: updates between two checkpoints; milestones are 1, 2, 4 … times as far apart, so
-            that there are no more than `MAX_MILESTONES`.
+        every: updates between the first of them; 0 for none.
 
-    >>> [update for update in range(100) if is_due(update, newest=99, every=1)]
-    [0, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88, 96]
+    >>> [update for update in range(130) if is_due(update, every=10)]
+    [0, 10, 20, 30, 40, 60, 80, 120]
     """
-    distance = every
-    while newest // distance >= MAX_MILESTONES:
-        distance *= 2
-    return update % distance == 0
+    if every == 0 or update % every:
+        return False
+    number = update // every
+    unit = 1 << max(0, number.bit_length() - 2)
+    return number % unit == 0
 
 
 def load_shipped() -> Agent:

@@ -152,6 +152,9 @@ class ScheduleConfig:
     """What is done now and then."""
 
     save_every: int = option(10, "Updates between two checkpoints.", minimum=1, is_free=True)
+    milestone_every: int = option(
+        10, "Updates between the first milestones; 0 is never.", minimum=0, is_free=True
+    )
     replay_every: int = option(
         10, "Updates between two replays, about; 0 is never.", minimum=0, is_free=True
     )

@@ -93,6 +93,9 @@ class Policy(Protocol):
             action: as Gymnasium numbers it; None where the episode is over.
         """
 
+    def inputs(self) -> NDArray[np.intp]:
+        """The rows of the first layer that the last `act` added up: [K]."""
+
     def explain(self) -> Sight:
         """What was seen and thought at the last `act`."""
 
@@ -151,10 +154,13 @@ class PlainPolicy:
         """See `Policy.follow`."""
         self.act(screen)
 
+    def inputs(self) -> NDArray[np.intp]:
+        """See `Policy.inputs`."""
+        return self._indices[: self._num_inputs].astype(np.intp) % NUM_PIXELS
+
     def explain(self) -> Sight:
         """See `Policy.explain`."""
-        inputs = self._indices[: self._num_inputs].astype(np.intp)
-        pixels, is_gone = inputs % NUM_PIXELS, inputs >= NUM_PIXELS
+        pixels, is_gone = self.inputs(), self._indices[: self._num_inputs] >= NUM_PIXELS
         field, saliency = np.zeros(NUM_PIXELS, np.uint8), np.zeros(NUM_PIXELS)
         field[pixels] = np.where(is_gone, VANISHED, APPEARED)
         rows = self._params["W1"][pixels].astype(np.float64) * np.where(is_gone, -1, 1)[:, None]
@@ -218,10 +224,14 @@ class GatedPolicy:
         if action is not None:
             self._memory[_LAST_ACTION] = ACTIONS.index(action)
 
+    def inputs(self) -> NDArray[np.intp]:
+        """See `Policy.inputs`."""
+        indices, offsets, *_ = self._record
+        return indices[: offsets[1]].astype(np.intp)
+
     def explain(self) -> Sight:
         """See `Policy.explain`."""
-        indices, offsets, *_ = self._record
-        inputs = indices[: offsets[1]].astype(np.intp)
+        inputs = self.inputs()
         rows = self._params["W1"][inputs].astype(np.float64)
         z = rows.sum(axis=0)
         y = gated.read_out(self._params, z[None])[0]

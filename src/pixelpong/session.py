@@ -18,7 +18,6 @@ from pixelpong.learners import UpdateStats, make_learner
 from pixelpong.progress import RETURN_WINDOW, Progress
 from pixelpong.run import Run
 from pixelpong.store import Checkpoint, fingerprint
-from pixelpong.trajectory import Params
 
 _ACTING = "acting."
 """Begins the names of the params of one update ago, in a checkpoint of a training with a lag."""
@@ -63,7 +62,7 @@ class Session:
             self._restore(run.checkpoints.load_latest())
         update = self.learner.progress.update
         run.checkpoints.sweep()
-        run.milestones.thin_out(update, run.config.schedule.save_every)
+        run.milestones.cut_back(update)
         for file in run.line_files:
             file.cut_back(update)
         run.write_config(update)
@@ -75,6 +74,7 @@ class Session:
         self._begin = began
         if not has_begun:
             self.save()  # from here on, a run without a checkpoint has lost them
+            self._keep_milestone()
 
     @property
     def wall_seconds(self) -> float:
@@ -126,6 +126,7 @@ class Session:
         }
         self._run.metrics.append(summarize_update(progress, stats) | {"timing": timing})
         self._recorded_update = progress.update
+        self._keep_milestone()
 
     def should_evaluate(self) -> bool:
         """Whether an evaluation is due after this update and has not been made."""
@@ -209,14 +210,18 @@ class Session:
         }
         self._run.checkpoints.save(Checkpoint(update, params, arrays, counters, score, score_of))
         self._saved_update = update
-        every = self.config.schedule.save_every
-        if is_due(update, update, every):
-            self._keep_milestone(update, params)
-            self._run.milestones.thin_out(update, every)
 
-    def _keep_milestone(self, update: int, params: Params) -> None:
-        """Nobody's result hangs on it: where there is no room, it is left out with a word."""
-        progress = self.learner.progress
+    def _keep_milestone(self) -> None:
+        """Where one is due; nobody's result hangs on it: without room it is left out, with a word.
+
+        Raises:
+            NumericsError: a parameter is not finite, and must not reach the disk.
+        """
+        progress, every = self.learner.progress, self.config.schedule.milestone_every
+        update = progress.update
+        if not is_due(update, every):
+            return
+        params, *_ = self.learner.get_state()
         about = {
             "update": update,
             "steps": progress.steps,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,9 @@ from pixelpong.errors import ConfigError, expected
 if TYPE_CHECKING:
     from pixelpong.cli.options import Request
     from pixelpong.run import Run
+
+Exported = tuple[dict[str, Any], Callable[[dict[str, Any]], str]]
+"""A report, and what puts it into words."""
 
 _tell = functools.partial(print, file=sys.stderr, flush=True)
 
@@ -85,24 +89,45 @@ def watch(request: Request) -> int:
 def export(request: Request) -> int:
     """``pixelpong export RUN``"""
     options = request.options
-    if (options.html is None) == (options.onnx is None):
-        got = "none of them" if options.html is None else "both"
-        raise ConfigError(expected("--html FILE or --onnx FILE", got, "give one"))
-    run = _open(options.run)
-    if options.onnx is not None:
-        from pixelpong.report.onnx import describe_onnx, write_onnx
-        from pixelpong.report.shows import load_agent
+    ways = {"html": _export_page, "onnx": _export_onnx, "agent": _export_agent}
+    chosen = [name for name in ways if getattr(options, name) is not None]
+    if len(chosen) != 1:
+        got = " and ".join(f"--{name}" for name in chosen) or "none of them"
+        what = "--html FILE, --onnx FILE or --agent FILE"
+        raise ConfigError(expected(what, got, "give one"))
+    report, describe = ways[chosen[0]](_open(options.run), options)
+    report_on(report, options.json, describe)
+    return 0
 
-        report = write_onnx(load_agent(run, options.checkpoint), options.onnx)
-        report_on(report, options.json, describe_onnx)
-        return 0
+
+def _export_page(run: Run | None, options: Any) -> Exported:
     from pixelpong.report.page import describe_page, write_page
 
-    if run is None:
-        raise ConfigError(expected("a run for --html", "none", "name one"))
-    report = write_page(run, options.html, max_replays=options.replays)
-    report_on(report, options.json, describe_page)
-    return 0
+    page = write_page(_require(run, "--html"), options.html, max_replays=options.replays)
+    return page, describe_page
+
+
+def _export_onnx(run: Run | None, options: Any) -> Exported:
+    from pixelpong.report.onnx import describe_onnx, write_onnx
+    from pixelpong.report.shows import load_agent
+
+    return write_onnx(load_agent(run, options.checkpoint), options.onnx), describe_onnx
+
+
+def _export_agent(run: Run | None, options: Any) -> Exported:
+    from pixelpong.interrupts import stop_on_signals
+    from pixelpong.report.shipping import describe_agent, write_agent
+
+    require_at_least("--episodes", options.episodes, 1)
+    with stop_on_signals() as should_stop:
+        report = write_agent(
+            _require(run, "--agent"),
+            options.checkpoint,
+            options.agent,
+            episodes=options.episodes,
+            should_stop=should_stop,
+        )
+    return report, describe_agent
 
 
 def track(request: Request) -> int:
@@ -118,6 +143,12 @@ def track(request: Request) -> int:
         report = follow(run, sink, is_live=options.live, should_stop=should_stop)
     report_on(report, options.json, describe_track)
     return 0
+
+
+def _require(run: Run | None, flag: str) -> Run:
+    if run is None:
+        raise ConfigError(expected(f"a run for {flag}", "none", "name one"))
+    return run
 
 
 def _open(path: Path | None) -> Run | None:

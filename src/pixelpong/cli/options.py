@@ -283,12 +283,18 @@ class Play(Serving):
 
 @dataclass(frozen=True, kw_only=True)
 class Export(Reporting):
-    """Write a run as one page that opens offline, or its agent as an ONNX file."""
+    """Write a run as one page that opens offline, or its agent as a file."""
 
     run: OptionalRun = None
     html: Annotated[Path | None, arg(help="Page to write.", metavar="FILE")] = None
     onnx: Annotated[Path | None, arg(help="Network to write; extra [onnx].", metavar="FILE")] = None
     checkpoint: Which = "best"
+    agent: Annotated[
+        Path | None, arg(help="Small agent to write, as comes with the package.", metavar="FILE")
+    ] = None
+    episodes: Annotated[
+        int, arg(help="Of that agent's evaluation, each of greedy and sampled play.")
+    ] = 100
     replays: Annotated[int, arg(help="Replays that the page holds at most.")] = 5
 
 

@@ -1,0 +1,127 @@
+"""A run's agent as one small file: what `pixelpong watch` and `play` have without a run.
+
+Only the first-layer rows stay that play has needed, with a byte a number. What is left out and
+rounded is little, but not nothing: so the file's own agent is evaluated, and the result stands in
+it, beside the configuration and the hash of the parameters as they were trained.
+
+Made with: pixelpong export RUN --agent FILE
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pixelpong.agents import Agent, decode_agent, encode_agent
+from pixelpong.engines import make_engine
+from pixelpong.env import make_emulator
+from pixelpong.errors import Interrupted, RunError, expected
+from pixelpong.evaluate import evaluate
+from pixelpong.report.progress import signed
+from pixelpong.report.shows import load_agent
+from pixelpong.run import Run
+from pixelpong.seeding import make_rng
+from pixelpong.worker import make_worker
+
+SURVEY_STEPS = 100_000
+"""Steps of sampled play in which every row that is needed shows itself."""
+
+EVALUATION_SEED = 1_000_003
+"""Of the evaluation: no training has this one, so no agent was chosen by these games."""
+
+
+def write_agent(
+    run: Run, which: str, path: Path, *, episodes: int, should_stop: Callable[[], bool]
+) -> dict[str, Any]:
+    """Write the file, whole or not at all.
+
+    Args:
+        run: whose agent it is.
+        which: `pixelpong.report.shows.load_agent`.
+        path: of the file.
+        episodes: of its evaluation, each of greedy and of sampled play.
+        should_stop: asked now and then.
+
+    Raises:
+        CheckpointError: there is no such agent.
+        RunError: the file cannot be written.
+        Interrupted: `should_stop` said so; nothing has been written.
+    """
+    agent = load_agent(run, which)
+    rows = _survey(agent, should_stop)
+    small = decode_agent(encode_agent(agent, rows, bits=8), str(path))
+    engine = make_engine(run.config.engine, functools.partial(make_worker, run.config), should_stop)
+    try:
+        results = {
+            name: evaluate(
+                engine,
+                small.params,
+                seed=EVALUATION_SEED,
+                episodes=episodes,
+                is_greedy=name == "greedy",
+            ).to_dict()
+            for name in ("greedy", "sampled")
+        }
+    finally:
+        engine.close()
+    about = agent.about | {
+        "config": run.config.to_flat(),
+        "evaluation_seed": EVALUATION_SEED,
+        "evaluation": results,
+        "versions": run.versions,
+    }
+    content = encode_agent(dataclasses.replace(agent, about=about), rows, bits=8)
+    _write(path, content)
+    return {"file": str(path), "bytes": len(content), "rows": len(rows), **about}
+
+
+def describe_agent(report: dict[str, Any]) -> str:
+    """What was written, and how well it plays."""
+    lines = [
+        f"{report['file']}: update {report['update']}, {report['rows']:,} rows of the first layer, "
+        f"{report['bytes']:,} bytes"
+    ]
+    for name, result in report["evaluation"].items():
+        low, high = result["ci95"]
+        lines.append(
+            f"{name:8} mean return {signed(result['mean_return'])} of {len(result['returns'])} "
+            f"episodes, 95 % interval {signed(low)} to {signed(high)}"
+        )
+    return "\n".join(lines)
+
+
+def _survey(agent: Agent, should_stop: Callable[[], bool]) -> NDArray[np.intp]:
+    """The first-layer rows that sampled play needs."""
+    emulator, policy = make_emulator(agent.protocol), agent.make_policy()
+    is_needed = np.zeros(len(agent.params["W1"]), np.bool_)
+    rng = make_rng(0, "play")
+    width = 2 + agent.protocol.max_frame_skip
+    for step in range(SURVEY_STEPS):
+        if emulator.is_over or step == 0:
+            emulator.reset()
+            policy.reset()
+            if should_stop():
+                raise Interrupted
+        draws = rng.random(width).tolist()
+        action = policy.act(emulator.screen, draws[0])
+        is_needed[policy.inputs()] = True
+        emulator.step(action, draws[1:])
+    return np.flatnonzero(is_needed)
+
+
+def _write(path: Path, content: bytes) -> None:
+    temporary = path.with_name(f".tmp-{os.getpid()}-{path.name}")
+    try:
+        temporary.write_bytes(content)
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        got = error.strerror or str(error)
+        raise RunError(expected(f"to write {path}", got, "choose another file")) from error

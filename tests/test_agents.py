@@ -1,0 +1,233 @@
+"""Agents that are kept: milestones of a run, their files, and which of them stay."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.numpy import load, save
+from test_train import with_updates
+
+from pixelpong import agents
+from pixelpong.agents import Agent, decode_agent, encode_agent, is_due
+from pixelpong.engines.serial import SerialEngine
+from pixelpong.errors import CheckpointError, RunError
+from pixelpong.evaluate import evaluate
+from pixelpong.presets import load_preset
+from pixelpong.report.shows import as_agent, choose_show, list_updates, load_agent
+from pixelpong.run import Run
+from pixelpong.train import train
+from pixelpong.worker import make_worker
+
+TOY = {
+    "environment": "Catch-v0",
+    "engine": "serial",
+    "hidden": 8,
+    "updates": 6,
+    "milestone_every": 2,
+}
+
+
+@pytest.fixture(params=["fast", "classic"])
+def make_run(request, tmp_path):
+    def make(name="run", **changes) -> Run:
+        few = {"streams": 2, "horizon": 30, "batch_size": 2}
+        config = load_preset(request.param).updated(TOY | few | changes, "test")
+        warnings: list[str] = []
+        run = Run.create(tmp_path / name, config, warnings.append)
+        make.warnings = warnings
+        return run
+
+    return make
+
+
+# --- which stay -------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 100_000), st.integers(1, 12))
+def test_milestones_lie_ever_further_apart(newest, every):
+    """No two of them more than a third of the way apart, and few in all."""
+    due = [update for update in range(0, newest + 1, every) if is_due(update, every)]
+    assert due[0] == 0
+    assert len(due) <= 3 + 2 * max(0, newest // every).bit_length()
+    for before, after in itertools.pairwise([*due, newest]):
+        assert after - before <= max(every, before / 2)
+
+
+def test_no_milestones_where_none_are_wanted(make_run):
+    run = make_run(milestone_every=0)
+    train(run)
+    assert run.milestones.updates() == []
+
+
+def test_a_run_keeps_milestones_of_all_its_way(make_run):
+    run = make_run(updates=40, milestone_every=1)
+    train(run)
+    assert run.milestones.updates() == [0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32]
+    assert len(run.checkpoints.updates()) <= 4
+    assert list_updates(run)[-1] == 40
+
+
+def test_a_resumed_run_has_the_same_milestones(make_run):
+    whole, broken = make_run("whole"), make_run("broken", updates=3)
+    for run in (whole, broken):
+        train(run)
+    assert broken.milestones.updates() == [0, 2]
+    assert broken.checkpoints.updates() == [0, 3]
+    broken.milestones.save(5, b"of updates that were not saved")
+    train(with_updates(broken, 6))
+    assert broken.milestones.updates() == whole.milestones.updates() == [0, 2, 4, 6]
+    for update in (2, 4, 6):
+        files = [run.milestones.path(update).read_bytes() for run in (whole, broken)]
+        assert files[0] == files[1]
+
+
+def test_no_room_for_a_milestone_is_a_word_and_no_end(make_run, monkeypatch):
+    def refuse(self, update, content):
+        raise RunError("expected to write, got no space")
+
+    monkeypatch.setattr(agents.MilestoneStore, "save", refuse)
+    run = make_run()
+    assert train(run).reason == "updates"
+    assert make_run.warnings == ["expected to write, got no space"] * 4
+
+
+def test_a_milestone_that_cannot_be_written_leaves_nothing(make_run):
+    run = make_run()
+    run.milestones.folder.mkdir()
+    run.milestones.path(2).mkdir()  # a folder in the file's place
+    with pytest.raises(RunError, match="expected to write the milestone of update 2"):
+        run.milestones.save(2, b"x")
+    assert [path.name for path in run.milestones.folder.iterdir()] == ["000002.safetensors"]
+
+
+# --- the file ---------------------------------------------------------------------------------
+
+
+def test_a_milestone_plays_as_the_checkpoint_does_but_for_rounding(make_run):
+    run = make_run()
+    train(run)
+    exact, rounded = as_agent(run, run.checkpoints.load(6)), run.milestones.load(6)
+    assert rounded.about == exact.about | {"is_rounded": True}
+    assert (rounded.algorithm, rounded.protocol) == (exact.algorithm, exact.protocol)
+    for name, w in exact.params.items():
+        got = rounded.params[name]
+        touched = got.reshape(len(got), -1).any(axis=1) if name == "W1" else slice(None)
+        np.testing.assert_allclose(got[touched], w[touched], rtol=1e-3, atol=1e-6)
+    # The rows that no gradient has reached are not in the file.
+    assert 0 < touched_share(rounded) < 1
+
+
+def touched_share(agent):
+    W1 = agent.params["W1"]
+    return float(np.mean(W1.reshape(len(W1), -1).any(axis=1)))
+
+
+def test_a_byte_a_number_is_a_half_of_a_percent_off(make_run):
+    agent = as_agent(run := make_run(updates=1), run_trained(run))
+    W1 = agent.params["W1"]
+    back = decode_agent(encode_agent(agent, np.arange(len(W1)), bits=8), "a test").params["W1"]
+    largest = np.abs(W1.reshape(len(W1), -1)).max(axis=1).reshape(-1, *[1] * (W1.ndim - 1))
+    assert (np.abs(back - W1) <= 0.005 * largest).all()
+
+
+def run_trained(run):
+    train(run)
+    return run.checkpoints.load_latest()
+
+
+def test_an_agents_file_that_is_none_is_refused(make_run):
+    agent = as_agent(run := make_run(updates=1), run_trained(run))
+    content = encode_agent(agent, np.arange(40))
+    arrays = load(content)
+    card = json.loads(arrays["card"].tobytes())
+
+    def altered(**changes):
+        text = json.dumps(card | changes).encode()
+        return save(arrays | {"card": np.frombuffer(text, np.uint8)})
+
+    bad_rows = arrays | {"rows": np.full_like(arrays["rows"], 65535)}
+    infinite = arrays | {"W1": np.full_like(arrays["W1"], np.inf)}
+    fewer = {name: w for name, w in arrays.items() if name != "W2"}
+    other_shape = [*card["shape"][:1], card["shape"][1] + 1, *card["shape"][2:]]
+    for wrong in (
+        b"", b"x" * 100, content[:-1], content + b"x", save(bad_rows), save(infinite),
+        save(fewer), altered(shape=other_shape), altered(shape=[10**9] * 3), altered(shape=[]),
+        altered(algorithm="ppo" if card["algorithm"] == "reinforce" else "reinforce"),
+        altered(environment="Breakout"), altered(about=7), altered(frame_skips=[4]),
+    ):  # fmt: skip
+        with pytest.raises(CheckpointError, match="expected an agent in a test"):
+            decode_agent(wrong, "a test")
+
+
+def test_the_card_cannot_be_another_file(make_run, tmp_path):
+    run = make_run(updates=1)
+    with pytest.raises(CheckpointError, match="expected the milestone"):
+        run.milestones.load(7)
+
+
+# --- playing ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_greedy", [True, False])
+def test_an_agent_plays_the_very_episodes_of_its_evaluation(make_run, is_greedy):
+    run = make_run()
+    train(run)
+    agent = load_agent(run, "latest")
+    engine = SerialEngine(lambda: make_worker(run.config))
+    found = evaluate(engine, agent.params, seed=5, episodes=3, is_greedy=is_greedy)
+    played = [agent.play_episode(5, index, is_greedy=is_greedy) for index in range(3)]
+    assert tuple(replay.episode_return for replay in played) == found.returns
+    assert np.mean([len(replay) for replay in played]) == found.mean_steps
+
+
+def test_the_show_is_the_newest_replay_and_else_the_agent_plays(make_run):
+    run = make_run(updates=40, replay_every=1)
+    train(run)
+    lines = list(run.replays.read())
+    assert choose_show(run).replay.episode == lines[-1]["episode"]
+    assert choose_show(run, episode=lines[0]["episode"]).replay.episode == lines[0]["episode"]
+    near = choose_show(run, update=lines[1]["update"])
+    assert near.replay.update == lines[1]["update"]
+    assert not near.is_own
+    assert choose_show(run, which="latest").is_own
+    with pytest.raises(RunError, match="expected a replay in .*, got no replay of episode 999"):
+        choose_show(run, episode=999)
+    with pytest.raises(CheckpointError, match=r"expected an agent of .*use best, latest or one of"):
+        choose_show(run, which="77")
+
+
+def test_without_replays_the_best_agent_plays(make_run):
+    run = make_run(replay_every=0)
+    train(run)
+    assert choose_show(run).is_own
+
+
+def test_agent_describes_itself(make_run):
+    run = make_run()
+    train(run)
+    agent = load_agent(run, "2")
+    assert isinstance(agent, Agent)
+    assert agent.about["update"] == 2
+
+
+# --- the agent that ships ---------------------------------------------------------------------
+
+
+def test_the_agent_in_the_package_is_what_its_card_says():
+    """Small, and its recorded evaluation comes out again, game by game."""
+    agent = agents.load_shipped()
+    path = Path(agents.__file__).parent / "presets" / agents.SHIPPED
+    assert path.stat().st_size <= 1_500_000
+    about = agent.about
+    assert len(about["params_sha256"]) == 64
+    assert about["config"]["preset"] == "fast"
+    assert about["evaluation"]["greedy"]["mean_return"] > 18
+    seed, returns = about["evaluation_seed"], about["evaluation"]["greedy"]["returns"]
+    assert agent.play_episode(seed, 3).episode_return == returns[3]
+    assert choose_show(None).is_own

@@ -1,0 +1,90 @@
+"""Reels: what a page gets is what the emulator showed and what the network saw and thought."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+
+import numpy as np
+import pytest
+
+from pixelpong.presets import load_preset
+from pixelpong.report.reel import encode_difference, make_reel
+from pixelpong.report.shows import choose_show
+from pixelpong.run import Run
+from pixelpong.train import train
+
+
+@pytest.fixture(params=["fast", "classic"])
+def run(request, tmp_path):
+    toy = {"environment": "Catch-v0", "engine": "serial", "hidden": 8, "save_every": 2}
+    few = {"updates": 24, "streams": 2, "horizon": 30, "batch_size": 2, "replay_every": 1}
+    run = Run.create(tmp_path / "run", load_preset(request.param).updated(toy | few, "test"))
+    train(run)
+    return run
+
+
+def pictures_in(text, size, count):
+    """The slow oracle of what a browser does: one picture after another, byte by byte."""
+    data, place = zlib.decompress(base64.b64decode(text)), 0
+    picture, pictures = [0] * size, []
+    for _ in range(count):
+        number = data[place] + 256 * data[place + 1]
+        places, values = place + 2, place + 2 + 2 * number
+        for k in range(number):
+            where = data[places + 2 * k] + 256 * data[places + 2 * k + 1]
+            picture[where] = data[values + k]
+        place = values + number
+        pictures.append(list(picture))
+    assert place == len(data)
+    return np.array(pictures, np.uint8)
+
+
+@pytest.mark.parametrize("which", [None, "latest"])
+def test_a_reel_holds_the_frames_and_what_the_network_saw(run, which):
+    show = choose_show(run, which=which)
+    reel = json.loads(json.dumps(make_reel(show)))
+    moments = list(show.replay.watch())
+    count = reel["steps"]
+    assert count == len(moments) == len(show.replay) + 1
+    screens = pictures_in(reel["screen"], 210 * 160, count)
+    palette = np.array(reel["palette"], np.uint8)
+    policy = show.agent.make_policy()
+    fields = pictures_in(reel["field"], 6400, count)
+    shares = pictures_in(reel["saliency"], 6400, count).view(np.int8)
+    for step, moment in enumerate(moments):
+        np.testing.assert_array_equal(screens[step].reshape(210, 160), moment.screen)
+        np.testing.assert_array_equal(palette[screens[step]].reshape(210, 160, 3), moment.frame)
+        policy.follow(moment.screen, moment.action)
+        sight = policy.explain()
+        np.testing.assert_array_equal(fields[step].reshape(80, 80), sight.field)
+        largest = reel["saliency_max"][step]
+        rounded = shares[step].reshape(80, 80) / 127 * largest
+        np.testing.assert_allclose(rounded, sight.saliency, atol=largest / 200 + 1e-4)
+    assert reel["actions"][-1] is None
+    assert reel["points"][-1] == list(moments[-1].points)
+    assert sum(reel["rewards"]) == reel["episode_return"]
+    assert reel["steps_per_second"] == 15.0
+
+
+def test_the_agent_that_played_finds_its_own_actions_most_probable(run):
+    """It is told what was done, not what it would have done: else the last action were wrong."""
+    show = choose_show(run, which="latest")
+    reel = make_reel(show)
+    assert reel["is_own"]
+    for action, probabilities in zip(reel["actions"][:-1], reel["probabilities"], strict=False):
+        chosen = probabilities[reel["action_codes"].index(action)]
+        assert chosen >= max(probabilities) - 1e-3
+
+
+def test_a_reel_can_be_given_up(run):
+    calls = iter(range(100))
+    assert make_reel(choose_show(run), lambda: next(calls) >= 5)["steps"] == 5
+
+
+def test_a_difference_is_count_places_and_values():
+    last, picture = np.zeros(300, np.uint8), np.zeros(300, np.uint8)
+    picture[[3, 258]] = 7, 9
+    assert encode_difference(last, picture) == bytes([2, 0, 3, 0, 2, 1, 7, 9])
+    assert encode_difference(picture, picture) == bytes([0, 0])

@@ -1,0 +1,56 @@
+"""A small agent file from a run: `pixelpong export RUN --agent FILE`."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from pixelpong.agents import decode_agent
+from pixelpong.cli import main
+from pixelpong.presets import load_preset
+from pixelpong.report import shipping
+from pixelpong.run import Run
+from pixelpong.train import train
+
+
+@pytest.fixture(params=["fast", "classic"])
+def run(request, tmp_path, monkeypatch):
+    monkeypatch.setattr(shipping, "SURVEY_STEPS", 500)
+    toy = {"environment": "Catch-v0", "engine": "serial", "hidden": 8, "updates": 3}
+    few = {"streams": 2, "horizon": 30, "batch_size": 2}
+    run = Run.create(tmp_path / "run", load_preset(request.param).updated(toy | few, "test"))
+    train(run)
+    return run
+
+
+def test_the_file_holds_the_agent_and_its_evaluation(run, tmp_path, capsys):
+    file = tmp_path / "agent.safetensors"
+    words = ["export", str(run.path), "--agent", str(file), "--episodes", "3", "--json"]
+    assert main([*words, "--checkpoint", "latest"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    agent = decode_agent(file.read_bytes(), "a test")
+    exact = run.checkpoints.load_latest().params["W1"]
+    kept = np.flatnonzero(agent.params["W1"].reshape(len(exact), -1).any(axis=1))
+    assert 0 < len(kept) <= report["rows"] < len(exact)
+    np.testing.assert_allclose(agent.params["W1"][kept], exact[kept], atol=0.01)
+    returns = agent.about["evaluation"]["greedy"]["returns"]
+    played = [agent.play_episode(agent.about["evaluation_seed"], i) for i in range(3)]
+    assert [replay.episode_return for replay in played] == returns
+    assert agent.about["config"] == run.config.to_flat()
+
+
+def test_wrong_wishes_are_refused_in_a_line(run, tmp_path, capsys):
+    file = str(tmp_path / "nowhere" / "agent.safetensors")
+    for words, message in (
+        (["export", str(run.path)], "expected --html FILE, --onnx FILE or --agent FILE, got none"),
+        (["export", str(run.path), "--agent", "a", "--onnx", "b"], "got --onnx and --agent"),
+        (["export", "--agent", "a"], "expected a run for --agent, got none"),
+        (["export", str(run.path), "--agent", file, "--episodes", "1"], "expected to write"),
+    ):
+        assert main(words) != 0
+        err = capsys.readouterr().err
+        assert message in err
+        assert err.count("\n") == 1
+    assert not list(tmp_path.glob("**/.tmp-*"))
