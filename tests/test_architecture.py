@@ -40,6 +40,9 @@ FENCES = {
     "cv2": "bench/peers.py",
     "ray": "engines/ray/",
     "matplotlib": "report/",
+    "starlette": "report/web/",
+    "uvicorn": "report/web/",
+    "websockets": "report/web/",
 }
 
 
