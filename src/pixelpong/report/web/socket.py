@@ -33,6 +33,7 @@ from pixelpong.agents import Agent
 from pixelpong.errors import PixelpongError, expected
 from pixelpong.report.reel import encode_difference
 from pixelpong.report.web.game import MODES, SPEEDS, Game
+from pixelpong.report.web.guard import Refusal
 from pixelpong.seeding import make_rng
 from pixelpong.trajectory import DOWN, STAY, UP
 
@@ -68,7 +69,8 @@ class Library(Protocol):
         """An agent of a run.
 
         Raises:
-            PixelpongError: there is no such run or agent.
+            Refusal: there is no such run.
+            PixelpongError: there is no such agent, or it is damaged.
         """
 
 
@@ -94,7 +96,7 @@ async def play_socket(websocket: WebSocket, library: Library) -> None:
                 await _serve(websocket, library)
         except _End as end:
             await _close(websocket, end.code, str(end))
-        except PixelpongError as error:
+        except (PixelpongError, Refusal) as error:
             await _close(websocket, AGAINST_RULES, str(error))
 
 
@@ -252,7 +254,7 @@ class _Viewer:
             agent = await asyncio.to_thread(self._library.load_agent, self._run_id, which)
             async with self._lock:
                 await asyncio.to_thread(self._game.seat, agent)
-        except PixelpongError as error:
+        except (PixelpongError, Refusal) as error:
             self._texts.append(json.dumps({"type": "error", "text": str(error)}))
 
     async def show(self) -> None:
