@@ -13,6 +13,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
+import socket
+import struct
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +36,10 @@ SWEEP_SECONDS = 1.0
 
 WRITE_AHEAD = 16 << 10
 """Bytes that may wait in this process for a connection, before the sender does."""
+
+
+_ONCE = (b"host", b"origin", b"upgrade", b"sec-websocket-key", b"sec-websocket-version")
+_KEY = re.compile(rb"[A-Za-z0-9+/]{22}==")
 
 
 @dataclass
@@ -117,7 +124,12 @@ class Connections:
             self._end(min(waiting)[2])
 
     def _end(self, transport: asyncio.Transport) -> None:
+        """Close it at once: the system, too, is to forget what has not been taken."""
         self.remove(transport)
+        linger = struct.pack("ii", 1, 0)
+        with contextlib.suppress(OSError):
+            held = transport.get_extra_info("socket")
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
         transport.abort()
 
 
@@ -161,13 +173,15 @@ class GuardedProtocol(H11Protocol):
     def _should_upgrade(self) -> bool:
         """Only a whole handshake goes there; anything else is an ordinary request."""
         headers = dict(self.headers)
+        names = [name for name, _ in self.headers if name in _ONCE]
         return (
             self._get_upgrade() == b"websocket"
             and self._should_upgrade_to_ws()
             and self.scope["method"] == "GET"
             and self.scope["http_version"] == "1.1"
             and headers.get(b"sec-websocket-version") == b"13"
-            and b"sec-websocket-key" in headers
+            and _KEY.fullmatch(headers.get(b"sec-websocket-key", b"")) is not None
+            and len(names) == len(set(names))
         )
 
     def send_400_response(self, msg: str) -> None:

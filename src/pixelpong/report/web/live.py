@@ -70,9 +70,11 @@ def encode_event(name: str, content: Any, number: int | None = None) -> bytes:
 
 @dataclass
 class _Parcel:
+    """Something to be sent, since when, and what of its size counts."""
+
     content: bytes
     since: float
-    is_first: bool
+    counted: int
 
 
 class Viewer:
@@ -90,12 +92,15 @@ class Viewer:
 
         Args:
             content: what to send.
-            is_first: what was there before the viewer came; its size does not count.
+            is_first: what was there before the viewer came. Its size does not count, nor that of
+                one large piece of news for a viewer that has all before it: neither is behind.
         """
         if self.is_dropped or self._is_ended:
             return
-        self._parcels.append(_Parcel(content, time.monotonic(), is_first))
-        self._bytes += 0 if is_first else len(content)
+        is_free = is_first or (not self._parcels and len(content) > MAX_BEHIND_BYTES)
+        counted = 0 if is_free else len(content)
+        self._parcels.append(_Parcel(content, time.monotonic(), counted))
+        self._bytes += counted
         self._news.set()
         self.check()
 
@@ -126,11 +131,11 @@ class Viewer:
             parcel = self._parcels[0]
             for start in range(0, len(parcel.content), _PIECE):
                 await send(parcel.content[start : start + _PIECE])
-                if parcel.is_first:
+                if not parcel.counted:
                     parcel.since = time.monotonic()
             if self._parcels:
                 self._parcels.popleft()
-                self._bytes -= 0 if parcel.is_first else len(parcel.content)
+                self._bytes -= parcel.counted
 
 
 class Channel:

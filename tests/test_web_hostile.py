@@ -1,0 +1,457 @@
+"""The page's server against whoever means it ill: over real sockets, byte by byte."""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import itertools
+import socket
+import sys
+import time
+import types
+
+import pytest
+from conftest import wait_until
+from web_client import (
+    ask,
+    connect,
+    get,
+    handshake,
+    head,
+    make_trained,
+    metrics_line,
+    read_answer,
+    serving,
+)
+
+from pixelpong.report.web import connections, live
+from pixelpong.report.web.library import id_of
+
+TOKEN = "correct horse battery"
+
+EVERY_ANSWER = {
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return make_trained(tmp_path_factory.mktemp("runs") / "toy")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def game():
+    """A game that greets, so that what matters here is who gets there."""
+
+    async def play_socket(websocket, library):
+        await websocket.accept()
+        await websocket.send_text("hello")
+        await websocket.close()
+
+    stand_in = types.ModuleType("pixelpong.report.web.socket")
+    stand_in.play_socket = play_socket
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "pixelpong.report.web.socket", stand_in)
+        yield
+
+
+@pytest.fixture(scope="module")
+def port(run):
+    with serving(run.path.parent) as served:
+        yield served.port
+
+
+def hosts(port):
+    """Names that are not this server's."""
+    return [
+        "", " ", "evil.example", f"evil.example:{port}", f"localhost.evil.example:{port}",
+        f"127.0.0.1.evil.example:{port}", f"evil.example.127.0.0.1:{port}", f"0.0.0.0:{port}",
+        "127.0.0.1", "localhost", "[::1]", f"127.0.0.1:{port + 1}", f"localhost:{port + 1}",
+        "127.0.0.1:80", "localhost:443", f"127.0.0.2:{port}", f"127.1:{port}", f"127.0.1:{port}",
+        f"2130706433:{port}", f"0x7f000001:{port}", f"0177.0.0.1:{port}", f"localhost.:{port}",
+        f"localhost:{port}.", f"localhost:0{port}", f"localhost: {port}", f"local host:{port}",
+        f"localhost:{port}@evil.example", f"evil.example@localhost:{port}",
+        f"user:word@localhost:{port}", f"localhost:{port}/", f"localhost:{port}/..",
+        f"localhost:{port}#", f"localhost:{port}?", f"http://localhost:{port}",
+        f"localhost:{port},evil.example", f"localhost:{port};evil", f"::1:{port}",
+        f"[::]:{port}", f"[::ffff:127.0.0.1]:{port}", f"[::1%25lo]:{port}",
+        f"[0:0:0:0:0:0:0:1]:{port}",
+        f"l\u00f6calhost:{port}", f"%6cocalhost:{port}", f"localhost%00:{port}",
+        f"localhost\t:{port}",
+        f"{'a' * 5000}:{port}", "null", "*", f"*:{port}",
+    ]  # fmt: skip
+
+
+def test_only_its_own_names_are_served(port):
+    strange = hosts(port)
+    assert len(strange) >= 40
+    for host in strange:
+        for request in (
+            head("GET", "/", host, "Connection: close"),
+            head("GET", "/api/runs", host, "Connection: close"),
+            handshake(port, host, f"Origin: http://localhost:{port}"),
+            handshake(port, host, f"Origin: http://{host}"),
+        ):
+            assert ask(port, request).status in (400, 403), host
+    for host in (f"127.0.0.1:{port}", f"localhost:{port}", f"LocalHost:{port}", f"[::1]:{port}"):
+        assert ask(port, head("GET", "/api/runs", host, "Connection: close")).status == 200, host
+        opened = ask(port, handshake(port, host, f"Origin: http://{host}"))
+        assert opened.status == 101, host
+
+
+def test_a_host_that_is_missing_or_said_twice_is_refused(port):
+    own = f"127.0.0.1:{port}"
+    for request in (
+        head("GET", "/", None, "Connection: close"),
+        b"GET / HTTP/1.0\r\n\r\n",
+        head("GET", "/", own, f"Host: {own}", "Connection: close"),
+        head("GET", "/", own, "Host: evil.example", "Connection: close"),
+        head("GET", "/", None, f"X-Forwarded-Host: {own}", "Connection: close"),
+    ):
+        assert ask(port, request).status in (400, 403)
+
+
+def origins(port):
+    names = [host for host in hosts(port) if host.strip() and host not in ("*", "null")]
+    return [
+        "", "null", "*", f"https://localhost:{port}", f"ws://localhost:{port}", "file://",
+        f"http://localhost:{port}/", f"localhost:{port}", f"http://localhost:{port} ".strip() + ".",
+        *(f"http://{name}" for name in names if not name.startswith("http")),
+    ]  # fmt: skip
+
+
+def test_the_game_opens_for_a_page_of_this_server_only(port):
+    own = f"127.0.0.1:{port}"
+    strange = origins(port)
+    assert len(strange) >= 40
+    for origin in strange:
+        answer = ask(port, handshake(port, own, f"Origin: {origin}"))
+        assert answer.status in (400, 403), origin
+    assert ask(port, handshake(port, own)).status == 403
+    twice = (f"Origin: http://{own}", "Origin: http://evil.example")
+    assert ask(port, handshake(port, own, *twice)).status == 403
+    assert ask(port, handshake(port, own, f"Origin: http://{own}")).status == 101
+
+
+def test_another_page_gets_nothing_by_ordinary_requests_either(port):
+    assert get(port, "/api/runs", "Origin: http://evil.example").status == 403
+    assert get(port, "/api/runs", "Origin: null").status == 403
+    assert get(port, "/api/runs", "Sec-Fetch-Site: cross-site").status == 403
+    assert get(port, "/static/plotly.min.js", "Sec-Fetch-Site: same-site").status == 403
+    assert get(port, "/api/runs", "Sec-Fetch-Site: same-origin").status == 200
+    assert get(port, "/", "Sec-Fetch-Site: cross-site").status in (200, 404)  # a link to us
+
+
+METHODS = [
+    "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "PROPFIND", "MKCOL", "COPY",
+    "MOVE", "LOCK", "UNLOCK", "SEARCH", "REPORT", "PURGE", "get", "Get", "GETS", "X",
+]  # fmt: skip
+
+
+def paths_of(run):
+    run_id = id_of(run.path)
+    return [
+        "/", "/static/style.css", "/static/plotly.min.js", "/api/runs", f"/api/runs/{run_id}",
+        f"/api/runs/{run_id}/metrics", f"/api/runs/{run_id}/events",
+        f"/api/runs/{run_id}/reels/replay/1", f"/api/runs/{run_id}/reels/agent/1",
+        f"/api/runs/{run_id}/weights/1", "/game", "/nothing",
+    ]  # fmt: skip
+
+
+def test_every_method_but_looking_is_refused(port, run):
+    own = f"127.0.0.1:{port}"
+    for method, path in itertools.product(METHODS, paths_of(run)):
+        answer = ask(port, head(method, path, own, "Connection: close"))
+        assert answer.status == 405, (method, path)
+        assert answer.headers["allow"] == "GET, HEAD"
+        upgrade = handshake(port, own, f"Origin: http://{own}", target=path)
+        assert ask(port, upgrade.replace(b"GET", method.encode(), 1)).status == 405, (method, path)
+
+
+def test_only_the_game_is_a_socket(port, run):
+    own = f"127.0.0.1:{port}"
+    for path in paths_of(run):
+        answer = ask(port, handshake(port, own, f"Origin: http://{own}", target=path))
+        assert answer.status == (101 if path == "/game" else 404), path
+    for change in ((b"13", b"12"), (b"Sec-WebSocket-Key", b"X-Key"), (b"HTTP/1.1", b"HTTP/1.0")):
+        request = handshake(port, own, f"Origin: http://{own}").replace(*change)
+        answer = ask(port, request)
+        assert answer.status == 404, change
+        check_headers(answer)
+
+
+def test_head_answers_without_a_body(port, run):
+    for path in paths_of(run):
+        answer = get(port, path, method="HEAD")
+        assert answer.status in (200, 404), path
+        check_headers(answer)
+
+
+def check_headers(answer):
+    for name, value in EVERY_ANSWER.items():
+        assert answer.headers[name] == value
+    policy = answer.headers["content-security-policy"]
+    parts = dict(part.strip().partition(" ")[::2] for part in policy.split(";"))
+    assert parts["default-src"] == "'none'"
+    assert parts["script-src"] == "'self'"
+    assert "unsafe" not in policy
+    assert "*" not in policy
+    for name in ("base-uri", "form-action", "frame-ancestors"):
+        assert parts[name] == "'none'"
+    assert "cache-control" in answer.headers
+    assert "server" not in answer.headers
+    assert "access-control-allow-origin" not in answer.headers
+
+
+def test_every_answer_has_the_headers_errors_too(port, run):
+    own = f"127.0.0.1:{port}"
+    close = "Connection: close"
+    requests = [head("GET", path, own, close) for path in paths_of(run)]
+    requests += [head("GET", "/", "evil.example", close), head("POST", "/", own, close)]
+    requests += [head("GET", "/?" + "q" * 3000, own, close), b"nonsense\r\n\r\n"]
+    requests += [
+        head("GET", "/", own, f"X: {'x' * 40_000}"),
+        head("GET", "/api/runs/x", own, close),
+    ]
+    requests += [handshake(port, own), handshake(port, own, f"Origin: http://{own}")]
+    requests += [handshake(port, own, f"Origin: http://{own}", target="/api")]
+    seen = set()
+    for request in requests:
+        answer = ask(port, request)
+        seen.add(answer.status)
+        check_headers(answer)
+        if answer.status >= 400:
+            assert list(answer.json()) == ["error"]
+            assert "\n" not in answer.json()["error"]
+    assert seen >= {101, 200, 400, 403, 404, 405, 414}
+
+
+TARGETS = ["etc/passwd", "config.json", "run.lock", "__init__.py"]
+STEPS = [
+    "../", "..%2f", "..%2F", "%2e%2e/", "%2e%2e%2f", "%252e%252e%252f", "..\\", "..%5c",
+    "%2e%2e%5c",
+    "....//", "..;/", "..%00/", "%c0%ae%c0%ae/", "%e0%80%ae%e0%80%ae/", "..%c0%af", "..%ef%bc%8f",
+    "%uff0e%uff0e/", "/", "//", "file:///", "/proc/self/cwd/", "~/", "%2f", "C:/", "%5c%5c",
+]  # fmt: skip
+
+
+def payloads():
+    for step, target, depth in itertools.product(STEPS, TARGETS, (1, 3, 8)):
+        yield step * depth + target
+    yield from ("", ".", "..", "%00", "0%00", "-1", "1.0", "1e3", "\u0661".encode().hex(), "%d9%a1")
+    yield from ("9" * 13, "9" * 400, "index.html%00.js", "NaN", "*", "%", "%zz", "a" * 16, "0" * 16)
+
+
+def test_no_path_leads_out_of_the_table(port, run):
+    """Nothing but the list's ids, the table's names and plain numbers is answered."""
+    run_id, every = id_of(run.path), list(payloads())
+    assert len(every) >= 200
+    own = f"127.0.0.1:{port}"
+    places = [
+        "/{}", "/static/{}", "/api/runs/{}", "/api/runs/{}/metrics", "/api/runs/{}/events",
+        "/api/runs/{}/reels/agent/1", f"/api/runs/{run_id}/reels/replay/{{}}",
+        f"/api/runs/{run_id}/reels/agent/{{}}", f"/api/runs/{run_id}/weights/{{}}",
+    ]  # fmt: skip
+    with connect(port) as made:
+        for place, payload in itertools.product(places, every):
+            target = place.format(payload)
+            if target in ("/", "//"):
+                continue
+            made.sendall(head("GET", target, own))
+            answer = read_answer(made)
+            assert answer.status in (400, 404, 414), target
+            assert b"root:" not in answer.body
+            if answer.status == 400 or answer.headers.get("connection") == "close":
+                made.close()
+                made = connect(port)
+        made.close()
+
+
+def test_queries_are_nonsense_or_numbers(port, run):
+    run_id = id_of(run.path)
+    for path in ("metrics", "events"):
+        for value in ("x", "-1", "1.5", "1e3", "%00", "%d9%a1", "9" * 16, "", " 1", "1&after=2"):
+            answer = get(port, f"/api/runs/{run_id}/{path}?after={value}")
+            assert answer.status == 400, value
+        assert get(port, f"/api/runs/{run_id}/{path}?after={'1' * 3000}").status == 414
+    assert get(port, f"/api/runs/{run_id}/metrics?after=5&other=%ff%fe").status == 200
+    assert get(port, f"/api/runs/{run_id}/metrics?{'a=1&' * 400}").status == 200
+
+
+def test_nobody_is_served_without_the_token(run, monkeypatch):
+    compared = []
+    same = hmac.compare_digest
+    monkeypatch.setattr(hmac, "compare_digest", lambda a, b: compared.append((a, b)) or same(a, b))
+    with serving(run.path.parent, token=TOKEN) as served:
+        port, own = served.port, f"127.0.0.1:{served.port}"
+        wrong = ["", "wrong", TOKEN[:-1], TOKEN + "x", TOKEN.upper(), "%00", "caf%C3%A9", "%ff"]
+        for path in ["/", "/static/plotly.min.js", "/api/runs", "/nothing"]:
+            assert get(port, path).status == 401
+            for each in wrong:
+                quoted = each.replace(" ", "+")
+                assert get(port, f"{path}?token={quoted}").status == 401, each
+                assert get(port, path, f"Cookie: pixelpong-{port}={quoted}").status == 401
+                assert get(port, path, f"Authorization: Bearer {each}").status == 401
+        before = len(compared)
+        answer = get(port, "/api/runs?token=correct+horse%20battery")
+        assert answer.status == 200
+        assert len(compared) > before, "the token was compared in another way"
+        cookie = answer.headers["set-cookie"]
+        name_and_value, *flags = cookie.split("; ")
+        assert set(flags) == {"HttpOnly", "SameSite=Strict", "Path=/"}
+        assert "horse" not in cookie
+        assert get(port, "/api/runs", f"Cookie: a=b; {name_and_value}; c").status == 200
+        assert "set-cookie" not in get(port, "/api/runs", f"Cookie: {name_and_value}").headers
+        assert get(port, "/api/runs", f"Cookie: {name_and_value}0").status == 401
+        origin = f"Origin: http://{own}"
+        assert ask(port, handshake(port, own, origin)).status == 401
+        assert ask(port, handshake(port, own, origin, f"Cookie: {name_and_value}")).status == 101
+        many = "&".join(["token=x"] * 30)
+        assert get(port, f"/api/runs?{many}&token=correct+horse+battery").status == 401
+
+
+def test_hundreds_of_half_open_connections_keep_nobody_out(run, monkeypatch):
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 3.0)
+    with serving(run.path.parent) as served:
+        beginnings = [b"", b"G", b"GET / HTTP/1.1\r\n", b"GET / HTTP/1.1\r\nHost: 127.0.0.1:1\r\nX"]
+        held = [connect(served.port) for _ in range(500)]
+        for made, begin in zip(held, itertools.cycle(beginnings), strict=False):
+            made.sendall(begin)
+        took = []
+        for _ in range(10):
+            begin = time.monotonic()
+            assert get(served.port, "/api/runs").status == 200
+            took.append(time.monotonic() - begin)
+        assert sorted(took)[5] < 1.0
+        time.sleep(1)
+        for made in held:  # one byte more is no reason to wait longer
+            made.sendall(b"x")
+        assert wait_until(lambda: all(is_closed(made) for made in held), 15)
+        for made in held:
+            made.close()
+
+
+def is_closed(made: socket.socket) -> bool:
+    made.settimeout(0.001)
+    try:
+        return made.recv(1000) == b""
+    except TimeoutError:
+        return False
+    except OSError:
+        return True
+
+
+def test_where_there_is_no_room_those_who_wait_make_room(run, monkeypatch):
+    monkeypatch.setattr("pixelpong.report.web.count_connections", lambda: 30)
+    with serving(run.path.parent) as served:
+        held = [connect(served.port) for _ in range(30)]
+        time.sleep(connections.GRACE_SECONDS + 0.5)
+        for _ in range(10):
+            assert get(served.port, "/api/runs").status == 200
+        assert any(is_closed(made) for made in held)
+        for made in held:
+            made.close()
+
+
+@pytest.mark.slow
+def test_one_who_takes_no_answer_is_dropped(run, monkeypatch):
+    """The charts' script is larger than all buffers between us."""
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 2.0)
+    with serving(run.path.parent) as served:
+        with connect(served.port, receive_buffer=4096) as made:
+            made.sendall(head("GET", "/static/plotly.min.js", f"127.0.0.1:{served.port}"))
+            time.sleep(6)
+            got = b""
+            with pytest.raises(ConnectionError):
+                while more := made.recv(65536):
+                    got += more
+                raise AssertionError(f"the whole of it came: {len(got)} bytes")
+
+
+def read_events(made: socket.socket, seconds: float) -> bytes:
+    data, deadline = b"", time.monotonic() + seconds
+    made.settimeout(0.2)
+    while time.monotonic() < deadline:
+        try:
+            more = made.recv(65536)
+        except TimeoutError:
+            continue
+        except OSError:
+            break
+        if not more:
+            break
+        data += more
+    return data
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("limit", ["bytes", "seconds"])
+def test_a_viewer_that_reads_slowly_is_dropped_and_others_are_not(tmp_path, monkeypatch, limit):
+    run = make_trained(tmp_path / "toy", updates=2)
+    target = f"/api/runs/{id_of(run.path)}/events"
+    if limit == "seconds":
+        monkeypatch.setattr(live, "MAX_BEHIND_SECONDS", 1.0)
+        monkeypatch.setattr(live, "MAX_BEHIND_BYTES", 1 << 30)
+    with serving(tmp_path) as served:
+        request = head("GET", target, f"127.0.0.1:{served.port}")
+        with connect(served.port, receive_buffer=2048) as slow, connect(served.port) as quick:
+            slow.sendall(request)
+            quick.sendall(request)
+            assert b"event: summary" in read_events(quick, 1.5)
+            update, news, deadline = 100, b"", time.monotonic() + 25
+            while not is_reset(slow) and time.monotonic() < deadline:
+                run.metrics.append(*(metrics_line(update + i, x=0.123456) for i in range(300)))
+                update += 300
+                news += read_events(quick, 0.3)
+            assert is_reset(slow), "it was not dropped"
+            run.metrics.append(metrics_line(update))
+            news += read_events(quick, 1.5)
+            assert f"id: {update}\n".encode() in news, "the quick one missed something"
+
+
+def is_reset(made: socket.socket) -> bool:
+    """Whether the other side has cut the connection; reads nothing."""
+    return bool(made.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)) or _tcp_state(made) != 1
+
+
+def _tcp_state(made: socket.socket) -> int:
+    return made.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
+
+
+def test_too_many_viewers_are_refused_with_a_word(run, monkeypatch):
+    monkeypatch.setattr(live, "MAX_VIEWERS", 3)
+    with serving(run.path.parent) as served:
+        request = head("GET", f"/api/runs/{id_of(run.path)}/events", f"127.0.0.1:{served.port}")
+        held = [connect(served.port) for _ in range(3)]
+        for made in held:
+            made.sendall(request)
+            assert read_answer(made).status == 200
+            read_events(made, 0.3)
+        assert ask(served.port, request).status == 503
+        held.pop().close()
+        assert wait_until(lambda: ask(served.port, request).status == 200, 10)
+        for made in held:
+            made.close()
+
+
+def test_pipelined_and_broken_requests_leave_the_server_well(port):
+    own = f"127.0.0.1:{port}"
+    for request in (
+        head("GET", "/api/runs", own) * 50,
+        head("GET", "/api/runs", own, "Content-Length: 1000000000") + b"x" * 1000,
+        head("GET", "/api/runs", own, "Transfer-Encoding: chunked") + b"zz\r\n",
+        head("GET", "/api/runs", own, "Content-Length: 5", "Transfer-Encoding: chunked") + b"0\r\n",
+        head("GET", "http://evil.example/", own), head("OPTIONS", "*", own),
+        b"\x16\x03\x01\x02\x00\x01\x00", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"\x00" * 20_000,
+        handshake(port, own, f"Origin: http://{own}") + b"\xff" * 500,
+    ):  # fmt: skip
+        with connect(port) as made:
+            made.sendall(request)
+            made.settimeout(1)
+            with contextlib.suppress(OSError):
+                made.recv(100_000)
+    assert get(port, "/api/runs").status == 200

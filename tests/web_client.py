@@ -1,0 +1,171 @@
+"""A real server in a thread, and clients that speak to it byte by byte."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from conftest import wait_until
+
+from pixelpong.config import Config
+from pixelpong.presets import load_preset
+from pixelpong.report.web import serve
+from pixelpong.run import Run
+from pixelpong.train import train
+
+KEY = "dGhlIHNhbXBsZSBub25jZQ=="
+
+
+@dataclass
+class Served:
+    """Where a server listens, and what it said."""
+
+    port: int
+    told: list[str] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+
+@contextlib.contextmanager
+def serving(runs_dir: Path, **options: Any) -> Iterator[Served]:
+    """`serve` in a thread, on a free port, until the block ends."""
+    stop, told, ended = threading.Event(), [], []
+    settings = {
+        "host": "127.0.0.1",
+        "port": 0,
+        "token": None,
+        "opens_browser": False,
+        "page": "/",
+        "tell": told.append,
+        "should_stop": stop.is_set,
+    }
+
+    def work() -> None:
+        try:
+            serve(runs_dir, **settings | options)
+        except BaseException as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    assert wait_until(lambda: told or ended, 20)
+    if ended:
+        raise ended[0]
+    address = next(line for line in told if "http://" in line).split("http://")[1]
+    port = int(address.split("/")[0].rpartition(":")[2])
+    assert wait_until(lambda: _answers(port), 20)
+    try:
+        yield Served(port, told)
+    finally:
+        stop.set()
+        thread.join(10)
+        assert not thread.is_alive()
+        assert not ended, ended
+
+
+def _answers(port: int) -> bool:
+    try:
+        answer = ask(port, head("GET", "/static/none", f"127.0.0.1:{port}"))
+    except OSError:
+        return False
+    return answer.status in (401, 403, 404)
+
+
+@dataclass
+class Answer:
+    """What came back: status 0 where nothing did."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+def head(method: str, target: str, host: str | None, *more: str) -> bytes:
+    """The head of a request."""
+    lines = [f"{method} {target} HTTP/1.1", *([] if host is None else [f"Host: {host}"])]
+    return "\r\n".join([*lines, *more, "", ""]).encode("latin-1")
+
+
+def get(port: int, target: str, *more: str, method: str = "GET") -> Answer:
+    """A proper request."""
+    return ask(port, head(method, target, f"127.0.0.1:{port}", "Connection: close", *more))
+
+
+def handshake(port: int, host: str | None, *more: str, target: str = "/game") -> bytes:
+    """The head that asks for a WebSocket."""
+    return head(
+        "GET", target, host, "Connection: Upgrade", "Upgrade: websocket",
+        "Sec-WebSocket-Version: 13", f"Sec-WebSocket-Key: {KEY}", *more,
+    )  # fmt: skip
+
+
+def connect(port: int, receive_buffer: int | None = None) -> socket.socket:
+    """A connection on which nothing has been said."""
+    made = socket.socket()
+    if receive_buffer:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+    made.settimeout(10)
+    made.connect(("127.0.0.1", port))
+    return made
+
+
+def ask(port: int, request: bytes) -> Answer:
+    """Send these bytes, and read one answer."""
+    with connect(port) as made:
+        made.sendall(request)
+        return read_answer(made)
+
+
+def read_answer(made: socket.socket) -> Answer:
+    """The next answer on a connection; its body only as far as its length says."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        more = made.recv(65536)
+        if not more:
+            return Answer(0, {}, data)
+        data += more
+    first, _, body = data.partition(b"\r\n\r\n")
+    status, *lines = first.decode("latin-1").split("\r\n")
+    pairs = (line.partition(":") for line in lines)
+    headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
+    while len(body) < int(headers.get("content-length", 0)):
+        more = made.recv(65536)
+        if not more:
+            break
+        body += more
+    return Answer(int(status.split()[1]), headers, body)
+
+
+def toy_config(preset: str = "fast", **changes: Any) -> Config:
+    """A training of a second."""
+    toy = {"environment": "Catch-v0", "engine": "serial", "save_every": 1, "replay_every": 1}
+    small = {
+        "fast": {"streams": 2, "horizon": 30, "updates": 24, "hidden": 8},
+        "classic": {"batch_size": 3, "updates": 4, "hidden": 8},
+    }[preset]
+    return load_preset(preset).updated(toy | small | changes, "test")
+
+
+def make_trained(path: Path, preset: str = "fast", **changes: Any) -> Run:
+    """A run that was trained for a second."""
+    run = Run.create(path, toy_config(preset, **changes), [].append)
+    train(run)
+    return run
+
+
+def metrics_line(update: int, **changes: Any) -> dict[str, Any]:
+    """A line as a training would append it."""
+    timing = {"wall_seconds": 1.5 * update, "steps_per_second": 2000.0}
+    line = {"update": update, "steps": 100 * update, "episodes": update, "entropy": 0.5}
+    return line | {"estimated_return": None, "timing": timing} | changes
