@@ -23,7 +23,7 @@ from test_browser import (
 from test_duel import OTHER, ball_of, paddle
 
 from pixelpong.presets import load_preset
-from pixelpong.report.web import socket as sockets
+from pixelpong.report.web import game_socket as sockets
 from pixelpong.run import Run
 from pixelpong.train import train
 
@@ -267,7 +267,7 @@ def test_a_lost_connection_is_said_and_can_be_had_again(tmp_path, open_page):
 
 def test_one_game_too_many_is_told_in_words(open_game, monkeypatch):
     monkeypatch.setattr(sockets, "MAX_GAMES", 0)
-    page = open_game.__wrapped__() if hasattr(open_game, "__wrapped__") else open_game()
+    page = open_game()
     wait_for(page, "document.querySelector('.play-title')?.textContent === 'The game has ended'")
     assert "expected a free seat" in page.locator(".play-message").inner_text()
 

@@ -25,7 +25,7 @@ from pixelpong.errors import CheckpointError, ConfigError
 from pixelpong.policy import GREEDY, PlainPolicy
 from pixelpong.protocols import find_protocol
 from pixelpong.report.web import game as games
-from pixelpong.report.web import socket as sockets
+from pixelpong.report.web import game_socket as sockets
 from pixelpong.report.web.game import OVER, PAUSED, PLAY, PLAYING, READY, SERVE, WATCH, Game
 from pixelpong.report.web.guard import Refusal
 from pixelpong.seeding import make_rng

@@ -7,7 +7,7 @@ the most probable action. A person's moves never stick. Watching, the game is bi
 that `Agent.play_episode` plays with the same generator.
 
 Covered: whose move it is, points, serve, pause, speed, another agent, the end at 21.
-Not covered: clocks and the web (`pixelpong.report.web.socket`).
+Not covered: clocks and the web (`pixelpong.report.web.game_socket`).
 """
 
 from __future__ import annotations

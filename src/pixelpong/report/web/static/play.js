@@ -2,7 +2,7 @@
 //
 // The server emulates the game; here it is only drawn. A picture is what differs from the one
 // before: how many places (uint16), the places (uint16), their palette indices (uint8), all
-// little-endian. What is said both ways stands in `web/socket.py`.
+// little-endian. What is said both ways stands in `web/game_socket.py`.
 import { build, formatSigned } from "./viewer.js";
 
 const WIDTH = 160, HEIGHT = 210, FIRST_ROW = 34, NUM_ROWS = 160;
