@@ -28,7 +28,9 @@ class GameView {
   // ---- what is on the page
 
   build(element) {
-    this.score = build("p", { class: "play-score" }, "0 : 0");
+    this.names = this.isPlay ? ["You", "Agent"] : ["Opponent", "Agent"];
+    this.score = build("p", { class: "play-score" });
+    this.count([0, 0]);
     this.said = build("p", { class: "unseen", role: "status" });
     this.canvas = build("canvas", { width: WIDTH, height: HEIGHT, class: "play-canvas" });
     this.message = build("div", { class: "play-message", hidden: true });
@@ -140,25 +142,29 @@ class GameView {
   show(state) {
     const before = this.state;
     this.state = state;
-    const [left, right] = state.points, names = this.isPlay ? ["You", "Agent"] : ["Opponent", "Agent"];
-    this.score.replaceChildren(
-      build("span", { class: "play-left" }, names[0], " "), build("strong", {}, `${left} : ${right}`), build("span", { class: "play-right" }, " ", names[1]));
+    const [left, right] = state.points;
+    this.count(state.points);
     const { update, estimated_return: value } = state.agent;
     this.opponent.textContent = `${this.isPlay ? "Against" : "This is"} the agent after update ${update}${value == null ? "" : `, estimated return ${formatSigned(value, 1)}`}.`;
     this.pause.textContent = state.phase === "paused" ? "Go on" : "Pause";
     this.pause.disabled = !["playing", "serve", "paused"].includes(state.phase);
     this.again.disabled = false;
     this.speed.value = String(state.speed);
-    this.explain(state, names);
-    if (before && String(before.points) !== String(state.points)) this.tell(`${names[0]} ${left}, ${names[1]} ${right}`);
+    this.explain(state);
+    if (before && String(before.points) !== String(state.points)) this.tell(`${this.names[0]} ${left}, ${this.names[1]} ${right}`);
   }
 
-  explain({ phase, points: [left, right] }, names) {
+  count([left, right]) {
+    this.score.replaceChildren(
+      build("span", { class: "play-left" }, this.names[0], " "), build("strong", {}, `${left} : ${right}`), build("span", { class: "play-right" }, " ", this.names[1]));
+  }
+
+  explain({ phase, points: [left, right] }) {
     if (phase === "ready") this.say("Ready?", "Space, a click or a tap begins. Yours is the paddle on the left.");
     else if (phase === "serve") this.say("Your serve", "Space, a click or a tap; it comes by itself soon.", null, "low");
     else if (phase === "paused") this.say("Paused", "Space or a tap to go on.");
-    else if (phase === "over") this.say(left === right ? "Time is up" : left > right ? (this.isPlay ? "You win!" : "The opponent wins") : (this.isPlay ? "The agent wins" : "The agent wins"),
-      `${names[0]} ${left}, ${names[1]} ${right}`, ["New game", () => this.send("restart")]);
+    else if (phase === "over") this.say(left === right ? "Time is up" : left < right ? "The agent wins" : this.isPlay ? "You win!" : "The opponent wins",
+      `${this.names[0]} ${left}, ${this.names[1]} ${right}`, ["New game", () => this.send("restart")]);
     else this.say(null);
   }
 
