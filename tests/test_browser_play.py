@@ -139,6 +139,7 @@ class Keys:
         self.held = key
 
 
+@pytest.mark.slow
 def test_a_whole_point_is_played_by_key_presses(open_game):
     """At half speed, for a busy machine's sake: one return, and then the agent has its point."""
     page = open_game()
@@ -177,6 +178,7 @@ def test_arrow_keys_move_the_paddle_and_do_not_scroll(open_game):
     assert page.evaluate("scrollY") == 0
 
 
+@pytest.mark.slow
 def test_pause_holds_the_picture_and_reload_begins_anew(open_game):
     page = open_game()
     wait_until_titled(page, "Ready?")

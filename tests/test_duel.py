@@ -88,7 +88,7 @@ def watch(game, frames, seed=0):
 
 @pytest.fixture(scope="module")
 def both():
-    return watch(Solo(), 5000), watch(DuelEmulator(), 5000)
+    return watch(Solo(), 2500), watch(DuelEmulator(), 2500)
 
 
 def test_the_picture_is_the_one_the_agent_was_trained_on(both):
@@ -268,5 +268,5 @@ def test_mode_4_would_have_another_ball():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(duel, "MODE", 4)
         faster = DuelEmulator()
-    seen = watch(faster, 4000)
+    seen = watch(faster, 2500)
     assert sum(seen["vx"][speed] for speed in (2, 3, 4)) > 100

@@ -51,7 +51,7 @@ class GameView {
         this.opponent,
         build("div", { class: "play-buttons" }, this.pause, this.again),
         this.note,
-        build("label", { class: "play-field" }, build("span", {}, "How strong: the agent as it was after update"), this.choice),
+        build("label", { class: "play-field", hidden: this.choice.length < 2 }, build("span", {}, "How strong: the agent as it was after update"), this.choice),
         build("label", { class: "play-field" }, build("span", {}, "Speed"), this.speed),
         this.buildHelp(),
         build("p", {}, build("a", { href: `#${other[0]}/${this.run}/${this.agent}` }, other[1]))));
