@@ -29,6 +29,7 @@ TIMED = ("rollout", "stream", "learners.reinforce", "learners.ppo", "env.pong")
 
 FENCES = {
     "ale_py": ("env/pong.py", "bench/peers.py"),
+    "multi_agent_ale_py": "env/duel.py",
     "numba": "kernels/",
     "tyro": "cli/",
     "rich": "report/progress.py",

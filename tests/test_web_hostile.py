@@ -52,10 +52,10 @@ def game():
         await websocket.send_text("hello")
         await websocket.close()
 
-    stand_in = types.ModuleType("pixelpong.report.web.socket")
+    stand_in = types.ModuleType("pixelpong.report.web.game_socket")
     stand_in.play_socket = play_socket
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "pixelpong.report.web.socket", stand_in)
+        patch.setitem(sys.modules, "pixelpong.report.web.game_socket", stand_in)
         yield
 
 

@@ -39,14 +39,14 @@ the state differs from a game's start follows as uint16, then what it has there 
 class PongEmulator:
     """One emulator with Pong in it, reused for game after game."""
 
-    def __init__(self, protocol: Protocol) -> None:
-        """Load the game.
+    def __init__(self, protocol: Protocol, *, has_window: bool = False) -> None:
+        """Load the game; in a window of the emulator's own, which waits at every frame, if asked.
 
         Raises:
             EmulatorError: the game is not where the ale-py package keeps it.
         """
         self.protocol = protocol
-        self._ale = _load(protocol)
+        self._ale = _load(protocol, has_window=has_window)
         self._act = self._ale.act
         self._low, self._high = protocol.frame_skips
         self._held = _NOOP
@@ -129,17 +129,18 @@ class PongEmulator:
         return start
 
 
-def _load(protocol: Protocol, frame_skip: int = 1) -> Any:
+def _load(protocol: Protocol, frame_skip: int = 1, *, has_window: bool = False) -> Any:
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
     ale = ale_py.ALEInterface()
     ale.setFloat("repeat_action_probability", 0.0)
     ale.setInt("frame_skip", frame_skip)
+    ale.setBool("display_screen", has_window)
     ale.setInt("max_num_frames_per_episode", protocol.max_frames)
-    ale.loadROM(_find_rom())
+    ale.loadROM(find_rom())
     return ale
 
 
-def _find_rom() -> Path:
+def find_rom() -> Path:
     """Where ale-py keeps the game, or where the variable ALE_ROMS_DIR says; its hash is checked.
 
     Raises:

@@ -256,7 +256,7 @@ class Site:
         return await asyncio.to_thread(answer_packed, request, content)
 
     async def _game(self, websocket: WebSocket) -> None:
-        from pixelpong.report.web.socket import play_socket
+        from pixelpong.report.web.game_socket import play_socket
 
         await play_socket(websocket, self._library)
 

@@ -1,0 +1,272 @@
+"""The game for two: the very picture and dynamics of the game the agent was trained on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from pixelpong.env import duel
+from pixelpong.env.duel import LEFT, RIGHT, DuelEmulator
+from pixelpong.env.pong import PongEmulator
+from pixelpong.env.preprocess import BACKGROUND_INDICES, preprocess
+from pixelpong.errors import ConfigError
+from pixelpong.protocols import find_protocol
+from pixelpong.trajectory import DOWN, STAY, UP
+
+OWN, OTHER, BALL = 200, 56, 14
+FIELD = slice(34, 194)
+
+
+class Solo:
+    """The single player's game, frame by frame, with the calls of `DuelEmulator`."""
+
+    def __init__(self):
+        self._emulator = PongEmulator(find_protocol("PongNoFrameskip-v4"))
+        self.screen, self.points = self._emulator.screen, [0, 0]
+        # The first frame after a reset has another palette.
+        self.act(STAY, STAY)
+
+    def act(self, left, right, *, fires=False):
+        reward = self._emulator.step(right, [0.0, 0.9])
+        self.points[0] += reward < 0
+        self.points[1] += reward > 0
+        if self._emulator.is_over:
+            self._emulator.reset()
+            self._emulator.step(STAY, [0.0, 0.9])
+
+    def frame(self):
+        return self._emulator.frame()
+
+
+def paddle(screen, colour):
+    """First and last row, first and last column."""
+    rows, columns = np.nonzero(screen[FIELD] == colour)
+    if not len(rows):
+        return None
+    return tuple(int(n) for n in (rows.min() + 34, rows.max() + 34, columns.min(), columns.max()))
+
+
+def ball_of(screen):
+    return paddle(screen, BALL)
+
+
+def follow(screen, colour, wobble):
+    """The move that brings a paddle to the ball, hit with changing parts of it."""
+    ball, own = ball_of(screen), paddle(screen, colour)
+    if ball is None or own is None:
+        return STAY
+    missing = ball[0] + 2 - (own[0] + own[1]) / 2 + wobble
+    return UP if missing < -4 else DOWN if missing > 4 else STAY
+
+
+def watch(game, frames, seed=0):
+    """What is seen while both sides follow the ball: counters of sizes, colours, speeds."""
+    rng = np.random.default_rng(seed)
+    seen = {name: Counter() for name in ("own", "other", "ball", "vx", "colours")}
+    wobble, last = [0.0, 0.0], None
+    for _ in range(frames):
+        if rng.random() < 0.03:
+            wobble = rng.uniform(-9, 9, 2).tolist()
+        left, right = (follow(game.screen, c, w) for c, w in zip((OTHER, OWN), wobble, strict=True))
+        game.act(left, right, fires=True)
+        ball = ball_of(game.screen)
+        for name, colour in (("own", OWN), ("other", OTHER)):
+            own = paddle(game.screen, colour)
+            if own and own[0] > 34 and own[1] < 190:
+                seen[name][own[1] - own[0] + 1, own[2], own[3]] += 1
+        if ball and last and 40 < ball[2] < 120 and 40 < ball[0] < 185:
+            seen["ball"][ball[1] - ball[0] + 1, ball[3] - ball[2] + 1] += 1
+            seen["vx"][abs(ball[2] - last[2])] += 1
+        seen["colours"].update(np.unique(game.screen[FIELD]).tolist())
+        last = ball
+    return seen
+
+
+@pytest.fixture(scope="module")
+def both():
+    return watch(Solo(), 2500), watch(DuelEmulator(), 2500)
+
+
+def test_the_picture_is_the_one_the_agent_was_trained_on(both):
+    solo, two = both
+    for name in ("own", "other"):
+        assert solo[name].most_common(1)[0][0] == two[name].most_common(1)[0][0]
+    assert {key[1:] for key in two["own"]} == {(140, 143)}
+    assert {key[1:] for key in two["other"]} == {(16, 19)}
+    assert set(solo["own"]) == set(two["own"]) == {(16, 140, 143)}
+    for seen in both:
+        share = seen["ball"][4, 2] / seen["ball"].total()
+        assert share > 0.97
+        assert set(seen["colours"]) == {34, OWN, OTHER, BALL}
+
+
+def test_the_ball_flies_as_fast_as_in_the_single_players_game(both):
+    """In mode 4, whose picture is the same, it would get faster and faster."""
+    for seen in both:
+        assert seen["vx"][1] > 500
+        assert seen["vx"][1] / seen["vx"].total() > 0.99
+
+
+def test_the_serve_comes_as_long_after_a_point_as_in_the_single_players_game():
+    for game in (Solo(), DuelEmulator()):
+        gaps, since, points = set(), None, 0
+        for number in range(1500):
+            game.act(follow(game.screen, OTHER, 0.0), STAY, fires=True)
+            if sum(game.points) > points:
+                since, points = number, sum(game.points)
+            if since is not None and ball_of(game.screen) and number > since + 2:
+                gaps.add(number - since)
+                since = None
+        assert points > 5
+        assert gaps <= {62, 63, 64}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_under_the_same_moves_the_agents_paddle_is_in_the_same_rows(seed):
+    """Frame for frame, at both ends of the field too."""
+    solo, two = Solo(), DuelEmulator()
+    two.act(STAY, STAY)
+    rng = np.random.default_rng(seed)
+    rows = set()
+    for _ in range(60):
+        move = int(rng.choice([STAY, UP, DOWN]))
+        for _ in range(int(rng.integers(1, 14))):
+            solo.act(STAY, move)
+            two.act(STAY, move)
+            assert paddle(solo.screen, OWN) == paddle(two.screen, OWN)
+            rows.add(paddle(two.screen, OWN)[0])
+    assert min(rows) == 34
+    assert max(rows) > 180
+
+
+def test_preprocessed_frames_are_of_the_same_kind():
+    """As the seeds define them, from colours; and as the kernels do, from palette indices."""
+    kinds = []
+    for game in (Solo(), DuelEmulator()):
+        kinds.append(Counter())
+        for number in range(1500):
+            right = follow(game.screen, OWN, 0.0)
+            game.act(follow(game.screen, OTHER, 0.0), right, fires=True)
+            if number < 200 or number % 3:
+                continue
+            dense = preprocess(game.frame())
+            is_active = ~np.isin(game.screen[35:195:2, ::2], BACKGROUND_INDICES)
+            np.testing.assert_array_equal(dense.astype(bool), is_active)
+            left, middle, right = dense[:, :10], dense[:, 10:70], dense[:, 70:]
+            for name, part in (("left", left), ("ball", middle), ("right", right)):
+                columns = tuple(np.flatnonzero(part.any(axis=0)).tolist())
+                kinds[-1][name, int(part.sum()), len(columns) if name == "ball" else columns] += 1
+    whole = [("left", 16, (8, 9)), ("right", 16, (0, 1)), ("ball", 2, 1)]
+    for kind in kinds:
+        frames = sum(number for (name, *_), number in kind.items() if name == "left")
+        assert all(kind[each] > 0.75 * frames for each in whole), kind
+        # Otherwise: part of a paddle at an edge, or the ball in front of one, or no ball.
+        assert all(pixels <= 18 for _, pixels, _ in kind)
+
+
+def test_each_side_has_its_paddle_and_its_points():
+    game = DuelEmulator()
+    game.act(STAY, STAY)
+    start = paddle(game.screen, OWN), paddle(game.screen, OTHER)
+    for _ in range(8):
+        game.act(UP, DOWN)
+    assert paddle(game.screen, OTHER)[0] < start[1][0]
+    assert paddle(game.screen, OWN)[0] > start[0][0]
+    while sum(game.points) == 0:
+        game.act(follow(game.screen, OTHER, 0.0), STAY)
+    assert game.points[LEFT] == 1
+
+
+def test_the_winner_of_a_point_serves_and_nobody_is_charged_for_waiting():
+    game = DuelEmulator()
+    assert game.server is None
+    while game.server is None:
+        game.act(follow(game.screen, OTHER, 0.0), STAY)
+    assert (game.server, game.points) == (LEFT, [1, 0])
+    for _ in range(400):
+        game.act(STAY, STAY)
+    assert (game.server, game.points) == (LEFT, [1, 0])
+    for _ in range(3):
+        game.act(STAY, STAY, fires=True)
+    assert game.server is None
+    game = DuelEmulator()
+    while sum(game.points) < 2:
+        game.act(STAY, follow(game.screen, OWN, 0.0))
+        assert game.server in (None, RIGHT)
+        assert game.frames_since_point < 400
+    assert game.points == [0, 2]
+
+
+def test_a_game_ends_at_21_and_starts_anew():
+    game, frames = DuelEmulator(), 0
+    first = game.screen.copy()
+    while not game.is_over:
+        game.act(STAY, follow(game.screen, OWN, 0.0), fires=True)
+        frames += 1
+    assert game.points[RIGHT] == 21
+    assert game.num_frames == frames
+    game.reset()
+    assert (game.points, game.is_over, game.num_frames) == ([0, 0], False, 0)
+    np.testing.assert_array_equal(game.screen, first)
+
+
+def test_the_left_paddle_comes_to_rest_where_it_is_sent():
+    game = DuelEmulator()
+    for row in (60, 150, 100, 45, 180, 113, 187, 40, 100):
+        for _ in range(50):
+            game.act(game.steer(row), STAY)
+        tops = set()
+        for _ in range(10):
+            game.act(game.steer(row), STAY)
+            tops.add(paddle(game.screen, OTHER)[0])
+        assert len(tops) == 1, "it trembles"
+        first, last, *_ = paddle(game.screen, OTHER)
+        if first > 34 and last < 190:
+            assert abs((first + last) / 2 - row) <= 4
+
+
+def test_both_emulators_live_in_one_process():
+    """Interleaved, each plays the game that it plays alone."""
+
+    def play(games):
+        seen, rng = [], np.random.default_rng(5)
+        for _ in range(400):
+            left, right = rng.choice([STAY, UP, DOWN], 2).tolist()
+            for game in games:
+                game.act(left, right, fires=True)
+            seen.append([game.screen.tobytes() for game in games])
+        return list(zip(*seen, strict=True))
+
+    together = play([Solo(), DuelEmulator(), DuelEmulator()])
+    alone = [*play([Solo()]), *play([DuelEmulator()])]
+    assert together == [alone[0], alone[1], alone[1]]
+
+
+def test_neither_emulator_says_a_word():
+    script = (
+        "from pixelpong.env.duel import DuelEmulator\n"
+        "game = DuelEmulator()\n"
+        "for _ in range(9): game.act(0, 2)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_without_the_emulator_for_two_one_line_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "multi_agent_ale_py", None)
+    monkeypatch.setattr(duel.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"pip install 'pixelpong\[play\]'"):
+        DuelEmulator()
+
+
+def test_mode_4_would_have_another_ball():
+    """The trap: the same picture, but after some hits it gets faster."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(duel, "MODE", 4)
+        faster = DuelEmulator()
+    seen = watch(faster, 2500)
+    assert sum(seen["vx"][speed] for speed in (2, 3, 4)) > 100

@@ -1,0 +1,544 @@
+"""A game with an agent, frame by frame, and the WebSocket it is shown through."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import threading
+import time
+from collections import Counter
+
+import numpy as np
+import pytest
+import uvicorn
+from conftest import wait_until
+from starlette.applications import Starlette
+from starlette.routing import WebSocketRoute
+from test_duel import OTHER, ball_of, paddle
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+
+from pixelpong.agents import Agent, load_shipped
+from pixelpong.env.duel import LEFT, RIGHT, DuelEmulator
+from pixelpong.errors import CheckpointError, ConfigError
+from pixelpong.policy import GREEDY, PlainPolicy
+from pixelpong.protocols import find_protocol
+from pixelpong.report.web import game as games
+from pixelpong.report.web import game_socket as sockets
+from pixelpong.report.web.game import OVER, PAUSED, PLAY, PLAYING, READY, SERVE, WATCH, Game
+from pixelpong.report.web.guard import Refusal
+from pixelpong.seeding import make_rng
+from pixelpong.trajectory import DOWN, NUM_PIXELS, STAY, UP
+
+
+class SpiedAgent(Agent):
+    """Remembers what its policies were shown."""
+
+    def make_policy(self):
+        return SpiedPolicy(self.params)
+
+
+class SpiedPolicy(PlainPolicy):
+    def __init__(self, params):
+        super().__init__(params)
+        self.shown, self.draws = [], set()
+
+    def act(self, screen, draw=GREEDY):
+        self.shown.append(screen.tobytes())
+        self.draws.add(draw)
+        return super().act(screen, draw)
+
+
+def make_agent(environment="ALE/Pong-v5", kind=SpiedAgent, seed=1, **changes):
+    rng = np.random.default_rng(seed)
+    params = {
+        "W1": rng.normal(size=(NUM_PIXELS, 5)).astype(np.float32),
+        "W2": rng.normal(size=5).astype(np.float32),
+    }
+    protocol = dataclasses.replace(find_protocol(environment), **changes)
+    about = {"update": seed, "estimated_return": -20.5}
+    return kind(params, "reinforce", protocol, about)
+
+
+def make_game(mode=PLAY, agent=None, **changes) -> Game:
+    game = Game(agent or make_agent(**changes), mode, make_rng(3, "play"))
+    game.serve()
+    return game
+
+
+def run_until(game, condition, ticks=60_000):
+    for number in range(ticks):
+        if condition():
+            return number
+        game.tick()
+    raise AssertionError(game.describe())
+
+
+@pytest.mark.parametrize("environment", ["ALE/Pong-v5", "Pong-v0", "Catch-v0"])
+def test_watching_shows_bit_for_bit_what_an_evaluation_plays(environment):
+    """Held actions, sticky coins, frame skips drawn: all as in one call a step."""
+    agent = make_agent(environment)
+    replay = agent.play_episode(seed=7, index=2)
+    game = Game(agent, WATCH, make_rng(7, "evaluate", 0, 2))
+    policy = game._policy
+    policy.shown.clear()
+    run_until(game, lambda: game.phase == OVER)
+    *moments, last = [(moment.screen.tobytes(), moment.points) for moment in replay.watch()]
+    assert policy.shown == [screen for screen, _ in moments]
+    assert game.screen.tobytes() == last[0]
+    assert tuple(game.describe()["points"]) == last[1]
+    assert policy.draws == {GREEDY}
+
+
+class Tape:
+    """Every call of `DuelEmulator.act`."""
+
+    def __init__(self, patch):
+        self.calls, act = [], DuelEmulator.act
+
+        def recorded(emulator, left, right, *, fires=False):
+            self.calls.append((left, right, fires))
+            act(emulator, left, right, fires=fires)
+
+        patch.setattr(DuelEmulator, "act", recorded)
+
+
+@pytest.fixture
+def tape(monkeypatch) -> Tape:
+    return Tape(monkeypatch)
+
+
+def wants(game):
+    """What the agent wanted at each frame."""
+    wanted = []
+    court, advance = game._court, game._court.advance
+
+    def recorded(person, action, coin):
+        wanted.append(action)
+        advance(person, action, coin)
+
+    court.advance = recorded
+    return wanted
+
+
+def test_the_agent_decides_every_fourth_frame_and_its_moves_stick_a_quarter_of_the_time(tape):
+    game = make_game()
+    wanted = wants(game)
+    decided = len(game._policy.shown)
+    run_until(game, lambda: len(tape.calls) == 2000)
+    assert len(game._policy.shown) - decided == 500
+    done = [right for _, right, _ in tape.calls]
+    changes = [k for k in range(1, 2000) if wanted[k] != done[k - 1]]
+    stuck = sum(done[k] == done[k - 1] for k in changes)
+    assert len(changes) > 100
+    assert 0.15 < stuck / len(changes) < 0.35
+    assert all(done[k] in (wanted[k], done[k - 1]) for k in range(1, 2000))
+
+
+def test_without_sticky_actions_the_agent_does_what_it_wants(tape):
+    game = make_game(sticky=0.0)
+    wanted = wants(game)
+    run_until(game, lambda: len(tape.calls) == 500)
+    assert [right for _, right, _ in tape.calls] == wanted
+
+
+def test_a_persons_moves_never_stick_and_come_at_the_next_frame(tape):
+    game, rng, asked = make_game(), np.random.default_rng(0), []
+    for _ in range(400):
+        asked.append(int(rng.choice([STAY, UP, DOWN])))
+        game.move(asked[-1])
+        game.tick()
+    assert [left for left, *_ in tape.calls] == asked
+
+
+def test_mouse_and_keys_take_turns(tape):
+    game = make_game()
+    for place in (0.2, 0.8, 0.0, 1.0):
+        game.aim(place)
+        run_until(game, lambda: False if not tape.calls else len(tape.calls) % 60 == 0)
+        game.tick()
+        first, last, *_ = paddle(game.screen, OTHER)
+        assert abs((first + last) / 2 - (34 + 160 * np.clip(place, 0.04, 0.96))) < 7
+    game.move(DOWN)
+    game.tick()
+    assert tape.calls[-1][0] == DOWN
+
+
+def test_a_game_begins_when_the_person_does_but_watching_at_once():
+    game = Game(make_agent(), PLAY, make_rng(0, "play"))
+    assert (game.phase, game.tick()) == (READY, False)
+    game.serve()
+    assert (game.phase, game.tick()) == (PLAYING, True)
+    watching = Game(make_agent("Catch-v0"), WATCH, make_rng(0, "play"))
+    assert (watching.phase, watching.tick()) == (PLAYING, True)
+
+
+def win_a_point(game, *, serves=False):
+    """Follow the ball with the left paddle until the agent has lost a point."""
+
+    def step():
+        ball = ball_of(game.screen)
+        if ball:
+            game.aim((ball[0] + 2 - 34) / 160)
+            if serves:
+                game.serve()
+        return game.describe()["points"][LEFT] > 0
+
+    agent_stands = make_agent(sticky=0.0)
+    agent_stands.params["W1"][:] = 0  # it goes up for ever
+    game.seat(agent_stands)
+    game.serve()
+    run_until(game, step)
+
+
+def test_the_person_serves_by_key():
+    game = make_game()
+    win_a_point(game)
+    run_until(game, lambda: game.phase == SERVE, ticks=3)
+    game.serve()
+    waited = run_until(game, lambda: ball_of(game.screen) is not None)
+    assert waited <= 66
+    assert game.phase == PLAYING
+
+
+def test_who_forgets_to_serve_is_not_charged_for_it():
+    game = make_game()
+    win_a_point(game)
+    assert run_until(game, lambda: game.phase == SERVE) <= 2
+    waited = run_until(game, lambda: ball_of(game.screen) is not None)
+    assert games.SERVE_FRAMES <= waited + 1 <= games.SERVE_FRAMES + 6
+    assert game.describe()["points"] == [1, 0]
+
+
+def test_a_key_pressed_in_a_rally_does_not_serve_the_next_ball():
+    game = make_game()
+    win_a_point(game, serves=True)
+    for _ in range(100):
+        game.tick()
+    assert (game.phase, ball_of(game.screen)) == (SERVE, None)
+
+
+def test_the_agent_serves_by_itself():
+    game = make_game()
+    run_until(game, lambda: game.describe()["points"][RIGHT] == 1)
+    assert run_until(game, lambda: ball_of(game.screen) is not None) <= 66
+
+
+def test_time_stands_still_in_a_pause_and_goes_on_from_there():
+    game, other = make_game(), make_game()
+    for _ in range(90):
+        game.tick()
+        other.tick()
+    game.is_paused = True
+    before = game.screen.tobytes()
+    assert [game.tick() for _ in range(20)] == [False] * 20
+    assert (game.phase, game.screen.tobytes()) == (PAUSED, before)
+    game.is_paused = False
+    for _ in range(50):
+        game.tick()
+        other.tick()
+    np.testing.assert_array_equal(game.screen, other.screen)
+
+
+@pytest.mark.parametrize(("speed", "frames"), [(0.5, 30), (1.0, 60), (2.0, 120)])
+def test_speed_is_frames_a_picture(tape, speed, frames):
+    game = make_game()
+    game.speed = speed
+    for _ in range(60):
+        game.tick()
+    assert len(tape.calls) == frames
+
+
+def test_a_game_ends_at_21_and_another_begins_anew():
+    game = make_game()
+    game.move(UP)
+    run_until(game, lambda: game.phase == OVER)
+    assert max(game.describe()["points"]) == 21
+    assert not game.tick()
+    game.restart()
+    assert (game.phase, game.describe()["points"]) == (READY, [0, 0])
+
+
+def test_another_agent_of_the_game_takes_the_seat():
+    game = make_game()
+    run_until(game, lambda: sum(game.describe()["points"]) == 1)
+    game.seat(make_agent(seed=5))
+    assert game.describe()["agent"] == {"update": 5, "estimated_return": -20.5}
+    assert game.describe()["points"] == [0, 0]
+    with pytest.raises(ConfigError, match="of the same game"):
+        game.seat(make_agent("Catch-v0"))
+    assert game.agent.about["update"] == 5
+
+
+def test_an_agent_of_the_toy_can_be_watched_but_not_played():
+    with pytest.raises(ConfigError, match="expected an agent that plays Pong"):
+        Game(make_agent("Catch-v0"), PLAY, make_rng(0, "play"))
+
+
+def play_against(agent, rows_a_frame, seed):
+    """A whole game; the left side follows the ball's middle, so many rows a frame at most."""
+    game, row, offset = make_game(agent=agent), 113.0, 0.0
+    rng = np.random.default_rng(seed)
+    for _ in range(30_000):
+        if game.phase == OVER:
+            break
+        ball = ball_of(game.screen)
+        if ball is None:
+            offset = rng.uniform(-8, 8)
+        else:
+            row += float(np.clip(ball[0] + 2 + offset - row, -rows_a_frame, rows_a_frame))
+        game.aim((row - 34) / 160)
+        game.tick()
+    left, right = game.describe()["points"]
+    return right - left
+
+
+@pytest.mark.slow
+def test_the_shipped_agent_plays_as_well_for_two_as_it_was_trained_to():
+    """Against nobody, and against one that follows the ball with half the built-in one's speed."""
+    shipped = load_shipped()
+    assert play_against(shipped, 0.0, seed=0) >= 15
+    assert np.mean([play_against(shipped, 1.0, seed) for seed in range(3)]) > 0
+
+
+# ---- the WebSocket
+
+
+class Library:
+    """Agents of one run, by number."""
+
+    def load_agent(self, run_id, which):
+        if run_id != "run":
+            raise Refusal(404, "expected a run, got another; look at the list")
+        if which == "7":
+            return make_agent(seed=7)
+        if which == "best":
+            return make_agent()
+        raise CheckpointError(f"expected an agent, got {which!r}; use best")
+
+
+async def endpoint(websocket):
+    await sockets.play_socket(websocket, Library())
+
+
+@pytest.fixture(scope="module")
+def address():
+    """A server with nothing but the game on it."""
+    app = Starlette(routes=[WebSocketRoute("/game", endpoint)])
+    config = uvicorn.Config(app, port=0, log_level="error", ws="websockets-sansio")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    assert wait_until(lambda: server.started)
+    yield f"127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    server.should_exit = True
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+@pytest.fixture
+def join(address):
+    """Open a game's WebSocket."""
+
+    def join(query="run=run&agent=best&mode=play"):
+        return connect(f"ws://{address}/game?{query}", max_size=2**20)
+
+    yield join
+    assert wait_until(lambda: sockets._taken == 0), "a seat is still taken"
+
+
+class Browser:
+    """Decodes what comes, as the page does."""
+
+    def __init__(self, socket):
+        self.socket, self.pictures, self.seen = socket, 0, 0
+        self.screen = np.zeros(210 * 160, np.uint8)
+        self.state, self.colours, self.errors = {}, {}, []
+
+    def say(self, kind, value=None):
+        message = {"type": kind} if value is None else {"type": kind, "value": value}
+        self.socket.send(json.dumps(message))
+
+    def take(self):
+        """The next message."""
+        data = self.socket.recv(10)
+        if isinstance(data, bytes):
+            (count,) = np.frombuffer(data, "<u2", 1)
+            places = np.frombuffer(data, "<u2", count, 2)
+            self.screen[places] = np.frombuffer(data, np.uint8, count, 2 + 2 * int(count))
+            self.pictures += 1
+            return
+        content = json.loads(data)
+        if content["type"] == "state":
+            self.state = content
+        elif content["type"] == "palette":
+            self.colours |= {index: rest for index, *rest in content["colours"]}
+        else:
+            self.errors.append(content["text"])
+
+    def take_until(self, condition, messages=3000):
+        for _ in range(messages):
+            if condition():
+                return
+            self.take()
+            if self.pictures >= self.seen + 6:
+                self.seen = self.pictures
+                self.say("seen", self.seen)
+        raise AssertionError((self.state, self.pictures))
+
+    def take_to_the_end(self):
+        """Code and reason of the close."""
+        with pytest.raises(ConnectionClosed) as end:
+            for _ in range(2000):
+                self.take()
+        return end.value.rcvd.code, end.value.rcvd.reason
+
+
+def test_the_browser_gets_the_very_picture_in_its_colours(join):
+    emulator = DuelEmulator()
+    with join() as socket:
+        browser = Browser(socket)
+        browser.take_until(lambda: browser.pictures == 1)
+        assert browser.state["phase"] == READY
+        np.testing.assert_array_equal(browser.screen.reshape(210, 160), emulator.screen)
+        frame = emulator.frame()
+        for index in set(np.unique(emulator.screen).tolist()) - {0}:
+            assert browser.colours[index] == frame[emulator.screen == index][0].tolist()
+
+
+def test_sixty_pictures_a_second_and_the_paddle_obeys(join):
+    with join() as socket:
+        browser = Browser(socket)
+        browser.say("serve")
+        browser.take_until(lambda: browser.pictures >= 10)
+        begin, before = time.perf_counter(), browser.pictures
+        top = paddle(browser.screen.reshape(210, 160), OTHER)[0]
+        browser.say("move", "up")
+        browser.take_until(lambda: browser.pictures >= before + 120)
+        took = time.perf_counter() - begin
+        assert 1.8 < took < 2.6
+        assert paddle(browser.screen.reshape(210, 160), OTHER)[0] < top
+
+
+def test_pause_speed_restart_and_another_agent(join):
+    with join() as socket:
+        browser = Browser(socket)
+        browser.say("serve")
+        browser.take_until(lambda: browser.state.get("phase") == PLAYING)
+        browser.say("pause", True)
+        browser.take_until(lambda: browser.state["phase"] == PAUSED)
+        browser.say("speed", 2)
+        browser.take_until(lambda: browser.state["speed"] == 2)
+        browser.say("pause", False)
+        browser.take_until(lambda: sum(browser.state["points"]) > 0)
+        browser.say("agent", "7")
+        browser.take_until(lambda: browser.state["agent"]["update"] == 7)
+        assert browser.state["points"] == [0, 0]
+        browser.say("agent", "99")
+        browser.take_until(lambda: browser.errors)
+        assert browser.errors == ["expected an agent, got '99'; use best"]
+        browser.say("serve")
+        browser.take_until(lambda: browser.state["phase"] == PLAYING)
+        browser.say("restart")
+        browser.take_until(lambda: browser.state["phase"] == READY)
+
+
+@pytest.mark.parametrize(
+    ("query", "line"),
+    [
+        ("run=run&agent=3&mode=play", "expected an agent, got '3'; use best"),
+        ("run=../etc&agent=best&mode=play", "expected a run, got another; look at the list"),
+        ("run=run&agent=best&mode=both", "expected mode=play or mode=watch, got 'both'"),
+        ("", "expected a run, got another"),
+    ],
+)
+def test_a_game_that_cannot_be_is_said_in_one_line(join, query, line):
+    with join(query) as socket:
+        browser = Browser(socket)
+        code, reason = browser.take_to_the_end()
+        assert (code, len(browser.errors)) == (sockets.AGAINST_RULES, 1)
+        assert browser.errors[0].startswith(line)
+        assert browser.errors[0].startswith(reason)
+
+
+NONSENSE = [
+    "", "x", "[]", "null", "7", '"serve"', "{", "{}", '{"type": 1}', '{"type": ["serve"]}',
+    '{"type": "exec"}', '{"type": "move"}', '{"type": "move", "value": "left"}',
+    '{"type": "move", "value": ["up"]}', '{"type": "aim", "value": NaN}',
+    '{"type": "aim", "value": 1e999}', '{"type": "aim", "value": -0.1}',
+    '{"type": "aim", "value": true}', '{"type": "aim", "value": "0.5"}',
+    '{"type": "speed", "value": 1000}', '{"type": "speed", "value": 0}',
+    '{"type": "speed", "value": true}', '{"type": "pause", "value": 1}', '{"type": "pause"}',
+    '{"type": "agent", "value": "../../x"}', '{"type": "agent", "value": 7}',
+    '{"type": "agent", "value": ""}', '{"type": "serve", "value": 1}',
+    '{"type": "serve", "more": 1}', '{"type": "seen", "value": -1}',
+    '{"type": "seen", "value": 1.0}', '{"type": "seen", "value": 99999999}',
+    '{"type": "seen", "value": true}', '{"type": "serve"' + " " * 200 + "}", "[" * 200,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", NONSENSE)
+def test_nonsense_is_refused_with_a_reason(join, text):
+    with join() as socket:
+        socket.send(text)
+        browser = Browser(socket)
+        code, reason = browser.take_to_the_end()
+        assert code == sockets.AGAINST_RULES
+        assert reason.startswith("expected a message of the game, got ")
+
+
+def test_bytes_and_floods_are_refused(join):
+    with join() as socket:
+        socket.send(b"\0" * 10)
+        assert Browser(socket).take_to_the_end()[0] == sockets.AGAINST_RULES
+    with join() as socket:
+        with contextlib.suppress(ConnectionClosed):
+            for _ in range(sockets.MAX_MESSAGES_PER_SECOND + 50):
+                socket.send('{"type": "move", "value": "up"}')
+        assert "a second" in Browser(socket).take_to_the_end()[1]
+
+
+def test_one_game_too_many_is_told_so_and_a_seat_that_is_left_is_free(join):
+    with contextlib.ExitStack() as held:
+        for _ in range(sockets.MAX_GAMES):
+            Browser(held.enter_context(join())).take()
+        with join() as socket:
+            code, reason = Browser(socket).take_to_the_end()
+            assert code == sockets.TRY_LATER
+            assert reason.startswith("expected a free seat, got 4 games under way")
+    assert wait_until(lambda: sockets._taken == 0)
+    with join() as socket:
+        browser = Browser(socket)
+        browser.take_until(lambda: browser.pictures == 1)
+
+
+def test_a_browser_that_sees_nothing_is_waited_for_and_then_dropped(join, monkeypatch):
+    monkeypatch.setattr(sockets, "LATE_SECONDS", 0.5)
+    with join() as socket:
+        browser = Browser(socket)
+        browser.say("serve")
+        code, reason = browser.take_to_the_end()
+        assert browser.pictures == sockets.MAX_UNSEEN
+        assert code == sockets.TRY_LATER
+        assert reason.startswith("expected the pictures to be seen in time")
+
+
+def test_a_game_that_nobody_plays_gives_up_its_seat(join, monkeypatch):
+    monkeypatch.setattr(sockets, "IDLE_SECONDS", 0.3)
+    with join() as socket:
+        code, reason = Browser(socket).take_to_the_end()
+        assert code == sockets.TRY_LATER
+        assert reason.startswith("expected somebody to play")
+
+
+def test_a_tick_is_short_enough_for_the_event_loop():
+    """Median, so that a busy machine does not decide."""
+    game = make_game(kind=Agent)
+    took = []
+    for _ in range(600):
+        begin = time.perf_counter()
+        game.tick()
+        took.append(time.perf_counter() - begin)
+    assert np.median(took) < 1e-3
+    assert Counter(np.array(took) < 5e-3)[True] > 500
