@@ -53,6 +53,8 @@ def plot(request: Request) -> int:
     from pixelpong.run import Run
 
     options = request.options
+    if not options.runs:
+        raise ConfigError(expected("a run to plot", "none", "name one or several"))
     runs = [Run.open(path) for path in options.runs]
     folder = options.out or options.runs[0] / "plots"
     files = draw_plots(runs, folder, options.kinds.split(","), options.formats.split(","))

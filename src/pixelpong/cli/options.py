@@ -29,7 +29,11 @@ _FAST_STEPS = load_preset("fast").budget.steps or 0
 RunPath = Annotated[Positional[Path], arg(help="Run directory.", metavar="RUN")]
 OptionalRun = Annotated[
     Positional[Path | None],
-    arg(help="Run directory; the agent in the package where not given.", metavar="RUN"),
+    arg(
+        help="Run directory; the agent in the package where not given.",
+        metavar="RUN",
+        help_behavior_hint="",
+    ),
 ]
 Which = Annotated[str, arg(help="Which one: latest, best, or an update's number.", metavar="WHICH")]
 Seed = Annotated[int, arg(help="Seed of what is played.")]
