@@ -202,25 +202,45 @@ class Record(Reporting):
 
     run: OptionalRun = None
     update: Annotated[
-        int | None, arg(help="The training's replay nearest to this update; else the newest.")
+        int | None,
+        arg(
+            help="The training's replay nearest to this update; else the newest.",
+            metavar="INT",
+            help_behavior_hint="",
+        ),
     ] = None
     best: Annotated[
         FlagCreatePairsOff[bool], arg(help="Instead, an episode that the best agent plays.")
     ] = False
     checkpoint: Annotated[
-        str | None, arg(help="Instead, one that this agent plays: latest, best, or an update.")
+        str | None,
+        arg(
+            help="Instead, one that this agent plays: latest, best, or an update.",
+            metavar="TEXT",
+            help_behavior_hint="",
+        ),
     ] = None
     episode: Annotated[
-        int | None, arg(help="The training's episode of this number, or the agent's.")
+        int | None,
+        arg(
+            help="The training's episode of this number, or the agent's.",
+            metavar="INT",
+            help_behavior_hint="",
+        ),
     ] = None
-    out: Annotated[Path | None, arg(help="File to write.", metavar="FILE")] = None
+    out: Annotated[
+        Path | None, arg(help="File to write.", metavar="FILE", help_behavior_hint="")
+    ] = None
     overlay: Annotated[
         FlagCreatePairsOff[bool],
         arg(help="Points, step, probabilities, value and what the network sees, beside it."),
     ] = False
     scale: Annotated[int, arg(help="Pixels of the film for one of the game.")] = 3
     speed: Annotated[float, arg(help="1 is the game's own speed.")] = 1.0
-    seconds: Annotated[float | None, arg(help="Stop after so many seconds of film.")] = None
+    seconds: Annotated[
+        float | None,
+        arg(help="Stop after so many seconds of film.", metavar="FLOAT", help_behavior_hint=""),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,7 +249,12 @@ class Plot(Reporting):
 
     runs: Annotated[Positional[tuple[Path, ...]], arg(help="Run directories.", metavar="RUN")]
     out: Annotated[
-        Path | None, arg(help="Folder to write to; RUN/plots where not given.", metavar="DIR")
+        Path | None,
+        arg(
+            help="Folder to write to; RUN/plots where not given.",
+            metavar="DIR",
+            help_behavior_hint="",
+        ),
     ] = None
     kinds: Annotated[
         str, arg(help="With commas: curve, points, health, weights, frames, episode; or all.")
@@ -246,7 +271,8 @@ class Serving(Reporting):
     ] = "127.0.0.1"
     port: Annotated[int, arg(help="Port; the next free one where it is taken.")] = 8080
     token: Annotated[
-        str | None, arg(help="Secret without which nobody is served.", metavar="TEXT")
+        str | None,
+        arg(help="Secret without which nobody is served.", metavar="TEXT", help_behavior_hint=""),
     ] = None
     open: Annotated[
         str, arg(help="Open a browser; with no, only print the address.", metavar="{yes,no}")
@@ -290,11 +316,21 @@ class Export(Reporting):
     """Write a run as one page that opens offline, or its agent as a file."""
 
     run: OptionalRun = None
-    html: Annotated[Path | None, arg(help="Page to write.", metavar="FILE")] = None
-    onnx: Annotated[Path | None, arg(help="Network to write; extra [onnx].", metavar="FILE")] = None
+    html: Annotated[
+        Path | None, arg(help="Page to write.", metavar="FILE", help_behavior_hint="")
+    ] = None
+    onnx: Annotated[
+        Path | None,
+        arg(help="Network to write; extra [onnx].", metavar="FILE", help_behavior_hint=""),
+    ] = None
     checkpoint: Which = "best"
     agent: Annotated[
-        Path | None, arg(help="Small agent to write, as comes with the package.", metavar="FILE")
+        Path | None,
+        arg(
+            help="Small agent to write, as comes with the package.",
+            metavar="FILE",
+            help_behavior_hint="",
+        ),
     ] = None
     episodes: Annotated[
         int, arg(help="Of that agent's evaluation, each of greedy and sampled play.")
@@ -309,7 +345,12 @@ class Track(Reporting):
     run: RunPath
     to: Annotated[str, arg(help="For which.", metavar="{tensorboard,wandb}")] = "tensorboard"
     out: Annotated[
-        Path | None, arg(help="Folder to write to; RUN/tensorboard where not given.", metavar="DIR")
+        Path | None,
+        arg(
+            help="Folder to write to; RUN/tensorboard where not given.",
+            metavar="DIR",
+            help_behavior_hint="",
+        ),
     ] = None
     live: Annotated[FlagCreatePairsOff[bool], arg(help="Go on while the run is being trained.")] = (
         False
