@@ -26,7 +26,8 @@ from pixelpong.report import web
 from pixelpong.report.reel import make_reel
 from pixelpong.report.shows import choose_show
 from pixelpong.report.web import live, serve
-from pixelpong.report.web.library import Library, View, id_of, is_live
+from pixelpong.report.web.alive import is_live
+from pixelpong.report.web.library import Library, View, id_of
 from pixelpong.report.web.live import Viewer
 from pixelpong.report.web.tail import Table, Tail
 from pixelpong.run import Run, RunLock
