@@ -19,7 +19,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from pixelpong.errors import ConfigError, expected
 
@@ -42,38 +42,48 @@ SEND_BUFFER = 64 << 10
 END_SECONDS = 0.5
 
 
+class Address(TypedDict):
+    """Where to listen, and who is served.
+
+    Attributes:
+        host: address to listen on; another than this machine's own needs a token.
+        port: the next free one is taken where it is not free; 0 for any.
+        token: secret without which nobody is served; None for none.
+    """
+
+    host: str
+    port: int
+    token: str | None
+
+
 def serve(
     runs_dir: Path,
     *,
-    host: str,
-    port: int,
-    token: str | None,
     opens_browser: bool,
     page: str,
     tell: Callable[[str], None],
     should_stop: Callable[[], bool],
     run: Path | None = None,
     checkpoint: str = "best",
+    **address: Unpack[Address],
 ) -> None:
     """Serve the page until told to stop.
 
     Args:
         runs_dir: folder of runs; it need not be there yet.
-        host: address to listen on; another than this machine's own needs a token.
-        port: the next free one is taken where it is not free; 0 for any.
-        token: secret without which nobody is served; None for none.
         opens_browser: open one, where there is one.
         page: path and fragment to open, ``/``, ``/#play`` or ``/#watch``.
         tell: takes lines for the user.
         should_stop: asked ten times a second.
         run: whose agent plays; None for the package's.
         checkpoint: which of its agents.
+        **address: ``host``, ``port`` and ``token``, see `Address`.
 
     Raises:
         ConfigError: the extra is not installed, or host, port or token cannot be used.
     """
     require_web()
-    place = _listen(host, port, token)
+    place, port = _listen(**address), address["port"]
     with contextlib.closing(place.socket):
         if place.port != port and port:
             tell(f"port {port} is taken; using {place.port}")

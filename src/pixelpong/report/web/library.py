@@ -4,9 +4,6 @@ An id is made of a run's resolved path, and the table of ids of a listing of the
 nothing that a request says is ever part of a path. A run that is half-written, of another version
 or being deleted is listed with its problem, or not at all.
 
-Nobody asks here for a run's lock, not even for a moment: a training that begins in that moment
-would be refused. Whether one is at work is seen from the process that the lock file names.
-
 Covered: ids, lists, what a run is in numbers and words, loading agents.
 Not covered: sending news (`live`), what takes long (`reels`).
 """
@@ -25,6 +22,7 @@ from pixelpong.errors import CheckpointError, PixelpongError, RunError, expected
 from pixelpong.replay import Replay
 from pixelpong.report.health import DeadUnits, Record, assess
 from pixelpong.report.shows import list_updates, load_agent
+from pixelpong.report.web.alive import is_live
 from pixelpong.report.web.guard import Refusal
 from pixelpong.report.web.tail import Columns, Table, Tail, number_of, read_end
 from pixelpong.run import Run
@@ -361,37 +359,6 @@ def load_package() -> Agent:
     except OSError as error:
         advice = "train one: pixelpong train --preset fast"
         raise CheckpointError(expected("an agent in the package", "none", advice)) from error
-
-
-def is_live(path: Path) -> bool:
-    """Whether a training is at work in a run's directory.
-
-    It is where the process that `run.lock` names has the file open. The file itself outlives the
-    training, and a process of that number may be another one by now.
-    """
-    file = path / "run.lock"
-    try:
-        owner = file.read_text("ascii").strip()
-        if not (owner.isdecimal() and 0 < int(owner) < 2**31):
-            return False
-        os.kill(int(owner), 0)
-    except PermissionError:
-        return True  # somebody else's process: it is there, and more cannot be seen
-    except (OSError, ValueError):
-        return False
-    try:
-        wanted = file.stat()
-        folder = f"/proc/{owner}/fd"
-        return any(_is_file(f"{folder}/{name}", wanted) for name in os.listdir(folder))
-    except OSError:
-        return True  # no /proc here, or not ours to read
-
-
-def _is_file(path: str, wanted: os.stat_result) -> bool:
-    try:
-        return os.path.samestat(os.stat(path), wanted)
-    except OSError:
-        return False  # closed meanwhile
 
 
 def _is_replay(line: dict[str, Any]) -> bool:

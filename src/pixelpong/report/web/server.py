@@ -57,7 +57,7 @@ async def _serve(
     connections = Connections(max_connections)
     site = Site(library, connections)
     config = uvicorn.Config(
-        Guard(site.make_app(), door),  # type: ignore[arg-type]
+        Guard(site.make_app(), door),
         http=make_protocol(connections),
         ws="websockets-sansio",
         ws_max_size=MESSAGE_LIMIT,
@@ -70,7 +70,7 @@ async def _serve(
         server_header=False,
         proxy_headers=False,  # nobody stands before us whose word would count
         timeout_keep_alive=10,
-        timeout_graceful_shutdown=END_SECONDS,
+        timeout_graceful_shutdown=END_SECONDS,  # type: ignore[arg-type]
         h11_max_incomplete_event_size=HEAD_LIMIT,
         backlog=1024,
     )

@@ -1,0 +1,156 @@
+"""Health in plain words: each finding for what it is meant for, and for nothing else."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from pixelpong.learn import gated
+from pixelpong.learn.network import init_params
+from pixelpong.policy import APPEARED, STAYED, VANISHED
+from pixelpong.report import health
+from pixelpong.report.health import DeadUnits, Record, assess
+
+
+def columns(size=60, **changes):
+    sound = {
+        "update": [float(i) for i in range(1, size + 1)],
+        "steps": [4096.0 * i for i in range(1, size + 1)],
+        "estimated_return": [-20 + 20 * i / size for i in range(size)],
+        "entropy": [1.0 - 0.5 * i / size for i in range(size)],
+        "up_share": [0.33 + 0.01 * math.sin(i) for i in range(size)],
+        "loss": [0.05 + 0.005 * math.sin(i) for i in range(size)],
+        "grad_norm": [1.0 + 0.1 * math.cos(i) for i in range(size)],
+        "kl": [0.03] * size,
+        "timing.busy_share": [0.9] * size,
+        "timing.workers": [2.0] * size,
+        "timing.restarts": [0.0] * size,
+    }
+    return {name: column[-size:] for name, column in (sound | changes).items()}
+
+
+def findings(dead=None, algorithm="ppo", **changes):
+    figures = columns(**changes)
+    return assess(Record(figures, figures, algorithm, dead))
+
+
+def titles(**changes):
+    return [each["title"] for each in findings(**changes)]
+
+
+def ended_with(value, name, count=10):
+    return columns()[name][:-count] + [value] * count
+
+
+def test_a_sound_run_is_well():
+    (only,) = findings()
+    assert (only["level"], only["title"]) == ("good", "All is well")
+    assert "−0.3" in only["text"]
+
+
+@pytest.mark.parametrize(
+    ("title", "changes"),
+    [
+        ("Entropy gone", {"entropy": ended_with(0.02, "entropy")}),
+        ("One action only", {"up_share": ended_with(0.99, "up_share")}),
+        ("One action only", {"up_share": ended_with(0.01, "up_share")}),
+        ("Dead units", {"dead": DeadUnits(40, 64, 10)}),
+        ("Loss spikes", {"loss": ended_with(0.9, "loss", 1)}),
+        ("Loss spikes", {"grad_norm": ended_with(9.0, "grad_norm", 1)}),
+        ("Not a number", {"loss": ended_with(None, "loss", 1)}),
+        ("Steps too large", {"kl": ended_with(0.2, "kl")}),
+        ("Workers lost", {"timing.restarts": ended_with(2.0, "timing.restarts", 5)}),
+    ],
+)
+def test_what_is_wrong_is_warned_of_with_advice(title, changes):
+    (only,) = findings(**changes)
+    assert (only["level"], only["title"]) == ("warning", title)
+    assert only["advice"]
+    assert only["text"].endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("title", "changes"),
+    [
+        ("Dead units", {"dead": DeadUnits(20, 64, 10)}),
+        ("Slow", {"timing.busy_share": [0.2] * 60}),
+        (
+            "No progress",
+            {"steps": [1e5 * i for i in range(60)], "estimated_return": [-19.0] * 60},
+        ),
+    ],
+)
+def test_what_is_only_worth_a_word_is_a_note_beside_the_good_news(title, changes):
+    first, second = findings(**changes)
+    assert first["title"] == "All is well"
+    assert (second["level"], second["title"]) == ("note", title)
+
+
+def test_what_is_no_reason_for_concern_is_not_warned_of():
+    assert titles(entropy=[0.02] * 60, estimated_return=[19.0] * 60) == ["All is well"]
+    assert titles(dead=DeadUnits(5, 64, 10)) == ["All is well"]
+    assert titles(**{"timing.busy_share": [0.2] * 60, "timing.workers": [1.0] * 60}) == [
+        "All is well"
+    ]
+    assert titles(**{"timing.restarts": [3.0] * 60}) == ["All is well"]  # long ago
+    assert titles(steps=[1e5 * i for i in range(60)]) == ["All is well"]  # it improves
+    late = {"steps": [1e5 * i for i in range(60)], "estimated_return": [18.0] * 60}
+    assert titles(**late) == ["All is well"]
+    assert titles(loss=[0.05] * 60) == ["All is well"]
+
+
+def test_the_largest_entropy_is_that_of_the_actions_there_are():
+    share = 1.2 * health.ENTROPY_GONE
+    assert titles(entropy=[share * math.log(3)] * 60) == ["All is well"]
+    assert titles(entropy=[share * math.log(2)] * 60) == ["Entropy gone"]
+    assert titles(entropy=[share * math.log(2)] * 60, algorithm="reinforce") == ["All is well"]
+
+
+def test_too_early_or_without_figures_it_says_so():
+    for figures in ({}, {"update": [1.0, 2.0]}, columns(4)):
+        (only,) = assess(Record(figures, figures, "ppo"))
+        assert only["title"] == "Too early to tell"
+    bare = {"update": [float(i) for i in range(20)]}
+    assert assess(Record(bare, bare, "reinforce"))[0]["title"] == "All is well"
+    unknown = {name: [None] * 20 for name in columns()} | bare
+    assert assess(Record(unknown, unknown, "ppo"))[0]["title"] == "All is well"
+
+
+def fields(rng, count):
+    codes = rng.choice(
+        [0, STAYED, APPEARED, VANISHED], (count, 80, 80), p=[0.99, 0.005, 0.003, 0.002]
+    )
+    return list(codes.astype(np.uint8))
+
+
+def test_dead_units_of_the_classic_network_are_those_of_its_definition():
+    rng = np.random.default_rng(0)
+    params = init_params(rng, 12)
+    params["W1"][:, 3] = 0
+    seen = fields(rng, 2)
+    x = np.array([((f == APPEARED) * 1.0 - (f == VANISHED)).ravel() for f in seen])
+    wanted = ((x @ params["W1"]) <= 0).all(axis=0)
+    got = health.find_dead_units(params, seen, [0, 0])
+    np.testing.assert_array_equal(got, wanted)
+    assert got[3]
+    assert not got.all()
+
+
+def test_dead_units_of_the_gated_network_are_those_of_its_definition():
+    from pixelpong.env import features
+
+    rng = np.random.default_rng(0)
+    params = gated.init_params(rng, features.NUM_INPUTS, 12)
+    params["W1"][:, 3, 0] = -1
+    seen, asked = fields(rng, 2), [0, 2]
+    x = [
+        features.observe_features(np.isin(f, [STAYED, VANISHED]), np.isin(f, [STAYED, APPEARED]), a)
+        for f, a in zip(seen, asked, strict=True)
+    ]
+    _, z = gated.forward(params, np.array(x))
+    got = health.find_dead_units(params, seen, asked)
+    np.testing.assert_array_equal(got, (z[..., 0] <= 0).all(axis=0))
+    assert got[3]
+    assert not got.all()
