@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import tyro
 
 from pixelpong.cli import bench, commands, faces
+from pixelpong.cli import face_options as f
 from pixelpong.cli import options as o
 from pixelpong.config import DEFAULT_PRESET, OPTIONS, Config
 from pixelpong.errors import ConfigError, PixelpongError, expected
@@ -53,13 +54,13 @@ def _make_specs(words: list[str]) -> Specs:
         "evaluate": (o.with_engine(o.with_protocol(o.Evaluate, "the run's")), commands.evaluate),
         "inspect": (o.Inspect, commands.inspect),
         "verify": (o.with_protocol(o.Verify, "the preset's"), commands.verify),
-        "record": (o.Record, faces.record),
-        "plot": (o.Plot, faces.plot),
-        "dashboard": (o.Dashboard, faces.dashboard),
-        "watch": (o.Watch, faces.watch),
-        "play": (o.Play, faces.play),
-        "export": (o.Export, faces.export),
-        "track": (o.Track, faces.track),
+        "record": (f.Record, faces.record),
+        "plot": (f.Plot, faces.plot),
+        "dashboard": (f.Dashboard, faces.dashboard),
+        "watch": (f.Watch, faces.watch),
+        "play": (f.Play, faces.play),
+        "export": (f.Export, faces.export),
+        "track": (f.Track, faces.track),
         "bench": (o.Bench, bench.throughput),
         "demo": (o.DemoCluster, commands.demo_cluster),
     }
