@@ -164,3 +164,14 @@ def test_the_drivers_own_work_is_measured(capsys):
 def test_sizes_that_are_none_are_one_line(sizes, capsys):
     assert main(["bench", "batches", f"--batch-sizes={sizes}"]) == 2
     assert "expected --batch-sizes as 1,10,60" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_viewers_cost_little_and_see_updates_soon(capsys):
+    words = ["bench", "viewers", "--viewers", "5", "--rounds", "1", "--updates", "8", "--json"]
+    assert main(words) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["updates_received"] >= 5 * 4  # those before they were there are not seen
+    assert 0 < report["delay_p99_seconds"] < 5
+    assert report["ratio"] > 0.3
+    assert 0 < report["server_core_share"] < 1

@@ -137,6 +137,24 @@ def driver(request: Request) -> int:
     return 0
 
 
+def viewers(request: Request) -> int:
+    """``pixelpong bench viewers``"""
+    from pixelpong.bench.viewers import WARM_UP, measure_viewers
+    from pixelpong.interrupts import interrupt_on_sigterm
+    from pixelpong.report.text import describe_viewers
+    from pixelpong.report.web import require_web
+
+    options = request.options
+    require_web()
+    require_at_least("--viewers", options.viewers, 1)
+    require_at_least("--rounds", options.rounds, 1)
+    require_at_least("--updates", options.updates, WARM_UP + 1)
+    with interrupt_on_sigterm():
+        report = measure_viewers(options.viewers, options.rounds, options.updates)
+    report_on(report, options.json, describe_viewers)
+    return 0
+
+
 def _tell(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 

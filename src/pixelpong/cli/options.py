@@ -188,6 +188,15 @@ class BenchDriver(Reporting):
     items: Annotated[str, arg(help="Episodes a batch, with commas.")] = "1,10,60,300"
 
 
+@dataclass(frozen=True)
+class BenchViewers(Reporting):
+    """What viewers of the page cost a training, and how fast they see it; extra [web]."""
+
+    viewers: Annotated[int, arg(help="Viewers at once.")] = 200
+    updates: Annotated[int, arg(help="Length of a training.")] = 40
+    rounds: Rounds = 5
+
+
 def with_config(command: type, shown: Config | None) -> type:
     """`command` with all training options, grouped as the configuration is.
 

@@ -74,6 +74,7 @@ def _make_bench_specs() -> Specs:
         "startup": (o.with_engine(o.BenchStartup, ["workers"]), bench.startup),
         "batches": (o.with_engine(o.BenchBatches), bench.batches),
         "driver": (o.BenchDriver, bench.driver),
+        "viewers": (o.BenchViewers, bench.viewers),
     }
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,9 @@ from numpy.typing import NDArray
 from pixelpong.agents import Agent, decode_agent, encode_agent
 from pixelpong.engines import make_engine
 from pixelpong.env import make_emulator
-from pixelpong.errors import Interrupted, RunError, expected
+from pixelpong.errors import Interrupted
 from pixelpong.evaluate import evaluate
+from pixelpong.report.files import write_whole
 from pixelpong.report.progress import signed
 from pixelpong.report.shows import load_agent
 from pixelpong.run import Run
@@ -78,7 +78,7 @@ def write_agent(
         "versions": run.versions,
     }
     content = encode_agent(dataclasses.replace(agent, about=about), rows, bits=8)
-    _write(path, content)
+    write_whole(path, content)
     return {"file": str(path), "bytes": len(content), "rows": len(rows), **about}
 
 
@@ -114,14 +114,3 @@ def _survey(agent: Agent, should_stop: Callable[[], bool]) -> NDArray[np.intp]:
         is_needed[policy.inputs()] = True
         emulator.step(action, draws[1:])
     return np.flatnonzero(is_needed)
-
-
-def _write(path: Path, content: bytes) -> None:
-    temporary = path.with_name(f".tmp-{os.getpid()}-{path.name}")
-    try:
-        temporary.write_bytes(content)
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        got = error.strerror or str(error)
-        raise RunError(expected(f"to write {path}", got, "choose another file")) from error

@@ -157,6 +157,19 @@ def describe_driver(report: Report) -> str:
     return "\n".join(lines)
 
 
+def describe_viewers(report: Report) -> str:
+    """The ratio of training with viewers to training without, and the delay."""
+    low, high = min(report["ratios"]), max(report["ratios"])
+    return (
+        f"training with {report['viewers']} viewers ÷ without: {report['ratio']:.3f} "
+        f"({low:.3f} to {high:.3f}, {report['rounds']} rounds)\n"
+        f"an update reaches a viewer after {report['delay_median_seconds']:.2f} s (median), "
+        f"{report['delay_p99_seconds']:.2f} s (99 of 100); {report['updates_received']:,} of "
+        f"{report['updates_expected']:,} seen\n"
+        f"the server takes {report['server_core_share']:.1%} of a core"
+    )
+
+
 def describe_solved_seed(result: Report) -> str:
     """One seed of ``bench solve``."""
     word = "won" if result["is_won"] else "not won"
