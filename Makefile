@@ -16,7 +16,8 @@ test: $(VENV)/dev  ## install, check style and types, run all tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not ray and not alone" $(ARGS)
+	$(BIN)/python -m pytest -m "ray or alone" $(ARGS) || [ $$? = 5 ]  # 5: none of these was asked for
 
 quick: $(VENV)/dev  ## the tests without the slow ones and without Ray, about a minute
 	$(BIN)/python -m pytest -m "not slow and not ray" $(ARGS)

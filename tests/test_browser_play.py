@@ -13,7 +13,6 @@ from conftest import wait_until
 from test_browser import (
     LAPTOP,
     PHONE,
-    browser,  # noqa: F401
     id_of_run,
     open_page,  # noqa: F401
     serve_page,  # noqa: F401
@@ -304,6 +303,7 @@ def test_the_game_is_accessible(open_game, scheme, size):
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_a_key_is_seen_within_50_ms_at_58_pictures_a_second(site, browser):
     """Medians over ten seconds, the best of three tries: other tests may run beside this one."""
     measured = []
