@@ -41,7 +41,8 @@ def test_every_make_target_named_exists():
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.alone
+@pytest.mark.timeout(800)
 def test_every_command_works_in_the_order_it_is_shown(tmp_path):
     """In a folder where `make train` has been, here with a shorter training."""
     assert len(COMMANDS) >= 8
