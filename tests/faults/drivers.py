@@ -13,8 +13,6 @@ from pathlib import Path
 
 from conftest import wait_until
 
-from pixelpong.run import Run
-
 _MARK = "PIXELPONG_FAULT_TEST"
 
 
@@ -105,8 +103,3 @@ class Driver:
     def said(self) -> str:
         """What it wrote to stderr."""
         return (self.folder / "err").read_text()
-
-
-def last_update(run: Run) -> int:
-    """The last update of which there is a line."""
-    return max((line["update"] for line in run.metrics.read()), default=0)

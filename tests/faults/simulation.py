@@ -25,6 +25,10 @@ from pixelpong.worker import make_worker
 ITEM_TIMEOUT = 2.0
 """Deadline of an item, in seconds of the simulated world."""
 
+PATIENCE = 36_000.0
+"""Seconds of the simulated world after which an engine is stuck; the longest schedules take a
+tenth of it."""
+
 _SMALL = {
     "classic": {"hidden": 1, "batch_size": 12, "learning_rate": 3e-3},
     "fast": {"hidden": 1, "streams": 12, "horizon": 8, "minibatches": 2, "epochs": 1},
@@ -75,6 +79,7 @@ class World:
 
     def wait_for(self, is_there: Callable[[], bool], timeout: float) -> bool:
         """Let things happen until something is there, or the time is up."""
+        assert self._now < PATIENCE, "nothing goes on any more"
         deadline = self._now + timeout
         while not is_there() and self._agenda and self._agenda[0][0] <= deadline:
             moment, _, action = heapq.heappop(self._agenda)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from drivers import Driver, last_update
-from test_train import result_of, with_updates
+from drivers import Driver
+from outcomes import outcome_of, updates_of
 
 from pixelpong.run import Run
 from pixelpong.train import train
@@ -36,6 +36,7 @@ def die_again_and_again(folder: Path, mode: str, times: int, seed: int, *words: 
     """Start a training, kill its driver at a random moment, resume, and so on."""
     rng, deaths = random.Random(seed), Deaths()
     options = ["--preset", mode, "--environment", "Catch-v0", *TOY[mode], "--save-every", "1"]
+    options += ["--evaluate-every", "7", "--evaluate-episodes", "3"]
     first = ["train", "--run", "run", *options, "--updates", "1000000", "--workers", "2", *words]
     startup = 0.0
     while len(deaths.lost) < times:
@@ -52,7 +53,7 @@ def die_again_and_again(folder: Path, mode: str, times: int, seed: int, *words: 
         deaths.seconds.append(driver.seconds_until_gone(20.0 if "ray" in words else 2.0))
         run = Run.open(folder / "run")
         newest = run.checkpoints.load_latest().update
-        deaths.lost.append(last_update(run) - newest)
+        deaths.lost.append(max(updates_of(run), default=0) - newest)
         deaths.updates.append(newest)
     return deaths
 
@@ -72,10 +73,11 @@ def require_nothing_lost(folder: Path, deaths: Deaths) -> None:
     driver = Driver(folder, "resume", "run", "--updates", str(updates))
     assert driver.wait(60.0) == 0, driver.said()
     run = Run.open(folder / "run")
-    whole = with_updates(run, updates).config.updated({"engine": "serial"}, "test")
+    whole = run.config.updated({"engine": "serial"}, "test")
     undisturbed = Run.create(folder / "undisturbed", whole)
     train(undisturbed)
-    assert result_of(run) == result_of(undisturbed)
+    assert outcome_of(run) == outcome_of(undisturbed)
+    assert updates_of(run) == list(range(1, updates + 1))
     assert max(deaths.lost) <= 1
     assert not any(path.exists() for path in deaths.shared)
     assert [each.temporary_files() for each in (*deaths.drivers, driver)] == [[]] * (

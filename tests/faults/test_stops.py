@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from outcomes import outcome_of
 
 from pixelpong.presets import load_preset
 from pixelpong.run import Run
@@ -46,30 +47,6 @@ def make(path: Path, mode: str, engine: str = "serial") -> Run:
     return Run.create(path, load_preset(mode).updated(changes, "test"))
 
 
-def all_of(run: Run) -> dict:
-    """All that a training leaves: last checkpoint, lines without their times, milestones."""
-    found: dict = {}
-    checkpoint = run.checkpoints.path(UPDATES)
-    for name in ("params.safetensors", "state.safetensors"):
-        found[name] = (checkpoint / name).read_bytes()
-    found["progress"] = _without_clocks(run.checkpoints.load(UPDATES).counters)
-    for file in run.line_files:
-        found[file.path.name] = [
-            {name: value for name, value in line.items() if name != "timing"}
-            for line in file.read()
-        ]
-    for path in run.milestones.folder.iterdir():
-        found[f"milestone {path.name}"] = path.read_bytes()
-    return found
-
-
-def _without_clocks(value):
-    """Counters with the wall times left out."""
-    if isinstance(value, dict):
-        return {name: _without_clocks(v) for name, v in value.items() if "seconds" not in name}
-    return [_without_clocks(each) for each in value] if isinstance(value, list) else value
-
-
 def stop_and_go_on(path: Path, mode: str, engine: str, stops: list[int]) -> dict:
     run = make(path, mode, engine)
     for update in stops:
@@ -78,7 +55,7 @@ def stop_and_go_on(path: Path, mode: str, engine: str, stops: list[int]) -> dict
         assert (outcome.reason, outcome.progress.update) == ("interrupted", update)
         run = Run.open(path)
     train(run)
-    return all_of(run)
+    return outcome_of(run)
 
 
 @pytest.fixture(params=TOY)
@@ -90,7 +67,7 @@ def mode(request) -> str:
 def undisturbed(tmp_path, mode) -> dict:
     run = make(tmp_path / "undisturbed", mode)
     train(run)
-    wanted = all_of(run)
+    wanted = outcome_of(run)
     lines = [line["update"] for line in wanted["metrics.jsonl"]]
     assert lines == list(range(1, UPDATES + 1))
     episodes = [line["episode"] for line in wanted["episodes.jsonl"]]

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from conftest import wait_until
 from ledgers import Ledger, require_exactly_once
+from outcomes import outcome_of
 from test_engines import is_alive
-from test_train import result_of
 
 from pixelpong import train as train_module
 from pixelpong.engines import make_engine
@@ -113,7 +113,7 @@ def require_nothing_lost(run: Run, ledger: Ledger, folder: Path) -> int:
     serial = run.config.updated({"engine": "serial", "updates": updates}, "test")
     undisturbed = Run.create(folder / "undisturbed", serial)
     train(undisturbed)
-    assert result_of(run) == result_of(undisturbed)
+    assert outcome_of(run) == outcome_of(undisturbed)
     num_items = {"reinforce": serial.reinforce.batch_size, "ppo": serial.ppo.streams}
     return require_exactly_once(ledger, updates, num_items[serial.learning.algorithm])
 
