@@ -18,11 +18,7 @@ TOY = {
     "fast": {"hidden": 8, "streams": 4, "horizon": 25, "minibatches": 2},
 }
 
-ENGINES = [
-    "serial",
-    pytest.param("processes", marks=pytest.mark.soak),
-    pytest.param("ray", marks=[pytest.mark.soak, pytest.mark.ray]),
-]
+ENGINES = ["serial", "processes", pytest.param("ray", marks=pytest.mark.ray)]
 
 
 class StopAfter(Silent):
@@ -78,7 +74,7 @@ def undisturbed(tmp_path, mode) -> dict:
     return wanted
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_stop_at_each_of_twenty_updates_changes_nothing(

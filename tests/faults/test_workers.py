@@ -47,19 +47,26 @@ class Hunter(threading.Thread):
 
     def __init__(self, number: signal.Signals, times: int, seed: int, pause: float) -> None:
         super().__init__(daemon=True)
-        self.engine = None
+        self.engine, self.ledger = None, None
         self.is_done = threading.Event()
         self.seconds_alive: list[float] = []  # of those that hang, until they were ended
         self._number, self._left, self._pause = number, times, pause
         self._rng = random.Random(seed)
 
     def run(self) -> None:
+        self._wait_for_updates(2)
         while self._left:
             time.sleep(self._rng.uniform(0.0, 2 * self._pause))
             with contextlib.suppress(AttributeError, ValueError, IndexError, ProcessLookupError):
                 pid = self._rng.choice(self.engine.worker_pids)
                 self._hit(pid)
+        self._wait_for_updates(2)
         self.is_done.set()
+
+    def _wait_for_updates(self, count: int) -> None:
+        learned = self.ledger.learned
+        wanted = len(learned) + count
+        assert wait_until(lambda: len(learned) >= wanted, 60.0)
 
     def _hit(self, pid: int) -> None:
         is_starting = not all(member.is_ready for member in self.engine._members)
@@ -93,6 +100,7 @@ def hunted(tmp_path, monkeypatch):
             "test",
         )
         run = Run.create(tmp_path / "hunted", config)
+        hunter.ledger = ledger
         hunter.start()
         while not hunter.is_done.is_set():
             try:
@@ -128,7 +136,8 @@ def seconds_lost(run: Run) -> list[float]:
     lost = []
     for before, timing in itertools.pairwise(timings):
         restarts = timing["restarts"] - before["restarts"]
-        lost += [(timing["rollout_seconds"] - usual) / restarts] * max(restarts, 0)
+        if restarts > 0:
+            lost += [(timing["rollout_seconds"] - usual) / restarts] * restarts
     return lost
 
 
