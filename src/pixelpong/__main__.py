@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import sys
+from typing import Any
 
 
 def main() -> None:
-    """Run the command; from the first line to the last, SIGTERM is what Ctrl-C is."""
+    """Run the command; from the first line on, SIGTERM is what Ctrl-C is."""
     exit_code = 130
-    try:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with contextlib.suppress(KeyboardInterrupt):
+        _handle_signals(_interrupt)
         from pixelpong import cli
 
         exit_code = cli.main()
-    except KeyboardInterrupt:
-        pass  # too early or too late for a word
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)  # it ends already
+        _handle_signals(signal.SIG_IGN)
     sys.exit(exit_code)
+
+
+def _interrupt(*_: object) -> None:
+    """The first signal ends it; one that comes later must not disturb how it ends."""
+    _handle_signals(signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def _handle_signals(handler: Any) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, handler)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ class Driver:
         with (folder / "out").open("w") as out, (folder / "err").open("w") as err:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "pixelpong", *words],
-                cwd=folder, stdout=out, stderr=err, process_group=0,
+                cwd=folder, stdout=out, stderr=err, process_group=0, preexec_fn=_listen,
                 env={**os.environ, name: value, "TMPDIR": str(folder / "tmp")},
             )  # fmt: skip
         self.pid = self._process.pid
@@ -103,3 +103,8 @@ class Driver:
     def said(self) -> str:
         """What it wrote to stderr."""
         return (self.folder / "err").read_text()
+
+
+def _listen() -> None:
+    """Where the tests run in the background, a shell has made them deaf to Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
