@@ -49,7 +49,7 @@ def die_again_and_again(folder: Path, mode: str, times: int, seed: int, *words: 
         deaths.shared |= driver.shared_files()
         assert driver.is_running(), driver.said()
         driver.send(signal.SIGKILL)
-        driver.wait(5.0)
+        driver.wait(30.0)
         deaths.seconds.append(driver.seconds_until_gone(20.0 if "ray" in words else 2.0))
         run = Run.open(folder / "run")
         newest = run.checkpoints.load_latest().update
