@@ -13,9 +13,9 @@ Not covered: whole checkpoints (`pixelpong.store`), deciding (`pixelpong.policy`
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import importlib.resources
 import json
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,20 +23,26 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load as decode_arrays
-from safetensors.numpy import save as encode_arrays
 
+from pixelpong.arrays import decode_arrays, encode_arrays
+from pixelpong.disk import read_bytes, write_file
 from pixelpong.env import make_emulator
 from pixelpong.errors import CheckpointError, RunError, expected
 from pixelpong.policy import GREEDY, Policy, make_policy
 from pixelpong.protocols import PROTOCOLS, Protocol
 from pixelpong.replay import Coins, Replay
 from pixelpong.seeding import make_rng
+from pixelpong.store import fingerprint
 from pixelpong.trajectory import Params
 
-FILE_LIMIT = 64 << 20
+VALUES_LIMIT = 24 << 20
+"""Numbers of the largest first layer that is read: 388 hidden units of the fast network."""
+
+FILE_LIMIT = 2 * VALUES_LIMIT + (1 << 20)
 """Bytes of the largest file that is read."""
+
+CARD_LIMIT = 1 << 20
+"""Bytes of the longest card that is read; that of the agent in the package has some thousand."""
 
 SHIPPED = "agent.safetensors"
 
@@ -114,6 +120,7 @@ def encode_agent(agent: Agent, rows: NDArray[np.intp], *, bits: int = 16) -> byt
         "about": agent.about | {"is_rounded": True},
     }
     arrays["card"] = np.frombuffer(json.dumps(card, sort_keys=True).encode(), np.uint8)
+    arrays["sha256"] = np.frombuffer(bytes.fromhex(fingerprint(arrays)), np.uint8)
     return encode_arrays({name: np.ascontiguousarray(w) for name, w in arrays.items()})
 
 
@@ -129,29 +136,41 @@ def decode_agent(content: bytes, origin: str) -> Agent:
     """
     try:
         arrays = decode_arrays(content)
+        # Those written before there was a hash have none.
+        if "sha256" in arrays and arrays.pop("sha256").tobytes().hex() != fingerprint(arrays):
+            raise ValueError("a damaged one: another SHA-256")
+        if arrays["card"].nbytes > CARD_LIMIT:
+            raise ValueError(f"a card of more than {CARD_LIMIT} bytes")
         card = json.loads(arrays.pop("card").tobytes())
-        shape = tuple(int(size) for size in card["shape"])
-        kept, rows = arrays.pop("W1").astype(np.float32), arrays.pop("rows").astype(np.intp)
-        if not (2 <= len(shape) <= 3 and 0 < np.prod(shape, dtype=object) <= FILE_LIMIT):
-            raise ValueError(f"a first layer of shape {shape}")
-        if "scale" in arrays:
-            kept *= arrays.pop("scale").astype(np.float32)[:, None]
-        W1 = np.zeros(shape, np.float32)
-        W1[rows] = kept.reshape(len(rows), *shape[1:])
-        params = {"W1": W1, **{name: w.astype(np.float32) for name, w in arrays.items()}}
-        low, high = (int(skip) for skip in card["frame_skips"])
-        protocol = dataclasses.replace(
-            PROTOCOLS[card["environment"]], frame_skips=(low, high), sticky=float(card["sticky"])
-        )
+        params = _read_params(arrays, card)
+        protocol = PROTOCOLS[card["environment"]].altered(card["frame_skips"], card["sticky"])
         agent = Agent(params, card["algorithm"], protocol, dict(card["about"]))
         if not all(np.isfinite(w).all() for w in params.values()):
             raise ValueError("numbers that are not finite")
         agent.make_policy()
         return agent
-    except (SafetensorError, ValueError, KeyError, TypeError, IndexError, OverflowError) as error:
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
         got = " ".join(str(error).split())[:80] or type(error).__name__
         advice = "was it written by pixelpong?"
         raise CheckpointError(expected(f"an agent in {origin}", got, advice)) from error
+
+
+def _read_params(arrays: dict[str, NDArray[Any]], card: dict[str, Any]) -> Params:
+    """The parameters in float32; what each array is called and which shape it has is checked."""
+    shape = tuple(card["shape"])
+    is_shape = all(type(size) is int and 0 < size <= VALUES_LIMIT for size in shape)
+    if not (is_shape and 2 <= len(shape) <= 3 and math.prod(shape) <= VALUES_LIMIT):
+        raise ValueError(f"a first layer of shape {shape}")
+    if any(w.dtype.kind not in ("f", "i", "u") for w in arrays.values()):
+        raise ValueError("arrays of other types")
+    kept, rows, scale = arrays.pop("W1"), arrays.pop("rows"), arrays.pop("scale", None)
+    if not (rows.ndim == 1 and rows.dtype == np.uint16 and (rows < shape[0]).all()):
+        raise ValueError("rows that are none")
+    W1 = np.zeros(shape, np.float32)
+    W1[rows] = kept.reshape(len(rows), *shape[1:])
+    if scale is not None:
+        W1[rows] *= scale.astype(np.float32).reshape(len(rows), *[1] * (len(shape) - 1))
+    return {"W1": W1, **{name: w.astype(np.float32) for name, w in arrays.items()}}
 
 
 class MilestoneStore:
@@ -180,8 +199,7 @@ class MilestoneStore:
         """
         path = self.path(update)
         try:
-            with path.open("rb") as file:
-                content = file.read(FILE_LIMIT + 1)
+            content = read_bytes(path, FILE_LIMIT)
         except OSError as error:
             got = error.strerror or str(error)
             advice = f"use one of {', '.join(map(str, self.updates())) or 'none'}"
@@ -197,7 +215,8 @@ class MilestoneStore:
         temporary = self.folder / f".tmp-{update:06d}-{os.getpid()}"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            temporary.write_bytes(content)
+            temporary.unlink(missing_ok=True)
+            write_file(temporary, content)
             temporary.replace(self.path(update))
         except OSError as error:
             with contextlib.suppress(OSError):

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import json
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -127,7 +129,7 @@ class Replay:
 
     def to_line(self) -> dict[str, Any]:
         """As a line of ``replays.jsonl``."""
-        return {
+        line: dict[str, Any] = {
             "update": self.update,
             "episode": self.episode,
             "episode_return": self.episode_return,
@@ -138,6 +140,7 @@ class Replay:
             "coins": dataclasses.asdict(self.coins),
             "actions": _encode(self.actions),
         }
+        return line | {"crc32": _checksum(line)}
 
     @classmethod
     def from_line(cls, line: dict[str, Any]) -> Replay:
@@ -147,13 +150,16 @@ class Replay:
             RunError: it is something else.
         """
         try:
-            low, high = (_whole(skip, 1, 60) for skip in line["frame_skips"])
-            sticky, result = line["sticky"], line["episode_return"]
-            if not (type(sticky) is float and 0 <= sticky <= 1 and abs(result) <= 1000):
-                raise ValueError("numbers out of range")
-            card = PROTOCOLS[line["environment"]]
+            # Those written before there was a checksum have none.
+            if line.get("crc32", _checksum(line)) != _checksum(line):
+                raise ValueError("a damaged one: another checksum")
+            result = line["episode_return"]
+            if not abs(result) <= 1000:
+                raise ValueError("a return out of range")
             return cls(
-                protocol=dataclasses.replace(card, frame_skips=(low, high), sticky=sticky),
+                protocol=PROTOCOLS[line["environment"]].altered(
+                    line["frame_skips"], line["sticky"]
+                ),
                 coins=_read_coins(line["coins"]),
                 actions=_decode(line["actions"], _whole(line["steps"], 1, MAX_STEPS)),
                 update=_whole(line["update"], 0, 2**53),
@@ -237,9 +243,18 @@ class StreamRecorder:
         return self._actions, {"start": self._start, "of": self._describe()}
 
     def set_state(self, actions: NDArray[np.int8], counters: dict[str, Any]) -> None:
-        """Go on from what `get_state` gave, where it is of the same game."""
+        """Go on from what `get_state` gave, where it is of the same game.
+
+        Raises:
+            ValueError: it is something else.
+        """
         start = counters["start"] if counters["of"] == self._describe() else None
-        self._start = None if start is None else (start[0], start[1])
+        if actions.ndim != 1 or actions.dtype != np.int8 or not np.isin(actions, ACTIONS).all():
+            raise ValueError("actions that are none")
+        self._start = None
+        if start is not None:
+            update, offset = start
+            self._start = (_whole(update, 1, 2**53), _whole(offset, 0, self._horizon))
         self._actions = actions
 
     def _describe(self) -> str:
@@ -258,6 +273,12 @@ def is_kept(first: int, last: int, every: int) -> bool:
     [10, 20]
     """
     return every > 0 and last // every > (first - 1) // every
+
+
+def _checksum(line: dict[str, Any]) -> int:
+    """Of all of it but the checksum: what is flipped in an action still reads as one."""
+    content = {name: value for name, value in line.items() if name != "crc32"}
+    return zlib.crc32(json.dumps(content, sort_keys=True).encode())
 
 
 def _whole(value: Any, low: int, high: int) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import time
+from collections.abc import Callable
 from typing import Any
 
 from pixelpong.agents import Agent, encode_agent, is_due
@@ -14,8 +15,8 @@ from pixelpong.config import Config
 from pixelpong.engines import Engine
 from pixelpong.errors import RunError
 from pixelpong.evaluate import Evaluation, Verdict, evaluate
-from pixelpong.learners import UpdateStats, make_learner
-from pixelpong.progress import RETURN_WINDOW, Progress
+from pixelpong.learners import UpdateStats, make_learner, refuse_other_shapes
+from pixelpong.progress import RETURN_WINDOW, Progress, read_seconds, refusing_other_counters
 from pixelpong.run import Run
 from pixelpong.store import Checkpoint, fingerprint
 
@@ -57,8 +58,8 @@ class Session:
         self._wall_seconds_before = self._evaluation_seconds = 0.0
         self._next_confirmation = 0
         self.learner = make_learner(run.config)
-        has_begun = next(iter(run.metrics.read()), None) is not None
-        if has_begun or run.checkpoints.updates():
+        has_begun = run.has_begun
+        if has_begun:
             self._restore(run.checkpoints.load_latest())
         update = self.learner.progress.update
         run.checkpoints.sweep()
@@ -106,7 +107,7 @@ class Session:
             )
         )
         if stats.replays:
-            self._run.replays.append(*(replay.to_line() for replay in stats.replays))
+            self._write_optional(self._run.replays.append, *(it.to_line() for it in stats.replays))
         run = engine.last_run
         timing = {
             "rollout_seconds": stats.rollout_seconds,
@@ -197,7 +198,8 @@ class Session:
         if update == self._saved_update or not is_complete:
             return
         params, arrays, counters = self.learner.get_state()
-        for file in self._run.line_files:
+        self._write_optional(self._run.replays.sync)
+        for file in (self._run.metrics, self._run.episodes, self._run.evaluations):
             file.sync()
         if self.config.learning.lag:
             arrays |= {_ACTING + name: w for name, w in self.learner.acting.items()}
@@ -212,7 +214,7 @@ class Session:
         self._saved_update = update
 
     def _keep_milestone(self) -> None:
-        """Where one is due; nobody's result hangs on it: without room it is left out, with a word.
+        """Where one is due.
 
         Raises:
             NumericsError: a parameter is not finite, and must not reach the disk.
@@ -232,10 +234,14 @@ class Session:
         learning = self.config.learning
         agent = Agent(params, learning.algorithm, self.config.environment.protocol, about)
         content = encode_agent(agent, self.learner.touched_rows())
+        self._write_optional(self._run.milestones.save, update, content)
+
+    def _write_optional(self, write: Callable[..., None], *content: Any) -> None:
+        """Write what nobody's result hangs on: without room it is left out, with a word."""
         try:
-            self._run.milestones.save(update, content)
+            write(*content)
         except RunError as error:
-            self._run.warn(str(error))
+            self._run.warn(f"{error}; the training goes on without it")
 
     def _evaluate(
         self, engine: Engine, episodes: int, *, is_greedy: bool, update: int
@@ -262,12 +268,18 @@ class Session:
     def _restore(self, checkpoint: Checkpoint) -> None:
         arrays = dict(checkpoint.optimizer)
         acting = {name: arrays.pop(name) for name in list(arrays) if name.startswith(_ACTING)}
-        self.learner.set_state(checkpoint.params, arrays, checkpoint.counters["progress"])
-        if self.config.learning.lag and acting:
-            self.learner.acting = {name.removeprefix(_ACTING): w for name, w in acting.items()}
-        self._wall_seconds_before = checkpoint.counters["wall_seconds"]
-        self._evaluation_seconds = checkpoint.counters.get("evaluation_seconds", 0.0)
-        self._next_confirmation = checkpoint.counters.get("next_confirmation", 0)
+        counters = checkpoint.counters
+        with refusing_other_counters():
+            self.learner.set_state(checkpoint.params, arrays, counters["progress"])
+            if self.learner.progress.update != checkpoint.update:
+                raise ValueError("those of another update")
+            if self.config.learning.lag and acting:
+                acting = {name.removeprefix(_ACTING): w for name, w in acting.items()}
+                refuse_other_shapes(self.learner.params, acting)
+                self.learner.acting = acting
+            self._wall_seconds_before = read_seconds(counters, "wall_seconds")
+            self._evaluation_seconds = read_seconds(counters, "evaluation_seconds")
+            self._next_confirmation = int(counters.get("next_confirmation", 0))
         self._saved_update = checkpoint.update
         self._saved_score_of = checkpoint.score_of
 

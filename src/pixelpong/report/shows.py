@@ -31,8 +31,12 @@ class Show:
 
 
 def as_agent(run: Run, checkpoint: Checkpoint) -> Agent:
-    """The agent of a checkpoint, to the bit."""
-    progress = Progress.from_dict(checkpoint.counters["progress"])
+    """The agent of a checkpoint, to the bit.
+
+    Raises:
+        CheckpointError: it is of another network than the run's configuration says.
+    """
+    progress = Progress.from_dict(checkpoint.counters.get("progress", {}))
     about = {
         "update": checkpoint.update,
         "steps": progress.steps,
@@ -42,7 +46,14 @@ def as_agent(run: Run, checkpoint: Checkpoint) -> Agent:
         "is_rounded": False,
     }
     algorithm = run.config.learning.algorithm
-    return Agent(checkpoint.params, algorithm, run.config.environment.protocol, about)
+    agent = Agent(checkpoint.params, algorithm, run.config.environment.protocol, about)
+    try:
+        agent.make_policy()
+    except (KeyError, ValueError) as error:
+        raise CheckpointError(
+            expected(f"the network of a {algorithm} agent", error, "this checkpoint cannot be used")
+        ) from error
+    return agent
 
 
 def load_agent(run: Run | None, which: str = "best") -> Agent:
