@@ -146,8 +146,7 @@ def test_a_line_that_is_no_replay_is_refused(make_run):
         {"steps": 10**12}, {"steps": True}, {"actions": "!"}, {"actions": 7}, {"coins": {}},
         {"coins": line["coins"] | {"purpose": "x"}}, {"coins": line["coins"] | {"seed": -1}},
         {"coins": line["coins"] | {"horizon": 0}}, {"environment": "Breakout"}, {"sticky": 2.0},
-        {"frame_skips": [4]}, {"frame_skips": [4, 10**9]}, {"frame_skips": [4, 2]},
-        {"episode_return": "x"},
+        {"frame_skips": [4]}, {"frame_skips": [4, 10**9]}, {"episode_return": "x"},
     ):  # fmt: skip
         with pytest.raises(RunError, match="expected a replay"):
             Replay.from_line(line | change)

@@ -19,7 +19,7 @@ from typing import Any
 
 from pixelpong.errors import ConfigError, expected
 from pixelpong.options import Option, check_value, option
-from pixelpong.protocols import MAX_FRAME_SKIP, PROTOCOLS, Protocol, find_protocol
+from pixelpong.protocols import PROTOCOLS, Protocol, find_protocol
 
 DEFAULT_PRESET = "fast"
 
@@ -32,10 +32,7 @@ class EnvironmentConfig:
         "ALE/Pong-v5", "Protocol, by the name under which figures are published.", choices=PROTOCOLS
     )
     frame_skip: int | None = option(
-        None,
-        "Frames a step; the protocol's own where not given.",
-        minimum=1,
-        maximum=MAX_FRAME_SKIP,
+        None, "Frames a step; the protocol's own where not given.", minimum=1, maximum=60
     )
     sticky: float | None = option(
         None,

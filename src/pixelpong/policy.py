@@ -116,9 +116,8 @@ def make_policy(params: Params, algorithm: str) -> Policy:
     if algorithm == "ppo":
         first, second = (features.NUM_INPUTS, *hidden, 2), (gated.NUM_OUTPUTS, *hidden, 2)
         wanted = {"W1": first, "W2": second, "b2": (gated.NUM_OUTPUTS,)}
-    types = {w.dtype.name for w in params.values()}
-    if shapes != wanted or types not in ({"float32"}, {"float64"}):
-        raise ValueError(f"parameters of shapes {shapes}, {', '.join(sorted(types))}")
+    if shapes != wanted or len({w.dtype for w in params.values()}) != 1:
+        raise ValueError(f"parameters of shapes {shapes}")
     return GatedPolicy(params) if algorithm == "ppo" else PlainPolicy(params)
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from pixelpong.errors import CheckpointError, expected
 from pixelpong.trajectory import EpisodeStats
 
 RETURN_WINDOW = 100
@@ -92,51 +90,11 @@ class Progress:
         """The inverse of `to_dict`; what a learner counts beside it is passed over.
 
         Counters of before the points were kept have none.
-
-        Raises:
-            CheckpointError: it is something else.
         """
-        with refusing_other_counters():
-            own = {each.name: values[each.name] for each in fields(cls) if each.name in values}
-            returns = deque(own.pop("recent_returns"), maxlen=RETURN_WINDOW)
-            points = deque(own.pop("recent_points", ()), maxlen=POINT_WINDOW)
-            mean = own.pop("running_mean")
-            known = [*returns, *([] if mean is None else [mean])]
-            if not all(type(count) is int and count >= 0 for count in own.values()):
-                raise ValueError("counts that are none")
-            if not all(type(each) in (int, float) and abs(each) <= 1000 for each in known):
-                raise ValueError("returns that are none")
-            if not all(point in (-1, 0, 1) for point in points):
-                raise ValueError("points that are none")
-            return cls(**own, running_mean=mean, recent_returns=returns, recent_points=points)
-
-
-@contextlib.contextmanager
-def refusing_other_counters() -> Iterator[None]:
-    """Counters come from a file, and so perhaps from a stranger: what is wrong with them is said.
-
-    Raises:
-        CheckpointError: where something in it does not find what it expects.
-    """
-    try:
-        yield
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
-        got = " ".join(str(error).split())[:80] or type(error).__name__
-        advice = "this checkpoint cannot be used"
-        raise CheckpointError(expected("the counters of a training", got, advice)) from error
-
-
-def read_seconds(counters: dict[str, Any], name: str) -> float:
-    """A duration among counters from a file; 0 where there is none of this name.
-
-    Raises:
-        CheckpointError: it is no duration.
-    """
-    with refusing_other_counters():
-        seconds = float(counters.get(name, 0.0))
-        if not 0 <= seconds < math.inf:
-            raise ValueError(f"{name} of {seconds}")
-        return seconds
+        own = {each.name: values[each.name] for each in fields(cls) if each.name in values}
+        returns = deque(values["recent_returns"], maxlen=RETURN_WINDOW)
+        points = deque(values.get("recent_points", ()), maxlen=POINT_WINDOW)
+        return cls(**own | {"recent_returns": returns, "recent_points": points})
 
 
 def expected_return(share: float) -> float:

@@ -10,12 +10,8 @@ Not covered: other games, other observation types.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pixelpong.errors import ConfigError, expected
-
-MAX_FRAME_SKIP = 60
-"""A second."""
 
 
 @dataclass(frozen=True)
@@ -42,19 +38,6 @@ class Protocol:
     def max_frame_skip(self) -> int:
         """The largest number of frames a step."""
         return self.frame_skips[1]
-
-    def altered(self, frame_skips: Any, sticky: Any) -> Protocol:
-        """This one with what a file says of it.
-
-        Raises:
-            ValueError: these are no numbers that it can have.
-        """
-        low, high = frame_skips
-        if not (type(low) is type(high) is int and 1 <= low <= high <= MAX_FRAME_SKIP):
-            raise ValueError(f"frame skips of {frame_skips}"[:60])
-        if not (type(sticky) is float and 0 <= sticky <= 1):
-            raise ValueError(f"a stickiness of {sticky}"[:60])
-        return replace(self, frame_skips=(low, high), sticky=sticky)
 
 
 PROTOCOLS = {

@@ -153,13 +153,13 @@ class Replay:
             # Those written before there was a checksum have none.
             if line.get("crc32", _checksum(line)) != _checksum(line):
                 raise ValueError("a damaged one: another checksum")
-            result = line["episode_return"]
-            if not abs(result) <= 1000:
-                raise ValueError("a return out of range")
+            low, high = (_whole(skip, 1, 60) for skip in line["frame_skips"])
+            sticky, result = line["sticky"], line["episode_return"]
+            if not (type(sticky) is float and 0 <= sticky <= 1 and abs(result) <= 1000):
+                raise ValueError("numbers out of range")
+            card = PROTOCOLS[line["environment"]]
             return cls(
-                protocol=PROTOCOLS[line["environment"]].altered(
-                    line["frame_skips"], line["sticky"]
-                ),
+                protocol=dataclasses.replace(card, frame_skips=(low, high), sticky=sticky),
                 coins=_read_coins(line["coins"]),
                 actions=_decode(line["actions"], _whole(line["steps"], 1, MAX_STEPS)),
                 update=_whole(line["update"], 0, 2**53),
@@ -243,18 +243,9 @@ class StreamRecorder:
         return self._actions, {"start": self._start, "of": self._describe()}
 
     def set_state(self, actions: NDArray[np.int8], counters: dict[str, Any]) -> None:
-        """Go on from what `get_state` gave, where it is of the same game.
-
-        Raises:
-            ValueError: it is something else.
-        """
+        """Go on from what `get_state` gave, where it is of the same game."""
         start = counters["start"] if counters["of"] == self._describe() else None
-        if actions.ndim != 1 or actions.dtype != np.int8 or not np.isin(actions, ACTIONS).all():
-            raise ValueError("actions that are none")
-        self._start = None
-        if start is not None:
-            update, offset = start
-            self._start = (_whole(update, 1, 2**53), _whole(offset, 0, self._horizon))
+        self._start = None if start is None else (start[0], start[1])
         self._actions = actions
 
     def _describe(self) -> str:

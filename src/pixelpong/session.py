@@ -15,8 +15,8 @@ from pixelpong.config import Config
 from pixelpong.engines import Engine
 from pixelpong.errors import RunError
 from pixelpong.evaluate import Evaluation, Verdict, evaluate
-from pixelpong.learners import UpdateStats, make_learner, refuse_other_shapes
-from pixelpong.progress import RETURN_WINDOW, Progress, read_seconds, refusing_other_counters
+from pixelpong.learners import UpdateStats, make_learner
+from pixelpong.progress import RETURN_WINDOW, Progress
 from pixelpong.run import Run
 from pixelpong.store import Checkpoint, fingerprint
 
@@ -268,18 +268,12 @@ class Session:
     def _restore(self, checkpoint: Checkpoint) -> None:
         arrays = dict(checkpoint.optimizer)
         acting = {name: arrays.pop(name) for name in list(arrays) if name.startswith(_ACTING)}
-        counters = checkpoint.counters
-        with refusing_other_counters():
-            self.learner.set_state(checkpoint.params, arrays, counters["progress"])
-            if self.learner.progress.update != checkpoint.update:
-                raise ValueError("those of another update")
-            if self.config.learning.lag and acting:
-                acting = {name.removeprefix(_ACTING): w for name, w in acting.items()}
-                refuse_other_shapes(self.learner.params, acting)
-                self.learner.acting = acting
-            self._wall_seconds_before = read_seconds(counters, "wall_seconds")
-            self._evaluation_seconds = read_seconds(counters, "evaluation_seconds")
-            self._next_confirmation = int(counters.get("next_confirmation", 0))
+        self.learner.set_state(checkpoint.params, arrays, checkpoint.counters["progress"])
+        if self.config.learning.lag and acting:
+            self.learner.acting = {name.removeprefix(_ACTING): w for name, w in acting.items()}
+        self._wall_seconds_before = checkpoint.counters["wall_seconds"]
+        self._evaluation_seconds = checkpoint.counters.get("evaluation_seconds", 0.0)
+        self._next_confirmation = checkpoint.counters.get("next_confirmation", 0)
         self._saved_update = checkpoint.update
         self._saved_score_of = checkpoint.score_of
 

@@ -60,7 +60,6 @@ def resume(request: Request) -> int:
 def evaluate(request: Request) -> int:
     """``pixelpong evaluate RUN``"""
     from pixelpong.evaluate import evaluate as play
-    from pixelpong.report.shows import as_agent
     from pixelpong.report.text import describe_evaluation
     from pixelpong.run import Run
 
@@ -70,7 +69,6 @@ def evaluate(request: Request) -> int:
     require_at_least("--seed", options.seed, 0)
     run = Run.open(options.run)
     checkpoint = _choose_checkpoint(run, options.checkpoint)
-    agent = as_agent(run, checkpoint)
     given = {name: value for name, value in request.given.items() if name != "seed"}
     config = run.config.updated(given, COMMAND_LINE)
     report: dict[str, Any] = {
@@ -86,7 +84,7 @@ def evaluate(request: Request) -> int:
         for name, is_greedy in (("greedy", True), ("sampled", False)):
             report[name] = play(
                 engine,
-                agent.params,
+                checkpoint.params,
                 seed=options.seed,
                 episodes=options.episodes,
                 is_greedy=is_greedy,
@@ -98,14 +96,14 @@ def evaluate(request: Request) -> int:
 
 def inspect(request: Request) -> int:
     """``pixelpong inspect RUN``"""
-    from pixelpong.progress import Progress, read_seconds
+    from pixelpong.progress import Progress
     from pixelpong.report.text import describe_run
     from pixelpong.run import Run
     from pixelpong.store import fingerprint
 
     run = Run.open(request.options.run)
     checkpoint = _choose_checkpoint(run, request.options.checkpoint)
-    progress = Progress.from_dict(checkpoint.counters.get("progress", {}))
+    progress = Progress.from_dict(checkpoint.counters["progress"])
     report = {
         "run": str(run.path),
         "update": checkpoint.update,
@@ -116,7 +114,7 @@ def inspect(request: Request) -> int:
         "running_mean": progress.running_mean,
         "params_sha256": fingerprint(checkpoint.params),
         "optimizer_sha256": fingerprint(checkpoint.optimizer),
-        "wall_seconds": read_seconds(checkpoint.counters, "wall_seconds"),
+        "wall_seconds": checkpoint.counters["wall_seconds"],
         "checkpoints": run.checkpoints.updates(),
         "versions": run.versions,
         "machine": run.machine,

@@ -41,12 +41,11 @@ from pixelpong.learners import (
     rows_in,
 )
 from pixelpong.machine import count_cores
-from pixelpong.progress import Progress, refusing_other_counters
+from pixelpong.progress import Progress
 from pixelpong.replay import Replay, StreamRecorder
 from pixelpong.seeding import make_rng
 from pixelpong.trajectory import (
     ACTIONS,
-    NUM_PIXELS,
     UP,
     Params,
     SegmentItem,
@@ -144,24 +143,30 @@ class PPOLearner:
         self, params: Params, arrays: dict[str, NDArray[Any]], counters: dict[str, Any]
     ) -> None:
         """See `pixelpong.learners.Learner.set_state`."""
-        with refusing_other_counters():
-            steps, streams = counters.get("adam_steps", 0), counters.get("streams", [])
-            if type(steps) is not int or steps < 0:
-                raise ValueError("steps of the optimizer that are none")
-            memory = {name: w for name, w in arrays.items() if not name.startswith("stream.")}
-            refuse_other_shapes(self.params, params)
-            refuse_other_shapes(self._means | self._squares, memory)
-            states = [_read_stream(arrays, number, each) for number, each in enumerate(streams)]
-            progress = Progress.from_dict(counters)
-            if "replay" in counters:
-                self._recorder.set_state(arrays["stream.actions"], counters["replay"])
+        steps, streams = counters.get("adam_steps", 0), counters.get("streams", [])
+        memory = {name: w for name, w in arrays.items() if not name.startswith("stream.")}
+        refuse_other_shapes(self.params, params)
+        refuse_other_shapes(self._means | self._squares, memory)
         self.params = self.acting = dict(params)
         self._means = {name: memory[name] for name in self._means}
         self._squares = {name: memory[name] for name in self._squares}
-        self._adam_steps, self.progress = steps, progress
+        self._adam_steps = steps
+        if "replay" in counters:
+            self._recorder.set_state(arrays["stream.actions"], counters["replay"])
+        self.progress = Progress.from_dict(counters)
+        states: list[StreamState | None] = [
+            StreamState(
+                snapshot=arrays[f"stream.{number}.snapshot"].tobytes(),
+                previous=arrays[f"stream.{number}.previous"],
+                current=arrays[f"stream.{number}.current"],
+                last_action=stream["last_action"],
+                tally=Tally(**stream["tally"]),
+            )
+            for number, stream in enumerate(streams)
+        ]
         # Where the number of streams was changed, those that are new start at their start.
         num_streams = len(self._streams)
-        self._streams = [*states, *[None] * num_streams][:num_streams]
+        self._streams = (states + [None] * num_streams)[:num_streams]
 
     def _share_left(self) -> float:
         """The share of learning rate and entropy bonus that is left.
@@ -277,32 +282,6 @@ class PPOLearner:
             "up_share": ups / steps,
             "play_seconds": math.fsum(each.play_seconds for each in played),
         }
-
-
-def _read_stream(
-    arrays: dict[str, NDArray[Any]], number: int, counters: dict[str, Any]
-) -> StreamState:
-    """Where a stream stood. The kernels look up these pixels and this action unchecked."""
-    snapshot, previous, current = (
-        arrays[f"stream.{number}.{name}"] for name in ("snapshot", "previous", "current")
-    )
-    for pixels in (previous, current):
-        is_list = pixels.dtype == np.uint16 and pixels.ndim == 1 and len(pixels) <= NUM_PIXELS
-        if not (is_list and (pixels < NUM_PIXELS).all()):
-            raise ValueError(f"pixels of stream {number} that are none")
-    if snapshot.dtype != np.uint8:
-        raise ValueError(f"a snapshot of stream {number} that is none")
-    action, tally = counters["last_action"], Tally(**counters["tally"])
-    if not (type(action) is int and 0 <= action < len(ACTIONS)):
-        raise ValueError(f"an action of stream {number} that is none")
-    counts = [tally.steps, tally.ups, *tally.point_ends, *tally.point_rewards]
-    spans = [tally.entropy, tally.play_seconds]
-    if not (
-        all(type(each) is int and abs(each) < 1 << 53 for each in counts)
-        and all(type(each) in (int, float) and math.isfinite(each) for each in spans)
-    ):
-        raise ValueError(f"counts of stream {number} that are none")
-    return StreamState(snapshot.tobytes(), previous, current, action, tally)
 
 
 class _Round:

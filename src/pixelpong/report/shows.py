@@ -31,12 +31,8 @@ class Show:
 
 
 def as_agent(run: Run, checkpoint: Checkpoint) -> Agent:
-    """The agent of a checkpoint, to the bit.
-
-    Raises:
-        CheckpointError: it is of another network than the run's configuration says.
-    """
-    progress = Progress.from_dict(checkpoint.counters.get("progress", {}))
+    """The agent of a checkpoint, to the bit."""
+    progress = Progress.from_dict(checkpoint.counters["progress"])
     about = {
         "update": checkpoint.update,
         "steps": progress.steps,
@@ -46,14 +42,7 @@ def as_agent(run: Run, checkpoint: Checkpoint) -> Agent:
         "is_rounded": False,
     }
     algorithm = run.config.learning.algorithm
-    agent = Agent(checkpoint.params, algorithm, run.config.environment.protocol, about)
-    try:
-        agent.make_policy()
-    except (KeyError, ValueError) as error:
-        raise CheckpointError(
-            expected(f"the network of a {algorithm} agent", error, "this checkpoint cannot be used")
-        ) from error
-    return agent
+    return Agent(checkpoint.params, algorithm, run.config.environment.protocol, about)
 
 
 def load_agent(run: Run | None, which: str = "best") -> Agent:
