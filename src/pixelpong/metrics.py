@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pixelpong.errors import RunError, expected
+from pixelpong.store import open_file
 
 LINE_LIMIT = 1 << 20
 """Bytes of the longest line that is read; ours have a few thousand."""
@@ -79,7 +80,7 @@ class LineFile:
             if not self.path.exists():
                 return
             end, is_long = 0, False
-            with self.path.open("rb") as file:
+            with open_file(self.path) as file:
                 while raw := file.readline(LINE_LIMIT):
                     end += len(raw)
                     if raw.endswith(b"\n"):
@@ -101,4 +102,4 @@ def _decode(raw: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     is_ours = isinstance(line, dict) and type(line.get("update")) is int
-    return line if is_ours else None
+    return line if is_ours and 0 <= line["update"] < 2**53 else None

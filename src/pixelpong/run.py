@@ -30,10 +30,13 @@ from pixelpong.config import Config, differences
 from pixelpong.errors import ConfigError, RunError, expected
 from pixelpong.machine import collect_versions, describe_machine
 from pixelpong.metrics import LineFile
-from pixelpong.store import CheckpointStore, sync_folder, write_file
+from pixelpong.store import CheckpointStore, read_file, sync_folder, write_file
 
 FORMAT = 1
 RUNS_FOLDER = Path("runs")
+CONFIG_LIMIT = 1 << 20
+"""Bytes of the longest configuration that is read; ours have two thousand."""
+
 _LINE_FILES = ("metrics", "episodes", "evaluations", "replays")
 
 
@@ -120,7 +123,7 @@ class Run:
     def _from_content(cls, path: Path, content: dict[str, Any], warn: Callable[[str], None]) -> Run:
         try:
             config = Config().updated(content["config"], str(path / "config.json"))
-            versions, machine = dict(content["versions"]), dict(content["machine"])
+            versions, machine = _texts(content["versions"]), _texts(content["machine"])
         except (KeyError, TypeError, ValueError, AttributeError, ConfigError) as error:
             raise RunError(
                 expected(f"a run's configuration in {path}", str(error), "is it a run?")
@@ -252,13 +255,26 @@ def _make_folder(path: Path | None, preset: str) -> Path:
 def _read_config(path: Path) -> dict[str, Any]:
     file = path / "config.json"
     try:
-        content = json.loads(file.read_text("utf-8"))
+        content = json.loads(read_file(file, CONFIG_LIMIT).decode())
         if not isinstance(content, dict) or "format" not in content:
             raise ValueError("no format in it")
+        if not isinstance(content.get("changes", []), list):
+            raise ValueError("changes that are no list")
     except (OSError, ValueError, RecursionError) as error:
         got = getattr(error, "strerror", None) or str(error)
         raise RunError(expected(f"a run's configuration in {file}", got, "is it a run?")) from error
     return content
+
+
+def _texts(content: Any) -> dict[str, str]:
+    """Names and values of a part of the file that is only shown and compared.
+
+    Raises:
+        ValueError, AttributeError: it is something else.
+    """
+    if not all(isinstance(value, str) for value in content.values()):
+        raise ValueError("versions or a machine that are no texts")
+    return dict(content)
 
 
 def _replace_config(path: Path, content: dict[str, Any]) -> None:

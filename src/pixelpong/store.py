@@ -12,15 +12,17 @@ Not covered: what the arrays mean.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import math
 import os
 import shutil
+import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -199,6 +201,40 @@ class CheckpointStore:
             shutil.rmtree(self.path(update), ignore_errors=True)
 
 
+def read_file(path: Path, limit: int) -> bytes:
+    """The bytes of a file, of an ordinary one: a pipe in its place would be waited for.
+
+    Raises:
+        OSError: there is none, or it is longer than `limit`.
+    """
+    with open_file(path) as file:
+        if os.fstat(file.fileno()).st_size > limit:
+            raise OSError(errno.EFBIG, f"more than {limit} bytes")
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise OSError(errno.EFBIG, f"more than {limit} bytes")
+    return content
+
+
+def open_file(path: Path) -> BinaryIO:
+    """An ordinary file, to be read.
+
+    Raises:
+        OSError: there is none, or what is there is no file.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    except ValueError as error:  # a NUL in its name
+        raise OSError(errno.ENOENT, os.strerror(errno.ENOENT)) from error
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        if stat.S_ISDIR(mode):
+            raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
+        raise OSError(errno.EINVAL, "no ordinary file")
+    return os.fdopen(descriptor, "rb")
+
+
 def write_file(path: Path, content: bytes) -> None:
     """Write a new file and wait until the disk has it."""
     with path.open("xb") as file:
@@ -255,10 +291,12 @@ def _read_checkpoint(folder: Path, update: int) -> Checkpoint:
     try:
         params = decode_arrays(contents["params.safetensors"])
         optimizer = decode_arrays(contents["state.safetensors"])
-        state = json.loads(contents["state.json"])
+        counters = json.loads(contents["state.json"])["counters"]
+        if not isinstance(counters, dict):
+            raise ValueError("counters that are none")
         score, score_of = manifest["score"], manifest["score_of"]
-        return Checkpoint(update, params, optimizer, state["counters"], score, score_of)
-    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        return Checkpoint(update, params, optimizer, counters, score, score_of)
+    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise _damaged(folder, f"content that cannot be read ({error})") from error
 
 
@@ -269,26 +307,41 @@ def _read_manifest(folder: Path, update: int) -> dict[str, Any]:
         claimed = manifest.pop("manifest_sha256")
         actual = _hash_of_manifest(manifest)
         version = manifest["format"]
+        if version == FORMAT:
+            _require_shape(manifest)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _damaged(folder, f"a manifest that cannot be read ({error})") from error
     if version != FORMAT:
         got = f"format {version}"
         advice = "use the version of pixelpong that wrote it"
         raise VersionError(expected(f"a checkpoint of format {FORMAT} in {folder}", got, advice))
-    if claimed != actual or manifest["update"] != update or set(manifest["files"]) != set(_FILES):
+    if claimed != actual or manifest["update"] != update:
         raise _damaged(folder, "a manifest that does not match its own hash or place")
     return manifest
 
 
+def _require_shape(manifest: dict[str, Any]) -> None:
+    """Refuse a manifest whose entries are of other kinds: a forger can write a fitting hash.
+
+    Raises:
+        ValueError, KeyError, TypeError, AttributeError: they are.
+    """
+    files, score = manifest["files"], manifest["score"]
+    if files.keys() != set(_FILES) or type(manifest["update"]) is not int:
+        raise ValueError("other entries")
+    for entry in files.values():
+        if type(entry["bytes"]) is not int or not 0 <= entry["bytes"] < 1 << 40:
+            raise ValueError("sizes that are none")
+    is_number = type(score) in (int, float) and abs(score) <= 1e12
+    if not (score is None or is_number) or not isinstance(manifest["score_of"], str):
+        raise ValueError("a score that is none")
+
+
 def _read_bytes(path: Path, limit: int) -> bytes:
     try:
-        with path.open("rb") as file:
-            content = file.read(limit + 1)
+        return read_file(path, limit)
     except OSError as error:
         raise _damaged(path.parent, f"{path.name}: {error.strerror}") from error
-    if len(content) > limit:
-        raise _damaged(path.parent, f"{path.name} longer than {limit} bytes")
-    return content
 
 
 def _damaged(folder: Path, got: str) -> CheckpointError:
