@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: help train test quick lint verify bench clean
+.PHONY: help train test soak quick lint verify bench clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST)
@@ -18,8 +18,11 @@ test: $(VENV)/dev  ## install, check style and types, run all tests
 	$(BIN)/mypy
 	$(BIN)/python -m pytest $(ARGS)
 
+soak: $(VENV)/dev  ## the long part of the fault suite, hours: make soak ARGS="-k memory"
+	$(BIN)/python -m pytest -m soak $(ARGS)
+
 quick: $(VENV)/dev  ## the tests without the slow ones and without Ray, about a minute
-	$(BIN)/python -m pytest -m "not slow and not ray" $(ARGS)
+	$(BIN)/python -m pytest -m "not slow and not ray and not soak" $(ARGS)
 
 lint: $(VENV)/dev  ## mend style where it can be mended
 	$(BIN)/ruff check --fix .
