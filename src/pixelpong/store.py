@@ -332,6 +332,8 @@ def _require_shape(manifest: dict[str, Any]) -> None:
     for entry in files.values():
         if type(entry["bytes"]) is not int or not 0 <= entry["bytes"] < 1 << 40:
             raise ValueError("sizes that are none")
+        if not isinstance(entry["sha256"], str):
+            raise ValueError("hashes that are none")
     is_number = type(score) in (int, float) and abs(score) <= 1e12
     if not (score is None or is_number) or not isinstance(manifest["score_of"], str):
         raise ValueError("a score that is none")

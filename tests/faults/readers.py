@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
 from hostile import ODD_VALUES, altered, as_text, broken, inputs
+from hypothesis import strategies as st
 from safetensors.numpy import load, save
 
-from pixelpong.agents import MilestoneStore, decode_agent
+from pixelpong.agents import MilestoneStore
 from pixelpong.config import Config
 from pixelpong.env import make_emulator
 from pixelpong.metrics import LineFile
@@ -193,9 +193,9 @@ def tensors(draw: st.DrawFn, valid: bytes) -> bytes:
     elif how == "number" and arrays[name].dtype.kind == "f" and arrays[name].size:
         place = draw(st.integers(0, arrays[name].size - 1))
         arrays[name] = arrays[name].copy()
-        arrays[name].reshape(-1)[place] = draw(
-            st.sampled_from([np.nan, np.inf, -np.inf, 3e38, -3e38])
-        )
+        odd = draw(st.sampled_from([np.nan, np.inf, -np.inf, 3e38, -3e38]))
+        with np.errstate(over="ignore"):
+            arrays[name].reshape(-1)[place] = odd
     elif how == "number" and arrays[name].size:
         arrays[name] = arrays[name] + arrays[name].dtype.type(1)
     elif how == "drop":
@@ -238,9 +238,7 @@ def counters_reader(run: Run) -> Reader:
 def arrays_reader(run: Run) -> Reader:
     """The optimizer's memory and the streams that a training goes on from."""
     forged = Forged(run, "state.safetensors")
-    return Reader(
-        forged.valid, tensors(forged.valid), lambda content: _go_on(run, forged, content)
-    )
+    return Reader(forged.valid, tensors(forged.valid), lambda content: _go_on(run, forged, content))
 
 
 def params_reader(run: Run) -> Reader:
@@ -432,8 +430,10 @@ def message_reader() -> Reader:
         assert kind in kinds
         return kind, value
 
-    messages = st.fixed_dictionaries({"type": st.sampled_from(kinds) | ODD_VALUES},
-                                     optional={"value": ODD_VALUES, "more": ODD_VALUES})  # fmt: skip
+    messages = st.fixed_dictionaries(
+        {"type": st.sampled_from(kinds) | ODD_VALUES},
+        optional={"value": ODD_VALUES, "more": ODD_VALUES},
+    )
     return Reader(as_text(valid), inputs(valid) | messages.map(as_text), read)
 
 

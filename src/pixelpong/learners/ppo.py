@@ -129,9 +129,7 @@ class PPOLearner:
     def get_state(self) -> State:
         """See `pixelpong.learners.Learner.get_state`."""
         arrays = self._means | self._squares
-        update = self.progress.update
-        refuse_non_finite(self.params, f"the parameters after update {update}")
-        refuse_non_finite(arrays, f"the optimizer's memory after update {update}")
+        self._refuse_own_non_finite(f"after update {self.progress.update}")
         streams = []
         for number, state in enumerate(self._streams):
             if state is not None:
@@ -188,9 +186,9 @@ class PPOLearner:
         learning_rate = left * self._config.learning.learning_rate
         weights = LossWeights(config.clip_ratio, config.value_weight, left * config.entropy_bonus)
         rng = make_rng(self._config.seed, "learn", update)
-        norms, losses = [], []
+        norms, losses, pieces = [], [], min(config.minibatches, len(round_))
         for _ in range(config.epochs):
-            for chosen in np.array_split(rng.permutation(len(round_)), config.minibatches):
+            for chosen in np.array_split(rng.permutation(len(round_)), pieces):
                 norm, stats = self._take_step(round_, chosen, weights, learning_rate)
                 norms.append(norm)
                 losses.append(dataclasses.asdict(stats))
@@ -254,12 +252,14 @@ class PPOLearner:
 
     def _refuse_non_finite(self, numbers: dict[str, Any], of: str) -> None:
         """Refuse them; if the parameters or the memory have it too, it came from there."""
-        if all(np.isfinite(each).all() for each in numbers.values()):
-            return
-        when = f"in update {self.progress.update + 1}"
-        refuse_non_finite(self.params, f"the parameters {when}")
+        if not all(np.isfinite(each).all() for each in numbers.values()):
+            self._refuse_own_non_finite(f"in update {self.progress.update + 1}")
+            refuse_non_finite(numbers, of)
+
+    def _refuse_own_non_finite(self, when: str) -> None:
+        # In this order: from the memory it spreads to the parameters, not the other way.
         refuse_non_finite(self._means | self._squares, f"the optimizer's memory {when}")
-        refuse_non_finite(numbers, of)
+        refuse_non_finite(self.params, f"the parameters {when}")
 
     def _in_slices(self, work: Callable[[int], Any]) -> list[Any]:
         return list(self._pool.map(work, range(len(self._slices))))

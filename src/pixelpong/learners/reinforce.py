@@ -128,8 +128,9 @@ class ReinforceLearner:
         return math.sqrt(math.fsum(squares.values()))
 
     def _refuse_non_finite(self, when: str) -> None:
-        refuse_non_finite(self.params, f"the parameters {when}")
+        # In this order: from the memory it spreads to the parameters, not the other way.
         refuse_non_finite(self.cache, f"the optimizer's memory {when}")
+        refuse_non_finite(self.params, f"the parameters {when}")
 
     def _make_replay(self, index: int, stats: EpisodeStats, actions: NDArray[np.int8]) -> Replay:
         update = self.progress.update + 1
