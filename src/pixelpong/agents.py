@@ -23,17 +23,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load as decode_arrays
-from safetensors.numpy import save as encode_arrays
 
+from pixelpong.arrays import decode_arrays, encode_arrays
+from pixelpong.disk import read_bytes, write_file
 from pixelpong.env import make_emulator
 from pixelpong.errors import CheckpointError, NumericsError, RunError, expected
 from pixelpong.policy import GREEDY, Policy, make_policy
 from pixelpong.protocols import Protocol
 from pixelpong.replay import Coins, Replay, read_protocol
 from pixelpong.seeding import make_rng
-from pixelpong.store import read_file
+from pixelpong.store import fingerprint
 from pixelpong.trajectory import Params, whole
 
 FILE_LIMIT = 56 << 20
@@ -41,6 +40,9 @@ FILE_LIMIT = 56 << 20
 
 MAX_WEIGHTS = 24 << 20
 """Numbers of the largest first layer: 388 hidden units of the fast network."""
+
+CARD_LIMIT = 1 << 20
+"""Bytes of the longest card that is read; that of the agent in the package has some thousand."""
 
 SHIPPED = "agent.safetensors"
 
@@ -125,6 +127,7 @@ def encode_agent(agent: Agent, rows: NDArray[np.intp], *, bits: int = 16) -> byt
         "about": agent.about | {"is_rounded": True},
     }
     arrays["card"] = np.frombuffer(json.dumps(card, sort_keys=True).encode(), np.uint8)
+    arrays["sha256"] = np.frombuffer(bytes.fromhex(fingerprint(arrays)), np.uint8)
     return encode_arrays({name: np.ascontiguousarray(w) for name, w in arrays.items()})
 
 
@@ -153,6 +156,11 @@ def decode_agent(content: bytes, origin: str) -> Agent:
     """
     try:
         arrays = decode_arrays(content)
+        # Those written before there was a hash have none.
+        if "sha256" in arrays and arrays.pop("sha256").tobytes().hex() != fingerprint(arrays):
+            raise ValueError("a damaged one: another SHA-256")
+        if arrays["card"].nbytes > CARD_LIMIT:
+            raise ValueError(f"a card of more than {CARD_LIMIT} bytes")
         card = json.loads(arrays.pop("card").tobytes())
         with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused below
             W1 = _spread_rows(arrays, card["shape"])
@@ -165,8 +173,8 @@ def decode_agent(content: bytes, origin: str) -> Agent:
         agent.make_policy()
         return agent
     except (
-        SafetensorError, ValueError, KeyError, TypeError, IndexError, OverflowError,
-        AttributeError, RecursionError, CheckpointError,
+        ValueError, KeyError, TypeError, IndexError, OverflowError, AttributeError,
+        RecursionError, CheckpointError,
     ) as error:  # fmt: skip
         got = " ".join(str(error).split())[:80] or type(error).__name__
         advice = "was it written by pixelpong?"
@@ -230,7 +238,7 @@ class MilestoneStore:
         """
         path = self.path(update)
         try:
-            content = read_file(path, FILE_LIMIT)
+            content = read_bytes(path, FILE_LIMIT)
         except OSError as error:
             got = error.strerror or str(error)
             advice = f"use one of {', '.join(map(str, self.updates())) or 'none'}"
@@ -246,7 +254,8 @@ class MilestoneStore:
         temporary = self.folder / f".tmp-{update:06d}-{os.getpid()}"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            temporary.write_bytes(content)
+            temporary.unlink(missing_ok=True)
+            write_file(temporary, content)
             temporary.replace(self.path(update))
         except OSError as error:
             with contextlib.suppress(OSError):

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import json
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -137,7 +139,7 @@ class Replay:
 
     def to_line(self) -> dict[str, Any]:
         """As a line of ``replays.jsonl``."""
-        return {
+        line: dict[str, Any] = {
             "update": self.update,
             "episode": self.episode,
             "episode_return": self.episode_return,
@@ -148,6 +150,7 @@ class Replay:
             "coins": dataclasses.asdict(self.coins),
             "actions": _encode(self.actions),
         }
+        return line | {"crc32": _checksum(line)}
 
     @classmethod
     def from_line(cls, line: dict[str, Any]) -> Replay:
@@ -157,6 +160,9 @@ class Replay:
             RunError: it is something else.
         """
         try:
+            # Those written before there was a checksum have none.
+            if line.get("crc32", _checksum(line)) != _checksum(line):
+                raise ValueError("a damaged one: another checksum")
             result = line["episode_return"]
             if not abs(result) <= 1000:
                 raise ValueError("numbers out of range")
@@ -168,7 +174,7 @@ class Replay:
                 episode=_whole(line["episode"], 0, 2**53),
                 episode_return=float(result),
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             got = " ".join(str(error).split())[:80] or type(error).__name__
             raise RunError(expected("a replay", got, "was it written by pixelpong?")) from error
 
@@ -293,6 +299,12 @@ def read_protocol(card: dict[str, Any]) -> Protocol:
         raise ValueError("numbers out of range")
     known = PROTOCOLS[card["environment"]]
     return dataclasses.replace(known, frame_skips=(low, high), sticky=sticky)
+
+
+def _checksum(line: dict[str, Any]) -> int:
+    """Of all of it but the checksum: what is flipped in an action still reads as one."""
+    content = {name: value for name, value in line.items() if name != "crc32"}
+    return zlib.crc32(json.dumps(content, sort_keys=True).encode())
 
 
 def _whole(value: Any, low: int, high: int) -> int:

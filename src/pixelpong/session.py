@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,8 +102,8 @@ class Session:
         self._wall_seconds_before = self._evaluation_seconds = 0.0
         self._next_confirmation = 0
         self.learner = make_learner(run.config)
-        has_begun = next(iter(run.metrics.read()), None) is not None
-        if has_begun or run.checkpoints.updates():
+        has_begun = run.has_begun
+        if has_begun:
             self._restore(run.checkpoints.load_latest())
         update = self.learner.progress.update
         run.checkpoints.sweep()
@@ -150,7 +151,7 @@ class Session:
             )
         )
         if stats.replays:
-            self._run.replays.append(*(replay.to_line() for replay in stats.replays))
+            self._write_optional(self._run.replays.append, *(it.to_line() for it in stats.replays))
         run = engine.last_run
         timing = {
             "rollout_seconds": stats.rollout_seconds,
@@ -241,7 +242,8 @@ class Session:
         if update == self._saved_update or not is_complete:
             return
         params, arrays, counters = self.learner.get_state()
-        for file in self._run.line_files:
+        self._write_optional(self._run.replays.sync)
+        for file in (self._run.metrics, self._run.episodes, self._run.evaluations):
             file.sync()
         if self.config.learning.lag:
             arrays |= {_ACTING + name: w for name, w in self.learner.acting.items()}
@@ -255,7 +257,7 @@ class Session:
         self._saved_update = update
 
     def _keep_milestone(self) -> None:
-        """Where one is due; nobody's result hangs on it: without room it is left out, with a word.
+        """Where one is due.
 
         Raises:
             NumericsError: a parameter is not finite, and must not reach the disk.
@@ -274,11 +276,15 @@ class Session:
         }
         learning = self.config.learning
         agent = Agent(params, learning.algorithm, self.config.environment.protocol, about)
+        rows = self.learner.touched_rows()
+        self._write_optional(lambda: self._run.milestones.save(update, encode_agent(agent, rows)))
+
+    def _write_optional(self, write: Callable[..., None], *content: Any) -> None:
+        """Write what nobody's result hangs on: without room it is left out, with a word."""
         try:
-            content = encode_agent(agent, self.learner.touched_rows())
-            self._run.milestones.save(update, content)
+            write(*content)
         except (RunError, NumericsError) as error:
-            self._run.warn(str(error))
+            self._run.warn(f"{error}; the training goes on without it")
 
     def _evaluate(
         self, engine: Engine, episodes: int, *, is_greedy: bool, update: int

@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.config import Config
+from pixelpong.env.features import NUM_INPUTS
 from pixelpong.errors import CheckpointError, NumericsError, expected
 from pixelpong.progress import Progress
 from pixelpong.replay import Replay
-from pixelpong.trajectory import EpisodeStats, Params
+from pixelpong.trajectory import NUM_PIXELS, EpisodeStats, Params
 
 State = tuple[Params, dict[str, NDArray[Any]], dict[str, Any]]
 """Parameters, other arrays, and counters as JSON holds them: all that the future depends on."""
@@ -120,6 +121,16 @@ def make_learner(config: Config) -> Learner:
     from pixelpong.learners.reinforce import ReinforceLearner
 
     return ReinforceLearner(config)
+
+
+def largest_file(config: Config) -> int:
+    """Bytes that no file of such a learner's state exceeds, so that none larger is ever read."""
+    network, of_a_stream, of_the_rest = config.network, 64 << 10, 4 << 20
+    inputs = 2 * NUM_INPUTS if config.learning.algorithm == "ppo" else NUM_PIXELS
+    values = (inputs + 8) * network.hidden
+    copies = 3  # Adam's two memories, and the params of one update ago
+    in_params = copies * values * np.dtype(network.dtype).itemsize
+    return in_params + config.ppo.streams * of_a_stream + of_the_rest
 
 
 def count_episodes(progress: Progress, episodes: Iterable[EpisodeStats]) -> tuple[float, ...]:
