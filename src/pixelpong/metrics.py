@@ -114,4 +114,4 @@ def _decode(raw: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     is_ours = isinstance(line, dict) and type(line.get("update")) is int
-    return line if is_ours else None
+    return line if is_ours and 0 <= line["update"] < 2**53 else None

@@ -126,7 +126,7 @@ class Run:
     def _from_content(cls, path: Path, content: dict[str, Any], warn: Callable[[str], None]) -> Run:
         try:
             config = Config().updated(content["config"], str(path / "config.json"))
-            versions, machine = dict(content["versions"]), dict(content["machine"])
+            versions, machine = _texts(content["versions"]), _texts(content["machine"])
         except (KeyError, TypeError, ValueError, AttributeError, ConfigError) as error:
             raise RunError(
                 expected(f"a run's configuration in {path}", str(error), "is it a run?")
@@ -267,6 +267,8 @@ def _read_config(path: Path) -> dict[str, Any]:
         content = json.loads(read_bytes(file, _CONFIG_LIMIT))
         if not isinstance(content, dict) or "format" not in content:
             raise ValueError("no format in it")
+        if not isinstance(content.get("changes", []), list):
+            raise ValueError("changes that are no list")
     except (OSError, ValueError, RecursionError) as error:
         got = getattr(error, "strerror", None) or str(error)
         raise RunError(expected(f"a run's configuration in {file}", got, "is it a run?")) from error
@@ -278,6 +280,17 @@ def _read_config(path: Path) -> dict[str, Any]:
         advice = "put a copy of it there, or if you changed it, take its sha256 out"
         raise RunError(expected(f"the configuration that was written to {file}", got, advice))
     return content
+
+
+def _texts(content: Any) -> dict[str, str]:
+    """Names and values of a part of the file that is only shown and compared.
+
+    Raises:
+        ValueError, AttributeError: it is something else.
+    """
+    if not all(isinstance(value, str) for value in content.values()):
+        raise ValueError("versions or a machine that are no texts")
+    return dict(content)
 
 
 def _replace_config(path: Path, content: dict[str, Any]) -> None:

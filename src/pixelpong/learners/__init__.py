@@ -6,7 +6,8 @@ the order of the items, never in the order of arrival: float addition does not a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -164,16 +165,64 @@ def refuse_other_shapes(
         raise CheckpointError(expected(f"arrays {need}", have, advice))
 
 
-def refuse_non_finite(params: Params, update: int) -> None:
-    """Refuse parameters that must not reach the disk.
+def refuse_non_finite(arrays: Mapping[str, Any], of: str) -> None:
+    """Refuse what must reach neither the parameters nor the disk.
+
+    Args:
+        arrays: name → array or number; whole numbers and bytes are always finite.
+        of: what they are of, and at which update, for the error message.
 
     Raises:
         NumericsError: one of them is not finite.
     """
-    for name, w in params.items():
-        if not np.isfinite(w).all():
-            raise NumericsError(
-                f"expected finite numbers in {name} of the parameters after update {update}, got "
-                f"{int((~np.isfinite(w)).sum())} that are not; lower --learning-rate and resume "
-                "from the last checkpoint"
-            )
+    for name, array in arrays.items():
+        num_bad = int(np.size(array)) - int(np.isfinite(array).sum())
+        if num_bad:
+            raise diverged(name, of, f"{num_bad} that are not")
+
+
+def refuse_overflow(
+    squares: Mapping[str, float], grads: Mapping[str, Sequence[NDArray[Any]]], update: int
+) -> None:
+    """Refuse a gradient that is not finite, or whose squares an optimizer's memory could not hold.
+
+    One such number would stay in that memory for ever. What passes keeps memory and parameters
+    finite: no entry of RMSProp's memory exceeds the largest square, and no step 1 / √(1 − decay)
+    rates; Adam's are of the same kind.
+
+    Args:
+        squares: name → sum of the squares of a gradient.
+        grads: the same names, each in one or several pieces; their type says what fits.
+        update: for which it was computed.
+
+    Raises:
+        NumericsError: there is one.
+    """
+    for name, total in squares.items():
+        if not total < float(np.finfo(grads[name][0].dtype).max) / len(squares):
+            bad = sum(int((~np.isfinite(piece)).sum()) for piece in grads[name])
+            got = f"{bad} that are not" if bad else f"numbers whose squares add up to {total:.3g}"
+            raise diverged(name, f"the gradient of update {update}", got)
+
+
+def diverged(name: str, of: str, got: str) -> NumericsError:
+    """The error of a number that has run away: which array, of what, and what to do."""
+    advice = "lower --learning-rate and resume from the last checkpoint"
+    return NumericsError(expected(f"finite numbers in {name} of {of}", got, advice))
+
+
+@contextlib.contextmanager
+def restoring() -> Iterator[None]:
+    """While inside, what does not fit into a learner is a checkpoint that cannot be used.
+
+    Raises:
+        CheckpointError: something was missing or of another kind.
+    """
+    try:
+        yield
+    except (
+        KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, NumericsError,
+    ) as error:  # fmt: skip
+        what = "a learner's state in the checkpoint"
+        got = str(error).removeprefix("expected ") or type(error).__name__
+        raise CheckpointError(expected(what, got, "resume from another one")) from error
