@@ -60,6 +60,7 @@ def resume(request: Request) -> int:
 def evaluate(request: Request) -> int:
     """``pixelpong evaluate RUN``"""
     from pixelpong.evaluate import evaluate as play
+    from pixelpong.policy import fit_params
     from pixelpong.report.text import describe_evaluation
     from pixelpong.run import Run
 
@@ -80,11 +81,12 @@ def evaluate(request: Request) -> int:
         "seed": options.seed,
         "episodes": options.episodes,
     }
+    params = fit_params(checkpoint.params, config.learning.algorithm)
     with _engine_until_signal(config) as engine:
         for name, is_greedy in (("greedy", True), ("sampled", False)):
             report[name] = play(
                 engine,
-                checkpoint.params,
+                params,
                 seed=options.seed,
                 episodes=options.episodes,
                 is_greedy=is_greedy,
@@ -96,14 +98,18 @@ def evaluate(request: Request) -> int:
 
 def inspect(request: Request) -> int:
     """``pixelpong inspect RUN``"""
+    from pixelpong.learners import restoring
     from pixelpong.progress import Progress
     from pixelpong.report.text import describe_run
     from pixelpong.run import Run
+    from pixelpong.session import Counters
     from pixelpong.store import fingerprint
 
     run = Run.open(request.options.run)
     checkpoint = _choose_checkpoint(run, request.options.checkpoint)
-    progress = Progress.from_dict(checkpoint.counters["progress"])
+    counters = Counters.of(checkpoint)
+    with restoring():
+        progress = Progress.from_dict(counters.progress)
     report = {
         "run": str(run.path),
         "update": checkpoint.update,
@@ -114,7 +120,7 @@ def inspect(request: Request) -> int:
         "running_mean": progress.running_mean,
         "params_sha256": fingerprint(checkpoint.params),
         "optimizer_sha256": fingerprint(checkpoint.optimizer),
-        "wall_seconds": checkpoint.counters["wall_seconds"],
+        "wall_seconds": counters.wall_seconds,
         "checkpoints": run.checkpoints.updates(),
         "versions": run.versions,
         "machine": run.machine,
