@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import hypothesis
+import network_guard
 import pytest
 
 from pixelpong.config import Config
@@ -20,6 +21,31 @@ from pixelpong.run import Run
 # examples are the same on every run, so that a red test is red again.
 hypothesis.settings.register_profile("pixelpong", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("pixelpong")
+
+GUARD = Path(network_guard.__file__).parent
+collect_ignore = ["guard/sitecustomize.py"]  # some systems have one of their own already
+
+
+@pytest.fixture(scope="session")
+def network_log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where this process and all that tests start tell of what would have left this machine."""
+    log = tmp_path_factory.mktemp("network") / "log"
+    log.touch()
+    network_guard.install()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(network_guard.LOG, str(log))
+        patch.setenv("PYTHONPATH", str(GUARD), prepend=os.pathsep)
+        yield log
+    assert not log.read_text(), "after the last test"
+
+
+@pytest.fixture(autouse=True)
+def nothing_leaves_this_machine(network_log: Path) -> Iterator[None]:
+    """Fail a test in which anything reached, or asked, beyond this machine."""
+    yield
+    if told := network_log.read_text():
+        network_log.write_text("")
+        pytest.fail(f"expected nothing to leave this machine, got {told}")
 
 
 @pytest.fixture(scope="module")
