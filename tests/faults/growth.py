@@ -85,8 +85,8 @@ def fit_trend(seconds: Sequence[float], values: Sequence[float]) -> Trend:
     >>> str(fit_trend(range(240), [each / 3600 for each in range(240)]))
     '+1.00 MB/h [+1.00, +1.00]'
     """
-    hours = _medians(seconds) / 3600
-    points = _medians(values)
+    hours = medians(seconds) / 3600
+    points = medians(values)
     pairs = itertools.combinations(range(len(points)), 2)
     slopes = np.sort([(points[j] - points[i]) / (hours[j] - hours[i]) for i, j in pairs])
     n = len(points)
@@ -118,8 +118,9 @@ def memory_trend(samples: Sequence[Sample]) -> Trend:
     return fit_trend([each.seconds for each in samples], [each.megabytes for each in samples])
 
 
-def _medians(values: Sequence[float]) -> np.ndarray:
-    return np.array([np.median(block) for block in np.array_split(values, BLOCKS)])
+def medians(values: Sequence[float]) -> np.ndarray:
+    """The median of each of `BLOCKS` blocks, to a millionth."""
+    return np.array([np.median(block).round(6) for block in np.array_split(values, BLOCKS)])
 
 
 # --- sampling ---------------------------------------------------------------------------------
