@@ -119,8 +119,8 @@ def memory_trend(samples: Sequence[Sample]) -> Trend:
 
 
 def medians(values: Sequence[float]) -> np.ndarray:
-    """The median of each of `BLOCKS` blocks, to a millionth."""
-    return np.array([np.median(block).round(6) for block in np.array_split(values, BLOCKS)])
+    """The median of each of `BLOCKS` blocks."""
+    return np.array([np.median(block) for block in np.array_split(values, BLOCKS)])
 
 
 # --- sampling ---------------------------------------------------------------------------------

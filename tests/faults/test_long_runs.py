@@ -185,7 +185,9 @@ def report(what: str, samples: list[Sample], **more) -> None:
                 "seconds": round(samples[-1].seconds - samples[0].seconds),
                 "megabytes": [round(samples[0].megabytes, 1), round(samples[-1].megabytes, 1)],
                 "slope_mb_per_hour": [round(each, 3) for each in dataclasses.astuple(trend)],
-                "curve_megabytes": growth.medians([each.megabytes for each in samples]).tolist(),
+                "curve_megabytes": growth.medians([each.megabytes for each in samples])
+                .round(2)
+                .tolist(),
                 **{
                     name: [min(values), max(values)]
                     for name in growth.COUNTED
