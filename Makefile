@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 ARGS ?=
+# Given as variables, the exact versions hold for what builds the package too.
+PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: help train test soak quick lint verify bench clean
 
@@ -47,9 +50,9 @@ $(VENV)/made:
 	@touch $@
 
 $(VENV)/core: $(VENV)/made pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	$(PIP) -e .
 	@touch $@
 
 $(VENV)/dev: $(VENV)/made pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(PIP) -e ".[dev]"
 	@touch $@ $(VENV)/core

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis
+import network_guard
 import pytest
 
 from pixelpong.config import Config
@@ -28,6 +29,31 @@ CHROMIUM_FLAGS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
+
+GUARD = Path(network_guard.__file__).parent
+collect_ignore = ["guard/sitecustomize.py"]  # some systems have one of their own already
+
+
+@pytest.fixture(scope="session")
+def network_log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where this process and all that tests start tell of what would have left this machine."""
+    log = tmp_path_factory.mktemp("network") / "log"
+    log.touch()
+    network_guard.install()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(network_guard.LOG, str(log))
+        patch.setenv("PYTHONPATH", str(GUARD), prepend=os.pathsep)
+        yield log
+    assert not log.read_text(), "after the last test"
+
+
+@pytest.fixture(autouse=True)
+def nothing_leaves_this_machine(network_log: Path) -> Iterator[None]:
+    """Fail a test in which anything reached, or asked, beyond this machine."""
+    yield
+    if told := network_log.read_text():
+        network_log.write_text("")
+        pytest.fail(f"expected nothing to leave this machine, got {told}")
 
 
 @pytest.fixture(scope="module")
