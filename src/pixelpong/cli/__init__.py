@@ -23,6 +23,7 @@ def main(argv: list[str] | None = None) -> int:
         argv: the words after ``pixelpong``; those of this process where not given.
     """
     words = sys.argv[1:] if argv is None else argv
+    _open_missing_streams()
     codecs.register_error("pixelpong", _spell_plainly)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -51,6 +52,20 @@ def main(argv: list[str] | None = None) -> int:
         got = f"{type(error).__name__}: {error}"
         message = f"expected no such error, got {got}; this is a bug: run again with --debug"
         return _fail(error, message, 1, words)
+
+
+def _open_missing_streams() -> None:
+    """Who starts us without some of them must not find our words, or C code's, in our files.
+
+    The first file that a process opens gets the first number that is free.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # for the workers as well
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w" if number else "r"))  # noqa: SIM115
 
 
 def _spell_plainly(error: UnicodeError) -> tuple[str, int]:
