@@ -48,6 +48,9 @@ def main(argv: list[str] | None = None) -> int:
             "the system to read or write", got, "mend that, then try again or resume"
         )
         return _fail(error, message, 1, words)
+    except MemoryError as error:
+        message = expected("enough memory", "too little", "ask for less, or close other programs")
+        return _fail(error, message, 1, words)
     except Exception as error:
         got = f"{type(error).__name__}: {error}"
         message = f"expected no such error, got {got}; this is a bug: run again with --debug"
