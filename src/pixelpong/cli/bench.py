@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from pixelpong.cli.options import Request
 
 
+MAX_SEEDS = 1000
+
+
 def throughput(request: Request) -> int:
     """``pixelpong bench throughput``"""
     from pixelpong.bench.throughput import measure_throughput
@@ -158,10 +161,11 @@ def _read_seeds(text: str) -> list[int]:
     try:
         for part in text.split(","):
             first, _, last = part.partition("-")
-            seeds += range(int(first), int(last or first) + 1)
+            some = range(int(first), int(last or first) + 1)
+            seeds += some[: MAX_SEEDS + 1]
     except ValueError:
         seeds = []
-    if not seeds or len(seeds) > 1000:
+    if not 0 < len(seeds) <= MAX_SEEDS:
         raise ConfigError(expected("--seeds as 0-4 or 0,3,7", repr(text), "see --help"))
     return seeds
 
