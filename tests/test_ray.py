@@ -182,7 +182,9 @@ def test_our_own_ray_is_reached_by_nobody_elsewhere(ray_cluster):
     assert len(daemons) >= 4  # the store of the cluster's state, the node's, its agents
     loopback = "0100007F"
     in_ipv6 = f"0000000000000000FFFF0000{loopback}"
-    assert {loopback} <= listening_addresses(daemons) <= {loopback, in_ipv6}
+    found = listening_addresses(daemons)
+    assert found
+    assert found <= {loopback, in_ipv6}
 
 
 def test_our_own_ray_tells_nobody_that_it_is_used(ray_cluster):
