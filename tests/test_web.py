@@ -190,9 +190,10 @@ def test_the_agent_in_the_package_is_told_of_or_said_to_be_missing(client, monke
             assert "expected an agent in the package" in answer.json()["error"]
 
 
-def test_all_games_share_the_agent_of_the_package():
+def test_all_games_share_the_agent_of_the_package(tmp_path):
     """Loaded for each, in whichever thread, it filled a heap a thread: a gigabyte in minutes."""
-    assert Library().load_agent("package") is Library().load_agent("package")
+    shelf = Library(tmp_path)
+    assert shelf.load_agent("package") is shelf.load_agent("package")
 
 
 def test_weights_are_the_pictures_of_the_units_with_the_largest_say(tmp_path):
