@@ -19,7 +19,8 @@ test: $(VENV)/dev  ## install, check style and types, run all tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not ray and not alone and not soak" $(ARGS)
+	$(BIN)/python -m pytest -m "(ray or alone) and not soak" $(ARGS) || [ $$? = 5 ]  # 5: none of these was asked for
 
 soak: $(VENV)/dev  ## the long part of the fault suite, hours: make soak ARGS="-k memory"
 	$(BIN)/python -m pytest -m soak $(ARGS)

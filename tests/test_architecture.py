@@ -19,7 +19,7 @@ LAYERS = [
     {"learn", "kernels", "env.preprocess", "env.features"},
     {"env", "rollout", "stream", "replay", "policy"},
     {"worker", "learners", "progress"},
-    {"engines", "store", "metrics", "run", "interrupts", "agents"},
+    {"engines", "arrays", "disk", "store", "metrics", "run", "interrupts", "agents"},
     {"session", "train", "evaluate", "bench", "verify", "demo", "ahead"},
     {"cli", "report", "__main__"},
 ]
@@ -33,7 +33,7 @@ FENCES = {
     "numba": "kernels/",
     "tyro": "cli/",
     "rich": "report/progress.py",
-    "safetensors": ("store.py", "agents.py"),
+    "safetensors": "arrays.py",
     "gymnasium": "bench/peers.py",
     "envpool": "bench/peers.py",
     "stable_baselines3": "bench/peers.py",

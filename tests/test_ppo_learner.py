@@ -18,6 +18,7 @@ from pixelpong.learn.returns import standardize
 from pixelpong.learners.ppo import PPOLearner
 from pixelpong.presets import load_preset
 from pixelpong.seeding import make_rng
+from pixelpong.store import fingerprint
 from pixelpong.worker import make_worker
 
 CHANGES = {
@@ -153,7 +154,7 @@ def test_streams_can_be_added_and_dropped(config, streams):
 
 
 @pytest.mark.parametrize("where", ["values", "log_probabilities"])
-def test_a_loss_that_is_not_finite_names_the_update_and_is_never_saved(config, where):
+def test_rollouts_that_are_not_finite_are_named_before_anything_is_changed(config, where):
     learner = PPOLearner(config)
     learner.apply(play(config, learner))
     results = play(config, learner)
@@ -162,9 +163,12 @@ def test_a_loss_that_is_not_finite_names_the_update_and_is_never_saved(config, w
     results[1] = dataclasses.replace(
         results[1], segment=dataclasses.replace(results[1].segment, **{where: bad})
     )
-    with pytest.raises(NumericsError, match="update 2"):
+    before = fingerprint(learner.params), fingerprint(learner.get_state()[1])
+    name = where.replace("_", "-")
+    with pytest.raises(NumericsError, match=f"in the {name} of the rollouts of update 2, got 1 "):
         learner.apply(results)
-    assert not learner.is_whole
+    assert before == (fingerprint(learner.params), fingerprint(learner.get_state()[1]))
+    assert learner.progress.update == 1
 
 
 def test_parameters_that_are_not_finite_are_never_handed_out(config):

@@ -564,6 +564,7 @@ def test_the_extra_that_is_missing_is_named(tmp_path, monkeypatch):
             pass
 
 
+@pytest.mark.alone
 def test_it_ends_within_a_second_with_streams_open_and_a_job_under_way(tmp_path):
     run = make_trained(tmp_path / "toy")
     target = f"/reels/agent/{run.checkpoints.updates()[-1]}"

@@ -13,9 +13,9 @@ Not covered: whole checkpoints (`pixelpong.store`), deciding (`pixelpong.policy`
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import importlib.resources
 import json
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,22 +23,31 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load as decode_arrays
-from safetensors.numpy import save as encode_arrays
 
+from pixelpong.arrays import decode_arrays, encode_arrays
+from pixelpong.disk import read_bytes, write_file
 from pixelpong.env import make_emulator
-from pixelpong.errors import CheckpointError, RunError, expected
+from pixelpong.errors import CheckpointError, NumericsError, RunError, expected
 from pixelpong.policy import GREEDY, Policy, make_policy
-from pixelpong.protocols import PROTOCOLS, Protocol
-from pixelpong.replay import Coins, Replay
+from pixelpong.protocols import Protocol
+from pixelpong.replay import Coins, Replay, read_protocol
 from pixelpong.seeding import make_rng
-from pixelpong.trajectory import Params
+from pixelpong.store import fingerprint
+from pixelpong.trajectory import Params, whole
 
-FILE_LIMIT = 64 << 20
+FILE_LIMIT = 56 << 20
 """Bytes of the largest file that is read."""
 
+MAX_WEIGHTS = 24 << 20
+"""Numbers of the largest first layer: 388 hidden units of the fast network."""
+
+CARD_LIMIT = 1 << 20
+"""Bytes of the longest card that is read; that of the agent in the package has some thousand."""
+
 SHIPPED = "agent.safetensors"
+
+_ROWS = 1024
+"""Of the first layer, that are scaled at once."""
 
 
 @dataclass(frozen=True)
@@ -91,9 +100,13 @@ def encode_agent(agent: Agent, rows: NDArray[np.intp], *, bits: int = 16) -> byt
         agent: what to write.
         rows: [K] of the first layer that are kept; the others are 0 when it is read.
         bits: of a number of the first layer, 16 or 8; with 8, each row has a scale of its own.
+
+    Raises:
+        NumericsError: a number is not finite, or too large for so few bits.
     """
     assert bits in (8, 16), bits
     W1 = agent.params["W1"]
+    _require_room(agent.params, bits)
     kept = W1.reshape(len(W1), W1.size // len(W1))[rows].astype(np.float32)
     arrays: dict[str, NDArray[Any]] = {
         name: w.astype(np.float32) for name, w in agent.params.items() if name != "W1"
@@ -114,7 +127,21 @@ def encode_agent(agent: Agent, rows: NDArray[np.intp], *, bits: int = 16) -> byt
         "about": agent.about | {"is_rounded": True},
     }
     arrays["card"] = np.frombuffer(json.dumps(card, sort_keys=True).encode(), np.uint8)
+    arrays["sha256"] = np.frombuffer(bytes.fromhex(fingerprint(arrays)), np.uint8)
     return encode_arrays({name: np.ascontiguousarray(w) for name, w in arrays.items()})
+
+
+def _require_room(params: Params, bits: int) -> None:
+    largest = float(np.finfo(np.float16).max) * (127 if bits == 8 else 1)
+    for name, w in params.items():
+        limit = largest if name == "W1" else float(np.finfo(np.float32).max)
+        if not np.abs(w).max(initial=0) <= limit:  # also for what is not a number
+            got = f"{int((~(np.abs(w) <= limit)).sum())} others"
+            what = f"numbers of at most {limit:.3g} in {name} of a small agent"
+            raise NumericsError(expected(what, got, "lower --learning-rate"))
+    if params["W1"].size > MAX_WEIGHTS:
+        what = f"a first layer of at most {MAX_WEIGHTS:,} numbers, for a small agent"
+        raise NumericsError(expected(what, f"{params['W1'].size:,}", "lower --hidden"))
 
 
 def decode_agent(content: bytes, origin: str) -> Agent:
@@ -129,29 +156,60 @@ def decode_agent(content: bytes, origin: str) -> Agent:
     """
     try:
         arrays = decode_arrays(content)
+        # Those written before there was a hash have none.
+        if "sha256" in arrays and arrays.pop("sha256").tobytes().hex() != fingerprint(arrays):
+            raise ValueError("a damaged one: another SHA-256")
+        if arrays["card"].nbytes > CARD_LIMIT:
+            raise ValueError(f"a card of more than {CARD_LIMIT} bytes")
         card = json.loads(arrays.pop("card").tobytes())
-        shape = tuple(int(size) for size in card["shape"])
-        kept, rows = arrays.pop("W1").astype(np.float32), arrays.pop("rows").astype(np.intp)
-        if not (2 <= len(shape) <= 3 and 0 < np.prod(shape, dtype=object) <= FILE_LIMIT):
-            raise ValueError(f"a first layer of shape {shape}")
-        if "scale" in arrays:
-            kept *= arrays.pop("scale").astype(np.float32)[:, None]
-        W1 = np.zeros(shape, np.float32)
-        W1[rows] = kept.reshape(len(rows), *shape[1:])
-        params = {"W1": W1, **{name: w.astype(np.float32) for name, w in arrays.items()}}
-        low, high = (int(skip) for skip in card["frame_skips"])
-        protocol = dataclasses.replace(
-            PROTOCOLS[card["environment"]], frame_skips=(low, high), sticky=float(card["sticky"])
-        )
-        agent = Agent(params, card["algorithm"], protocol, dict(card["about"]))
+        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused below
+            W1 = _spread_rows(arrays, card["shape"])
+            params = {"W1": W1, **{name: w.astype(np.float32) for name, w in arrays.items()}}
         if not all(np.isfinite(w).all() for w in params.values()):
             raise ValueError("numbers that are not finite")
+        agent = Agent(params, card["algorithm"], read_protocol(card), _read_about(card["about"]))
+        if agent.algorithm not in ("reinforce", "ppo"):
+            raise ValueError("an algorithm that is none")
         agent.make_policy()
         return agent
-    except (SafetensorError, ValueError, KeyError, TypeError, IndexError, OverflowError) as error:
+    except (
+        ValueError, KeyError, TypeError, IndexError, OverflowError, AttributeError,
+        RecursionError, CheckpointError,
+    ) as error:  # fmt: skip
         got = " ".join(str(error).split())[:80] or type(error).__name__
         advice = "was it written by pixelpong?"
         raise CheckpointError(expected(f"an agent in {origin}", got, advice)) from error
+
+
+def _spread_rows(arrays: dict[str, NDArray[Any]], shape: Any) -> NDArray[np.float32]:
+    """The first layer, its rows at their places; what it is made of is taken out of `arrays`."""
+    kept, rows, scale = arrays.pop("W1"), arrays.pop("rows"), arrays.pop("scale", None)
+    shape = tuple(int(size) for size in shape)
+    if not (2 <= len(shape) <= 3 and min(shape) > 0 and math.prod(shape) <= MAX_WEIGHTS):
+        raise ValueError(f"a first layer of shape {shape}")
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or kept.dtype.kind not in "if":
+        raise ValueError("rows that are none")
+    if len(rows) and not 0 <= rows.min() <= rows.max() < shape[0]:
+        raise ValueError("rows that are not there")
+    W1 = np.zeros(shape, np.float32)
+    W1[rows] = kept.reshape(len(rows), *shape[1:])
+    if scale is not None:
+        each = scale.astype(np.float32).reshape(len(rows), *(1,) * (len(shape) - 1))
+        for first in range(0, len(rows), _ROWS):
+            some = slice(first, first + _ROWS)
+            W1[rows[some]] *= each[some]
+    return W1
+
+
+def _read_about(about: Any) -> dict[str, Any]:
+    """What is known of an agent, where the figures that are shown of it are figures."""
+    whole(about["update"])
+    for name in ("steps", "episodes"):
+        whole(about.get(name, 0))
+    estimate = about.get("estimated_return")
+    if estimate is not None and not (type(estimate) is float and abs(estimate) <= 1000):
+        raise ValueError("an estimate that is none")
+    return dict(about)
 
 
 class MilestoneStore:
@@ -180,8 +238,7 @@ class MilestoneStore:
         """
         path = self.path(update)
         try:
-            with path.open("rb") as file:
-                content = file.read(FILE_LIMIT + 1)
+            content = read_bytes(path, FILE_LIMIT)
         except OSError as error:
             got = error.strerror or str(error)
             advice = f"use one of {', '.join(map(str, self.updates())) or 'none'}"
@@ -197,7 +254,8 @@ class MilestoneStore:
         temporary = self.folder / f".tmp-{update:06d}-{os.getpid()}"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            temporary.write_bytes(content)
+            temporary.unlink(missing_ok=True)
+            write_file(temporary, content)
             temporary.replace(self.path(update))
         except OSError as error:
             with contextlib.suppress(OSError):

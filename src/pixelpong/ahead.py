@@ -48,13 +48,14 @@ class Ahead:
         self._played = None
         items = learner.items(after=results)
         # A copy, because learning changes the params in place.
-        learner.acting = {name: w.copy() for name, w in learner.params.items()}
+        acting = {name: w.copy() for name, w in learner.params.items()}
         is_last = self._budget.updates == learner.progress.update + 1
         with ThreadPoolExecutor(1, "update") as pool:
             learning = pool.submit(learner.apply, results)
             if not is_last:
-                self._play_ahead(items, learner.acting)
+                self._play_ahead(items, acting)
             stats = learning.result()
+        learner.acting = acting  # not before: where nothing was learned, the round is played again
         return dataclasses.replace(stats, rollout_seconds=seconds)
 
     def _play_ahead(self, items: Any, acting: Params) -> None:

@@ -184,6 +184,7 @@ class EngineConfig:
         "Deadline of one episode; a worker that exceeds it is replaced.",
         unit="seconds",
         minimum=0.1,
+        maximum=86_400.0,
         is_free=True,
     )
     ray_address: str | None = option(

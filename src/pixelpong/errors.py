@@ -59,10 +59,17 @@ class Interrupted(Exception):  # noqa: N818 - a request, not an error
     """Somebody asked for a stop; the work of the current update is dropped."""
 
 
+MAX_GOT = 500
+"""Characters of what was got that a message repeats."""
+
+
 def expected(what: str, got: object, advice: str) -> str:
-    """The one shape of every error message.
+    """The one shape of every error message: a line, and not without end.
 
     >>> expected("a seed of at least 0", -1, "give --seed 0 or more")
     'expected a seed of at least 0, got -1; give --seed 0 or more'
     """
-    return f"expected {what}, got {got}; {advice}"
+    text = str(got)
+    if len(text) > MAX_GOT:
+        text = f"{text[:MAX_GOT]}… ({len(text)} characters)"
+    return " ".join(f"expected {what}, got {text}; {advice}".split())

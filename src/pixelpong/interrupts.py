@@ -12,8 +12,9 @@ from contextlib import contextmanager
 def stop_on_signals() -> Iterator[Callable[[], bool]]:
     """While inside, SIGINT and SIGTERM only set a mark; yields the function that reads it.
 
-    A second signal changes nothing: the stop is under way, and every wait in it has a deadline.
-    Outside the main thread, where Python does not let signals be handled, nothing is set up.
+    A second signal changes nothing, however late: the stop is under way, and every wait in it has a
+    deadline. Outside the main thread, where Python does not let signals be handled, nothing is set
+    up.
     """
     is_asked = threading.Event()
     if threading.current_thread() is not threading.main_thread():
@@ -26,8 +27,9 @@ def stop_on_signals() -> Iterator[Callable[[], bool]]:
     try:
         yield is_asked.is_set
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        if not is_asked.is_set():
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 @contextmanager

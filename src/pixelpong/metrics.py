@@ -10,11 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pixelpong.disk import open_to_read, open_to_write
 from pixelpong.errors import RunError, expected
 
 LINE_LIMIT = 1 << 20
 """Bytes of the longest line that is read; ours have a few thousand."""
 
+FILE_LIMIT = 4 << 30
+"""Bytes of the longest file that is read: a hole of a terabyte takes an hour."""
 
 ADVICE = "make room there, then resume"
 
@@ -26,8 +29,17 @@ class LineFile:
     with its line break, and one write call makes a whole line.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, advice: str = ADVICE) -> None:
+        """Use `path`, which need not be there; `advice` is given where it cannot be used."""
         self.path = path
+        self._advice = advice
+
+    @property
+    def has_content(self) -> bool:
+        """Whether anything was ever written there, damaged or not."""
+        with contextlib.suppress(OSError):
+            return self.path.stat().st_size > 0
+        return False
 
     def append(self, *lines: dict[str, Any]) -> None:
         """Add lines at the end.
@@ -35,10 +47,10 @@ class LineFile:
         Raises:
             RunError: the file cannot be written, as on a full disk.
         """
-        text = "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines)
-        with self._refusals("write to"), self.path.open("ab", buffering=0) as file:
-            before = file.tell()
-            if file.write(text.encode()) != len(text.encode()):
+        text = "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines).encode()
+        with self._refusals("write to"), open_to_write(self.path, "ab") as file:
+            before = file.seek(0, os.SEEK_END)
+            if file.write(text) != len(text):
                 file.truncate(before)  # the disk took a part: take it back
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -48,7 +60,7 @@ class LineFile:
         Raises:
             RunError: the disk does not take them.
         """
-        with self._refusals("write to"), self.path.open("ab") as file:
+        with self._refusals("write to"), open_to_write(self.path, "ab") as file:
             os.fsync(file.fileno())
 
     def read(self) -> Iterator[dict[str, Any]]:
@@ -56,21 +68,20 @@ class LineFile:
         return (line for _, line in self._scan() if line is not None)
 
     def cut_back(self, update: int) -> None:
-        """Drop the lines that belong to later updates than `update`, and a last one cut off.
+        """Drop what follows the last line of `update` or before, whole or cut off.
 
-        A damaged line in the middle stays where it is: it is no reason to lose those behind it.
+        What is damaged before it stays where it is: it is no reason to lose what is behind it.
 
         Raises:
             RunError: the file cannot be read or written.
         """
         end = 0
         for line_end, line in self._scan():
-            if line is not None and line["update"] > update:
-                break
-            end = line_end
+            if line is not None and line["update"] <= update:
+                end = line_end
         with self._refusals("cut back"):
             if self.path.exists():
-                with self.path.open("r+b") as file:
+                with open_to_write(self.path, "r+b") as file:
                     file.truncate(end)
 
     def _scan(self) -> Iterator[tuple[int, dict[str, Any] | None]]:
@@ -79,7 +90,9 @@ class LineFile:
             if not self.path.exists():
                 return
             end, is_long = 0, False
-            with self.path.open("rb") as file:
+            with open_to_read(self.path) as file:
+                if os.fstat(file.fileno()).st_size > FILE_LIMIT:
+                    raise OSError(errno.EFBIG, f"more than {FILE_LIMIT} bytes")
                 while raw := file.readline(LINE_LIMIT):
                     end += len(raw)
                     if raw.endswith(b"\n"):
@@ -92,7 +105,7 @@ class LineFile:
             yield
         except OSError as error:
             got = error.strerror or str(error)
-            raise RunError(expected(f"to {verb} {self.path}", got, ADVICE)) from error
+            raise RunError(expected(f"to {verb} {self.path}", got, self._advice)) from error
 
 
 def _decode(raw: bytes) -> dict[str, Any] | None:
@@ -101,4 +114,4 @@ def _decode(raw: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     is_ours = isinstance(line, dict) and type(line.get("update")) is int
-    return line if is_ours else None
+    return line if is_ours and 0 <= line["update"] < 2**53 else None

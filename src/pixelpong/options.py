@@ -13,6 +13,9 @@ from pixelpong.errors import ConfigError, expected
 COMMAND_LINE = "command line"
 """The origin of options that stand on the command line: errors spell them as flags."""
 
+LARGEST_INT = 2**63 - 1
+"""Of every whole number: what a file, an array and a deadline can hold."""
+
 
 def option(
     default: Any,
@@ -76,16 +79,27 @@ def check_value(each: Option, value: Any, origin: str) -> Any:
     wanted = next(kind for kind in allowed if kind is not type(None))
     if value is None and type(None) in allowed:
         return None
-    if wanted is float and isinstance(value, int) and not isinstance(value, bool):
+    if wanted is float and type(value) is int and abs(value) <= LARGEST_INT:
         value = float(value)
     if type(value) is not wanted or not _is_in_range(value, each.metadata):
         spelled = "--" + each.name.replace("_", "-") if origin == COMMAND_LINE else each.name
         what = f"{spelled} to be {describe_values(each)}"
-        raise ConfigError(f"{origin}: " + expected(what, repr(value), "change it"))
+        raise ConfigError(f"{origin}: " + expected(what, _spell(value), "change it"))
     return value
 
 
+def _spell(value: Any) -> str:
+    try:
+        return repr(value)
+    except ValueError:  # Python writes no number of more than 4,300 digits
+        return f"a {type(value).__name__} of very many digits"
+    except RecursionError:
+        return f"a {type(value).__name__} nested without end"
+
+
 def _is_in_range(value: Any, metadata: Mapping[str, Any]) -> bool:
+    if isinstance(value, int) and abs(value) > LARGEST_INT:
+        return False
     if metadata["choices"] and value not in metadata["choices"]:
         return False
     if isinstance(value, float) and not math.isfinite(value):

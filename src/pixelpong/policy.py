@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from pixelpong import kernels
 from pixelpong.env import features
 from pixelpong.env.preprocess import make_is_active
+from pixelpong.errors import CheckpointError, expected
 from pixelpong.learn import gated
 from pixelpong.learn.network import sigmoid
 from pixelpong.trajectory import ACTIONS, DOWN, NUM_PIXELS, STAY, UP, Params, read_only
@@ -108,17 +109,39 @@ def make_policy(params: Params, algorithm: str) -> Policy:
         algorithm: that it was trained with, ``"reinforce"`` or ``"ppo"``.
 
     Raises:
-        ValueError: they are not those of such a network. The kernels rely on their shapes.
+        CheckpointError: they are not those of such a network.
+    """
+    params = fit_params(params, algorithm)
+    return GatedPolicy(params) if algorithm == "ppo" else PlainPolicy(params)
+
+
+def fit_params(params: Params, algorithm: str) -> Params:
+    """The parameters of a network, where they are those; the kernels rely on their shapes.
+
+    Args:
+        params: from a file.
+        algorithm: that they were trained with, ``"reinforce"`` or ``"ppo"``.
+
+    Raises:
+        CheckpointError: they are another network's, or not finite.
     """
     shapes = {name: w.shape for name, w in params.items()}
-    hidden = shapes["W2"][1:2] if algorithm == "ppo" else shapes["W2"]
-    wanted = {"W1": (NUM_PIXELS, *hidden), "W2": hidden}
+    second = shapes.get("W2", ())
+    wanted = {"W1": (NUM_PIXELS, *second[:1]), "W2": second[:1]}
     if algorithm == "ppo":
+        hidden = second[1:2]
         first, second = (features.NUM_INPUTS, *hidden, 2), (gated.NUM_OUTPUTS, *hidden, 2)
         wanted = {"W1": first, "W2": second, "b2": (gated.NUM_OUTPUTS,)}
-    if shapes != wanted or len({w.dtype for w in params.values()}) != 1:
-        raise ValueError(f"parameters of shapes {shapes}")
-    return GatedPolicy(params) if algorithm == "ppo" else PlainPolicy(params)
+    types = {str(w.dtype) for w in params.values()}
+    if shapes != wanted or len(types) != 1 or not types <= {"float32", "float64"}:
+        advice = "use the configuration that it was trained with"
+        got = f"{shapes} of {', '.join(sorted(types))}"
+        raise CheckpointError(expected(f"parameters of the algorithm {algorithm}", got, advice))
+    for name, w in params.items():
+        if not np.isfinite(w).all():
+            advice = "use another checkpoint"
+            raise CheckpointError(expected(f"finite numbers in {name}", "others", advice))
+    return params
 
 
 class PlainPolicy:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from pixelpong.trajectory import EpisodeStats
+from pixelpong.trajectory import EpisodeStats, whole
 
 RETURN_WINDOW = 100
 """Episodes that the mean return is taken over."""
@@ -90,10 +90,21 @@ class Progress:
         """The inverse of `to_dict`; what a learner counts beside it is passed over.
 
         Counters of before the points were kept have none.
+
+        Raises:
+            KeyError, TypeError, ValueError: they are something else.
         """
+        for name in ("update", "steps", "frames", "episodes"):
+            whole(values[name])
         own = {each.name: values[each.name] for each in fields(cls) if each.name in values}
         returns = deque(values["recent_returns"], maxlen=RETURN_WINDOW)
         points = deque(values.get("recent_points", ()), maxlen=POINT_WINDOW)
+        mean = own["running_mean"]
+        known = [*returns, 0.0 if mean is None else mean]
+        if not all(type(value) is float and abs(value) <= 1000 for value in known):
+            raise ValueError("returns that are none")
+        if not all(type(point) is int and abs(point) <= 1000 for point in points):
+            raise ValueError("points that are none")
         return cls(**own | {"recent_returns": returns, "recent_points": points})
 
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import json
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,10 +26,13 @@ from pixelpong.env import make_emulator
 from pixelpong.errors import RunError, expected
 from pixelpong.protocols import PROTOCOLS, Protocol
 from pixelpong.seeding import make_rng
-from pixelpong.trajectory import ACTIONS, EpisodeStats
+from pixelpong.trajectory import ACTIONS, EpisodeStats, whole
 
-MAX_STEPS = 200_000
-"""Longer ones are not read; 30 minutes of play have 108,000 frames."""
+MAX_STEPS = 108_000
+"""Longer ones are not read: so many frames has an episode at most, 30 minutes of play."""
+
+_BLOCK = 1024
+"""Rows of random numbers that are in memory at once."""
 
 
 @dataclass(frozen=True)
@@ -53,12 +58,16 @@ class Coins:
 
     def draw(self, num_steps: int, width: int) -> Iterator[list[float]]:
         """The rows of uniform numbers in [0, 1), `width` wide, of so many steps."""
-        update, skipped, left = self.update, self.offset, num_steps
+        update, place, left = self.update, self.offset, num_steps
+        end = self.horizon or self.offset + num_steps
         while left > 0:
             rng = make_rng(self.seed, self.purpose, update, self.index)
-            rows = rng.random((self.horizon or num_steps, width))[skipped : skipped + left]
-            yield from rows.tolist()
-            update, skipped, left = update + 1, 0, left - len(rows)
+            rng.bit_generator.advance(place * width)  # type: ignore[attr-defined]
+            while place < end and left > 0:
+                rows = rng.random((min(_BLOCK, end - place, left), width))
+                yield from rows.tolist()
+                place, left = place + len(rows), left - len(rows)
+            update, place = update + 1, 0
 
 
 @dataclass(frozen=True)
@@ -116,18 +125,21 @@ class Replay:
         emulator.reset()
         reward, lost, won = 0.0, 0, 0
         rows = self.coins.draw(len(self), 2 + self.protocol.max_frame_skip)
-        for step, (action, row) in enumerate(zip(self.actions.tolist(), rows, strict=True)):
+        played = 0
+        for action, row in zip(self.actions.tolist(), rows, strict=True):
+            if emulator.is_over:
+                break
             screen, frame = emulator.screen.copy(), emulator.frame()
-            yield Moment(step, screen, frame, action, reward, (lost, won))
+            yield Moment(played, screen, frame, action, reward, (lost, won))
             reward = emulator.step(action, row[1:])
-            lost, won = lost + (reward < 0), won + (reward > 0)
-        self._require_same_end(won - lost, is_over=emulator.is_over)
+            lost, won, played = lost + (reward < 0), won + (reward > 0), played + 1
+        self._require_same_end(won - lost, played, is_over=emulator.is_over)
         screen, frame = emulator.screen.copy(), emulator.frame()
         yield Moment(len(self), screen, frame, None, reward, (lost, won))
 
     def to_line(self) -> dict[str, Any]:
         """As a line of ``replays.jsonl``."""
-        return {
+        line: dict[str, Any] = {
             "update": self.update,
             "episode": self.episode,
             "episode_return": self.episode_return,
@@ -138,6 +150,7 @@ class Replay:
             "coins": dataclasses.asdict(self.coins),
             "actions": _encode(self.actions),
         }
+        return line | {"crc32": _checksum(line)}
 
     @classmethod
     def from_line(cls, line: dict[str, Any]) -> Replay:
@@ -147,27 +160,32 @@ class Replay:
             RunError: it is something else.
         """
         try:
-            low, high = (_whole(skip, 1, 60) for skip in line["frame_skips"])
-            sticky, result = line["sticky"], line["episode_return"]
-            if not (type(sticky) is float and 0 <= sticky <= 1 and abs(result) <= 1000):
+            # Those written before there was a checksum have none.
+            if line.get("crc32", _checksum(line)) != _checksum(line):
+                raise ValueError("a damaged one: another checksum")
+            result = line["episode_return"]
+            if not abs(result) <= 1000:
                 raise ValueError("numbers out of range")
-            card = PROTOCOLS[line["environment"]]
             return cls(
-                protocol=dataclasses.replace(card, frame_skips=(low, high), sticky=sticky),
+                protocol=read_protocol(line),
                 coins=_read_coins(line["coins"]),
                 actions=_decode(line["actions"], _whole(line["steps"], 1, MAX_STEPS)),
                 update=_whole(line["update"], 0, 2**53),
                 episode=_whole(line["episode"], 0, 2**53),
                 episode_return=float(result),
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             got = " ".join(str(error).split())[:80] or type(error).__name__
             raise RunError(expected("a replay", got, "was it written by pixelpong?")) from error
 
-    def _require_same_end(self, episode_return: float, *, is_over: bool) -> None:
-        if is_over and episode_return == self.episode_return:
+    def _require_same_end(self, episode_return: float, played: int, *, is_over: bool) -> None:
+        if is_over and played == len(self) and episode_return == self.episode_return:
             return
-        got = f"{episode_return:+.0f}" if is_over else f"{episode_return:+.0f} in the middle of it"
+        got = f"{episode_return:+.0f}"
+        if not is_over:
+            got += " in the middle of it"
+        elif played < len(self):
+            got += f" after {played} of its {len(self)} steps"
         what = f"episode {self.episode} to end with a return of {self.episode_return:+.0f}"
         advice = "play it with the versions of pixelpong and ale-py that recorded it"
         raise RunError(expected(what, got, advice))
@@ -237,9 +255,15 @@ class StreamRecorder:
         return self._actions, {"start": self._start, "of": self._describe()}
 
     def set_state(self, actions: NDArray[np.int8], counters: dict[str, Any]) -> None:
-        """Go on from what `get_state` gave, where it is of the same game."""
+        """Go on from what `get_state` gave, where it is of the same game.
+
+        Raises:
+            KeyError, TypeError, ValueError, IndexError: it is something else.
+        """
+        if actions.dtype != np.int8 or actions.ndim != 1 or not np.isin(actions, ACTIONS).all():
+            raise ValueError("other actions than the agent has")
         start = counters["start"] if counters["of"] == self._describe() else None
-        self._start = None if start is None else (start[0], start[1])
+        self._start = None if start is None else (whole(start[0]), whole(start[1]))
         self._actions = actions
 
     def _describe(self) -> str:
@@ -258,6 +282,29 @@ def is_kept(first: int, last: int, every: int) -> bool:
     [10, 20]
     """
     return every > 0 and last // every > (first - 1) // every
+
+
+def read_protocol(card: dict[str, Any]) -> Protocol:
+    """The protocol that a file names; its numbers are those that the command line takes too.
+
+    Args:
+        card: ``environment``, ``frame_skips`` and ``sticky``, as JSON holds them.
+
+    Raises:
+        KeyError, TypeError, ValueError: it is something else.
+    """
+    low, high = (_whole(skip, 1, 60) for skip in card["frame_skips"])
+    sticky = card["sticky"]
+    if not (type(sticky) is float and 0 <= sticky <= 1 and low <= high):
+        raise ValueError("numbers out of range")
+    known = PROTOCOLS[card["environment"]]
+    return dataclasses.replace(known, frame_skips=(low, high), sticky=sticky)
+
+
+def _checksum(line: dict[str, Any]) -> int:
+    """Of all of it but the checksum: what is flipped in an action still reads as one."""
+    content = {name: value for name, value in line.items() if name != "crc32"}
+    return zlib.crc32(json.dumps(content, sort_keys=True).encode())
 
 
 def _whole(value: Any, low: int, high: int) -> int:

@@ -17,24 +17,30 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import json
 import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, BinaryIO
 
 from pixelpong.agents import MilestoneStore
 from pixelpong.config import Config, differences
+from pixelpong.disk import open_to_write, read_bytes, sync_folder, write_file
 from pixelpong.errors import ConfigError, RunError, expected
+from pixelpong.learners import largest_file
 from pixelpong.machine import collect_versions, describe_machine
-from pixelpong.metrics import LineFile
-from pixelpong.store import CheckpointStore, sync_folder, write_file
+from pixelpong.metrics import ADVICE, LineFile
+from pixelpong.store import CheckpointStore
 
 FORMAT = 1
 RUNS_FOLDER = Path("runs")
-_LINE_FILES = ("metrics", "episodes", "evaluations", "replays")
+_LINE_FILES = dict.fromkeys(("metrics", "episodes", "evaluations"), ADVICE) | {
+    "replays": "make room there"  # nobody's result hangs on them
+}
+_CONFIG_LIMIT = 1 << 20
 
 
 def _warn_on_stderr(message: str) -> None:
@@ -120,13 +126,13 @@ class Run:
     def _from_content(cls, path: Path, content: dict[str, Any], warn: Callable[[str], None]) -> Run:
         try:
             config = Config().updated(content["config"], str(path / "config.json"))
-            versions, machine = dict(content["versions"]), dict(content["machine"])
+            versions, machine = _texts(content["versions"]), _texts(content["machine"])
         except (KeyError, TypeError, ValueError, AttributeError, ConfigError) as error:
             raise RunError(
                 expected(f"a run's configuration in {path}", str(error), "is it a run?")
             ) from error
-        store = CheckpointStore(path / "checkpoints", warn)
-        lines = {name: LineFile(path / f"{name}.jsonl") for name in _LINE_FILES}
+        store = CheckpointStore(path / "checkpoints", warn, largest_file(config))
+        lines = {name: LineFile(path / f"{name}.jsonl", it) for name, it in _LINE_FILES.items()}
         milestones = MilestoneStore(path / "milestones")
         return cls(path, config, versions, machine, store, milestones, warn=warn, **lines)
 
@@ -134,6 +140,12 @@ class Run:
     def line_files(self) -> tuple[LineFile, ...]:
         """All files of lines."""
         return tuple(getattr(self, name) for name in _LINE_FILES)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything of a training is left here: then none may start over."""
+        files = any(file.has_content for file in self.line_files)
+        return files or bool(self.checkpoints.updates() or self.milestones.updates())
 
     def with_config(self, config: Config) -> Run:
         """This run with another configuration, which `write_config` has yet to write."""
@@ -154,7 +166,7 @@ class Run:
             return
         changed = differences(before, self.config)
         if changed:
-            content.setdefault("changes", []).append({"update": update, **changed})
+            content["changes"] = [*content.get("changes", ()), {"update": update, **changed}]
         _replace_config(self.path, content | {"config": self.config.to_flat()})
 
     def lock(self) -> RunLock:
@@ -185,9 +197,8 @@ class RunLock:
     """Held while a training writes to a run directory; freed by the system when it ends."""
 
     def __init__(self, path: Path) -> None:
-        file = path / "run.lock"
         try:
-            self._file: IO[str] = file.open("a+")
+            self._file = open_to_write(path / "run.lock", "a+b")
         except OSError as error:
             got = error.strerror or str(error)
             raise RunError(expected(f"to write to {path}", got, "check its rights")) from error
@@ -195,18 +206,19 @@ class RunLock:
             _lock_file(self._file)
         except OSError as error:
             self._file.seek(0)
-            owner = self._file.read().strip() or "unknown"
+            owner = self._file.read(20).strip()
             self._file.close()
+            name = f"process {int(owner)}" if owner.isdigit() else "an unknown process"
             raise RunError(
                 expected(
                     f"{path} to be free",
-                    f"a training at work there (process {owner})",
+                    f"a training at work there ({name})",
                     "wait for it, or stop it",
                 )
             ) from error
-        self._file.truncate(0)
-        self._file.write(f"{os.getpid()}\n")
-        self._file.flush()
+        with contextlib.suppress(OSError):  # who holds it is good to know; on a full disk nobody is
+            self._file.truncate(0)
+            self._file.write(b"%d\n" % os.getpid())
 
     def __enter__(self) -> RunLock:
         return self
@@ -215,7 +227,7 @@ class RunLock:
         self._file.close()
 
 
-def _lock_file(file: IO[str]) -> None:
+def _lock_file(file: BinaryIO) -> None:
     if sys.platform == "win32":
         return
     import fcntl
@@ -252,19 +264,41 @@ def _make_folder(path: Path | None, preset: str) -> Path:
 def _read_config(path: Path) -> dict[str, Any]:
     file = path / "config.json"
     try:
-        content = json.loads(file.read_text("utf-8"))
+        content = json.loads(read_bytes(file, _CONFIG_LIMIT))
         if not isinstance(content, dict) or "format" not in content:
             raise ValueError("no format in it")
+        if not isinstance(content.get("changes", []), list):
+            raise ValueError("changes that are no list")
     except (OSError, ValueError, RecursionError) as error:
         got = getattr(error, "strerror", None) or str(error)
         raise RunError(expected(f"a run's configuration in {file}", got, "is it a run?")) from error
+    # Those written before there was a hash have none.
+    if content["format"] == FORMAT and content.get("sha256", _hash_of(content)) != _hash_of(
+        content
+    ):
+        got = "another one: its SHA-256 differs"
+        advice = "put a copy of it there, or if you changed it, take its sha256 out"
+        raise RunError(expected(f"the configuration that was written to {file}", got, advice))
     return content
+
+
+def _texts(content: Any) -> dict[str, str]:
+    """Names and values of a part of the file that is only shown and compared.
+
+    Raises:
+        ValueError, AttributeError: it is something else.
+    """
+    if not all(isinstance(value, str) for value in content.values()):
+        raise ValueError("versions or a machine that are no texts")
+    return dict(content)
 
 
 def _replace_config(path: Path, content: dict[str, Any]) -> None:
     temporary = path / f".config-{os.getpid()}.json"
+    content = content | {"sha256": _hash_of(content)}
     try:
-        temporary.unlink(missing_ok=True)
+        for left in path.glob(".config-*.json"):  # of a kill, long ago
+            left.unlink()
         write_file(temporary, (json.dumps(content, indent=1) + "\n").encode())
         temporary.replace(path / "config.json")
         sync_folder(path)
@@ -273,3 +307,9 @@ def _replace_config(path: Path, content: dict[str, Any]) -> None:
             temporary.unlink()
         got = error.strerror or str(error)
         raise RunError(expected(f"to write to {path}", got, "make room there")) from error
+
+
+def _hash_of(content: dict[str, Any]) -> str:
+    """SHA-256 of all of it but the hash."""
+    rest = {name: value for name, value in content.items() if name != "sha256"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()

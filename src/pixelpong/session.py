@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import functools
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from pixelpong.agents import Agent, encode_agent, is_due
 from pixelpong.config import Config
 from pixelpong.engines import Engine
-from pixelpong.errors import RunError
+from pixelpong.errors import CheckpointError, NumericsError, RunError, expected
 from pixelpong.evaluate import Evaluation, Verdict, evaluate
-from pixelpong.learners import UpdateStats, make_learner
+from pixelpong.learners import UpdateStats, make_learner, refuse_other_shapes
 from pixelpong.progress import RETURN_WINDOW, Progress
 from pixelpong.run import Run
 from pixelpong.store import Checkpoint, fingerprint
+from pixelpong.trajectory import whole
 
 _ACTING = "acting."
 """Begins the names of the params of one update ago, in a checkpoint of a training with a lag."""
@@ -33,6 +36,48 @@ CONFIRM_MARGIN = 1.0
 
 CONFIRM_EVERY = 80_000
 """Steps between two attempts at that: about as many as the first of them plays."""
+
+
+@dataclass(frozen=True)
+class Counters:
+    """What a checkpoint counts, beside its arrays.
+
+    Attributes:
+        progress: the learner's own, see `pixelpong.learners.Learner.set_state`.
+        wall_seconds: training time of the run so far.
+        evaluation_seconds: of that, in evaluations.
+        next_confirmation: steps before which the target is not tried again.
+    """
+
+    progress: dict[str, Any]
+    wall_seconds: float
+    evaluation_seconds: float = 0.0
+    next_confirmation: int = 0
+
+    @classmethod
+    def of(cls, checkpoint: Checkpoint) -> Counters:
+        """Those of a checkpoint.
+
+        Raises:
+            CheckpointError: it has none, or they are of another kind.
+        """
+        kept = checkpoint.counters
+        try:
+            found = cls(
+                kept["progress"],
+                kept["wall_seconds"],
+                kept.get("evaluation_seconds", 0.0),
+                whole(kept.get("next_confirmation", 0)),
+            )
+            for seconds in (found.wall_seconds, found.evaluation_seconds):
+                if type(seconds) is not float or not 0 <= seconds < 1e12:
+                    raise ValueError("seconds that are none")
+            if not isinstance(found.progress, dict):
+                raise ValueError("no progress")
+            return found
+        except (KeyError, ValueError) as error:
+            what = f"the counters of the checkpoint of update {checkpoint.update}"
+            raise CheckpointError(expected(what, error, "resume from another one")) from error
 
 
 class Session:
@@ -57,8 +102,8 @@ class Session:
         self._wall_seconds_before = self._evaluation_seconds = 0.0
         self._next_confirmation = 0
         self.learner = make_learner(run.config)
-        has_begun = next(iter(run.metrics.read()), None) is not None
-        if has_begun or run.checkpoints.updates():
+        has_begun = run.has_begun
+        if has_begun:
             self._restore(run.checkpoints.load_latest())
         update = self.learner.progress.update
         run.checkpoints.sweep()
@@ -67,7 +112,7 @@ class Session:
             file.cut_back(update)
         run.write_config(update)
         self._recorded_update = update
-        evaluated = [line for line in run.evaluations.read() if line["update"] == update]
+        evaluated = [line for line in run.evaluations.read() if _is_evaluation(line, update)]
         self._evaluation = evaluated[-1] if evaluated else None
         if self._evaluation and self._saved_score_of != "evaluation":
             self._saved_update = -1  # killed between the evaluation and its checkpoint
@@ -106,7 +151,7 @@ class Session:
             )
         )
         if stats.replays:
-            self._run.replays.append(*(replay.to_line() for replay in stats.replays))
+            self._write_optional(self._run.replays.append, *(it.to_line() for it in stats.replays))
         run = engine.last_run
         timing = {
             "rollout_seconds": stats.rollout_seconds,
@@ -197,22 +242,22 @@ class Session:
         if update == self._saved_update or not is_complete:
             return
         params, arrays, counters = self.learner.get_state()
-        for file in self._run.line_files:
+        self._write_optional(self._run.replays.sync)
+        for file in (self._run.metrics, self._run.episodes, self._run.evaluations):
             file.sync()
         if self.config.learning.lag:
             arrays |= {_ACTING + name: w for name, w in self.learner.acting.items()}
         score, score_of = self._score()
-        counters = {
-            "progress": counters,
-            "wall_seconds": self.wall_seconds,
-            "evaluation_seconds": self._evaluation_seconds,
-            "next_confirmation": self._next_confirmation,
-        }
-        self._run.checkpoints.save(Checkpoint(update, params, arrays, counters, score, score_of))
+        counted = Counters(
+            counters, self.wall_seconds, self._evaluation_seconds, self._next_confirmation
+        )
+        self._run.checkpoints.save(
+            Checkpoint(update, params, arrays, vars(counted), score, score_of)
+        )
         self._saved_update = update
 
     def _keep_milestone(self) -> None:
-        """Where one is due; nobody's result hangs on it: without room it is left out, with a word.
+        """Where one is due.
 
         Raises:
             NumericsError: a parameter is not finite, and must not reach the disk.
@@ -231,11 +276,15 @@ class Session:
         }
         learning = self.config.learning
         agent = Agent(params, learning.algorithm, self.config.environment.protocol, about)
-        content = encode_agent(agent, self.learner.touched_rows())
+        rows = self.learner.touched_rows()
+        self._write_optional(lambda: self._run.milestones.save(update, encode_agent(agent, rows)))
+
+    def _write_optional(self, write: Callable[..., None], *content: Any) -> None:
+        """Write what nobody's result hangs on: without room it is left out, with a word."""
         try:
-            self._run.milestones.save(update, content)
-        except RunError as error:
-            self._run.warn(str(error))
+            write(*content)
+        except (RunError, NumericsError) as error:
+            self._run.warn(f"{error}; the training goes on without it")
 
     def _evaluate(
         self, engine: Engine, episodes: int, *, is_greedy: bool, update: int
@@ -262,12 +311,19 @@ class Session:
     def _restore(self, checkpoint: Checkpoint) -> None:
         arrays = dict(checkpoint.optimizer)
         acting = {name: arrays.pop(name) for name in list(arrays) if name.startswith(_ACTING)}
-        self.learner.set_state(checkpoint.params, arrays, checkpoint.counters["progress"])
+        counters = Counters.of(checkpoint)
+        self.learner.set_state(checkpoint.params, arrays, counters.progress)
+        if self.learner.progress.update != checkpoint.update:
+            got = f"progress of update {self.learner.progress.update}"
+            advice = "resume from another one"
+            raise CheckpointError(expected(f"a checkpoint of {checkpoint.update}", got, advice))
         if self.config.learning.lag and acting:
-            self.learner.acting = {name.removeprefix(_ACTING): w for name, w in acting.items()}
-        self._wall_seconds_before = checkpoint.counters["wall_seconds"]
-        self._evaluation_seconds = checkpoint.counters.get("evaluation_seconds", 0.0)
-        self._next_confirmation = checkpoint.counters.get("next_confirmation", 0)
+            acting = {name.removeprefix(_ACTING): w for name, w in acting.items()}
+            refuse_other_shapes(self.learner.params, acting)
+            self.learner.acting = acting
+        self._wall_seconds_before = counters.wall_seconds
+        self._evaluation_seconds = counters.evaluation_seconds
+        self._next_confirmation = counters.next_confirmation
         self._saved_update = checkpoint.update
         self._saved_score_of = checkpoint.score_of
 
@@ -278,6 +334,13 @@ class Session:
         progress = self.learner.progress
         is_known = len(progress.recent_returns) == RETURN_WINDOW
         return progress.mean_return_100 if is_known else None, "mean_return_100"
+
+
+def _is_evaluation(line: dict[str, Any], update: int) -> bool:
+    """Whether a line is that of an evaluation at this update, and has what `best` goes by."""
+    ends: Any = line.get("ci95")
+    has_score = isinstance(ends, list) and len(ends) == 2 and type(ends[0]) is float
+    return has_score and abs(ends[0]) <= 1000 and line["update"] == update
 
 
 def summarize_update(progress: Progress, stats: UpdateStats) -> dict[str, Any]:

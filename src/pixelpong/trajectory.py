@@ -28,6 +28,20 @@ Params = dict[str, NDArray[Any]]
 """Name → array. ``W1`` has the inputs first, so that an input's row is contiguous."""
 
 
+def whole(value: Any) -> int:
+    """A count that a file holds.
+
+    Raises:
+        ValueError: it is none.
+
+    >>> whole(3)
+    3
+    """
+    if type(value) is not int or not 0 <= value < 2**53:
+        raise ValueError(f"{str(value)[:40]} where a count belongs")
+    return value
+
+
 def read_only(params: Params) -> Params:
     """Views that cannot be written to.
 
@@ -131,6 +145,24 @@ class Tally:
     entropy: float = 0.0
     ups: int = 0
     play_seconds: float = 0.0
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Tally:
+        """What `dataclasses.asdict` made, come back from a file.
+
+        Raises:
+            KeyError, TypeError, ValueError: it is something else.
+        """
+        ends, rewards = values["point_ends"], values["point_rewards"]
+        if not (isinstance(ends, list) and isinstance(rewards, list) and len(ends) == len(rewards)):
+            raise ValueError("a tally without points")
+        seconds, entropy = values["play_seconds"], values["entropy"]
+        if not all(type(each) is float and abs(each) <= 1e12 for each in (seconds, entropy)):
+            raise ValueError("a tally of no numbers")
+        if not all(type(reward) is int and abs(reward) <= 1000 for reward in rewards):
+            raise ValueError("a tally of other points")
+        steps, ups = whole(values["steps"]), whole(values["ups"])
+        return cls(steps, [*map(whole, ends)], rewards, entropy, ups, seconds)
 
     def copy(self) -> Tally:
         """One that can be counted on without changing this one."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pixelpong.cli.reporting import report_on, require_at_least
 from pixelpong.config import Config, differences
-from pixelpong.errors import CheckpointError, ConfigError, expected
+from pixelpong.errors import CheckpointError, ConfigError, Interrupted, expected
 from pixelpong.options import COMMAND_LINE
 from pixelpong.presets import load_preset, resolve_config
 
@@ -60,6 +60,7 @@ def resume(request: Request) -> int:
 def evaluate(request: Request) -> int:
     """``pixelpong evaluate RUN``"""
     from pixelpong.evaluate import evaluate as play
+    from pixelpong.policy import fit_params
     from pixelpong.report.text import describe_evaluation
     from pixelpong.run import Run
 
@@ -80,11 +81,12 @@ def evaluate(request: Request) -> int:
         "seed": options.seed,
         "episodes": options.episodes,
     }
+    params = fit_params(checkpoint.params, config.learning.algorithm)
     with _engine_until_signal(config) as engine:
         for name, is_greedy in (("greedy", True), ("sampled", False)):
             report[name] = play(
                 engine,
-                checkpoint.params,
+                params,
                 seed=options.seed,
                 episodes=options.episodes,
                 is_greedy=is_greedy,
@@ -96,14 +98,18 @@ def evaluate(request: Request) -> int:
 
 def inspect(request: Request) -> int:
     """``pixelpong inspect RUN``"""
+    from pixelpong.learners import restoring
     from pixelpong.progress import Progress
     from pixelpong.report.text import describe_run
     from pixelpong.run import Run
+    from pixelpong.session import Counters
     from pixelpong.store import fingerprint
 
     run = Run.open(request.options.run)
     checkpoint = _choose_checkpoint(run, request.options.checkpoint)
-    progress = Progress.from_dict(checkpoint.counters["progress"])
+    counters = Counters.of(checkpoint)
+    with restoring():
+        progress = Progress.from_dict(counters.progress)
     report = {
         "run": str(run.path),
         "update": checkpoint.update,
@@ -114,7 +120,7 @@ def inspect(request: Request) -> int:
         "running_mean": progress.running_mean,
         "params_sha256": fingerprint(checkpoint.params),
         "optimizer_sha256": fingerprint(checkpoint.optimizer),
-        "wall_seconds": checkpoint.counters["wall_seconds"],
+        "wall_seconds": counters.wall_seconds,
         "checkpoints": run.checkpoints.updates(),
         "versions": run.versions,
         "machine": run.machine,
@@ -197,11 +203,14 @@ def _go(open_run: Callable[[], Run], *, is_json: bool) -> int:
     """Train in the run that `open_run` gives, and say how it ended."""
     began = time.monotonic() - time.process_time()  # imports came first, at full load
     from pixelpong.interrupts import stop_on_signals
-    from pixelpong.report.progress import TrainingDisplay
-    from pixelpong.report.text import describe_outcome
-    from pixelpong.train import train as go
 
     with stop_on_signals() as should_stop:
+        from pixelpong.report.progress import TrainingDisplay
+        from pixelpong.report.text import describe_outcome
+        from pixelpong.train import train as go
+
+        if should_stop():
+            raise Interrupted  # nothing has been made
         run = open_run()
         display = TrainingDisplay(sys.stderr if is_json else sys.stdout)
         outcome = go(run, display, should_stop, began)

@@ -109,6 +109,8 @@ class PongEmulator:
         """See `pixelpong.env.Emulator.set_state`."""
         try:
             held, num_frames, size, checksum = _HEADER.unpack_from(state)
+            if held not in _ACTIONS.values():
+                raise ValueError(f"an action {held} held")
             num_other = (len(state) - _HEADER.size) // 3
             whole = self._fit_start(size)
             where = np.frombuffer(state, "<u2", num_other, _HEADER.size)

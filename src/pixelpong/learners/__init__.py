@@ -6,7 +6,8 @@ the order of the items, never in the order of arrival: float addition does not a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -14,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.config import Config
+from pixelpong.env.features import NUM_INPUTS
 from pixelpong.errors import CheckpointError, NumericsError, expected
 from pixelpong.progress import Progress
 from pixelpong.replay import Replay
-from pixelpong.trajectory import EpisodeStats, Params
+from pixelpong.trajectory import NUM_PIXELS, EpisodeStats, Params
 
 State = tuple[Params, dict[str, NDArray[Any]], dict[str, Any]]
 """Parameters, other arrays, and counters as JSON holds them: all that the future depends on."""
@@ -121,6 +123,16 @@ def make_learner(config: Config) -> Learner:
     return ReinforceLearner(config)
 
 
+def largest_file(config: Config) -> int:
+    """Bytes that no file of such a learner's state exceeds, so that none larger is ever read."""
+    network, of_a_stream, of_the_rest = config.network, 64 << 10, 4 << 20
+    inputs = 2 * NUM_INPUTS if config.learning.algorithm == "ppo" else NUM_PIXELS
+    values = (inputs + 8) * network.hidden
+    copies = 3  # Adam's two memories, and the params of one update ago
+    in_params = copies * values * np.dtype(network.dtype).itemsize
+    return in_params + config.ppo.streams * of_a_stream + of_the_rest
+
+
 def count_episodes(progress: Progress, episodes: Iterable[EpisodeStats]) -> tuple[float, ...]:
     """Add finished episodes; the running mean after each of them."""
     running_means = []
@@ -153,16 +165,64 @@ def refuse_other_shapes(
         raise CheckpointError(expected(f"arrays {need}", have, advice))
 
 
-def refuse_non_finite(params: Params, update: int) -> None:
-    """Refuse parameters that must not reach the disk.
+def refuse_non_finite(arrays: Mapping[str, Any], of: str) -> None:
+    """Refuse what must reach neither the parameters nor the disk.
+
+    Args:
+        arrays: name → array or number; whole numbers and bytes are always finite.
+        of: what they are of, and at which update, for the error message.
 
     Raises:
         NumericsError: one of them is not finite.
     """
-    for name, w in params.items():
-        if not np.isfinite(w).all():
-            raise NumericsError(
-                f"expected finite numbers in {name} of the parameters after update {update}, got "
-                f"{int((~np.isfinite(w)).sum())} that are not; lower --learning-rate and resume "
-                "from the last checkpoint"
-            )
+    for name, array in arrays.items():
+        num_bad = int(np.size(array)) - int(np.isfinite(array).sum())
+        if num_bad:
+            raise diverged(name, of, f"{num_bad} that are not")
+
+
+def refuse_overflow(
+    squares: Mapping[str, float], grads: Mapping[str, Sequence[NDArray[Any]]], update: int
+) -> None:
+    """Refuse a gradient that is not finite, or whose squares an optimizer's memory could not hold.
+
+    One such number would stay in that memory for ever. What passes keeps memory and parameters
+    finite: no entry of RMSProp's memory exceeds the largest square, and no step 1 / √(1 − decay)
+    rates; Adam's are of the same kind.
+
+    Args:
+        squares: name → sum of the squares of a gradient.
+        grads: the same names, each in one or several pieces; their type says what fits.
+        update: for which it was computed.
+
+    Raises:
+        NumericsError: there is one.
+    """
+    for name, total in squares.items():
+        if not total < float(np.finfo(grads[name][0].dtype).max) / len(squares):
+            bad = sum(int((~np.isfinite(piece)).sum()) for piece in grads[name])
+            got = f"{bad} that are not" if bad else f"numbers whose squares add up to {total:.3g}"
+            raise diverged(name, f"the gradient of update {update}", got)
+
+
+def diverged(name: str, of: str, got: str) -> NumericsError:
+    """The error of a number that has run away: which array, of what, and what to do."""
+    advice = "lower --learning-rate and resume from the last checkpoint"
+    return NumericsError(expected(f"finite numbers in {name} of {of}", got, advice))
+
+
+@contextlib.contextmanager
+def restoring() -> Iterator[None]:
+    """While inside, what does not fit into a learner is a checkpoint that cannot be used.
+
+    Raises:
+        CheckpointError: something was missing or of another kind.
+    """
+    try:
+        yield
+    except (
+        KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, NumericsError,
+    ) as error:  # fmt: skip
+        what = "a learner's state in the checkpoint"
+        got = str(error).removeprefix("expected ") or type(error).__name__
+        raise CheckpointError(expected(what, got, "resume from another one")) from error

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from pixelpong import kernels
 from pixelpong.config import Config
 from pixelpong.env.features import NUM_INPUTS
-from pixelpong.errors import NumericsError
 from pixelpong.learn import gated
 from pixelpong.learn.optimizer import adam
 from pixelpong.learn.ppo import (
@@ -38,6 +37,8 @@ from pixelpong.learners import (
     count_episodes,
     refuse_non_finite,
     refuse_other_shapes,
+    refuse_overflow,
+    restoring,
     rows_in,
 )
 from pixelpong.machine import count_cores
@@ -46,12 +47,14 @@ from pixelpong.replay import Replay, StreamRecorder
 from pixelpong.seeding import make_rng
 from pixelpong.trajectory import (
     ACTIONS,
+    NUM_PIXELS,
     UP,
     Params,
     SegmentItem,
     SegmentResult,
     StreamState,
     Tally,
+    whole,
 )
 
 SLICE = 64
@@ -99,10 +102,12 @@ class PPOLearner:
         begin = time.perf_counter()
         played = list(results)
         since = time.perf_counter()
-        round_ = _Round(played, self._config.learning.discount, self._config.ppo.gae_lambda)
-        reduced = time.perf_counter()
-        self.is_whole = False
-        grad_norm, losses = self._learn(update, round_, self._share_left())
+        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused
+            round_ = _Round(played, self._config.learning.discount, self._config.ppo.gae_lambda)
+            self._refuse_non_finite(round_.numbers, f"the rollouts of update {update}")
+            reduced = time.perf_counter()
+            self.is_whole = False
+            grad_norm, losses = self._learn(update, round_, self._share_left())
         replays = self._record(update, played[0])
         self._streams = [result.state for result in played]
         counts = self._count(played)
@@ -123,8 +128,8 @@ class PPOLearner:
 
     def get_state(self) -> State:
         """See `pixelpong.learners.Learner.get_state`."""
-        refuse_non_finite(self.params, self.progress.update)
         arrays = self._means | self._squares
+        self._refuse_own_non_finite(f"after update {self.progress.update}")
         streams = []
         for number, state in enumerate(self._streams):
             if state is not None:
@@ -143,27 +148,23 @@ class PPOLearner:
         self, params: Params, arrays: dict[str, NDArray[Any]], counters: dict[str, Any]
     ) -> None:
         """See `pixelpong.learners.Learner.set_state`."""
-        steps, streams = counters.get("adam_steps", 0), counters.get("streams", [])
         memory = {name: w for name, w in arrays.items() if not name.startswith("stream.")}
         refuse_other_shapes(self.params, params)
         refuse_other_shapes(self._means | self._squares, memory)
+        with restoring():
+            refuse_non_finite(params, "the parameters")
+            refuse_non_finite(memory, "the optimizer's memory")
+            self._adam_steps = whole(counters.get("adam_steps", 0))
+            if "replay" in counters:
+                self._recorder.set_state(arrays["stream.actions"], counters["replay"])
+            self.progress = Progress.from_dict(counters)
+            states: list[StreamState | None] = [
+                _read_stream(arrays, number, stream)
+                for number, stream in enumerate(counters.get("streams", []))
+            ]
         self.params = self.acting = dict(params)
         self._means = {name: memory[name] for name in self._means}
         self._squares = {name: memory[name] for name in self._squares}
-        self._adam_steps = steps
-        if "replay" in counters:
-            self._recorder.set_state(arrays["stream.actions"], counters["replay"])
-        self.progress = Progress.from_dict(counters)
-        states: list[StreamState | None] = [
-            StreamState(
-                snapshot=arrays[f"stream.{number}.snapshot"].tobytes(),
-                previous=arrays[f"stream.{number}.previous"],
-                current=arrays[f"stream.{number}.current"],
-                last_action=stream["last_action"],
-                tally=Tally(**stream["tally"]),
-            )
-            for number, stream in enumerate(streams)
-        ]
         # Where the number of streams was changed, those that are new start at their start.
         num_streams = len(self._streams)
         self._streams = (states + [None] * num_streams)[:num_streams]
@@ -185,16 +186,10 @@ class PPOLearner:
         learning_rate = left * self._config.learning.learning_rate
         weights = LossWeights(config.clip_ratio, config.value_weight, left * config.entropy_bonus)
         rng = make_rng(self._config.seed, "learn", update)
-        norms, losses = [], []
+        norms, losses, pieces = [], [], min(config.minibatches, len(round_))
         for _ in range(config.epochs):
-            for chosen in np.array_split(rng.permutation(len(round_)), config.minibatches):
+            for chosen in np.array_split(rng.permutation(len(round_)), pieces):
                 norm, stats = self._take_step(round_, chosen, weights, learning_rate)
-                if not (math.isfinite(norm) and math.isfinite(stats.loss)):
-                    raise NumericsError(
-                        f"expected a finite loss and gradient in update {update}, got a loss of "
-                        f"{stats.loss:.3g} and a norm of {norm:.3g}; lower --learning-rate and "
-                        "resume from the last checkpoint"
-                    )
                 norms.append(norm)
                 losses.append(dataclasses.asdict(stats))
         means = {name: math.fsum(each[name] for each in losses) / len(losses) for name in losses[0]}
@@ -228,7 +223,10 @@ class PPOLearner:
         y = self.params["b2"].astype(np.float64)
         for each in ys:
             y = y + each
+        update = self.progress.update + 1
+        self._refuse_non_finite({"the outputs": y}, f"the network in update {update}")
         dy, stats = loss_gradient(y, round_.minibatch(chosen), weights)
+        refuse_non_finite(dataclasses.asdict(stats), f"the losses of update {update}")
         dy = dy.astype(W1.dtype)
 
         def backward(number: int) -> float:
@@ -239,7 +237,7 @@ class PPOLearner:
             )
             return squares
 
-        squares = self._in_slices(backward)
+        squares = {"W1": math.fsum(self._in_slices(backward))}
         dW2 = np.concatenate([grads[1] for grads in self._grads], axis=1)
         heads = {"W2": dW2.reshape(self.params["W2"].shape), "b2": dy.sum(axis=0)}
         for name, g in heads.items():
@@ -247,8 +245,21 @@ class PPOLearner:
                 self.params[name], g, self._means[f"m.{name}"], self._squares[f"v.{name}"],
                 learning_rate, self._adam_steps,
             )  # fmt: skip
-            squares.append(kernels.sum_of_squares(g.reshape(-1)))
-        return math.sqrt(math.fsum(squares)), stats
+            squares[name] = kernels.sum_of_squares(g.reshape(-1))
+        pieces = {"W1": [grads[0] for grads in self._grads]}
+        refuse_overflow(squares, pieces | {name: [g] for name, g in heads.items()}, update)
+        return math.sqrt(math.fsum(squares.values())), stats
+
+    def _refuse_non_finite(self, numbers: dict[str, Any], of: str) -> None:
+        """Refuse them; if the parameters or the memory have it too, it came from there."""
+        if not all(np.isfinite(each).all() for each in numbers.values()):
+            self._refuse_own_non_finite(f"in update {self.progress.update + 1}")
+            refuse_non_finite(numbers, of)
+
+    def _refuse_own_non_finite(self, when: str) -> None:
+        # In this order: from the memory it spreads to the parameters, not the other way.
+        refuse_non_finite(self._means | self._squares, f"the optimizer's memory {when}")
+        refuse_non_finite(self.params, f"the parameters {when}")
 
     def _in_slices(self, work: Callable[[int], Any]) -> list[Any]:
         return list(self._pool.map(work, range(len(self._slices))))
@@ -285,15 +296,21 @@ class PPOLearner:
 
 
 class _Round:
-    """The segments of an update as one long list of steps."""
+    """The segments of an update as one long list of steps.
+
+    Attributes:
+        indices, offsets: as of a `Segment`.
+        numbers: name → all that were played and have to be finite.
+    """
 
     def __init__(self, played: list[SegmentResult], discount: float, gae_lambda: float) -> None:
         segments = [result.segment for result in played]
+        rewards = np.array([segment.rewards for segment in segments])
         self.indices = np.concatenate([segment.indices for segment in segments])
         lengths = np.concatenate([np.diff(segment.offsets) for segment in segments])
         self.offsets = np.concatenate([[0], np.cumsum(lengths)])
         advantages = generalized_advantages(
-            np.array([segment.rewards for segment in segments]),
+            rewards,
             np.array([segment.is_end for segment in segments]),
             values := np.array([segment.values for segment in segments]),
             discount,
@@ -303,6 +320,13 @@ class _Round:
         self._targets = (advantages + values[:, :-1]).ravel()
         self._actions = np.concatenate([segment.actions for segment in segments])
         self._log_probabilities = np.concatenate([each.log_probabilities for each in segments])
+        self.numbers = {
+            "the rewards": rewards,
+            "the values": values,
+            "the log-probabilities": self._log_probabilities,
+            "the advantages": advantages,
+            "the entropy": np.array([result.entropy for result in played]),
+        }
 
     def __len__(self) -> int:
         return len(self._actions)
@@ -315,6 +339,26 @@ class _Round:
             standardize(self._advantages[chosen]),
             self._targets[chosen],
         )
+
+
+def _read_stream(arrays: Params, number: int, stream: dict[str, Any]) -> StreamState:
+    """Where a stream stood; the kernels rely on what is checked here.
+
+    Raises:
+        KeyError, TypeError, ValueError: it is something else.
+    """
+    snapshot, previous, current = (
+        arrays[f"stream.{number}.{name}"] for name in ("snapshot", "previous", "current")
+    )
+    for pixels in (previous, current):
+        is_list = pixels.dtype == np.uint16 and pixels.ndim == 1 and len(pixels) <= NUM_PIXELS
+        if not is_list or pixels.max(initial=0) >= NUM_PIXELS:
+            raise ValueError(f"no pixels of stream {number}")
+    last_action = whole(stream["last_action"])
+    if last_action >= len(ACTIONS):
+        raise ValueError(f"no last action of stream {number}")
+    tally = Tally.from_dict(stream["tally"])
+    return StreamState(snapshot.tobytes(), previous, current, last_action, tally)
 
 
 def _flat(array: NDArray[Any]) -> NDArray[Any]:

@@ -20,6 +20,8 @@ from pixelpong.learners import (
     count_episodes,
     refuse_non_finite,
     refuse_other_shapes,
+    refuse_overflow,
+    restoring,
     rows_in,
 )
 from pixelpong.progress import Progress
@@ -93,20 +95,27 @@ class ReinforceLearner:
 
     def get_state(self) -> State:
         """See `pixelpong.learners.Learner.get_state`."""
-        refuse_non_finite(self.params, self.progress.update)
+        self._refuse_non_finite(f"after update {self.progress.update}")
         return self.params, self.cache, self.progress.to_dict()
 
     def set_state(self, params: Params, arrays: Params, counters: dict[str, Any]) -> None:
         """See `pixelpong.learners.Learner.set_state`."""
         for each in (params, arrays):
             refuse_other_shapes(self.params, each)
+        with restoring():
+            refuse_non_finite(params, "the parameters")
+            refuse_non_finite(arrays, "the optimizer's memory")
+            self.progress = Progress.from_dict(counters)
         self.params, self.cache = dict(params), dict(arrays)
         self.acting = self.params
-        self.progress = Progress.from_dict(counters)
 
     def _step(self, update: int) -> float:
         squares = {name: kernels.sum_of_squares(g.reshape(-1)) for name, g in self._total.items()}
-        _refuse_overflow(squares, self._total, update)
+        try:
+            refuse_overflow(squares, {name: [g] for name, g in self._total.items()}, update)
+        except NumericsError:
+            self._refuse_non_finite(f"before update {update}")  # it may have come from there
+            raise
         self.is_whole = False
         for name, w in self.params.items():
             kernels.rmsprop(
@@ -117,6 +126,11 @@ class ReinforceLearner:
                 self._config.reinforce.decay_rate,
             )
         return math.sqrt(math.fsum(squares.values()))
+
+    def _refuse_non_finite(self, when: str) -> None:
+        # In this order: from the memory it spreads to the parameters, not the other way.
+        refuse_non_finite(self.cache, f"the optimizer's memory {when}")
+        refuse_non_finite(self.params, f"the parameters {when}")
 
     def _make_replay(self, index: int, stats: EpisodeStats, actions: NDArray[np.int8]) -> Replay:
         update = self.progress.update + 1
@@ -145,19 +159,3 @@ class ReinforceLearner:
             "up_share": sum(stats.up_share * stats.steps for stats in episodes) / steps,
             "play_seconds": sum(stats.play_seconds for stats in episodes),
         }
-
-
-def _refuse_overflow(squares: dict[str, float], grads: Params, update: int) -> None:
-    """Refuse a gradient that is not finite, or whose squares RMSProp's memory could not hold.
-
-    One such number would stay in that memory for ever. What passes keeps memory and parameters
-    finite: no entry of the memory exceeds the largest square, and no step 1 / √(1 − decay) rates.
-    """
-    for name, total in squares.items():
-        if not total < float(np.finfo(grads[name].dtype).max):
-            bad = int((~np.isfinite(grads[name])).sum())
-            got = f"{bad} that are not" if bad else f"numbers whose squares add up to {total:.3g}"
-            raise NumericsError(
-                f"expected finite numbers in {name} of the gradient of update {update}, got {got}; "
-                "lower --learning-rate and resume from the last checkpoint"
-            )

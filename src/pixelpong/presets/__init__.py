@@ -12,6 +12,9 @@ from pixelpong.config import BUDGET, DEFAULT_PRESET, Config
 from pixelpong.errors import ConfigError, expected
 from pixelpong.options import COMMAND_LINE
 
+FILE_LIMIT = 1 << 16
+"""Bytes of the longest file of options that is read; all options take a thousand or two."""
+
 
 def preset_names() -> list[str]:
     """The presets that come with the package."""
@@ -43,7 +46,11 @@ def read_toml(path: Path) -> dict[str, Any]:
         ConfigError: the file cannot be read or is not TOML.
     """
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        with path.open("rb") as file:
+            content = file.read(FILE_LIMIT + 1)
+        if len(content) > FILE_LIMIT:
+            raise ValueError(f"more than {FILE_LIMIT} bytes")
+        return tomllib.loads(content.decode())
     except OSError as error:
         got = error.strerror or str(error)
         raise ConfigError(

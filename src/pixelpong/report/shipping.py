@@ -51,6 +51,7 @@ def write_agent(
 
     Raises:
         CheckpointError: there is no such agent.
+        NumericsError: its numbers are too large for a small file.
         RunError: the file cannot be written.
         Interrupted: `should_stop` said so; nothing has been written.
     """

@@ -7,6 +7,8 @@ from typing import Any
 
 from pixelpong.agents import Agent, load_shipped
 from pixelpong.errors import CheckpointError, ConfigError, RunError, expected
+from pixelpong.learners import restoring
+from pixelpong.policy import fit_params
 from pixelpong.progress import Progress
 from pixelpong.replay import Replay
 from pixelpong.run import Run
@@ -31,8 +33,13 @@ class Show:
 
 
 def as_agent(run: Run, checkpoint: Checkpoint) -> Agent:
-    """The agent of a checkpoint, to the bit."""
-    progress = Progress.from_dict(checkpoint.counters["progress"])
+    """The agent of a checkpoint, to the bit.
+
+    Raises:
+        CheckpointError: it is that of another algorithm, or no agent at all.
+    """
+    with restoring():
+        progress = Progress.from_dict(checkpoint.counters["progress"])
     about = {
         "update": checkpoint.update,
         "steps": progress.steps,
@@ -42,7 +49,8 @@ def as_agent(run: Run, checkpoint: Checkpoint) -> Agent:
         "is_rounded": False,
     }
     algorithm = run.config.learning.algorithm
-    return Agent(checkpoint.params, algorithm, run.config.environment.protocol, about)
+    params = fit_params(checkpoint.params, algorithm)
+    return Agent(params, algorithm, run.config.environment.protocol, about)
 
 
 def load_agent(run: Run | None, which: str = "best") -> Agent:

@@ -20,11 +20,11 @@ from typing import Any
 
 from pixelpong.agents import Agent, load_shipped
 from pixelpong.errors import CheckpointError, PixelpongError, RunError, expected
-from pixelpong.replay import Replay
 from pixelpong.report.health import DeadUnits, Record, assess
 from pixelpong.report.shows import list_updates, load_agent
 from pixelpong.report.web.alive import is_live
 from pixelpong.report.web.guard import Refusal
+from pixelpong.report.web.picked import pick_evaluation, pick_replay
 from pixelpong.report.web.tail import Columns, Table, Tail, number_of, read_end
 from pixelpong.run import Run
 
@@ -89,8 +89,9 @@ class View:
             for name in ("replays", "evaluations"):
                 is_anew, lines = self._tails[name].read()
                 before = [] if is_anew else self._lines[name]
-                known = [line for line in lines if name != "replays" or _is_replay(line)]
-                self._lines[name] = (before + known)[-MAX_LINES:]
+                pick = pick_replay if name == "replays" else pick_evaluation
+                known = filter(None, map(pick, lines))
+                self._lines[name] = [*before, *known][-MAX_LINES:]
             kept = self._read_metrics()
             if kept is not None:
                 self.version += 1
@@ -361,14 +362,6 @@ def load_package() -> Agent:
     except OSError as error:
         advice = "train one: pixelpong train --preset fast"
         raise CheckpointError(expected("an agent in the package", "none", advice)) from error
-
-
-def _is_replay(line: dict[str, Any]) -> bool:
-    try:
-        Replay.from_line(line)
-    except PixelpongError:
-        return False
-    return True
 
 
 def _light_replay(line: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,201 @@
+"""What is fed to readers that must refuse it in one line, and what that may cost.
+
+An input may be any bytes, or a file of ours with something wrong in it: bytes flipped, cut,
+doubled, or, where it is JSON, one of its values replaced by what does not belong there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pixelpong.errors import MAX_GOT, PixelpongError
+
+MAX_SECONDS = 1.0
+"""Of processor time, for one input: others may use the same cores."""
+
+MAX_BYTES = 256 << 20
+"""By which the memory in use may grow for one input."""
+
+MAX_LINE = MAX_GOT + 4096
+"""Characters of an error: what was got is cut off, and a path may be long."""
+
+
+@dataclass
+class Worst:
+    """The most that any input has cost."""
+
+    count: int = 0
+    refused: int = 0
+    seconds: float = 0.0
+    megabytes: float = 0.0
+    errors: set[str] = field(default_factory=set)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.count} inputs, {self.refused} refused ({', '.join(sorted(self.errors))}), "
+            f"at most {self.seconds:.3f} s and {self.megabytes:.1f} MB"
+        )
+
+
+def _memory(name: str) -> int:
+    """``VmRSS``, what is in use, or ``VmHWM``, the most since it was last asked to forget."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(name):
+            return int(line.split()[1]) << 10
+    raise AssertionError(f"no {name}: this measurement needs Linux")
+
+
+@contextlib.contextmanager
+def within_limits(worst: Worst, what: object) -> Iterator[None]:
+    """Fail where what is inside costs more time or memory than an input may."""
+    Path("/proc/self/clear_refs").write_text("5")
+    before, begin = _memory("VmRSS"), time.process_time()
+    try:
+        yield
+    finally:
+        seconds, grown = time.process_time() - begin, _memory("VmHWM") - before
+        worst.count += 1
+        worst.seconds = max(worst.seconds, seconds)
+        worst.megabytes = max(worst.megabytes, grown / 2**20)
+    assert seconds <= MAX_SECONDS, (seconds, what)
+    assert grown <= MAX_BYTES, (grown, what)
+
+
+def refuse_or_read(read: Callable[[], Any], worst: Worst, what: object) -> Any:
+    """What `read` gives; None where it refuses with a declared error of one line."""
+    with within_limits(worst, what):
+        try:
+            return read()
+        except PixelpongError as error:
+            line = str(error)
+            assert "\n" not in line, line
+            assert len(line) <= MAX_LINE, len(line)
+            assert "expected " in line, line
+            worst.refused += 1
+            worst.errors.add(type(error).__name__)
+    return None
+
+
+def for_examples(number: int, strategy: st.SearchStrategy[Any], check: Callable[[Any], None]):
+    """Run `check` on so many examples, the same ones every time."""
+
+    @settings(
+        max_examples=number, derandomize=True, deadline=None, database=None,
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    @given(strategy)
+    def run(example):
+        check(example)
+
+    run()
+
+
+def quick_and_soak(quick: int, soak: int = 10_000):
+    """Parametrize a test with how many examples it tries."""
+    return pytest.mark.parametrize(
+        "number", [quick, pytest.param(soak, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])]
+    )
+
+
+# --- bytes ------------------------------------------------------------------------------------
+
+PIECES = (
+    b"", b"\0", b"\n", b"\xff\xfe", b"\xed\xa0\x80", b"[" * 3000, b'{"a":' * 3000, b"9" * 5000,
+    b"1e999", b"-0", b"NaN", b'"', b"\\u0000", b"\x80\x02c", b"x" * 70_000, b"0x" + b"f" * 5000,
+)  # fmt: skip
+
+
+@st.composite
+def broken(draw: st.DrawFn, valid: bytes) -> bytes:
+    """`valid` with one to three things done to its bytes."""
+    content = bytearray(valid)
+    for _ in range(draw(st.integers(1, 3))):
+        at = draw(st.integers(0, len(content)))
+        how = draw(st.sampled_from(["flip", "cut", "insert", "replace", "double", "end"]))
+        end = min(len(content), at + draw(st.integers(1, 64)))
+        if how == "flip" and at < len(content):
+            content[at] ^= 1 << draw(st.integers(0, 7))
+        elif how == "cut":
+            del content[at:end]
+        elif how == "double":
+            content[at:at] = content[at:end]
+        elif how == "end":
+            del content[at:]
+        else:
+            piece = draw(st.sampled_from(PIECES) | st.binary(max_size=40))
+            content[at : end if how == "replace" else at] = piece
+    return bytes(content)
+
+
+# --- JSON -------------------------------------------------------------------------------------
+
+_RAW = {
+    "@huge": b"9" * 5000, "@large": b"1" + b"0" * 400, "@inf": b"1e999", "@nan": b"NaN",
+    "@deep": b"[" * 3000 + b"]" * 3000, "@deepest": b'{"a":' * 30_000, "@bytes": b'"\xff\xfe"',
+    "@surrogate": b'"\\ud800"', "@nul": b'"\\u0000"', "@long": b'"' + b"x" * 100_000 + b'"',
+    "@wide": b"[" + b"0," * 50_000 + b"0]", "@tiny": b"1e-400", "@minus": b"-1", "@half": b"0.5",
+}  # fmt: skip
+"""Values that stand in the text as they are here."""
+
+ODD_VALUES = st.sampled_from(
+    [
+        None, True, False, 0, 1, -1, 2, 60, 61, 2**31, 2**53, 2**63, 2**64, -(2**63), 0.0, -0.0,
+        0.5, 1.5, 1e300, -1e300, "", "x", "\n", "../../x", "é", "ppo", "Catch-v0", [], {}, [[]],
+        [1, 2], [60, 1], [1, 10**12], {"a": 1}, [None], *_RAW,
+    ]
+) | st.integers() | st.floats() | st.text(max_size=8)  # fmt: skip
+
+
+def _places(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """All places in a JSON value, of the first few of long lists."""
+    found = [place] if place else []
+    inner = value.items() if isinstance(value, dict) else []
+    inner = enumerate(value[:3]) if isinstance(value, list) else inner
+    return found + [each for key, below in inner for each in _places(below, (*place, key))]
+
+
+@st.composite
+def altered(draw: st.DrawFn, valid: dict[str, Any]) -> dict[str, Any]:
+    """`valid` with one to three of its values replaced, removed or added."""
+    value = copy.deepcopy(valid)
+    for _ in range(draw(st.integers(1, 3))):
+        places = _places(value)
+        if not places:
+            break
+        *way, key = draw(st.sampled_from(places))
+        owner = value
+        for each in way:
+            owner = owner[each]
+        how = draw(st.sampled_from(["put", "put", "put", "drop", "add"]))
+        if how == "put":
+            owner[key] = copy.deepcopy(draw(ODD_VALUES))
+        elif how == "drop":
+            del owner[key]
+        elif isinstance(owner, dict):
+            owner[draw(st.text(max_size=5))] = draw(ODD_VALUES)
+    return value
+
+
+def as_text(value: Any) -> bytes:
+    """As JSON, with the raw values put in."""
+    text = json.dumps(value).encode()
+    for name, raw in _RAW.items():
+        text = text.replace(b'"' + name.encode() + b'"', raw)
+    return text
+
+
+def inputs(valid: dict[str, Any]) -> st.SearchStrategy[bytes]:
+    """Texts that are to be, or nearly are, the JSON object `valid`."""
+    text = json.dumps(valid).encode()
+    return st.binary(max_size=200) | broken(text) | altered(valid).map(as_text)
