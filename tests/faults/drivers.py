@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 
 from conftest import wait_until
@@ -25,7 +26,9 @@ class Driver:
     ``tmp`` there for their temporary files.
     """
 
-    def __init__(self, folder: Path, *words: str) -> None:
+    def __init__(
+        self, folder: Path, *words: str, program: Sequence[str] = ("-m", "pixelpong")
+    ) -> None:
         self.folder = folder
         self._mark = f"{_MARK}={uuid.uuid4().hex}"
         (folder / "tmp").mkdir(exist_ok=True)
@@ -33,7 +36,7 @@ class Driver:
         self.began = time.monotonic()
         with (folder / "out").open("w") as out, (folder / "err").open("w") as err:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "pixelpong", *words],
+                [sys.executable, *program, *words],
                 cwd=folder, stdout=out, stderr=err, process_group=0, preexec_fn=_listen,
                 env={**os.environ, name: value, "TMPDIR": str(folder / "tmp")},
             )  # fmt: skip

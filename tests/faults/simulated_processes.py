@@ -75,7 +75,7 @@ class Process:
 
     def __init__(self, world: World, pid: int, args: tuple[Any, ...]) -> None:
         self._world, self.pid = world, pid
-        (self._pipe, self._board, self._make_worker) = args
+        (self._pipe, self._board, self._recipe) = args
         self.exitcode: int | None = None
         self._is_busy, self._hangs, self._params = True, False, None
         self._inbox = bytearray()
@@ -123,7 +123,7 @@ class Process:
         if self._world.happens(0.3):
             self._suffer(self._world.rng.choice(("dies", "hangs", "pauses")), "while it starts")
         if self._is_well(self._begin):
-            self._worker = self._make_worker()
+            self._worker = pickle.loads(self._recipe)()
             self._say(encode((None, ("ready", None))))
             self._go_on()
 

@@ -15,6 +15,7 @@ import ctypes
 import itertools
 import multiprocessing
 import os
+import pickle
 import signal
 import socket
 import sys
@@ -54,14 +55,10 @@ class _Run:
 class _Member:
     """One worker process as the driver sees it."""
 
-    def __init__(
-        self, make_worker: MakeWorker, board: Board, should_stop: Callable[[], bool]
-    ) -> None:
+    def __init__(self, recipe: bytes, board: Board, should_stop: Callable[[], bool]) -> None:
         ours, theirs = socket.socketpair()
         context = multiprocessing.get_context("spawn")
-        self.process = context.Process(
-            target=_serve, args=(theirs, board, make_worker), daemon=True
-        )
+        self.process = context.Process(target=_serve, args=(theirs, board, recipe), daemon=True)
         try:
             with _interrupts_blocked():
                 self.process.start()
@@ -132,7 +129,8 @@ class ProcessEngine:
             item_timeout: deadline of one item, in seconds.
             should_stop: asked several times a second while waiting.
         """
-        self._make_worker = make_worker
+        # Pickled here, so that a new process can look after its end before the long imports.
+        self._recipe = pickle.dumps(make_worker)
         self._item_timeout = item_timeout
         self._should_stop = should_stop
         self._failed_starts = 0
@@ -143,7 +141,7 @@ class ProcessEngine:
         self._board = Board()
         try:
             for _ in range(num_workers):
-                self._members.append(_Member(make_worker, self._board, should_stop))
+                self._members.append(_Member(self._recipe, self._board, should_stop))
         except OSError as error:
             got = f"{len(self._members)} and then: {error.strerror}"
             self.close()
@@ -258,7 +256,7 @@ class ProcessEngine:
                 advice = "in a script, call pixelpong below if __name__ == '__main__', or use "
                 raise_failed_starts(reason, advice + "--engine serial")
         self.num_restarts += 1
-        self._members.append(_Member(self._make_worker, self._board, self._should_stop))
+        self._members.append(_Member(self._recipe, self._board, self._should_stop))
 
 
 @contextlib.contextmanager
@@ -279,12 +277,12 @@ def _interrupts_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _serve(end: socket.socket, board: Board, make_worker: MakeWorker) -> None:
+def _serve(end: socket.socket, board: Board, recipe: bytes) -> None:
     """The worker process: make a worker, then play item after item until the pipe ends."""
     _die_with_parent()
     channel = Channel(end)
     try:
-        worker, params = make_worker(), None
+        worker, params = pickle.loads(recipe)(), None
         # Workers fighting over cores through BLAS threads is the classic way to be slower in
         # parallel; set here because environment variables come too late once NumPy is imported.
         threadpool_limits(limits=1)
@@ -308,8 +306,8 @@ def _die_with_parent() -> None:
     """On Linux, have the kernel end this process when its parent ends, even in mid-item."""
     if sys.platform != "linux":
         return
-    parent = os.getppid()
+    parent = multiprocessing.parent_process()
     pr_set_pdeathsig = 1
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
-    if os.getppid() != parent:
+    if parent is None or os.getppid() != parent.pid:  # it had ended before that
         os._exit(1)
