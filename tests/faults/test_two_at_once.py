@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import shutil
 import subprocess
@@ -149,9 +150,10 @@ def watched(tmp_path, monkeypatch):
 @pytest.mark.parametrize("at", range(4))
 def test_one_that_is_saved_again_while_it_is_read_is_read_again(watched, at):
     reader, said, disturb = watched
-    disturb(at, lambda writer: writer.save(make_checkpoint(3, score=1.0)))
+    later = dataclasses.replace(make_checkpoint(3, score=1.0), counters={"wall_seconds": 2.0})
+    disturb(at, lambda writer: writer.save(later))
     found = reader.load_latest()
-    assert (found.update, found.score) == (3, 1.0)
+    assert (found.update, found.score, found.counters) == (3, 1.0, later.counters)
     assert said == []
 
 
