@@ -8,9 +8,12 @@ needs them, so they are no leak.
 
 The slope is Theil and Sen's, the median of the slopes between all pairs of points, each point the
 median of a block of samples: neither a peak nor a moment of rest moves it. Its interval is Sen's,
-from the variance of Kendall's S. Descriptors, threads, processes and files in /dev/shm are
-compared by the least of the first and of the last quarter, because what is open for a moment is
-no leak.
+from the variance of Kendall's S. Steps are taken out first: where a heap has grown by some pages
+once, or given some back, the curve goes on beside where it was, and that is no leak; nor may it
+hide one. All steps together may not lift the memory by more than `RISE`.
+
+Descriptors, threads, processes and files in /dev/shm are compared by the least of the first and of
+the last quarter, because what is open for a moment is no leak.
 
 Sources: Sen (1968), Journal of the American Statistical Association 63, 1379-1389; Linux,
 Documentation/filesystems/proc.rst.
@@ -38,6 +41,12 @@ Z = 2.576
 
 LIMIT = 1.0
 """Megabytes an hour that all processes together may grow, beyond noise."""
+
+RISE = 0.1
+"""Share of its beginning by which the memory may be higher at the end."""
+
+STEP = 6.0
+"""A change from one block to the next that is so many times as large as is usual is a step."""
 
 COUNTED = ("descriptors", "threads", "processes", "shared_files")
 
@@ -85,8 +94,7 @@ def fit_trend(seconds: Sequence[float], values: Sequence[float]) -> Trend:
     >>> str(fit_trend(range(240), [each / 3600 for each in range(240)]))
     '+1.00 MB/h [+1.00, +1.00]'
     """
-    hours = medians(seconds) / 3600
-    points = medians(values)
+    hours, points = medians(seconds) / 3600, without_steps(medians(values))
     pairs = itertools.combinations(range(len(points)), 2)
     slopes = np.sort([(points[j] - points[i]) / (hours[j] - hours[i]) for i, j in pairs])
     n = len(points)
@@ -97,6 +105,19 @@ def fit_trend(seconds: Sequence[float], values: Sequence[float]) -> Trend:
     return Trend(float(np.median(slopes)), float(low), float(high))
 
 
+def without_steps(points: np.ndarray) -> np.ndarray:
+    """The curve with its steps taken out; what goes up or down as usual stays.
+
+    >>> without_steps(np.array([1.0, 2.0, 3.0, 10.0, 11.0, 12.0])).tolist()
+    [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    """
+    changes = np.diff(points)
+    usual = np.median(changes)
+    spread = 1.4826 * np.median(np.abs(changes - usual))  # of a normal distribution, its sigma
+    kept = np.where(np.abs(changes - usual) > STEP * spread, usual, changes)
+    return points[0] + np.concatenate([[0.0], np.cumsum(kept)])
+
+
 def find_growth(samples: Sequence[Sample], limit: float = LIMIT) -> list[str]:
     """What grows in these samples, a line each; nothing where nothing does.
 
@@ -104,8 +125,10 @@ def find_growth(samples: Sequence[Sample], limit: float = LIMIT) -> list[str]:
         samples: of the time after the start-up.
         limit: of the memory, in megabytes an hour.
     """
-    trend = memory_trend(samples)
+    trend, points = memory_trend(samples), medians([each.megabytes for each in samples])
     found = [f"memory grows by {trend}, more than {limit:g}"] if trend.low > limit else []
+    if points[-1] > (1 + RISE) * points[0]:
+        found.append(f"memory grows from {points[0]:.1f} to {points[-1]:.1f} MB")
     for name in COUNTED:
         first, *_, last = np.array_split([getattr(each, name) for each in samples], 4)
         if min(last) > min(first):

@@ -86,6 +86,26 @@ def test_peaks_and_rests_neither_hide_a_leak_nor_look_like_one():
         assert bool(find_growth(samples)) == is_leak, slope
 
 
+def test_a_step_is_no_leak_and_hides_none():
+    """Heaps grow by some pages once, and give some back: here in the middle of the time."""
+    for step in (-30.0, 15.0):
+        for slope, is_leak in ((0.0, False), (10.0, True)):
+            for noise in (0.0, 0.1):
+                samples = [
+                    dataclasses.replace(each, megabytes=each.megabytes + step * (number > 200))
+                    for number, each in enumerate(curve(np.random.default_rng(5), slope, noise))
+                ]
+                assert bool(find_growth(samples)) == is_leak, (step, slope, noise)
+
+
+def test_many_steps_are_a_leak():
+    samples = [
+        dataclasses.replace(each, megabytes=each.megabytes + 15.0 * (number // 90))
+        for number, each in enumerate(curve(np.random.default_rng(5), 0.0))
+    ]
+    assert "from 300" in "".join(find_growth(samples))
+
+
 def test_the_interval_of_the_slope_holds_the_true_one():
     inside = 0
     for seed in range(200):

@@ -12,15 +12,21 @@ import io
 import os
 import sys
 import traceback
+from collections.abc import Callable
 
 from pixelpong.errors import Interrupted, PixelpongError, expected
 
 
-def main(argv: list[str] | None = None) -> int:
+def _nothing() -> None:
+    """Nothing is to be done."""
+
+
+def main(argv: list[str] | None = None, begin: Callable[[], None] = _nothing) -> int:
     """Run one command and return its exit code.
 
     Args:
         argv: the words after ``pixelpong``; those of this process where not given.
+        begin: is called when they have been read and the command is about to begin.
     """
     words = sys.argv[1:] if argv is None else argv
     _open_missing_streams()
@@ -32,6 +38,7 @@ def main(argv: list[str] | None = None) -> int:
         from pixelpong.cli.parser import parse
 
         command, options = parse(words)
+        begin()
         return command(options)
     except PixelpongError as error:
         return _fail(error, str(error), error.exit_code, words)
