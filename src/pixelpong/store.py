@@ -18,6 +18,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -122,7 +123,7 @@ class CheckpointStore:
             for entry in self.folder.iterdir():
                 if entry.name.startswith(".tmp-"):
                     shutil.rmtree(entry, ignore_errors=True)
-                elif entry.name.endswith(_BEFORE):
+                elif re.fullmatch(r"\d{6,}" + re.escape(_BEFORE), entry.name):
                     self._end_replacing(entry.with_name(entry.name.removesuffix(_BEFORE)))
 
     def save(self, checkpoint: Checkpoint) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -13,6 +15,7 @@ import pytest
 from conftest import wait_until
 from test_store import make_checkpoint
 
+from pixelpong import store as store_module
 from pixelpong.cli import main
 from pixelpong.errors import CheckpointError
 from pixelpong.report.web.library import Library, id_of
@@ -121,6 +124,61 @@ def hammer_checkpoints(folder: Path, seconds: float) -> dict[str, int]:
             writer.kill()
     assert said == []
     return counts | {"saves": newest}
+
+
+@pytest.fixture
+def watched(tmp_path, monkeypatch):
+    """Three checkpoints, and somebody who does something just before a certain file is read."""
+    writer = CheckpointStore(tmp_path / "checkpoints", print)
+    for update in (1, 2, 3):
+        writer.save(make_checkpoint(update))
+    real, count = store_module.read_bytes, iter(range(1000))
+
+    def disturb(at: int, do):
+        def read(path, limit):
+            if next(count) == at:
+                with monkeypatch.context() as patch:
+                    patch.setattr(store_module, "read_bytes", real)
+                    do(writer)
+            return real(path, limit)
+
+        monkeypatch.setattr(store_module, "read_bytes", read)
+
+    return CheckpointStore(writer.folder, (said := []).append), said, disturb
+
+
+@pytest.mark.parametrize("at", range(4))
+def test_one_that_is_saved_again_while_it_is_read_is_read_again(watched, at):
+    reader, said, disturb = watched
+    later = dataclasses.replace(make_checkpoint(3, score=1.0), counters={"wall_seconds": 2.0})
+    disturb(at, lambda writer: writer.save(later))
+    found = reader.load_latest()
+    assert (found.update, found.score, found.counters) == (3, 1.0, later.counters)
+    assert said == []
+
+
+@pytest.mark.parametrize("at", range(4))
+def test_where_all_are_dropped_while_one_is_read_newer_ones_are_found(watched, at):
+    reader, said, disturb = watched
+    disturb(at, lambda writer: [writer.save(make_checkpoint(update)) for update in range(4, 9)])
+    assert reader.load_latest().update == 8
+    assert said == []
+
+
+def test_while_one_is_being_dropped_no_reader_sees_what_is_left_of_it(watched, monkeypatch):
+    reader, said, _ = watched
+    real, seen = shutil.rmtree, []
+
+    def slowly(path, **kwargs):
+        if (path / "state.json").exists():
+            (path / "state.json").unlink()
+            seen.extend(reader.load(update).update for update in reader.updates())
+        real(path, **kwargs)
+
+    monkeypatch.setattr(shutil, "rmtree", slowly)
+    CheckpointStore(reader.folder, print).save(make_checkpoint(4))
+    assert seen == [2, 3, 4]
+    assert said == []
 
 
 def test_readers_of_checkpoints_never_see_half_of_one(tmp_path):
