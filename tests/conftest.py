@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
+import network_guard
 import pytest
 
 from pixelpong.config import Config
@@ -21,6 +24,37 @@ from pixelpong.run import Run
 hypothesis.settings.register_profile("pixelpong", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("pixelpong")
 
+# Without its own errands in the background, which would ask for the world.
+CHROMIUM_FLAGS = [
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+
+GUARD = Path(network_guard.__file__).parent
+collect_ignore = ["guard/sitecustomize.py"]  # some systems have one of their own already
+
+
+@pytest.fixture(scope="session")
+def network_log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where this process and all that tests start tell of what would have left this machine."""
+    log = tmp_path_factory.mktemp("network") / "log"
+    log.touch()
+    network_guard.install()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(network_guard.LOG, str(log))
+        patch.setenv("PYTHONPATH", str(GUARD), prepend=os.pathsep)
+        yield log
+    assert not log.read_text(), "after the last test"
+
+
+@pytest.fixture(autouse=True)
+def nothing_leaves_this_machine(network_log: Path) -> Iterator[None]:
+    """Fail a test in which anything reached, or asked, beyond this machine."""
+    yield
+    if told := network_log.read_text():
+        network_log.write_text("")
+        pytest.fail(f"expected nothing to leave this machine, got {told}")
+
 
 @pytest.fixture(scope="module")
 def ray_cluster() -> Iterator[None]:
@@ -29,6 +63,24 @@ def ray_cluster() -> Iterator[None]:
 
     with workers_find_tests(), connected(None, 2):
         yield
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A real Chromium, headless.
+
+    One for each file, not one for all: as long as it is there, this thread has an event loop that
+    runs, and other tests want their own.
+    """
+    playwright = pytest.importorskip("playwright.sync_api", reason="no playwright for the browser")
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        refuse = pytest.fail if "PIXELPONG_NEEDS_BROWSER" in os.environ else pytest.skip
+        refuse("no Chromium on this machine: apt-get install chromium")
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=path, args=CHROMIUM_FLAGS)
+        yield chromium
+        chromium.close()
 
 
 @contextlib.contextmanager

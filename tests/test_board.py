@@ -12,6 +12,8 @@ import pytest
 from pixelpong.engines.board import Board
 from pixelpong.engines.processes import ProcessEngine
 
+pytestmark = pytest.mark.alone  # deadlines of seconds, and a look at all shared memory
+
 
 @pytest.mark.parametrize(
     "content",

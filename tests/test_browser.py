@@ -1,7 +1,7 @@
 """The page in a real Chromium: what a person sees, and that it stays on this machine.
 
 Every page that a test opens is watched: a console error, or a request to anywhere but the server,
-fails the test. The fixtures `browser`, `serve_page` and `open_page` are for other tests of pages.
+fails the test. The fixtures `serve_page` and `open_page` are for other tests of pages.
 """
 
 from __future__ import annotations
@@ -28,11 +28,6 @@ from pixelpong.train import train
 
 pytestmark = pytest.mark.browser
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or "/usr/bin/chromium"
-FLAGS = [
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-]  # fmt: skip
 LAPTOP, PHONE = (1280, 800), (360, 740)
 FAST = {
     "preset": "fast", "environment": "Catch-v0", "engine": "serial", "streams": 2, "horizon": 30,
@@ -45,18 +40,6 @@ CLASSIC = {
 
 
 # ---- fixtures, for other tests of pages too
-
-
-@pytest.fixture(scope="session")
-def browser():
-    """A Chromium; skipped where none can be had."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="no playwright for the browser")
-    if not Path(CHROMIUM).exists():
-        pytest.skip("no Chromium on this machine: apt-get install chromium")
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield chromium
-        chromium.close()
 
 
 @dataclass

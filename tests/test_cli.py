@@ -344,6 +344,7 @@ def children_of(pid: int) -> list[int]:
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("engine", ["serial", "processes"])
 def test_an_interrupted_training_is_saved_and_leaves_nothing(tmp_path, engine, number):

@@ -28,6 +28,8 @@ from pixelpong.engines.processes import MAX_ATTEMPTS, ProcessEngine
 from pixelpong.engines.serial import SerialEngine
 from pixelpong.errors import Interrupted, WorkerError
 
+pytestmark = pytest.mark.alone  # deadlines of seconds, and a look at all shared memory
+
 ENGINES = {
     "serial": EngineConfig(engine="serial"),
     "processes-1": EngineConfig(engine="processes", workers=1),

@@ -407,6 +407,7 @@ def test_the_browser_gets_the_very_picture_in_its_colours(join):
             assert browser.colours[index] == frame[emulator.screen == index][0].tolist()
 
 
+@pytest.mark.alone
 def test_sixty_pictures_a_second_and_the_paddle_obeys(join):
     with join() as socket:
         browser = Browser(socket)

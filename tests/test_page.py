@@ -7,7 +7,6 @@ import http.server
 import json
 import os
 import re
-import shutil
 import threading
 from html.parser import HTMLParser
 
@@ -235,26 +234,13 @@ def test_the_command_writes_the_page(trained, tmp_path, capsys):
 # ---- in a browser
 
 
-@pytest.fixture(scope="module")
-def chromium():
-    """A headless Chromium."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
-    if path is None:
-        pytest.skip("no chromium is installed")
-    sync_api = pytest.importorskip("playwright.sync_api")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
 @pytest.fixture
-def open_page(chromium):
+def open_page(browser):
     """Open a file as a person does; at the end, nothing was said, asked for or popped up."""
     contexts, said, asked = [], [], []
 
     def open_it(path, is_sound=True, **kwargs):
-        context = chromium.new_context(**kwargs)
+        context = browser.new_context(**kwargs)
         contexts.append(context)
         page = context.new_page()
         if is_sound:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import random
@@ -159,6 +160,41 @@ def test_ctrl_c_saves_and_leaves_nothing_behind(tmp_path):
     ours = f"pixelpong-ray-{driver.pid}-"
     assert wait_until(lambda: not processes_with(ours), 5)
     assert not [path for path in Path("/tmp").iterdir() if path.name.startswith(ours)]
+
+
+# --- what others learn of it --------------------------------------------------------------------
+
+
+def listening_addresses(pids: set[int]) -> set[str]:
+    """Where processes can be reached, as Linux writes addresses: 127.0.0.1 is ``0100007F``."""
+    inodes = set()
+    for pid in pids:
+        for file in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                inodes.add(file.readlink().name.removeprefix("socket:[").removesuffix("]"))
+    tables = [Path(f"/proc/net/{name}").read_text() for name in ("tcp", "tcp6")]
+    lines = [line.split() for table in tables for line in table.splitlines()[1:]]
+    return {line[1].split(":")[0] for line in lines if line[3] == "0A" and line[9] in inodes}
+
+
+def test_our_own_ray_is_reached_by_nobody_elsewhere(ray_cluster):
+    daemons = processes_with(f"pixelpong-ray-{os.getpid()}-")
+    assert len(daemons) >= 4  # the store of the cluster's state, the node's, its agents
+    loopback = "0100007F"
+    in_ipv6 = f"0000000000000000FFFF0000{loopback}"
+    found = listening_addresses(daemons)
+    assert found
+    assert found <= {loopback, in_ipv6}
+
+
+def test_our_own_ray_tells_nobody_that_it_is_used(ray_cluster):
+    """No process for usage statistics, which asks and tells even where they are switched off."""
+    from ray._common.usage import usage_lib
+
+    assert not usage_lib.usage_stats_enabled()
+    assert not processes_with("--modules-to-load=UsageStatsHead")
+    for pid in processes_with(f"pixelpong-ray-{os.getpid()}-"):
+        assert b"RAY_USAGE_STATS_ENABLED=0" in Path(f"/proc/{pid}/environ").read_bytes()
 
 
 # --- what cannot be used ----------------------------------------------------------------------

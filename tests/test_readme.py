@@ -41,7 +41,8 @@ def test_every_make_target_named_exists():
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.alone
+@pytest.mark.timeout(800)
 def test_every_command_works_in_the_order_it_is_shown(tmp_path):
     """In a folder where `make train` has been, here with a shorter training."""
     assert len(COMMANDS) >= 8
@@ -55,7 +56,8 @@ def test_every_command_works_in_the_order_it_is_shown(tmp_path):
             capture_output=True, text=True,
         )  # fmt: skip
         assert done.returncode == 0, (command, done.stderr)
-        assert done.stderr == "", command
+        words = [line for line in done.stderr.splitlines() if not line.startswith("warning: ")]
+        assert not words, command
     assert len(list((tmp_path / "runs").iterdir())) == 3
 
 

@@ -25,7 +25,7 @@ from pixelpong.errors import ConfigError, RunError
 from pixelpong.report import web
 from pixelpong.report.reel import make_reel
 from pixelpong.report.shows import choose_show
-from pixelpong.report.web import live, serve
+from pixelpong.report.web import library, live, serve
 from pixelpong.report.web.alive import is_live
 from pixelpong.report.web.library import Library, View, id_of
 from pixelpong.report.web.live import Viewer
@@ -182,11 +182,18 @@ def test_the_agent_in_the_package_is_told_of_or_said_to_be_missing(client, monke
         raise FileNotFoundError("agent.safetensors")
 
     with monkeypatch.context() as patch:
-        patch.setattr("pixelpong.report.web.library.load_shipped", missing)
+        library.load_package.cache_clear()
+        patch.setattr(library, "load_shipped", missing)
         for rest in ("", "/reels/agent/0", "/weights/0"):
             answer = client.get(f"/api/runs/package{rest}")
             assert answer.status_code == 404
             assert "expected an agent in the package" in answer.json()["error"]
+
+
+def test_all_games_share_the_agent_of_the_package(tmp_path):
+    """Loaded for each, in whichever thread, it filled a heap a thread: a gigabyte in minutes."""
+    shelf = Library(tmp_path)
+    assert shelf.load_agent("package") is shelf.load_agent("package")
 
 
 def test_weights_are_the_pictures_of_the_units_with_the_largest_say(tmp_path):
@@ -557,6 +564,7 @@ def test_the_extra_that_is_missing_is_named(tmp_path, monkeypatch):
             pass
 
 
+@pytest.mark.alone
 def test_it_ends_within_a_second_with_streams_open_and_a_job_under_way(tmp_path):
     run = make_trained(tmp_path / "toy")
     target = f"/reels/agent/{run.checkpoints.updates()[-1]}"

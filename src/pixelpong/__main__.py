@@ -1,8 +1,25 @@
-"""``python -m pixelpong`` is ``pixelpong``."""
+"""``python -m pixelpong`` is ``pixelpong``: one command, in a process of its own."""
 
+from __future__ import annotations
+
+import contextlib
 import sys
 
-from pixelpong.cli import main
+from pixelpong import interrupts
+
+
+def main() -> None:
+    """Run the command that the words ask for; from here on, SIGTERM is what Ctrl-C is."""
+    exit_code = 130
+    interrupts.note_signals()
+    with contextlib.suppress(KeyboardInterrupt):
+        from pixelpong import cli
+
+        exit_code = cli.main(begin=interrupts.heed_signals)
+        interrupts.ignore_signals()
+    interrupts.ignore_signals()  # also where one came after the first of these two
+    sys.exit(exit_code)
+
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -184,7 +184,7 @@ def decode_agent(content: bytes, origin: str) -> Agent:
 def _spread_rows(arrays: dict[str, NDArray[Any]], shape: Any) -> NDArray[np.float32]:
     """The first layer, its rows at their places; what it is made of is taken out of `arrays`."""
     kept, rows, scale = arrays.pop("W1"), arrays.pop("rows"), arrays.pop("scale", None)
-    shape = tuple(int(size) for size in shape)
+    shape = tuple(whole(size) for size in shape)
     if not (2 <= len(shape) <= 3 and min(shape) > 0 and math.prod(shape) <= MAX_WEIGHTS):
         raise ValueError(f"a first layer of shape {shape}")
     if rows.ndim != 1 or rows.dtype.kind not in "iu" or kept.dtype.kind not in "if":

@@ -35,8 +35,10 @@ the newest is damaged, and replaced."""
 NOT_OF_THE_DISK = re.compile(
     r"brk|m(un|re)?map|madvise|mprotect|futex|rt_sig.*|get.?.id|exit.*|getrandom|sched_.*|clock_.*"
 )
-EXTRA_CALLS = ("unlink", "unlinkat", "rmdir", "rename", "renameat", "renameat2", "openat",
-               "getdents64", "newfstatat", "fstat", "statx", "close", "write", "ftruncate")  # fmt: skip
+EXTRA_CALLS = (
+    "unlink", "unlinkat", "rmdir", "rename", "renameat", "renameat2", "openat", "getdents64",
+    "newfstatat", "fstat", "statx", "close", "write", "ftruncate",
+)  # fmt: skip
 """That the way out of an error may make, whether the save itself does or not."""
 
 
@@ -74,7 +76,7 @@ def load(store: CheckpointStore) -> str:
 
 
 def save_in_child(store: CheckpointStore, new: Checkpoint, arguments: list[str], log: Path) -> dict:
-    """How the save ended; what it had to say comes back through memory, which no fault can reach."""
+    """How the save ended; what it had to say comes back through memory, out of a fault's reach."""
     words = mmap.mmap(-1, 1 << 16)
 
     def tell(kind: str, text: object) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pixelpong.cli.reporting import report_on, require_at_least
 from pixelpong.config import Config, differences
-from pixelpong.errors import CheckpointError, ConfigError, expected
+from pixelpong.errors import CheckpointError, ConfigError, Interrupted, expected
 from pixelpong.options import COMMAND_LINE
 from pixelpong.presets import load_preset, resolve_config
 
@@ -26,21 +26,25 @@ EXIT_INTERRUPTED = 130
 
 def train(request: Request) -> int:
     """``pixelpong train``"""
-    from pixelpong.run import Run
-
     options = request.options
     config = resolve_config(request.given.get("preset"), options.config, request.given)
     _require_budget(config)
-    return _go(lambda: Run.create(options.run, config), is_json=options.json)
+
+    def create_run() -> Run:
+        from pixelpong.run import Run
+
+        return Run.create(options.run, config)
+
+    return _go(create_run, is_json=options.json)
 
 
 def resume(request: Request) -> int:
     """``pixelpong resume RUN``"""
-    from pixelpong.run import Run
-
     options = request.options
 
     def open_run() -> Run:
+        from pixelpong.run import Run
+
         run = Run.open(options.run)
         config = run.config.updated(request.given, COMMAND_LINE)
         changed = differences(run.config, config)
@@ -203,11 +207,14 @@ def _go(open_run: Callable[[], Run], *, is_json: bool) -> int:
     """Train in the run that `open_run` gives, and say how it ended."""
     began = time.monotonic() - time.process_time()  # imports came first, at full load
     from pixelpong.interrupts import stop_on_signals
-    from pixelpong.report.progress import TrainingDisplay
-    from pixelpong.report.text import describe_outcome
-    from pixelpong.train import train as go
 
     with stop_on_signals() as should_stop:
+        from pixelpong.report.progress import TrainingDisplay
+        from pixelpong.report.text import describe_outcome
+        from pixelpong.train import train as go
+
+        if should_stop():
+            raise Interrupted  # nothing has been made
         run = open_run()
         display = TrainingDisplay(sys.stderr if is_json else sys.stdout)
         outcome = go(run, display, should_stop, began)

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import itertools
 import multiprocessing
 import os
 import signal
 import socket
 import sys
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import connection, resource_tracker
 from typing import Any
@@ -72,8 +72,10 @@ class _Member:
             theirs.close()
         self.channel = Channel(ours, should_stop)
         self.is_ready = False
-        # What it has been given: of which run, and which positions. It plays the first of these.
-        self.given: deque[tuple[_Run, tuple[int, ...]]] = deque()
+        # What it has been given, by number: of which run, and which positions. It plays the first
+        # of these. An answer names its number, so that one that comes twice can do no harm.
+        self.given: dict[int, tuple[_Run, tuple[int, ...]]] = {}
+        self._numbers = itertools.count()
         self.informed: _Run | None = None  # whose params it holds
         self.deadline = time.monotonic() + START_TIMEOUT
 
@@ -85,16 +87,17 @@ class _Member:
         """Hand over items, after the run's params where it does not have them yet."""
         if not self.given:
             self.deadline = time.monotonic() + timeout
-        self.given.append((run, positions))
+        number = next(self._numbers)
+        self.given[number] = run, positions
         if self.informed is not run:
             self.channel.send(run.params, timeout)
             self.informed = run
-        items = [run.batch.items[position] for position in positions]
-        run.batch.stats.bytes_sent += self.channel.send(encode(("play", items)), timeout)
+        content = number, [run.batch.items[position] for position in positions]
+        run.batch.stats.bytes_sent += self.channel.send(encode(("play", content)), timeout)
 
     def is_playing_for(self, run: _Run) -> bool:
         """Whether what it plays belongs to `run`, and not to one that was given up."""
-        return bool(self.given) and self.given[0][0] is run
+        return next((of is run for of, _ in self.given.values()), False)
 
     def end(self) -> int | None:
         """End the process, whatever it does; return its exit code."""
@@ -211,7 +214,7 @@ class ProcessEngine:
     def _hear_one(self, member: _Member, run: _Run) -> None:
         try:
             remaining = max(member.deadline - time.monotonic(), 0.001)
-            (kind, content), size = member.channel.receive_sized(remaining)
+            (number, (kind, content)), size = member.channel.receive_sized(remaining)
         except TimeoutError:
             self._replace(member, run, "stopped in the middle of a result")
             return
@@ -221,9 +224,11 @@ class ProcessEngine:
         if kind == "ready":
             member.is_ready, self._failed_starts = True, 0
             return
-        if not member.is_ready:
-            raise_failure(content)
-        of, positions = member.given.popleft()
+        if number is None:
+            raise_failure(content)  # it could not be made
+        if number not in member.given:
+            return  # it has said so before
+        of, positions = member.given.pop(number)
         member.deadline = time.monotonic() + self._item_timeout
         if of is not run:
             return  # it comes from one that was given up
@@ -241,7 +246,7 @@ class ProcessEngine:
     def _replace(self, member: _Member, run: _Run, reason: str) -> None:
         """End a worker, start another in its place, and let its items run again."""
         was_ready, has_items = member.is_ready, member.is_playing_for(run)
-        given = [positions for of, positions in member.given if of is run]
+        given = [positions for of, positions in member.given.values() if of is run]
         exit_code = member.end()
         self._members.remove(member)
         reason += f" (exit code {exit_code})"
@@ -283,18 +288,20 @@ def _serve(end: socket.socket, board: Board, make_worker: MakeWorker) -> None:
         # Workers fighting over cores through BLAS threads is the classic way to be slower in
         # parallel; set here because environment variables come too late once NumPy is imported.
         threadpool_limits(limits=1)
-        channel.send(encode(("ready", None)))
+        channel.send(encode((None, ("ready", None))))
         while True:
             kind, content = channel.receive()
             if kind == "params":
                 params = board.read(content)
                 continue
-            channel.send(encode(play_items(worker, content, params)))
+            number, items = content
+            channel.send(encode((number, play_items(worker, items, params))))
     except (EOFError, ConnectionError):
         return
     except Exception as error:
         with contextlib.suppress(OSError):
-            channel.send(encode(("error", describe_failure("the start of the worker", error))))
+            failure = describe_failure("the start of the worker", error)
+            channel.send(encode((None, ("error", failure))))
 
 
 def _die_with_parent() -> None:

@@ -6,13 +6,11 @@ Each node has processes of its own, as if it was a machine; they share cores and
 from __future__ import annotations
 
 import contextlib
-import os
-from collections.abc import Iterator
 from typing import Any
 
 from ray.cluster_utils import Cluster
 
-from pixelpong.engines.ray.connection import local_folder
+from pixelpong.engines.ray.connection import environment, local_folder
 
 _NODE_STORE_BYTES = 100 * 2**20
 
@@ -26,7 +24,7 @@ class LocalCluster:
         folder = self._exit.enter_context(local_folder())
         # Ray also writes the address down for this machine's "auto": not for others to find.
         (folder / "ray").mkdir()
-        self._exit.enter_context(_environment("RAY_TMPDIR", str(folder)))
+        self._exit.enter_context(environment("RAY_TMPDIR", str(folder)))
         head = {
             "num_cpus": 0,
             "temp_dir": str(folder),
@@ -56,15 +54,3 @@ class LocalCluster:
     def close(self) -> None:
         """End all nodes and leave nothing behind."""
         self._exit.close()
-
-
-@contextlib.contextmanager
-def _environment(name: str, value: str) -> Iterator[None]:
-    before = os.environ.get(name)
-    os.environ[name] = value
-    try:
-        yield
-    finally:
-        os.environ.pop(name)
-        if before is not None:
-            os.environ[name] = before

@@ -104,7 +104,7 @@ def _own_signals() -> Iterator[None]:
 
 @contextlib.contextmanager
 def local_folder() -> Iterator[Path]:
-    """A folder for the files of our own Ray, gone afterwards.
+    """A folder for the files of our own Ray, gone afterwards; meanwhile, Ray is `_kept_here`.
 
     A driver that is killed leaves its folder behind; the next one removes it.
     """
@@ -120,9 +120,46 @@ def local_folder() -> Iterator[Path]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER}-{os.getpid()}-", dir=above))
     try:
-        yield folder
+        with _kept_here():
+            yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _kept_here() -> Iterator[None]:
+    """Let a Ray that is started meanwhile talk to nobody, and be reached by nobody, elsewhere.
+
+    It listens at the loopback address, as it does of itself on systems that are no servers. And
+    it does without the process for usage statistics: with these switched off, that one still
+    looks for the cloud it runs in (two addresses and a name, asked over the network), and for a
+    cluster of several nodes it reports that they are switched off.
+    """
+    constants, services = ray._private.ray_constants, ray._private.services
+    name = constants.ENABLE_RAY_CLUSTERS_ENV_VAR  # for its daemons, which read it as they start
+    changes: list[tuple[Any, str, Any]] = [
+        (constants, "ENABLE_RAY_CLUSTER", False),
+        (services, "start_api_server", lambda *_, **__: (None, None)),
+    ]
+    with contextlib.ExitStack() as stack:
+        for owner, attribute, value in changes:
+            stack.callback(setattr, owner, attribute, getattr(owner, attribute))
+            setattr(owner, attribute, value)
+        stack.enter_context(environment(name, "0"))
+        yield
+
+
+@contextlib.contextmanager
+def environment(name: str, value: str) -> Iterator[None]:
+    """Set an environment variable for a while."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        os.environ.pop(name)
+        if before is not None:
+            os.environ[name] = before
 
 
 def in_one_line(error: BaseException) -> str:

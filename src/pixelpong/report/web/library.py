@@ -10,6 +10,7 @@ Not covered: sending news (`live`), what takes long (`reels`).
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import threading
@@ -349,8 +350,9 @@ class Library:
             return view
 
 
+@functools.cache
 def load_package() -> Agent:
-    """The agent that ships with the package.
+    """The agent that ships with the package, the same for all who ask: it is never written to.
 
     Raises:
         CheckpointError: it is not there, or damaged.

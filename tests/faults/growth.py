@@ -1,0 +1,202 @@
+"""Whether a tree of processes holds ever more: what is sampled, and how it is judged.
+
+Memory is the sum over all processes of Pss_Anon and Pss_Shmem in ``/proc/PID/smaps_rollup``: what
+they have written, each shared page counted once. RSS would count what the workers share (the
+parameters, the libraries) once for each of them; the whole of PSS moves when a process that is
+not ours maps the same library. Pages of files are left out: the system takes them back when it
+needs them, so they are no leak.
+
+The slope is Theil and Sen's, the median of the slopes between all pairs of points, each point the
+median of a block of samples: neither a peak nor a moment of rest moves it. Its interval is Sen's,
+from the variance of Kendall's S. Steps are taken out first: where a heap has grown by some pages
+once, or given some back, the curve goes on beside where it was, and that is no leak; nor may it
+hide one. All steps together may not lift the memory by more than `RISE`.
+
+Descriptors, threads, processes and files in /dev/shm are compared by the least of the first and of
+the last quarter, because what is open for a moment is no leak.
+
+Sources: Sen (1968), Journal of the American Statistical Association 63, 1379-1389; Linux,
+Documentation/filesystems/proc.rst.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import os
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+BLOCKS = 24
+"""Points that the slope is drawn through."""
+
+Z = 2.576
+"""Of the normal distribution, for an interval of 99 %."""
+
+LIMIT = 1.0
+"""Megabytes an hour that all processes together may grow, beyond noise."""
+
+RISE = 0.1
+"""Share of its beginning by which the memory may be higher at the end."""
+
+STEP = 6.0
+"""A change from one block to the next that is so many times as large as is usual is a step."""
+
+COUNTED = ("descriptors", "threads", "processes", "shared_files")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What all processes of a tree hold at a moment.
+
+    Attributes:
+        seconds: since the sampling began.
+        megabytes: of memory that they have written, 10^6 bytes each.
+        descriptors: open files, sockets and pipes.
+        threads: of all processes.
+        processes: themselves.
+        shared_files: names in their /dev/shm.
+    """
+
+    seconds: float
+    megabytes: float
+    descriptors: int
+    threads: int
+    processes: int
+    shared_files: int
+
+
+@dataclass(frozen=True)
+class Trend:
+    """A slope in units an hour, and the interval in which it is."""
+
+    slope: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.slope:+.2f} MB/h [{self.low:+.2f}, {self.high:+.2f}]"
+
+
+def fit_trend(seconds: Sequence[float], values: Sequence[float]) -> Trend:
+    """The slope of Theil and Sen through the medians of `BLOCKS` blocks, with Sen's interval.
+
+    Args:
+        seconds: ascending, at least `BLOCKS` of them.
+        values: one at each.
+
+    >>> str(fit_trend(range(240), [each / 3600 for each in range(240)]))
+    '+1.00 MB/h [+1.00, +1.00]'
+    """
+    hours, points = medians(seconds) / 3600, without_steps(medians(values))
+    pairs = itertools.combinations(range(len(points)), 2)
+    slopes = np.sort([(points[j] - points[i]) / (hours[j] - hours[i]) for i, j in pairs])
+    n = len(points)
+    half_width = Z * math.sqrt(n * (n - 1) * (2 * n + 5) / 18) / 2
+    middle = len(slopes) / 2
+    low = slopes[max(round(middle - half_width), 0)]
+    high = slopes[min(round(middle + half_width), len(slopes) - 1)]
+    return Trend(float(np.median(slopes)), float(low), float(high))
+
+
+def without_steps(points: np.ndarray) -> np.ndarray:
+    """The curve with its steps taken out; what goes up or down as usual stays.
+
+    >>> without_steps(np.array([1.0, 2.0, 3.0, 10.0, 11.0, 12.0])).tolist()
+    [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    """
+    changes = np.diff(points)
+    usual = np.median(changes)
+    spread = 1.4826 * np.median(np.abs(changes - usual))  # of a normal distribution, its sigma
+    kept = np.where(np.abs(changes - usual) > STEP * spread, usual, changes)
+    return points[0] + np.concatenate([[0.0], np.cumsum(kept)])
+
+
+def find_growth(samples: Sequence[Sample], limit: float = LIMIT) -> list[str]:
+    """What grows in these samples, a line each; nothing where nothing does.
+
+    Args:
+        samples: of the time after the start-up.
+        limit: of the memory, in megabytes an hour.
+    """
+    trend, points = memory_trend(samples), medians([each.megabytes for each in samples])
+    found = [f"memory grows by {trend}, more than {limit:g}"] if trend.low > limit else []
+    if points[-1] > (1 + RISE) * points[0]:
+        found.append(f"memory grows from {points[0]:.1f} to {points[-1]:.1f} MB")
+    for name in COUNTED:
+        first, *_, last = np.array_split([getattr(each, name) for each in samples], 4)
+        if min(last) > min(first):
+            found.append(f"{name} grow from {min(first)} to {min(last)}")
+    return found
+
+
+def memory_trend(samples: Sequence[Sample]) -> Trend:
+    """How the memory of all processes moves."""
+    return fit_trend([each.seconds for each in samples], [each.megabytes for each in samples])
+
+
+def medians(values: Sequence[float]) -> np.ndarray:
+    """The median of each of `BLOCKS` blocks."""
+    return np.array([np.median(block) for block in np.array_split(values, BLOCKS)])
+
+
+# --- sampling ---------------------------------------------------------------------------------
+
+
+def sample(root: int, count: int, every: float) -> list[Sample]:
+    """Sample a process and all below it, so many times, so many seconds apart."""
+    begin, samples = time.monotonic(), []
+    for number in range(count):
+        time.sleep(max(begin + number * every - time.monotonic(), 0))
+        samples.append(take_sample(root, time.monotonic() - begin))
+    return samples
+
+
+def take_sample(root: int, seconds: float) -> Sample:
+    """What a process and all below it hold now; one that ends meanwhile counts for nothing."""
+    megabytes, descriptors, threads, processes = 0.0, 0, 0, 0
+    for pid in find_tree(root):
+        folder = Path(f"/proc/{pid}")
+        try:
+            memory = _written_bytes((folder / "smaps_rollup").read_text())
+            opened, running = len(os.listdir(folder / "fd")), len(os.listdir(folder / "task"))
+        except OSError:
+            continue
+        megabytes += memory / 1e6
+        descriptors += opened
+        threads += running
+        processes += 1
+    shared = len(os.listdir(f"/proc/{root}/root/dev/shm"))
+    return Sample(seconds, megabytes, descriptors, threads, processes, shared)
+
+
+def find_tree(root: int) -> list[int]:
+    """A process and all below it."""
+    tree = [root]
+    for pid in tree:  # grows while it is walked
+        for task in Path(f"/proc/{pid}/task").glob("*/children"):
+            with contextlib.suppress(OSError):
+                tree += [int(word) for word in task.read_text().split()]
+    return tree
+
+
+def with_own_shared_memory(command: list[str]) -> list[str]:
+    """The command in a /dev/shm that no other process uses, where the system lets us."""
+    wrapped = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs tmpfs /dev/shm && exec "$@"', "sh"]
+    try:
+        is_allowed = not subprocess.run([*wrapped, "true"], capture_output=True).returncode
+    except OSError:
+        is_allowed = False
+    return [*wrapped, *command] if is_allowed else command
+
+
+def _written_bytes(rollup: str) -> int:
+    fields = (line.split() for line in rollup.splitlines())
+    kilobytes = {each[0]: int(each[1]) for each in fields if each[-1] == "kB"}
+    return 1024 * (kilobytes["Pss_Anon:"] + kilobytes["Pss_Shmem:"])

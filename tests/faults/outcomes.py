@@ -1,0 +1,37 @@
+"""All that a training leaves, but for its clocks: what two of them are compared by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pixelpong.run import Run
+
+
+def outcome_of(run: Run) -> dict[str, Any]:
+    """The last checkpoint byte by byte, every line, every milestone; wall times are left out."""
+    checkpoint = run.checkpoints.load_latest()
+    folder = run.checkpoints.path(checkpoint.update)
+    found: dict[str, Any] = {
+        name: (folder / name).read_bytes() for name in ("params.safetensors", "state.safetensors")
+    }
+    found["counters"] = _without_clocks(checkpoint.counters)
+    found["score"] = checkpoint.score_of, checkpoint.score
+    for file in run.line_files:
+        lines = list(file.read())
+        for line in lines:
+            line.pop("timing", None)
+        found[file.path.name] = lines
+    for path in run.milestones.folder.iterdir():
+        found[f"milestone {path.name}"] = path.read_bytes()
+    return found
+
+
+def _without_clocks(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_clocks(v) for name, v in value.items() if "seconds" not in name}
+    return [_without_clocks(each) for each in value] if isinstance(value, list) else value
+
+
+def updates_of(run: Run) -> list[int]:
+    """The updates of which there is a line, in the order of the file."""
+    return [line["update"] for line in run.metrics.read()]

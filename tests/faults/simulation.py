@@ -1,0 +1,167 @@
+"""A world of its own time, in which the real engines meet every accident, drawn from one seed.
+
+Replaced are the clock, the pipes and the processes (`simulated_processes`), or Ray itself
+(`simulated_ray`). The engine, its book of items, its messages, the answers of the workers, the
+learner and the game are the real ones. Nothing waits: a training of three updates takes some
+milliseconds. The same seed gives the same accidents in the same order, so that a seed that fails
+can be looked at again; `World.story` tells what happened.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+import itertools
+import pickle
+import random
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+from pixelpong.config import Config
+from pixelpong.presets import load_preset
+from pixelpong.worker import make_worker
+
+ITEM_TIMEOUT = 2.0
+"""Deadline of an item, in seconds of the simulated world."""
+
+PATIENCE = 36_000.0
+"""Seconds of the simulated world after which an engine is stuck; the longest schedules take a
+tenth of it."""
+
+_SMALL = {
+    "classic": {"hidden": 1, "batch_size": 12, "learning_rate": 3e-3},
+    "fast": {"hidden": 1, "streams": 12, "horizon": 8, "minibatches": 2, "epochs": 1},
+}
+
+
+def config_of(mode: str) -> Config:
+    """A small training of the toy game, in one of the modes."""
+    changes = {"environment": "Catch-v0", "updates": 3, "replay_every": 1, **_SMALL[mode]}
+    return load_preset(mode).updated(changes, "test")
+
+
+class World:
+    """The clock, what is to happen, and the dice."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.story: list[str] = []
+        self.accidents = 0
+        self._now = self._played = 0.0
+        self._agenda: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = itertools.count()
+        # Some worlds are quiet, some are hell; what goes wrong most differs from one to another.
+        self._rate = self.rng.choice((0.0, 0.02, 0.1, 0.3))
+        self._weights = {kind: self.rng.random() ** 2 for kind in ACCIDENTS}
+        self._slowness = self.rng.choice((0.001, 0.02, 0.3))
+
+    # --- the module `time`, as the engines use it ---
+
+    def monotonic(self) -> float:
+        """The time; looking at it takes a microsecond, as anywhere."""
+        self._now += 1e-6
+        return self._now
+
+    def perf_counter(self) -> float:
+        """Seconds that workers have played; they play at an instant and say that it took long."""
+        return self._played
+
+    def sleep(self, seconds: float) -> None:
+        """Let things happen meanwhile."""
+        self.wait_for(lambda: False, seconds)
+
+    # --- what happens ---
+
+    def after(self, seconds: float, action: Callable[[], None]) -> None:
+        """Let something happen after a while."""
+        heapq.heappush(self._agenda, (self._now + seconds, next(self._numbers), action))
+
+    def wait_for(self, is_there: Callable[[], bool], timeout: float) -> bool:
+        """Let things happen until something is there, or the time is up."""
+        assert self._now < PATIENCE, "nothing goes on any more"
+        deadline = self._now + timeout
+        while not is_there() and self._agenda and self._agenda[0][0] <= deadline:
+            moment, _, action = heapq.heappop(self._agenda)
+            self._now = max(self._now, moment)
+            action()
+        if is_there():
+            return True
+        self._now = max(self._now, deadline)
+        return False
+
+    def lapse(self, seconds: float) -> None:
+        """A worker has played for so long."""
+        self._played += seconds
+
+    def draw_seconds(self) -> float:
+        """How long an item takes: mostly about the same, now and then too long."""
+        if self.happens(0.1):
+            return self.rng.uniform(0.5, 1.5) * ITEM_TIMEOUT
+        return self._slowness * self.rng.lognormvariate(0.0, 0.5)
+
+    def happens(self, factor: float = 1.0) -> bool:
+        """Whether an accident happens now."""
+        return self.rng.random() < factor * self._rate
+
+    def draw_accident(self) -> str:
+        """What goes wrong while some items are played; mostly nothing."""
+        if not self.happens():
+            return "none"
+        kinds, weights = zip(*self._weights.items(), strict=True)
+        (kind,) = self.rng.choices(kinds, weights)
+        return kind
+
+    def tell(self, what: str) -> None:
+        """Write down what went wrong."""
+        self.accidents += 1
+        self.story.append(f"{self._now:.6f} {what}")
+
+
+ACCIDENTS = ("dies", "dies after it", "hangs", "pauses", "dropped", "doubled", "delayed", "half")
+"""What may become of a worker and its answer."""
+
+
+class RecordedWorker:
+    """The real worker of a mode; what it has played before is not played anew.
+
+    A result is found by the item and by every bit of the parameters it was asked to play with.
+    """
+
+    def __init__(self, mode: str) -> None:
+        self._worker = make_worker(config_of(mode))
+        self._results: dict[tuple[bytes, int], Any] = {}
+        self.world: World | None = None
+
+    def play(self, item: Any, params: Any) -> Any:
+        """See `pixelpong.worker`."""
+        seal = 0
+        for name in sorted(params):
+            seal = zlib.crc32(params[name], seal)
+        key = pickle.dumps(item, protocol=5), seal
+        if key not in self._results:
+            self._results[key] = _without_clock(self._worker.play(item, params))
+        if self.world is not None:
+            self.world.lapse(self.world.draw_seconds())
+        return self._results[key]
+
+
+def _without_clock(result: Any) -> Any:
+    """A result with the wall times left out: the same whenever it was played."""
+    if hasattr(result, "stats"):
+        return dataclasses.replace(
+            result, stats=dataclasses.replace(result.stats, play_seconds=0.0)
+        )
+    result.state.tally.play_seconds = 0.0
+    episodes = tuple(dataclasses.replace(each, play_seconds=0.0) for each in result.episodes)
+    return dataclasses.replace(result, episodes=episodes, play_seconds=0.0)
+
+
+_workers: dict[str, RecordedWorker] = {}
+
+
+def recorded_worker(mode: str) -> RecordedWorker:
+    """The one recorded worker of a mode; a function of the module, so that it can be pickled."""
+    if mode not in _workers:
+        _workers[mode] = RecordedWorker(mode)
+    return _workers[mode]

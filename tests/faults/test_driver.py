@@ -1,0 +1,108 @@
+"""The driver may die at any moment: what is saved goes on, and nothing of it is left behind."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from drivers import Driver
+from outcomes import outcome_of, updates_of
+
+from pixelpong.run import Run
+from pixelpong.train import train
+
+TOY = {
+    "classic": ["--batch-size", "20", "--hidden", "20"],
+    "fast": ["--streams", "8", "--horizon", "50", "--hidden", "8", "--minibatches", "2"],
+}
+
+
+@dataclass
+class Deaths:
+    """What was found each time: updates lost, and seconds until the last worker was gone."""
+
+    lost: list[int] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    updates: list[int] = field(default_factory=list)
+    shared: set[Path] = field(default_factory=set)
+    drivers: list[Driver] = field(default_factory=list)
+
+
+def die_again_and_again(folder: Path, mode: str, times: int, seed: int, *words: str) -> Deaths:
+    """Start a training, kill its driver at a random moment, resume, and so on."""
+    rng, deaths = random.Random(seed), Deaths()
+    options = ["--preset", mode, "--environment", "Catch-v0", *TOY[mode], "--save-every", "1"]
+    options += ["--evaluate-every", "7", "--evaluate-episodes", "3"]
+    first = ["train", "--run", "run", *options, "--updates", "1000000", "--workers", "2", *words]
+    startup = 0.0
+    while len(deaths.lost) < times:
+        has_begun = (folder / "run" / "config.json").exists()
+        driver = Driver(folder, *(["resume", "run"] if has_begun else first))
+        if not has_begun:
+            startup = wait_for_updates(driver)
+        time.sleep(rng.uniform(0.0, 1.5 * startup) if has_begun else rng.uniform(0.0, 0.5))
+        deaths.drivers.append(driver)
+        deaths.shared |= driver.shared_files()
+        assert driver.is_running(), driver.said()
+        driver.send(signal.SIGKILL)
+        driver.wait(30.0)
+        deaths.seconds.append(driver.seconds_until_gone(20.0 if "ray" in words else 2.0))
+        run = Run.open(folder / "run")
+        newest = run.checkpoints.load_latest().update
+        deaths.lost.append(max(updates_of(run), default=0) - newest)
+        deaths.updates.append(newest)
+    return deaths
+
+
+def wait_for_updates(driver: Driver) -> float:
+    """Wait until three updates are done; how long that took."""
+    metrics = driver.folder / "run" / "metrics.jsonl"
+    while not metrics.exists() or metrics.read_bytes().count(b"\n") < 3:
+        assert driver.is_running(), driver.said()
+        time.sleep(0.01)
+    return time.monotonic() - driver.began
+
+
+def require_nothing_lost(folder: Path, deaths: Deaths) -> None:
+    """Resume once more, to its end, and compare with a training to which nothing happened."""
+    updates = deaths.updates[-1] + 3
+    driver = Driver(folder, "resume", "run", "--updates", str(updates))
+    assert driver.wait(60.0) == 0, driver.said()
+    run = Run.open(folder / "run")
+    whole = run.config.updated({"engine": "serial"}, "test")
+    undisturbed = Run.create(folder / "undisturbed", whole)
+    train(undisturbed)
+    assert outcome_of(run) == outcome_of(undisturbed)
+    assert updates_of(run) == list(range(1, updates + 1))
+    assert max(deaths.lost) <= 1
+    assert not any(path.exists() for path in deaths.shared)
+    assert [each.temporary_files() for each in (*deaths.drivers, driver)] == [[]] * (
+        len(deaths.drivers) + 1
+    )
+
+
+@pytest.mark.slow
+def test_a_driver_that_is_killed_loses_one_update_at_most_and_leaves_nothing(tmp_path):
+    require_nothing_lost(tmp_path, die_again_and_again(tmp_path, "fast", 2, seed=1))
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("mode", TOY)
+def test_a_driver_that_is_killed_fifty_times_loses_nothing(tmp_path, mode):
+    deaths = die_again_and_again(tmp_path, mode, 50, seed=2)
+    print(f"\n{mode}: lost {deaths.lost}, gone after {max(deaths.seconds):.2f} s at most")
+    require_nothing_lost(tmp_path, deaths)
+
+
+@pytest.mark.soak
+@pytest.mark.ray
+@pytest.mark.timeout(3600)
+def test_a_driver_of_ray_that_is_killed_loses_nothing(tmp_path):
+    deaths = die_again_and_again(tmp_path, "fast", 10, 3, "--engine", "ray")
+    print(f"\nray: lost {deaths.lost}, gone after {max(deaths.seconds):.2f} s at most")
+    require_nothing_lost(tmp_path, deaths)

@@ -1,0 +1,225 @@
+"""The disk may fill: whatever has no room, the training ends in one line or goes on without it.
+
+Real file systems of a few kilobytes or megabytes, and the system's limit on the size of a file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+import signal
+import subprocess
+
+import pytest
+from test_train import result_of
+
+from pixelpong.errors import RunError
+from pixelpong.presets import load_preset
+from pixelpong.replay import Replay
+from pixelpong.run import Run
+from pixelpong.train import train
+
+TOY = {
+    "environment": "Catch-v0", "engine": "serial", "hidden": 20, "updates": 8, "save_every": 2,
+    "evaluate_every": 3, "evaluate_episodes": 2, "milestone_every": 1, "replay_every": 1,
+}  # fmt: skip
+FEW = {"classic": {"batch_size": 3}, "fast": {"streams": 3, "horizon": 60, "hidden": 4}}
+
+
+def toy(preset: str):
+    return load_preset(preset).updated(TOY | FEW[preset], "test")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """What the training comes to where there is room, by preset."""
+    found = {}
+
+    def train_once(preset: str) -> tuple:
+        if preset not in found:
+            run = Run.create(tmp_path_factory.mktemp(preset) / "run", toy(preset))
+            train(run)
+            found[preset] = result_of(run), [each["episode"] for each in run.replays.read()]
+        return found[preset]
+
+    return train_once
+
+
+def train_until_full(run: Run) -> str | None:
+    """The one line that it ended with, or None where it came to its end."""
+    try:
+        train(run)
+    except RunError as error:
+        assert str(error).startswith("expected to ")
+        assert "\n" not in str(error)
+        assert any(why in str(error) for why in ("No space left", "File too large"))
+        return str(error)
+    return None
+
+
+def require_sound(run: Run) -> None:
+    """The last checkpoint can be loaded, none is damaged, and each line is whole."""
+    warnings: list[str] = []
+    again = Run.open(run.path, warnings.append)
+    if again.checkpoints.updates():
+        assert again.checkpoints.load_latest().update == again.checkpoints.updates()[-1]
+    else:
+        assert not again.has_begun
+    for file in again.line_files:
+        if file.path.exists():
+            content = file.path.read_bytes()
+            assert content == b"" or content.endswith(b"\n"), file.path
+            assert len(list(file.read())) == content.count(b"\n"), file.path
+    assert warnings == []
+
+
+def resize(disk, size: str) -> None:
+    subprocess.run(["mount", "-o", f"remount,size={size}", str(disk)], check=True)
+
+
+# --- one file has no room ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def narrow(small_disk):
+    """Let a file or folder of a run lie on a disk of its own."""
+    mounts = []
+
+    def mount(path, size: str, *, is_folder: bool = False):
+        disk = small_disk(size)
+        there = disk / path.name
+        there.mkdir() if is_folder else there.touch()
+        path.mkdir() if is_folder else path.touch()
+        subprocess.run(["mount", "--bind", str(there), str(path)], check=True)
+        mounts.append(path)
+        return disk
+
+    yield mount
+    for path in mounts:
+        subprocess.run(["umount", str(path)], check=True)
+
+
+@pytest.mark.parametrize("preset", FEW)
+@pytest.mark.parametrize("name", ["metrics", "episodes", "evaluations"])
+def test_without_room_for_a_line_the_training_stops_and_resumes_to_the_same_bits(
+    tmp_path, narrow, undisturbed, preset, name
+):
+    run = Run.create(tmp_path / "run", toy(preset))
+    disk = narrow(run.path / f"{name}.jsonl", "4k")
+    if name == "evaluations":
+        (disk / "ballast").write_bytes(b"x" * 4096)
+    error = train_until_full(run)
+    assert f"to write to {run.path / name}.jsonl, got No space left on device" in error
+    require_sound(run)
+    (disk / "ballast").unlink(missing_ok=True)
+    resize(disk, "1m")
+    train(Run.open(run.path))
+    assert result_of(run) == undisturbed(preset)[0]
+
+
+@pytest.mark.parametrize("preset", FEW)
+def test_without_room_for_replays_and_milestones_the_training_goes_on(
+    tmp_path, narrow, undisturbed, preset
+):
+    warnings: list[str] = []
+    run = Run.create(tmp_path / "run", toy(preset).updated({"updates": 5}, "test"), warnings.append)
+    disks = [
+        narrow(run.replays.path, "4k"),
+        narrow(run.milestones.folder, "4k", is_folder=True),
+    ]
+    (disks[0] / "ballast").write_bytes(b"x" * 4096)
+    assert train_until_full(run) is None
+    for name in ("replays.jsonl", "milestones"):
+        of_it = [line for line in warnings if name in line]
+        assert of_it, warnings
+        assert all(
+            line.startswith("expected to write ") and "No space left on device; make room there; "
+            "the training goes on without it" in line
+            for line in of_it
+        )  # fmt: skip
+    require_sound(run)
+    (disks[0] / "ballast").unlink()
+    for disk in disks:
+        resize(disk, "2m")
+    whole, episodes = undisturbed(preset)
+    again = Run.open(run.path)
+    train(again.with_config(again.config.updated({"updates": 8}, "test")))
+    assert result_of(run) == whole
+    kept = [Replay.from_line(line).episode for line in run.replays.read()]
+    assert kept == [number for number in episodes if number >= kept[0]] != episodes
+
+
+# --- the whole disk ---------------------------------------------------------------------------
+
+
+def check_disk(disk, size: str, preset: str, whole: tuple) -> str | None:
+    """Train on a disk of this size; after making room, go on."""
+    warnings: list[str] = []
+    resize(disk, size)
+    try:
+        run = Run.create(disk / "run", toy(preset), warnings.append)
+    except RunError as error:
+        assert "No space left" in str(error)
+        assert not (disk / "run").exists()
+        return str(error)
+    error = train_until_full(run)
+    require_sound(run)
+    again = train_until_full(Run.open(run.path))  # as long as there is no room
+    assert again is None or error is not None
+    require_sound(run)
+    resize(disk, "32m")
+    train(Run.open(run.path))
+    assert result_of(run) == whole
+    return error
+
+
+@pytest.mark.parametrize("size", ["4k", "16k", "1m", "2500k", "4m", "8m"])
+def test_on_a_disk_of_any_size_nothing_is_lost(small_disk, undisturbed, size):
+    error = check_disk(small_disk("16m"), size, "classic", undisturbed("classic")[0])
+    assert (error is None) == (size == "8m")
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("preset", FEW)
+def test_on_disks_of_every_size_nothing_is_lost(small_disk, undisturbed, preset):
+    """In steps of 4 kB at first, and then of a hundredth of what is enough."""
+    ended, enough = [], 6_000 if preset == "classic" else 18_000
+    for kilobytes in [*range(4, 100, 4), *range(100, enough, enough // 100)]:
+        disk = small_disk("32m")
+        ended.append(check_disk(disk, f"{kilobytes}k", preset, undisturbed(preset)[0]))
+        subprocess.run(["rm", "-r", str(disk / "run")], check=False)
+    print(f"{preset}: {len(ended)} disks, {ended.count(None)} with room enough")
+    assert 0 < ended.count(None) < len(ended)
+
+
+# --- files of limited size --------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def file_size_limit(size: int):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+@pytest.mark.parametrize("size", [300, 3000, 6000, 300_000, 511_000, 2_000_000])
+def test_with_files_of_limited_size_nothing_is_lost(tmp_path, undisturbed, size):
+    whole, _ = undisturbed("classic")
+    with file_size_limit(size):
+        try:
+            run = Run.create(tmp_path / "run", toy("classic"), [].append)
+        except RunError as error:
+            assert size == 300
+            assert "File too large" in str(error)
+            assert not (tmp_path / "run").exists()
+            return
+        error = train_until_full(run)
+    assert (error is None) == (size == 2_000_000)
+    require_sound(run)
+    train(Run.open(run.path))
+    assert result_of(run) == whole

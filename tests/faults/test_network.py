@@ -1,0 +1,230 @@
+"""Nothing leaves this machine, and nobody else is told anything.
+
+From inside, `guard/network_guard.py` watches every Python process of every test. It cannot see
+what native code does (Ray's daemons), so a training, one with Ray and the served page are looked
+at from outside too, with strace, on all their processes. Chromium's requests: `test_browser`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from network_guard import NetworkUseError, is_local
+from web_client import ask, get, handshake, make_trained
+
+from pixelpong.report.web.app import list_static
+from pixelpong.report.web.library import id_of
+from pixelpong.run import Run
+
+TESTS = Path(__file__).parent.parent
+ROOT = TESTS.parent
+ELSEWHERE = "198.51.100.7"
+"""An address that documentation is written with, RFC 5737."""
+
+PIXELPONG = [sys.executable, "-m", "pixelpong"]
+
+
+# --- the guard --------------------------------------------------------------------------------
+
+
+def connect_to(family: int, kind: int, *address: object) -> Callable[[], object]:
+    def attempt() -> None:
+        with socket.socket(family, kind) as made:
+            made.setblocking(False)
+            made.connect(address)
+
+    return attempt
+
+
+def send_to(*address: object) -> Callable[[], object]:
+    def attempt() -> None:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as made:
+            made.sendto(b"x", address)
+
+    return attempt
+
+
+ATTEMPTS = {
+    "a connection": connect_to(socket.AF_INET, socket.SOCK_STREAM, ELSEWHERE, 443),
+    "a connection by IPv6": connect_to(socket.AF_INET6, socket.SOCK_STREAM, "2001:db8::7", 443),
+    "IPv4 in IPv6": connect_to(
+        socket.AF_INET6, socket.SOCK_STREAM, f"::ffff:{ELSEWHERE}", 443
+    ),
+    "a datagram": send_to(ELSEWHERE, 53),
+    "a name": lambda: socket.getaddrinfo("pixelpong.invalid", 443),
+    "a name as bytes": lambda: socket.getaddrinfo(b"pixelpong.invalid", 443),
+    "a name, the old way": lambda: socket.gethostbyname("pixelpong.invalid"),
+    "whose an address is": lambda: socket.gethostbyaddr(ELSEWHERE),
+    "whose an address is, the new way": lambda: socket.getnameinfo((ELSEWHERE, 80), 0),
+    "a page": lambda: urllib.request.urlopen("https://pixelpong.invalid/"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", ATTEMPTS)
+def test_what_would_leave_this_machine_is_stopped_and_written_down(what, network_log):
+    with pytest.raises(NetworkUseError, match="expected nothing to leave this machine, got socket"):
+        ATTEMPTS[what]()
+    (line,) = network_log.read_text().splitlines()
+    network_log.write_text("")
+    assert f"in process {os.getpid()}" in line
+    assert "test_what_would_leave_this_machine" in line
+
+
+def test_what_stays_here_is_let_through():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        for host in ("127.0.0.1", "localhost"):
+            socket.create_connection((host, server.getsockname()[1])).close()
+    ours, theirs = socket.socketpair()
+    ours.close()
+    theirs.close()
+
+
+TESTS_THAT_REACH_OUT = f"""
+import contextlib, socket, subprocess, sys, threading
+
+def reach():
+    with contextlib.suppress(Exception):
+        socket.create_connection(("{ELSEWHERE}", 443), 0.1)
+
+def test_that_stays_here():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        socket.create_connection(server.getsockname()).close()
+
+def test_that_swallows_it():
+    reach()
+
+def test_whose_thread_does_it():
+    thread = threading.Thread(target=reach)
+    thread.start()
+    thread.join()
+
+def test_whose_child_does_it():
+    words = "import socket; socket.getaddrinfo('pixelpong.invalid', 1)"
+    subprocess.run([sys.executable, "-c", words], stderr=subprocess.DEVNULL)
+"""
+
+
+def test_a_test_that_reaches_out_fails_whatever_it_swallows(tmp_path):
+    """A whole pytest with this folder's conftest, on tests that misbehave."""
+    file = tmp_path / "test_outward.py"
+    file.write_text(TESTS_THAT_REACH_OUT)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-c", ROOT / "pyproject.toml", "-p", "conftest",
+         "-p", "no:cacheprovider", "-q", file],
+        env={**os.environ, "PYTHONPATH": f"{TESTS}{os.pathsep}{os.environ['PYTHONPATH']}"},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "4 passed, 3 errors" in done.stdout, done.stdout
+    assert "ERROR" not in [line.split()[0] for line in done.stdout.splitlines() if "stays" in line]
+    for what in (ELSEWHERE, "pixelpong.invalid"):
+        assert f"'{what}'" in done.stdout
+
+
+# --- from outside -----------------------------------------------------------------------------
+
+
+def traced(command: list[str], trace: Path) -> list[str]:
+    """The command under strace, which follows every process that it starts."""
+    if not shutil.which("strace"):
+        if os.environ.get("CI"):
+            pytest.fail("no strace on this machine: apt-get install strace")
+        pytest.skip("no strace on this machine: apt-get install strace")
+    watched = "trace=connect,sendto,sendmsg,sendmmsg,bind"
+    return ["strace", "-f", "--seccomp-bpf", "-e", watched, "-o", str(trace), *command]
+
+
+_ADDRESS = re.compile(
+    r"sin6?_port=htons\((\d+)\).*?"
+    r'(?:inet_addr\("([^"]+)"\)|inet_pton\(AF_INET6, "([^"]+)")'
+)
+
+
+def find_outward(trace: str) -> set[str]:
+    """What the traced processes did that anybody else could notice, as strace wrote it.
+
+    A connection or a message to another address, a question to a name server wherever it is, and
+    a socket that others can reach.
+    """
+    found = set()
+    for line in trace.splitlines():
+        call = re.match(r"\d+ +(connect|sendto|sendmsg|sendmmsg|bind)\(", line)
+        for port, *addresses in _ADDRESS.findall(line) if call else ():
+            address = "".join(addresses)
+            is_wide = call[1] == "bind" and address in ("0.0.0.0", "::")
+            if not is_local(address) or port == "53" or is_wide:
+                found.add(f"{call[1]} {address}:{port}")
+    return found
+
+
+@pytest.mark.slow
+def test_what_leaves_the_machine_is_seen_from_outside(tmp_path):
+    """The tracing itself: of a child of a child, without the guard, which would stop it."""
+    attempts = (
+        "import contextlib, socket\n"
+        "made = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(3)]\n"
+        f"made[0].connect(('{ELSEWHERE}', 9))\n"
+        "made[1].bind(('0.0.0.0', 0))\n"
+        "with contextlib.suppress(OSError): made[2].sendto(b'x', ('127.0.0.1', 53))\n"
+        "made[2].sendto(b'x', ('127.0.0.1', 9))\n"
+    )
+    outer = f"import subprocess, sys; subprocess.run([sys.executable, '-S', '-c', {attempts!r}])"
+    trace = tmp_path / "trace"
+    subprocess.run(traced([sys.executable, "-c", outer], trace), check=True)
+    assert find_outward(trace.read_text()) == {
+        f"connect {ELSEWHERE}:9", "bind 0.0.0.0:0", "sendto 127.0.0.1:53",
+    }  # fmt: skip
+
+
+TRAINING = ["train", "--environment", "Catch-v0", "--updates", "3", "--workers", "2"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["processes", pytest.param("ray", marks=pytest.mark.ray)])
+def test_no_process_of_a_training_reaches_out(engine, tmp_path):
+    trace = tmp_path / "trace"
+    words = [*TRAINING, "--engine", engine, "--run", str(tmp_path / "run")]
+    done = subprocess.run(traced([*PIXELPONG, *words], trace), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    text = trace.read_text()
+    assert len(set(re.findall(r"^\d+", text, flags=re.M))) >= 3  # the workers were seen
+    assert find_outward(text) == set()
+
+
+def pages_of(run: Run) -> list[str]:
+    path, update = f"/api/runs/{id_of(run.path)}", max(run.checkpoints.updates())
+    return [
+        "/", *(f"/static/{name}" for name in sorted(list_static())), "/api/runs", path,
+        f"{path}/metrics", f"{path}/weights/{update}", f"{path}/reels/replay/1",
+        f"{path}/reels/agent/{update}",
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_no_process_of_the_page_reaches_out(tmp_path):
+    """While it is asked for everything that it has."""
+    run, trace = make_trained(tmp_path / "runs" / "toy"), tmp_path / "trace"
+    words = ["dashboard", str(run.path.parent), "--open", "no", "--port", "0"]
+    with subprocess.Popen(
+        traced([*PIXELPONG, *words], trace), stderr=subprocess.PIPE, text=True
+    ) as strace:
+        port = int(re.search(r":(\d+)/", strace.stderr.readline())[1])
+        for path in pages_of(run):
+            assert get(port, path).status == 200, path
+        own = f"127.0.0.1:{port}"
+        game = handshake(port, own, f"Origin: http://{own}", target="/game?run=package&mode=watch")
+        assert ask(port, game).status == 101
+        server = int(trace.read_text().split()[0])
+        os.kill(server, signal.SIGINT)
+        assert strace.wait(20) == 0
+    assert find_outward(trace.read_text()) == set()

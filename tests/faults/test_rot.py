@@ -1,0 +1,264 @@
+"""Files may rot: no bit of what a training has kept changes without being noticed."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_full_disks import FEW, toy
+from test_store import FILES, assert_same, make_checkpoint
+from test_train import result_of, with_updates
+
+from pixelpong.agents import Agent, decode_agent
+from pixelpong.errors import CheckpointError, PixelpongError, RunError
+from pixelpong.replay import Replay
+from pixelpong.run import Run
+from pixelpong.store import CheckpointStore, fingerprint
+from pixelpong.train import train
+
+
+@pytest.fixture(scope="module", params=FEW)
+def trained(request, tmp_path_factory) -> Run:
+    """A run of eight updates, to be damaged and mended again."""
+    run = Run.create(tmp_path_factory.mktemp("trained") / "run", toy(request.param))
+    train(run)
+    return run
+
+
+def damages(content: bytes, every: int):
+    """What may become of a file: single bits turned, pieces cut out, zeros, ends cut off."""
+    places = sorted({*range(0, len(content), every), len(content) - 1})
+    for number, place in enumerate(places):
+        for bit in range(8) if every == 1 else (number % 8,):
+            yield content[:place] + bytes([content[place] ^ 1 << bit]) + content[place + 1 :]
+    for begin, end in itertools.pairwise(places):
+        yield content[:begin] + content[end:]
+        yield content[:begin] + bytes(end - begin) + content[end:]
+    for place in places:
+        yield content[:place]
+    yield content + b"\0"
+    yield content + content
+
+
+# --- checkpoints ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def two_checkpoints(tmp_path) -> CheckpointStore:
+    """Of updates 1 and 2; what is said of damage is in `said`."""
+    said: list[str] = []
+    store = CheckpointStore(tmp_path / "checkpoints", said.append)
+    store.said = said
+    for update in (1, 2):
+        store.save(make_checkpoint(update))
+    return store
+
+
+def require_fall_back(store: CheckpointStore, what: object) -> bool:
+    """The newest cannot be loaded; the one before is taken, and it is said.
+
+    Where a space of the manifest is lost, it can be: then nothing is lost. Whether it could not.
+    """
+    with contextlib.suppress(CheckpointError):
+        assert_same(store.load(2), make_checkpoint(2))
+        assert what[0] == "manifest.json", what
+        return False
+    with pytest.raises(CheckpointError, match="expected a sound checkpoint"):
+        store.load(2)
+    store.said.clear()
+    assert_same(store.load_latest(), make_checkpoint(1))
+    assert [line for line in store.said if "000002" in line] == store.said, what
+    assert len(store.said) == 1, what
+    return True
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", FILES)
+def test_every_single_bit_of_a_checkpoint_is_watched_over(two_checkpoints, name):
+    path = two_checkpoints.path(2) / name
+    content, count = path.read_bytes(), 0
+    for changed in damages(content, every=1):
+        if changed != content:
+            path.write_bytes(changed)
+            count += require_fall_back(two_checkpoints, (name, changed))
+    print(f"{name}: {count} damages, 0 silent loads")
+    assert count > 1000
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_is_missing_or_something_else_is_noticed(two_checkpoints, tmp_path, name):
+    path = two_checkpoints.path(2) / name
+    path.rename(tmp_path / "kept")
+    require_fall_back(two_checkpoints, "missing")
+    path.mkdir()
+    require_fall_back(two_checkpoints, "a folder")
+    path.rmdir()
+    path.symlink_to(tmp_path / "nothing")
+    require_fall_back(two_checkpoints, "a link to nothing")
+    path.unlink()
+    shutil.copy(two_checkpoints.path(1) / name, path)
+    require_fall_back(two_checkpoints, "that of another checkpoint")
+
+
+def entries(value, way=()):
+    """The ways to all entries of nested JSON objects."""
+    for key in value if isinstance(value, dict) else ():
+        yield (*way, key)
+        yield from entries(value[key], (*way, key))
+
+
+def test_every_entry_of_a_manifest_is_watched_over(two_checkpoints):
+    path = two_checkpoints.path(2) / "manifest.json"
+    original, count = json.loads(path.read_text()), 0
+    for way in entries(original):
+        for change in (None, "x", 0, -1, 1.5, [], {}, True, "drop"):
+            changed = json.loads(json.dumps(original))
+            owner = changed
+            for key in way[:-1]:
+                owner = owner[key]
+            if owner[way[-1]] == change and type(owner[way[-1]]) is type(change):
+                continue
+            owner[way[-1]] = change
+            if change == "drop":
+                del owner[way[-1]]
+            path.write_text(json.dumps(changed))
+            require_fall_back(two_checkpoints, (way, change))
+            count += 1
+    assert count > 100
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("how", ["missing", "a bit", "cut", "empty"])
+def test_a_training_goes_on_from_the_checkpoint_before_to_the_same_bits(
+    tmp_path, trained, name, how
+):
+    run = Run.open(shutil.copytree(trained.path, tmp_path / "run"), said := [].append)
+    said = said.__self__
+    newest = run.checkpoints.updates()[-1]
+    path = run.checkpoints.path(newest) / name
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 4
+    damaged = {"a bit": content, "cut": content[:-9], "empty": b""}
+    path.unlink() if how == "missing" else path.write_bytes(damaged[how])
+    train(run)
+    assert result_of(run) == result_of(trained)
+    assert len(said) == 1
+    assert f"{newest:06d}" in said[0]
+    assert "taking another checkpoint" in said[0]
+
+
+@pytest.mark.parametrize("left", ["metrics", "episodes", "evaluations", "replays", "milestones"])
+def test_a_run_of_which_anything_is_left_never_starts_over(tmp_path, trained, left):
+    run = Run.open(shutil.copytree(trained.path, tmp_path / "run"))
+    shutil.rmtree(run.checkpoints.folder)
+    for file in run.line_files:
+        if file.path.stem != left:
+            file.path.unlink()
+    if left != "milestones":
+        shutil.rmtree(run.milestones.folder)
+    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+    with pytest.raises(CheckpointError, match="got none at all"):
+        train(with_updates(run, 9))
+    (run.path / "run.lock").write_bytes(before[run.path / "run.lock"])
+    assert before == {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+
+
+# --- the configuration, milestones, replays ---------------------------------------------------
+
+
+def check_reading(path: Path, every: int, read) -> None:
+    """Whatever is damaged: reading it is refused, or gives exactly what was written."""
+    content = path.read_bytes()
+    sound, refused, count = read(), 0, 0
+    try:
+        for changed in damages(content, every):
+            path.write_bytes(changed)
+            count += 1
+            try:
+                found = read()
+            except PixelpongError as error:
+                assert "\n" not in str(error)
+                refused += 1
+                continue
+            assert found == sound, changed
+    finally:
+        path.write_bytes(content)
+    print(f"{path.name}: {count} damages, {refused} refused, the others without effect")
+    assert refused > 0.9 * count
+
+
+def read_run(run: Run):
+    again = Run.open(run.path, [].append)
+    return again.config, again.versions, again.machine
+
+
+def describe(agent: Agent):
+    about = json.dumps(agent.about, sort_keys=True)
+    return fingerprint(agent.params), agent.algorithm, agent.protocol, about
+
+
+def read_all_replays(run: Run) -> list[tuple]:
+    """Those that can be read, in every bit."""
+    found = []
+    for line in run.replays.read():
+        with contextlib.suppress(RunError):
+            it = Replay.from_line(line)
+            found.append((*vars(it).values(), it.actions.tobytes()))
+    return [tuple(value for value in each if not hasattr(value, "dtype")) for each in found]
+
+
+def check_replays(run: Run, every: int) -> None:
+    """A damaged line is left out, all others are what they were."""
+    path = run.replays.path
+    content = path.read_bytes()
+    sound, count, fewer = read_all_replays(run), 0, 0
+    try:
+        for changed in damages(content, every):
+            path.write_bytes(changed)
+            found = read_all_replays(run)
+            assert all(replay in sound for replay in found), changed
+            count, fewer = count + 1, fewer + (len(found) < len(sound))
+    finally:
+        path.write_bytes(content)
+    print(f"replays.jsonl: {count} damages, {fewer} with fewer replays, the others without effect")
+    assert fewer > 0.9 * count
+
+
+def test_a_damaged_configuration_is_refused(trained):
+    check_reading(trained.path / "config.json", 37, lambda: read_run(trained))
+
+
+def test_a_damaged_milestone_is_refused(trained):
+    path = trained.milestones.path(2)
+    every = max(37, len(path.read_bytes()) // 40)
+    check_reading(path, every, lambda: describe(trained.milestones.load(2)))
+
+
+def test_a_damaged_replay_is_left_out(trained):
+    check_replays(trained, every=97)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_every_single_bit_of_the_smaller_files_is_watched_over(trained):
+    check_reading(trained.path / "config.json", 1, lambda: read_run(trained))
+    check_replays(trained, every=3)
+    check_reading(trained.milestones.path(2), 61, lambda: describe(trained.milestones.load(2)))
+
+
+def test_the_agent_in_the_package_has_a_hash_and_a_damaged_one_is_refused():
+    import importlib.resources
+
+    file = importlib.resources.files("pixelpong").joinpath("presets", "agent.safetensors")
+    content = bytearray(file.read_bytes())
+    for place in np.linspace(len(content) // 20, len(content) - 1, 25).astype(int):
+        content[place] ^= 16
+        with pytest.raises(CheckpointError, match="expected an agent in a test"):
+            decode_agent(bytes(content), "a test")
+        content[place] ^= 16
+    assert decode_agent(bytes(content), "a test").about["update"] > 0

@@ -1,0 +1,127 @@
+"""Ctrl-C and SIGTERM at any moment: out within five seconds, saved, nothing left, exit code 130."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from conftest import wait_until
+from drivers import Driver, patience
+from outcomes import updates_of
+
+from pixelpong.run import Run
+
+WAYS = {
+    "rollouts": ["--batch-size", "200", "--save-every", "50"],
+    "evaluations": ["--batch-size", "5", "--evaluate-every", "1", "--evaluate-episodes", "400"],
+    "saves": ["--batch-size", "2", "--hidden", "500", "--save-every", "1"],
+    "serial": ["--batch-size", "20", "--engine", "serial"],
+}
+"""Where each of these trainings spends its time."""
+
+
+@dataclass
+class Stop:
+    """A signal, or two: which, when, and to whom; and how long the driver still took."""
+
+    number: signal.Signals
+    moment: float
+    second: float | None
+    to_all: bool
+    seconds: float = 0.0
+
+
+def draw_stop(rng: random.Random, number: signal.Signals, latest: float) -> Stop:
+    """Once or twice; to the driver alone, or to its whole group as a terminal or a cluster does."""
+    second = rng.choice((None, 0.0, rng.uniform(0.0, 0.3), rng.uniform(0.0, 1.5)))
+    return Stop(number, rng.uniform(0.0, latest), second, to_all=rng.random() < 0.5)
+
+
+def start(folder: Path, way: str) -> Driver:
+    """Start a training of the toy game; returns when our first line runs."""
+    options = ["--preset", "classic", "--environment", "Catch-v0", "--workers", "2", *WAYS[way]]
+    folder.mkdir()
+    driver = Driver(folder, "train", "--run", "run", "--updates", "1000000", *options)
+    while not driver.is_ours():
+        assert driver.is_running(), driver.said()
+        time.sleep(0.001)
+    return driver
+
+
+def interrupt(driver: Driver, stop: Stop) -> None:
+    """Send the signals now, and require what is promised."""
+    begin = time.monotonic()
+    driver.send(stop.number, to_all=stop.to_all)
+    if stop.second is not None:
+        time.sleep(stop.second)
+        driver.send(stop.number, to_all=stop.to_all)
+    assert driver.wait(60.0) == 130, driver.said()
+    stop.seconds = time.monotonic() - begin
+    assert stop.seconds < 5 * patience()
+    driver.seconds_until_gone(1.0)
+    assert driver.said() in ("", "pixelpong: interrupted\n")
+    assert driver.temporary_files() == []
+    if (driver.folder / "run" / "config.json").exists():
+        run = Run.open(driver.folder / "run")
+        if run.checkpoints.updates() or driver.said() == "":
+            assert run.checkpoints.load_latest().update == max(updates_of(run), default=0)
+
+
+def after_moments(folder: Path, number: signal.Signals, times: int, seed: int) -> list[Stop]:
+    """Trainings that are stopped at random moments, of start-up too."""
+    rng, stops = random.Random(seed), []
+    for index in range(times):
+        way = list(WAYS)[index % len(WAYS)]
+        stop = draw_stop(rng, number, latest=4.0)
+        driver = start(folder / f"{index}", way)
+        time.sleep(stop.moment)
+        shared = driver.shared_files()
+        try:
+            interrupt(driver, stop)
+        except BaseException:
+            print(f"\n{way}, {stop}, seed {seed}, number {index}:\n{driver.said()}")
+            raise
+        assert not any(path.exists() for path in shared)
+        stops.append(stop)
+    return stops
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_it_starts_ends_it_without_a_word_too_many(tmp_path, number):
+    for index, moment in enumerate((0.0, 0.3)):
+        driver = start(tmp_path / f"{index}", "rollouts")
+        time.sleep(moment)
+        interrupt(driver, Stop(number, moment, 0.0, to_all=False))
+
+
+@pytest.mark.slow
+def test_a_signal_in_the_middle_of_a_save_lets_it_end(tmp_path):
+    driver = start(tmp_path / "training", "saves")
+    checkpoints = driver.folder / "run" / "checkpoints"
+    assert wait_until(lambda: (checkpoints / "000002").exists(), 30)
+    while not list(checkpoints.glob(".tmp-*")):
+        assert driver.is_running(), driver.said()
+    interrupt(driver, Stop(signal.SIGTERM, 0.0, 0.01, to_all=False))
+
+
+@pytest.mark.slow
+def test_a_signal_in_the_middle_of_an_evaluation_loses_nothing(tmp_path):
+    driver = start(tmp_path / "training", "evaluations")
+    metrics = driver.folder / "run" / "metrics.jsonl"
+    assert wait_until(lambda: metrics.exists() and metrics.stat().st_size > 0, 30)
+    interrupt(driver, Stop(signal.SIGINT, 0.0, 0.1, to_all=True))
+    run = Run.open(driver.folder / "run")
+    assert len(list(run.evaluations.read())) < max(updates_of(run))
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_fifty_signals_at_random_moments(tmp_path, number):
+    stops = after_moments(tmp_path, number, times=50, seed=4)
+    print(f"\n{number.name}: out after {max(stop.seconds for stop in stops):.2f} s at most")
