@@ -176,17 +176,20 @@ def ctrl_c_after(seconds: float):
     try:
         yield
     finally:
-        is_inside = False
-        is_out.set()
-        thread.join()
+        try:
+            is_inside = False
+        finally:
+            is_inside = False  # it may have come in the line before
+            is_out.set()
+            thread.join()
         signal.signal(signal.SIGINT, before)
         gc.callbacks[:] = callbacks
 
 
 def call(words: list[str], patience: float = PATIENCE) -> tuple[int, str, str]:
     """Run a command line: exit code, standard output and error."""
-    terminal = Terminal()
-    with terminal.taken(), ctrl_c_after(patience):
+    terminal, code = Terminal(), 130
+    with contextlib.suppress(KeyboardInterrupt), terminal.taken(), ctrl_c_after(patience):
         try:
             code = main(words)
         except SystemExit as end:

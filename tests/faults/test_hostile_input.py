@@ -105,6 +105,14 @@ def test_an_episode_of_no_steps_forward_is_no_replay(readers):
             Replay.from_line(line | {"frame_skips": wrong})
 
 
+def test_a_fourth_action_is_none():
+    """Found by atheris: an action takes two bits, and there are three of them."""
+    line = absurd("Catch-v0", actions=np.zeros(4, np.int8)).to_line() | {"actions": "wA=="}
+    del line["crc32"]
+    with pytest.raises(RunError, match="expected a replay, got an action that is none"):
+        Replay.from_line(line)
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     return make_trained(tmp_path_factory.mktemp("trained") / "run", "classic")
