@@ -138,6 +138,14 @@ def test_a_damaged_line_costs_no_other(tmp_path):
     assert [line["update"] for line in file.read()] == [1] * 5
 
 
+def test_a_number_that_has_rotted_costs_no_line_behind_it(tmp_path):
+    file = LineFile(tmp_path / "lines.jsonl")
+    for update in (1, 9, 3, 4, 5):  # the second was a 2
+        file.append({"update": update})
+    file.cut_back(4)
+    assert [line["update"] for line in file.read()] == [1, 9, 3, 4]
+
+
 def test_a_folder_in_the_files_place_is_one_line(tmp_path):
     file = LineFile(tmp_path)
     for action in (lambda: list(file.read()), lambda: file.append({"update": 1}), file.sync):

@@ -64,7 +64,9 @@ MAX_GOT = 500
 
 
 def expected(what: str, got: object, advice: str) -> str:
-    """The one shape of every error message: a line, and not without end.
+    """The one shape of every error message: a line, not without end, of letters alone.
+
+    What was got may come from a stranger's file, and a terminal obeys what is no letter.
 
     >>> expected("a seed of at least 0", -1, "give --seed 0 or more")
     'expected a seed of at least 0, got -1; give --seed 0 or more'
@@ -72,4 +74,5 @@ def expected(what: str, got: object, advice: str) -> str:
     text = str(got)
     if len(text) > MAX_GOT:
         text = f"{text[:MAX_GOT]}… ({len(text)} characters)"
-    return " ".join(f"expected {what}, got {text}; {advice}".split())
+    line = " ".join(f"expected {what}, got {text}; {advice}".split())
+    return "".join(letter if letter.isprintable() else "?" for letter in line)

@@ -1,4 +1,11 @@
-"""Ctrl-C and SIGTERM as a question that is asked at safe places, not an exception anywhere."""
+"""Ctrl-C and SIGTERM as a question that is asked at safe places, not an exception anywhere.
+
+A command in a process of its own hears them from its first line on. While it starts they are
+noted; a training is asked whether one came, and anything else is broken off by an exception. The
+first one counts: the stop is under way then, and those after it change nothing.
+
+Not covered: the time before that line, in which Python itself starts.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +13,51 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+_is_noted = threading.Event()  # set by the handlers of `note_signals` and `heed_signals` alone
+
+
+class Interrupt(KeyboardInterrupt):
+    """Ctrl-C by another name: where KeyboardInterrupt itself has come out of an `exec`, Python
+    remembers it though it was caught, and in the end kills itself by SIGINT, whatever was returned.
+    """
+
+
+def note_signals() -> None:
+    """From now on, only note them: raised in an import, an exception may be lost on its way."""
+    _handle_signals(lambda *_: _is_noted.set())
+
+
+def heed_signals() -> None:
+    """From now on, the first one raises an exception; at once where one was noted.
+
+    Raises:
+        Interrupt: here, or anywhere later.
+    """
+
+    def interrupt(*_: object) -> None:
+        _is_noted.set()
+        _handle_signals(_ignore)
+        raise Interrupt
+
+    _handle_signals(interrupt)
+    if _is_noted.is_set():
+        interrupt()
+
+
+def ignore_signals() -> None:
+    """From now on, nothing disturbs the end of this process."""
+    _handle_signals(signal.SIG_IGN)
 
 
 @contextmanager
 def stop_on_signals() -> Iterator[Callable[[], bool]]:
     """While inside, SIGINT and SIGTERM only set a mark; yields the function that reads it.
 
-    A second signal changes nothing, however late: the stop is under way, and every wait in it has a
+    Once it is set, later signals change nothing, inside or after: every wait on the way out has a
     deadline. Outside the main thread, where Python does not let signals be handled, nothing is set
     up.
     """
@@ -20,27 +65,22 @@ def stop_on_signals() -> Iterator[Callable[[], bool]]:
     if threading.current_thread() is not threading.main_thread():
         yield is_asked.is_set
         return
-    before = {
-        number: signal.signal(number, lambda *_: is_asked.set())
-        for number in (signal.SIGINT, signal.SIGTERM)
-    }
+    before = [signal.getsignal(number) for number in _SIGNALS]
+    _handle_signals(lambda *_: is_asked.set())
+    if _is_noted.is_set():
+        is_asked.set()
     try:
         yield is_asked.is_set
     finally:
         if not is_asked.is_set():
-            for number, handler in before.items():
+            for number, handler in zip(_SIGNALS, before, strict=True):
                 signal.signal(number, handler)
 
 
-@contextmanager
-def interrupt_on_sigterm() -> Iterator[None]:
-    """While inside, SIGTERM is a KeyboardInterrupt: for work that has nothing to save."""
+def _handle_signals(handler: Any) -> None:
+    for number in _SIGNALS:
+        signal.signal(number, handler)
 
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+def _ignore(*_: object) -> None:
+    """Not SIG_IGN, of which Python says a word where a signal is on its way already."""

@@ -125,7 +125,7 @@ def fit_params(params: Params, algorithm: str) -> Params:
     Raises:
         CheckpointError: they are another network's, or not finite.
     """
-    shapes = {name: w.shape for name, w in params.items()}
+    shapes = {name: w.shape for name, w in sorted(params.items())}
     second = shapes.get("W2", ())
     wanted = {"W1": (NUM_PIXELS, *second[:1]), "W2": second[:1]}
     if algorithm == "ppo":

@@ -240,7 +240,11 @@ class CheckpointStore:
         updates = self.updates()
         kept = {*updates[-KEEP_LAST:], max(updates, key=self._rank)}
         for update in set(updates) - kept:
-            shutil.rmtree(self.path(update), ignore_errors=True)
+            # Out of the readers' sight first: half of it would look like a damaged one.
+            dropped = self.folder / f".tmp-{self._name(update)}-dropped"
+            shutil.rmtree(dropped, ignore_errors=True)
+            self.path(update).rename(dropped)
+            shutil.rmtree(dropped, ignore_errors=True)
 
     @staticmethod
     def _name(update: int) -> str:

@@ -45,7 +45,11 @@ class Driver:
 
     def wait(self, seconds: float) -> int:
         """Its exit code; it has to end within so many seconds."""
-        return self._process.wait(seconds)
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.send(signal.SIGKILL, to_all=True)
+            raise
 
     def send(self, number: int, *, to_all: bool = False) -> None:
         """Send a signal to the driver, or as a terminal does to its whole group."""

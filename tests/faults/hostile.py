@@ -79,7 +79,7 @@ def refuse_or_read(read: Callable[[], Any], worst: Worst, what: object) -> Any:
             return read()
         except PixelpongError as error:
             line = str(error)
-            assert "\n" not in line, line
+            assert line.isprintable(), line
             assert len(line) <= MAX_LINE, len(line)
             assert "expected " in line, line
             worst.refused += 1

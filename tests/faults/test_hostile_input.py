@@ -5,9 +5,34 @@ Each input is given one second of processor time and 256 MB, and both are measur
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import os
+
+import numpy as np
 import pytest
-from hostile import Worst, for_examples, quick_and_soak, refuse_or_read
-from readers import make_readers
+from hostile import Worst, for_examples, quick_and_soak, refuse_or_read, within_limits
+from readers import Forged, lines_of, make_readers, make_trained
+
+from pixelpong.agents import MAX_WEIGHTS, decode_agent, encode_agent, load_shipped
+from pixelpong.arrays import decode_arrays, encode_arrays
+from pixelpong.cli import main
+from pixelpong.config import Config
+from pixelpong.env import make_emulator
+from pixelpong.errors import (
+    CheckpointError,
+    ConfigError,
+    EmulatorError,
+    NumericsError,
+    RunError,
+)
+from pixelpong.learners.reinforce import ReinforceLearner
+from pixelpong.protocols import find_protocol
+from pixelpong.replay import MAX_STEPS, Coins, Replay
+from pixelpong.report.page import write_page
+from pixelpong.run import Run
+from pixelpong.session import Session
+from pixelpong.train import train
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +59,7 @@ def test_what_the_package_writes_is_read(readers, name):
     readers[name].read(readers[name].valid)
 
 
-@quick_and_soak(60)
+@quick_and_soak(50, 2000)
 @pytest.mark.parametrize("name", NAMES)
 def test_any_file_is_read_or_refused_in_one_line(readers, name, number):
     reader, worst = readers[name], Worst()
@@ -44,3 +69,200 @@ def test_any_file_is_read_or_refused_in_one_line(readers, name, number):
 
     for_examples(number, reader.inputs, check)
     print(f"{name}: {worst}")
+
+
+# --- what was found ---------------------------------------------------------------------------
+
+
+def absurd(environment: str, **changes) -> Replay:
+    """A replay of as many steps as there can be."""
+    protocol = dataclasses.replace(find_protocol(environment), frame_skips=(1, 60))
+    coins = Coins(0, "train", 1, 0, offset=0, horizon=1)
+    actions = np.zeros(MAX_STEPS, np.int8)
+    replay = Replay(protocol, coins, actions, 1, 1, 5.0)
+    return dataclasses.replace(replay, **changes)
+
+
+@pytest.mark.parametrize("environment", ["Catch-v0", "ALE/Pong-v5"])
+@pytest.mark.parametrize("horizon", [1, MAX_STEPS, None])
+def test_an_absurd_replay_ends_with_the_game(environment, horizon):
+    """It asks for 108,000 steps of up to 60 frames; nothing is played beyond the last point."""
+    coins = Coins(0, "train", 1, 0, offset=0, horizon=horizon)
+    replay = Replay.from_line(absurd(environment, coins=coins).to_line())
+    with within_limits(Worst(), environment):
+        with pytest.raises(
+            RunError, match=r"to end with a return of \+5, got .* of its 108000 steps"
+        ):
+            for _ in replay.watch():
+                pass
+
+
+def test_an_episode_of_no_steps_forward_is_no_replay(readers):
+    line = absurd("Catch-v0").to_line()
+    del line["crc32"]
+    for wrong in ([60, 1], [0, 1], [1, 61], [1]):
+        with pytest.raises(RunError, match="expected a replay"):
+            Replay.from_line(line | {"frame_skips": wrong})
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    return make_trained(tmp_path_factory.mktemp("trained") / "run", "classic")
+
+
+def changed_card(**changes) -> bytes:
+    arrays = decode_arrays(encode_agent(load_shipped(), np.arange(4)))
+    card = json.loads(arrays["card"].tobytes()) | changes
+    del arrays["sha256"]
+    text = np.frombuffer(json.dumps(card).encode(), np.uint8)
+    return encode_arrays(arrays | {"card": text})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"frame_skips": [1, 10**12]}, {"frame_skips": [4, 1]}, {"sticky": float("nan")},
+        {"sticky": 2.0}, {"about": {}}, {"about": {"update": "x"}},
+        {"about": {"update": 1, "estimated_return": float("nan")}}, {"algorithm": "other"},
+        {"shape": [32358, 20_000, 2]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_card_of_what_cannot_be_is_refused(changes):
+    """Frame skips of a trillion took all memory at the first step that was played."""
+    assert decode_agent(changed_card(), "a test").algorithm == "ppo"
+    worst = Worst()
+    read = refuse_or_read(lambda: decode_agent(changed_card(**changes), "a test"), worst, changes)
+    assert read is None
+    assert worst.errors == {"CheckpointError"}
+
+
+def test_numbers_too_large_for_a_milestone_leave_it_out_with_a_word(tmp_path, monkeypatch):
+    """Half precision ends at 65,504: they would be infinite in the file."""
+    real = ReinforceLearner.__init__
+
+    def init(self, config):
+        real(self, config)
+        self.params["W1"][:] *= 1e8
+
+    monkeypatch.setattr(ReinforceLearner, "__init__", init)
+    monkeypatch.setattr(Run, "_from_content", classmethod(_with_words(Run._from_content.__func__)))
+    WORDS.clear()
+    run = make_trained(tmp_path / "run", "classic", updates=2)
+    assert run.milestones.updates() == []
+    assert any("numbers of at most 6.55e+04 in W1 of a small agent" in word for word in WORDS)
+    assert run.checkpoints.load_latest().update == 2
+    agent = load_shipped()
+    for name, value in (("W1", 1e10), ("W1", np.nan), ("W2", np.inf)):
+        params = {each: w.copy() for each, w in agent.params.items()}
+        params[name].reshape(-1)[0] = value
+        with pytest.raises(NumericsError, match=f"in {name} of a small agent, got 1 others"):
+            encode_agent(dataclasses.replace(agent, params=params), np.arange(3), bits=8)
+    many = {"W1": np.zeros((6400, MAX_WEIGHTS // 6400 + 1), np.float32)}
+    with pytest.raises(NumericsError, match="a first layer of at most"):
+        encode_agent(dataclasses.replace(agent, params=many), np.arange(3))
+
+
+WORDS: list[str] = []
+
+
+def _with_words(real):
+    def from_content(cls, path, content, warn):
+        return real(cls, path, content, WORDS.append)
+
+    return from_content
+
+
+def copied(run: Run, tmp_path) -> Run:
+    """A copy of a run, to be damaged."""
+    import shutil
+
+    shutil.copytree(run.path, tmp_path / "copy")
+    return Run.open(tmp_path / "copy", lambda message: None)
+
+
+@pytest.mark.parametrize("command", ["evaluate", "record", "watch", "export"])
+def test_an_agent_of_another_algorithm_is_refused_before_it_plays(
+    trained, tmp_path, command, capsys
+):
+    """The kernels would read beyond the ends of its arrays."""
+    run = copied(trained, tmp_path)
+    path = run.path / "config.json"
+    content = json.loads(path.read_text())
+    del content["sha256"]
+    content["config"]["algorithm"] = "ppo"
+    path.write_text(json.dumps(content))
+    more = {
+        "evaluate": ["--engine", "serial"],
+        "record": ["--best", "--out", str(tmp_path / "a.gif")],
+        "watch": [],
+        "export": ["--agent", str(tmp_path / "agent")],
+    }
+    assert main([command, str(run.path), *more[command]]) == 1
+    err = capsys.readouterr().err.splitlines()
+    assert len(err) == 1
+    assert "expected parameters of the algorithm ppo, got {'W1': (6400, 2)" in err[0]
+
+
+def test_streams_that_lie_beyond_the_field_are_refused(tmp_path):
+    run = make_trained(tmp_path / "run", "fast")
+    forged = Forged(run, "state.safetensors")
+    arrays = decode_arrays(forged.valid)
+    for name in ("stream.0.previous", "stream.1.current"):
+        forged.put(encode_arrays(arrays | {name: np.array([6400], np.uint16)}))
+        with pytest.raises(CheckpointError, match="got no pixels of stream"):
+            Session(Run.open(run.path), 0.0)
+    forged = Forged(run, "state.json")
+    state = json.loads(forged.valid)
+    state["counters"]["progress"]["streams"][0]["last_action"] = 3
+    forged.put(json.dumps(state).encode())
+    with pytest.raises(CheckpointError, match="got no last action of stream 0"):
+        Session(Run.open(run.path), 0.0)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"ci95": 5}, {"ci95": [1]}, {"ci95": ["a", "b"]}, {"ci95": [float("nan"), 1.0]},
+        {"returns": 3}, {"mean_return": "high"}, {"returns": ["x"]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_an_odd_evaluation_stops_neither_the_page_nor_the_training(trained, tmp_path, line):
+    run = copied(trained, tmp_path)
+    valid = lines_of(run)["evaluations"]
+    with run.evaluations.path.open("a") as file:
+        file.write(json.dumps(valid | line) + "\n")
+    write_page(run, tmp_path / "page.html", max_replays=0)
+    longer = run.with_config(run.config.updated({"updates": 3}, "test"))
+    assert train(longer).progress.update == 3
+
+
+def test_a_pipe_in_a_files_place_is_not_waited_for(trained, tmp_path):
+    run = copied(trained, tmp_path)
+    for name in ("config.json", "metrics.jsonl", "milestones/000002.safetensors"):
+        (run.path / name).unlink()
+        os.mkfifo(run.path / name)
+    with pytest.raises(RunError, match="no ordinary file"):
+        Run.open(run.path)
+    with pytest.raises(RunError, match="no ordinary file"):
+        list(run.metrics.read())
+    with pytest.raises(CheckpointError, match="no ordinary file"):
+        run.milestones.load(2)
+
+
+@pytest.mark.parametrize("value", [2**63, 10**400, -(10**400), float("inf"), 1 << 20_000],
+                         ids=["2^63", "10^400", "-10^400", "inf", "2^20000"])  # fmt: skip
+@pytest.mark.parametrize("name", ["steps", "learning_rate", "worker_timeout", "seed"])
+def test_numbers_that_nothing_holds_are_no_options(name, value):
+    """A whole number beyond all floats, and one that Python refuses to write."""
+    with pytest.raises(ConfigError, match=f"expected {name} to be"):
+        Config().updated({name: value}, "test")
+
+
+def test_a_snapshot_that_holds_an_unknown_action_is_refused():
+    emulator = make_emulator(find_protocol("ALE/Pong-v5"))
+    state = emulator.get_state()
+    with pytest.raises(EmulatorError, match="an action -1 held"):
+        emulator.set_state((-1).to_bytes(4, "little", signed=True) + state[4:])
+    emulator.step(2, [0.5] * 6)

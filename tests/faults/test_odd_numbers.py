@@ -12,6 +12,7 @@ import functools
 import os
 import re
 import shutil
+import zlib
 from collections import Counter
 from pathlib import Path
 
@@ -237,9 +238,15 @@ def carry_out(case: Case, folder: Path, *, goes_on: bool = True) -> str:
     if said:
         assert kept.update >= (case.update - 1) // case.save_every * case.save_every
     if said and goes_on:
-        assert train(Run.open(folder, _ignore)).progress.update == UPDATES
+        resumed = Run.open(folder, _ignore)
+        if kept.update < case.update:
+            assert train(resumed).progress.update == UPDATES
+            kept = run.checkpoints.load_latest()
+            assert fingerprint(kept.params) == reference(case.config, folder)
+        else:  # finite, so it was saved; what it leads to later may be refused again
+            with contextlib.suppress(NumericsError):
+                train(resumed)
         assert_all_finite(folder)
-        assert fingerprint(run.checkpoints.load_latest().params) == reference(case.config, folder)
     return said
 
 
@@ -277,7 +284,7 @@ def test_an_odd_number_anywhere_never_reaches_the_disk(number, tmp_path, no_sync
 
     def check(case):
         shutil.rmtree(tmp_path / "run", ignore_errors=True)
-        goes_on = outcomes.total() % every == 0
+        goes_on = zlib.crc32(repr(case).encode()) % every == 0
         said = carry_out(case, tmp_path / "run", goes_on=goes_on)
         outcomes["refused" if said else "harmless"] += 1
 

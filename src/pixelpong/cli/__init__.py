@@ -12,17 +12,24 @@ import io
 import os
 import sys
 import traceback
+from collections.abc import Callable
 
 from pixelpong.errors import Interrupted, PixelpongError, expected
 
 
-def main(argv: list[str] | None = None) -> int:
+def _nothing() -> None:
+    """Nothing is to be done."""
+
+
+def main(argv: list[str] | None = None, begin: Callable[[], None] = _nothing) -> int:
     """Run one command and return its exit code.
 
     Args:
         argv: the words after ``pixelpong``; those of this process where not given.
+        begin: is called when they have been read and the command is about to begin.
     """
     words = sys.argv[1:] if argv is None else argv
+    _open_missing_streams()
     codecs.register_error("pixelpong", _spell_plainly)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -31,6 +38,7 @@ def main(argv: list[str] | None = None) -> int:
         from pixelpong.cli.parser import parse
 
         command, options = parse(words)
+        begin()
         return command(options)
     except PixelpongError as error:
         return _fail(error, str(error), error.exit_code, words)
@@ -47,10 +55,27 @@ def main(argv: list[str] | None = None) -> int:
             "the system to read or write", got, "mend that, then try again or resume"
         )
         return _fail(error, message, 1, words)
+    except MemoryError as error:
+        message = expected("enough memory", "too little", "ask for less, or close other programs")
+        return _fail(error, message, 1, words)
     except Exception as error:
         got = f"{type(error).__name__}: {error}"
         message = f"expected no such error, got {got}; this is a bug: run again with --debug"
         return _fail(error, message, 1, words)
+
+
+def _open_missing_streams() -> None:
+    """Who starts us without some of them must not find our words, or C code's, in our files.
+
+    The first file that a process opens gets the first number that is free.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # for the workers as well
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w" if number else "r"))  # noqa: SIM115
 
 
 def _spell_plainly(error: UnicodeError) -> tuple[str, int]:

@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from pixelpong.cli.options import Request
 
 
+MAX_SEEDS = 1000
+
+
 def throughput(request: Request) -> int:
     """``pixelpong bench throughput``"""
     from pixelpong.bench.throughput import measure_throughput
-    from pixelpong.interrupts import interrupt_on_sigterm
     from pixelpong.report.text import describe_throughput
 
     options, workers = request.options, _checked_workers(request)
@@ -35,10 +37,9 @@ def throughput(request: Request) -> int:
         from pixelpong.bench.peers import throughput_peers
 
         peers = throughput_peers()
-    with interrupt_on_sigterm():
-        report = measure_throughput(
-            options.seconds, options.rounds, workers, options.seed, peers, with_ray=options.ray
-        )
+    report = measure_throughput(
+        options.seconds, options.rounds, workers, options.seed, peers, with_ray=options.ray
+    )
     report_on(report, options.json, describe_throughput)
     return 0
 
@@ -46,13 +47,11 @@ def throughput(request: Request) -> int:
 def startup(request: Request) -> int:
     """``pixelpong bench startup``"""
     from pixelpong.bench.startup import measure_startup
-    from pixelpong.interrupts import interrupt_on_sigterm
     from pixelpong.report.text import describe_startup
 
     options, workers = request.options, _checked_workers(request)
     require_at_least("--rounds", options.rounds, 1)
-    with interrupt_on_sigterm():
-        report = measure_startup(options.rounds, workers)
+    report = measure_startup(options.rounds, workers)
     report_on(report, options.json, describe_startup)
     return 0
 
@@ -60,7 +59,6 @@ def startup(request: Request) -> int:
 def solve(request: Request) -> int:
     """``pixelpong bench solve``"""
     from pixelpong.bench import solve as bench
-    from pixelpong.interrupts import interrupt_on_sigterm
     from pixelpong.report.text import describe_solve, describe_solved_seed
 
     options, workers = request.options, _checked_workers(request)
@@ -76,16 +74,15 @@ def solve(request: Request) -> int:
     words = ["--steps", str(options.steps), "--until-return", str(options.target)]
     _make_folder(options.out)
     report: dict[str, Any] = {}
-    with interrupt_on_sigterm():
-        for report in bench.solve(seeds, workers, words):
-            _tell(describe_solved_seed(report["seeds"][-1]))
-            _write(options.out / "solve.json", report)  # an hour's work is not lost to a Ctrl-C
-            if plot:
-                plot(report, options.out / "solve.svg")
-        if options.peers:
-            peer = train_stable_baselines(options.peer_minutes, options.target, seeds[0], _tell)
-            report["peers"] = [peer]
-            _write(options.out / "solve.json", report)
+    for report in bench.solve(seeds, workers, words):
+        _tell(describe_solved_seed(report["seeds"][-1]))
+        _write(options.out / "solve.json", report)  # an hour's work is not lost to a Ctrl-C
+        if plot:
+            plot(report, options.out / "solve.svg")
+    if options.peers:
+        peer = train_stable_baselines(options.peer_minutes, options.target, seeds[0], _tell)
+        report["peers"] = [peer]
+        _write(options.out / "solve.json", report)
     report_on(report, options.json, describe_solve)
     return 0
 
@@ -93,13 +90,11 @@ def solve(request: Request) -> int:
 def predict(request: Request) -> int:
     """``pixelpong bench predict``"""
     from pixelpong.bench.solve import predict as forecast
-    from pixelpong.interrupts import interrupt_on_sigterm
     from pixelpong.report.text import describe_forecast
 
     options, workers = request.options, _checked_workers(request)
     require_between("--seconds", options.seconds, 1, 3600)
-    with interrupt_on_sigterm():
-        report = forecast(options.seconds, workers)
+    report = forecast(options.seconds, workers)
     report_on(report, options.json, describe_forecast)
     return 0
 
@@ -107,7 +102,6 @@ def predict(request: Request) -> int:
 def batches(request: Request) -> int:
     """``pixelpong bench batches``"""
     from pixelpong.bench.cluster import measure_batches
-    from pixelpong.interrupts import interrupt_on_sigterm
     from pixelpong.presets import load_preset
     from pixelpong.report.text import describe_batches
 
@@ -115,8 +109,7 @@ def batches(request: Request) -> int:
     sizes = _read_numbers("--batch-sizes", options.batch_sizes)
     require_at_least("--seed", options.seed, 0)
     config = load_preset("classic").updated(request.given, COMMAND_LINE)
-    with interrupt_on_sigterm():
-        report = measure_batches(config, sizes, _tell)
+    report = measure_batches(config, sizes, _tell)
     report_on(report, options.json, describe_batches)
     return 0
 
@@ -124,15 +117,13 @@ def batches(request: Request) -> int:
 def driver(request: Request) -> int:
     """``pixelpong bench driver``"""
     from pixelpong.bench.cluster import measure_driver
-    from pixelpong.interrupts import interrupt_on_sigterm
     from pixelpong.report.text import describe_driver
 
     options = request.options
     require_ray()
     actors = _read_numbers("--actors", options.actors)
     items = _read_numbers("--items", options.items)
-    with interrupt_on_sigterm():
-        report = measure_driver(actors, items, _tell)
+    report = measure_driver(actors, items, _tell)
     report_on(report, options.json, describe_driver)
     return 0
 
@@ -140,7 +131,6 @@ def driver(request: Request) -> int:
 def viewers(request: Request) -> int:
     """``pixelpong bench viewers``"""
     from pixelpong.bench.viewers import WARM_UP, measure_viewers
-    from pixelpong.interrupts import interrupt_on_sigterm
     from pixelpong.report.text import describe_viewers
     from pixelpong.report.web import require_web
 
@@ -149,8 +139,7 @@ def viewers(request: Request) -> int:
     require_at_least("--viewers", options.viewers, 1)
     require_at_least("--rounds", options.rounds, 1)
     require_at_least("--updates", options.updates, WARM_UP + 1)
-    with interrupt_on_sigterm():
-        report = measure_viewers(options.viewers, options.rounds, options.updates)
+    report = measure_viewers(options.viewers, options.rounds, options.updates)
     report_on(report, options.json, describe_viewers)
     return 0
 
@@ -172,10 +161,11 @@ def _read_seeds(text: str) -> list[int]:
     try:
         for part in text.split(","):
             first, _, last = part.partition("-")
-            seeds += range(int(first), int(last or first) + 1)
+            some = range(int(first), int(last or first) + 1)
+            seeds += some[: MAX_SEEDS + 1]
     except ValueError:
         seeds = []
-    if not seeds or len(seeds) > 1000:
+    if not 0 < len(seeds) <= MAX_SEEDS:
         raise ConfigError(expected("--seeds as 0-4 or 0,3,7", repr(text), "see --help"))
     return seeds
 

@@ -26,21 +26,25 @@ EXIT_INTERRUPTED = 130
 
 def train(request: Request) -> int:
     """``pixelpong train``"""
-    from pixelpong.run import Run
-
     options = request.options
     config = resolve_config(request.given.get("preset"), options.config, request.given)
     _require_budget(config)
-    return _go(lambda: Run.create(options.run, config), is_json=options.json)
+
+    def create_run() -> Run:
+        from pixelpong.run import Run
+
+        return Run.create(options.run, config)
+
+    return _go(create_run, is_json=options.json)
 
 
 def resume(request: Request) -> int:
     """``pixelpong resume RUN``"""
-    from pixelpong.run import Run
-
     options = request.options
 
     def open_run() -> Run:
+        from pixelpong.run import Run
+
         run = Run.open(options.run)
         config = run.config.updated(request.given, COMMAND_LINE)
         changed = differences(run.config, config)

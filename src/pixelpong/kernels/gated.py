@@ -7,12 +7,12 @@ threads can work side by side: whoever works on a slice, its arithmetic is the s
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from pixelpong.env.features import NUM_FEATURES, PAIR_COLUMNS, PAIR_ROWS
+from pixelpong.kernels.compiling import compiled
 
 # The NumPy error model: a division that cannot fail needs no check, and so can be vectorised.
-_kernel = njit(cache=True, nogil=True, error_model="numpy")
+_kernel = compiled(error_model="numpy")
 
 MAX_INPUTS = 2 * NUM_FEATURES + 1
 """More active inputs than this no step can have."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from pixelpong.kernels.compiling import compiled
 from pixelpong.learn.optimizer import ADAM_DECAYS, ADAM_EPSILON, EPSILON
 
 # The NumPy error model: a division that cannot fail needs no check, and so can be vectorised.
-_kernel = njit(cache=True, nogil=True, error_model="numpy")
+_kernel = compiled(error_model="numpy")
 
 
 @_kernel

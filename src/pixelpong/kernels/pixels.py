@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from pixelpong.kernels.compiling import compiled
 from pixelpong.trajectory import NUM_PIXELS
 
-_kernel = njit(cache=True, nogil=True)
+_kernel = compiled()
 
 MAX_ACTIVE = 2 * NUM_PIXELS
 """More active inputs than this no step of the classic network can have."""

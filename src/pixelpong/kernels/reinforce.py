@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from pixelpong.kernels.compiling import compiled
 from pixelpong.trajectory import NUM_PIXELS, UP, SparseGrads, Trajectory
 
-_kernel = njit(cache=True, nogil=True)
+_kernel = compiled()
 
 
 @_kernel

@@ -1,0 +1,179 @@
+"""Two at once: one training writes to a run, and those who read it never see half a thing."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import wait_until
+from test_store import make_checkpoint
+
+from pixelpong.cli import main
+from pixelpong.errors import CheckpointError
+from pixelpong.report.web.library import Library, id_of
+from pixelpong.run import Run
+from pixelpong.store import CheckpointStore, fingerprint
+
+TOY = [
+    "--preset", "classic", "--environment", "Catch-v0", "--hidden", "10", "--batch-size", "2",
+    "--engine", "serial", "--save-every", "1", "--milestone-every", "1", "--replay-every", "1",
+]  # fmt: skip
+
+
+def start(folder: Path, *words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "pixelpong", *words],
+        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def ends(processes) -> list[tuple[int, str]]:
+    """Exit codes, and what was said of errors."""
+    return [
+        (process.returncode, err) for process in processes for _, err in [process.communicate()]
+    ]
+
+
+# --- two writers ------------------------------------------------------------------------------
+
+
+def test_of_trainings_that_begin_at_once_in_one_run_one_goes_on(tmp_path):
+    words = ["train", *TOY, "--updates", "3", "--run", "run"]
+    found = ends([start(tmp_path, *words) for _ in range(3)])
+    assert sorted(code for code, _ in found) == [0, 1, 1]
+    for code, err in found:
+        assert err.count("\n") == code
+        assert code == 0 or "expected a new run directory, got run, which exists" in err
+    assert Run.open(tmp_path / "run").checkpoints.load_latest().update == 3
+
+
+def test_while_one_trains_resumes_are_refused_and_change_nothing(tmp_path):
+    """Two at once while it trains; when it has ended, the next goes on where it was."""
+    first = start(tmp_path, "train", *TOY, "--updates", "100000", "--run", "run")
+    assert wait_until((tmp_path / "run" / "checkpoints" / "000002").exists, 30)
+    config = (tmp_path / "run" / "config.json").read_bytes()
+    words = ["resume", "run", "--updates", "7", "--learning-rate", "1", "--allow-changes"]
+    for code, err in ends([start(tmp_path, *words) for _ in range(2)]):
+        assert code == 1
+        assert err.count("\n") == 1
+        assert f"a training at work there (process {first.pid})" in err
+    assert (tmp_path / "run" / "config.json").read_bytes() == config
+    first.terminate()
+    assert ends([first])[0] == (130, "")
+    run = Run.open(tmp_path / "run")
+    lines = [line["update"] for line in run.metrics.read()]
+    newest = run.checkpoints.load_latest().update
+    assert lines == list(range(1, newest + 1))
+    more = str(newest + 1)
+    found = ends([start(tmp_path, "resume", "run", "--updates", more) for _ in range(2)])
+    assert {code for code, _ in found} <= {0, 1}
+    assert 0 in [code for code, _ in found]
+    assert [line["update"] for line in run.metrics.read()] == [*lines, newest + 1]
+
+
+# --- one writer, many readers -----------------------------------------------------------------
+
+WRITER = """
+import sys
+sys.path.insert(0, sys.argv[2])
+from pathlib import Path
+from test_store import make_checkpoint
+from pixelpong.store import CheckpointStore
+store, update = CheckpointStore(Path(sys.argv[1]), print), 0
+while True:
+    update += 1
+    store.save(make_checkpoint(update))
+    if update % 2:
+        store.save(make_checkpoint(update, score=float(update % 7)))
+"""
+
+
+def hammer_checkpoints(folder: Path, seconds: float) -> dict[str, int]:
+    """Load while another process saves as fast as it can; how often, and what was said."""
+    said: list[str] = []
+    store, counts = CheckpointStore(folder, said.append), {"latest": 0, "best": 0, "one": 0}
+    tests = str(Path(__file__).parents[1])
+    with subprocess.Popen([sys.executable, "-c", WRITER, str(folder), tests]) as writer:
+        try:
+            while not store.updates():
+                time.sleep(0.01)
+            newest, deadline = 0, time.monotonic() + seconds
+            while time.monotonic() < deadline:
+                for way, load in (("latest", store.load_latest), ("best", store.load_best)):
+                    found = load()
+                    wanted = make_checkpoint(found.update)
+                    assert fingerprint(found.params) == fingerprint(wanted.params)
+                    assert fingerprint(found.optimizer) == fingerprint(wanted.optimizer)
+                    assert found.counters == wanted.counters
+                    assert found.score in (None, float(found.update % 7))
+                    counts[way] += 1
+                    if way == "latest":
+                        assert found.update >= newest, "it went back in time"
+                        newest = found.update
+                with contextlib.suppress(CheckpointError):  # it may just have been dropped
+                    counts["one"] += store.load(newest).update == newest
+        finally:
+            writer.kill()
+    assert said == []
+    return counts | {"saves": newest}
+
+
+def test_readers_of_checkpoints_never_see_half_of_one(tmp_path):
+    counts = hammer_checkpoints(tmp_path / "checkpoints", 3)
+    assert min(counts.values()) >= 10, counts
+
+
+@pytest.mark.soak
+def test_readers_of_checkpoints_never_see_half_of_one_for_minutes(tmp_path):
+    print(hammer_checkpoints(tmp_path / "checkpoints", 120))
+
+
+def read_everything(run: Run, library: Library, capsys) -> None:
+    """All that a run shows, as the faces read it."""
+    updates = [line["update"] for line in run.metrics.read()]
+    assert updates == list(range(1, len(updates) + 1))
+    assert run.checkpoints.load_latest().update >= len(updates) - 1
+    for update in run.milestones.updates()[-2:]:
+        assert run.milestones.load(update).about["update"] == update
+    for line in list(run.replays.read())[-2:]:
+        assert line["episode"] > 0
+    told = library.view(id_of(run.path)).tell_all()
+    assert told["update"] >= len(updates) - 1
+    capsys.readouterr()
+    assert main(["inspect", str(run.path), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert json.loads(out)["update"] >= len(updates) - 1
+
+
+def test_everything_can_be_read_while_a_training_writes(tmp_path, capsys):
+    writer = start(
+        tmp_path, "train", *TOY, "--updates", "100000", "--run", "run", "--evaluate-every", "2",
+        "--evaluate-episodes", "1",
+    )  # fmt: skip
+    try:
+        assert wait_until((tmp_path / "run" / "checkpoints" / "000002").exists, 30)
+        said: list[str] = []
+        run, library, rounds = Run.open(tmp_path / "run", said.append), Library(tmp_path), 0
+        deadline = time.monotonic() + 3
+        while time.monotonic() < deadline:
+            read_everything(run, library, capsys)
+            rounds += 1
+        words = [str(run.path), "--json", "--episodes", "1", "--engine", "serial"]
+        assert main(["evaluate", *words]) == 0
+        film = tmp_path / "film.gif"
+        pytest.importorskip("av")
+        assert main(["record", str(run.path), "--out", str(film), "--scale", "1"]) == 0
+        assert film.stat().st_size > 1000
+        assert capsys.readouterr().err == ""
+        assert said == []
+        assert rounds >= 3
+        assert writer.poll() is None
+    finally:
+        writer.terminate()
+        assert ends([writer])[0][0] == 130
