@@ -264,9 +264,10 @@ def test_the_mouse_leads_the_paddle(open_game):
     page.mouse.click(box["x"] + 50, box["y"] + 0.5 * box["height"])
     for share in (0.3, 0.75):
         page.mouse.move(box["x"] + 60, box["y"] + share * box["height"], steps=5)
-        page.wait_for_timeout(700)
-        own = paddle(screen_of(page), OTHER)
-        assert abs((own[0] + own[1]) / 2 - share * 210) < 12
+        wanted = share * 210
+        assert wait_until(
+            lambda wanted=wanted: abs(sum(paddle(screen_of(page), OTHER)[:2]) / 2 - wanted) < 12
+        )
 
 
 def test_a_lost_connection_is_said_and_can_be_had_again(tmp_path, open_page):

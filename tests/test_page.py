@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import http.server
 import json
@@ -15,6 +16,7 @@ from conftest import wait_until
 
 from pixelpong.cli import main
 from pixelpong.errors import ConfigError, RunError
+from pixelpong.replay import Replay
 from pixelpong.report import offline
 from pixelpong.report.page import write_page
 from pixelpong.report.shows import read_replays
@@ -196,8 +198,8 @@ def test_a_run_that_has_not_begun_has_a_page(make_run, tmp_path):
 
 def test_what_cannot_be_replayed_is_left_out_with_a_word(trained, tmp_path):
     lines = trained.replays.path.read_text().splitlines()
-    first = json.loads(lines[0])
-    broken = first | {"episode_return": first["episode_return"] + 1}
+    first = Replay.from_line(json.loads(lines[0]))
+    broken = dataclasses.replace(first, episode_return=first.episode_return + 1).to_line()
     trained.replays.path.write_text("\n".join([json.dumps(broken), *lines[1:]]) + "\n")
     report = write_page(trained, tmp_path / "page.html", max_replays=3)
     assert any("to end with a return of" in line for line in report["left_out"])

@@ -527,7 +527,7 @@ def test_a_port_that_is_taken_is_passed_over_with_a_word(tmp_path):
         ({"host": "::"}, "expected a token"),
         ({"host": "0.0.0.0", "token": "short"}, "expected a --token of at least 8"),
         ({"host": "192.0.2.1", "token": "long enough"}, "expected to listen on 192.0.2.1"),
-        ({"host": "no such host"}, "expected a --host"),
+        ({"host": 300 * "x"}, "expected a --host"),
         ({"host": ""}, "expected a"),
         ({"port": -1}, "expected a --port"),
         ({"port": 65536}, "expected a --port"),

@@ -179,7 +179,9 @@ def test_only_the_game_is_a_socket(port, run):
     for path in paths_of(run):
         answer = ask(port, handshake(port, own, f"Origin: http://{own}", target=path))
         assert answer.status == (101 if path == "/game" else 404), path
-    for change in ((b"13", b"12"), (b"Sec-WebSocket-Key", b"X-Key"), (b"HTTP/1.1", b"HTTP/1.0")):
+    for change in (
+        (b"Version: 13", b"Version: 12"), (b"Sec-WebSocket-Key", b"X-Key"), (b"/1.1", b"/1.0"),
+    ):  # fmt: skip
         request = handshake(port, own, f"Origin: http://{own}").replace(*change)
         answer = ask(port, request)
         assert answer.status == 404, change
