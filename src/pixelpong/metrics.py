@@ -96,7 +96,7 @@ class LineFile:
                 while raw := file.readline(LINE_LIMIT):
                     end += len(raw)
                     if raw.endswith(b"\n"):
-                        yield end, None if is_long else _decode(raw)
+                        yield end, None if is_long else decode_line(raw)
                     is_long = not raw.endswith(b"\n")
 
     @contextlib.contextmanager
@@ -108,7 +108,10 @@ class LineFile:
             raise RunError(expected(f"to {verb} {self.path}", got, self._advice)) from error
 
 
-def _decode(raw: bytes) -> dict[str, Any] | None:
+def decode_line(raw: bytes) -> dict[str, Any] | None:
+    """A line's content; None where it is damaged, or none of ours."""
+    if len(raw) > LINE_LIMIT:
+        return None
     try:
         line = json.loads(raw)
     except (ValueError, RecursionError):

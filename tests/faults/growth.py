@@ -172,7 +172,8 @@ def take_sample(root: int, seconds: float) -> Sample:
         descriptors += opened
         threads += running
         processes += 1
-    shared = len(os.listdir(f"/proc/{root}/root/dev/shm"))
+    # As the process sees it, which may have a /dev/shm of its own.
+    shared = len(os.listdir(Path("/proc", str(root), "root", "dev", "shm")))
     return Sample(seconds, megabytes, descriptors, threads, processes, shared)
 
 

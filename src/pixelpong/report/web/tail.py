@@ -9,7 +9,6 @@ Covered: `Tail`, `Table`. Not covered: what the lines mean (`library`, `health`)
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import stat
@@ -18,7 +17,7 @@ from bisect import bisect_right
 from pathlib import Path
 from typing import Any
 
-from pixelpong.metrics import LINE_LIMIT
+from pixelpong.metrics import LINE_LIMIT, decode_line
 
 Columns = dict[str, list[Any]]
 
@@ -82,7 +81,7 @@ class Tail:
             rest += chunk
             *whole, rest = rest.split(b"\n")
             for raw in whole:
-                line = None if self._is_in_long else _decode(raw)
+                line = None if self._is_in_long else decode_line(raw)
                 self._is_in_long = False
                 self._advance(raw + b"\n")
                 if line is not None:
@@ -108,19 +107,8 @@ def read_end(path: Path, size: int = 32 << 10) -> list[dict[str, Any]]:
             raws = file.read(size).split(b"\n")[:-1]
     except OSError:
         return []
-    lines = (_decode(raw) for raw in raws[1 if begin else 0 :])
+    lines = (decode_line(raw) for raw in raws[1 if begin else 0 :])
     return [line for line in lines if line is not None]
-
-
-def _decode(raw: bytes) -> dict[str, Any] | None:
-    if len(raw) > LINE_LIMIT:
-        return None
-    try:
-        line = json.loads(raw)
-    except (ValueError, RecursionError):
-        return None
-    is_ours = isinstance(line, dict) and type(line.get("update")) is int
-    return line if is_ours and 0 <= line["update"] < 2**53 else None
 
 
 def number_of(value: Any) -> float | None:
