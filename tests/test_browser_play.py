@@ -108,6 +108,17 @@ def screen_of(page):
     return screen
 
 
+def picture_once_still(page):
+    """The picture when two looks at it agree: what was on its way may come after the word."""
+    screens = [screen_of(page)]
+    for _ in range(100):
+        page.wait_for_timeout(100)
+        screens.append(screen_of(page))
+        if (screens[-1] == screens[-2]).all():
+            return screens[-1]
+    raise AssertionError("never still")
+
+
 def title_of(page) -> str:
     shown = page.locator(".play-message:visible .play-title")
     return shown.inner_text() if shown.count() else ""
@@ -180,12 +191,12 @@ def test_arrow_keys_move_the_paddle_and_do_not_scroll(open_game):
 def test_pause_holds_the_picture_and_reload_begins_anew(open_game):
     page = open_game()
     wait_until_titled(page, "Ready?")
+    page.get_by_label("Speed").select_option("2")
     page.keyboard.press("Space")
-    wait_for(page, "document.querySelector('.play-score strong').textContent === '0 : 1'")
+    wait_for(page, "document.querySelector('.play-score strong').textContent !== '0 : 0'")
     page.keyboard.press("p")
     wait_until_titled(page, "Paused")
-    page.wait_for_timeout(100)
-    held = screen_of(page)
+    held = picture_once_still(page)
     page.wait_for_timeout(500)
     np.testing.assert_array_equal(screen_of(page), held)
     page.get_by_role("button", name="Go on").click()
