@@ -70,15 +70,25 @@ class Hunter(threading.Thread):
         assert wait_until(lambda: len(learned) >= wanted, 60.0)
 
     def _hit(self, pid: int) -> None:
-        is_starting = not all(member.is_ready for member in self.engine._members)
+        engine = self.engine
+        is_starting = not all(member.is_ready for member in engine._members)
         if self._number == signal.SIGSTOP and is_starting:
             return  # a start has minutes, not the deadline of items
         os.kill(pid, self._number)
         self._left -= 1
+        begin = time.monotonic()
+        # Until the engine has let go of it: a second signal to a dead one would not count.
+        assert wait_until(lambda: pid not in _pids_of(engine), 60.0)
         if self._number == signal.SIGSTOP:
-            begin = time.monotonic()
             assert wait_until(lambda: not is_alive(pid), 20.0)
             self.seconds_alive.append(time.monotonic() - begin)
+
+
+def _pids_of(engine) -> list[int]:
+    """Of its workers; none while it ends one, whose process has no number then."""
+    with contextlib.suppress(ValueError):
+        return engine.worker_pids
+    return []
 
 
 @pytest.fixture
