@@ -36,7 +36,7 @@ def run(request, tmp_path):
         (tmp_path / "command.py").write_text(code)
         done = subprocess.run(
             [sys.executable, "-m", "command"], cwd=tmp_path, capture_output=True, text=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL), timeout=60,
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
         )  # fmt: skip
         return done.returncode, done.stdout, done.stderr
@@ -83,3 +83,21 @@ def test_at_the_end_it_changes_nothing(run):
 def test_one_that_comes_out_of_an_exec_is_not_remembered(run):
     lines = ("begin()", "try:", "    exec('send()', globals())", "except KeyboardInterrupt:")
     assert run(*lines, "    return 7") == (7, "", "")
+
+
+@pytest.mark.parametrize("stop", ["", "with stop_on_signals() as should_stop: "])
+def test_one_that_comes_into_the_handler_of_another_is_not_waited_for(run, stop):
+    """The handler of an Event has a lock, for which the second one would wait for ever."""
+    lines = (
+        "left = list(range(20))",
+        "def work():",
+        "    sys.settrace(send_another)",
+        "    send()",
+        "    sys.settrace(None)",
+        "def send_another(*_):",  # wherever the handler calls something
+        "    if left:",
+        "        left.pop()",
+        "        send()",
+        f"{stop}work()",
+    )
+    assert run(*lines, "return 7") == (7, "", "")
