@@ -190,9 +190,11 @@ def test_twenty_workers_killed_a_run_lose_nothing(hunted, tmp_path, game, seed):
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("game", GAMES)
 def test_ten_workers_that_hang_a_run_lose_nothing(hunted, tmp_path, game):
-    timeout = 2.0 if "pong" in game else 1.0
+    # On a busy machine an item takes longer: it must not be taken for one that hangs.
+    timeout = (2.0 if "pong" in game else 1.0) * patience()
     hunter = Hunter(signal.SIGSTOP, times=10, seed=3, pause=1.0)
     run, ledger = hunted(game, hunter, worker_timeout=timeout)
     require_nothing_lost(run, ledger, tmp_path)
-    print(f"\n{game}: ended after {max(hunter.seconds_alive):.2f} s, deadline {timeout:.0f} s")
-    assert max(hunter.seconds_alive) < timeout + 2 * patience()
+    late = max(hunter.seconds_alive) - timeout
+    print(f"\n{game}: ended {late:.2f} s after the deadline of {timeout:.1f} s at most")
+    assert late < 2 * patience()
