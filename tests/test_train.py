@@ -6,6 +6,7 @@ import json
 import os
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -57,6 +58,23 @@ def test_the_parts_are_called_in_the_order_of_the_map(make_run, monkeypatch):
     train(run)
     one = ["items", "apply", "play", "play", "record"]
     assert tape.calls == ["save", *one, *one, "evaluate", "play", "save"]
+
+
+def test_the_disk_has_the_lines_before_the_checkpoint(make_run, monkeypatch):
+    """Else a loss of power could leave a checkpoint of updates whose lines are gone."""
+    run = make_run(updates=1, evaluate_every=1, evaluate_episodes=1, milestone_every=0)
+    synced, real = [], os.fsync
+
+    def noted(descriptor):
+        synced.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    train(run)
+    saves = [place for place, name in enumerate(synced) if name == "params.safetensors"]
+    assert len(saves) == 2
+    lines = {"metrics.jsonl", "episodes.jsonl", "evaluations.jsonl"}
+    assert all(lines <= set(synced[saves[0] : last]) for last in saves[1:])
 
 
 def test_a_run_directory_holds_what_the_design_says(make_run):

@@ -27,6 +27,7 @@ from pixelpong.errors import (
     RunError,
 )
 from pixelpong.learners.reinforce import ReinforceLearner
+from pixelpong.metrics import LineFile
 from pixelpong.protocols import find_protocol
 from pixelpong.replay import MAX_STEPS, Coins, Replay
 from pixelpong.report.page import write_page
@@ -143,6 +144,24 @@ def test_a_card_of_what_cannot_be_is_refused(changes):
     read = refuse_or_read(lambda: decode_agent(changed_card(**changes), "a test"), worst, changes)
     assert read is None
     assert worst.errors == {"CheckpointError"}
+
+
+def test_rows_that_are_counted_from_the_end_are_refused():
+    """NumPy takes row −1 for the last one."""
+    arrays = decode_arrays(encode_agent(load_shipped(), np.arange(4)))
+    del arrays["sha256"]
+    rows = np.array([0, 1, 2, -1], np.int16)
+    with pytest.raises(CheckpointError, match="rows that are not there"):
+        decode_agent(encode_arrays(arrays | {"rows": rows}), "a test")
+
+
+def test_a_line_without_an_end_is_not_held_in_memory(tmp_path):
+    file = LineFile(tmp_path / "lines.jsonl")
+    file.append({"update": 1})
+    with file.path.open("r+b") as hole:
+        hole.truncate(320 << 20)
+    with within_limits(Worst(), "a hole"):
+        assert list(file.read()) == [{"update": 1}]
 
 
 def test_numbers_too_large_for_a_milestone_leave_it_out_with_a_word(tmp_path, monkeypatch):

@@ -82,7 +82,7 @@ class Hunter(threading.Thread):
         # Until the engine has let go of it: a second signal to a dead one would not count.
         assert wait_until(lambda: pid not in _pids_of(engine), 60.0)
         if self._number == signal.SIGSTOP:
-            assert wait_until(lambda: not is_alive(pid), 20.0)
+            assert wait_until(lambda: not is_alive(pid), 60.0)
             self.seconds_alive.append(time.monotonic() - begin)
 
 
