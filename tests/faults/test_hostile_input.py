@@ -60,7 +60,7 @@ def test_what_the_package_writes_is_read(readers, name):
     readers[name].read(readers[name].valid)
 
 
-@quick_and_soak(50, 2000)
+@quick_and_soak(30, 2000)
 @pytest.mark.parametrize("name", NAMES)
 def test_any_file_is_read_or_refused_in_one_line(readers, name, number):
     reader, worst = readers[name], Worst()

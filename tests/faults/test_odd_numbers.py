@@ -276,7 +276,7 @@ def no_sync(monkeypatch):
     monkeypatch.setattr(runs, "collect_versions", lambda: versions)
 
 
-@quick_and_soak(60)
+@quick_and_soak(40)
 def test_an_odd_number_anywhere_never_reaches_the_disk(number, tmp_path, no_sync):
     """Every case is looked at on the disk; of the many, one in ten is gone on with to the end."""
     outcomes = Counter()
@@ -318,7 +318,7 @@ def test_the_error_names_the_array_and_the_update(preset, place, value, tmp_path
 # --- odd, but no mistakes ---------------------------------------------------------------------
 
 
-@quick_and_soak(40, 1000)
+@quick_and_soak(25, 1000)
 def test_games_of_equal_rewards_or_of_one_step_are_learned_from(number, tmp_path, no_sync):
     """An episode of one point, or of one step, and every reward the same."""
 
@@ -363,7 +363,7 @@ def test_games_of_equal_rewards_or_of_one_step_are_learned_from(number, tmp_path
 SEEDS = st.integers(0, 2**63 - 1)
 
 
-@quick_and_soak(40, 1000)
+@quick_and_soak(25, 1000)
 def test_huge_logits_are_played_and_learned_from_or_refused(number, tmp_path, no_sync):
     """Parameters as large as a float can be, in one layer or in all."""
 

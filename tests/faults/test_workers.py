@@ -157,7 +157,7 @@ def seconds_lost(run: Run) -> list[float]:
 @pytest.mark.slow
 @pytest.mark.parametrize("game", ["toy classic", "toy fast"])
 def test_workers_that_are_killed_lose_nothing(hunted, tmp_path, game):
-    run, ledger = hunted(game, Hunter(signal.SIGKILL, times=5, seed=1, pause=0.5))
+    run, ledger = hunted(game, Hunter(signal.SIGKILL, times=4, seed=1, pause=0.3))
     require_nothing_lost(run, ledger, tmp_path)
     assert max(seconds_lost(run)) < 2 * patience()
 
