@@ -26,7 +26,7 @@ from pixelpong import run as runs
 from pixelpong.agents import decode_agent
 from pixelpong.env import fake
 from pixelpong.errors import NumericsError
-from pixelpong.learners import ppo
+from pixelpong.learners import ppo, refuse_overflow
 from pixelpong.learners.ppo import PPOLearner
 from pixelpong.learners.reinforce import ReinforceLearner
 from pixelpong.presets import load_preset
@@ -316,6 +316,16 @@ def test_the_error_names_the_array_and_the_update(preset, place, value, tmp_path
 
 
 # --- odd, but no mistakes ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_gradient_whose_squares_no_memory_holds_is_refused(dtype):
+    """It is finite itself; in the optimizer's memory it would be infinite, for ever."""
+    largest = float(np.finfo(dtype).max)
+    grads = {name: [np.zeros(1, dtype)] for name in ("W1", "W2")}
+    refuse_overflow({"W1": 0.4 * largest, "W2": 1.0}, grads, 3)
+    with pytest.raises(NumericsError, match="in W1 of the gradient of update 3, got numbers whose"):
+        refuse_overflow({"W1": 0.6 * largest, "W2": 1.0}, grads, 3)
 
 
 @quick_and_soak(25, 1000)
