@@ -290,6 +290,26 @@ def test_an_exception_in_the_middle_of_a_step_is_never_saved(make_run, monkeypat
     assert result_of(run) == result_of(reference)
 
 
+def test_an_update_whose_lines_are_not_written_is_never_saved(make_run, monkeypatch):
+    """Nor where it is learned already: a resume would have a hole in its metrics."""
+    run, real = make_run(updates=4, save_every=100), Session.record
+
+    def broken(self, stats, engine):
+        if self.learner.progress.update == 3:
+            raise KeyboardInterrupt
+        real(self, stats, engine)
+
+    monkeypatch.setattr(Session, "record", broken)
+    with pytest.raises(KeyboardInterrupt):
+        train(run)
+    assert run.checkpoints.updates() == [0]
+    monkeypatch.undo()
+    reference = make_run("reference", updates=4, save_every=100)
+    train(reference)
+    train(run)
+    assert result_of(run) == result_of(reference)
+
+
 def test_a_stop_in_an_evaluation_loses_nothing(make_run):
     changes = {"updates": 4, "evaluate_every": 2, "evaluate_episodes": 5, "save_every": 100}
     reference, run = make_run("reference", **changes), make_run("run", **changes)
