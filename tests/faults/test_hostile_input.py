@@ -20,11 +20,13 @@ from pixelpong.cli import main
 from pixelpong.config import Config
 from pixelpong.env import make_emulator
 from pixelpong.errors import (
+    MAX_GOT,
     CheckpointError,
     ConfigError,
     EmulatorError,
     NumericsError,
     RunError,
+    expected,
 )
 from pixelpong.learners.reinforce import ReinforceLearner
 from pixelpong.metrics import LineFile
@@ -144,6 +146,13 @@ def test_a_card_of_what_cannot_be_is_refused(changes):
     read = refuse_or_read(lambda: decode_agent(changed_card(**changes), "a test"), worst, changes)
     assert read is None
     assert worst.errors == {"CheckpointError"}
+
+
+def test_of_what_a_stranger_wrote_an_error_repeats_some_letters_on_one_line():
+    """A terminal obeys what is no letter."""
+    line = expected("a name", "two\nlines\x1b[2J", "look")
+    assert line == "expected a name, got two lines?[2J; look"
+    assert len(expected("a name", "x" * 10**6, "look")) < MAX_GOT + 100
 
 
 def test_rows_that_are_counted_from_the_end_are_refused():
