@@ -29,7 +29,9 @@ from pixelpong.errors import (
     expected,
 )
 from pixelpong.learners.reinforce import ReinforceLearner
-from pixelpong.metrics import LineFile
+from pixelpong.metrics import LineFile, decode_line
+from pixelpong.options import Option, check_value
+from pixelpong.presets import read_toml
 from pixelpong.protocols import find_protocol
 from pixelpong.replay import MAX_STEPS, Coins, Replay
 from pixelpong.report.page import write_page
@@ -116,6 +118,12 @@ def test_a_fourth_action_is_none():
         Replay.from_line(line)
 
 
+def test_a_replay_of_more_steps_than_an_episode_has_is_none():
+    line = absurd("Catch-v0", actions=np.zeros(MAX_STEPS + 1, np.int8)).to_line()
+    with pytest.raises(RunError, match="where a whole number from 1 to 108000 belongs"):
+        Replay.from_line(line)
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     return make_trained(tmp_path_factory.mktemp("trained") / "run", "classic")
@@ -155,6 +163,37 @@ def test_of_what_a_stranger_wrote_an_error_repeats_some_letters_on_one_line():
     assert len(expected("a name", "x" * 10**6, "look")) < MAX_GOT + 100
 
 
+def test_what_is_nested_without_end_is_refused(tmp_path, trained):
+    """Python gives up on it with an error of its own."""
+    deep, nested = b"[" * 100_000 + b"]" * 100_000, []
+    for _ in range(100_000):
+        nested = [nested]
+    with pytest.raises(ConfigError, match="a list nested without end"):
+        Config().updated({"steps": nested}, "test")
+    while nested:  # taking it apart at once would overflow the stack
+        nested = nested.pop()
+    (tmp_path / "deep.toml").write_bytes(b"hidden = " + deep)
+    with pytest.raises(ConfigError, match="expected TOML in"):
+        read_toml(tmp_path / "deep.toml")
+    assert decode_line(b'{"update": 1, "x": ' + deep + b"}\n") is None
+    run = copied(trained, tmp_path)
+    (run.path / "config.json").write_bytes(b'{"format": 1, "x": ' + deep + b"}")
+    with pytest.raises(RunError, match="expected a run's configuration"):
+        Run.open(run.path)
+
+
+def test_an_option_without_bounds_is_finite_all_the_same():
+    free = Option("x", float, 0.5, {"choices": (), "minimum": None, "maximum": None}, "")
+    for value in (float("nan"), float("inf"), -float("inf")):
+        with pytest.raises(ConfigError, match="expected x to be a number"):
+            check_value(free, value, "test")
+
+
+@pytest.mark.parametrize("update", [-1, 2**53, True, 1.0, None, "1"])
+def test_a_line_of_what_is_no_update_is_none(update):
+    assert decode_line(json.dumps({"update": update}).encode() + b"\n") is None
+
+
 def test_rows_that_are_counted_from_the_end_are_refused():
     """NumPy takes row −1 for the last one."""
     arrays = decode_arrays(encode_agent(load_shipped(), np.arange(4)))
@@ -171,6 +210,15 @@ def test_a_line_without_an_end_is_not_held_in_memory(tmp_path):
         hole.truncate(320 << 20)
     with within_limits(Worst(), "a hole"):
         assert list(file.read()) == [{"update": 1}]
+
+
+def test_an_agent_of_an_unknown_algorithm_is_refused_whatever_its_shapes(trained):
+    arrays = decode_arrays(trained.milestones.path(2).read_bytes())
+    del arrays["sha256"]
+    card = json.loads(arrays["card"].tobytes()) | {"algorithm": "other"}
+    text = np.frombuffer(json.dumps(card).encode(), np.uint8)
+    with pytest.raises(CheckpointError, match="an algorithm that is none"):
+        decode_agent(encode_arrays(arrays | {"card": text}), "a test")
 
 
 def test_numbers_too_large_for_a_milestone_leave_it_out_with_a_word(tmp_path, monkeypatch):
