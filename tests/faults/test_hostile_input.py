@@ -35,6 +35,7 @@ from pixelpong.presets import read_toml
 from pixelpong.protocols import find_protocol
 from pixelpong.replay import MAX_STEPS, Coins, Replay
 from pixelpong.report.page import write_page
+from pixelpong.report.web.tail import MAX_COLUMNS, Table
 from pixelpong.run import Run
 from pixelpong.session import Session
 from pixelpong.train import train
@@ -302,6 +303,77 @@ def test_streams_that_lie_beyond_the_field_are_refused(tmp_path):
     forged.put(json.dumps(state).encode())
     with pytest.raises(CheckpointError, match="got no last action of stream 0"):
         Session(Run.open(run.path), 0.0)
+
+
+ODD_COUNTERS = [
+    (("progress", "streams", 0, "tally", "point_rewards"), [5000], "a tally of other points"),
+    (("progress", "streams", 0, "tally", "steps"), -1, "where a count belongs"),
+    (("progress", "steps"), 1.5, "where a count belongs"),
+    (("progress", "update"), 1, "progress of update 1"),
+    (("wall_seconds",), float("nan"), "seconds that are none"),
+    (("evaluation_seconds",), "1", "seconds that are none"),
+    (("next_confirmation",), -1, "where a count belongs"),
+]
+
+
+def test_counters_that_cannot_be_are_no_state_to_go_on_from(tmp_path):
+    run = make_trained(tmp_path / "run", "fast")
+    forged = Forged(run, "state.json")
+    for (*way, last), value, why in ODD_COUNTERS:
+        state = json.loads(forged.valid)
+        owner = state["counters"]
+        for each in way:
+            owner = owner[each]
+        owner[last] = value
+        forged.put(json.dumps(state).encode())
+        with pytest.raises(CheckpointError, match=why):
+            Session(Run.open(run.path), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"versions": {"numpy": 2}}, "versions or a machine that are no texts"),
+        ({"machine": {"cores": [2]}}, "versions or a machine that are no texts"),
+        ({"changes": 5}, "changes that are no list"),
+    ],
+)
+def test_a_configuration_with_other_things_in_it_is_none(trained, tmp_path, changes, why):
+    run = copied(trained, tmp_path)
+    path = run.path / "config.json"
+    content = json.loads(path.read_text()) | changes
+    del content["sha256"]
+    path.write_text(json.dumps(content))
+    with pytest.raises(RunError, match=why):
+        Run.open(run.path)
+
+
+def test_metrics_with_names_without_end_make_a_page_of_a_few():
+    table = Table()
+    for update in range(1, 20):
+        more = {f"name {update} {number}": 1.0 for number in range(100)}
+        table.add({"update": update, "x" * 10_000: 1.0, **more})
+    columns = table.columns()
+    assert len(columns) <= MAX_COLUMNS
+    assert max(map(len, columns)) < 64
+    assert {len(values) for values in columns.values()} == {19}
+
+
+ODD_EVALUATIONS = [
+    {"ci95": 5}, {"ci95": [1]}, {"ci95": ["a", "b"]}, {"ci95": [float("nan"), 1.0]},
+    {"ci95": [1e300, 1e300]},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", ODD_EVALUATIONS, ids=str)
+def test_an_odd_evaluation_is_no_score(trained, tmp_path, line):
+    """As where a training was killed between an evaluation and its checkpoint."""
+    run = make_trained(tmp_path / "run", "classic", evaluate_every=0)
+    valid = lines_of(trained)["evaluations"]
+    run.evaluations.path.write_text(json.dumps(valid | {"update": 2} | line) + "\n")
+    train(run)
+    assert Session(Run.open(run.path), 0.0).learner.progress.update == 2
+    assert run.checkpoints.load_best().score_of == "mean_return_100"
 
 
 @pytest.mark.parametrize(
