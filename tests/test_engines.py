@@ -206,6 +206,8 @@ def test_a_worker_whose_making_raises_brings_its_reason_home(start):
 
 def test_a_late_result_of_a_run_that_was_given_up_is_dropped(start):
     with closing(start(EchoWorker)) as engine:
+        while len({pid for *_, pid in engine.run([(0, 0.1)] * 2, "first")}) < 2:
+            pass  # until both are there
         given_up = engine.run([(0, 0.0), (1, 0.5), (2, 0.5)], "old")
         next(given_up)
         given_up.close()

@@ -173,7 +173,7 @@ def test_what_is_nested_without_end_is_refused(tmp_path, trained):
         Config().updated({"steps": nested}, "test")
     while nested:  # taking it apart at once would overflow the stack
         nested = nested.pop()
-    (tmp_path / "deep.toml").write_bytes(b"hidden = " + deep)
+    (tmp_path / "deep.toml").write_bytes(b"hidden = " + b"[" * 20_000 + b"]" * 20_000)
     with pytest.raises(ConfigError, match="expected TOML in"):
         read_toml(tmp_path / "deep.toml")
     assert decode_line(b'{"update": 1, "x": ' + deep + b"}\n") is None
