@@ -20,6 +20,7 @@ from fakes import EchoWorker
 
 import pixelpong.engines.ray as ray_engine
 from pixelpong.engines.ray import RayEngine
+from pixelpong.engines.ray.connection import _MORTAL
 from pixelpong.engines.ray.seats import _Actor
 from pixelpong.errors import WorkerError
 from pixelpong.presets import load_preset
@@ -195,6 +196,12 @@ def test_our_own_ray_tells_nobody_that_it_is_used(ray_cluster):
     assert not processes_with("--modules-to-load=UsageStatsHead")
     for pid in processes_with(f"pixelpong-ray-{os.getpid()}-"):
         assert b"RAY_USAGE_STATS_ENABLED=0" in Path(f"/proc/{pid}/environ").read_bytes()
+
+
+def test_the_helpers_of_our_own_ray_end_with_its_daemon(ray_cluster):
+    """Its daemon is told to start them so; that it works is shown in `faults/test_driver.py`."""
+    for name in ("dashboard_agent", "runtime_env_agent"):
+        assert processes_with(f"--{name}_command={sys.executable} -u {_MORTAL} ")
 
 
 # --- what cannot be used ----------------------------------------------------------------------

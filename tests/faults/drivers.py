@@ -102,7 +102,7 @@ class Driver:
         """How long its last process lives on; at most `limit`, or it is ended and an error."""
         begin = time.monotonic()
         if not wait_until(lambda: not self.processes(), limit * patience()):
-            left = self.processes()
+            left = {pid: words_of(pid) for pid in self.processes()}
             for pid in left:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
@@ -112,6 +112,13 @@ class Driver:
     def said(self) -> str:
         """What it wrote to stderr."""
         return (self.folder / "err").read_text()
+
+
+def words_of(pid: int) -> str:
+    """The beginning of a process's command line."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()[:300]
+    return ""
 
 
 def _listen() -> None:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import random
 import signal
+import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import fakes
 import pytest
-from drivers import Driver
+from conftest import wait_until
+from drivers import Driver, words_of
 from outcomes import outcome_of, updates_of
 
+import pixelpong
 from pixelpong.run import Run
 from pixelpong.train import train
+
+MORTAL = str(Path(pixelpong.__file__).parent / "engines" / "ray" / "mortal.py")
 
 TOY = {
     "classic": ["--batch-size", "20", "--hidden", "20"],
@@ -101,6 +106,22 @@ def test_workers_that_have_just_been_started_die_with_their_driver(tmp_path):
     driver = Driver(tmp_path, program=[str(script)])
     assert driver.wait(60.0) == -signal.SIGKILL
     assert driver.processes()
+    driver.seconds_until_gone(2.0)
+
+
+def test_a_script_that_is_made_mortal_dies_with_who_started_it(tmp_path):
+    """As the helpers of a Ray of our own, which wait a minute for a daemon that is gone."""
+    (tmp_path / "sleeper.py").write_text("import time; time.sleep(60)")
+    (tmp_path / "daemon.py").write_text(
+        "import subprocess, sys, time\n"
+        f"subprocess.Popen([sys.executable, {MORTAL!r}, 'sleeper.py'])\n"
+        "time.sleep(60)\n"
+    )
+    driver = Driver(tmp_path, program=["daemon.py"])
+    words = f"{sys.executable} -u sleeper.py "
+    assert wait_until(lambda: words in map(words_of, driver.processes()), 30)
+    driver.send(signal.SIGKILL)
+    assert driver.wait(30.0) == -signal.SIGKILL
     driver.seconds_until_gone(2.0)
 
 

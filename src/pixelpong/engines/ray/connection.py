@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import socket
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +30,7 @@ _FRAME_BYTES, _SETTINGS = 9, 4
 _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, _SETTINGS, 0, 0, 0, 0, 0])
 
 _FOLDER = "pixelpong-ray"
+_MORTAL = str(Path(__file__).with_name("mortal.py"))
 
 
 @contextlib.contextmanager
@@ -133,13 +135,19 @@ def _kept_here() -> Iterator[None]:
     It listens at the loopback address, as it does of itself on systems that are no servers. And
     it does without the process for usage statistics: with these switched off, that one still
     looks for the cloud it runs in (two addresses and a name, asked over the network), and for a
-    cluster of several nodes it reports that they are switched off.
+    cluster of several nodes it reports that they are switched off. Its other helpers end with the
+    daemon that starts them, and that with the driver.
     """
     constants, services = ray._private.ray_constants, ray._private.services
     name = constants.ENABLE_RAY_CLUSTERS_ENV_VAR  # for its daemons, which read it as they start
     changes: list[tuple[Any, str, Any]] = [
         (constants, "ENABLE_RAY_CLUSTER", False),
         (services, "start_api_server", lambda *_, **__: (None, None)),
+        (
+            services,
+            "_build_python_executable_command_memory_profileable",
+            lambda *_, **__: [sys.executable, "-u", _MORTAL],
+        ),
     ]
     with contextlib.ExitStack() as stack:
         for owner, attribute, value in changes:
