@@ -32,10 +32,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from pixelpong.api import Policy as Policy
-    from pixelpong.api import evaluate as evaluate
-    from pixelpong.api import resume as resume
-    from pixelpong.api import train as train
+    from pixelpong.api.evaluation import evaluate as evaluate
+    from pixelpong.api.policy import Policy as Policy
+    from pixelpong.api.training import resume as resume
+    from pixelpong.api.training import train as train
     from pixelpong.config import Config as Config
     from pixelpong.env.gym import make_env as make_env
     from pixelpong.errors import PixelpongError as PixelpongError
@@ -45,11 +45,11 @@ if TYPE_CHECKING:
     from pixelpong.report.notebook import Run as Run
 
 _HOMES = {
-    "train": "api",
-    "resume": "api",
-    "evaluate": "api",
+    "train": "api.training",
+    "resume": "api.training",
+    "evaluate": "api.evaluation",
     "Run": "report.notebook",
-    "Policy": "api",
+    "Policy": "api.policy",
     "Evaluation": "evaluate",
     "make_env": "env.gym",
     "Config": "config",
@@ -59,7 +59,7 @@ _HOMES = {
 }
 """Where each public name is made."""
 
-__all__ = [  # noqa: PLE0604
+__all__ = [
     "Config",
     "Evaluation",
     "PixelpongError",

@@ -124,7 +124,7 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
         is_cut = is_over and self._emulator.num_frames >= self.protocol.max_frames
         return self._observe(), reward, is_over and not is_cut, is_cut, self._info()
 
-    def render(self) -> NDArray[np.uint8] | None:  # type: ignore[override]
+    def render(self) -> NDArray[np.uint8] | None:
         """The newest frame, [210, 160, 3] uint8, where ``render_mode`` is ``"rgb_array"``."""
         return self._emulator.frame() if self.render_mode == "rgb_array" else None
 
