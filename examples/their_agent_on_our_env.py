@@ -5,7 +5,7 @@
 
 `make_env` gives what a training of pixelpong gets: the same frames and rewards, the same sticky
 coins. Here a small network sees what changed on the field since the step before, 80×80 numbers,
-and chooses between up and down, as the classic agent does. The default is some 20 seconds of
+and chooses between up and down, as the classic agent does. The default is half a minute of
 training, which shows that it runs and wins nothing.
 """
 
@@ -20,14 +20,14 @@ import pixelpong
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=8192, help="of training (%(default)s)")
+    parser.add_argument("--steps", type=int, default=4096, help="of training (%(default)s)")
     parser.add_argument("--environment", default="ALE/Pong-v5", help="protocol (%(default)s)")
     parser.add_argument("--episodes", type=int, default=2, help="of evaluation (%(default)s)")
     options = parser.parse_args()
     ours = {"observation": "pixels", "actions": "two", "environment": options.environment}
 
     envs = make_vec_env(pixelpong.make_env, n_envs=4, seed=1, env_kwargs=ours)
-    agent = PPO("MlpPolicy", envs, n_steps=256, batch_size=256, ent_coef=0.01, seed=1, device="cpu")
+    agent = PPO("MlpPolicy", envs, n_steps=256, n_epochs=4, ent_coef=0.01, seed=1, device="cpu")
     agent.learn(options.steps)
 
     tests = make_vec_env(pixelpong.make_env, seed=2, env_kwargs=ours)

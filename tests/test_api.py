@@ -6,6 +6,7 @@ import importlib
 import itertools
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -88,6 +89,14 @@ def test_the_file_of_the_loop_can_still_be_reached_and_patched(monkeypatch):
     assert train_directory.__globals__["make_engine"] is None
     monkeypatch.setattr(pixelpong, "train", "a stand-in")
     assert pixelpong.train == "a stand-in"
+
+
+def test_the_package_can_be_pickled_by_those_who_send_functions_that_use_it():
+    """As Ray and stable-baselines3 do, with cloudpickle, which Gymnasium brings."""
+    cloudpickle = pytest.importorskip("cloudpickle")
+    assert pickle.loads(pickle.dumps(pixelpong)) is pixelpong
+    there = cloudpickle.loads(cloudpickle.dumps(lambda: pixelpong.make_env(environment="Catch-v0")))
+    assert there().reset(seed=0)[0].shape == (210, 160, 3)
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,10 @@ class _Package(types.ModuleType):
         if not (name in _HOMES and isinstance(value, types.ModuleType)):
             super().__setattr__(name, value)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """By its name, as cloudpickle takes a module: functions that use it travel to workers."""
+        return importlib.import_module, (self.__name__,)
+
 
 class _WhenGymnasiumComes:
     """Registers our environment once Gymnasium is imported, be it before this package or after.

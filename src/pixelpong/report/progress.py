@@ -35,11 +35,15 @@ class TrainingDisplay:
             stream: where to.
             seconds_between_lines: at least, but for the last one, where it is no terminal.
         """
-        # A terminal's lines are folded between words; a file's stay whole, for other programs. In
-        # a notebook, text is text: rich would make a piece of HTML of each line.
+        # A terminal's lines are folded between words; a file's stay whole, for other programs. A
+        # notebook is no terminal, though it says so, and rich would make HTML of each line there.
         is_terminal = stream.isatty()
         self._console = Console(
-            file=stream, highlight=False, soft_wrap=not is_terminal, force_jupyter=False
+            file=stream,
+            highlight=False,
+            soft_wrap=not is_terminal,
+            force_terminal=is_terminal,
+            force_jupyter=False,
         )
         self._pause, self._next_line = seconds_between_lines, 0.0
         self._held_back: str | None = None
