@@ -88,9 +88,7 @@ def test_our_agent_reaches_in_their_evaluation_what_it_reaches_in_ours(tmp_path)
     envs = make_vec_env(
         "pixelpong/Pong-v0", n_envs=3, seed=4, env_kwargs={"environment": "Catch-v0"}
     )
-    theirs, lengths = evaluate_policy(
-        policy, envs, n_eval_episodes=9, return_episode_rewards=True
-    )
+    theirs, lengths = evaluate_policy(policy, envs, n_eval_episodes=9, return_episode_rewards=True)
     ours = [
         each
         for index in range(3)
