@@ -1,4 +1,4 @@
-"""The example with RLlib, where that is installed; it cannot be beside the other tests' Gymnasium."""
+"""The example with RLlib, where that is installed: it wants an older Gymnasium than the others."""
 
 from __future__ import annotations
 

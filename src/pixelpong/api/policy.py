@@ -85,10 +85,8 @@ class Policy:
             CheckpointError: there is no such agent, or it is damaged.
 
         >>> policy = Policy.load("package")
-        >>> policy
-        Policy(ppo on ALE/Pong-v5, update 1627, estimated return +19.8)
-        >>> policy.actions
-        (0, 2, 3)
+        >>> policy.protocol.name, policy.actions
+        ('ALE/Pong-v5', (0, 2, 3))
         """
         from pixelpong.report.shows import load_agent
         from pixelpong.run import Run as RunDirectory
@@ -116,6 +114,11 @@ class Policy:
 
         Raises:
             ConfigError: it is no such frame.
+
+        >>> from pixelpong.env.gym import make_env
+        >>> policy, (observation, info) = Policy.load("package"), make_env().reset(seed=0)
+        >>> policy.act(observation) in policy.actions
+        True
         """
         self._look(observation, self._memory, 0)
         action = self._decide(GREEDY if rng is None else rng.random())

@@ -61,7 +61,7 @@ def train(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     run = train("classic", path=f"{folder}/toy", quiet=True, updates=3, **toy)
     ...     run.metrics()["episodes"].tolist()
-    [2.0, 4.0, 6.0]
+    [2, 4, 6]
     >>> train("classic", learning_rat=0.001)
     Traceback (most recent call last):
     pixelpong.errors.ConfigError: train: expected the name of an option, got 'learning_rat'; \
