@@ -1,0 +1,56 @@
+"""Formulas as MathML, which browsers draw by themselves: no script, no font, no network.
+
+docutils has the translation from TeX. A formula that it cannot write is a warning, and warnings
+end the build, so that none is ever shown as TeX.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from docutils import nodes
+from docutils.utils.math import MathError
+from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.application import Sphinx
+from sphinx.util import logging
+
+logger = logging.getLogger(__name__)
+
+SPELLINGS = {r"\\dots\b": r"\\ldots", r"\\tfrac\b": r"\\frac", r"\\bm\b": r"\\boldsymbol"}
+"""What MathJax in a notebook knows and docutils spells in another way."""
+
+
+def to_mathml(tex: str, *, is_block: bool) -> str:
+    r"""A formula as MathML.
+
+    Raises:
+        MathError: docutils does not know what stands in it.
+    """
+    for known, spelled in SPELLINGS.items():
+        tex = re.sub(known, spelled, tex)
+    tex = re.sub(r"\\(begin|end)\{(align|gather)\*?\}", r"\\\1{aligned}", tex)
+    return str(tex2mathml(tex, as_block=is_block))
+
+
+def _visit(writer: Any, node: nodes.Element, *, is_block: bool) -> None:
+    tex = node.astext().strip()
+    try:
+        writer.body.append(to_mathml(tex, is_block=is_block))
+    except MathError as error:
+        logger.warning("a formula that cannot be written: %s: %s", tex, error, location=node)
+    raise nodes.SkipNode
+
+
+def _visit_inline(writer: Any, node: nodes.math) -> None:
+    _visit(writer, node, is_block=False)
+
+
+def _visit_block(writer: Any, node: nodes.math_block) -> None:
+    _visit(writer, node, is_block=True)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Be known to Sphinx as the renderer ``mathml``."""
+    app.add_html_math_renderer("mathml", (_visit_inline, None), (_visit_block, None))
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
