@@ -27,6 +27,7 @@ extensions = [
     "generated",
     "languages",
     "mathml",
+    "offline",
     "repository",
 ]
 exclude_patterns = ["_build", "_ext", "_templates", "**.ipynb_checkpoints"]
