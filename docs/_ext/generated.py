@@ -80,10 +80,8 @@ def describe_presets() -> str:
 def describe_names() -> str:
     """The public names, in reStructuredText, which is what autodoc writes."""
     parts = []
-    for name in getattr(pixelpong, "__all__", ["Run"]):
+    for name in pixelpong._HOMES:  # the public names, the most used first
         each = getattr(pixelpong, name)
-        if isinstance(each, str):
-            continue
         kind = "autoclass" if inspect.isclass(each) else "autofunction"
         if inspect.isclass(each) and issubclass(each, Exception):
             kind = "autoexception"
