@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import sys
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
 PACKAGE = DOCS.parent / "src" / "pixelpong"
 sys.path.insert(0, str(DOCS / "_ext"))
+
+from jupyter_client import KernelManager  # noqa: E402
 
 import pixelpong  # noqa: E402
 
@@ -38,7 +41,8 @@ default_role = "py:obj"
 nitpicky = True
 nitpick_ignore_regex = [
     ("py:obj", r".*"),  # a name in backquotes that is a word of ours, not of the code
-    (r"py:.*", rf"({'|'.join(sorted(sys.stdlib_module_names))}|numpy|gymnasium)\..*"),
+    (r"py:.*", rf"({'|'.join(sorted(sys.stdlib_module_names))}|numpy|np|gymnasium)\..*"),
+    (r"py:.*", r"Path|NDArray"),  # imported for the type checker alone
 ]
 
 # Pages
@@ -53,6 +57,9 @@ nb_execution_timeout = 300
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 nb_merge_streams = True
+# Kernels are reached through sockets in the file system, and start without a word.
+KernelManager.transport.default_value = "ipc"
+logging.getLogger("traitlets").setLevel(logging.WARNING)
 
 
 def _fingerprint() -> str:

@@ -17,7 +17,14 @@ from sphinx.util import logging
 
 logger = logging.getLogger(__name__)
 
-SPELLINGS = {r"\\dots\b": r"\\ldots", r"\\tfrac\b": r"\\frac", r"\\bm\b": r"\\boldsymbol"}
+SPELLINGS = {
+    r"\\dots(?![a-zA-Z])": r"\\ldots",
+    r"\\[dt]?frac(\d)(\d)": r"\\frac{\1}{\2}",
+    r"\\[dt]frac(?![a-zA-Z])": r"\\frac",
+    r"\\bm(?![a-zA-Z])": r"\\boldsymbol",
+    r"\\(big|Big|bigg|Bigg)(?![a-zA-Z])": r"\\\1l",
+    r"\\(begin|end)\{(?:align|gather)\*?\}": r"\\\1{aligned}",
+}
 """What MathJax in a notebook knows and docutils spells in another way."""
 
 
@@ -26,10 +33,12 @@ def to_mathml(tex: str, *, is_block: bool) -> str:
 
     Raises:
         MathError: docutils does not know what stands in it.
+
+    >>> to_mathml(r"\tfrac12", is_block=False) == to_mathml(r"\frac{1}{2}", is_block=False)
+    True
     """
     for known, spelled in SPELLINGS.items():
         tex = re.sub(known, spelled, tex)
-    tex = re.sub(r"\\(begin|end)\{(align|gather)\*?\}", r"\\\1{aligned}", tex)
     return str(tex2mathml(tex, as_block=is_block))
 
 
