@@ -11,8 +11,6 @@ DOCS = Path(__file__).resolve().parent
 PACKAGE = DOCS.parent / "src" / "pixelpong"
 sys.path.insert(0, str(DOCS / "_ext"))
 
-from jupyter_client import KernelManager  # noqa: E402
-
 import pixelpong  # noqa: E402
 
 project = "pixelpong"
@@ -57,9 +55,7 @@ nb_execution_timeout = 300
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 nb_merge_streams = True
-# Kernels are reached through sockets in the file system, and start without a word.
-KernelManager.transport.default_value = "ipc"
-logging.getLogger("traitlets").setLevel(logging.WARNING)
+logging.getLogger("traitlets").setLevel(logging.WARNING)  # nbclient tells of each notebook
 
 
 def _fingerprint() -> str:
