@@ -80,6 +80,8 @@ napoleon_use_rtype = False
 
 # Looks
 html_theme = "furo"
+pygments_style = "a11y-high-contrast-light"
+pygments_dark_style = "github-dark-high-contrast"
 html_title = "pixelpong"
 html_static_path = ["_static"]
 html_css_files = ["pixelpong.css"]

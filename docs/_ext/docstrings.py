@@ -1,4 +1,4 @@
-"""Our docstrings as Sphinx wants them: an indented block is shown as it stands.
+"""Our docstrings as napoleon and Sphinx want them: an indented block is shown as it stands.
 
 In the source, a formula or a command is an indented paragraph; in reStructuredText that is a
 quotation, whose lines run together, unless the paragraph before ends in two colons. Names in
@@ -34,13 +34,28 @@ def keep_blocks(lines: list[str]) -> list[str]:
     return kept
 
 
+def keep_sentences(lines: list[str]) -> list[str]:
+    """`lines` with a colon before what is returned, or napoleon takes its first words for a type.
+
+    >>> keep_sentences(["Returns:", "    Two: one, and one more."])
+    ['Returns:', '    : Two: one, and one more.']
+    """
+    kept = list(lines)
+    for number, line in enumerate(lines[:-1]):
+        if line.strip() in ("Returns:", "Yields:"):
+            text = lines[number + 1]
+            bare = text.lstrip()
+            kept[number + 1] = f"{text[: len(text) - len(bare)]}: {bare}"
+    return kept
+
+
 def _is_announced(kept: list[str]) -> bool:
     said = [line for line in kept if line.strip()]
     return bool(said) and said[-1].rstrip().endswith("::")
 
 
 def _process(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    lines[:] = keep_blocks(lines)
+    lines[:] = keep_blocks(keep_sentences(lines))
     if what in ("attribute", "data", "property"):
         # An empty comment: napoleon takes the words before a colon in the first line for a type.
         lines[:0] = ["..", ""]

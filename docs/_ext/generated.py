@@ -23,7 +23,7 @@ from sphinx.util.docutils import SphinxDirective
 import pixelpong
 from pixelpong.cli import parser
 from pixelpong.config import OPTIONS, Config
-from pixelpong.options import Option, describe_values
+from pixelpong.options import LARGEST_INT, Option, describe_values
 from pixelpong.presets import load_preset, preset_names
 from pixelpong.protocols import PROTOCOLS
 
@@ -50,8 +50,7 @@ def describe_options() -> str:
 def _describe_option(each: Option, presets: dict[str, dict[str, Any]]) -> tuple[str, ...]:
     flag = "--" + each.name.replace("_", "-")
     metadata = each.metadata
-    words = [metadata["help"], describe_values(each).capitalize()]
-    words[1] += f", in {metadata['unit']}." * bool(metadata["unit"]) or "."
+    words = [metadata["help"], _describe_values(each)]
     if metadata["source"]:
         words.append(f"Source: {metadata['source']}.")
     if metadata["is_free"]:
@@ -63,6 +62,15 @@ def _describe_option(each: Option, presets: dict[str, dict[str, Any]]) -> tuple[
     ]
     names = f"[]{{#option-{flag[2:]}}}`{flag}`<br>`{each.name}`"
     return names, " ".join(words), _spell(each.default), "<br>".join(own) or "–"
+
+
+def _describe_values(each: Option) -> str:
+    metadata = dict(each.metadata)
+    if metadata["maximum"] == LARGEST_INT:  # no limit that a reader would notice
+        metadata["maximum"] = None
+    text = describe_values(dataclasses.replace(each, metadata=metadata))
+    unit = f", in {metadata['unit']}" * bool(metadata["unit"])
+    return f"{text[0].upper()}{text[1:]}{unit}."
 
 
 def describe_presets() -> str:
