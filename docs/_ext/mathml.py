@@ -27,6 +27,11 @@ SPELLINGS = {
 }
 """What MathJax in a notebook knows and docutils spells in another way."""
 
+_FUNCTION = r"<mi>\w\w+</mi>\s*<mo>&ApplyFunction;</mo>"
+_END = r"</(?:mi|mn|msub|msup|msubsup|mrow)>"
+_THIN = '<mspace width="0.17em"/>'
+"""TeX puts a thin space around the name of a function where no bracket follows."""
+
 
 def to_mathml(tex: str, *, is_block: bool) -> str:
     r"""A formula as MathML.
@@ -39,7 +44,9 @@ def to_mathml(tex: str, *, is_block: bool) -> str:
     """
     for known, spelled in SPELLINGS.items():
         tex = re.sub(known, spelled, tex)
-    return str(tex2mathml(tex, as_block=is_block))
+    text = str(tex2mathml(tex, as_block=is_block))
+    text = re.sub(rf"({_END}\s*)({_FUNCTION})", rf"\1{_THIN}\2", text)
+    return re.sub(rf"({_FUNCTION})(?!\s*<mo[^>]*>\()", rf"\1{_THIN}", text)
 
 
 def _visit(writer: Any, node: nodes.Element, *, is_block: bool) -> None:
