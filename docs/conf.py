@@ -89,7 +89,11 @@ html_math_renderer = "mathml"
 html_copy_source = False
 html_show_sphinx = False
 html_theme_options = {
-    "light_css_variables": {"color-brand-primary": "#9a4a1c", "color-brand-content": "#9a4a1c"},
+    "light_css_variables": {
+        "color-brand-primary": "#9a4a1c",
+        "color-brand-content": "#9a4a1c",
+        "color-code-background": "#f5f4f2",
+    },
     "dark_css_variables": {"color-brand-primary": "#f0a06c", "color-brand-content": "#f0a06c"},
 }
 copybutton_exclude = ".linenos, .gp, .go"

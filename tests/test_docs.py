@@ -79,7 +79,7 @@ def read_shown(page: Path) -> list[str]:
 
 def check_command(line: str) -> None:
     """The words are a command line of ours, with options that exist and values in range."""
-    words = shlex.split(line)
+    words = shlex.split(re.split(r"\s(?:>|\||&&)", line)[0])
     words = words[words.index("pixelpong") + 1 :]
     if {"--help", "--version"} & set(words):
         with pytest.raises(SystemExit) as exit:
