@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pixelpong.cli.reporting import report_on
+from pixelpong.errors import PixelpongError
 from pixelpong.options import COMMAND_LINE
 from pixelpong.presets import load_preset
 
 if TYPE_CHECKING:
     from pixelpong.cli.options import Request
+    from pixelpong.config import Config
 
 
 def doctor(request: Request) -> int:
@@ -19,14 +22,11 @@ def doctor(request: Request) -> int:
     from pixelpong.doctor import SECONDS, examine, summarize
     from pixelpong.doctor.records import Case
     from pixelpong.doctor.text import show, show_end
-    from pixelpong.run import RUNS_FOLDER
 
     options, begin = request.options, time.monotonic()
-    config = load_preset("fast").updated(request.given, COMMAND_LINE)
     case = Case(
-        config=config,
+        config=_config_of(options.run).updated(request.given, COMMAND_LINE),
         run=options.run,
-        runs_folder=RUNS_FOLDER,
         is_quick=options.quick,
         is_cluster_asked="ray_address" in request.given,
         seconds_left=lambda: SECONDS - (time.monotonic() - begin),
@@ -34,9 +34,21 @@ def doctor(request: Request) -> int:
     outcomes = examine(case)
     if not options.json:
         outcomes = show(outcomes, sys.stdout)
-    report = summarize(outcomes, case, 0.0) | {"seconds": round(time.monotonic() - begin, 2)}
+    report = summarize(outcomes, case, lambda: time.monotonic() - begin)
     if options.json:
         report_on(report, True, str)
     else:
         show_end(report, sys.stdout)
     return 0 if report["is_sound"] else 1
+
+
+def _config_of(run: Path | None) -> Config:
+    """The run's; where that cannot be read, which is said later, the default."""
+    try:
+        if run is not None:
+            from pixelpong.run import Run
+
+            return Run.open(run, lambda _: None).config
+    except (PixelpongError, OSError, ImportError):
+        pass
+    return load_preset("fast")

@@ -105,7 +105,7 @@ class Inspect(Reporting):
 
 @dataclass(frozen=True)
 class Doctor(Reporting):
-    """Look whether this machine, the game and a run are well, and what to do where not."""
+    """Look whether this machine, the game and a run are well, and what to mend."""
 
     run: Annotated[
         Positional[Path | None],

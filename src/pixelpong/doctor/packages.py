@@ -37,7 +37,7 @@ def check_python(case: Case) -> Iterator[Check]:
     facts = {
         "python": platform.python_version(),
         "pixelpong": __version__,
-        "system": platform.platform(terse=True),
+        "system": f"{platform.system()} {platform.machine()}",
         "executable": sys.executable,
     }
     text = f"Python {facts['python']}, pixelpong {__version__}, {facts['system']}"

@@ -48,10 +48,11 @@ def show_end(report: dict[str, Any], stream: TextIO) -> None:
     ]
     verdict = "nothing is broken" if report["is_sound"] else "this needs mending"
     style = STYLES[OK if report["is_sound"] else FAILURE]
-    line = Text.assemble(
-        (verdict, style), f": {counts[OK]} ok, {', '.join(listed)}, in {report['seconds']:.1f} s"
-    )
-    _console(stream).print(line, soft_wrap=False)
+    console = _console(stream)
+    line = f"{verdict}: {counts[OK]} ok, {', '.join(listed)}, in {report['seconds']:.1f} s"
+    shown = Text("\n".join(_fold(line, console.width, 0)))
+    shown.stylize(style, 0, len(verdict))
+    console.print(shown, soft_wrap=True)
 
 
 def _console(stream: TextIO) -> Console:
