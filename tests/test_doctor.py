@@ -399,7 +399,7 @@ def test_a_cold_cache_is_noted_and_is_warm_the_next_time(tmp_path):
         )  # fmt: skip
         seen.append(json.loads(done.stdout)[-1])
     assert [check["level"] for check in seen] == [NOTE, OK]
-    assert seen[0]["facts"]["compiled"] == seen[1]["facts"]["loaded"] > 0
+    assert seen[0]["facts"]["compiled"] > 0 < seen[1]["facts"]["loaded"]
     assert str(tmp_path / "cache") in seen[0]["text"]
 
 
@@ -571,12 +571,15 @@ def test_what_is_no_run_is_one_failure(tmp_path, content):
     (tmp_path / "run").mkdir()
     if content is not None:
         (tmp_path / "run" / "config.json").write_bytes(content)
-    done = call(tmp_path, "run", "--quick", "--json")
-    assert done.returncode == 1
-    assert report_of(done)["run"]["level"] == FAILURE
-    gone = call(tmp_path, "none", "--quick")
-    assert (gone.returncode, gone.stderr) == (1, "")
-    assert "which is none" in gone.stdout
+    check = only(of_run.check_run(Case(Config(), run=tmp_path / "run")))
+    assert sees(check, FAILURE, str(tmp_path / "run"))
+
+
+def test_a_run_that_is_not_there_is_a_failure_after_all_that_can_be_said(tmp_path):
+    done = call(tmp_path, "none", "--quick")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "which is none" in done.stdout
+    assert "this needs mending: " in done.stdout
 
 
 def flip(path: Path, place: int = -20) -> None:
@@ -632,6 +635,16 @@ def one_of_each():
     for level in LEVELS:
         text = f"expected {'words ' * 20}, got /a/path/{'without/an/end/' * 8}; [bold]do it[/bold]"
         yield doctor.Check("a_check", level, text, {}, "howto/doctor.md")
+
+
+def test_no_letter_of_a_strange_run_reaches_the_terminal_as_a_command(tmp_path):
+    import io
+
+    stream = io.StringIO()
+    check = doctor.Check("run", OK, "runs/\x1b[2J\x1b]0;mine\x07: preset fast")
+    assert list(show([doctor.Outcome("Run", check, 0.0)], stream))
+    assert "\x1b" not in stream.getvalue()
+    assert "runs/?[2J?]0;mine?: preset fast" in " ".join(stream.getvalue().split())
 
 
 def test_wrong_usage_is_refused(tmp_path):

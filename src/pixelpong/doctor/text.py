@@ -5,7 +5,6 @@ The only other file with rich beside the display of a training.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
@@ -61,6 +60,7 @@ def _console(stream: TextIO) -> Console:
 
 def _print(console: Console, check: Check) -> None:
     text = check.text + (f" (see docs/{check.page})" if check.page else "")
+    text = "".join(letter if letter.isprintable() else "?" for letter in text)
     name = check.name.replace("_", " ")
     if console.width < NARROW:
         head, indent = f"  {check.level}: {name}", 4
@@ -76,5 +76,12 @@ def _print(console: Console, check: Check) -> None:
 
 
 def _fold(text: str, width: int, indent: int) -> list[str]:
-    lines = textwrap.wrap(text, max(width, 10), break_on_hyphens=False) or [""]
+    """Lines of words; one that is longer than a line has lines of its own."""
+    width, lines = max(width, 8), [""]
+    for word in text.split():
+        if lines[-1] and len(lines[-1]) + 1 + len(word) > width:
+            lines.append("")
+        lines[-1] += f" {word}" if lines[-1] else word
+        while len(lines[-1]) > width:
+            lines[-1:] = [lines[-1][:width], lines[-1][width:]]
     return [" " * indent + line for line in lines]
