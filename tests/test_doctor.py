@@ -343,6 +343,7 @@ def test_shared_memory_that_is_missing_or_small_matters_to_ray_alone(tmp_path, s
         assert sees(only(machine.check_shared_memory(case_of(engine="ray"), folder)), WARNING)
 
 
+@pytest.mark.slow
 def test_without_shared_memory_and_home_it_goes_through(tmp_path):
     """In a mount namespace of its own, where /dev/shm is gone."""
     probe = ["unshare", "-m", "sh", "-c", "umount /dev/shm"]
@@ -381,26 +382,44 @@ def test_a_worker_that_never_answers_is_a_failure_in_time(monkeypatch):
     assert sees(only(workers.check_workers(case_of())), FAILURE, "none within")
 
 
-def test_a_cold_cache_is_noted_and_is_warm_the_next_time(tmp_path):
-    changes = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    code = (
-        "import json; from dataclasses import asdict; from pixelpong.config import Config\n"
-        "from pixelpong.doctor import records, workers\n"
-        "if __name__ == '__main__':\n"
-        "    case = records.Case(Config().updated({'algorithm': 'ppo'}, 'test'))\n"
-        "    print(json.dumps([asdict(c) for c in workers.check_workers(case)]))\n"
-    )
-    (tmp_path / "probe.py").write_text(code)
-    seen = []
-    for _ in range(2):
-        done = subprocess.run(
-            [sys.executable, "probe.py"], cwd=tmp_path, env={**os.environ, **changes},
-            capture_output=True, text=True,
-        )  # fmt: skip
-        seen.append(json.loads(done.stdout)[-1])
-    assert [check["level"] for check in seen] == [NOTE, OK]
-    assert seen[0]["facts"]["compiled"] > 0 < seen[1]["facts"]["loaded"]
-    assert str(tmp_path / "cache") in seen[0]["text"]
+PROBE = """
+import json
+from dataclasses import asdict
+from pixelpong.doctor import Step, _carry_out, records
+from pixelpong.presets import load_preset
+if __name__ == "__main__":
+    step = Step("Workers", "workers", "workers.check_workers")
+    checks = _carry_out(step, records.Case(load_preset("fast")), set())
+    print(json.dumps([asdict(check) for check in checks]))
+"""
+
+
+def probe_with_cache(folder: Path) -> dict[str, dict]:
+    """What a process finds that keeps its kernels in `folder`."""
+    script = folder.with_name("probe.py")
+    script.write_text(PROBE)
+    done = subprocess.run(
+        [sys.executable, script], env={**os.environ, "NUMBA_CACHE_DIR": str(folder)},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return {check["name"]: check for check in json.loads(done.stdout)}
+
+
+@pytest.mark.slow
+def test_a_cold_cache_is_noted_is_warm_the_next_time_and_damaged_is_named(tmp_path):
+    cold = probe_with_cache(tmp_path / "cache")["numba_cache"]
+    assert cold["level"] == NOTE
+    assert cold["facts"]["compiled"] > 0
+    assert str(tmp_path / "cache") in cold["text"]
+    warm = probe_with_cache(tmp_path / "cache")["numba_cache"]
+    assert (warm["level"], warm["facts"]["compiled"]) == (OK, 0)
+    assert warm["facts"]["loaded"] > 0
+    for file in (tmp_path / "cache").rglob("*.nbi"):
+        file.write_bytes(file.read_bytes()[:100])
+    damaged = probe_with_cache(tmp_path / "cache")["workers"]
+    assert damaged["level"] == FAILURE
+    assert "delete the files that end in .nbi and .nbc there" in damaged["text"]
+    assert str(tmp_path / "cache") in damaged["text"]
 
 
 def test_nowhere_to_keep_kernels_is_a_warning(tmp_path, small_disk):
@@ -413,6 +432,7 @@ def test_nowhere_to_keep_kernels_is_a_warning(tmp_path, small_disk):
     assert workers.judge_cache(answer | {"compiled": 0, "loaded": 4}).level == OK
 
 
+@pytest.mark.slow
 def test_a_package_that_cannot_be_written_to_works_without_a_home(tmp_path):
     """Numba finds no place at all for what it compiles."""
     package = tmp_path / "site" / "pixelpong"
