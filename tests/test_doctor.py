@@ -546,7 +546,8 @@ def test_flipped_bits_are_found_and_what_is_left_is_said(trained):
     *others, newest = trained.checkpoints.updates()
     flip(trained.checkpoints.path(newest) / "params.safetensors")
     check = only(look_at(trained)["checkpoints"])
-    assert sees(check, WARNING, "another SHA-256", f"goes on from update {others[-1]}")
+    words = f"got update {newest} with params.safetensors with another SHA-256"
+    assert sees(check, WARNING, words, f"goes on from update {others[-1]}")
     for update in others:
         flip(trained.checkpoints.path(update) / "state.json")
     assert sees(only(look_at(trained)["checkpoints"]), FAILURE, f"got {len(others) + 1} damaged")
@@ -617,7 +618,7 @@ def test_all_of_it_takes_fifteen_seconds_and_finds_this_machine_well(tmp_path):
     call(tmp_path, "--json")  # what was to be compiled is
     begin = time.monotonic()
     done = call(tmp_path, "--json")
-    assert time.monotonic() - begin < doctor.SECONDS + 2
+    assert time.monotonic() - begin < 17
     report = json.loads(done.stdout)
     assert (done.returncode, report["is_sound"]) == (0, True)
     assert report["schema"] == doctor.SCHEMA
@@ -672,6 +673,7 @@ def test_wrong_usage_is_refused(tmp_path):
         ("--frobnicate",): "did you mean",
         ("--sticky", "2"): "expected --sticky",
         ("--environment", "Breakout"): "expected --environment to be one of",
+        ("--seconds", "nan"): "expected --seconds from 1 to 3600",
         ("--workers", "0"): "expected --workers",
     }.items():
         done = call(tmp_path, *words)

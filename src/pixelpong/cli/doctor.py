@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pixelpong.cli.reporting import report_on
+from pixelpong.cli.reporting import report_on, require_between
 from pixelpong.errors import PixelpongError
 from pixelpong.options import COMMAND_LINE
 from pixelpong.presets import load_preset
@@ -19,17 +19,18 @@ if TYPE_CHECKING:
 
 def doctor(request: Request) -> int:
     """``pixelpong doctor [RUN]``"""
-    from pixelpong.doctor import SECONDS, examine, summarize
+    from pixelpong.doctor import examine, summarize
     from pixelpong.doctor.records import Case
     from pixelpong.doctor.text import show, show_end
 
     options, begin = request.options, time.monotonic()
+    require_between("--seconds", options.seconds, 1, 3600)
     case = Case(
         config=_config_of(options.run).updated(request.given, COMMAND_LINE),
         run=options.run,
         is_quick=options.quick,
         is_cluster_asked="ray_address" in request.given,
-        seconds_left=lambda: SECONDS - (time.monotonic() - begin),
+        seconds_left=lambda: options.seconds - (time.monotonic() - begin),
     )
     outcomes = examine(case)
     if not options.json:

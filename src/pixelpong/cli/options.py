@@ -115,6 +115,9 @@ class Doctor(Reporting):
         FlagCreatePairsOff[bool],
         arg(help="Two seconds: no worker is started, the speed is not measured."),
     ] = False
+    seconds: Annotated[
+        float, arg(help="What all of it may take, about; a busy machine needs more.")
+    ] = 15.0
 
 
 @dataclass(frozen=True)

@@ -27,9 +27,6 @@ from pixelpong.errors import PixelpongError
 SCHEMA = 1
 """Number of the report's form; docs/howto/doctor.md describes it."""
 
-SECONDS = 15.0
-"""That all of it may take; what comes last does without where nothing is left."""
-
 
 @dataclass(frozen=True)
 class Step:

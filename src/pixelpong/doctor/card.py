@@ -33,8 +33,8 @@ from pixelpong.seeding import make_rng
 from pixelpong.trajectory import DOWN, STAY, UP
 
 STEPS, QUICK_STEPS = 3000, 150
-SECONDS, QUICK_SECONDS = 2.5, 0.4
-"""A card is measured over so many steps, or for so long where the machine is slow."""
+TIME_SHARE, QUICK_SECONDS = 1 / 6, 0.4
+"""A card is measured over so many steps, or on a slow machine for such a part of the time left."""
 
 MAX_FRAMES = 4
 """With more frames a step, a paddle reaches the edge within one, and no coin can be told."""
@@ -75,8 +75,10 @@ def check_card(case: Case) -> Iterator[Check]:
         yield Check("frame_skip", NOTE, text)
         return
     emulator, alone = make_emulator(protocol), PongEmulator(find_protocol(protocol.name, 1, 0.0))
-    steps, seconds = (QUICK_STEPS, QUICK_SECONDS) if case.is_quick else (STEPS, SECONDS)
-    measured = measure(emulator, alone, steps, min(seconds, max(0.2, case.seconds_left())))
+    steps, seconds = STEPS, max(QUICK_SECONDS, TIME_SHARE * case.seconds_left())
+    if case.is_quick:
+        steps, seconds = QUICK_STEPS, QUICK_SECONDS
+    measured = measure(emulator, alone, steps, seconds)
     yield judge_frame_skip(protocol, measured)
     yield judge_sticky(protocol, measured)
     yield judge_gap(protocol, measured)

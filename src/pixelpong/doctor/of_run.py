@@ -53,14 +53,14 @@ def _look_at_config(run: Run) -> Check:
 
 def check_checkpoints(run: Run) -> Iterator[Check]:
     """Every checkpoint, every byte of it against its hash."""
-    updates, damaged = run.checkpoints.updates(), {}
+    updates, damaged = run.checkpoints.updates(), dict[int, str]()
     for update in updates:
         try:
             run.checkpoints.load(update)
         except CheckpointError as error:
-            damaged[update] = str(error)
+            damaged[update] = str(error).partition(", got ")[2].rpartition(";")[0] or str(error)
     sound = [update for update in updates if update not in damaged]
-    facts = {"sound": sound, "damaged": damaged}
+    facts = {"sound": sound, "damaged": {str(update): why for update, why in damaged.items()}}
     listed = ", ".join(map(str, sound))
     if not sound and run.has_begun:
         got = f"{len(damaged)} damaged ones" if damaged else "none"
@@ -70,7 +70,7 @@ def check_checkpoints(run: Run) -> Iterator[Check]:
     elif not sound:
         yield Check("checkpoints", NOTE, "none yet: this training has not begun", facts)
     elif damaged:
-        got = "; ".join(damaged.values())
+        got = ", ".join(f"update {update} with {why}" for update, why in damaged.items())
         advice = f"a resume goes on from update {sound[-1]}, to the same bits"
         yield trouble(
             WARNING, "checkpoints", "only sound checkpoints", got, advice, page=pages.DAMAGED,

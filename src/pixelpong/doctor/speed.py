@@ -34,7 +34,7 @@ def check_speed(case: Case) -> Iterator[Check]:
     report = _predict(case, left) if left >= MIN_SECONDS else None
     if report is None:
         got = "others at work, or kernels that were to be compiled"
-        advice = "run it again, or `pixelpong bench predict`, which takes its time"
+        advice = "give more --seconds, or try `pixelpong bench predict`, which takes its time"
         yield trouble(NOTE, "speed", "time left to measure the speed", got, advice)
         return
     if "problem" in report:
