@@ -80,7 +80,6 @@ napoleon_use_rtype = False
 
 # Looks
 html_theme = "furo"
-pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "github-dark-high-contrast"
 html_title = "pixelpong"
 html_static_path = ["_static"]
@@ -92,7 +91,6 @@ html_theme_options = {
     "light_css_variables": {
         "color-brand-primary": "#9a4a1c",
         "color-brand-content": "#9a4a1c",
-        "color-code-background": "#f5f4f2",
     },
     "dark_css_variables": {"color-brand-primary": "#f0a06c", "color-brand-content": "#f0a06c"},
 }

@@ -24,7 +24,7 @@ TOY = [
     "--preset", "classic",
 ]  # fmt: skip
 COMMANDS = [
-    ["train"], ["resume"], ["evaluate"], ["inspect"], ["verify"],
+    ["train"], ["resume"], ["evaluate"], ["inspect"], ["doctor"], ["verify"],
     ["bench"], ["bench", "throughput"], ["bench", "startup"],
 ]  # fmt: skip
 

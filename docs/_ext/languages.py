@@ -8,8 +8,8 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 FOLDER, LANGUAGE = "zh/", "zh-CN"
-FRONT = {"index": "zh/README", "zh/README": "index"}
-"""The landing pages have different names: the Chinese one is read on code hosts as well."""
+FRONT = {"zh/README": "index"}
+"""Read on code hosts, and on the site; the English one is not on the site."""
 
 
 def other_language(docname: str, documents: set[str]) -> str | None:

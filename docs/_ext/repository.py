@@ -32,8 +32,10 @@ class LinkToFile(SphinxTransform):
     def apply(self, **kwargs: Any) -> None:
         """Change the links of one document."""
         docname = self.env.docname
-        for node in list(self.document.findall(addnodes.download_reference)):
-            path = (self.env.srcdir / Path(docname).parent / node["reftarget"]).resolve()
+        for node in list(self.document.findall(_is_of_a_file)):
+            # The target of a cross-reference is absolute, and has lost its ending.
+            target = node["reftarget"] + ".md" * isinstance(node, addnodes.pending_xref)
+            path = (self.env.srcdir / Path(docname).parent / target).resolve()
             if not _is_shown(path):
                 continue
             name = path.relative_to(ROOT).as_posix()
@@ -42,6 +44,13 @@ class LinkToFile(SphinxTransform):
             link = nodes.reference("", "", internal=True, refuri=f"{up}{FOLDER}/{name}.html")
             link += node.children
             node.replace_self(link)
+
+
+def _is_of_a_file(node: nodes.Node) -> bool:
+    """Whether it links to a file, or to Markdown outside the site, which MyST takes for a page."""
+    if isinstance(node, addnodes.pending_xref):
+        return node.get("refdomain") == "doc" and Path(node["reftarget"]).is_absolute()
+    return isinstance(node, addnodes.download_reference)
 
 
 def _is_shown(path: Path) -> bool:
