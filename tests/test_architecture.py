@@ -21,7 +21,7 @@ LAYERS = [
     {"worker", "learners", "progress"},
     {"engines", "arrays", "disk", "store", "metrics", "run", "interrupts", "agents"},
     {"session", "train", "evaluate", "bench", "verify", "demo", "ahead"},
-    {"api", "cli", "report", "__main__"},
+    {"api", "cli", "report", "doctor", "__main__"},
 ]
 
 TIMED = ("rollout", "stream", "learners.reinforce", "learners.ppo", "env.pong")
@@ -32,7 +32,7 @@ FENCES = {
     "multi_agent_ale_py": "env/duel.py",
     "numba": "kernels/",
     "tyro": "cli/",
-    "rich": "report/progress.py",
+    "rich": ("report/progress.py", "doctor/text.py"),
     "safetensors": "arrays.py",
     "gymnasium": ("bench/peers.py", "env/gym.py"),
     "envpool": "bench/peers.py",
