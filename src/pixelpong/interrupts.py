@@ -17,7 +17,23 @@ from typing import Any
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
-_is_noted = threading.Event()  # set by the handlers of `note_signals` and `heed_signals` alone
+
+class _Mark:
+    """Set by handlers, of which one may interrupt another: a threading.Event takes a lock to be
+    set, and the second handler would wait for ever for the first.
+    """
+
+    def __init__(self) -> None:
+        self._is_set = False
+
+    def set(self) -> None:
+        self._is_set = True
+
+    def is_set(self) -> bool:
+        return self._is_set
+
+
+_is_noted = _Mark()  # set by the handlers of `note_signals` and `heed_signals` alone
 
 
 class Interrupt(KeyboardInterrupt):
@@ -65,7 +81,7 @@ def stop_on_signals(*, ends_process: bool = True) -> Iterator[Callable[[], bool]
         ends_process: this process ends after a signal; where it goes on, as a notebook does, the
             handlers from before come back.
     """
-    is_asked = threading.Event()
+    is_asked = _Mark()
     if threading.current_thread() is not threading.main_thread():
         yield is_asked.is_set
         return
