@@ -7,7 +7,7 @@ ARGS ?=
 PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt \
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help train test docs soak quick lint verify bench clean
+.PHONY: help train test docs peers soak quick lint verify bench clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST)
@@ -19,17 +19,21 @@ test: $(VENV)/dev  ## install, check style and types, run all tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not ray and not alone and not soak" $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not ray and not alone and not peers and not soak" $(ARGS)
 	$(BIN)/python -m pytest -m "(ray or alone) and not soak" $(ARGS) || [ $$? = 5 ]  # 5: none of these was asked for
 
 docs: $(VENV)/docs  ## install, run the notebooks, build the site: docs/_build/html/index.html
 	PYTHONUTF8=1 $(BIN)/python -m sphinx -b html -W --keep-going -n -q docs docs/_build/html $(ARGS)
 
+peers: $(VENV)/dev  ## test the examples with stable-baselines3; installs PyTorch
+	$(PIP) -e ".[peers]"
+	PIXELPONG_NEEDS_PEERS=1 $(BIN)/python -m pytest tests/test_peers.py $(ARGS)
+
 soak: $(VENV)/dev  ## the long part of the fault suite, hours: make soak ARGS="-k memory"
 	$(BIN)/python -m pytest -m soak $(ARGS)
 
 quick: $(VENV)/dev  ## the tests without the slow ones and without Ray, about a minute
-	$(BIN)/python -m pytest -m "not slow and not ray and not soak" $(ARGS)
+	$(BIN)/python -m pytest -m "not slow and not ray and not peers and not soak" $(ARGS)
 
 lint: $(VENV)/dev  ## mend style where it can be mended
 	$(BIN)/ruff check --fix .

@@ -80,7 +80,6 @@ napoleon_use_rtype = False
 
 # Looks
 html_theme = "furo"
-pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "github-dark-high-contrast"
 html_title = "pixelpong"
 html_static_path = ["_static"]
@@ -89,7 +88,10 @@ html_math_renderer = "mathml"
 html_copy_source = False
 html_show_sphinx = False
 html_theme_options = {
-    "light_css_variables": {"color-brand-primary": "#9a4a1c", "color-brand-content": "#9a4a1c"},
+    "light_css_variables": {
+        "color-brand-primary": "#9a4a1c",
+        "color-brand-content": "#9a4a1c",
+    },
     "dark_css_variables": {"color-brand-primary": "#f0a06c", "color-brand-content": "#f0a06c"},
 }
 copybutton_exclude = ".linenos, .gp, .go"

@@ -24,7 +24,7 @@ TOY = [
     "--preset", "classic",
 ]  # fmt: skip
 COMMANDS = [
-    ["train"], ["resume"], ["evaluate"], ["inspect"], ["verify"],
+    ["train"], ["resume"], ["evaluate"], ["inspect"], ["doctor"], ["verify"],
     ["bench"], ["bench", "throughput"], ["bench", "startup"],
 ]  # fmt: skip
 
@@ -258,12 +258,13 @@ def test_an_unknown_key_in_a_file_is_one_line(call, tmp_path):
 
 
 def test_a_training_without_a_budget_is_refused(call, tmp_path, monkeypatch):
-    from pixelpong.cli import commands
+    from pixelpong.api.training import require_budget
     from pixelpong.config import Config
     from pixelpong.errors import ConfigError
+    from pixelpong.options import COMMAND_LINE
 
     with pytest.raises(ConfigError, match="expected a budget, got none; give --updates"):
-        commands._require_budget(Config())
+        require_budget(Config(), COMMAND_LINE)
 
 
 def test_debug_shows_the_traceback_and_the_workers(call, trained, monkeypatch):

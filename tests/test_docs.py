@@ -79,7 +79,7 @@ def read_shown(page: Path) -> list[str]:
 
 def check_command(line: str) -> None:
     """The words are a command line of ours, with options that exist and values in range."""
-    words = shlex.split(line)
+    words = shlex.split(re.split(r"\s(?:>|\||&&)", line)[0])
     words = words[words.index("pixelpong") + 1 :]
     if {"--help", "--version"} & set(words):
         with pytest.raises(SystemExit) as exit:
@@ -104,9 +104,8 @@ def test_the_pages_do_show_commands():
     assert shown["README.md"] >= 15
     assert shown["docs/start.md"] >= 10
     assert shown["docs/reproduce.md"] >= 10
-    assert all(
-        shown[name_of(page)] for page in (DOCS / "howto").glob("*.md") if page.stem != "index"
-    )
+    silent = {page.stem for page in (DOCS / "howto").glob("*.md") if not shown[name_of(page)]}
+    assert silent <= {"index", "own_agent"}
     assert len(read_shown(DOCS / "faq.md")) >= 3
 
 
@@ -196,7 +195,6 @@ def read_cells(page: Path) -> list[str]:
     return re.findall(r"^```+\{code-cell\}.*?^```+$", page.read_text("utf-8"), flags=re.S | re.M)
 
 
-@pytest.mark.xfail(strict=True, reason="the translation is not there yet: then take this mark away")
 def test_what_must_be_there_in_chinese_is():
     wanted = {"README.md", "start.md", *(f"tutorial/{name}.md" for name in CHAPTERS)}
     assert wanted <= {path.as_posix() for path in list_translated()}

@@ -7,6 +7,7 @@ single backquotes become links where they are the name of something (``default_r
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from sphinx.application import Sphinx
@@ -54,6 +55,32 @@ def _is_announced(kept: list[str]) -> bool:
     return bool(said) and said[-1].rstrip().endswith("::")
 
 
+def shorten_arrays(signature: str) -> str:
+    """`signature` with the arrays named as in the source.
+
+    >>> shorten_arrays("(x: ~numpy.ndarray[tuple[~typing.Any, ...], ~numpy.dtype[~numpy.uint8]])")
+    '(x: ~numpy.typing.NDArray[~numpy.uint8])'
+    """
+    return _ARRAY.sub(r"~numpy.typing.NDArray[\1]", signature)
+
+
+_ARRAY = re.compile(
+    r"~?numpy\.ndarray\[~?tuple\[~?(?:typing\.)?Any, \.\.\.\], ~?numpy\.dtype\[([~\w.]+)\]\]"
+)
+
+
+def _shorten(
+    app: Sphinx,
+    what: str,
+    name: str,
+    obj: Any,
+    options: Any,
+    signature: str | None,
+    returns: str | None,
+) -> tuple[str | None, str | None]:
+    return signature and shorten_arrays(signature), returns and shorten_arrays(returns)
+
+
 def _process(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     lines[:] = keep_blocks(keep_sentences(lines))
     if what in ("attribute", "data", "property"):
@@ -64,4 +91,5 @@ def _process(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: l
 def setup(app: Sphinx) -> dict[str, Any]:
     """Come before napoleon, which reads the sections."""
     app.connect("autodoc-process-docstring", _process, priority=400)
+    app.connect("autodoc-process-signature", _shorten)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -23,6 +23,7 @@ SPELLINGS = {
     r"\\[dt]frac(?![a-zA-Z])": r"\\frac",
     r"\\bm(?![a-zA-Z])": r"\\boldsymbol",
     r"\\(big|Big|bigg|Bigg)(?![a-zA-Z])": r"\\\1l",
+    r"(\\(?:hat|bar|tilde|vec)\s*(?:\{[^{}]*\}|\w))(?=[_^])": r"{{}\1}",  # or the index goes below
     r"\\(begin|end)\{(?:align|gather)\*?\}": r"\\\1{aligned}",
 }
 """What MathJax in a notebook knows and docutils spells in another way."""
