@@ -416,7 +416,7 @@ def probe_with_cache(folder: Path) -> dict[str, dict]:
 
 
 @pytest.mark.slow
-def test_a_cold_cache_is_noted_is_warm_the_next_time_and_damaged_is_named(tmp_path):
+def test_a_cold_cache_is_noted_and_is_warm_the_next_time_and_a_damaged_one_is_made_anew(tmp_path):
     cold = probe_with_cache(tmp_path / "cache")["numba_cache"]
     assert cold["level"] == NOTE
     assert cold["facts"]["compiled"] > 0
@@ -426,10 +426,10 @@ def test_a_cold_cache_is_noted_is_warm_the_next_time_and_damaged_is_named(tmp_pa
     assert warm["facts"]["loaded"] > 0
     for file in (tmp_path / "cache").rglob("*.nbi"):
         file.write_bytes(file.read_bytes()[:100])
-    damaged = probe_with_cache(tmp_path / "cache")["workers"]
-    assert damaged["level"] == FAILURE
-    assert "delete the files that end in .nbi and .nbc there" in damaged["text"]
-    assert str(tmp_path / "cache") in damaged["text"]
+    checks = probe_with_cache(tmp_path / "cache")
+    assert checks["workers"]["level"] == OK
+    assert checks["numba_cache"]["facts"]["compiled"] > 0
+    assert probe_with_cache(tmp_path / "cache")["numba_cache"]["level"] == OK
 
 
 def test_nowhere_to_keep_kernels_is_a_warning(tmp_path, small_disk):
