@@ -31,7 +31,7 @@ extensions = [
     "offline",
     "repository",
 ]
-exclude_patterns = ["_build", "_ext", "_templates", "**.ipynb_checkpoints"]
+exclude_patterns = ["_build", "_ext", "_templates", "**.ipynb_checkpoints", "**/*.ipynb"]
 templates_path = ["_templates"]
 source_suffix = {".md": "myst-nb", ".rst": "restructuredtext"}
 highlight_language = "text"
@@ -55,6 +55,8 @@ nb_execution_timeout = 300
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 nb_merge_streams = True
+nb_code_prompt_show = "Show a solution"
+nb_code_prompt_hide = "Hide the solution"
 logging.getLogger("traitlets").setLevel(logging.WARNING)  # nbclient tells of each notebook
 
 

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import os
 import signal
+import socket
 import time
 from contextlib import closing
 from pathlib import Path
@@ -24,6 +25,7 @@ from fakes import (
 
 from pixelpong.config import EngineConfig
 from pixelpong.engines import count_cores, make_engine, never
+from pixelpong.engines.channel import Channel, encode
 from pixelpong.engines.processes import MAX_ATTEMPTS, ProcessEngine
 from pixelpong.engines.serial import SerialEngine
 from pixelpong.errors import Interrupted, WorkerError
@@ -207,7 +209,8 @@ def test_a_late_result_of_a_run_that_was_given_up_is_dropped(start):
         given_up = engine.run([(0, 0.0), (1, 0.5), (2, 0.5)], "old")
         next(given_up)
         given_up.close()
-        results = list(engine.run([(number, 0.0) for number in (10, 11, 12)], "new"))
+        # The first is there at once: the second would be taken from the run before.
+        results = list(engine.run([(10, 0.0), (11, 0.3), (12, 0.3)], "new"))
         assert [(number, params) for number, params, _ in results] == [
             (10, "new"), (11, "new"), (12, "new"),
         ]  # fmt: skip
@@ -251,6 +254,20 @@ def test_a_stop_is_noticed_while_a_stopped_worker_does_not_take_its_params():
         with pytest.raises(Interrupted):
             list(engine.run([(0, 0.0)], b"x" * 5_000_000))
         assert time.monotonic() - begin < 1
+
+
+def test_no_message_is_waited_for_beyond_its_deadline():
+    """Neither one of which the other end has sent a part, nor one that it does not take."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        channel = Channel(ours)
+        theirs.sendall(encode("a result")[:1])
+        begin = time.monotonic()
+        with pytest.raises(TimeoutError):
+            channel.receive(0.2)
+        with pytest.raises(TimeoutError):
+            channel.send(bytes(16 << 20), 0.2)
+        assert time.monotonic() - begin < 2
 
 
 def test_an_error_of_a_run_that_was_given_up_is_not_the_next_ones(start):

@@ -226,7 +226,7 @@ def test_the_manifest_is_written_last_and_the_folder_named_after_it(store, monke
     assert tape == [*FILES, "sync temporary", "rename", "sync checkpoints"]
 
 
-def test_every_file_is_flushed_to_the_disk(store, monkeypatch):
+def test_every_file_and_folder_is_flushed_to_the_disk(store, monkeypatch):
     synced = []
     real = os.fsync
 
@@ -236,7 +236,8 @@ def test_every_file_is_flushed_to_the_disk(store, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", noted)
     store.save(make_checkpoint(1))
-    assert [Path(path).name for path in synced[:4]] == FILES
+    temporary = f".tmp-000001-{os.getpid()}"
+    assert [Path(path).name for path in synced] == [*FILES, temporary, "checkpoints"]
 
 
 @pytest.mark.parametrize("stop_at", range(7))

@@ -6,6 +6,7 @@ import json
 import os
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -57,6 +58,23 @@ def test_the_parts_are_called_in_the_order_of_the_map(make_run, monkeypatch):
     train(run)
     one = ["items", "apply", "play", "play", "record"]
     assert tape.calls == ["save", *one, *one, "evaluate", "play", "save"]
+
+
+def test_the_disk_has_the_lines_before_the_checkpoint(make_run, monkeypatch):
+    """Else a loss of power could leave a checkpoint of updates whose lines are gone."""
+    run = make_run(updates=1, evaluate_every=1, evaluate_episodes=1, milestone_every=0)
+    synced, real = [], os.fsync
+
+    def noted(descriptor):
+        synced.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    train(run)
+    saves = [place for place, name in enumerate(synced) if name == "params.safetensors"]
+    assert len(saves) == 2
+    lines = {"metrics.jsonl", "episodes.jsonl", "evaluations.jsonl"}
+    assert all(lines <= set(synced[saves[0] : last]) for last in saves[1:])
 
 
 def test_a_run_directory_holds_what_the_design_says(make_run):
@@ -262,6 +280,26 @@ def test_an_exception_in_the_middle_of_a_step_is_never_saved(make_run, monkeypat
         return real(*args)
 
     monkeypatch.setattr(owner, name, broken)
+    with pytest.raises(KeyboardInterrupt):
+        train(run)
+    assert run.checkpoints.updates() == [0]
+    monkeypatch.undo()
+    reference = make_run("reference", updates=4, save_every=100)
+    train(reference)
+    train(run)
+    assert result_of(run) == result_of(reference)
+
+
+def test_an_update_whose_lines_are_not_written_is_never_saved(make_run, monkeypatch):
+    """Nor where it is learned already: a resume would have a hole in its metrics."""
+    run, real = make_run(updates=4, save_every=100), Session.record
+
+    def broken(self, stats, engine):
+        if self.learner.progress.update == 3:
+            raise KeyboardInterrupt
+        real(self, stats, engine)
+
+    monkeypatch.setattr(Session, "record", broken)
     with pytest.raises(KeyboardInterrupt):
         train(run)
     assert run.checkpoints.updates() == [0]

@@ -165,12 +165,10 @@ def decode_agent(content: bytes, origin: str) -> Agent:
         with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused below
             W1 = _spread_rows(arrays, card["shape"])
             params = {"W1": W1, **{name: w.astype(np.float32) for name, w in arrays.items()}}
-        if not all(np.isfinite(w).all() for w in params.values()):
-            raise ValueError("numbers that are not finite")
         agent = Agent(params, card["algorithm"], read_protocol(card), _read_about(card["about"]))
         if agent.algorithm not in ("reinforce", "ppo"):
             raise ValueError("an algorithm that is none")
-        agent.make_policy()
+        agent.make_policy()  # which wants finite numbers, and those of the algorithm's shapes
         return agent
     except (
         ValueError, KeyError, TypeError, IndexError, OverflowError, AttributeError,

@@ -19,21 +19,18 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class _Mark:
-    """Set by handlers, of which one may interrupt another: a threading.Event takes a lock to be
-    set, and the second handler would wait for ever for the first.
+    """Whether a signal came. It has no lock, as an Event has: a second signal may come into the
+    handler of the first one, in the same thread, and would wait for that lock for ever.
     """
 
-    def __init__(self) -> None:
-        self._is_set = False
+    is_set = False
 
-    def set(self) -> None:
-        self._is_set = True
-
-    def is_set(self) -> bool:
-        return self._is_set
+    def set(self, *_: object) -> None:
+        """Handle a signal."""
+        self.is_set = True
 
 
-_is_noted = _Mark()  # set by the handlers of `note_signals` and `heed_signals` alone
+_noted = _Mark()  # set by the handlers of `note_signals` and `heed_signals` alone
 
 
 class Interrupt(KeyboardInterrupt):
@@ -44,7 +41,7 @@ class Interrupt(KeyboardInterrupt):
 
 def note_signals() -> None:
     """From now on, only note them: raised in an import, an exception may be lost on its way."""
-    _handle_signals(lambda *_: _is_noted.set())
+    _handle_signals(_noted.set)
 
 
 def heed_signals() -> None:
@@ -55,12 +52,12 @@ def heed_signals() -> None:
     """
 
     def interrupt(*_: object) -> None:
-        _is_noted.set()
+        _noted.set()
         _handle_signals(_ignore)
         raise Interrupt
 
     _handle_signals(interrupt)
-    if _is_noted.is_set():
+    if _noted.is_set:
         interrupt()
 
 
@@ -81,18 +78,18 @@ def stop_on_signals(*, ends_process: bool = True) -> Iterator[Callable[[], bool]
         ends_process: this process ends after a signal; where it goes on, as a notebook does, the
             handlers from before come back.
     """
-    is_asked = _Mark()
+    asked = _Mark()
     if threading.current_thread() is not threading.main_thread():
-        yield is_asked.is_set
+        yield lambda: asked.is_set
         return
     before = [signal.getsignal(number) for number in _SIGNALS]
-    _handle_signals(lambda *_: is_asked.set())
-    if _is_noted.is_set():
-        is_asked.set()
+    _handle_signals(asked.set)
+    if _noted.is_set:
+        asked.set()
     try:
-        yield is_asked.is_set
+        yield lambda: asked.is_set
     finally:
-        if not (is_asked.is_set() and ends_process):
+        if not (asked.is_set and ends_process):
             for number, handler in zip(_SIGNALS, before, strict=True):
                 if handler is not None:  # it is not Python's
                     signal.signal(number, handler)

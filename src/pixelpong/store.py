@@ -148,7 +148,6 @@ class CheckpointStore:
             kept: list[int] = []
             with contextlib.suppress(OSError, RunError):
                 shutil.rmtree(temporary, ignore_errors=True)
-                self._end_replacing(target)
                 kept = self.updates()
             good = f"; the checkpoint of update {kept[-1]} is kept" if kept else ""
             raise RunError(

@@ -14,6 +14,7 @@ import pytest
 from test_train import result_of
 
 from pixelpong.errors import RunError
+from pixelpong.metrics import LineFile
 from pixelpong.presets import load_preset
 from pixelpong.replay import Replay
 from pixelpong.run import Run
@@ -205,6 +206,16 @@ def file_size_limit(size: int):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, handler)
+
+
+def test_a_line_of_which_the_disk_takes_a_part_is_taken_back(tmp_path):
+    file = LineFile(tmp_path / "lines.jsonl")
+    file.append({"update": 1})
+    before = file.path.read_bytes()
+    with file_size_limit(len(before) + 7):
+        with pytest.raises(RunError, match=r"to write to .*lines\.jsonl, got "):
+            file.append({"update": 2})
+    assert file.path.read_bytes() == before
 
 
 @pytest.mark.parametrize("size", [300, 3000, 6000, 300_000, 511_000, 2_000_000])

@@ -240,7 +240,7 @@ def check_outcome(words: list[str], code: int, out: str, err: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@quick_and_soak(60, 1000)
+@quick_and_soak(40, 1000)
 def test_any_words_are_obeyed_or_refused_in_one_line(number, place):
     codes, worst = Counter(), Worst()
 

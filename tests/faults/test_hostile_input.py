@@ -20,16 +20,22 @@ from pixelpong.cli import main
 from pixelpong.config import Config
 from pixelpong.env import make_emulator
 from pixelpong.errors import (
+    MAX_GOT,
     CheckpointError,
     ConfigError,
     EmulatorError,
     NumericsError,
     RunError,
+    expected,
 )
 from pixelpong.learners.reinforce import ReinforceLearner
+from pixelpong.metrics import LineFile, decode_line
+from pixelpong.options import Option, check_value
+from pixelpong.presets import read_toml
 from pixelpong.protocols import find_protocol
 from pixelpong.replay import MAX_STEPS, Coins, Replay
 from pixelpong.report.page import write_page
+from pixelpong.report.web.tail import MAX_COLUMNS, Table
 from pixelpong.run import Run
 from pixelpong.session import Session
 from pixelpong.train import train
@@ -59,7 +65,7 @@ def test_what_the_package_writes_is_read(readers, name):
     readers[name].read(readers[name].valid)
 
 
-@quick_and_soak(50, 2000)
+@quick_and_soak(30, 2000)
 @pytest.mark.parametrize("name", NAMES)
 def test_any_file_is_read_or_refused_in_one_line(readers, name, number):
     reader, worst = readers[name], Worst()
@@ -113,6 +119,12 @@ def test_a_fourth_action_is_none():
         Replay.from_line(line)
 
 
+def test_a_replay_of_more_steps_than_an_episode_has_is_none():
+    line = absurd("Catch-v0", actions=np.zeros(MAX_STEPS + 1, np.int8)).to_line()
+    with pytest.raises(RunError, match="where a whole number from 1 to 108000 belongs"):
+        Replay.from_line(line)
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     return make_trained(tmp_path_factory.mktemp("trained") / "run", "classic")
@@ -143,6 +155,71 @@ def test_a_card_of_what_cannot_be_is_refused(changes):
     read = refuse_or_read(lambda: decode_agent(changed_card(**changes), "a test"), worst, changes)
     assert read is None
     assert worst.errors == {"CheckpointError"}
+
+
+def test_of_what_a_stranger_wrote_an_error_repeats_some_letters_on_one_line():
+    """A terminal obeys what is no letter."""
+    line = expected("a name", "two\nlines\x1b[2J", "look")
+    assert line == "expected a name, got two lines?[2J; look"
+    assert len(expected("a name", "x" * 10**6, "look")) < MAX_GOT + 100
+
+
+def test_what_is_nested_without_end_is_refused(tmp_path, trained):
+    """Python gives up on it with an error of its own."""
+    deep, nested = b"[" * 100_000 + b"]" * 100_000, []
+    for _ in range(100_000):
+        nested = [nested]
+    with pytest.raises(ConfigError, match="a list nested without end"):
+        Config().updated({"steps": nested}, "test")
+    while nested:  # taking it apart at once would overflow the stack
+        nested = nested.pop()
+    (tmp_path / "deep.toml").write_bytes(b"hidden = " + deep)
+    with pytest.raises(ConfigError, match="expected TOML in"):
+        read_toml(tmp_path / "deep.toml")
+    assert decode_line(b'{"update": 1, "x": ' + deep + b"}\n") is None
+    run = copied(trained, tmp_path)
+    (run.path / "config.json").write_bytes(b'{"format": 1, "x": ' + deep + b"}")
+    with pytest.raises(RunError, match="expected a run's configuration"):
+        Run.open(run.path)
+
+
+def test_an_option_without_bounds_is_finite_all_the_same():
+    free = Option("x", float, 0.5, {"choices": (), "minimum": None, "maximum": None}, "")
+    for value in (float("nan"), float("inf"), -float("inf")):
+        with pytest.raises(ConfigError, match="expected x to be a number"):
+            check_value(free, value, "test")
+
+
+@pytest.mark.parametrize("update", [-1, 2**53, True, 1.0, None, "1"])
+def test_a_line_of_what_is_no_update_is_none(update):
+    assert decode_line(json.dumps({"update": update}).encode() + b"\n") is None
+
+
+def test_rows_that_are_counted_from_the_end_are_refused():
+    """NumPy takes row −1 for the last one."""
+    arrays = decode_arrays(encode_agent(load_shipped(), np.arange(4)))
+    del arrays["sha256"]
+    rows = np.array([0, 1, 2, -1], np.int16)
+    with pytest.raises(CheckpointError, match="rows that are not there"):
+        decode_agent(encode_arrays(arrays | {"rows": rows}), "a test")
+
+
+def test_a_line_without_an_end_is_not_held_in_memory(tmp_path):
+    file = LineFile(tmp_path / "lines.jsonl")
+    file.append({"update": 1})
+    with file.path.open("r+b") as hole:
+        hole.truncate(320 << 20)
+    with within_limits(Worst(), "a hole"):
+        assert list(file.read()) == [{"update": 1}]
+
+
+def test_an_agent_of_an_unknown_algorithm_is_refused_whatever_its_shapes(trained):
+    arrays = decode_arrays(trained.milestones.path(2).read_bytes())
+    del arrays["sha256"]
+    card = json.loads(arrays["card"].tobytes()) | {"algorithm": "other"}
+    text = np.frombuffer(json.dumps(card).encode(), np.uint8)
+    with pytest.raises(CheckpointError, match="an algorithm that is none"):
+        decode_agent(encode_arrays(arrays | {"card": text}), "a test")
 
 
 def test_numbers_too_large_for_a_milestone_leave_it_out_with_a_word(tmp_path, monkeypatch):
@@ -226,6 +303,77 @@ def test_streams_that_lie_beyond_the_field_are_refused(tmp_path):
     forged.put(json.dumps(state).encode())
     with pytest.raises(CheckpointError, match="got no last action of stream 0"):
         Session(Run.open(run.path), 0.0)
+
+
+ODD_COUNTERS = [
+    (("progress", "streams", 0, "tally", "point_rewards"), [5000], "a tally of other points"),
+    (("progress", "streams", 0, "tally", "steps"), -1, "where a count belongs"),
+    (("progress", "steps"), 1.5, "where a count belongs"),
+    (("progress", "update"), 1, "progress of update 1"),
+    (("wall_seconds",), float("nan"), "seconds that are none"),
+    (("evaluation_seconds",), "1", "seconds that are none"),
+    (("next_confirmation",), -1, "where a count belongs"),
+]
+
+
+def test_counters_that_cannot_be_are_no_state_to_go_on_from(tmp_path):
+    run = make_trained(tmp_path / "run", "fast")
+    forged = Forged(run, "state.json")
+    for (*way, last), value, why in ODD_COUNTERS:
+        state = json.loads(forged.valid)
+        owner = state["counters"]
+        for each in way:
+            owner = owner[each]
+        owner[last] = value
+        forged.put(json.dumps(state).encode())
+        with pytest.raises(CheckpointError, match=why):
+            Session(Run.open(run.path), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"versions": {"numpy": 2}}, "versions or a machine that are no texts"),
+        ({"machine": {"cores": [2]}}, "versions or a machine that are no texts"),
+        ({"changes": 5}, "changes that are no list"),
+    ],
+)
+def test_a_configuration_with_other_things_in_it_is_none(trained, tmp_path, changes, why):
+    run = copied(trained, tmp_path)
+    path = run.path / "config.json"
+    content = json.loads(path.read_text()) | changes
+    del content["sha256"]
+    path.write_text(json.dumps(content))
+    with pytest.raises(RunError, match=why):
+        Run.open(run.path)
+
+
+def test_metrics_with_names_without_end_make_a_page_of_a_few():
+    table = Table()
+    for update in range(1, 20):
+        more = {f"name {update} {number}": 1.0 for number in range(100)}
+        table.add({"update": update, "x" * 10_000: 1.0, **more})
+    columns = table.columns()
+    assert len(columns) <= MAX_COLUMNS
+    assert max(map(len, columns)) < 64
+    assert {len(values) for values in columns.values()} == {19}
+
+
+ODD_EVALUATIONS = [
+    {"ci95": 5}, {"ci95": [1]}, {"ci95": ["a", "b"]}, {"ci95": [float("nan"), 1.0]},
+    {"ci95": [1e300, 1e300]},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", ODD_EVALUATIONS, ids=str)
+def test_an_odd_evaluation_is_no_score(trained, tmp_path, line):
+    """As where a training was killed between an evaluation and its checkpoint."""
+    run = make_trained(tmp_path / "run", "classic", evaluate_every=0)
+    valid = lines_of(trained)["evaluations"]
+    run.evaluations.path.write_text(json.dumps(valid | {"update": 2} | line) + "\n")
+    train(run)
+    assert Session(Run.open(run.path), 0.0).learner.progress.update == 2
+    assert run.checkpoints.load_best().score_of == "mean_return_100"
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from pixelpong import run as runs
 from pixelpong.agents import decode_agent
 from pixelpong.env import fake
 from pixelpong.errors import NumericsError
-from pixelpong.learners import ppo
+from pixelpong.learners import ppo, refuse_overflow
 from pixelpong.learners.ppo import PPOLearner
 from pixelpong.learners.reinforce import ReinforceLearner
 from pixelpong.presets import load_preset
@@ -276,7 +276,7 @@ def no_sync(monkeypatch):
     monkeypatch.setattr(runs, "collect_versions", lambda: versions)
 
 
-@quick_and_soak(60)
+@quick_and_soak(40)
 def test_an_odd_number_anywhere_never_reaches_the_disk(number, tmp_path, no_sync):
     """Every case is looked at on the disk; of the many, one in ten is gone on with to the end."""
     outcomes = Counter()
@@ -318,7 +318,17 @@ def test_the_error_names_the_array_and_the_update(preset, place, value, tmp_path
 # --- odd, but no mistakes ---------------------------------------------------------------------
 
 
-@quick_and_soak(40, 1000)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_gradient_whose_squares_no_memory_holds_is_refused(dtype):
+    """It is finite itself; in the optimizer's memory it would be infinite, for ever."""
+    largest = float(np.finfo(dtype).max)
+    grads = {name: [np.zeros(1, dtype)] for name in ("W1", "W2")}
+    refuse_overflow({"W1": 0.4 * largest, "W2": 1.0}, grads, 3)
+    with pytest.raises(NumericsError, match="in W1 of the gradient of update 3, got numbers whose"):
+        refuse_overflow({"W1": 0.6 * largest, "W2": 1.0}, grads, 3)
+
+
+@quick_and_soak(25, 1000)
 def test_games_of_equal_rewards_or_of_one_step_are_learned_from(number, tmp_path, no_sync):
     """An episode of one point, or of one step, and every reward the same."""
 
@@ -363,7 +373,7 @@ def test_games_of_equal_rewards_or_of_one_step_are_learned_from(number, tmp_path
 SEEDS = st.integers(0, 2**63 - 1)
 
 
-@quick_and_soak(40, 1000)
+@quick_and_soak(25, 1000)
 def test_huge_logits_are_played_and_learned_from_or_refused(number, tmp_path, no_sync):
     """Parameters as large as a float can be, in one layer or in all."""
 

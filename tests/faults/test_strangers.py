@@ -29,6 +29,7 @@ from test_train import result_of
 
 from pixelpong import store as store_module
 from pixelpong.agents import encode_agent
+from pixelpong.arrays import TABLE_LIMIT, decode_arrays
 from pixelpong.report.shows import load_agent
 from pixelpong.run import Run
 from pixelpong.train import train
@@ -165,6 +166,18 @@ def test_disguised_and_broken_arrays_are_passed_over(reader, run, tmp_path, name
         if "refused" not in outcome:  # arrays they are, but none of ours
             assert "refused" in reader.ask("resume", run.path), (how, outcome)
         assert not canary.exists(), how
+
+
+def test_a_table_that_is_too_long_is_not_looked_at():
+    """Safetensors would read one of a hundred megabytes."""
+    with pytest.raises(ValueError, match="a table of"):
+        decode_arrays(table_of(b"{" + b" " * TABLE_LIMIT + b"}"))
+
+
+def test_counters_that_are_too_long_are_not_looked_at(reader, run):
+    content = (run.checkpoints.path(2) / "state.json").read_bytes()
+    forge(run, {"state.json": content + b" " * (5 << 20)})
+    assert "where 4194304 can be" in reader.ask("checkpoint", run.path)["refused"]
 
 
 def test_odd_counters_are_passed_over(reader, run):

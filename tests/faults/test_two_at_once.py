@@ -182,7 +182,7 @@ def test_while_one_is_being_dropped_no_reader_sees_what_is_left_of_it(watched, m
 
 
 def test_readers_of_checkpoints_never_see_half_of_one(tmp_path):
-    counts = hammer_checkpoints(tmp_path / "checkpoints", 3)
+    counts = hammer_checkpoints(tmp_path / "checkpoints", 2)
     assert min(counts.values()) >= 10, counts
 
 
@@ -218,7 +218,7 @@ def test_everything_can_be_read_while_a_training_writes(tmp_path, capsys):
         assert wait_until((tmp_path / "run" / "checkpoints" / "000002").exists, 30)
         said: list[str] = []
         run, library, rounds = Run.open(tmp_path / "run", said.append), Library(tmp_path), 0
-        deadline = time.monotonic() + 3
+        deadline = time.monotonic() + 2
         while time.monotonic() < deadline:
             read_everything(run, library, capsys)
             rounds += 1

@@ -72,15 +72,27 @@ class Hunter(threading.Thread):
         assert wait_until(lambda: len(learned) >= wanted, 60.0)
 
     def _hit(self, pid: int) -> None:
-        is_starting = not all(member.is_ready for member in self.engine._members)
-        if self._number == signal.SIGSTOP and is_starting:
-            return  # a start has minutes, not the deadline of items
+        engine = self.engine
+        is_starting = not all(member.is_ready for member in engine._members)
+        # A start has minutes, not the deadline of items; and of three failed starts in a row the
+        # engine makes an error, in which what was lost cannot be measured.
+        if is_starting and (self._number == signal.SIGSTOP or engine._failed_starts > 1):
+            return
         os.kill(pid, self._number)
         self._left -= 1
+        begin = time.monotonic()
+        # Until the engine has let go of it: a second signal to a dead one would not count.
+        assert wait_until(lambda: pid not in _pids_of(engine), 60.0)
         if self._number == signal.SIGSTOP:
-            begin = time.monotonic()
-            assert wait_until(lambda: not is_alive(pid), 20.0)
+            assert wait_until(lambda: not is_alive(pid), 60.0)
             self.seconds_alive.append(time.monotonic() - begin)
+
+
+def _pids_of(engine) -> list[int]:
+    """Of its workers; none while it ends one, whose process has no number then."""
+    with contextlib.suppress(ValueError):
+        return engine.worker_pids
+    return []
 
 
 @pytest.fixture
@@ -147,7 +159,7 @@ def seconds_lost(run: Run) -> list[float]:
 @pytest.mark.slow
 @pytest.mark.parametrize("game", ["toy classic", "toy fast"])
 def test_workers_that_are_killed_lose_nothing(hunted, tmp_path, game):
-    run, ledger = hunted(game, Hunter(signal.SIGKILL, times=5, seed=1, pause=0.5))
+    run, ledger = hunted(game, Hunter(signal.SIGKILL, times=4, seed=1, pause=0.3))
     require_nothing_lost(run, ledger, tmp_path)
     assert max(seconds_lost(run)) < 2 * patience()
 
@@ -180,9 +192,11 @@ def test_twenty_workers_killed_a_run_lose_nothing(hunted, tmp_path, game, seed):
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("game", GAMES)
 def test_ten_workers_that_hang_a_run_lose_nothing(hunted, tmp_path, game):
-    timeout = 2.0 if "pong" in game else 1.0
+    # On a busy machine an item takes longer: it must not be taken for one that hangs.
+    timeout = (2.0 if "pong" in game else 1.0) * patience()
     hunter = Hunter(signal.SIGSTOP, times=10, seed=3, pause=1.0)
     run, ledger = hunted(game, hunter, worker_timeout=timeout)
     require_nothing_lost(run, ledger, tmp_path)
-    print(f"\n{game}: ended after {max(hunter.seconds_alive):.2f} s, deadline {timeout:.0f} s")
-    assert max(hunter.seconds_alive) < timeout + 2 * patience()
+    late = max(hunter.seconds_alive) - timeout
+    print(f"\n{game}: ended {late:.2f} s after the deadline of {timeout:.1f} s at most")
+    assert late < 2 * patience()

@@ -10,7 +10,13 @@ from pathlib import Path
 
 from pixelpong.config import EngineConfig
 from pixelpong.doctor.records import FAILURE, NOTE, OK, WARNING, Case, Check, megabytes, trouble
-from pixelpong.machine import count_cores, describe_machine
+from pixelpong.machine import (
+    count_cores,
+    describe_machine,
+    groups_of,
+    read_core_limit,
+    read_kernel_file,
+)
 
 DRIVER_BYTES, WORKER_BYTES = 190e6, 170e6
 """Peak memory of a fast training's processes. Source: benchmarks/startup.json."""
@@ -31,11 +37,11 @@ _BUSY = 1.5
 
 def check_cores(case: Case) -> Iterator[Check]:
     """How many cores there are, and how many of them this process may use."""
-    ours, quota = count_cores(), read_quota()
+    ours, quota = count_cores(), read_core_limit()
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     facts = {
         "cores": os.cpu_count(),
-        "affinity": ours,
+        "usable": ours,
         "cgroup_limit": quota,
         "load": load,
         "workers": _count_workers(case.config.engine),
@@ -127,60 +133,22 @@ def check_shared_memory(case: Case, folder: Path = Path("/dev/shm")) -> Iterator
     yield Check("shared_memory", OK, f"{megabytes(free)} free in {folder}", facts)
 
 
-def read_quota(root: Path = Path("/")) -> float | None:
-    """Cores that the control group of this process allows; None for no limit.
-
-    Args:
-        root: the file system; another one in tests.
-    """
-    limits = []
-    for folder in _groups(root, "cpu"):
-        words = (_read(folder / "cpu.max") or "").split()
-        if not words:
-            quota, period = _read(folder / "cpu.cfs_quota_us"), _read(folder / "cpu.cfs_period_us")
-            words = [quota or "", period or ""]
-        if len(words) == 2 and all(word.isdecimal() and int(word) for word in words):
-            limits.append(int(words[0]) / int(words[1]))
-    return min(limits, default=None)
-
-
 def read_memory_left(root: Path = Path("/")) -> int | None:
     """Bytes until the control group's limit is reached; None for no limit."""
     left = []
-    for folder in _groups(root, "memory"):
+    for folder in groups_of(root, "memory"):
         for limit, used in (
             ("memory.max", "memory.current"),
             ("memory.limit_in_bytes", "memory.usage_in_bytes"),
         ):
-            numbers = [_read(folder / name) or "" for name in (limit, used)]
+            numbers = [read_kernel_file(folder / name) or "" for name in (limit, used)]
             if all(map(str.isdecimal, numbers)) and int(numbers[0]) < 1 << 60:
                 left.append(max(0, int(numbers[0]) - int(numbers[1])))
     return min(left, default=None)
 
 
-def _groups(root: Path, controller: str) -> Iterator[Path]:
-    """The folders of this process's control group and of those above it, in both versions."""
-    for line in (_read(root / "proc/self/cgroup") or "0::/").splitlines():
-        _, controllers, path = [*line.split(":", 2), "", ""][:3]
-        if controllers and controller not in controllers.split(","):
-            continue
-        top = root / "sys/fs/cgroup" / (controllers and controller)
-        folder = top / path.strip("/")
-        yield folder
-        while folder != top and top in folder.parents:
-            folder = folder.parent
-            yield folder
-
-
-def _read(path: Path) -> str | None:
-    try:
-        return path.read_text("utf-8", "replace").strip()
-    except OSError:
-        return None
-
-
 def _read_available() -> int | None:
-    for line in (_read(Path("/proc/meminfo")) or "").splitlines():
+    for line in (read_kernel_file(Path("/proc/meminfo")) or "").splitlines():
         words = line.split()
         if words[:1] == ["MemAvailable:"]:
             return int(words[1]) << 10

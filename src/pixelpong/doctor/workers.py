@@ -18,15 +18,12 @@ from pixelpong import kernels
 from pixelpong.config import Config
 from pixelpong.doctor.records import FAILURE, NOTE, OK, WARNING, Case, Check, trouble
 from pixelpong.engines.processes import ProcessEngine
-from pixelpong.errors import Interrupted, WorkerError
+from pixelpong.errors import Interrupted
 from pixelpong.worker import make_worker
 
 SECONDS = 40.0
 """Until a worker that has everything to compile, on a machine with other work, must have answered;
 that takes 5 of an idle core."""
-
-_CACHING = os.path.join("numba", "core", "caching.py")
-"""In a traceback: what numba has kept cannot be loaded."""
 
 
 class Probe:
@@ -87,14 +84,6 @@ def check_workers(case: Case) -> Iterator[Check]:
         advice = "see whether the system has room for processes, or use --engine serial"
         got = f"none within {SECONDS:.0f} seconds"
         yield trouble(FAILURE, "workers", "an answer of a worker process", got, advice)
-        return
-    except WorkerError as error:
-        if _CACHING not in error.details:
-            raise
-        folder = describe_cache()["folder"]
-        wanted, got = f"sound kernels in {folder}", error.details.strip().splitlines()[-1]
-        advice = "delete the files that end in .nbi and .nbc there: they are compiled anew"
-        yield trouble(FAILURE, "workers", wanted, got, advice, facts={"folder": folder})
         return
     seconds = time.monotonic() - begin
     facts = {"seconds": round(seconds, 2), "restarts": restarts, "pid": answer["pid"]}
