@@ -1,4 +1,4 @@
-# make train   make test   — each installs what it needs into .venv first.
+# make train   make test   make docs   — each installs what it needs into .venv first.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -7,7 +7,7 @@ ARGS ?=
 PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt \
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help train test soak quick lint verify bench clean
+.PHONY: help train test docs peers soak quick lint verify bench clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST)
@@ -19,14 +19,21 @@ test: $(VENV)/dev  ## install, check style and types, run all tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not ray and not alone and not soak" $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not ray and not alone and not peers and not soak" $(ARGS)
 	$(BIN)/python -m pytest -m "(ray or alone) and not soak" $(ARGS) || [ $$? = 5 ]  # 5: none of these was asked for
+
+docs: $(VENV)/docs  ## install, run the notebooks, build the site: docs/_build/html/index.html
+	PYTHONUTF8=1 $(BIN)/python -m sphinx -b html -W --keep-going -n -q docs docs/_build/html $(ARGS)
+
+peers: $(VENV)/dev  ## test the examples with stable-baselines3; installs PyTorch
+	$(PIP) -e ".[peers]"
+	PIXELPONG_NEEDS_PEERS=1 $(BIN)/python -m pytest tests/test_peers.py $(ARGS)
 
 soak: $(VENV)/dev  ## the long part of the fault suite, hours: make soak ARGS="-k memory"
 	$(BIN)/python -m pytest -m soak $(ARGS)
 
 quick: $(VENV)/dev  ## the tests without the slow ones and without Ray, about a minute
-	$(BIN)/python -m pytest -m "not slow and not ray and not soak" $(ARGS)
+	$(BIN)/python -m pytest -m "not slow and not ray and not peers and not soak" $(ARGS)
 
 lint: $(VENV)/dev  ## mend style where it can be mended
 	$(BIN)/ruff check --fix .
@@ -39,8 +46,8 @@ verify: $(VENV)/core  ## same seed, same bits: compare engines, workers, stops
 bench: $(VENV)/core  ## steps a second against the bare emulator, make bench ARGS="..."
 	$(BIN)/pixelpong bench throughput $(ARGS)
 
-clean:  ## remove .venv and caches, never runs
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+clean:  ## remove .venv, caches and the site, never runs
+	rm -rf $(VENV) docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/made:
@@ -55,4 +62,8 @@ $(VENV)/core: $(VENV)/made pyproject.toml constraints.txt
 
 $(VENV)/dev: $(VENV)/made pyproject.toml constraints.txt
 	$(PIP) -e ".[dev]"
+	@touch $@ $(VENV)/core $(VENV)/docs
+
+$(VENV)/docs: $(VENV)/made pyproject.toml constraints.txt
+	$(PIP) -e ".[all,docs]"
 	@touch $@ $(VENV)/core

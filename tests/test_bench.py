@@ -44,11 +44,11 @@ def test_startup_is_measured_from_outside(capsys):
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_solve_trains_from_outside_and_writes_what_it_found(capsys, tmp_path):
-    words = ["bench", "solve", "--seeds", "0-1", "--steps", "9000", "--target", "-21", "--json"]
+    words = ["bench", "solve", "--seeds", "1", "--steps", "9000", "--target", "-21", "--json"]
     assert main([*words, "--out", str(tmp_path)]) == 0
     report = json.loads(capsys.readouterr().out)
     assert json.loads((tmp_path / "solve.json").read_text()) == report
-    assert [result["seed"] for result in report["seeds"]] == [0, 1]
+    assert [result["seed"] for result in report["seeds"]] == [1]
     for result in report["seeds"]:
         assert result["is_won"]  # at −21 everybody does
         assert 8192 <= result["steps"] <= 3 * 8192
@@ -57,7 +57,7 @@ def test_solve_trains_from_outside_and_writes_what_it_found(capsys, tmp_path):
         assert result["emulator_bound_seconds"] == pytest.approx(bound)
         assert result["greedy"]["episodes"] == 100
         assert 100 < result["peak_memory_mb"] < 1500
-    assert report["summary"]["won"] == report["summary"]["within_twice_the_median"] == 2
+    assert report["summary"]["won"] == report["summary"]["within_twice_the_median"] == 1
 
 
 def test_a_summary_counts_only_what_won():

@@ -24,7 +24,7 @@ TOY = [
     "--preset", "classic",
 ]  # fmt: skip
 COMMANDS = [
-    ["train"], ["resume"], ["evaluate"], ["inspect"], ["verify"],
+    ["train"], ["resume"], ["evaluate"], ["inspect"], ["doctor"], ["verify"],
     ["bench"], ["bench", "throughput"], ["bench", "startup"],
 ]  # fmt: skip
 
@@ -85,9 +85,14 @@ def test_help_names_every_option_of_the_issue_with_its_default(call):
 
 
 def test_help_is_quick():
-    begin = time.perf_counter()
+    """In seconds of a processor, for another test may run beside this one."""
+    before = os.times()
     subprocess.run([sys.executable, "-m", "pixelpong", "--help"], check=True, capture_output=True)
-    assert time.perf_counter() - begin < 1.0  # 0.5 s on an idle machine, measured by the bench
+    after = os.times()
+    spent = (after.children_user + after.children_system) - (
+        before.children_user + before.children_system
+    )
+    assert spent < 0.6  # 0.25 s measured
 
 
 def test_train_says_what_came_out(call):
@@ -258,12 +263,13 @@ def test_an_unknown_key_in_a_file_is_one_line(call, tmp_path):
 
 
 def test_a_training_without_a_budget_is_refused(call, tmp_path, monkeypatch):
-    from pixelpong.cli import commands
+    from pixelpong.api.training import require_budget
     from pixelpong.config import Config
     from pixelpong.errors import ConfigError
+    from pixelpong.options import COMMAND_LINE
 
     with pytest.raises(ConfigError, match="expected a budget, got none; give --updates"):
-        commands._require_budget(Config())
+        require_budget(Config(), COMMAND_LINE)
 
 
 def test_debug_shows_the_traceback_and_the_workers(call, trained, monkeypatch):

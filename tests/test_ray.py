@@ -81,7 +81,7 @@ class Killer(Silent):
 
 
 @pytest.mark.parametrize(
-    ("times", "updates"), [(3, 25), pytest.param(20, 125, marks=pytest.mark.slow)]
+    ("times", "updates"), [(3, 25), pytest.param(20, 125, marks=pytest.mark.soak)]
 )
 def test_killed_actors_change_nothing(ray_cluster, pong, times, updates):
     undisturbed = train(pong("undisturbed", updates=updates, engine="processes"))

@@ -26,6 +26,7 @@ COMMANDS = [
 SHORTER = {
     "pixelpong bench throughput": " --seconds 0.5 --rounds 1",
     "pixelpong bench predict": " --seconds 3",
+    "pixelpong doctor": " --quick",
     "pixelpong record runs/fast-002 --best --out best.mp4 --overlay": " --seconds 2",
 }
 SERVING = ("pixelpong watch", "pixelpong play", "pixelpong dashboard")
@@ -34,8 +35,8 @@ SERVING = ("pixelpong watch", "pixelpong play", "pixelpong dashboard")
 
 def test_every_make_target_named_exists():
     makefile = (ROOT / "Makefile").read_text()
-    targets = re.findall(r"^make (\w+)", "\n".join(BLOCKS), flags=re.M)
-    assert set(targets) == {"train", "test"}
+    targets = re.findall(r"(?:^|`)make (\w+)", "\n".join(BLOCKS) + README, flags=re.M)
+    assert set(targets) == {"train", "test", "docs"}
     for target in targets:
         assert re.search(rf"^{target}:", makefile, flags=re.M)
 
@@ -59,6 +60,16 @@ def test_every_command_works_in_the_order_it_is_shown(tmp_path):
         words = [line for line in done.stderr.splitlines() if not line.startswith("warning: ")]
         assert not words, command
     assert len(list((tmp_path / "runs").iterdir())) == 3
+
+
+@pytest.mark.slow
+def test_the_python_shown_runs_as_a_script(tmp_path):
+    (block,) = re.findall(r"```python\n(import pixelpong.*?)```", README, flags=re.S)
+    (tmp_path / "shown.py").write_text(block)
+    done = subprocess.run(
+        [sys.executable, "shown.py"], cwd=tmp_path, capture_output=True, text=True
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
 
 
 def look_at_the_page(command, folder, environment):

@@ -67,12 +67,16 @@ def ignore_signals() -> None:
 
 
 @contextmanager
-def stop_on_signals() -> Iterator[Callable[[], bool]]:
+def stop_on_signals(*, ends_process: bool = True) -> Iterator[Callable[[], bool]]:
     """While inside, SIGINT and SIGTERM only set a mark; yields the function that reads it.
 
     Once it is set, later signals change nothing, inside or after: every wait on the way out has a
     deadline. Outside the main thread, where Python does not let signals be handled, nothing is set
     up.
+
+    Args:
+        ends_process: this process ends after a signal; where it goes on, as a notebook does, the
+            handlers from before come back.
     """
     asked = _Mark()
     if threading.current_thread() is not threading.main_thread():
@@ -85,9 +89,10 @@ def stop_on_signals() -> Iterator[Callable[[], bool]]:
     try:
         yield lambda: asked.is_set
     finally:
-        if not asked.is_set:
+        if not (asked.is_set and ends_process):
             for number, handler in zip(_SIGNALS, before, strict=True):
-                signal.signal(number, handler)
+                if handler is not None:  # it is not Python's
+                    signal.signal(number, handler)
 
 
 def _handle_signals(handler: Any) -> None:

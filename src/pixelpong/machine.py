@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,47 @@ def _processor_name() -> str:
 
 
 def count_cores() -> int:
-    """The cores this process may use, at least 1."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """The cores this process may use, at least 1: as a container or a batch system limits them."""
+    has_affinity = hasattr(os, "sched_getaffinity")
+    cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    limit = read_core_limit()
+    return cores if limit is None else max(1, min(cores, int(limit)))
+
+
+def read_core_limit(root: Path = Path("/")) -> float | None:
+    """Cores that the control group of this process allows; None for no limit.
+
+    Args:
+        root: the file system; another one in tests.
+    """
+    limits = []
+    for folder in groups_of(root, "cpu"):
+        words = (read_kernel_file(folder / "cpu.max") or "").split()
+        if not words:
+            names = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+            words = [read_kernel_file(folder / name) or "" for name in names]
+        if len(words) == 2 and all(word.isdecimal() and int(word) for word in words):
+            limits.append(int(words[0]) / int(words[1]))
+    return min(limits, default=None)
+
+
+def groups_of(root: Path, controller: str) -> Iterator[Path]:
+    """The folders of this process's control group and of those above it, in both versions."""
+    for line in (read_kernel_file(root / "proc/self/cgroup") or "0::/").splitlines():
+        _, controllers, path = [*line.split(":", 2), "", ""][:3]
+        if controllers and controller not in controllers.split(","):
+            continue
+        top = root / "sys/fs/cgroup" / (controllers and controller)
+        folder = top / path.strip("/")
+        yield folder
+        while folder != top and top in folder.parents:
+            folder = folder.parent
+            yield folder
+
+
+def read_kernel_file(path: Path) -> str | None:
+    """What a file of the kernel says; None where there is none."""
+    try:
+        return path.read_text("utf-8", "replace").strip()
+    except OSError:
+        return None

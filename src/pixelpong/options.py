@@ -119,7 +119,8 @@ def describe_values(each: Option) -> str:
     names = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
     wanted = next(t for t in typing.get_args(each.type) or (each.type,) if t is not type(None))
     low, high = each.metadata["minimum"], each.metadata["maximum"]
-    bounds = f" from {low:g} to {high:g}" if high is not None else ""
+    low, high = (f"{end:g}" if isinstance(end, float) else end for end in (low, high))
+    bounds = f" from {low} to {high}" if high is not None else ""
     if high is None and low is not None:
-        bounds = f" of at least {low:g}"
+        bounds = f" of at least {low}"
     return names[wanted] + bounds

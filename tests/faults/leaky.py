@@ -7,13 +7,13 @@ What FILE says is what leaks from then on: ``worker``, ``driver``, ``descriptors
 from __future__ import annotations
 
 import functools
+import importlib
 import os
 import sys
 import threading
 import time
 from pathlib import Path
 
-import pixelpong.train
 from pixelpong.presets import load_preset
 from pixelpong.run import Run
 from pixelpong.train import Silent, train
@@ -75,7 +75,7 @@ class LeakyDisplay(Silent):
 def main(folder: str, orders: str) -> None:
     """Train until the process is ended."""
     run = Run.create(Path(folder), load_preset("fast").updated(SMALL, "test"))
-    pixelpong.train.make_worker = functools.partial(LeakyWorker, orders)
+    importlib.import_module("pixelpong.train").make_worker = functools.partial(LeakyWorker, orders)
     train(run, LeakyDisplay(orders))
 
 

@@ -181,6 +181,22 @@ def test_a_package_that_cannot_be_written_to_works_without_a_home(tmp_path, undi
         subprocess.run(["umount", str(package)], check=True)
 
 
+def test_a_damaged_cache_of_kernels_is_made_anew(tmp_path, undisturbed):
+    """Numba unpickles it, so damage of any kind can raise anything."""
+    changes = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    words = ["train", *TOY, "--json", "--engine", "serial"]
+    assert call(tmp_path, *words, "--run", "cold", changes=changes).returncode == 0
+    files = sorted((tmp_path / "cache").rglob("*.nb[ic]"))
+    assert len(files) > 4
+    for number, file in enumerate(files):
+        content = file.read_bytes()
+        file.write_bytes([b"", content[:100], b"\xbe" + content[1:]][number % 3])
+    for name in ("mended", "warm"):
+        done = call(tmp_path, *words, "--run", name, changes=changes)
+        assert (done.returncode, done.stderr.count("Traceback")) == (0, 0), done.stderr
+        assert json.loads(done.stdout)["params_sha256"] == undisturbed
+
+
 # --- other machines ---------------------------------------------------------------------------
 
 

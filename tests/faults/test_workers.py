@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import itertools
 import os
 import random
@@ -20,12 +21,13 @@ from ledgers import Ledger, require_exactly_once
 from outcomes import outcome_of
 from test_engines import is_alive
 
-from pixelpong import train as train_module
 from pixelpong.engines import make_engine
 from pixelpong.errors import WorkerError
 from pixelpong.presets import load_preset
 from pixelpong.run import Run
 from pixelpong.train import train
+
+TRAIN = importlib.import_module("pixelpong.train")
 
 GAMES = {
     "toy classic": {"environment": "Catch-v0", "hidden": 20, "batch_size": 24},
@@ -107,7 +109,7 @@ def hunted(tmp_path, monkeypatch):
             hunter.engine = make_engine(config, ledger.make_worker(full_config), should_stop)
             return hunter.engine
 
-        monkeypatch.setattr(train_module, "make_engine", make_hunted)
+        monkeypatch.setattr(TRAIN, "make_engine", make_hunted)
         config = load_preset(mode).updated(
             {**GAMES[game], "engine": "processes", "workers": 2, "updates": 10**6, **changes},
             "test",

@@ -9,9 +9,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from pixelpong.api.training import carry_out, open_run, require_budget
 from pixelpong.cli.reporting import report_on, require_at_least
-from pixelpong.config import Config, differences
-from pixelpong.errors import CheckpointError, ConfigError, Interrupted, expected
+from pixelpong.config import Config
+from pixelpong.errors import CheckpointError, ConfigError, expected
 from pixelpong.options import COMMAND_LINE
 from pixelpong.presets import load_preset, resolve_config
 
@@ -28,7 +29,7 @@ def train(request: Request) -> int:
     """``pixelpong train``"""
     options = request.options
     config = resolve_config(request.given.get("preset"), options.config, request.given)
-    _require_budget(config)
+    require_budget(config, COMMAND_LINE)
 
     def create_run() -> Run:
         from pixelpong.run import Run
@@ -42,23 +43,11 @@ def resume(request: Request) -> int:
     """``pixelpong resume RUN``"""
     options = request.options
 
-    def open_run() -> Run:
-        from pixelpong.run import Run
+    def reopen_run() -> Run:
+        allow_changes = options.allow_changes
+        return open_run(options.run, request.given, COMMAND_LINE, allow_changes=allow_changes)
 
-        run = Run.open(options.run)
-        config = run.config.updated(request.given, COMMAND_LINE)
-        changed = differences(run.config, config)
-        if changed and not options.allow_changes:
-            shown = ", ".join(f"{name} {old} → {new}" for name, (old, new) in changed.items())
-            advice = "leave them out, or give --allow-changes"
-            raise ConfigError(
-                expected(f"the options that {run.path} was trained with", shown, advice)
-            )
-        _require_budget(config)
-        run.warn_of_other_machine()
-        return run.with_config(config)
-
-    return _go(open_run, is_json=options.json)
+    return _go(reopen_run, is_json=options.json)
 
 
 def evaluate(request: Request) -> int:
@@ -203,21 +192,16 @@ def _shorten(preset: str, request: Request) -> Config:
     return load_preset(preset).updated(length | request.given, COMMAND_LINE)
 
 
-def _go(open_run: Callable[[], Run], *, is_json: bool) -> int:
-    """Train in the run that `open_run` gives, and say how it ended."""
+def _go(make_run: Callable[[], Run], *, is_json: bool) -> int:
+    """Train in the run that `make_run` gives, and say how it ended."""
     began = time.monotonic() - time.process_time()  # imports came first, at full load
+    stream = sys.stderr if is_json else sys.stdout
     from pixelpong.interrupts import stop_on_signals
 
     with stop_on_signals() as should_stop:
-        from pixelpong.report.progress import TrainingDisplay
         from pixelpong.report.text import describe_outcome
-        from pixelpong.train import train as go
 
-        if should_stop():
-            raise Interrupted  # nothing has been made
-        run = open_run()
-        display = TrainingDisplay(sys.stderr if is_json else sys.stdout)
-        outcome = go(run, display, should_stop, began)
+        run, outcome = carry_out(make_run, stream, should_stop, began)
     progress = outcome.progress
     report = {
         "run": str(run.path),
@@ -243,12 +227,6 @@ def _count_on_terminal(name: str, total: int, number: int) -> None:
     if sys.stderr.isatty():
         text = "" if number == total else f"{name} play: {number} of {total} episodes"
         print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
-
-
-def _require_budget(config: Config) -> None:
-    if all(value is None for value in vars(config.budget).values()):
-        advice = "give --updates, --episodes, --steps or --until-return"
-        raise ConfigError(expected("a budget", "none", advice))
 
 
 def _choose_checkpoint(run: Run, which: str) -> Checkpoint:

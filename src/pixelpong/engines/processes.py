@@ -60,7 +60,7 @@ class _Member:
         context = multiprocessing.get_context("spawn")
         self.process = context.Process(target=_serve, args=(theirs, board, recipe), daemon=True)
         try:
-            with _interrupts_blocked():
+            with _interrupts_blocked(), _main_left_out(recipe):
                 self.process.start()
         except OSError:
             ours.close()
@@ -275,6 +275,25 @@ def _interrupts_blocked() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def _main_left_out(recipe: bytes) -> Iterator[None]:
+    """Let a process be started that does not import the script which starts it.
+
+    It would run the script again, which trains again where ``if __name__ == "__main__"`` is
+    missing; and a worker needs nothing of it, but for one that is defined there.
+    """
+    main = vars(sys.modules["__main__"])
+    hidden = {} if b"__main__" in recipe else {"__file__": None, "__spec__": None}
+    before = {name: main[name] for name in hidden if name in main}
+    main.update(hidden)
+    try:
+        yield
+    finally:
+        main.update(before)
+        for name in hidden.keys() - before.keys():
+            del main[name]
 
 
 def _serve(end: socket.socket, board: Board, recipe: bytes) -> None:

@@ -33,7 +33,7 @@ class Emulator(typing.Protocol):
         """Ask for `action` for one step and return the reward: −1, 0 or +1.
 
         Args:
-            action: STAY, UP or DOWN.
+            action: 0 to 5, as ``ALE/Pong-v5`` numbers them; ours are STAY, UP and DOWN.
             draws: uniform numbers in [0, 1): the first chooses the frame skip where the
                 protocol leaves it open, the next ones are the coin of each frame; at least
                 1 + protocol.max_frame_skip of them.

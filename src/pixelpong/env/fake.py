@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from pixelpong.errors import EmulatorError, expected
 from pixelpong.protocols import Protocol
-from pixelpong.trajectory import DOWN, STAY, UP
 
 POINTS = 5
 """Points of an episode."""
@@ -26,6 +25,7 @@ _COLOURS = {_BACKGROUND: (144, 72, 17), _PADDLE: (92, 186, 92), _BALL: (236, 236
 _SPEED = 5  # columns a frame
 _PADDLE_SPEED = 4  # rows a frame
 _PADDLE_HEIGHT = 40
+_DIRECTIONS = (0, 0, -1, 1, -1, 1)  # of Pong's six actions
 _LAYOUT = struct.Struct("<8q")
 
 
@@ -49,7 +49,7 @@ class CatchEmulator:
     def step(self, action: int, draws: Sequence[float]) -> float:
         """See `pixelpong.env.Emulator.step`."""
         skip = self._low + int(draws[0] * (self._high - self._low + 1))
-        wanted = {STAY: 0, UP: -1, DOWN: 1}[action]
+        wanted = _DIRECTIONS[action]
         reward = 0.0
         for coin in draws[1 : 1 + skip]:
             if coin >= self.protocol.sticky:

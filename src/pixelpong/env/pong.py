@@ -26,10 +26,17 @@ from numpy.typing import NDArray
 
 from pixelpong.errors import EmulatorError, expected
 from pixelpong.protocols import Protocol, find_protocol
-from pixelpong.trajectory import DOWN, STAY, UP
+from pixelpong.trajectory import DOWN, UP
 
 _NOOP = ale_py.Action.NOOP.value
-_ACTIONS = {STAY: _NOOP, UP: ale_py.Action.RIGHT.value, DOWN: ale_py.Action.LEFT.value}
+_ACTIONS = tuple(
+    each.value
+    for each in (
+        ale_py.Action.NOOP, ale_py.Action.FIRE, ale_py.Action.RIGHT, ale_py.Action.LEFT,
+        ale_py.Action.RIGHTFIRE, ale_py.Action.LEFTFIRE,
+    )
+)  # fmt: skip
+"""The emulator's numbers of what Gymnasium numbers 0 to 5; STAY, UP and DOWN are among them."""
 
 _HEADER = struct.Struct("<iiHI")
 """Of a snapshot: the action held, frames so far, size of the state in bytes, its checksum. Where
@@ -109,7 +116,7 @@ class PongEmulator:
         """See `pixelpong.env.Emulator.set_state`."""
         try:
             held, num_frames, size, checksum = _HEADER.unpack_from(state)
-            if held not in _ACTIONS.values():
+            if held not in _ACTIONS:
                 raise ValueError(f"an action {held} held")
             num_other = (len(state) - _HEADER.size) // 3
             whole = self._fit_start(size)

@@ -30,7 +30,7 @@ from pixelpong.report.columns import Columns, as_number, read_metrics
 from pixelpong.report.drawing import DPI
 from pixelpong.report.plots import KINDS, draw_one
 from pixelpong.report.progress import duration, signed
-from pixelpong.report.shows import choose_show, list_updates, load_agent, read_replays
+from pixelpong.report.shows import Show, choose_show, list_updates, load_agent, read_replays
 from pixelpong.report.subjects import name_subjects
 from pixelpong.run import Run as RunDirectory
 
@@ -196,22 +196,9 @@ class Run:
             CheckpointError: there is no agent yet, or it is damaged.
             EmulatorError: the emulator or its game is not installed.
         """
-        from pixelpong.report.film import make_film
-
         which = "best" if best else None
         show = choose_show(self._directory, update=update, which=which, episode=episode)
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "replay.mp4"
-            make_film(
-                show,
-                path,
-                has_overlay=overlay,
-                scale=2,
-                speed=speed,
-                seconds=seconds,
-                should_stop=lambda: False,
-            )
-            return Film(path.read_bytes(), show.title)
+        return film_of(show, overlay=overlay, speed=speed, seconds=seconds)
 
     def __repr__(self) -> str:
         rows = [f"Run('{self.path}'): {self.config.preset} on {_game(self._directory)}"]
@@ -222,6 +209,24 @@ class Run:
             f".plot(kind) with {', '.join(KINDS)}; .replay(); .metrics(); .agents(); .config"
         )
         return "\n  ".join(rows)
+
+
+def film_of(show: Show, *, overlay: bool, speed: float, seconds: float | None) -> Film:
+    """The film of an episode; see `Run.replay`."""
+    from pixelpong.report.film import make_film
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "replay.mp4"
+        make_film(
+            show,
+            path,
+            has_overlay=overlay,
+            scale=2,
+            speed=speed,
+            seconds=seconds,
+            should_stop=lambda: False,
+        )
+        return Film(path.read_bytes(), show.title)
 
 
 def _game(run: RunDirectory) -> str:

@@ -28,9 +28,25 @@ from pixelpong.run import Run
 class TrainingDisplay:
     """Shows a training on `stream`, live where that is a terminal."""
 
-    def __init__(self, stream: TextIO) -> None:
-        # A terminal's lines are folded between words; a file's stay whole, for other programs.
-        self._console = Console(file=stream, highlight=False, soft_wrap=not stream.isatty())
+    def __init__(self, stream: TextIO, seconds_between_lines: float = 0.0) -> None:
+        """Show nothing yet.
+
+        Args:
+            stream: where to.
+            seconds_between_lines: at least, but for the last one, where it is no terminal.
+        """
+        # A terminal's lines are folded between words; a file's stay whole, for other programs. A
+        # notebook is no terminal, though it says so, and rich would make HTML of each line there.
+        is_terminal = stream.isatty()
+        self._console = Console(
+            file=stream,
+            highlight=False,
+            soft_wrap=not is_terminal,
+            force_terminal=is_terminal,
+            force_jupyter=False,
+        )
+        self._pause, self._next_line = seconds_between_lines, 0.0
+        self._held_back: str | None = None
         self._live: Live | None = None
         self._is_verbose = False
         self._clock = _TimeLeft(BudgetConfig(), Progress())
@@ -55,7 +71,7 @@ class TrainingDisplay:
                 self._console.print(line)
         facts = _facts(progress, stats.steps_per_second, self._clock.describe(progress))
         if self._live is None:
-            self._console.print("  ".join(facts))
+            self._print_now_and_then("  ".join(facts))
             return
         rows = Table.grid(expand=True)
         rows.add_row(ProgressBar(total=1.0, completed=self._clock.share(progress)))
@@ -72,6 +88,15 @@ class TrainingDisplay:
         if self._live is not None:
             self._live.stop()
             self._live = None
+        if self._held_back is not None:
+            self._console.print(self._held_back)
+            self._held_back = None
+
+    def _print_now_and_then(self, line: str) -> None:
+        self._held_back = line
+        if time.monotonic() >= self._next_line:
+            self._console.print(line)
+            self._next_line, self._held_back = time.monotonic() + self._pause, None
 
 
 def verbose_lines(progress: Progress, stats: UpdateStats) -> Iterator[str]:

@@ -1,0 +1,145 @@
+"""Worker processes: one is really started, and says how it is: threads, kernels, cache."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_info
+
+from pixelpong import kernels
+from pixelpong.config import Config
+from pixelpong.doctor.records import FAILURE, NOTE, OK, WARNING, Case, Check, trouble
+from pixelpong.engines.processes import ProcessEngine
+from pixelpong.errors import Interrupted
+from pixelpong.worker import make_worker
+
+SECONDS = 40.0
+"""Until a worker that has everything to compile, on a machine with other work, must have answered;
+that takes 5 of an idle core."""
+
+
+class Probe:
+    """A worker that gets ready as those of a training do, and tells how that went."""
+
+    def __init__(self, config: Config) -> None:
+        """Load the emulator, and compile the kernels where nobody has."""
+        begin = time.monotonic()
+        make_worker(config)
+        self._seconds = time.monotonic() - begin
+
+    def play(self, item: int, params: None) -> dict[str, Any]:
+        """What there is to tell."""
+        return {
+            "pid": os.getpid(),
+            "blas": list_blas(),
+            "ready_seconds": round(self._seconds, 2),
+            **describe_cache(),
+        }
+
+
+def list_blas() -> list[dict[str, Any]]:
+    """The BLAS libraries of this process: name, version, threads."""
+    np.ones((8, 8)) @ np.ones((8, 8))  # some are loaded with the first product
+    return [
+        {
+            "library": f"{each['internal_api']} {each['version']}",
+            "threads": each["num_threads"],
+        }
+        for each in threadpool_info()
+        if each["user_api"] == "blas"
+    ]
+
+
+def describe_cache() -> dict[str, Any]:
+    """Where numba keeps this process's kernels: None for nowhere; how many it found there."""
+    known = [getattr(kernels, name) for name in kernels.__all__]
+    stats = [each.stats for each in known if hasattr(each, "stats")]
+    return {
+        "folder": stats[0].cache_path,
+        "loaded": sum(sum(each.cache_hits.values()) for each in stats),
+        "compiled": sum(sum(each.cache_misses.values()) for each in stats),
+    }
+
+
+def check_workers(case: Case) -> Iterator[Check]:
+    """Start a worker, have it answer, and look at what it says of BLAS and of the cache."""
+    begin = time.monotonic()
+    end = begin + SECONDS
+    try:
+        engine = ProcessEngine(
+            partial(Probe, case.config), 1, SECONDS, lambda: time.monotonic() > end
+        )
+        with contextlib.closing(engine):
+            (answer,) = engine.run([0], None)
+            restarts = engine.num_restarts
+    except Interrupted:
+        advice = "see whether the system has room for processes, or use --engine serial"
+        got = f"none within {SECONDS:.0f} seconds"
+        yield trouble(FAILURE, "workers", "an answer of a worker process", got, advice)
+        return
+    seconds = time.monotonic() - begin
+    facts = {"seconds": round(seconds, 2), "restarts": restarts, "pid": answer["pid"]}
+    if restarts:
+        got = f"{restarts} that died first"
+        advice = "is there enough memory? Results are the same, only slower"
+        yield trouble(WARNING, "workers", "a worker that starts", got, advice, facts=facts)
+    else:
+        text = f"one was started and answered, all in {seconds:.1f} s"
+        yield Check("workers", OK, text, facts)
+    yield _judge_blas(answer["blas"])
+    yield judge_cache(answer)
+
+
+def _judge_blas(in_worker: list[dict[str, Any]]) -> Check:
+    here = list_blas()
+    facts = {"driver": here, "worker": in_worker}
+    listed = ", ".join(each["library"] for each in here) or "none"
+    threads = [each["threads"] for each in in_worker]
+    if any(count != 1 for count in threads):
+        wanted, got = "one BLAS thread in a worker", f"{max(threads)} ({listed})"
+        advice = "set OMP_NUM_THREADS=1 and OPENBLAS_NUM_THREADS=1: else they fight over cores"
+        return trouble(WARNING, "blas", wanted, got, advice, facts=facts)
+    ours = "/".join(str(each["threads"]) for each in here) or "no"
+    text = f"{listed}: {ours} threads in the driver, one in a worker"
+    return Check("blas", OK, text, facts)
+
+
+def judge_cache(answer: dict[str, Any]) -> Check:
+    """Where compiled kernels are kept, whether they were there, whether they can be.
+
+    Args:
+        answer: of a `Probe`.
+    """
+    folder, compiled = answer["folder"], answer["compiled"]
+    seconds = answer["ready_seconds"]
+    facts = {name: answer[name] for name in ("folder", "loaded", "compiled", "ready_seconds")}
+    facts["is_writable"] = folder is not None and _can_write(Path(folder))
+    advice = "set NUMBA_CACHE_DIR to a folder that can be written to"
+    wanted = "a folder for compiled kernels"
+    if folder is None:
+        got = f"none, so each process compiles them anew ({seconds:.1f} s)"
+        return trouble(WARNING, "numba_cache", wanted, got, advice, facts=facts)
+    if compiled and not facts["is_writable"]:
+        got = f"{folder}, which cannot be written to: each process compiles anew ({seconds:.1f} s)"
+        return trouble(WARNING, "numba_cache", wanted, got, advice, facts=facts)
+    if compiled:
+        text = f"was cold: {compiled} kernels compiled in {seconds:.1f} s and kept in {folder}"
+        return Check("numba_cache", NOTE, text, facts)
+    text = f"warm: {answer['loaded']} kernels loaded in {seconds:.1f} s from {folder}"
+    return Check("numba_cache", OK, text, facts)
+
+
+def _can_write(folder: Path) -> bool:
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False

@@ -1,0 +1,205 @@
+"""The exact Pong of our trainings as a Gymnasium environment, for agents of any origin.
+
+    env = pixelpong.make_env()
+    env = gymnasium.make("pixelpong/Pong-v0")       the same, after `import pixelpong`
+
+It plays what a training and an evaluation play: the emulator without sticky actions of its own,
+the coin tossed outside. The k-th episode after ``reset(seed=S)`` has the coins of the k-th episode
+of ``pixelpong.evaluate(..., seed=S)``, so that what an agent reaches in either can be compared
+game by game.
+
+Covered: frames or the classic network's pixels, six, three or two actions, exact seeds, colour
+pictures. Not covered: what the fast network sees; `pixelpong.Policy` makes it from frames.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from pixelpong.config import Config
+from pixelpong.env import make_emulator
+from pixelpong.env.preprocess import difference, preprocess
+from pixelpong.errors import ConfigError, expected
+from pixelpong.protocols import Protocol
+from pixelpong.seeding import make_rng
+from pixelpong.trajectory import DOWN, STAY, UP
+
+ID = "pixelpong/Pong-v0"
+
+OBSERVATIONS = ("frame", "pixels")
+
+ACTION_SETS = {"six": (0, 1, 2, 3, 4, 5), "three": (STAY, UP, DOWN), "two": (UP, DOWN)}
+"""What an action of each set is, as ``ALE/Pong-v5`` numbers them."""
+
+Step = tuple[NDArray[Any], float, bool, bool, dict[str, Any]]
+
+
+class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
+    """One game of Pong; see `make_env`, which makes it.
+
+    Attributes:
+        protocol: what is played.
+        actions: what each action is, as ``ALE/Pong-v5`` numbers them.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 15}  # noqa: RUF012
+
+    def __init__(
+        self,
+        observation: str = "frame",
+        actions: str = "six",
+        environment: str = "ALE/Pong-v5",
+        frame_skip: int | None = None,
+        sticky: float | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        """Load the game; see `make_env`.
+
+        Raises:
+            ConfigError: an unknown word, or a number out of range.
+            EmulatorError: the emulator or its game is not installed.
+        """
+        self.protocol = _check(observation, actions, environment, frame_skip, sticky, render_mode)
+        self.actions = ACTION_SETS[actions]
+        self.render_mode = render_mode
+        self.metadata = self.metadata | {"render_fps": 60 / self.protocol.max_frame_skip}
+        self.action_space = gymnasium.spaces.Discrete(len(self.actions))
+        self.observation_space = (
+            gymnasium.spaces.Box(0, 255, (210, 160, 3), np.uint8)
+            if observation == "frame"
+            else gymnasium.spaces.Box(-1, 1, (80, 80), np.float32)
+        )
+        self._emulator = make_emulator(self.protocol)
+        self._sees_frames = observation == "frame"
+        self._field: NDArray[np.float32] | None = None
+        self._seed: int | None = None
+        self._episode = 0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[Any], dict[str, Any]]:
+        """Start an episode.
+
+        Args:
+            seed: begin with the first episode of this seed; where not given, go on with the next
+                one, at first of a seed from the system.
+            options: none are known.
+        """
+        super().reset(seed=seed)
+        if seed is not None or self._seed is None:
+            self._seed, self._episode = self.np_random_seed, 0
+        else:
+            self._episode += 1
+        self._coins = make_rng(self._seed, "evaluate", 0, self._episode)
+        self._emulator.reset()
+        self._field, self._points = None, {"points_won": 0, "points_lost": 0}
+        return self._observe(), self._info()
+
+    def step(self, action: np.int64 | int) -> Step:
+        """Play one step.
+
+        Args:
+            action: a place in `actions`.
+
+        Returns:
+            Observation, reward (−1, 0 or +1), whether the game is over, whether it was cut off,
+            and ``frames``, ``points_won`` and ``points_lost`` so far.
+
+        Raises:
+            ConfigError: the action is not in the action space.
+        """
+        if not 0 <= action < len(self.actions):
+            advice = "agents of pixelpong want make_env(actions='six')"
+            raise ConfigError(expected(f"an action below {len(self.actions)}", action, advice))
+        # Of the row of each step the first number is for the agent's choice, here as in a rollout.
+        draws = self._coins.random(2 + self.protocol.max_frame_skip).tolist()
+        reward = self._emulator.step(self.actions[action], draws[1:])
+        self._points["points_won"] += reward > 0
+        self._points["points_lost"] += reward < 0
+        is_over = self._emulator.is_over
+        is_cut = is_over and self._emulator.num_frames >= self.protocol.max_frames
+        return self._observe(), reward, is_over and not is_cut, is_cut, self._info()
+
+    def render(self) -> NDArray[np.uint8] | None:
+        """The newest frame, [210, 160, 3] uint8, where ``render_mode`` is ``"rgb_array"``."""
+        return self._emulator.frame() if self.render_mode == "rgb_array" else None
+
+    def _observe(self) -> NDArray[Any]:
+        frame = self._emulator.frame()
+        if self._sees_frames:
+            return frame
+        before, self._field = self._field, preprocess(frame)
+        return difference(before, self._field).reshape(80, 80)
+
+    def _info(self) -> dict[str, Any]:
+        return {"frames": self._emulator.num_frames, **self._points}
+
+
+def make_env(
+    observation: str = "frame",
+    *,
+    actions: str = "six",
+    environment: str = "ALE/Pong-v5",
+    frame_skip: int | None = None,
+    sticky: float | None = None,
+    render_mode: str | None = None,
+) -> gymnasium.Env[NDArray[Any], np.int64]:
+    """Our exact Pong as a Gymnasium environment, as ``gymnasium.make("pixelpong/Pong-v0")``.
+
+    Args:
+        observation: ``"frame"``, [210, 160, 3] uint8, which our agents take; or ``"pixels"``,
+            [80, 80] float32 of −1, 0 and 1, what changed in the field since the step before: what
+            the classic network sees.
+        actions: ``"six"``, numbered as in ``ALE/Pong-v5``, which our agents take; ``"three"``:
+            stay, up, down; ``"two"``: up, down.
+        environment: protocol, by the name under which figures are published.
+        frame_skip: frames a step; the protocol's own where not given.
+        sticky: probability that a frame keeps the held action; the protocol's own where not given.
+        render_mode: ``"rgb_array"`` for `render`, or None.
+
+    Raises:
+        ConfigError: an unknown word, or a number out of range.
+        EmulatorError: the emulator or its game is not installed.
+
+    >>> env = make_env("pixels", actions="two")
+    >>> observation, info = env.reset(seed=1)
+    >>> observation, reward, terminated, truncated, info = env.step(0)
+    >>> observation.shape, reward, info
+    ((80, 80), 0.0, {'frames': 4, 'points_won': 0, 'points_lost': 0})
+    """
+    _check(observation, actions, environment, frame_skip, sticky, render_mode)
+    return gymnasium.make(
+        ID,
+        observation=observation,
+        actions=actions,
+        environment=environment,
+        frame_skip=frame_skip,
+        sticky=sticky,
+        render_mode=render_mode,
+    )
+
+
+def _check(
+    observation: str,
+    actions: str,
+    environment: str,
+    frame_skip: int | None,
+    sticky: float | None,
+    render_mode: str | None,
+) -> Protocol:
+    """The protocol, where all words are known and all numbers in range."""
+    words = {
+        "observation": (observation, OBSERVATIONS),
+        "actions": (actions, tuple(ACTION_SETS)),
+        "render_mode": (render_mode, (None, "rgb_array")),
+    }
+    for name, (word, known) in words.items():
+        if word not in known:
+            advice = f"use one of {', '.join(map(repr, known))}"
+            raise ConfigError(expected(f"a known {name}", repr(word), advice))
+    options = {"environment": environment, "frame_skip": frame_skip, "sticky": sticky}
+    return Config().updated(options, "make_env").environment.protocol

@@ -1,0 +1,288 @@
+"""The names that `import pixelpong` gives: lazily, at any time, with one-line errors."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pixelpong
+from pixelpong.errors import CheckpointError, ConfigError, RunError
+from pixelpong.report.notebook import Run
+from pixelpong.run import Run as RunDirectory
+from pixelpong.train import train as train_directory
+
+NAMES = {
+    "Config", "Evaluation", "PixelpongError", "Policy", "Run", "evaluate", "load_preset",
+    "make_env", "preset_names", "resume", "train",
+}  # fmt: skip
+
+TOY = {"environment": "Catch-v0", "hidden": 8, "batch_size": 2, "engine": "serial", "save_every": 1}
+
+
+def run_script(script: str, folder: Path, **kwargs) -> subprocess.CompletedProcess[str]:
+    """Run it as a user would, in a process of its own."""
+    path = folder / "script.py"
+    path.write_text(textwrap.dedent(script))
+    return subprocess.run(
+        [sys.executable, path], cwd=folder, capture_output=True, text=True, timeout=120, **kwargs
+    )
+
+
+@pytest.fixture
+def toy(tmp_path):
+    return pixelpong.train("classic", path=tmp_path / "toy", quiet=True, updates=2, **TOY)
+
+
+def test_the_public_names_are_these():
+    assert set(pixelpong.__all__) == NAMES
+    assert set(dir(pixelpong)) >= NAMES
+    for name in NAMES:
+        assert not isinstance(getattr(pixelpong, name), types.ModuleType), name
+        assert getattr(pixelpong, name).__doc__, name
+
+
+def test_an_unknown_name_is_refused():
+    with pytest.raises(AttributeError, match="module 'pixelpong' has no attribute 'trian'"):
+        pixelpong.trian  # noqa: B018
+
+
+ACTS = (
+    "import pixelpong.train",
+    "from pixelpong.train import Silent, train",
+    "import importlib; importlib.import_module('pixelpong.evaluate')",
+    "from pixelpong import train, evaluate",
+    "import pixelpong; pixelpong.train",
+)
+
+
+@pytest.mark.parametrize("first", ACTS)
+def test_train_is_the_function_at_any_time(first):
+    """In a fresh interpreter: first one way, then each of the others."""
+    check = "import pixelpong; print(pixelpong.train.__module__, pixelpong.evaluate.__module__)"
+    script = "\n".join(itertools.chain([first, check], *((act, check) for act in ACTS)))
+    script += "\nimport sys; print(sys.modules['pixelpong.train'].train.__module__)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    *lines, last = done.stdout.splitlines()
+    assert set(lines) == {"pixelpong.api.training pixelpong.api.evaluation"}
+    assert len(lines) == len(ACTS) + 1
+    assert last == "pixelpong.train"
+
+
+def test_the_file_of_the_loop_can_still_be_reached_and_patched(monkeypatch):
+    module = importlib.import_module("pixelpong.train")
+    assert module.train is train_directory
+    monkeypatch.setattr(module, "make_engine", None)
+    assert train_directory.__globals__["make_engine"] is None
+    monkeypatch.setattr(pixelpong, "train", "a stand-in")
+    assert pixelpong.train == "a stand-in"
+
+
+def test_the_package_can_be_pickled_by_those_who_send_functions_that_use_it():
+    """As Ray and stable-baselines3 do, with cloudpickle, which Gymnasium brings."""
+    cloudpickle = pytest.importorskip("cloudpickle")
+    assert pickle.loads(pickle.dumps(pixelpong)) is pixelpong
+    there = cloudpickle.loads(cloudpickle.dumps(lambda: pixelpong.make_env(environment="Catch-v0")))
+    assert there().reset(seed=0)[0].shape == (210, 160, 3)
+
+
+@pytest.mark.parametrize(
+    "imports",
+    ["pixelpong, gymnasium", "gymnasium, pixelpong", "pixelpong.env.gym, gymnasium",
+     "importlib.util as u; u.find_spec('gymnasium'); import pixelpong, gymnasium"],
+)  # fmt: skip
+def test_the_environment_is_registered_whatever_is_imported_first(imports):
+    script = f"import {imports}\nprint(gymnasium.spec('pixelpong/Pong-v0').entry_point)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout == "pixelpong.env.gym:PongEnv\n", done.stderr
+
+
+def test_a_training_comes_out_as_that_of_the_command_line(tmp_path, toy):
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in TOY.items()]
+    words = ["train", "--preset", "classic", "--run", "toy2", "--updates", "2", "--json", *options]
+    done = subprocess.run(
+        [sys.executable, "-m", "pixelpong", *words], cwd=tmp_path, capture_output=True, check=True
+    )
+    assert json.loads(done.stdout)["params_sha256"] == toy.agent("latest").about["params_sha256"]
+
+
+def test_a_training_gives_the_run_and_one_that_goes_on_too(toy, capsys):
+    assert isinstance(toy, Run)
+    assert toy.metrics()["update"].tolist() == [1, 2]
+    longer = pixelpong.resume(toy, quiet=True, updates=3)
+    assert longer.metrics()["update"].tolist() == [1, 2, 3]
+    assert pixelpong.resume(toy.path, quiet=True, updates=4).path == toy.path
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_training_is_shown_as_text_with_the_last_update(tmp_path, capsys):
+    pixelpong.train("classic", path=tmp_path / "toy", updates=30, **TOY)
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"{tmp_path}/toy: training, preset classic, Catch-v0")
+    assert lines[0].startswith("update 1 ")
+    assert lines[-1].startswith("update 30 ")
+    assert len(lines) < 10  # one every two seconds
+
+
+def test_a_configuration_can_be_trained(tmp_path):
+    config = pixelpong.load_preset("classic").updated({**TOY, "updates": 1}, "test")
+    run = pixelpong.train(config, path=tmp_path / "toy", quiet=True, seed=3)
+    assert (run.config.seed, run.config.reinforce.batch_size) == (3, 2)
+
+
+def test_a_new_run_is_numbered_where_no_path_is_given(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = pixelpong.train("classic", quiet=True, updates=1, **TOY)
+    assert run.path == Path("runs/classic-001")
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (lambda: pixelpong.train("fats"), ConfigError, "use one of classic, fast"),
+        (lambda: pixelpong.train(updats=3), ConfigError, "did you mean 'updates'?"),
+        (lambda: pixelpong.train(updates="3"), ConfigError, "train: expected updates to be a wh"),
+        (lambda: pixelpong.train(pixelpong.Config()), ConfigError, "give updates, episodes, ste"),
+        (lambda: pixelpong.resume("nowhere"), RunError, "expected a run directory"),
+        (lambda: pixelpong.evaluate("nowhere"), RunError, "expected a run directory"),
+        (lambda: pixelpong.evaluate(episodes=0), ConfigError, "expected episodes of at least 1"),
+        (lambda: pixelpong.evaluate(hidden=3), ConfigError, "an option of environment or engine"),
+        (lambda: pixelpong.evaluate(stiky=0.0), ConfigError, "did you mean 'sticky'?"),
+        (lambda: pixelpong.Policy.load("x.safetensors"), CheckpointError, "expected an agent in"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_in_one_line(call, kind, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(kind) as caught:
+        call()
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert isinstance(caught.value, pixelpong.PixelpongError)
+    assert not list(tmp_path.iterdir())
+
+
+def test_options_that_change_the_result_must_be_allowed(toy):
+    with pytest.raises(ConfigError, match="seed 0 → 1; leave them out, or give allow_changes=True"):
+        pixelpong.resume(toy, seed=1, quiet=True)
+    changed = pixelpong.resume(toy, quiet=True, updates=3, discount=0.9, allow_changes=True)
+    assert changed.config.learning.discount == 0.9
+
+
+def test_it_trains_outside_the_main_thread(tmp_path):
+    """Where Python lets no signal be handled."""
+    found = []
+    options = {**TOY, "engine": "processes", "workers": 1, "updates": 1}
+
+    def work() -> None:
+        found.append(pixelpong.train("classic", path=tmp_path / "toy", quiet=True, **options))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(60)
+    assert found[0].metrics()["update"].tolist() == [1]
+
+
+def test_a_script_needs_no_guard_around_what_it_does(tmp_path):
+    """Workers do not import the script: it would train again in each of them."""
+    script = f"""
+        import pixelpong
+        print("begun")
+        options = {TOY | {"engine": "processes", "workers": 2}}
+        run = pixelpong.train("classic", quiet=True, updates=2, **options)
+        print(len(pixelpong.evaluate(run, 2, workers=2).returns), __file__)
+    """
+    done = run_script(script, tmp_path)
+    assert (done.stdout.splitlines(), done.stderr) == (["begun", f"2 {tmp_path}/script.py"], "")
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["classic-001"]
+
+
+def test_ctrl_c_saves_and_stops_the_script(tmp_path):
+    script = f"""
+        import pixelpong, signal
+        options = {TOY | {"save_every": 1000000, "updates": 1000000}}
+        before = signal.getsignal(signal.SIGINT)
+        try:
+            pixelpong.train("classic", path="toy", **options)
+        except KeyboardInterrupt as stop:
+            print(stop)
+            assert signal.getsignal(signal.SIGINT) is before
+        raise KeyboardInterrupt
+    """
+    (tmp_path / "script.py").write_text(textwrap.dedent(script))
+    with subprocess.Popen(
+        [sys.executable, "script.py"], cwd=tmp_path, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    ) as process:  # fmt: skip
+        while not process.stdout.readline().startswith("update "):
+            pass
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    update = RunDirectory.open(tmp_path / "toy").checkpoints.load_latest().update
+    word = f"update {update} is saved; go on with pixelpong.resume('toy')"
+    assert out.splitlines()[-1] == word
+    assert update > 0
+    assert process.returncode == -signal.SIGINT, err  # as Python ends after its own Ctrl-C
+
+
+@pytest.mark.slow
+def test_it_trains_in_a_notebook_and_the_stop_button_saves(tmp_path):
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    pytest.importorskip("ipykernel")
+    options = TOY | {"engine": "processes", "workers": 1}
+    cells = [
+        f"import pixelpong\noptions = {options}",
+        "run = pixelpong.train('classic', path='toy', updates=3, **options)\nrun",
+        "import os, signal, threading\n"
+        "threading.Timer(3, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+        "pixelpong.resume(run, updates=10**6, quiet=True)",
+        "pixelpong.evaluate(run, 2, workers=1).returns",
+    ]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    nbclient.NotebookClient(notebook, allow_errors=True).execute(cwd=str(tmp_path))
+    *printed, shown = notebook.cells[1].outputs
+    text = "".join(each["text"] for each in printed)  # and no piece of HTML a line
+    assert text.splitlines()[-1].startswith("update 3 ")
+    assert "update 3, 6 episodes" in shown["data"]["text/plain"]
+    (stopped,) = notebook.cells[2].outputs
+    assert stopped["ename"] == "KeyboardInterrupt"
+    assert "is saved; go on with pixelpong.resume('toy')" in stopped["evalue"]
+    (result,) = notebook.cells[3].outputs
+    assert result["output_type"] == "execute_result"
+
+
+def test_an_evaluation_is_that_of_the_command_line(tmp_path, toy):
+    done = subprocess.run(
+        [sys.executable, "-m", "pixelpong", "evaluate", "toy", "--episodes", "3", "--json"],
+        cwd=tmp_path, capture_output=True, check=True,
+    )  # fmt: skip
+    report = json.loads(done.stdout)
+    for name, greedy in (("greedy", True), ("sampled", False)):
+        ours = pixelpong.evaluate(toy, 3, which="latest", greedy=greedy, engine="serial")
+        assert list(ours.returns) == report[name]["returns"]
+        assert ours.mean_return == np.mean(ours.returns)
+        assert ours.ci95[0] <= ours.mean_return <= ours.ci95[1]
+
+
+def test_a_run_a_path_a_policy_and_a_file_are_the_same_agent(toy):
+    policy = pixelpong.Policy.load(toy, "latest")
+    (file,) = toy.path.glob("checkpoints/000002/params.safetensors")
+    ways = [toy, str(toy.path), policy]
+    results = [pixelpong.evaluate(way, 2, which="latest", engine="serial") for way in ways]
+    assert results[0] == results[1] == results[2]
+    from_file = pixelpong.Policy.load(file)
+    for name, w in from_file.params.items():
+        np.testing.assert_array_equal(w, policy.params[name])
+    assert pixelpong.evaluate(from_file, 2, environment="Catch-v0", engine="serial") == results[0]

@@ -1,0 +1,351 @@
+"""The Gymnasium environment: as Gymnasium wants it, and exactly what our own rollouts play."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import warnings
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import pixelpong
+from pixelpong.agents import Agent, load_shipped
+from pixelpong.engines.serial import SerialEngine
+from pixelpong.env.gym import ACTION_SETS, OBSERVATIONS
+from pixelpong.env.preprocess import difference, preprocess
+from pixelpong.errors import ConfigError
+from pixelpong.evaluate import evaluate
+from pixelpong.learn.network import init_params
+from pixelpong.presets import load_preset
+from pixelpong.replay import Coins, Replay
+from pixelpong.seeding import make_rng
+from pixelpong.trajectory import DOWN, UP, EpisodeItem
+from pixelpong.worker import make_worker
+
+TOY = "Catch-v0"
+
+
+def play(env, seed, actions, episodes=1):
+    """What comes of `actions`, again and again: observations, rewards, ends, infos."""
+    seen = []
+    for episode in range(episodes):
+        observation, info = env.reset(seed=seed if episode == 0 else None)
+        seen.append((observation, None, info))
+        for action in itertools.cycle(actions):
+            observation, reward, terminated, truncated, info = env.step(action)
+            seen.append((observation, (reward, terminated, truncated), info))
+            if terminated or truncated:
+                break
+    return seen
+
+
+@pytest.mark.parametrize("environment", ["ALE/Pong-v5", "Pong-v0", TOY])
+@pytest.mark.parametrize("observation", OBSERVATIONS)
+@pytest.mark.parametrize("actions", ACTION_SETS)
+def test_gymnasiums_checker_finds_no_fault(environment, observation, actions):
+    env = gymnasium.make(
+        "pixelpong/Pong-v0", environment=environment, observation=observation, actions=actions
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(env.unwrapped)
+    assert env.spec.nondeterministic is False
+
+
+def test_an_episode_is_that_of_an_evaluation_bit_for_bit():
+    """The k-th after reset(seed=S) has the coins of the k-th episode of seed S."""
+    env = pixelpong.make_env()
+    for index in range(2):
+        replay = load_shipped().play_episode(7, index)
+        assert replay.coins == Coins(7, "evaluate", 0, index)
+        observation, _ = env.reset(seed=7) if index == 0 else env.reset()
+        for moment in itertools.islice(replay.watch(), 400):
+            np.testing.assert_array_equal(observation, moment.frame)
+            observation, *_, info = env.step(moment.action)
+    assert info["points_won"] > 0
+
+
+def test_random_actions_give_the_frames_and_rewards_of_a_replay():
+    rng = np.random.default_rng(5)
+    env = pixelpong.make_env(environment="Pong-v0")  # which draws its frame skips as well
+    observation, info = env.reset(seed=3)
+    frames, rewards, actions, is_over = [observation], [], [], False
+    while not is_over:
+        actions.append(int(rng.choice([UP, DOWN])))
+        observation, reward, terminated, truncated, info = env.step(actions[-1])
+        frames.append(observation)
+        rewards.append(reward)
+        is_over = terminated or truncated
+    protocol = env.unwrapped.protocol
+    coins = Coins(3, "evaluate", 0, 0)
+    replay = Replay(protocol, coins, np.array(actions, np.int8), 0, 0, float(sum(rewards)))
+    for moment, frame, reward in zip(replay.watch(), frames, [0.0, *rewards], strict=True):
+        np.testing.assert_array_equal(moment.frame, frame)
+        assert moment.reward == reward
+    assert info["frames"] < 4 * len(actions)
+
+
+def test_six_actions_are_those_of_gymnasiums_own_environment():
+    """Without coins, frames and rewards are equal to the bit, FIRE included."""
+    import ale_py
+
+    gymnasium.register_envs(ale_py)
+    theirs = gymnasium.make("ALE/Pong-v5", repeat_action_probability=0.0)
+    ours = pixelpong.make_env(sticky=0.0)
+    rng = np.random.default_rng(0)
+    assert ours.action_space == theirs.action_space
+    a, b = theirs.reset()[0], ours.reset()[0]
+    for _ in range(1500):
+        np.testing.assert_array_equal(a, b)
+        action = int(rng.integers(6))
+        a, *rest, _ = theirs.step(action)
+        b, *others, _ = ours.step(action)
+        assert rest == others
+        if rest[1]:
+            a, b = theirs.reset()[0], ours.reset()[0]
+    theirs.close()
+
+
+def test_the_same_seed_is_the_same_game_and_another_is_not():
+    env = pixelpong.make_env(environment=TOY, observation="pixels", actions="three")
+    first, again, other = (play(env, seed, [1, 2, 2, 0], episodes=2) for seed in (1, 1, 2))
+    for (a, *rest), (b, *same) in zip(first, again, strict=True):
+        np.testing.assert_array_equal(a, b)
+        assert rest == same
+    assert [each[1] for each in other] != [each[1] for each in first]
+
+
+def test_without_a_seed_no_two_environments_play_the_same_game():
+    games = [play(pixelpong.make_env(environment="Pong-v0"), None, [2, 3, 3])[:30] for _ in "ab"]
+    assert [info["frames"] for *_, info in games[0]] != [info["frames"] for *_, info in games[1]]
+
+
+def test_pixels_are_what_the_classic_network_sees():
+    frames = pixelpong.make_env(environment=TOY, actions="two")
+    pixels = pixelpong.make_env("pixels", environment=TOY, actions="two")
+    before = None
+    for (frame, *_), (seen, *_) in zip(
+        play(frames, 4, [0, 1, 1]), play(pixels, 4, [0, 1, 1]), strict=True
+    ):
+        now = preprocess(frame)
+        np.testing.assert_array_equal(seen.ravel(), difference(before, now))
+        before = now
+
+
+def test_fewer_actions_are_some_of_the_six():
+    games = [
+        play(pixelpong.make_env(environment=TOY, actions=name), 9, actions)
+        for name, actions in (("six", [2, 3, 3]), ("three", [1, 2, 2]), ("two", [0, 1, 1]))
+    ]
+    for game in games[1:]:
+        assert len(game) == len(games[0])
+        for (a, *_), (b, *_) in zip(games[0], game, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_a_game_that_is_cut_off_is_truncated(monkeypatch):
+    env = pixelpong.make_env(environment=TOY)
+    protocol = env.unwrapped.protocol
+    short = dataclasses.replace(protocol, max_frames=20)
+    monkeypatch.setattr(env.unwrapped, "protocol", short)
+    monkeypatch.setattr(env.unwrapped._emulator, "protocol", short)
+    *_, (_, (_, terminated, truncated), info) = play(env, 0, [0])
+    assert (terminated, truncated, info["frames"]) == (False, True, 20)
+
+
+def test_a_picture_is_the_newest_frame():
+    env = pixelpong.make_env("pixels", environment=TOY, render_mode="rgb_array")
+    frames = pixelpong.make_env(environment=TOY)
+    env.reset(seed=0)
+    frames.reset(seed=0)
+    for action in (2, 3, 2):
+        env.step(action)
+        np.testing.assert_array_equal(env.render(), frames.step(action)[0])
+    assert env.unwrapped.metadata["render_fps"] == 15
+
+
+def test_many_at_once_are_each_as_one_alone():
+    envs = gymnasium.make_vec("pixelpong/Pong-v0", num_envs=3, environment=TOY, actions="two")
+    alone = [pixelpong.make_env(environment=TOY, actions="two") for _ in range(3)]
+    seen, _ = envs.reset(seed=5)
+    for index, env in enumerate(alone):
+        np.testing.assert_array_equal(env.reset(seed=5 + index)[0], seen[index])
+    for action in (0, 1, 1, 0, 1):
+        seen, rewards, *_ = envs.step(np.full(3, action))
+        for index, env in enumerate(alone):
+            observation, reward, *_ = env.step(action)
+            np.testing.assert_array_equal(observation, seen[index])
+            assert reward == rewards[index]
+    envs.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"observation": "pixel"}, "expected a known observation, got 'pixel'; use one of 'frame'"),
+        ({"actions": "6"}, "expected a known actions, got '6'; use one of 'six', 'three', 'two'"),
+        ({"render_mode": "human"}, "use one of None, 'rgb_array'"),
+        ({"environment": "Breakout-v5"}, "make_env: expected environment to be one of ALE/Pong-v5"),
+        ({"frame_skip": 0}, "expected frame_skip to be a whole number from 1 to 60, got 0"),
+        ({"sticky": 2}, "expected sticky to be a number from 0 to 1, got 2"),
+    ],
+)
+def test_what_is_not_known_is_refused_in_one_line(options, message):
+    with pytest.raises(ConfigError) as caught:
+        pixelpong.make_env(**options)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_action_of_our_agents_where_there_are_three_is_refused_with_the_way_out():
+    env = pixelpong.make_env(environment=TOY, actions="three").unwrapped
+    env.reset()
+    with pytest.raises(ConfigError, match=r"an action below 3, got 3; .* make_env\(actions='six'"):
+        env.step(3)
+
+
+# The agent on it.
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """One of each algorithm, on the toy."""
+    folder = tmp_path_factory.mktemp("runs")
+    options = {"environment": TOY, "hidden": 8, "engine": "serial", "quiet": True, "updates": 3}
+    return {
+        "classic": pixelpong.train("classic", path=folder / "a", batch_size=3, **options),
+        "fast": pixelpong.train("fast", path=folder / "b", streams=4, horizon=64, **options),
+    }
+
+
+@pytest.mark.parametrize("name", ["classic", "fast"])
+@pytest.mark.parametrize("is_greedy", [True, False])
+def test_a_policy_decides_bit_for_bit_as_an_evaluation_does(trained, name, is_greedy):
+    """Five episodes, played by the workers and in a plain Gymnasium loop."""
+    policy = pixelpong.Policy.load(trained[name])
+    engine = SerialEngine(lambda: make_worker(trained[name].config))
+    wanted = evaluate(engine, policy.params, seed=2, episodes=5, is_greedy=is_greedy)
+    env = pixelpong.make_env(environment=TOY)
+    returns = []
+    for index in range(5):
+        observation, _ = env.reset(seed=2) if index == 0 else env.reset()
+        policy.reset()
+        rows = Coins(2, "evaluate", 0, index).draw(10_000, 6)
+        total, is_over = 0.0, False
+        while not is_over:
+            rng = None if is_greedy else FirstOf(next(rows))
+            observation, reward, *ends, _ = env.step(policy.act(observation, rng))
+            total, is_over = total + reward, any(ends)
+        returns.append(total)
+    assert tuple(returns) == wanted.returns
+
+
+class FirstOf:
+    """The generator of a rollout, whose first number of a row chooses the action."""
+
+    def __init__(self, row):
+        self._row = row
+
+    def random(self):
+        return self._row[0]
+
+
+@pytest.mark.parametrize("name", ["classic", "fast"])
+def test_probabilities_and_value_move_nothing_on(trained, name):
+    policy, twin = (pixelpong.Policy.load(trained[name]) for _ in range(2))
+    env = pixelpong.make_env(environment=TOY)
+    observation, _ = env.reset(seed=0)
+    for _ in range(40):
+        before = observation.copy()
+        p, value = policy.probabilities(observation), policy.value(observation)
+        assert p.shape == (len(policy.actions),)
+        assert p.sum() == pytest.approx(1)
+        assert (value is None) == (name == "classic")
+        action = policy.act(observation)
+        assert p[policy.actions.index(action)] == p.max()
+        assert action == twin.act(observation)
+        np.testing.assert_array_equal(observation, before)
+        observation, *_ = env.step(action)
+
+
+@pytest.mark.parametrize("name", ["classic", "fast"])
+def test_predict_for_many_is_act_for_each(trained, name):
+    """As stable-baselines3 calls it: states go round, episodes begin at different times."""
+    policy = pixelpong.Policy.load(trained[name])
+    alone = [pixelpong.Policy.load(trained[name]) for _ in range(3)]
+    envs = [pixelpong.make_env(environment=TOY) for _ in range(3)]
+    frames = [env.reset(seed=seed)[0] for seed, env in enumerate(envs)]
+    state, starts = None, np.ones(3, bool)
+    for step in range(60):
+        actions, new = policy.predict(np.stack(frames), state, starts)
+        if state is not None:  # the one that was given is not changed
+            again, _ = policy.predict(np.stack(frames), state, starts)
+            np.testing.assert_array_equal(again, actions)
+        state = new
+        for index, env in enumerate(envs):
+            if starts[index]:
+                alone[index].reset()
+            assert alone[index].act(frames[index]) == actions[index]
+            frames[index], _, *ends, _ = env.step(actions[index])
+            starts[index] = any(ends) or step == 10 * (index + 1)
+            if starts[index]:
+                frames[index] = env.reset()[0]
+    one, _ = policy.predict(frames[0])
+    assert one.shape == ()
+    assert one in policy.actions
+
+
+def test_predict_that_is_not_deterministic_draws_from_the_policys_generator(trained):
+    frame, _ = pixelpong.make_env(environment=TOY).reset(seed=0)
+    drawn = [
+        [int(policy.predict(frame, deterministic=False)[0]) for _ in range(50)]
+        for policy in (pixelpong.Policy.load(trained["fast"]) for _ in range(2))
+    ]
+    assert drawn[0] == drawn[1]
+    assert len(set(drawn[0])) == 3
+
+
+def test_our_agent_plays_what_gymnasium_itself_shows():
+    """The frames of ALE/Pong-v5 are the ones of ours, so it leads there as well."""
+    import ale_py
+
+    gymnasium.register_envs(ale_py)
+    env = gymnasium.make("ALE/Pong-v5")
+    policy = pixelpong.Policy.load("package")
+    observation, _ = env.reset(seed=0)
+    points = []
+    for _ in range(1500):
+        observation, reward, *_ = env.step(policy.act(observation))
+        points.append(reward)
+    assert sum(points) >= 3
+    env.close()
+
+
+@pytest.mark.parametrize(
+    "observation",
+    [np.zeros((80, 80), np.float32), np.zeros((210, 160), np.uint8), np.zeros((210, 160, 3))],
+)
+def test_a_policy_refuses_what_is_no_frame(observation):
+    with pytest.raises(ConfigError, match=r"expected frames of 210 rows.*make_env\(observation="):
+        pixelpong.Policy.load("package").act(observation)
+
+
+def test_the_items_of_an_evaluation_have_the_coins_that_the_environment_has():
+    """Holds `EpisodeItem` and `make_env` together, should one of them change."""
+    config = load_preset("classic").updated({"environment": TOY, "hidden": 4}, "test")
+    worker = make_worker(config)
+    params = init_params(make_rng(0, "params"), hidden=4)
+    stats = worker.play(EpisodeItem("evaluate", 11, 0, 1, True), params).stats
+    policy = pixelpong.Policy(Agent(params, "reinforce", config.environment.protocol, {}))
+    env = pixelpong.make_env(environment=TOY)
+    env.reset(seed=11)
+    observation, _ = env.reset()
+    steps, is_over = 0, False
+    while not is_over:
+        observation, _, *ends, info = env.step(policy.act(observation))
+        steps, is_over = steps + 1, any(ends)
+    assert (steps, info["frames"]) == (stats.steps, stats.frames)
+    assert (info["points_won"], info["points_lost"]) == (stats.points_won, stats.points_lost)
