@@ -163,7 +163,7 @@ def test_a_fixed_policy_returns_the_same_under_our_coin_and_under_ales():
     emulator = PongEmulator(V5)
     rng = np.random.default_rng(3)
     env = gymnasium.make("ALE/Pong-v5", disable_env_checker=True)
-    for episode in range(12):
+    for episode in range(8):
         emulator.reset()
         total = 0.0
         while not emulator.is_over:
