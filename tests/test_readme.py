@@ -27,6 +27,7 @@ SHORTER = {
     "pixelpong bench throughput": " --seconds 0.5 --rounds 1",
     "pixelpong bench predict": " --seconds 3",
     "pixelpong doctor": " --quick",
+    "pixelpong verify": " --updates 2",
     "pixelpong record runs/fast-002 --best --out best.mp4 --overlay": " --seconds 2",
 }
 SERVING = ("pixelpong watch", "pixelpong play", "pixelpong dashboard")
