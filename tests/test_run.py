@@ -107,6 +107,19 @@ def test_another_machine_or_library_is_said(make_run):
     assert "no longer promised" in warnings[0]
 
 
+def test_what_a_stranger_says_of_its_machine_is_shown_on_one_line(make_run):
+    file = make_run().path / "config.json"
+    content = json.loads(file.read_text())
+    content["versions"]["numpy"] = "1.0\n\x1b[2J" + "x" * 10_000
+    del content["sha256"]
+    file.write_text(json.dumps(content))
+    warnings = []
+    Run.open(file.parent, warnings.append).warn_of_other_machine()
+    assert "numpy 1.0 ?[2Jx" in warnings[0]
+    assert len(warnings[0]) < 1000
+    assert warnings[0].isprintable()
+
+
 def test_lines_are_cut_back_to_an_update(tmp_path):
     file = LineFile(tmp_path / "lines.jsonl")
     file.cut_back(0)

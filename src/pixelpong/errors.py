@@ -74,5 +74,13 @@ def expected(what: str, got: object, advice: str) -> str:
     text = str(got)
     if len(text) > MAX_GOT:
         text = f"{text[:MAX_GOT]}… ({len(text)} characters)"
-    line = " ".join(f"expected {what}, got {text}; {advice}".split())
-    return "".join(letter if letter.isprintable() else "?" for letter in line)
+    return on_one_line(f"expected {what}, got {text}; {advice}")
+
+
+def on_one_line(text: str) -> str:
+    """The text on one line, of what can be printed.
+
+    >>> on_one_line("3.11" + chr(10) + "or" + chr(27) + "[2J newer")
+    '3.11 or?[2J newer'
+    """
+    return "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))

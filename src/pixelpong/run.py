@@ -29,7 +29,7 @@ from typing import Any, BinaryIO
 from pixelpong.agents import MilestoneStore
 from pixelpong.config import Config, differences
 from pixelpong.disk import open_to_write, read_bytes, sync_folder, write_file
-from pixelpong.errors import ConfigError, RunError, expected
+from pixelpong.errors import MAX_GOT, ConfigError, RunError, expected, on_one_line
 from pixelpong.learners import largest_file
 from pixelpong.machine import collect_versions, describe_machine
 from pixelpong.metrics import ADVICE, LineFile
@@ -283,14 +283,14 @@ def _read_config(path: Path) -> dict[str, Any]:
 
 
 def _texts(content: Any) -> dict[str, str]:
-    """Names and values of a part of the file that is only shown and compared.
+    """Names and values of a part of the file that is only shown and compared, each on one line.
 
     Raises:
         ValueError, AttributeError: it is something else.
     """
     if not all(isinstance(value, str) for value in content.values()):
         raise ValueError("versions or a machine that are no texts")
-    return dict(content)
+    return {on_one_line(name): on_one_line(value[:MAX_GOT]) for name, value in content.items()}
 
 
 def _replace_config(path: Path, content: dict[str, Any]) -> None:

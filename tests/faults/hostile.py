@@ -183,7 +183,7 @@ def altered(draw: st.DrawFn, valid: dict[str, Any]) -> dict[str, Any]:
         elif how == "drop":
             del owner[key]
         elif isinstance(owner, dict):
-            owner[draw(st.text(max_size=5))] = draw(ODD_VALUES)
+            owner[draw(st.text(max_size=5))] = copy.deepcopy(draw(ODD_VALUES))
     return value
 
 
