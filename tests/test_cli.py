@@ -12,7 +12,8 @@ import time
 from pathlib import Path
 
 import pytest
-from test_engines import is_alive, wait_until
+from conftest import patience, wait_until
+from test_engines import is_alive
 
 from pixelpong.cli import main
 from pixelpong.presets import load_preset
@@ -366,7 +367,7 @@ def test_an_interrupted_training_is_saved_and_leaves_nothing(tmp_path, engine, n
             process.send_signal(number)
         time.sleep(0.05)
     out, err = process.communicate(timeout=30)
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 5 * patience()
     assert (process.returncode, err) == (130, "")
     update = int(re.search(r"interrupted: update (\d+)", out)[1])
     assert Run.open(tmp_path / "run").checkpoints.load_latest().update == update

@@ -12,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from conftest import wait_until
+from conftest import patience, wait_until
 from fakes import (
     DeadlyWorker,
     EchoWorker,
@@ -169,7 +169,7 @@ def test_a_worker_that_dies_or_hangs_is_replaced_and_its_item_runs_again(
         assert list(engine.run(items, None)) == [0, 1, 2, 3]
         # Of a stopped task, Ray frees the room only after 5 s; what waits for it may be late too.
         is_slow = "ray-tasks" in request.node.name
-        assert time.monotonic() - begin < timeout + (6 if is_slow else 2)
+        assert time.monotonic() - begin < timeout + (6 if is_slow else 2) * patience()
         assert 1 <= engine.num_restarts <= (2 if is_slow else 1)
 
 
@@ -180,7 +180,7 @@ def test_a_worker_that_is_replaced_is_gone():
         os.kill(min(before), signal.SIGSTOP)
         begin = time.monotonic()
         list(engine.run([(number, 0.1) for number in range(6)], None))
-        assert time.monotonic() - begin < 0.5 + 2
+        assert time.monotonic() - begin < 0.5 + 2 * patience()
         gone = before - set(engine.worker_pids)
         assert len(gone) == 1
         assert wait_until(lambda: not any(is_alive(pid) for pid in gone))
@@ -228,7 +228,7 @@ def test_no_worker_is_left_when_the_engine_closes():
         list(busy)
     begin = time.monotonic()
     engine.close()
-    assert time.monotonic() - begin < 2
+    assert time.monotonic() - begin < 2 * patience()
     assert not any(is_alive(pid) for pid in pids)
 
 
@@ -241,7 +241,7 @@ def test_a_stop_is_noticed_while_workers_play(start):
         begin = time.monotonic()
         with pytest.raises(Interrupted):
             list(engine.run([(0, 30.0)], None))
-        assert time.monotonic() - begin < 1
+        assert time.monotonic() - begin < 1 * patience()
 
 
 def test_a_stop_is_noticed_while_a_stopped_worker_does_not_take_its_params():
@@ -255,7 +255,7 @@ def test_a_stop_is_noticed_while_a_stopped_worker_does_not_take_its_params():
         begin = time.monotonic()
         with pytest.raises(Interrupted):
             list(engine.run([(0, 0.0)], b"x" * 5_000_000))
-        assert time.monotonic() - begin < 1
+        assert time.monotonic() - begin < 1 * patience()
 
 
 def test_no_message_is_waited_for_beyond_its_deadline():
@@ -269,7 +269,7 @@ def test_no_message_is_waited_for_beyond_its_deadline():
             channel.receive(0.2)
         with pytest.raises(TimeoutError):
             channel.send(bytes(16 << 20), 0.2)
-        assert time.monotonic() - begin < 2
+        assert time.monotonic() - begin < 2 * patience()
 
 
 def test_an_error_of_a_run_that_was_given_up_is_not_the_next_ones(start):

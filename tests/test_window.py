@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 import pytest
-from conftest import wait_until
+from conftest import patience, wait_until
 from test_game import make_agent
 
 from pixelpong.agents import Agent
@@ -98,7 +98,7 @@ def test_it_goes_as_fast_as_it_is_told(display):
     frames = 4 * len(agent.play_episode(0, 0))
     begin = time.perf_counter()
     watch_in_window(agent, episodes=1, speed=40.0)
-    assert frames / 60 / 40 < time.perf_counter() - begin < frames / 60 / 40 + 8
+    assert frames / 60 / 40 < time.perf_counter() - begin < frames / 60 / 40 + 8 * patience()
 
 
 def test_closing_the_window_ends_it_without_a_word(display, capfd):

@@ -14,8 +14,6 @@ from pathlib import Path
 
 from conftest import wait_until
 
-from pixelpong.machine import count_cores
-
 _MARK = "PIXELPONG_FAULT_TEST"
 
 
@@ -101,7 +99,7 @@ class Driver:
     def seconds_until_gone(self, limit: float) -> float:
         """How long its last process lives on; at most `limit`, or it is ended and an error."""
         begin = time.monotonic()
-        if not wait_until(lambda: not self.processes(), limit * patience()):
+        if not wait_until(lambda: not self.processes(), limit):
             left = {pid: words_of(pid) for pid in self.processes()}
             for pid in left:
                 with contextlib.suppress(ProcessLookupError):
@@ -124,8 +122,3 @@ def words_of(pid: int) -> str:
 def _listen() -> None:
     """Where the tests run in the background, a shell has made them deaf to Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-def patience() -> float:
-    """How many times longer than on a machine of its own a command may take here and now."""
-    return max(1.0, os.getloadavg()[0] / count_cores())

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from conftest import wait_until
-from drivers import Driver, patience
+from conftest import patience, wait_until
+from drivers import Driver
 from outcomes import updates_of
 
 from pixelpong.run import Run

@@ -15,8 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import wait_until
-from drivers import patience
+from conftest import patience, wait_until
 from ledgers import Ledger, require_exactly_once
 from outcomes import outcome_of
 from test_engines import is_alive
