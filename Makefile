@@ -32,8 +32,8 @@ peers: $(VENV)/dev  ## test the examples with stable-baselines3; installs PyTorc
 soak: $(VENV)/dev  ## the long part of the fault suite, hours: make soak ARGS="-k memory"
 	$(BIN)/python -m pytest -m soak $(ARGS)
 
-quick: $(VENV)/dev  ## the tests without the slow ones and without Ray, about a minute
-	$(BIN)/python -m pytest -m "not slow and not ray and not peers and not soak" $(ARGS)
+quick: $(VENV)/dev  ## the tests that take less than half a second each, without Ray, a minute
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not browser and not ray and not alone and not peers and not soak" $(ARGS)
 
 lint: $(VENV)/dev  ## mend style where it can be mended
 	$(BIN)/ruff check --fix .

@@ -65,6 +65,7 @@ def test_no_milestones_where_none_are_wanted(make_run):
     assert run.milestones.updates() == []
 
 
+@pytest.mark.slow
 def test_a_run_keeps_milestones_of_all_its_way(make_run):
     run = make_run(updates=40, milestone_every=1)
     train(run)
@@ -189,6 +190,7 @@ def test_an_agent_plays_the_very_episodes_of_its_evaluation(make_run, is_greedy)
     assert np.mean([len(replay) for replay in played]) == found.mean_steps
 
 
+@pytest.mark.slow
 def test_the_show_is_the_newest_replay_and_else_the_agent_plays(make_run):
     run = make_run(updates=40, replay_every=1)
     train(run)
@@ -222,6 +224,7 @@ def test_agent_describes_itself(make_run):
 # --- the agent that ships ---------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_agent_in_the_package_is_what_its_card_says():
     """Small, and its recorded evaluation comes out again, game by game."""
     agent = agents.load_shipped()

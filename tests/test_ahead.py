@@ -34,6 +34,7 @@ def config(request):
     return load_preset(request.param).updated(changes, "test")
 
 
+@pytest.mark.slow
 def test_engines_and_stops_change_nothing_but_the_lag_does(config, tmp_path):
     def go(name, stops=(UPDATES,), **changes):
         for stop in stops:
@@ -112,6 +113,7 @@ def test_nothing_is_played_ahead_of_the_last_update(config):
     assert len(runs) == 3
 
 
+@pytest.mark.slow
 def test_a_stop_while_it_plays_ahead_loses_no_complete_update(config, tmp_path):
     asked = []
     run = Run.create(tmp_path / "run", config)

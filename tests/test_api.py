@@ -68,6 +68,7 @@ ACTS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", ACTS)
 def test_train_is_the_function_at_any_time(first):
     """In a fresh interpreter: first one way, then each of the others."""
@@ -110,6 +111,7 @@ def test_the_environment_is_registered_whatever_is_imported_first(imports):
     assert done.stdout == "pixelpong.env.gym:PongEnv\n", done.stderr
 
 
+@pytest.mark.slow
 def test_a_training_comes_out_as_that_of_the_command_line(tmp_path, toy):
     options = [f"--{name.replace('_', '-')}={value}" for name, value in TOY.items()]
     words = ["train", "--preset", "classic", "--run", "toy2", "--updates", "2", "--json", *options]
@@ -181,6 +183,7 @@ def test_options_that_change_the_result_must_be_allowed(toy):
     assert changed.config.learning.discount == 0.9
 
 
+@pytest.mark.slow
 def test_it_trains_outside_the_main_thread(tmp_path):
     """Where Python lets no signal be handled."""
     found = []
@@ -195,6 +198,7 @@ def test_it_trains_outside_the_main_thread(tmp_path):
     assert found[0].metrics()["update"].tolist() == [1]
 
 
+@pytest.mark.slow
 def test_a_script_needs_no_guard_around_what_it_does(tmp_path):
     """Workers do not import the script: it would train again in each of them."""
     script = f"""
@@ -209,6 +213,7 @@ def test_a_script_needs_no_guard_around_what_it_does(tmp_path):
     assert [path.name for path in (tmp_path / "runs").iterdir()] == ["classic-001"]
 
 
+@pytest.mark.slow
 def test_ctrl_c_saves_and_stops_the_script(tmp_path):
     script = f"""
         import pixelpong, signal
@@ -263,6 +268,7 @@ def test_it_trains_in_a_notebook_and_the_stop_button_saves(tmp_path):
     assert result["output_type"] == "execute_result"
 
 
+@pytest.mark.slow
 def test_an_evaluation_is_that_of_the_command_line(tmp_path, toy):
     done = subprocess.run(
         [sys.executable, "-m", "pixelpong", "evaluate", "toy", "--episodes", "3", "--json"],

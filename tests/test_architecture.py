@@ -127,6 +127,7 @@ def test_there_are_no_import_cycles():
         visit(name, ())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", FENCES)
 def test_a_library_is_imported_in_one_place_only(library):
     users = {

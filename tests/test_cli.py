@@ -56,6 +56,7 @@ def trained(call, tmp_path) -> Path:
 # --- what it prints ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_every_command_has_a_help_that_fits_eighty_columns(words, monkeypatch):
     environment = {**os.environ, "COLUMNS": "80"}
@@ -142,6 +143,7 @@ def test_evaluate_reports_greedy_and_sampled_play(call, trained):
     assert re.search(r"greedy +mean return −?\d\.\d\d +95 % interval", text)
 
 
+@pytest.mark.slow
 def test_evaluate_on_another_protocol_by_name(call, trained):
     code, out, _ = call("evaluate", "run", "--episodes", "1", "--environment",
                         "PongDeterministic-v4", "--engine", "serial", "--json")  # fmt: skip
@@ -168,6 +170,7 @@ def test_a_preset_in_a_file_is_its_base(call, tmp_path):
     assert (config["batch_size"], config["hidden"], config["preset"]) == (4, 10, "ray")
 
 
+@pytest.mark.slow
 def test_a_presets_flag_can_be_taken_back(call):
     words = ["train", *TOY, "--preset", "ray", "--updates", "1"]
     assert "Batch 1 computed 2 rollouts in" in call(*words)[1]
@@ -196,6 +199,7 @@ def test_verify_prints_a_table_of_hashes(call):
     assert names[:4] == ["serial", *(f"processes, {n} workers" for n in (1, 2, 3))]
 
 
+@pytest.mark.slow
 def test_verify_fails_when_the_bits_differ(call, monkeypatch):
     """A worker that is not a pure function of its item must be found out."""
     from pixelpong.worker import EpisodeWorker
@@ -300,6 +304,7 @@ def test_a_bug_is_one_line_too(call, trained, monkeypatch):
     ]
 
 
+@pytest.mark.slow
 def test_changed_options_are_accepted_when_told_to(call, trained):
     assert call("resume", "run", "--updates", "4", "--learning-rate", "0.01")[0] == 2
     code, _, _ = call(
@@ -309,6 +314,7 @@ def test_changed_options_are_accepted_when_told_to(call, trained):
     assert Run.open(trained).config.learning.learning_rate == 0.01
 
 
+@pytest.mark.slow
 def test_free_options_change_without_a_word(call, trained):
     words = ["--updates", "4", "--engine", "processes", "--workers", "1", "--save-every", "1"]
     assert call("resume", "run", *words)[0] == 0
@@ -323,6 +329,7 @@ def test_a_damaged_newest_checkpoint_warns_and_goes_on(call, tmp_path):
     assert "going on after update 2" in out
 
 
+@pytest.mark.slow
 def test_without_the_game_it_is_one_line(call, monkeypatch, tmp_path):
     monkeypatch.setenv("ALE_ROMS_DIR", str(tmp_path / "none"))
     for engine in ("serial", "processes"):
@@ -395,6 +402,7 @@ def test_interrupted_and_resumed_pong_ends_with_the_hash_of_the_undisturbed(tmp_
     assert reports[0]["params_sha256"] == reports[1]["params_sha256"]
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_ends_the_training_with_everything_saved(tmp_path):
     words = " ".join(TOY)
     command = (
@@ -410,6 +418,7 @@ def test_a_reader_that_goes_away_ends_the_training_with_everything_saved(tmp_pat
     assert run.checkpoints.updates()[-1] == [line["update"] for line in run.metrics.read()][-1] > 0
 
 
+@pytest.mark.slow
 def test_a_full_disk_behind_stdout_is_one_line_and_saved(tmp_path):
     with open("/dev/full", "w") as full:
         done = subprocess.run(
@@ -422,6 +431,7 @@ def test_a_full_disk_behind_stdout_is_one_line_and_saved(tmp_path):
     assert Run.open(tmp_path / "run").checkpoints.updates()
 
 
+@pytest.mark.slow
 def test_a_file_of_options_can_come_through_a_pipe(tmp_path):
     words = " ".join(TOY[:4])
     command = (
@@ -449,6 +459,7 @@ def test_a_change_that_cannot_work_leaves_the_run_as_it_was(call, trained):
     assert call("resume", "run", "--updates", "4")[0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
 def test_a_minus_sign_survives_any_terminal(tmp_path, encoding):
     environment = {**os.environ, "PYTHONUTF8": "0", "PYTHONIOENCODING": encoding}

@@ -90,6 +90,7 @@ def check_command(line: str) -> None:
     load_preset(request.given.get("preset", "fast")).updated(request.given, line)
 
 
+@pytest.mark.slow
 @EACH_PAGE
 def test_every_command_shown_is_one(page, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)

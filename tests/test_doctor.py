@@ -84,6 +84,7 @@ def measured(emulator, steps=600):
     return card.measure(emulator, PongEmulator(find_protocol("ALE/Pong-v5", 1, 0.0)), steps, 60)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("environment", "skips", "sticky"),
     [
@@ -104,6 +105,7 @@ def test_the_card_is_that_of_each_protocol(environment, skips, sticky):
         assert judge(protocol, found).level == OK
 
 
+@pytest.mark.slow
 def test_other_coins_than_the_protocols_are_found_out():
     protocol = find_protocol("ALE/Pong-v5")
     for sticky in (0.0, 0.1, 0.5):
@@ -113,6 +115,7 @@ def test_other_coins_than_the_protocols_are_found_out():
         assert abs(check.facts["measured"] - sticky) < 0.06
 
 
+@pytest.mark.slow
 def test_the_probability_is_not_biased():
     """Over so many steps that a bias of one in a hundred would be seen."""
     found = measured(make_emulator(find_protocol("ALE/Pong-v5", sticky=0.5)), 3000)
@@ -127,6 +130,7 @@ def test_another_frame_skip_than_the_protocols_is_found_out():
     assert sees(check, FAILURE, "expected 4 frames a step, got 3 in 50")
 
 
+@pytest.mark.slow
 def test_an_emulator_with_coins_of_its_own_is_found_out():
     """As ALE tosses them itself where its option is not set to 0."""
     emulator = make_emulator(find_protocol("ALE/Pong-v5"))
@@ -167,6 +171,7 @@ def test_the_card_is_measured_in_time_on_a_slow_machine():
     assert found.steps > 5
 
 
+@pytest.mark.slow
 def test_with_many_frames_a_step_nothing_is_claimed_of_coins():
     checks = {c.name: c for c in card.check_card(case_of(frame_skip=8))}
     assert checks["sticky"].level == NOTE
@@ -202,6 +207,7 @@ def test_the_rom_is_the_measured_one():
     assert check.facts["md5"] == "60e0ea3cbe0913d39803477945e9e5ec"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["flipped", "short", "none", "folder", "pipe"])
 def test_another_rom_is_a_failure_and_nothing_is_played_with_it(tmp_path, damage):
     content, file = bytearray(rom._rom_path().read_bytes()), tmp_path / "pong.bin"
@@ -243,6 +249,7 @@ def hide(folder: Path, *names: str) -> dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join([str(folder / "hiding"), SOURCE])}
 
 
+@pytest.mark.slow
 def test_missing_extras_are_a_note_with_the_command_that_brings_them(tmp_path):
     changes = hide(tmp_path, "ray", "matplotlib", "av", "multi_agent_ale_py")
     checks = report_of(call(tmp_path, "--quick", "--json", changes=changes))
@@ -254,6 +261,7 @@ def test_missing_extras_are_a_note_with_the_command_that_brings_them(tmp_path):
     assert report_of(asked)["ray"]["level"] == FAILURE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["numpy", "ale_py", "numba", "threadpoolctl"])
 def test_a_core_package_that_is_missing_is_a_failure_and_not_a_traceback(tmp_path, name):
     checks = report_of(call(tmp_path, "--json", "none", changes=hide(tmp_path, name)))
@@ -375,6 +383,7 @@ def test_without_shared_memory_and_home_it_goes_through(tmp_path):
 # --- workers and the cache --------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_worker_is_started_and_has_one_thread(tmp_path):
     checks = {check.name: check for check in workers.check_workers(case_of())}
     assert checks["workers"].level == OK
@@ -607,6 +616,7 @@ def test_what_is_no_run_is_one_failure(tmp_path, content):
     assert sees(check, FAILURE, str(tmp_path / "run"))
 
 
+@pytest.mark.slow
 def test_a_run_that_is_not_there_is_a_failure_after_all_that_can_be_said(tmp_path):
     done = call(tmp_path, "none", "--quick")
     assert (done.returncode, done.stderr) == (1, "")
@@ -679,6 +689,7 @@ def test_no_letter_of_a_strange_run_reaches_the_terminal_as_a_command(tmp_path):
     assert "runs/?[2J?]0;mine?: preset fast" in " ".join(stream.getvalue().split())
 
 
+@pytest.mark.slow
 def test_wrong_usage_is_refused(tmp_path):
     for words, wanted in {
         ("--frobnicate",): "did you mean",
@@ -701,6 +712,7 @@ def test_a_check_with_a_bug_is_a_failure_and_the_others_go_on(monkeypatch, capsy
     assert checks["frame_skip"]["level"] == OK
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_it_without_a_word_too_many(tmp_path):
     process = subprocess.Popen(
         [sys.executable, "-m", "pixelpong", "doctor"], cwd=tmp_path, text=True, process_group=0,

@@ -91,6 +91,7 @@ def both():
     return watch(Solo(), 2500), watch(DuelEmulator(), 2500)
 
 
+@pytest.mark.slow
 def test_the_picture_is_the_one_the_agent_was_trained_on(both):
     solo, two = both
     for name in ("own", "other"):
@@ -111,6 +112,7 @@ def test_the_ball_flies_as_fast_as_in_the_single_players_game(both):
         assert seen["vx"][1] / seen["vx"].total() > 0.99
 
 
+@pytest.mark.slow
 def test_the_serve_comes_as_long_after_a_point_as_in_the_single_players_game():
     for game in (Solo(), DuelEmulator()):
         gaps, since, points = set(), None, 0
@@ -143,6 +145,7 @@ def test_under_the_same_moves_the_agents_paddle_is_in_the_same_rows(seed):
     assert max(rows) > 180
 
 
+@pytest.mark.slow
 def test_preprocessed_frames_are_of_the_same_kind():
     """As the seeds define them, from colours; and as the kernels do, from palette indices."""
     kinds = []
@@ -201,6 +204,7 @@ def test_the_winner_of_a_point_serves_and_nobody_is_charged_for_waiting():
     assert game.points == [0, 2]
 
 
+@pytest.mark.slow
 def test_a_game_ends_at_21_and_starts_anew():
     game, frames = DuelEmulator(), 0
     first = game.screen.copy()
@@ -229,6 +233,7 @@ def test_the_left_paddle_comes_to_rest_where_it_is_sent():
             assert abs((first + last) / 2 - row) <= 4
 
 
+@pytest.mark.slow
 def test_both_emulators_live_in_one_process():
     """Interleaved, each plays the game that it plays alone."""
 
@@ -263,6 +268,7 @@ def test_without_the_emulator_for_two_one_line_says_how_to_get_it(monkeypatch):
         DuelEmulator()
 
 
+@pytest.mark.slow
 def test_mode_4_would_have_another_ball():
     """The trap: the same picture, but after some hits it gets faster."""
     with pytest.MonkeyPatch.context() as patch:

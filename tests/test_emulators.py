@@ -54,6 +54,7 @@ def test_the_same_moves_and_draws_give_the_same_episode(emulator):
     assert play(emulator, seed=2, count=300) == first
 
 
+@pytest.mark.slow
 def test_a_restored_state_has_the_same_future_in_another_emulator(emulator):
     other = make_emulator(emulator.protocol)
     play(other, seed=9, count=40)

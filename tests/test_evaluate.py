@@ -68,6 +68,7 @@ def test_one_episode_has_no_deviation(play):
     assert result.ci95 == (result.mean_return, result.mean_return)
 
 
+@pytest.mark.slow
 def test_the_interval_covers_the_true_mean_about_95_times_in_100():
     rng = np.random.default_rng(0)
     hits = 0

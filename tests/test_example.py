@@ -31,6 +31,7 @@ def test_it_is_short_and_needs_numpy_and_the_emulator_alone():
     assert imports == {"argparse", "ale_py", "numpy"}
 
 
+@pytest.mark.slow
 def test_its_gradient_is_that_of_the_package_on_the_same_episode(example):
     rng = np.random.default_rng(0)
     params = example.init_params(rng)

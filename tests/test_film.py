@@ -92,6 +92,7 @@ def enlarge(frame, scale):
     return frame.repeat(scale, axis=0).repeat(scale, axis=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["gif", "webp"])
 @pytest.mark.parametrize("scale", [1, 3])
 def test_pixels_are_those_of_the_emulator(toy, tmp_path, ending, scale):
@@ -104,6 +105,7 @@ def test_pixels_are_those_of_the_emulator(toy, tmp_path, ending, scale):
         np.testing.assert_array_equal(shown_at(pictures, middle), enlarge(moment.frame, scale))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["gif", "webp"])
 @pytest.mark.parametrize("has_overlay", [False, True])
 def test_pixels_of_pong_are_those_of_the_emulator(pong, tmp_path, ending, has_overlay):
@@ -135,6 +137,7 @@ def test_an_mp4_has_a_frame_for_each_step_and_stays_at_the_end(toy, tmp_path):
     assert content.index(b"moov") < content.index(b"mdat"), "cannot be played while it loads"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_overlay", [False, True])
 def test_an_mp4_looks_like_what_was_put_in(pong, tmp_path, has_overlay):
     film(pong, tmp_path / "film.mp4", seconds=6.0, has_overlay=has_overlay)
@@ -335,6 +338,7 @@ WAYS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("has_overlay", [False, True])
 def test_the_command_makes_the_film_that_was_asked_for(toy, tmp_path, capsys, way, has_overlay):
@@ -456,6 +460,7 @@ def test_a_film_that_exists_is_replaced_by_a_whole_one_alone(fast_toy, tmp_path,
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("room", [0, 1, 3, 6])
 def test_a_full_disk_is_said_and_leaves_nothing(fast_toy, small_disk, ending, room):

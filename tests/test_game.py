@@ -75,6 +75,7 @@ def run_until(game, condition, ticks=60_000):
     raise AssertionError(game.describe())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("environment", ["ALE/Pong-v5", "Pong-v0", "Catch-v0"])
 def test_watching_shows_bit_for_bit_what_an_evaluation_plays(environment):
     """Held actions, sticky coins, frame skips drawn: all as in one call a step."""
@@ -422,6 +423,7 @@ def test_sixty_pictures_a_second_and_the_paddle_obeys(join):
         assert paddle(browser.screen.reshape(210, 160), OTHER)[0] < top
 
 
+@pytest.mark.slow
 def test_pause_speed_restart_and_another_agent(join):
     with join() as socket:
         browser = Browser(socket)
@@ -479,6 +481,7 @@ NONSENSE = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", NONSENSE)
 def test_nonsense_is_refused_with_a_reason(join, text):
     with join() as socket:
@@ -500,6 +503,7 @@ def test_bytes_and_floods_are_refused(join):
         assert "a second" in Browser(socket).take_to_the_end()[1]
 
 
+@pytest.mark.slow
 def test_one_game_too_many_is_told_so_and_a_seat_that_is_left_is_free(join):
     with contextlib.ExitStack() as held:
         for _ in range(sockets.MAX_GAMES):
@@ -514,6 +518,7 @@ def test_one_game_too_many_is_told_so_and_a_seat_that_is_left_is_free(join):
         browser.take_until(lambda: browser.pictures == 1)
 
 
+@pytest.mark.slow
 def test_a_browser_that_sees_nothing_is_waited_for_and_then_dropped(join, monkeypatch):
     monkeypatch.setattr(sockets, "LATE_SECONDS", 0.5)
     with join() as socket:

@@ -42,6 +42,7 @@ def play(env, seed, actions, episodes=1):
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("environment", ["ALE/Pong-v5", "Pong-v0", TOY])
 @pytest.mark.parametrize("observation", OBSERVATIONS)
 @pytest.mark.parametrize("actions", ACTION_SETS)
@@ -55,6 +56,7 @@ def test_gymnasiums_checker_finds_no_fault(environment, observation, actions):
     assert env.spec.nondeterministic is False
 
 
+@pytest.mark.slow
 def test_an_episode_is_that_of_an_evaluation_bit_for_bit():
     """The k-th after reset(seed=S) has the coins of the k-th episode of seed S."""
     env = pixelpong.make_env()
@@ -68,6 +70,7 @@ def test_an_episode_is_that_of_an_evaluation_bit_for_bit():
     assert info["points_won"] > 0
 
 
+@pytest.mark.slow
 def test_random_actions_give_the_frames_and_rewards_of_a_replay():
     rng = np.random.default_rng(5)
     env = pixelpong.make_env(environment="Pong-v0")  # which draws its frame skips as well
@@ -88,6 +91,7 @@ def test_random_actions_give_the_frames_and_rewards_of_a_replay():
     assert info["frames"] < 4 * len(actions)
 
 
+@pytest.mark.slow
 def test_six_actions_are_those_of_gymnasiums_own_environment():
     """Without coins, frames and rewards are equal to the bit, FIRE included."""
     import ale_py
@@ -118,6 +122,7 @@ def test_the_same_seed_is_the_same_game_and_another_is_not():
     assert [each[1] for each in other] != [each[1] for each in first]
 
 
+@pytest.mark.slow
 def test_without_a_seed_no_two_environments_play_the_same_game():
     games = [play(pixelpong.make_env(environment="Pong-v0"), None, [2, 3, 3])[:30] for _ in "ab"]
     assert [info["frames"] for *_, info in games[0]] != [info["frames"] for *_, info in games[1]]
@@ -308,6 +313,7 @@ def test_predict_that_is_not_deterministic_draws_from_the_policys_generator(trai
     assert len(set(drawn[0])) == 3
 
 
+@pytest.mark.slow
 def test_our_agent_plays_what_gymnasium_itself_shows():
     """The frames of ALE/Pong-v5 are the ones of ours, so it leads there as well."""
     import ale_py

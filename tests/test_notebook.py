@@ -74,6 +74,7 @@ def test_agents_are_listed_and_loaded(run):
     assert [replay["update"] for replay in run.replays()] == [2, 4]
 
 
+@pytest.mark.slow
 def test_a_picture_shows_itself_as_png_with_its_size(run):
     picture = run.plot()
     content, size = picture._repr_png_()
@@ -91,6 +92,7 @@ def test_a_picture_shows_itself_as_svg_where_asked(run, tmp_path):
     assert (tmp_path / "points.svg").read_text("utf-8") == picture._repr_svg_()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["curve", "points", "health", "weights", "frames", "episode"])
 def test_every_kind_of_picture_shows_itself(run, kind):
     content, _ = run.plot(kind)._repr_png_()
@@ -142,6 +144,7 @@ def test_a_replay_that_is_not_there_is_refused(run):
         run.replay(update=2, best=True)
 
 
+@pytest.mark.slow
 def test_the_package_gives_run_only_when_asked():
     script = (
         "import sys, pixelpong\n"
@@ -159,6 +162,7 @@ def test_the_package_gives_run_only_when_asked():
         pixelpong.Runs  # noqa: B018
 
 
+@pytest.mark.slow
 def test_it_shows_in_a_real_notebook(path, tmp_path):
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
     pytest.importorskip("ipykernel")

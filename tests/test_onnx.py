@@ -88,6 +88,7 @@ def test_onnxruntime_gives_what_numpy_gives_on_a_thousand_observations_of_pong(
     assert 0 <= report["largest_difference"] < limit
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_the_file_decides_as_the_agent_does(tmp_path, algorithm):
     """The whole way, frames in and actions out, against the kernels that play."""
@@ -118,6 +119,7 @@ def test_the_file_decides_as_the_agent_does(tmp_path, algorithm):
         np.testing.assert_allclose(got["value"], [sight.value for sight in sights], atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_any_number_of_observations_goes_through(tmp_path, algorithm):
     agent = make_agent(algorithm, environment="Catch-v0")
@@ -129,6 +131,7 @@ def test_any_number_of_observations_goes_through(tmp_path, algorithm):
         np.testing.assert_allclose(one[0], row, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_observations_are_those_that_the_policy_sees():
     agent = make_agent("reinforce")
     x = ours.collect_observations(agent, 150)
@@ -142,6 +145,7 @@ def test_the_observations_are_those_that_the_policy_sees():
         np.testing.assert_array_equal(row, wanted)
 
 
+@pytest.mark.slow
 def test_the_file_says_what_it_is(tmp_path):
     agent = make_agent("ppo", environment="Pong-v0")
     report = ours.write_onnx(agent, tmp_path / "agent.onnx")
@@ -164,6 +168,7 @@ def test_the_file_says_what_it_is(tmp_path):
     assert report["params_sha256"] in ours.describe_onnx(report)
 
 
+@pytest.mark.slow
 def test_the_recipe_of_the_classic_observation_is_right(tmp_path):
     """Its sentences in NumPy, on frames, against the definition."""
     agent = make_agent("reinforce")
@@ -181,6 +186,7 @@ def test_the_recipe_of_the_classic_observation_is_right(tmp_path):
     assert "rows 35 to 194" in ours._RECIPE["reinforce"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_the_same_agent_gives_the_same_bytes(tmp_path, algorithm):
     agent = make_agent(algorithm, environment="Catch-v0", hidden=3)
@@ -189,6 +195,7 @@ def test_the_same_agent_gives_the_same_bytes(tmp_path, algorithm):
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
+@pytest.mark.slow
 def test_the_check_notices_a_graph_that_computes_something_else(tmp_path, monkeypatch):
     agent = make_agent("ppo", environment="Catch-v0", hidden=3)
     make = ours._make_gated
@@ -202,6 +209,7 @@ def test_the_check_notices_a_graph_that_computes_something_else(tmp_path, monkey
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_the_command_exports_the_agent_of_a_run(make_run, tmp_path, capsys):
     run = make_run()
     train(run)

@@ -99,6 +99,7 @@ def test_all_pictures_in_both_formats_named_by_kind(run, tmp_path):
     assert run.warnings == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", drawing.FORMATS)
 def test_the_same_picture_is_the_same_bytes(fast, format):
     first, second = (draw_one([subject_of(fast)], "curve", format) for _ in range(2))
@@ -115,6 +116,7 @@ def test_the_users_own_settings_change_nothing(fast):
         assert matplotlib.rcParams["font.size"] == 30
 
 
+@pytest.mark.slow
 def test_several_runs_share_a_picture_where_they_can(trained, tmp_path):
     runs = [Run.open(path) for path in trained.values()]
     files = draw_plots(runs, tmp_path / "out", ["curve", "weights"], ["png"])
@@ -128,6 +130,7 @@ def test_runs_of_one_name_are_told_apart(trained, tmp_path):
     assert [subject.file_name for subject in subjects] == ["a-run", "b-run"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["_hidden", "a$b$c", "a^{b", "名前", "\N{GRINNING FACE}"])
 def test_any_name_can_stand_in_a_legend(trained, tmp_path, name):
     odd = Run.open(shutil.copytree(trained["fast"], tmp_path / name))
@@ -148,6 +151,7 @@ def test_a_full_disk_leaves_no_picture_behind(fast, small_disk):
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_pictures_of_before_stay_where_new_ones_have_no_room(fast, small_disk):
     folder = small_disk("160k") / "plots"
     draw_plots([fast], folder, ["curve"], ["png"])
@@ -203,6 +207,7 @@ def test_a_run_that_has_nothing_at_all_is_refused_in_one_line(make_run, tmp_path
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_all_leaves_out_what_a_run_cannot_give_with_a_word(fast, tmp_path):
     fast.metrics.path.unlink()
     files = draw_plots([fast], tmp_path / "out", ["all"], ["png"])
@@ -226,6 +231,7 @@ def test_without_agents_an_episode_is_refused_in_one_line(run):
         assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "line",
     [
@@ -336,6 +342,7 @@ def test_fillings_differ_in_a_grey_print(colours):
     assert min(np.diff(shades)) > 0.15
 
 
+@pytest.mark.slow
 def test_no_letter_is_too_small_to_read(run):
     for kind in KINDS:
         figure = figure_of(run, kind)
@@ -426,6 +433,7 @@ def test_a_picture_of_pairs_has_each_where_the_left_one_lies():
         assert (pairs[39 + left[0] - right[0], left[1]] == weight).all()
 
 
+@pytest.mark.slow
 def test_the_gated_picture_shows_the_change_since_the_beginning(fast):
     checkpoint = fast.checkpoints.load_best()
     W1, memory = checkpoint.params["W1"], checkpoint.optimizer["v.W1"]
@@ -454,6 +462,7 @@ def test_the_classic_grid_shows_each_unit_as_the_field(classic):
 # The command
 
 
+@pytest.mark.slow
 def test_the_command_writes_beside_the_run_and_says_where(fast, capsys):
     assert main(["plot", str(fast.path), "--kinds", "curve, points"]) == 0
     files = capsys.readouterr().out.splitlines()

@@ -52,6 +52,7 @@ def play(algorithm, game, *, is_greedy, steps=300):
             return
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_greedy", [True, False])
 @pytest.mark.parametrize("game", GAMES)
 def test_it_decides_as_the_rollouts_do(algorithm, game, is_greedy):
@@ -86,6 +87,7 @@ def dense_logits(algorithm, params, previous, frame, last):
     return np.array([z, 0.0]), None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("game", GAMES)
 def test_what_it_thinks_is_what_the_definitions_give(algorithm, game):
     params = make_params(algorithm)

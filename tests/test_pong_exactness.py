@@ -106,6 +106,7 @@ class HeldActions(PongEmulator):
         self._act = noted
 
 
+@pytest.mark.slow
 def test_a_quarter_of_the_frames_keep_the_held_action():
     """With actions that alternate, frame k of a step still has the old one with 0.25^(k+1)."""
     emulator = HeldActions(V5)
@@ -140,6 +141,7 @@ def test_a_new_episode_holds_no_action():
     assert emulator.got == [0] * 4
 
 
+@pytest.mark.slow
 def test_a_drawn_frame_skip_is_uniform():
     emulator = PongEmulator(find_protocol("Pong-v0"))
     rng = np.random.default_rng(2)

@@ -94,6 +94,7 @@ def test_pairs_do_not_say_at_which_height_they_were_seen():
     assert (find_pairs(field) == find_pairs(np.roll(field, 40, axis=0))).all()
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(
     frames=st.lists(screens(), min_size=1, max_size=4),
@@ -259,6 +260,7 @@ def test_the_networks_gradient_is_its_slope():
         assert (up - down) / (2 * step) == pytest.approx(slope, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 @settings(max_examples=30)
 @given(

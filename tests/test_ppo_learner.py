@@ -81,6 +81,7 @@ def dense_update(config, params, moments, results, step):
     return params
 
 
+@pytest.mark.slow
 def test_an_update_is_what_the_definitions_say(config):
     learner = PPOLearner(config)
     params = {name: w.copy() for name, w in learner.params.items()}
@@ -186,6 +187,7 @@ def test_points_count_as_they_are_played_and_episodes_when_they_end(config):
     assert progress.episodes == len(stats.episodes) == len(stats.running_means)
 
 
+@pytest.mark.slow
 def test_the_number_of_threads_changes_no_bit(config, monkeypatch):
     config = config.updated({"hidden": 200, "dtype": "float32"}, "test")
     params = []

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import re
 
+import pytest
+
 from pixelpong.progress import Progress
 from pixelpong.report.progress import TrainingDisplay, duration, signed
 from pixelpong.train import train
@@ -98,6 +100,7 @@ def test_numbers_are_written_as_people_write_them():
     assert (duration(59.6), duration(61), duration(7322)) == ("1:00", "1:01", "2:02:02")
 
 
+@pytest.mark.slow
 def test_the_live_display_says_where_the_time_of_an_update_went(make_run, monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "200")

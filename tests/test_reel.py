@@ -41,6 +41,7 @@ def pictures_in(text, size, count):
     return np.array(pictures, np.uint8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", [None, "latest"])
 def test_a_reel_holds_the_frames_and_what_the_network_saw(run, which):
     show = choose_show(run, which=which)
@@ -68,6 +69,7 @@ def test_a_reel_holds_the_frames_and_what_the_network_saw(run, which):
     assert reel["steps_per_second"] == 15.0
 
 
+@pytest.mark.slow
 def test_the_agent_that_played_finds_its_own_actions_most_probable(run):
     """It is told what was done, not what it would have done: else the last action were wrong."""
     show = choose_show(run, which="latest")
@@ -78,6 +80,7 @@ def test_the_agent_that_played_finds_its_own_actions_most_probable(run):
         assert chosen >= max(probabilities) - 1e-3
 
 
+@pytest.mark.slow
 def test_a_reel_can_be_given_up(run):
     calls = iter(range(100))
     assert make_reel(choose_show(run), lambda: next(calls) >= 5)["steps"] == 5

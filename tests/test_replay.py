@@ -38,6 +38,7 @@ def replays_of(run):
     return [Replay.from_line(line) for line in run.replays.read()]
 
 
+@pytest.mark.slow
 def test_a_replay_shows_the_very_screens_that_the_agent_saw(make_run, monkeypatch):
     """With one stream, or one episode a batch, an episode's screens are drawn one after another."""
     seen = []
@@ -56,6 +57,7 @@ def test_a_replay_shows_the_very_screens_that_the_agent_saw(make_run, monkeypatc
             assert place < len(played), "never seen"
 
 
+@pytest.mark.slow
 def test_replays_are_those_of_the_episodes_file(make_run):
     run = make_run()
     train(run)
@@ -71,6 +73,7 @@ def test_replays_are_those_of_the_episodes_file(make_run):
         assert [replay.update for replay in replays] == [2, 4]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", [1, 2, 3])
 def test_a_resumed_run_has_the_same_replays(make_run, stop):
     whole, broken = make_run("whole"), make_run("broken", updates=stop)
@@ -81,12 +84,14 @@ def test_a_resumed_run_has_the_same_replays(make_run, stop):
     assert whole.replays.path.stat().st_size > 0
 
 
+@pytest.mark.slow
 def test_no_replays_where_none_are_wanted(make_run):
     run = make_run(replay_every=0)
     train(run)
     assert not list(run.replays.read())
 
 
+@pytest.mark.slow
 def test_after_another_horizon_only_whole_episodes_are_replayed(make_run):
     if make_run.preset != "fast":
         pytest.skip("only streams have a horizon")
@@ -102,6 +107,7 @@ def test_after_another_horizon_only_whole_episodes_are_replayed(make_run):
         assert len(list(replay.watch())) == len(replay) + 1
 
 
+@pytest.mark.slow
 def test_pong_is_replayed_frame_by_frame(tmp_path):
     """On the real game: the colours that the emulator showed, and the end it came to."""
     changes = {"updates": 1, "batch_size": 1, "hidden": 4, "replay_every": 1, "engine": "serial"}
@@ -123,6 +129,7 @@ def without_checksum(line):
     return {name: value for name, value in line.items() if name != "crc32"}
 
 
+@pytest.mark.slow
 def test_an_altered_replay_is_noticed(make_run):
     run = make_run()
     train(run)
@@ -135,6 +142,7 @@ def test_an_altered_replay_is_noticed(make_run):
         list(altered.watch())
 
 
+@pytest.mark.slow
 def test_a_line_that_is_no_replay_is_refused(make_run):
     run = make_run()
     train(run)

@@ -32,6 +32,7 @@ def play_densely(emulator, params, rng, is_greedy=False):
     return np.array(xs), np.array(actions), np.array(probabilities), np.array(rewards)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_greedy", [False, True])
 @pytest.mark.parametrize("name", ["Catch-v0", "Pong-v0", "ALE/Pong-v5"])
 def test_fast_rollout_equals_the_dense_one(name, is_greedy):

@@ -75,6 +75,7 @@ def replay_densely(game, params, actions, rng):
     yield x, gated.forward(params, x[None].astype(np.float64))[0][0], None, None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("game", "steps"), [("Catch-v0", 120), ("ALE/Pong-v5", 1300)])
 def test_a_segment_is_what_the_dense_form_plays(game, steps, params):
     """Across the end of an episode too: Catch ends after some 35 steps, Pong after some 1,000."""
@@ -95,6 +96,7 @@ def test_a_segment_is_what_the_dense_form_plays(game, steps, params):
         assert segment.is_end[t] == (reward != 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("game", GAMES)
 def test_an_episode_is_counted_whole_however_it_is_cut(game, params):
     player, lengths = make_player(game), (1, 2, 61, 300)

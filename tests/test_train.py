@@ -133,6 +133,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others(make_run):
     assert result_of(runs[0])[1] != result_of(runs[2])[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_processes_give_the_bits_of_one_process(make_run, workers):
     reference = make_run("reference")
@@ -142,6 +143,7 @@ def test_processes_give_the_bits_of_one_process(make_run, workers):
     assert result_of(run) == result_of(reference)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_stopping_and_resuming_at_every_update_changes_nothing(make_run, dtype):
     reference = make_run("reference", updates=5, dtype=dtype)

@@ -38,6 +38,7 @@ def make_run(tmp_path):
 # --- the same bits ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_processes_give_the_bits_of_one_process(make_run, workers):
     reference = make_run("reference")
@@ -63,6 +64,7 @@ def test_stopping_and_resuming_at_every_update_changes_nothing(make_run, dtype):
     assert result_of(run) == result_of(reference)
 
 
+@pytest.mark.slow
 def test_a_killed_training_resumes_from_its_last_checkpoint_to_the_same_bits(make_run):
     reference = make_run("reference", updates=6)
     train(reference)
@@ -73,6 +75,7 @@ def test_a_killed_training_resumes_from_its_last_checkpoint_to_the_same_bits(mak
     assert result_of(run) == result_of(reference)
 
 
+@pytest.mark.slow
 def test_an_interrupted_training_is_saved_and_resumes_to_the_same_bits(make_run):
     reference = make_run("reference", updates=4)
     train(reference)
@@ -96,6 +99,7 @@ def test_it_learns_to_catch(make_run):
 # --- numbers ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_number_that_is_not_finite_never_reaches_the_disk(make_run, monkeypatch):
     run = make_run(updates=4)
     real, calls = StreamPlayer.play_segment, []
@@ -178,6 +182,7 @@ def test_a_target_that_an_evaluation_confirms_ends_the_training(make_run, short_
     assert line["mean_return"] == verdict.greedy.mean_return
 
 
+@pytest.mark.slow
 def test_a_target_that_is_not_reached_is_tried_again_and_at_the_end(make_run, short_windows):
     run = make_run(updates=6)
     run = run.with_config(run.config.updated({"updates": 6, "until_return": 21.0}, "test"))
@@ -194,6 +199,7 @@ def test_a_target_that_is_not_reached_is_tried_again_and_at_the_end(make_run, sh
     assert [len(verdict.greedy.returns) for verdict in display.seen] == [2, 2, 2, 5]  # hopeless
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", [1, 2, 3, 4])
 def test_a_stop_does_not_change_when_the_target_is_tried(
     make_run, short_windows, monkeypatch, stop
@@ -220,6 +226,7 @@ def test_a_stop_does_not_change_when_the_target_is_tried(
     assert tried[0] == tried[1] == [1, 3, 5, 6]
 
 
+@pytest.mark.slow
 def test_the_time_to_win_leaves_the_evaluations_out(make_run, short_windows, monkeypatch):
     clock = [0.0]
     monkeypatch.setattr(session_module.time, "monotonic", lambda: clock[0])
@@ -240,6 +247,7 @@ def test_the_time_to_win_leaves_the_evaluations_out(make_run, short_windows, mon
     assert (again.wall_seconds, again.training_seconds) == (207, 7)
 
 
+@pytest.mark.slow
 def test_evaluating_on_the_way_changes_no_bit(make_run, short_windows):
     reference, run = make_run("reference", updates=4), make_run("run", updates=4)
     train(reference)

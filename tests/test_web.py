@@ -97,6 +97,7 @@ class Events:
         self._thread.join(5)
 
 
+@pytest.mark.slow
 def test_the_list_says_where_each_run_stands(client, run):
     (only,) = client.get("/api/runs").json()["runs"]
     last = list(run.metrics.read())[-1]
@@ -196,6 +197,7 @@ def test_all_games_share_the_agent_of_the_package(tmp_path):
     assert shelf.load_agent("package") is shelf.load_agent("package")
 
 
+@pytest.mark.slow
 def test_weights_are_the_pictures_of_the_units_with_the_largest_say(tmp_path):
     run = make_trained(tmp_path / "toy", "classic", hidden=50)
     params = run.checkpoints.load_latest().params
@@ -238,6 +240,7 @@ def test_weights_of_the_gated_network_are_spread_over_the_pixels_of_small_cells(
         np.testing.assert_allclose(picture[places], wanted[places] * scale, atol=1.5)
 
 
+@pytest.mark.slow
 def test_news_arrive_at_every_viewer(tmp_path):
     run = make_trained(tmp_path / "toy", updates=3)
     with serving(tmp_path) as served, contextlib.ExitStack() as stack:
@@ -254,6 +257,7 @@ def test_news_arrive_at_every_viewer(tmp_path):
             assert back.updates() == [4]
 
 
+@pytest.mark.slow
 def test_another_who_asks_takes_no_news_away(tmp_path):
     run = make_trained(tmp_path / "toy", updates=3)
     with serving(tmp_path) as served, Events(served.url + path_of(run, "/events")) as viewer:
@@ -263,6 +267,7 @@ def test_another_who_asks_takes_no_news_away(tmp_path):
         assert wait_until(lambda: viewer.updates() == [*range(1, 30)]), viewer.updates()
 
 
+@pytest.mark.slow
 def test_a_quiet_stream_is_kept_alive(tmp_path, monkeypatch):
     monkeypatch.setattr(live, "ALIVE_SECONDS", 0.3)
     run = make_trained(tmp_path / "toy", updates=2)
@@ -274,6 +279,7 @@ def test_a_quiet_stream_is_kept_alive(tmp_path, monkeypatch):
         assert b"text/event-stream" in data
 
 
+@pytest.mark.slow
 def test_a_resume_that_cuts_back_voids_what_came_after(tmp_path):
     run = make_trained(tmp_path / "toy", updates=3)
     run.metrics.append(*(metrics_line(update, steps=10_000 + update) for update in range(4, 9)))
@@ -292,6 +298,7 @@ def test_a_resume_that_cuts_back_voids_what_came_after(tmp_path):
         assert told["steps"] == [20_000 + update for update in range(4, 15)]
 
 
+@pytest.mark.slow
 def test_a_half_line_waits_for_its_end_and_a_damaged_one_is_left_out(tmp_path):
     run = make_trained(tmp_path / "toy", updates=2)
     line = json.dumps(metrics_line(3)).encode() + b"\n"
@@ -315,6 +322,7 @@ def test_a_half_line_waits_for_its_end_and_a_damaged_one_is_left_out(tmp_path):
         assert wait_until(lambda: viewer.updates()[-1] == 5)
 
 
+@pytest.mark.slow
 def test_a_run_that_is_deleted_while_watched_is_said_to_be_gone(tmp_path):
     run = make_trained(tmp_path / "toy", updates=2)
     with serving(tmp_path) as served, Events(served.url + path_of(run, "/events")) as viewer:
@@ -327,6 +335,7 @@ def test_a_run_that_is_deleted_while_watched_is_said_to_be_gone(tmp_path):
         assert httpx.get(served.url + path_of(again)).json()["update"] == 4
 
 
+@pytest.mark.slow
 def test_runs_that_begin_or_are_damaged_or_foreign_do_not_stop_the_list(tmp_path):
     make_trained(tmp_path / "sound", updates=2)
     Run.create(tmp_path / "begins", toy_config(), [].append)
@@ -369,6 +378,7 @@ def snapshot(folder):
     }
 
 
+@pytest.mark.slow
 def test_nothing_is_written_where_runs_are(tmp_path):
     run = make_trained(tmp_path / "toy", updates=3)
     before = snapshot(tmp_path)
@@ -446,6 +456,7 @@ def test_dead_units_are_counted_over_the_newest_replay(run):
     assert carry_out(request | {"path": "/nowhere"})[0] is False
 
 
+@pytest.mark.slow
 def test_a_job_whose_process_is_killed_is_said_to_have_failed_and_the_next_goes_on(run):
     from pixelpong.report.web.guard import Refusal
     from pixelpong.report.web.reels import JobProcess
@@ -586,6 +597,7 @@ def test_it_ends_within_a_second_with_streams_open_and_a_job_under_way(tmp_path)
         job.join(5)
 
 
+@pytest.mark.slow
 def test_the_browser_is_opened_at_the_page_and_silently(tmp_path, monkeypatch, capfd):
     run = make_trained(tmp_path / "toy", updates=2)
     seen = tmp_path / "seen"

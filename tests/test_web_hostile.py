@@ -86,6 +86,7 @@ def hosts(port):
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_only_its_own_names_are_served(port):
     strange = hosts(port)
     assert len(strange) >= 40
@@ -211,6 +212,7 @@ def check_headers(answer):
     assert "access-control-allow-origin" not in answer.headers
 
 
+@pytest.mark.slow
 def test_every_answer_has_the_headers_errors_too(port, run):
     own = f"127.0.0.1:{port}"
     close = "Connection: close"
@@ -250,6 +252,7 @@ def payloads():
     yield from ("9" * 13, "9" * 400, "index.html%00.js", "NaN", "*", "%", "%zz", "a" * 16, "0" * 16)
 
 
+@pytest.mark.slow
 def test_no_path_leads_out_of_the_table(port, run):
     """Nothing but the list's ids, the table's names and plain numbers is answered."""
     run_id, every = id_of(run.path), list(payloads())
@@ -318,6 +321,7 @@ def test_nobody_is_served_without_the_token(run, monkeypatch):
         assert get(port, f"/api/runs?{many}&token=correct+horse+battery").status == 401
 
 
+@pytest.mark.slow
 def test_hundreds_of_half_open_connections_keep_nobody_out(run, monkeypatch):
     monkeypatch.setattr(connections, "HEAD_SECONDS", 3.0)
     with serving(run.path.parent) as served:
@@ -349,6 +353,7 @@ def is_closed(made: socket.socket) -> bool:
         return True
 
 
+@pytest.mark.slow
 def test_where_there_is_no_room_those_who_wait_make_room(run, monkeypatch):
     monkeypatch.setattr("pixelpong.report.web.count_connections", lambda: 30)
     with serving(run.path.parent) as served:
@@ -427,6 +432,7 @@ def _tcp_state(made: socket.socket) -> int:
     return made.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
 
 
+@pytest.mark.slow
 def test_too_many_viewers_are_refused_with_a_word(run, monkeypatch):
     monkeypatch.setattr(live, "MAX_VIEWERS", 3)
     with serving(run.path.parent) as served:

@@ -74,12 +74,14 @@ class Watching(threading.Thread):
         self.report = watch_in_window(agent, 1, self.speed, self.stop.is_set)
 
 
+@pytest.mark.slow
 def test_it_shows_the_episodes_of_an_evaluation(display):
     agent = make_agent(kind=Agent)
     wanted = [agent.play_episode(0, index).episode_return for index in range(2)]
     assert watch_in_window(agent, episodes=2, speed=0) == {"returns": wanted}
 
 
+@pytest.mark.slow
 def test_what_it_shows_is_pong_and_a_stop_ends_it(display):
     watching = Watching()
     try:
@@ -93,6 +95,7 @@ def test_what_it_shows_is_pong_and_a_stop_ends_it(display):
     assert watching.report == {"returns": []}
 
 
+@pytest.mark.slow
 def test_it_goes_as_fast_as_it_is_told(display):
     agent = make_agent(kind=Agent)
     frames = 4 * len(agent.play_episode(0, 0))
@@ -101,6 +104,7 @@ def test_it_goes_as_fast_as_it_is_told(display):
     assert frames / 60 / 40 < time.perf_counter() - begin < frames / 60 / 40 + 8 * patience()
 
 
+@pytest.mark.slow
 def test_closing_the_window_ends_it_without_a_word(display, capfd):
     if ctypes.util.find_library("X11") is None:
         pytest.skip("needs libX11")
@@ -139,6 +143,7 @@ def close_windows(name: str):
     x11.XCloseDisplay(display)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [None, "", ":4711"])
 def test_without_a_display_one_line_says_what_to_do(monkeypatch, capfd, name):
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)

@@ -100,6 +100,7 @@ def narrow(small_disk):
         subprocess.run(["umount", str(path)], check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", FEW)
 @pytest.mark.parametrize("name", ["metrics", "episodes", "evaluations"])
 def test_without_room_for_a_line_the_training_stops_and_resumes_to_the_same_bits(

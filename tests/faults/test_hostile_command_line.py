@@ -239,6 +239,7 @@ def check_outcome(words: list[str], code: int, out: str, err: str) -> None:
     assert all(line.isprintable() for line in lines), lines
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @quick_and_soak(40, 1000)
 def test_any_words_are_obeyed_or_refused_in_one_line(number, place):
@@ -294,6 +295,7 @@ BYTES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", BYTES, ids=lambda words: repr(words)[:60])
 def test_a_process_that_is_given_any_bytes_says_one_line_in_ascii(place, words):
     """As a shell hands them over, where the terminal knows no letters but those of ASCII."""

@@ -56,6 +56,7 @@ NAMES = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_every_reader_is_here(readers):
     assert set(readers) == set(NAMES)
 
@@ -65,6 +66,7 @@ def test_what_the_package_writes_is_read(readers, name):
     readers[name].read(readers[name].valid)
 
 
+@pytest.mark.slow
 @quick_and_soak(30, 2000)
 @pytest.mark.parametrize("name", NAMES)
 def test_any_file_is_read_or_refused_in_one_line(readers, name, number):

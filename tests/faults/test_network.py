@@ -114,6 +114,7 @@ def test_whose_child_does_it():
 """
 
 
+@pytest.mark.slow
 def test_a_test_that_reaches_out_fails_whatever_it_swallows(tmp_path):
     """A whole pytest with this folder's conftest, on tests that misbehave."""
     file = tmp_path / "test_outward.py"

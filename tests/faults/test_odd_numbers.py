@@ -276,6 +276,7 @@ def no_sync(monkeypatch):
     monkeypatch.setattr(runs, "collect_versions", lambda: versions)
 
 
+@pytest.mark.slow
 @quick_and_soak(40)
 def test_an_odd_number_anywhere_never_reaches_the_disk(number, tmp_path, no_sync):
     """Every case is looked at on the disk; of the many, one in ten is gone on with to the end."""
@@ -293,6 +294,7 @@ def test_an_odd_number_anywhere_never_reaches_the_disk(number, tmp_path, no_sync
     assert outcomes["refused"] > number / 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @pytest.mark.parametrize(
     ("preset", "place"), [(preset, place) for preset in PLACES for place in PLACES[preset]]
@@ -328,6 +330,7 @@ def test_a_gradient_whose_squares_no_memory_holds_is_refused(dtype):
         refuse_overflow({"W1": 0.6 * largest, "W2": 1.0}, grads, 3)
 
 
+@pytest.mark.slow
 @quick_and_soak(25, 1000)
 def test_games_of_equal_rewards_or_of_one_step_are_learned_from(number, tmp_path, no_sync):
     """An episode of one point, or of one step, and every reward the same."""
@@ -373,6 +376,7 @@ def test_games_of_equal_rewards_or_of_one_step_are_learned_from(number, tmp_path
 SEEDS = st.integers(0, 2**63 - 1)
 
 
+@pytest.mark.slow
 @quick_and_soak(25, 1000)
 def test_huge_logits_are_played_and_learned_from_or_refused(number, tmp_path, no_sync):
     """Parameters as large as a float can be, in one layer or in all."""

@@ -132,6 +132,7 @@ def test_every_entry_of_a_manifest_is_watched_over(two_checkpoints):
     assert count > 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("how", ["missing", "a bit", "cut", "empty"])
 def test_a_training_goes_on_from_the_checkpoint_before_to_the_same_bits(

@@ -97,6 +97,7 @@ def check_all(saver: Saver, scenario: str, every: int) -> dict[str, int]:
     return endings
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_a_fault_at_some_system_calls_of_a_save_leaves_the_old_or_the_new(saver, scenario):
     endings = check_all(saver, scenario, every=23)

@@ -130,6 +130,7 @@ def require_same(engine: str, seed: int, mode: str, got: str, world: World) -> N
     assert got == undisturbed(mode), f"{engine}, seed {seed}:\n" + "\n".join(world.story)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", WORLDS)
 def test_any_schedule_gives_the_same_result(engine):
     for seed, found in enumerate(first_hundred(engine)):

@@ -132,6 +132,7 @@ def test_fifty_signals_at_random_moments(tmp_path, number):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "way", ["note_signals()", "manager = stop_on_signals(); manager.__enter__()"]
 )

@@ -91,6 +91,7 @@ def test_a_stop_at_each_of_twenty_updates_changes_nothing(
     assert same == list(range(UPDATES))
 
 
+@pytest.mark.slow
 def test_a_stop_at_every_update_changes_nothing(tmp_path, mode, undisturbed):
     every = list(range(UPDATES))
     assert stop_and_go_on(tmp_path / "stopped", mode, "serial", every) == undisturbed

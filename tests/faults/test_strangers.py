@@ -136,6 +136,7 @@ def require_passed_over(reader: Reader, run: Run) -> None:
     assert reader.ask("latest", run.path)["read"] == "Checkpoint"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*FILES, "manifest.json"])
 @pytest.mark.parametrize("thing", THINGS)
 def test_things_that_are_no_files_are_passed_over(reader, run, name, thing):
@@ -157,6 +158,7 @@ def test_a_hole_of_terabytes_with_a_fitting_manifest_is_never_read(reader, run, 
         require_passed_over(reader, run)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES[:2])
 def test_disguised_and_broken_arrays_are_passed_over(reader, run, tmp_path, name):
     canary = tmp_path / "others" / "canary"
@@ -180,6 +182,7 @@ def test_counters_that_are_too_long_are_not_looked_at(reader, run):
     assert "where 4194304 can be" in reader.ask("checkpoint", run.path)["refused"]
 
 
+@pytest.mark.slow
 def test_odd_counters_are_passed_over(reader, run):
     for content in odd_texts().values():
         forge(run, {"state.json": content})
@@ -272,6 +275,7 @@ def test_checkpoints_that_are_somebody_elses_folder_are_left_alone(reader, run, 
 LINES = ("metrics.jsonl", "episodes.jsonl", "evaluations.jsonl", "replays.jsonl")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*LINES, "config.json", "run.lock"])
 @pytest.mark.parametrize("thing", THINGS)
 def test_nothing_is_written_through_a_link_and_nothing_waited_for(reader, run, name, thing):
@@ -332,6 +336,7 @@ def test_things_in_a_milestones_place_are_refused(reader, run, thing):
     assert reader.ask("resume", run.path)["read"] == "Outcome"
 
 
+@pytest.mark.slow
 def test_strange_agents_are_refused(reader, run, tmp_path):
     path, canary = tmp_path / "run" / "agent", tmp_path / "others" / "canary"
     content = run.milestones.path(2).read_bytes()

@@ -64,6 +64,7 @@ def astray(tmp_path) -> dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join(paths)}
 
 
+@pytest.mark.slow
 def test_a_clock_that_jumps_changes_nothing(tmp_path, undisturbed, astray):
     probe = "import time; print(max(abs(time.time() - time.time()) for _ in range(50)))"
     done = subprocess.run(
@@ -80,6 +81,7 @@ def test_a_clock_that_jumps_changes_nothing(tmp_path, undisturbed, astray):
         assert 0 < line["timing"]["wall_seconds"] < 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [
@@ -102,6 +104,7 @@ def test_in_other_environments_the_result_is_the_same(tmp_path, undisturbed, cha
     assert done.stderr.startswith("pixelpong: error: expected a run directory")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", ["<&- >&- 2>&-", pytest.param(">&-", marks=pytest.mark.soak)])
 def test_without_standard_streams_no_word_ends_up_in_a_file(tmp_path, undisturbed, closed):
     words = [sys.executable, "-m", "pixelpong", "train", *TOY, "--run", "run"]
@@ -115,6 +118,7 @@ def test_without_standard_streams_no_word_ends_up_in_a_file(tmp_path, undisturbe
         assert all(json.loads(line) for line in file.path.read_bytes().splitlines())
 
 
+@pytest.mark.slow
 def test_under_a_strict_umask_files_are_the_owners_alone(tmp_path, undisturbed):
     words = ["train", *TOY, "--run", "run", "--json", "--engine", "serial"]
     done = call(tmp_path, *words, umask=0o077)
@@ -123,6 +127,7 @@ def test_under_a_strict_umask_files_are_the_owners_alone(tmp_path, undisturbed):
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [80, pytest.param(3, marks=pytest.mark.soak)])
 def test_the_display_keeps_to_the_terminals_columns(tmp_path, undisturbed, columns):
     """On a real terminal, where it lives; with no room at all it still works."""
@@ -155,6 +160,7 @@ def test_the_display_keeps_to_the_terminals_columns(tmp_path, undisturbed, colum
     assert columns == 3 or 0 < max(map(len, live)) <= 80, max(live, key=len)
 
 
+@pytest.mark.slow
 def test_a_package_that_cannot_be_written_to_works_without_a_home(tmp_path, undisturbed):
     """Numba finds no place for what it compiles: each process compiles for itself."""
     package = tmp_path / "site" / "pixelpong"
@@ -181,6 +187,7 @@ def test_a_package_that_cannot_be_written_to_works_without_a_home(tmp_path, undi
         subprocess.run(["umount", str(package)], check=True)
 
 
+@pytest.mark.slow
 def test_a_damaged_cache_of_kernels_is_made_anew(tmp_path, undisturbed):
     """Numba unpickles it, so damage of any kind can raise anything."""
     changes = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
@@ -200,6 +207,7 @@ def test_a_damaged_cache_of_kernels_is_made_anew(tmp_path, undisturbed):
 # --- other machines ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_on_another_machine_a_run_goes_on_with_a_word(tmp_path, undisturbed):
     config = load_preset("classic").updated(SAME | {"updates": 1}, "test")
     train(Run.create(tmp_path / "run", config))

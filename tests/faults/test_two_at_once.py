@@ -45,6 +45,7 @@ def ends(processes) -> list[tuple[int, str]]:
 # --- two writers ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_of_trainings_that_begin_at_once_in_one_run_one_goes_on(tmp_path):
     words = ["train", *TOY, "--updates", "3", "--run", "run"]
     found = ends([start(tmp_path, *words) for _ in range(3)])
@@ -55,6 +56,7 @@ def test_of_trainings_that_begin_at_once_in_one_run_one_goes_on(tmp_path):
     assert Run.open(tmp_path / "run").checkpoints.load_latest().update == 3
 
 
+@pytest.mark.slow
 def test_while_one_trains_resumes_are_refused_and_change_nothing(tmp_path):
     """Two at once while it trains; when it has ended, the next goes on where it was."""
     first = start(tmp_path, "train", *TOY, "--updates", "100000", "--run", "run")
@@ -181,6 +183,7 @@ def test_while_one_is_being_dropped_no_reader_sees_what_is_left_of_it(watched, m
     assert said == []
 
 
+@pytest.mark.slow
 def test_readers_of_checkpoints_never_see_half_of_one(tmp_path):
     counts = hammer_checkpoints(tmp_path / "checkpoints", 2)
     assert min(counts.values()) >= 10, counts
@@ -209,6 +212,7 @@ def read_everything(run: Run, library: Library, capsys) -> None:
     assert json.loads(out)["update"] >= len(updates) - 1
 
 
+@pytest.mark.slow
 def test_everything_can_be_read_while_a_training_writes(tmp_path, capsys):
     writer = start(
         tmp_path, "train", *TOY, "--updates", "100000", "--run", "run", "--evaluate-every", "2",
