@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import pickle
 import random
 import signal
 import subprocess
@@ -117,7 +118,8 @@ def test_no_state_leaks_from_task_to_task(ray_cluster):
 def test_params_that_did_not_come_are_never_played_without():
     actor = _Actor()
     actor._worker = EchoWorker()
-    actor.take_params("old", {})
+    actor.play("old", pickle.dumps([]), {})
+    actor.play("old", pickle.dumps([]))
     with pytest.raises(AssertionError, match="did not come"):
         actor.play("new", b"")
 

@@ -60,12 +60,12 @@ class ActorSeat:
 
     def play(self, params: Any, items: bytes) -> Any:
         """See `Seat.play`."""
-        # Once, and not with every call: for each argument in the object store, Ray's node is
-        # asked before the call can start.
-        if params is not self._informed:
-            self._actor.take_params.remote(params.hex(), params)
-            self._informed = params
-        return self._actor.play.remote(params.hex(), items)
+        # With the first call, and not with every one: for each argument in the object store,
+        # Ray's node is asked before the call can start. A call of its own would cost the driver
+        # as much as the items do.
+        news = () if params is self._informed else (params,)
+        self._informed = params
+        return self._actor.play.remote(params.hex(), items, *news)
 
     def end(self, late: Any) -> None:
         """See `Seat.end`."""
@@ -170,12 +170,10 @@ class _Actor:
         self._worker, answer = _make(recipe)
         return pack(answer)
 
-    def take_params(self, name: str, params: Any) -> None:
-        """Keep the params that the next calls play with."""
-        self._params = name, params
-
-    def play(self, name: str, items: bytes) -> Packed:
-        """See `Seat.play`; with the params of this name."""
+    def play(self, name: str, items: bytes, *news: Any) -> Packed:
+        """See `Seat.play`; with the params of this name, which are sent once."""
+        if news:
+            self._params = name, news[0]
         assert self._worker is not None
         assert name == self._params[0], "the params did not come"
         return _play(self._worker, self._params[1], items)
