@@ -1,7 +1,8 @@
 """News of runs, as server-sent events: one tail a run, however many look on.
 
 The files of a run that is watched are looked at four times a second, in a thread. What is new is
-made into text once and laid into each viewer's tray. A viewer that lets its tray grow over 64 kB,
+made into text once and laid into each viewer's tray, all of it in one piece: with hundreds of
+viewers it is the number of pieces that costs. A viewer that lets its tray grow over 64 kB,
 or leaves something in it for 10 seconds, is dropped: its browser comes back by itself and says
 where it was. Nobody waits for a viewer, least of all the training, which does not know of them.
 
@@ -85,6 +86,7 @@ class Viewer:
         self._parcels: deque[_Parcel] = deque()
         self._bytes = 0
         self._news = asyncio.Event()
+        self._sender: asyncio.Task[Any] | None = None
         self.is_dropped = self._is_ended = False
 
     def push(self, content: bytes, *, is_first: bool = False) -> None:
@@ -112,7 +114,8 @@ class Viewer:
         if is_late or self._bytes > MAX_BEHIND_BYTES:
             self.is_dropped = True
             self._parcels.clear()
-            self._news.set()
+            if self._sender is not None:
+                self._sender.cancel()  # which may wait for the network
 
     def end(self) -> None:
         """Nothing more comes; what lies in the tray is still sent."""
@@ -120,7 +123,8 @@ class Viewer:
         self._news.set()
 
     async def send_all(self, send: Callable[[bytes], Any]) -> None:
-        """Send what comes until it ends or is dropped."""
+        """Send what comes until it ends; cancelled where the viewer is dropped."""
+        self._sender = asyncio.current_task()
         while not self.is_dropped:
             if not self._parcels:
                 if self._is_ended:
@@ -156,7 +160,8 @@ class Channel:
         async with self._lock:  # so that nothing is missed between the first look and the next
             if not self.viewers:
                 self._version = self._view.version
-            first = await self._look(after)
+            news, first = await self._look(after)
+            self._push(news)
             viewer.push(first, is_first=True)
             if not self._summary:
                 self._summary = await asyncio.to_thread(self._tell)
@@ -191,7 +196,7 @@ class Channel:
         now = time.monotonic()
         await asyncio.to_thread(self._view.refresh)
         version = self._version
-        await self._look(None)
+        news, _ = await self._look(None)
         is_there = self._view.is_there
         is_due = now - self._summarized_at >= SUMMARY_SECONDS
         if self._version != version or not is_there or is_due:
@@ -200,14 +205,15 @@ class Channel:
             summary = await asyncio.to_thread(self._tell)
             if summary != self._summary:
                 self._summary = summary
-                self._push(summary)
+                news += summary
         if now - self._alive_at >= ALIVE_SECONDS:
             self._alive_at = now
-            self._push(b": alive\n\n")
+            news += b": alive\n\n"
+        self._push(news)
         return not is_there
 
-    async def _look(self, after: int | None) -> bytes:
-        """Give all viewers what is new; what a new one is to get, who has all until `after`."""
+    async def _look(self, after: int | None) -> tuple[bytes, bytes]:
+        """What is new to all viewers, and to one who has all until `after`."""
 
         def look() -> tuple[bytes, bytes]:
             with self._view.lock:
@@ -215,10 +221,7 @@ class Channel:
                 self._version = self._view.version
                 return self._tell_metrics(kept), self._tell_metrics(after)
 
-        news, first = await asyncio.to_thread(look)
-        if news:
-            self._push(news)
-        return first
+        return await asyncio.to_thread(look)
 
     def _tell_metrics(self, after: int | None) -> bytes:
         if after is None:
@@ -231,6 +234,8 @@ class Channel:
         return encode_event("summary", self._view.tell_light())
 
     def _push(self, content: bytes) -> None:
+        if not content:
+            return
         for viewer in self.viewers:
             viewer.push(content)
 
@@ -322,7 +327,7 @@ class Stream:
                     asyncio.create_task(viewer.send_all(pass_on)),
                     asyncio.create_task(_wait_until_gone(receive)),
                 ]
-                await _first_of(tasks, viewer)
+                await _first_of(tasks)
             finally:
                 self._hub.leave(self._view, channel, viewer)
             if viewer.is_dropped:
@@ -331,15 +336,10 @@ class Stream:
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def _first_of(tasks: list[asyncio.Task[None]], viewer: Viewer) -> None:
-    """Wait until one is done, or the viewer dropped while its sender waits for the network."""
+async def _first_of(tasks: list[asyncio.Task[None]]) -> None:
+    """Wait until one is done; the others are given up."""
     try:
-        while not viewer.is_dropped:
-            done, _ = await asyncio.wait(
-                tasks, timeout=POLL_SECONDS * 4, return_when=asyncio.FIRST_COMPLETED
-            )
-            if done:
-                return
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for task in tasks:
             task.cancel()
