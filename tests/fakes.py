@@ -94,6 +94,22 @@ class ThreadCountWorker:
         return [each["num_threads"] for each in threadpool_info()], signal.SIGINT in blocked
 
 
+class HeapWorker:
+    """Tells whether an array of 2 MB lies in the heap, after one of 8 MB has been freed."""
+
+    def play(self, item, params):
+        large = np.ones(1 << 20)
+        del large
+        place = np.ones(1 << 18).ctypes.data
+        heaps = [
+            line.split()[0]
+            for line in Path("/proc/self/maps").read_text().splitlines()
+            if "[heap]" in line
+        ]
+        spans = [[int(end, 16) for end in heap.split("-")] for heap in heaps]
+        return any(begin <= place < end for begin, end in spans)
+
+
 class Tape:
     """Writes down the order of calls to the parts of a training."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
+import platform
 import signal
 import socket
 import time
@@ -16,6 +17,7 @@ from conftest import patience, wait_until
 from fakes import (
     DeadlyWorker,
     EchoWorker,
+    HeapWorker,
     OnceWorker,
     RaisingWorker,
     ThreadCountWorker,
@@ -300,6 +302,12 @@ def test_workers_use_one_blas_thread(start):
         ((threads, _),) = engine.run(["item"], None)
     assert threads
     assert set(threads) == {1}
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc's heap learns")
+def test_what_a_worker_frees_leaves_no_holes_in_its_heap(start):
+    with closing(start(HeapWorker)) as engine:
+        assert list(engine.run(["item"], None)) == [False]
 
 
 def test_workers_never_get_ctrl_c():

@@ -24,8 +24,6 @@ from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import connection, resource_tracker
 from typing import Any
 
-from threadpoolctl import threadpool_limits
-
 from pixelpong.engines import MakeWorker, RunStats, never
 from pixelpong.engines.answers import describe_failure, play_items, raise_failure
 from pixelpong.engines.batch import (
@@ -38,6 +36,7 @@ from pixelpong.engines.batch import (
 )
 from pixelpong.engines.board import Board, Notice
 from pixelpong.engines.channel import POLL_SECONDS, Channel, encode
+from pixelpong.engines.worker_process import settle
 from pixelpong.errors import Interrupted, WorkerError, expected
 
 PARCEL_SECONDS = 0.05
@@ -302,9 +301,7 @@ def _serve(end: socket.socket, board: Board, recipe: bytes) -> None:
     channel = Channel(end)
     try:
         worker, params = pickle.loads(recipe)(), None
-        # Workers fighting over cores through BLAS threads is the classic way to be slower in
-        # parallel; set here because environment variables come too late once NumPy is imported.
-        threadpool_limits(limits=1)
+        settle()
         channel.send(encode((None, ("ready", None))))
         while True:
             kind, content = channel.receive()

@@ -15,10 +15,10 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import ray
-from threadpoolctl import threadpool_limits
 
 from pixelpong.engines import ItemWorker
 from pixelpong.engines.answers import Answer, describe_failure, play_items
+from pixelpong.engines.worker_process import settle
 from pixelpong.machine import collect_versions, describe_machine
 
 # Spread, so that the memory traffic of the workers is shared by as many nodes as can be.
@@ -205,12 +205,12 @@ def _find_or_make(recipe: bytes) -> Answer:
 
 
 def _make(recipe: bytes) -> tuple[ItemWorker | None, Answer]:
-    """Make a worker, one BLAS thread beside it: Ray's environment variables come too late."""
+    """Make a worker, and settle its process."""
     try:
         worker = pickle.loads(recipe)()
     except Exception as error:
         return None, ("error", describe_failure("the start of the worker", error))
-    threadpool_limits(limits=1)
+    settle()
     return worker, ("ready", None)
 
 
