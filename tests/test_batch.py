@@ -45,6 +45,22 @@ def test_nobody_gets_more_than_a_fair_share_so_the_last_ones_travel_alone():
     assert sum(sizes) == 40
 
 
+def test_workers_that_are_served_together_get_their_whole_share():
+    batch = Batch(range(30), quick())
+    assert len(batch.take(6, 60.0, size=4)) == 20
+    assert len(batch.take(6, 60.0, size=4)) == 7  # of what is left
+    assert len(Batch(range(300), quick()).take(6, 60.0, size=4)) == 40  # of ten each
+
+
+def test_what_a_lost_node_played_goes_to_another_as_one():
+    """One item alone would keep a whole crew from its work; it may be given up all the same."""
+    batch = Batch("abcdefgh", quick())
+    for _ in range(MAX_ATTEMPTS - 1):
+        batch.give_back(batch.take(4, 60.0, size=4), 8, "died")
+    with pytest.raises(WorkerError, match="got 3 workers that failed"):
+        batch.give_back(batch.take(4, 60.0, size=4), 8, "died")
+
+
 def test_what_is_given_back_comes_first_again_and_alone_where_it_was_played():
     batch = Batch("abcdefghijklmnopqrst", quick())
     taken = batch.take(1, 60.0)

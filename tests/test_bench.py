@@ -158,10 +158,11 @@ def test_batches_are_timed_beside_the_seeds_figures(capsys):
 def test_the_drivers_own_work_is_measured(capsys):
     assert main(["bench", "driver", "--actors", "2", "--items", "1,4", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
-    assert [(row["mode"], row["items"]) for row in rows] == [
-        ("classic", 1), ("classic", 4), ("fast", 16),
+    assert [(row["mode"], row["ray_mode"], row["items"]) for row in rows] == [
+        ("classic", "actors", 1), ("classic", "actors", 4),
+        ("fast", "actors", 16), ("fast", "nodes", 16),
     ]  # fmt: skip
-    assert all(seconds > 0 for seconds in rows[2]["update_seconds_by_lag"])
+    assert all(seconds > 0 for row in rows[2:] for seconds in row["update_seconds_by_lag"])
     assert all(0 < row["driver_seconds"] < row["wall_seconds"] for row in rows)
     assert rows[1]["wall_seconds"] >= 2 * rows[1]["steps"] / 4 * 170e-6  # they slept
 

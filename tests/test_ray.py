@@ -11,8 +11,10 @@ import signal
 import subprocess
 import sys
 import threading
+import uuid
 from contextlib import closing
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -20,7 +22,7 @@ from conftest import wait_until
 from fakes import EchoWorker
 
 import pixelpong.engines.ray as ray_engine
-from pixelpong.engines.ray import RayEngine
+from pixelpong.engines.ray import RayEngine, seats
 from pixelpong.engines.ray.connection import _MORTAL
 from pixelpong.engines.ray.seats import _Actor
 from pixelpong.errors import WorkerError
@@ -134,15 +136,27 @@ def command(folder: Path, *changes: str) -> list[str]:
             "--save-every", "1", *changes]  # fmt: skip
 
 
-def test_a_driver_that_is_killed_leaves_no_process_and_resumes_to_the_same_bits(tmp_path):
-    line = command(tmp_path / "killed", "--updates", "100000")
-    with subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as driver:
+def processes_marked(mark: str) -> set[int]:
+    """Processes that have `mark` in their environment, as all those that a marked one starts."""
+    found = set()
+    for folder in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if folder.name.isdecimal() and mark.encode() in (folder / "environ").read_bytes():
+                found.add(int(folder.name))
+    return found
+
+
+@pytest.mark.parametrize("mode", ["actors", "nodes"])
+def test_a_driver_that_is_killed_leaves_no_process_and_resumes_to_the_same_bits(tmp_path, mode):
+    line = command(tmp_path / "killed", "--updates", "100000", "--ray-mode", mode)
+    out, mark = subprocess.DEVNULL, uuid.uuid4().hex
+    environment = {**os.environ, "PIXELPONG_MARK": mark}
+    with subprocess.Popen(line, stdout=out, stderr=out, env=environment) as driver:
         checkpoints = tmp_path / "killed" / "checkpoints"
         assert wait_until(lambda: (checkpoints / "000003").exists(), 60)
+        assert len(processes_marked(mark)) > 4  # Ray's own, and at least an actor
         driver.kill()
-    actors = processes_with("ray::_Actor")
-    ours = f"pixelpong-ray-{driver.pid}-"
-    assert wait_until(lambda: not processes_with(ours) | actors & processes_with("ray::"), 20)
+    assert wait_until(lambda: not processes_marked(mark), 20)
     run = Run.open(tmp_path / "killed")
     updates = max(run.checkpoints.updates()) + 3
     config = run.config.updated({"updates": updates, "engine": "serial"}, "test")
@@ -163,6 +177,64 @@ def test_ctrl_c_saves_and_leaves_nothing_behind(tmp_path):
     ours = f"pixelpong-ray-{driver.pid}-"
     assert wait_until(lambda: not processes_with(ours), 5)
     assert not [path for path in Path("/tmp").iterdir() if path.name.startswith(ours)]
+
+
+# --- whole nodes ------------------------------------------------------------------------------
+
+
+def test_workers_of_a_node_that_are_killed_change_nothing(ray_cluster, pong):
+    """They sit beside the actor, which replaces them; the driver only hears of it."""
+    undisturbed = train(pong("undisturbed", updates=12, engine="processes"))
+    run = pong("disturbed", updates=12, engine="ray", ray_mode="nodes")
+
+    class CrewKiller(Silent):
+        def show(self, progress, stats, run) -> None:
+            if progress.update == 5:
+                threading.Timer(stats.rollout_seconds / 3, self._kill).start()
+
+        def _kill(self) -> None:
+            (actor,) = processes_with("ray::_Actor")
+            children = Path(f"/proc/{actor}/task/{actor}/children").read_text().split()
+            workers = [int(pid) for pid in children if is_spawned(int(pid))]
+            os.kill(workers[0], signal.SIGKILL)
+
+    disturbed = train(run, CrewKiller())
+    assert disturbed.params_sha256 == undisturbed.params_sha256
+    timings = [line["timing"] for line in run.metrics.read()]
+    assert timings[-1]["restarts"] == 1
+    assert {timing["workers"] for timing in timings[1:]} == {2}
+
+
+def is_spawned(pid: int) -> bool:
+    return b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+class Node(NamedTuple):
+    """A seat as `ask_for_seats` sees it."""
+
+    size: int
+
+
+@pytest.mark.parametrize(
+    ("cores", "taken", "num_workers", "wanted"),
+    [
+        ([0, 4, 4], [], None, [4, 4]),  # the head has none
+        ([0, 4, 4], [4], None, [4]),
+        ([4, 4], [4, 4], None, []),
+        ([4, 8], [4], None, [8]),
+        ([4, 4, 4], [], 6, [4, 2]),
+        ([4, 4], [4, 2], 6, []),  # no more than it was told
+        ([4], [4, 4], None, []),  # a node was lost, whose seat waits for another
+        ([], [], None, []),
+    ],
+)
+def test_a_seat_is_asked_for_on_every_node(monkeypatch, cores, taken, num_workers, wanted):
+    nodes = [{"Alive": True, "Resources": {"CPU": float(n)} if n else {}} for n in cores]
+    nodes.append({"Alive": False, "Resources": {"CPU": 99.0}})
+    monkeypatch.setattr(seats.ray, "nodes", lambda: nodes)
+    monkeypatch.setattr(seats, "NodeSeat", lambda recipe, timeout, size: Node(size))
+    asked = seats.ask_for_seats("nodes", b"", 1.0, num_workers, [Node(n) for n in taken])
+    assert [seat.size for seat in asked] == wanted
 
 
 # --- what others learn of it --------------------------------------------------------------------

@@ -194,8 +194,8 @@ class EngineConfig:
     )
     ray_mode: str = option(
         "actors",
-        "How Ray keeps workers: as actors, or as a task for each piece of work.",
-        choices=("actors", "tasks"),
+        "How Ray keeps workers: as actors, as tasks, or all of a node as one actor.",
+        choices=("actors", "tasks", "nodes"),
         is_free=True,
     )
 

@@ -33,7 +33,7 @@ from pixelpong.run import Run
 
 PIXELPONG = [sys.executable, "-m", "pixelpong"]
 
-WARM_UP, MEASURED = 300, 900
+WARM_UP, MEASURED = 300, 1500
 """Seconds of a long training: until caches and pools have their size, and those that count."""
 
 PAGE_CYCLES, CROWD_SECONDS, REST_SECONDS = 30, 17.0, 3.0

@@ -144,10 +144,11 @@ def describe_demo(report: Report) -> str:
 
 def describe_driver(report: Report) -> str:
     """A row for each number of actors and of items."""
-    lines = ["mode     actors  items  wall s  driver ms an item  share  kB per 1,000 steps"]
+    lines = ["mode     workers as     items  wall s  driver ms an item  share  kB per 1,000 steps"]
     for row in report["rows"]:
         lines.append(
-            f"{row['mode']:8} {row['workers']:6} {row['items']:6}  {row['wall_seconds']:6.2f}  "
+            f"{row['mode']:8} {row['workers']:4} {row['ray_mode']:8} {row['items']:6}  "
+            f"{row['wall_seconds']:6.2f}  "
             f"{1000 * row['driver_seconds_per_item']:17.2f}  {row['driver_share']:5.1%}  "
             f"{row['bytes_per_1000_steps'] / 1000:18.0f}"
         )

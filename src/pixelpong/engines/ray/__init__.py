@@ -1,4 +1,4 @@
-"""The Ray engine: actors, or plain tasks, on this machine or on a cluster.
+"""The Ray engine: actors, plain tasks, or whole nodes, on this machine or on a cluster.
 
 The driver keeps what it does for an item small: parameters are put into the object store once a
 run and travel once to a node; short items go to workers several at a time; a worker has its next
@@ -32,7 +32,7 @@ from pixelpong.engines.batch import (
     raise_failed_starts,
 )
 from pixelpong.engines.ray.connection import connected, in_one_line
-from pixelpong.engines.ray.seats import SEATS, Seat, unpack
+from pixelpong.engines.ray.seats import Seat, ask_for_seats, unpack
 from pixelpong.errors import Interrupted, WorkerError, expected
 from pixelpong.machine import collect_versions, describe_machine
 
@@ -48,6 +48,9 @@ POLL_SECONDS = 0.1
 PARCEL_SECONDS = 0.15
 """Items that travel together should take about so long: a call costs 2 ms on both sides."""
 
+NODE_PARCEL_SECONDS = 1.0
+"""The same for a node's crew: at the end of each, some of it wait for the last of them."""
+
 
 class _Call:
     """Items under way at a worker."""
@@ -59,7 +62,7 @@ class _Call:
 
 
 class _Member:
-    """One worker as the driver sees it. It asks for a place, starts, and is then ready."""
+    """A seat as the driver sees it. It asks for a place, starts, and is then ready."""
 
     def __init__(self, seat: Seat) -> None:
         self.seat = seat
@@ -82,10 +85,10 @@ class _Member:
         self._beginning = self.seat.start()
         self.deadline = time.monotonic() + START_TIMEOUT
 
-    def give(self, params: Any, batch: Batch, positions: tuple[int, ...], timeout: float) -> None:
+    def give(self, params: Any, batch: Batch, positions: tuple[int, ...]) -> None:
         """Hand over items."""
         if not self.calls:
-            self.deadline = time.monotonic() + timeout
+            self.deadline = time.monotonic() + self.seat.timeout
         items = pickle.dumps([batch.items[position] for position in positions], protocol=5)
         batch.stats.bytes_sent += len(items)
         self.calls.append(_Call(self.seat.play(params, items), batch, positions))
@@ -113,19 +116,19 @@ class RayEngine:
             should_stop: asked several times a second while waiting.
             address: of a running cluster, ``"auto"`` or ``"HOST:PORT"``. Where it is not given,
                 neither here nor in the variable RAY_ADDRESS, a Ray of our own is started.
-            mode: ``"actors"`` or ``"tasks"``.
+            mode: ``"actors"``, ``"tasks"`` or ``"nodes"``, one actor for all workers of a node.
 
         Raises:
             ConfigError: nobody answers at the address.
             WorkerError: Ray does not start.
         """
-        self._make_seat = SEATS[mode]
+        self._mode = mode
         self._recipe = pickle.dumps(make_worker)
         self._num_workers = num_workers
         self._item_timeout = item_timeout
         self._should_stop = should_stop
         self._failed_starts = 0
-        self._pace = Pace(PARCEL_SECONDS)
+        self._pace = Pace(NODE_PARCEL_SECONDS if mode == "nodes" else PARCEL_SECONDS)
         self.num_restarts = 0
         self.last_run = RunStats()
         self._members: list[_Member] = []
@@ -171,21 +174,22 @@ class RayEngine:
         if time.monotonic() < self._next_recruiting:
             return
         self._next_recruiting = time.monotonic() + RECRUIT_SECONDS
-        wanted = self._num_workers or max(1, int(ray.cluster_resources().get("CPU", 0)))
-        for _ in range(wanted - len(self._members)):
-            self._members.append(_Member(self._make_seat(self._recipe)))
+        seats = [member.seat for member in self._members]
+        news = ask_for_seats(self._mode, self._recipe, self._item_timeout, self._num_workers, seats)
+        self._members += map(_Member, news)
 
     def _hand_out(self, batch: Batch, shared: Any) -> None:
         ready = [member for member in self._members if member.is_ready]
-        batch.stats.workers = max(batch.stats.workers, len(ready))
+        num_workers = sum(member.seat.size for member in ready)
+        batch.stats.workers = max(batch.stats.workers, num_workers)
         rounds = [0]
-        if batch.num_waiting > AHEAD_WHILE * len(ready):
+        if batch.num_waiting > AHEAD_WHILE * num_workers:
             rounds.append(1)
         for num_calls in rounds:
             for member in ready:
                 if batch.num_waiting and len(member.calls) == num_calls:
-                    positions = batch.take(len(ready), self._item_timeout)
-                    member.give(shared, batch, positions, self._item_timeout)
+                    positions = batch.take(num_workers, self._item_timeout, member.seat.size)
+                    member.give(shared, batch, positions)
 
     def _hear(self, batch: Batch) -> None:
         owed = {member.owed: member for member in self._members if member.owed is not None}
@@ -218,13 +222,15 @@ class RayEngine:
             member.deadline = math.inf
             return
         call = member.calls.popleft()
-        member.deadline = time.monotonic() + self._item_timeout if member.calls else math.inf
+        member.deadline = time.monotonic() + member.seat.timeout if member.calls else math.inf
         if call.batch is not batch:
             return  # of a run that was given up
         if kind == "error":
             raise_failure(content)
         batch.stats.bytes_received += size
-        batch.put(call.positions, *content)
+        results, seconds, *replaced = content
+        self.num_restarts += sum(replaced)  # in a crew
+        batch.put(call.positions, results, seconds)
 
     def _replace_late(self, batch: Batch) -> None:
         now = time.monotonic()

@@ -1,6 +1,6 @@
-"""Where a worker sits in the cluster: in an actor of its own, or wherever a task is run.
+"""Where workers sit in the cluster: each in an actor, where tasks are run, or a node together.
 
-Both answer with bytes: pickled here and not by Ray, what fails in a worker is told by ourselves,
+All answer with bytes: pickled here and not by Ray, what fails in a worker is told by ourselves,
 and how much travels is known. Large arrays stay beside the pickle, and are read where Ray put them.
 """
 
@@ -10,14 +10,18 @@ import functools
 import os
 import pickle
 import socket
+import time
 import zlib
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import ray
 
 from pixelpong.engines import ItemWorker
 from pixelpong.engines.answers import Answer, describe_failure, play_items
+from pixelpong.engines.batch import MAX_ATTEMPTS, START_TIMEOUT
+from pixelpong.engines.processes import ProcessEngine
 from pixelpong.engines.worker_process import settle
 from pixelpong.machine import collect_versions, describe_machine
 
@@ -26,13 +30,21 @@ _OPTIONS = {"num_cpus": 1, "scheduling_strategy": "SPREAD"}
 
 
 class Seat(Protocol):
-    """A worker as the driver reaches it; all but `end` give what Ray will answer, not yet known."""
+    """Workers as the driver reaches them; what Ray will answer, is not known yet.
+
+    Attributes:
+        size: how many workers play here at once.
+        timeout: of one call, in seconds.
+    """
+
+    size: int
+    timeout: float
 
     def place(self) -> Any:
         """Ask for room in the cluster; the answer is `describe_place`, once there is some."""
 
     def start(self) -> Any:
-        """Make the worker."""
+        """Make the workers."""
 
     def play(self, params: Any, items: bytes) -> Any:
         """Play pickled items; the answer is a packed `Answer`."""
@@ -44,11 +56,13 @@ class Seat(Protocol):
 class ActorSeat:
     """A worker as an actor: it keeps its emulator from one call to the next."""
 
-    def __init__(self, recipe: bytes) -> None:
-        """Ask for an actor; `recipe` is what makes its worker, pickled."""
+    def __init__(self, recipe: bytes, item_timeout: float, size: int = 1) -> None:
+        """Ask for an actor with so many cores; `recipe` is what makes its worker, pickled."""
+        self.size, self.timeout = size, item_timeout
         self._recipe = recipe
         self._informed: Any = None  # the params it has been given
-        self._actor = _as_remote(_Actor).options(max_restarts=0, **_OPTIONS).remote()
+        options = {**_OPTIONS, "num_cpus": size, "max_restarts": 0}
+        self._actor = _as_remote(_Actor).options(**options).remote()
 
     def place(self) -> Any:
         """See `Seat.place`."""
@@ -72,11 +86,29 @@ class ActorSeat:
         ray.kill(self._actor)
 
 
+class NodeSeat(ActorSeat):
+    """A node's workers as one actor, which shares what it is given among processes beside it.
+
+    However many workers play there, the driver has one call to make and one answer to unpack.
+    """
+
+    def __init__(self, recipe: bytes, item_timeout: float, size: int) -> None:
+        """Ask for an actor with so many cores; `recipe` is what makes one worker, pickled."""
+        crew = pickle.dumps(functools.partial(_Crew, recipe, item_timeout, size))
+        super().__init__(crew, item_timeout, size)
+        # It replaces workers by itself, which may take some deadlines of theirs; this one is for
+        # an actor that does so no more.
+        self.timeout = START_TIMEOUT + (MAX_ATTEMPTS + 1) * item_timeout
+
+
 class TaskSeat:
     """Room for one task at a time: whichever process takes it has a worker of its own."""
 
-    def __init__(self, recipe: bytes) -> None:
+    size = 1
+
+    def __init__(self, recipe: bytes, item_timeout: float) -> None:
         """Nothing is asked for yet; `recipe` is what makes a worker, pickled."""
+        self.timeout = item_timeout
         self._recipe = recipe
 
     def place(self) -> Any:
@@ -132,7 +164,32 @@ def unpack(packed: Packed) -> tuple[Any, int]:
     return pickle.loads(zlib.decompress(data), buffers=large), size
 
 
-SEATS: dict[str, Callable[[bytes], Seat]] = {"actors": ActorSeat, "tasks": TaskSeat}
+def ask_for_seats(
+    mode: str, recipe: bytes, item_timeout: float, num_workers: int | None, seats: Sequence[Seat]
+) -> list[Seat]:
+    """The seats that are to be had beside those that there are: nodes may have come or gone.
+
+    Args:
+        mode: ``"actors"``, ``"tasks"`` or ``"nodes"``.
+        recipe: what makes one worker, pickled.
+        item_timeout: deadline of one item, in seconds.
+        num_workers: how many there should be in all; one a core where not given.
+        seats: those that there are, or have been asked for.
+    """
+    taken = [seat.size for seat in seats]
+    if mode == "nodes":
+        cores = [int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
+        wanted = sum(cores) if num_workers is None else num_workers
+        asked = list[Seat]()
+        for size in (Counter(cores) - Counter(taken)).elements():
+            size = min(size, wanted - sum(taken))
+            if size > 0:
+                asked.append(NodeSeat(recipe, item_timeout, size))
+                taken.append(size)
+        return asked
+    wanted = num_workers or max(1, int(ray.cluster_resources().get("CPU", 0)))
+    kind = {"actors": ActorSeat, "tasks": TaskSeat}[mode]
+    return [kind(recipe, item_timeout) for _ in range(wanted - sum(taken))]
 
 
 @functools.cache
@@ -154,11 +211,29 @@ def describe_place() -> dict[str, Any]:
     }
 
 
+class _Crew:
+    """The workers of a node: an engine of processes beside the actor, which end with it."""
+
+    def __init__(self, recipe: bytes, item_timeout: float, size: int) -> None:
+        self._size = size
+        self._engine = ProcessEngine(pickle.loads(recipe), size, item_timeout)
+
+    def play_items(self, items: Sequence[Any], params: Any) -> Answer:
+        """As `pixelpong.engines.answers.play_items`, many at a time; and how many were replaced."""
+        begin, before = time.perf_counter(), self._engine.num_restarts
+        try:
+            results = list(self._engine.run(items, params))
+        except Exception as error:
+            return "error", describe_failure(f"{len(items)} items", error)
+        seconds = (time.perf_counter() - begin) * min(self._size, len(items))
+        return "result", (results, seconds, self._engine.num_restarts - before)
+
+
 class _Actor:
-    """One worker, and what it is asked to play."""
+    """One worker or a node's crew, and what it is asked to play."""
 
     def __init__(self) -> None:
-        self._worker: ItemWorker | None = None
+        self._worker: ItemWorker | _Crew | None = None
         self._params: tuple[str, Any] = ("none", None)
 
     def place(self) -> dict[str, Any]:
@@ -204,7 +279,7 @@ def _find_or_make(recipe: bytes) -> Answer:
     return answer
 
 
-def _make(recipe: bytes) -> tuple[ItemWorker | None, Answer]:
+def _make(recipe: bytes) -> tuple[Any, Answer]:
     """Make a worker, and settle its process."""
     try:
         worker = pickle.loads(recipe)()
@@ -214,5 +289,7 @@ def _make(recipe: bytes) -> tuple[ItemWorker | None, Answer]:
     return worker, ("ready", None)
 
 
-def _play(worker: ItemWorker, params: Any, items: bytes) -> Packed:
+def _play(worker: ItemWorker | _Crew, params: Any, items: bytes) -> Packed:
+    if isinstance(worker, _Crew):
+        return pack(worker.play_items(pickle.loads(items), params))
     return pack(play_items(worker, pickle.loads(items), params))
