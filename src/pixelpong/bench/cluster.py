@@ -35,6 +35,9 @@ SEEDS_TABLE = {
 STEP_SECONDS = 170e-6
 """What a step of the bare emulator takes one core; a sleeping worker sleeps so long."""
 
+NUM_PLAYED = 16
+"""Results that sleeping workers answer with in turn: no two are alike."""
+
 ROUNDS, LAG_ROUNDS = 3, 7
 
 Tell = Callable[[str], None]
@@ -123,13 +126,13 @@ def measure_driver(
     nodes = fast.updated({"ray_mode": "nodes"}, "bench")
     origin, rows = _origin(), []
     modes = [
-        (each, sizes, *_play_one(each))
+        (each, sizes, *_play_some(each))
         for each, sizes in ((classic, num_items), (fast, [16]), (nodes, [16]))
     ]
     with connected(None, max(num_workers)):
         for workers in num_workers:
-            for config, sizes, learner, result, seconds in modes:
-                make = functools.partial(SleepingWorker, pickle.dumps(result), seconds)
+            for config, sizes, learner, results, seconds in modes:
+                make = functools.partial(SleepingWorker, results, seconds)
                 engine_config = config.updated({"workers": workers}, "bench").engine
                 with contextlib.closing(make_engine(engine_config, make)) as engine:
                     _wait_for(engine, learner, workers)
@@ -172,13 +175,17 @@ def _time_batch(engine: Engine, learner: Learner) -> tuple[dict[str, Any], list[
     }, played
 
 
-def _play_one(config: Config) -> tuple[Learner, Any, float]:
-    """A learner, a result of its first item, and how long a bare emulator takes for it."""
-    learner = make_learner(config)
-    result: Any = make_worker(config).play(learner.items()[0], learner.params)
-    stats = getattr(result, "stats", None)
-    steps = stats.steps if stats else len(result.segment)
-    return learner, result, steps * STEP_SECONDS
+def _play_some(config: Config) -> tuple[Learner, list[bytes], float]:
+    """A learner, results of its first items, and how long a bare emulator takes for one of them."""
+    learner, worker = make_learner(config), make_worker(config)
+    results: list[Any] = [
+        worker.play(item, learner.params) for item in learner.items()[:NUM_PLAYED]
+    ]
+    lengths = [
+        result.stats.steps if hasattr(result, "stats") else len(result.segment)
+        for result in results
+    ]
+    return learner, list(map(pickle.dumps, results)), statistics.mean(lengths) * STEP_SECONDS
 
 
 def _wait_for(engine: Engine, learner: Learner, workers: int) -> None:

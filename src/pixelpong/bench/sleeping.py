@@ -1,4 +1,4 @@
-"""A worker that sleeps instead of playing, and answers with what was once played.
+"""A worker that sleeps instead of playing, and answers with what others have played.
 
 So that the driver is the limit, not the emulator: 64 of these take next to no time of a core. It
 loads neither kernels nor emulator.
@@ -6,20 +6,25 @@ loads neither kernels nor emulator.
 
 from __future__ import annotations
 
+import itertools
+import os
 import pickle
 import time
+from collections.abc import Sequence
 from typing import Any
 
 
 class SleepingWorker:
-    """Takes its time, then gives the same result for every item."""
+    """Takes its time, then gives one result after the other, whatever the item."""
 
-    def __init__(self, result: bytes, seconds: float) -> None:
-        """Answer with the pickled `result` after so many seconds."""
-        self._result = result
+    def __init__(self, results: Sequence[bytes], seconds: float) -> None:
+        """Answer with one of the pickled `results` after so many seconds."""
+        # Each worker begins at another: equal results that travel together would be packed as one.
+        start = os.getpid() % len(results)
+        self._results = itertools.cycle([*results[start:], *results[:start]])
         self._seconds = seconds
 
     def play(self, item: Any, params: Any) -> Any:
         """Sleep; neither item nor params matter."""
         time.sleep(self._seconds)
-        return pickle.loads(self._result)  # anew: of one that is there already, only a word travels
+        return pickle.loads(next(self._results))  # anew: of one that is there, only a word travels
