@@ -45,20 +45,22 @@ def test_nobody_gets_more_than_a_fair_share_so_the_last_ones_travel_alone():
     assert sum(sizes) == 40
 
 
-def test_workers_that_are_served_together_get_their_whole_share():
+def test_workers_that_share_get_all_that_is_theirs():
     batch = Batch(range(30), quick())
-    assert len(batch.take(6, 60.0, size=4)) == 20
-    assert len(batch.take(6, 60.0, size=4)) == 7  # of what is left
-    assert len(Batch(range(300), quick()).take(6, 60.0, size=4)) == 40  # of ten each
+    assert [len(batch.take_share(size, left, 60.0)) for size, left in ((4, 6), (2, 2))] == [20, 10]
+    batch = Batch(range(300), quick())
+    assert len(batch.take_share(4, 6, 60.0)) == 40, "ten each, so that not all hangs on one node"
+    batch = Batch(range(8), quick())
+    assert len(batch.take_share(4, 8, 60.0)) == 4, "the other four, which play, are done soon"
 
 
 def test_what_a_lost_node_played_goes_to_another_as_one():
     """One item alone would keep a whole crew from its work; it may be given up all the same."""
     batch = Batch("abcdefgh", quick())
     for _ in range(MAX_ATTEMPTS - 1):
-        batch.give_back(batch.take(4, 60.0, size=4), 8, "died")
+        batch.give_back(batch.take_share(4, 4, 60.0), 8, "died")
     with pytest.raises(WorkerError, match="got 3 workers that failed"):
-        batch.give_back(batch.take(4, 60.0, size=4), 8, "died")
+        batch.give_back(batch.take_share(4, 4, 60.0), 8, "died")
 
 
 def test_what_is_given_back_comes_first_again_and_alone_where_it_was_played():

@@ -62,22 +62,30 @@ class Batch:
         """Items that nobody plays."""
         return len(self._waiting)
 
-    def take(self, num_workers: int, timeout: float, size: int = 1) -> tuple[int, ...]:
+    def take(self, num_workers: int, timeout: float) -> tuple[int, ...]:
         """Positions of the next items for one worker, at least one.
 
         Args:
             num_workers: who shares what waits.
-            timeout: deadline of what a worker is given, in seconds.
-            size: workers that are served together, and share among themselves what they get.
+            timeout: deadline of what is taken, in seconds.
         """
-        waiting = len(self._waiting)
-        if size == 1 and self._attempts[self._waiting[0]]:
+        if self._attempts[self._waiting[0]]:
             return (self._waiting.popleft(),)  # alone: if it fails again, it was this one
-        count = self._pace.count(timeout) * size
-        if size == 1:
-            count = min(count, max(1, waiting // (SHARES * num_workers)))
-        fair = -(-waiting * size // num_workers)
-        return tuple(self._waiting.popleft() for _ in range(min(count, fair)))
+        fair = len(self._waiting) // (SHARES * num_workers)
+        count = max(1, min(self._pace.count(timeout), fair))
+        return tuple(self._waiting.popleft() for _ in range(count))
+
+    def take_share(self, size: int, num_workers: int, timeout: float) -> tuple[int, ...]:
+        """Positions of the next items for workers that share them among themselves.
+
+        Args:
+            size: how many these are.
+            num_workers: who shares what waits, and has not had its share yet.
+            timeout: deadline of what one of them plays, in seconds.
+        """
+        fair = -(-len(self._waiting) * size // num_workers)
+        count = min(self._pace.count(timeout) * size, fair)
+        return tuple(self._waiting.popleft() for _ in range(count))
 
     def put(self, positions: Sequence[int], results: Sequence[Any], seconds: float) -> None:
         """Items are done, after so many seconds."""

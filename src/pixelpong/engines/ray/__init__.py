@@ -186,9 +186,15 @@ class RayEngine:
         if batch.num_waiting > AHEAD_WHILE * num_workers:
             rounds.append(1)
         for num_calls in rounds:
+            unserved = num_workers
             for member in ready:
                 if batch.num_waiting and len(member.calls) == num_calls:
-                    positions = batch.take(num_workers, self._item_timeout, member.seat.size)
+                    if self._mode == "nodes":
+                        size = member.seat.size
+                        positions = batch.take_share(size, unserved, self._item_timeout)
+                        unserved -= size
+                    else:
+                        positions = batch.take(num_workers, self._item_timeout)
                     member.give(shared, batch, positions)
 
     def _hear(self, batch: Batch) -> None:
