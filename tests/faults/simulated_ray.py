@@ -142,6 +142,18 @@ class Task(Doer):
             self._cluster.leave(self)
 
 
+class Crew:
+    """A node's process engine; accidents of its own are the part of `simulated_processes`."""
+
+    num_restarts = 0
+
+    def __init__(self, make_worker: Callable[[], Any], num_workers: int, item_timeout: float):
+        self._worker = make_worker()
+
+    def run(self, items: list[Any], params: Any) -> Iterator[Any]:
+        return (self._worker.play(item, params) for item in items)
+
+
 class Cluster:
     """The module `ray`, as the engine and its seats use it."""
 
@@ -173,6 +185,9 @@ class Cluster:
         self.world.wait_for(lambda: sum(ref.is_done for ref in refs) >= num_returns, timeout)
         done = [ref for ref in refs if ref.is_done][:num_returns]
         return done, [ref for ref in refs if ref not in done]
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return [{"Alive": True, "Resources": {"CPU": 1.0}} for _ in self._cores]
 
     def cluster_resources(self) -> dict[str, float]:
         return {"CPU": float(len(self._cores))}
@@ -225,7 +240,7 @@ class Cluster:
 
             return SimpleNamespace(remote=remote)
 
-        names = ("place", "start", "take_params", "play")
+        names = ("place", "start", "play")
         return SimpleNamespace(doer=doer, **{name: method(name) for name in names})
 
     def _make_task(self, what: Callable[..., Any], *args: Any) -> Ref:
@@ -283,7 +298,9 @@ def simulated(world: World) -> Iterator[None]:
         patch.object(engine, "collect_versions", _collect_versions),
         patch.object(seats, "ray", cluster),
         patch.object(seats, "_as_remote", cluster.as_remote),
-        patch.object(seats, "threadpool_limits", lambda limits: None),
+        patch.object(seats, "settle", lambda: None),
+        patch.object(seats, "ProcessEngine", Crew),
+        patch.object(seats, "time", world),
         patch.object(seats, "describe_machine", _describe_machine),
         patch.object(seats, "collect_versions", _collect_versions),
         patch.object(answers, "time", world),

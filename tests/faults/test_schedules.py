@@ -101,7 +101,8 @@ def make_processes(mode: str, world: World):
 
 def make_rays(mode: str, world: World):
     """Makes Ray engines of one kind; some have as many workers as there are cores."""
-    workers, kind = world.rng.choice((None, 1, 2, 3)), world.rng.choice(("actors", "tasks"))
+    workers = world.rng.choice((None, 1, 2, 3))
+    kind = world.rng.choice(("actors", "tasks", "nodes"))
     make = functools.partial(recorded_worker, mode)
     return lambda: RayEngine(make, workers, ITEM_TIMEOUT, lambda: world.happens(0.01), None, kind)
 
