@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pixelpong.bench import cluster
 from pixelpong.bench import solve as solve_module
 from pixelpong.bench.solve import recorded_steps, summarize
 from pixelpong.cli import main
@@ -155,7 +156,8 @@ def test_batches_are_timed_beside_the_seeds_figures(capsys):
 
 
 @pytest.mark.ray
-def test_the_drivers_own_work_is_measured(capsys):
+def test_the_drivers_own_work_is_measured(capsys, monkeypatch):
+    monkeypatch.setattr(cluster, "LAG_ROUNDS", 2)
     assert main(["bench", "driver", "--actors", "2", "--items", "1,4", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert [(row["mode"], row["ray_mode"], row["items"]) for row in rows] == [
