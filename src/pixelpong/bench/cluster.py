@@ -152,7 +152,7 @@ def _warm_up(engine: Engine, config: Config) -> None:
     """Two small batches: workers start, and what is done for the first time is done."""
     learner = make_learner(config.updated({"batch_size": 2 * count_cores()}, "bench"))
     for _ in range(2):
-        list(engine.run(learner.items(), learner.params))
+        learner.apply(engine.run(learner.items(), learner.params))
 
 
 def _time_batch(engine: Engine, learner: Learner) -> tuple[dict[str, Any], list[float]]:
