@@ -246,7 +246,7 @@ def test_a_stop_is_noticed_while_workers_play(start):
         begin = time.monotonic()
         with pytest.raises(Interrupted):
             list(engine.run([(0, 8.0)], None))  # as a task, it keeps its core to the end
-        assert time.monotonic() - begin < 1 * patience()
+        assert time.monotonic() - begin < patience()
 
 
 def test_a_stop_is_noticed_while_a_stopped_worker_does_not_take_its_params():
@@ -260,7 +260,7 @@ def test_a_stop_is_noticed_while_a_stopped_worker_does_not_take_its_params():
         begin = time.monotonic()
         with pytest.raises(Interrupted):
             list(engine.run([(0, 0.0)], b"x" * 5_000_000))
-        assert time.monotonic() - begin < 1 * patience()
+        assert time.monotonic() - begin < patience()
 
 
 def test_no_message_is_waited_for_beyond_its_deadline():

@@ -30,7 +30,7 @@ _OPTIONS = {"num_cpus": 1, "scheduling_strategy": "SPREAD"}
 
 
 class Seat(Protocol):
-    """Workers as the driver reaches them; what Ray will answer, is not known yet.
+    """Workers as the driver reaches them; what Ray will answer is not known yet.
 
     Attributes:
         size: how many workers play here at once.
