@@ -1,0 +1,1 @@
+"""An Atari 2600: the hardware that Pong runs on."""
