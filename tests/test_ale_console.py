@@ -11,7 +11,6 @@ import gymnasium
 import numpy as np
 import pytest
 
-from pixelpong.atari.check import fault_in
 from pixelpong.atari.machine import DRAW_NOTHING, DRAW_PICTURE, STATE
 from pixelpong.env import ale as ale_module
 from pixelpong.env import ale_state
@@ -157,6 +156,25 @@ def test_after_the_end_no_frame_is_played(console):
     assert console.get_state().tobytes() == state.tobytes()
 
 
+def test_a_game_that_lasts_too_long_is_over_for_the_cartridge_and_not_for_ale(console):
+    """After 65,210 frames (18 minutes) no more points are won, and the colours change.
+
+    Cell 9 counts 256 frames each; cell 16 is 255 while a game is on.
+    """
+    console.reset()
+    console.run(b"\x02" * 300, DRAW_NOTHING)
+    state = console.get_state()
+    assert state["ram"][0, 16] == 255
+    state["ram"][0, 9] = 255
+    console.set_state(state)
+    assert console.run(b"\x02\x03" * 150, DRAW_PICTURE)[1:] == (False, 300)
+    state = console.get_state()
+    assert state["ram"][0, 16] == 0
+    colours = set(np.unique(console.picture[35:194]).tolist())
+    assert 50 in colours <= {30, 50, 72, 216}  # of play: 14, 34, 56 and 200
+    assert console.run(b"\x02\x03" * 1000, DRAW_NOTHING) == (0, False, 2000)
+
+
 def test_no_number_of_frames_ends_a_game(console):
     assert console._ale.getInt("max_num_frames_per_episode") == 0
 
@@ -164,7 +182,7 @@ def test_no_number_of_frames_ends_a_game(console):
 def test_a_state_has_the_same_future_in_another_console_whatever_that_one_did(console, other):
     rng = np.random.default_rng(5)
     console.reset()
-    for k in range(40):
+    for k in range(24):
         follow(console, rng, int(rng.integers(4, 200)))
         state = console.get_state()
         if k % 4 == 3:
@@ -261,7 +279,9 @@ def test_paddles_are_read_the_other_way_round(console):
         ("position", 160, "position outside"),
         ("timer_shift", 4, "a timer that counts"),
         ("timer_set", 1 << 24, "timer_set outside"),
-        ("resistance", 408_824, "a paddle"),
+        ("resistance", 27_449, "a paddle outside"),
+        ("resistance", 500_000, "a third or fourth paddle"),
+        ("resistance", 408_823, "one of the game for two"),
         ("tia", 0xFF, "tia with bits"),
         ("collisions", 0x2000, "collisions with bits"),
     ],
@@ -270,7 +290,6 @@ def test_a_record_that_is_no_state_is_refused_and_changes_nothing(console, field
     state = console.get_state()
     wrong = state.copy()
     wrong[field] = value
-    assert words in fault_in(wrong)
     with pytest.raises(EmulatorError, match=f"expected a state of the console, got {words}"):
         console.set_state(wrong)
     assert console.get_state().tobytes() == state.tobytes()
@@ -283,13 +302,13 @@ def test_a_state_that_leads_the_processor_astray_harms_no_later_game(console, ot
     future = play(other, b"\x02\x03" * 10)
     lost = 0
     rng = np.random.default_rng(8)
-    for _ in range(20):
+    for _ in range(10):
         console.set_state(made_up_state(rng, start))
         console.run(b"\x00\x00", DRAW_NOTHING)
         lost += not ale_state.is_between_frames(console._ale.cloneState().serialize())
         console.set_state(start)
         assert play(console, b"\x02\x03" * 10) == future
-    assert lost > 3
+    assert lost > 1
     console.set_state(made_up_state(rng, start))
     console.run(b"\x00\x00", DRAW_NOTHING)
     console.reset()

@@ -43,7 +43,9 @@ _RANGES = {
 
 PADDLE_MIDDLE, PADDLE_LEAST, PADDLE_MOST, PADDLE_STEP = 408_823, 27_450, 790_196, 23_000
 """Ohm; where a paddle stands first, the two ends of the knob, and how far a frame's press turns
-it. Source: ALE, ``PADDLE_MIN``, ``PADDLE_MAX``, ``PADDLE_DELTA``; the middle is half their sum."""
+it. Source: ALE, ``PADDLE_MIN``, ``PADDLE_MAX``, ``PADDLE_DELTA``; the middle is half the ends' sum.
+
+The third and fourth paddle nobody holds. In the game for one they are not plugged in (0)."""
 
 
 def fault_in(state: NDArray[np.void]) -> str:
@@ -68,19 +70,14 @@ def fault_in(state: NDArray[np.void]) -> str:
         numbers = state[name].ravel().tolist()
         if min(numbers) < least or max(numbers) > most:
             return f"{name} outside {least} … {most}"
-    paddles = state["resistance"][0].tolist()
-    if not all(map(_is_reached, paddles[:2])) or any(paddles[2:]):
-        return "a paddle where no press turns it"
+    *held, third, fourth = state["resistance"][0].tolist()
+    if min(held) < PADDLE_LEAST or max(held) > PADDLE_MOST:
+        return f"a paddle outside {PADDLE_LEAST} … {PADDLE_MOST}"
+    if third != fourth or third not in (0, PADDLE_MIDDLE):
+        return "a third or fourth paddle that is held"
     if state["timer_shift"][0] not in (0, 3, 6, 10):
         return "a timer that counts at another rate"
     return ""
-
-
-def _is_reached(resistance: int) -> bool:
-    """Whether presses turn a paddle there: from the middle, or back from an end of the knob."""
-    starts = (PADDLE_MIDDLE, PADDLE_LEAST, PADDLE_MOST)
-    is_step = resistance % PADDLE_STEP in [start % PADDLE_STEP for start in starts]
-    return is_step and PADDLE_LEAST <= resistance <= PADDLE_MOST
 
 
 def _fixed_bits() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:

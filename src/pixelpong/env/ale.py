@@ -113,9 +113,12 @@ class AleConsole:
             state: [1] STATE, from any emulator; not changed.
 
         Raises:
-            EmulatorError: it is no state between two frames.
+            EmulatorError: it is no state between two frames, or one of the game for two.
         """
-        if fault := fault_in(state):
+        fault = fault_in(state)
+        if not fault and state["resistance"][0, 2:].any():
+            fault = "one of the game for two, which the native emulator plays"
+        if fault:
             advice = "take one with get_state()"
             raise EmulatorError(expected("a state of the console", fault, advice))
         self._recover()
