@@ -16,7 +16,7 @@ ROOT = Path(pixelpong.__file__).parent
 
 LAYERS = [
     {"errors", "protocols", "options", "config", "presets", "trajectory", "machine", "seeding"},
-    {"learn", "kernels", "env.preprocess", "env.features"},
+    {"learn", "kernels", "atari", "env.preprocess", "env.features"},
     {"env", "rollout", "stream", "replay", "policy"},
     {"worker", "learners", "progress"},
     {"engines", "arrays", "disk", "store", "metrics", "run", "interrupts", "agents"},
@@ -24,11 +24,11 @@ LAYERS = [
     {"api", "cli", "report", "doctor", "__main__"},
 ]
 
-TIMED = ("rollout", "stream", "learners.reinforce", "learners.ppo", "env.pong")
+TIMED = ("rollout", "stream", "learners.reinforce", "learners.ppo", "env.ale")
 """They time what they do, and nothing that reaches the parameters depends on it."""
 
 FENCES = {
-    "ale_py": ("env/pong.py", "bench/peers.py"),
+    "ale_py": ("env/ale.py", "env/pong.py", "bench/peers.py"),
     "multi_agent_ale_py": "env/duel.py",
     "numba": "kernels/",
     "tyro": "cli/",

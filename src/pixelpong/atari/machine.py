@@ -46,6 +46,7 @@ STATE = np.dtype(
         ("old_enabl", "u1"),  # the same of the ball, for VDELBL
         ("position", "u1", 5),  # columns of the two players, the two missiles, the ball
         ("blanks", "u1"),  # 1 if HMOVE blanks the left of the next line drawn
+        # Bit 2k: what a read of latch CXM0P + k has as its bit 7; bit 2k + 1: as its bit 6.
         ("collisions", "<u2"),
     ]
 )

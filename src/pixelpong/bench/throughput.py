@@ -47,7 +47,7 @@ class BareWorker:
 
     def play(self, item: int, params: float) -> tuple[int, float]:
         """Step for `params` seconds; `item` seeds the moves."""
-        from pixelpong.env.pong import run_bare
+        from pixelpong.env.ale import run_bare
 
         return run_bare(params, make_rng(item, "bench"))
 

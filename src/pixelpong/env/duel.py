@@ -170,7 +170,7 @@ def _load() -> Any:
     require_play()
     from multi_agent_ale_py import ALEInterface
 
-    from pixelpong.env.pong import find_rom
+    from pixelpong.env.rom import find_rom
 
     ALEInterface.setLoggerMode("error")
     ale = ALEInterface()

@@ -10,23 +10,18 @@ Not covered: what the network sees (`pixelpong.env.preprocess`).
 
 from __future__ import annotations
 
-import contextlib
-import os
 import struct
-import time
 import zlib
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import ale_py
 import numpy as np
-from ale_py import roms
 from numpy.typing import NDArray
 
+from pixelpong.env.rom import find_rom
 from pixelpong.errors import EmulatorError, expected
-from pixelpong.protocols import Protocol, find_protocol
-from pixelpong.trajectory import DOWN, UP
+from pixelpong.protocols import Protocol
 
 _NOOP = ale_py.Action.NOOP.value
 _ACTIONS = tuple(
@@ -138,56 +133,12 @@ class PongEmulator:
         return start
 
 
-def _load(protocol: Protocol, frame_skip: int = 1, *, has_window: bool = False) -> Any:
+def _load(protocol: Protocol, *, has_window: bool = False) -> Any:
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
     ale = ale_py.ALEInterface()
     ale.setFloat("repeat_action_probability", 0.0)
-    ale.setInt("frame_skip", frame_skip)
+    ale.setInt("frame_skip", 1)
     ale.setBool("display_screen", has_window)
     ale.setInt("max_num_frames_per_episode", protocol.max_frames)
     ale.loadROM(find_rom())
     return ale
-
-
-def find_rom() -> Path:
-    """Where ale-py keeps the game, or where the variable ALE_ROMS_DIR says; its hash is checked.
-
-    Raises:
-        EmulatorError: it is not there, or it is another file.
-    """
-    try:
-        with contextlib.redirect_stdout(None):  # it prints the folder, into somebody's JSON
-            path = roms.get_rom_path("pong")
-    except OSError as error:
-        where = "the folder in ALE_ROMS_DIR" if "ALE_ROMS_DIR" in os.environ else "ale-py"
-        got = " ".join(str(error).split())
-        advice = "unset ALE_ROMS_DIR, or reinstall ale-py"
-        raise EmulatorError(expected(f"Pong's ROM in {where}", got, advice)) from error
-    assert path is not None, "ale-py knows Pong"
-    return path
-
-
-def run_bare(seconds: float, rng: np.random.Generator) -> tuple[int, float]:
-    """Step the emulator alone at frame skip 4: the limit that everything else is measured against.
-
-    Random moves, no picture read; the reset costs next to nothing, as in `PongEmulator`.
-
-    Args:
-        seconds: how long, at least.
-        rng: draws the moves.
-
-    Returns:
-        Steps done and seconds taken.
-    """
-    ale = _load(find_protocol("ALE/Pong-v5"), frame_skip=4)
-    ale.reset_game()
-    start = ale.cloneState()
-    moves = [_ACTIONS[action] for action in rng.choice([UP, DOWN], 1000).tolist()]
-    begin, steps = time.perf_counter(), 0
-    while time.perf_counter() - begin < seconds:
-        for move in moves:
-            ale.act(move)
-            if ale.game_over():
-                ale.restoreState(start)
-        steps += len(moves)
-    return steps, time.perf_counter() - begin
