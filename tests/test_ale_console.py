@@ -16,7 +16,7 @@ from pixelpong.atari.machine import DRAW_NOTHING, DRAW_PICTURE, STATE
 from pixelpong.env import ale as ale_module
 from pixelpong.env import ale_state
 from pixelpong.env.ale import AleConsole, read_old_snapshot
-from pixelpong.env.rom import ROM_SIZE, find_rom, read_rom
+from pixelpong.env.rom import ROM_SIZE, read_rom, rom_path
 from pixelpong.errors import EmulatorError
 
 LEFT_POINTS, RIGHT_POINTS = 13, 14
@@ -337,7 +337,7 @@ def test_no_single_number_of_a_state_is_misread(console):
 
 def test_a_game_in_another_mode_is_refused():
     ale = ale_py.ALEInterface()
-    ale.loadROM(find_rom())
+    ale.loadROM(rom_path())
     ale.setMode(1)
     ale.reset_game()
     with pytest.raises(EmulatorError, match="numbers that Pong never has"):
@@ -384,7 +384,7 @@ def test_the_rom_is_found_without_loading_ale_py():
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == [str(ROM_SIZE), "False"]
-    assert find_rom().read_bytes() == read_rom()
+    assert rom_path().read_bytes() == read_rom()
 
 
 @pytest.mark.parametrize(
@@ -394,7 +394,7 @@ def test_another_rom_is_one_line(monkeypatch, tmp_path, content):
     if content is not None:
         (tmp_path / "pong.bin").write_bytes(content)
     monkeypatch.setenv("ALE_ROMS_DIR", str(tmp_path))
-    for use in (find_rom, read_rom, AleConsole):
+    for use in (read_rom, AleConsole):
         with pytest.raises(
             EmulatorError, match="expected Pong's ROM in the folder in ALE_ROMS_DIR"
         ):

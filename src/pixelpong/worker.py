@@ -100,6 +100,6 @@ def make_worker(config: Config) -> Worker:
         EmulatorError: the emulator or its game is not installed.
     """
     kind = SegmentWorker if config.learning.algorithm == "ppo" else EpisodeWorker
-    worker = kind(config, make_emulator(config.environment.protocol))
+    worker = kind(config, make_emulator(config.environment.protocol, config.engine.emulator))
     worker.warm_up(make_emulator(find_protocol("Catch-v0")), config.network.dtype)
     return worker

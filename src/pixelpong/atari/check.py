@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pixelpong.atari.machine import STATE
 
 _BITS = {
-    "pc": 0x7FF, "p": 0xCF, "timer_shift": 0x0F, "emptied": 0x01, "old_enabl": 0x02,
+    "pc": 0x7FF, "p": 0xC7, "timer_shift": 0x0F, "emptied": 0x01, "old_enabl": 0x02,
     "blanks": 0x01, "collisions": 0xDFFF,
 }  # fmt: skip
 """The bits that a field may have, if not all. CXBLPF has one latch, the other CX… have two."""

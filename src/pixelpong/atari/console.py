@@ -108,6 +108,7 @@ def begin_frame(m: Machine) -> None:
     m.vsync_end = 2 * MAX_CYCLES
     m.drawn = CLOCKS * TOP
     m.dirty = ALL_OBJECTS
+    m.objects = 0
     for k in range(4):
         m.charged[k] = m.resistance[k] * _CYCLES_PER_OHM[0] // _CYCLES_PER_OHM[1]
 

@@ -402,7 +402,9 @@ class Lowering:
                 return Value(kind, given[0].name if known else self._to(kind, given[0]))
             case "min" | "max":
                 a, b = (self._to(INT, each) for each in given)
-                return Value(INT, self._new(f"call {INT} @llvm.s{name}.{INT}({INT} {a}, {INT} {b})"))
+                return Value(
+                    INT, self._new(f"call {INT} @llvm.s{name}.{INT}({INT} {a}, {INT} {b})")
+                )
             case "lowest_bit":
                 kind, operand = given[0].type, given[0].name
                 found = self._new(f"call {kind} @llvm.cttz.{kind}({kind} {operand}, {BOOL} true)")
@@ -440,7 +442,9 @@ class Lowering:
         size = self._to("i64", count)
         if name == "fill":
             byte = self._to("i8", what)
-            self._put(f"call void @llvm.memset.p0.i64(ptr {target}, i8 {byte}, i64 {size}, i1 false)")
+            self._put(
+                f"call void @llvm.memset.p0.i64(ptr {target}, i8 {byte}, i64 {size}, i1 false)"
+            )
         else:
             source = self._element(str(array.name), 1, what)
             self._put(
@@ -549,4 +553,3 @@ class Lowering:
         self._loops.append((again, after))
         self.body(body)
         self._loops.pop()
-

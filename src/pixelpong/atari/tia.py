@@ -26,8 +26,24 @@ Programmer's Guide", Steve Wright 1979); the delays were measured on ALE (`docs/
 from __future__ import annotations
 
 from pixelpong.atari.machine import FIELD_SIZE, FIELD_TOP, ROWS, TOP, WIDTH
-from pixelpong.atari.machine import DRAW_FIELD, DRAW_NOTHING, DRAW_PICTURE, FRAME_DONE, NOT_IMPLEMENTED
-from pixelpong.atari.typed import Int, Machine, Wide, copy, fill, inline, lowest_bit, make_table, wide
+from pixelpong.atari.machine import (
+    DRAW_FIELD,
+    DRAW_NOTHING,
+    DRAW_PICTURE,
+    FRAME_DONE,
+    NOT_IMPLEMENTED,
+)
+from pixelpong.atari.typed import (
+    Int,
+    Machine,
+    Wide,
+    copy,
+    fill,
+    inline,
+    lowest_bit,
+    make_table,
+    wide,
+)
 
 # Registers, by address. (Not listed: RSYNC and the sound's.)
 VSYNC, VBLANK, WSYNC, NUSIZ0, NUSIZ1 = 0x00, 0x01, 0x02, 0x04, 0x05

@@ -1,4 +1,4 @@
-"""The game: the real emulator, a toy in its place, and what the network sees of a frame."""
+"""The game: the real one on two emulators, a toy in its place, what the network sees of a frame."""
 
 from __future__ import annotations
 
@@ -57,8 +57,12 @@ class Emulator(typing.Protocol):
         """
 
 
-def make_emulator(protocol: Protocol) -> Emulator:
+def make_emulator(protocol: Protocol, emulator: str = "native") -> Emulator:
     """The emulator that plays `protocol`.
+
+    Args:
+        protocol: what is played.
+        emulator: ``"native"`` or ``"ale"``; the bits are the same. The toy has its own.
 
     Raises:
         EmulatorError: the emulator or its game is not installed.
@@ -69,4 +73,4 @@ def make_emulator(protocol: Protocol) -> Emulator:
         return CatchEmulator(protocol)
     from pixelpong.env.pong import PongEmulator
 
-    return PongEmulator(protocol)
+    return PongEmulator(protocol, emulator)

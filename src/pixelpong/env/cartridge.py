@@ -22,8 +22,31 @@ Tests compare every frame with an emulator that skips nothing.
 from __future__ import annotations
 
 from pixelpong.atari.machine import DRAW_NOTHING, DRAW_PICTURE, FRAME_DONE
-from pixelpong.atari.tia import ENABL, ENAM0, ENAM1, GRP0, GRP1, PF0, PF1, PF2, RESMP0, RESMP1, VDELP0, VDELP1, shows_playfield_alone
-from pixelpong.atari.typed import Bytes, Int, Machine, Wide, inline, lowest_bit, rounds_that_meet, wide
+from pixelpong.atari.tia import (
+    ENABL,
+    ENAM0,
+    ENAM1,
+    GRP0,
+    GRP1,
+    PF0,
+    PF1,
+    PF2,
+    RESMP0,
+    RESMP1,
+    VDELP0,
+    VDELP1,
+    shows_playfield_alone,
+)
+from pixelpong.atari.typed import (
+    Bytes,
+    Int,
+    Machine,
+    Wide,
+    inline,
+    lowest_bit,
+    rounds_that_meet,
+    wide,
+)
 
 SHA256 = ""
 """Of the ROM that all of this is about."""
@@ -35,6 +58,9 @@ LEFT_POINTS, RIGHT_POINTS = 13, 14
 """Where in memory the points are: the opponent's, who plays on the left, and the agent's."""
 
 LAST_POINT = 21
+
+MODE = 22
+"""Where in memory the game's number is, less 1."""
 
 LEFT_PADDLE, RIGHT_PADDLE = 0, 1
 """The sides' knobs, as places in `resistance`: the reverse of how the console numbers them."""
@@ -103,6 +129,8 @@ def changing_playfield_rounds(m: Machine) -> Wide:
     a = m.ram[0x1B] | m.ram[0x1C] << 8
     b = m.ram[0x1D] | m.ram[0x1E] << 8
     c = m.ram[0x1F] | m.ram[0x20] << 8
+    if a & b & c & 0x1000 == 0:  # not from the cartridge: all rounds
+        return (wide(1) << _ROUNDS) - 1
     if a != m.playfield_at[0] or b != m.playfield_at[1] or c != m.playfield_at[2]:
         m.playfield_at[0] = a
         m.playfield_at[1] = b
@@ -113,8 +141,6 @@ def changing_playfield_rounds(m: Machine) -> Wide:
 
 def compare_playfield_rows(a: Int, b: Int, c: Int) -> Wide:
     """What `changing_playfield_rounds` keeps."""
-    if a & b & c & 0x1000 == 0:  # not from the cartridge: all rounds
-        return (wide(1) << _ROUNDS) - 1
     rounds = wide(0)
     for row in range(5, 28):
         # Bytes of the next page cost a cycle more.
