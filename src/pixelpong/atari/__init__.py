@@ -10,11 +10,14 @@ To read in this order:
     machine      the record: all that the console remembers, and the picture
     opcodes      the processor's instructions
     disassembly  which bytes of a cartridge are instructions
-    tia          what the TIA draws
+    registers    the TIA's registers and objects, by name
+    tia          what the TIA does when it is written to, or read
+    drawing      what each object looks like, and how lines are drawn
     console      the bus, memory and timer, paddles, the begin and the end of a frame
     translation  each instruction as a line or two of typed Python; the frame as one function
     typed        that language, which runs in Python as it stands
     lowering     from it to LLVM IR
+    ir           types, values and programs of LLVM IR
     native       from IR to machine code, and the cache
     check        whether a record from a file can be a state
 

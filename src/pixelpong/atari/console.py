@@ -18,11 +18,12 @@ Sources: the data sheet of the 6532; paddles as in ALE, which tests hold it to.
 from __future__ import annotations
 
 from pixelpong.atari.machine import MAX_CYCLES, TIMER_RAN_OUT, TOP
-from pixelpong.atari.tia import ALL_OBJECTS, CLOCKS, read_tia, write_tia
+from pixelpong.atari.registers import ALL_OBJECTS, CLOCKS
+from pixelpong.atari.tia import read_tia, write_tia
 from pixelpong.atari.typed import Int, Machine, inline
 
 _TIMER_SHIFTS = (0, 3, 6, 10)
-"""By the register written, TIM1T, TIM8T, TIM64T, T1024T: the timer counts once in 1, 8, … cycles."""
+"""By register, TIM1T, TIM8T, TIM64T, T1024T: the timer counts once in 1 << shift cycles."""
 
 _CYCLES_PER_OHM = (1904, 100_000)
 """Until a capacitor has charged: 1.6 · 10 nF · 1.19 MHz, as a fraction. Source: ALE."""

@@ -1,9 +1,9 @@
 """From typed Python (`pixelpong.atari.typed`) to LLVM IR, the text that LLVM compiles.
 
-There is nothing to infer: the types of parameters and results stand in the source, a variable has
-the type of what is first assigned to it, a field's type stands in the record. So a function is
-translated in one walk over its syntax tree, a few lines of IR for each node. Local variables live in
-memory (``alloca``); LLVM's optimizer moves them to registers.
+There is nothing to infer: the types of parameters and results are in the source, a variable has the
+type of what is first assigned to it, and a field's type is in the record. So a function is
+translated in one walk over its syntax tree, a few lines of IR for each node. Local variables live
+in memory (``alloca``); LLVM's optimizer moves them to registers.
 
 Covered: the language that `pixelpong.atari.typed` describes; anything else is a `SyntaxError` that
 quotes it. Not covered: optimizing and machine code (`pixelpong.atari.native`).
@@ -19,16 +19,22 @@ import operator
 import textwrap
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any, NamedTuple
 
 import numpy as np
 
+from pixelpong.atari.ir import (
+    BOOL,
+    INT,
+    NOTHING,
+    POINTER,
+    TYPES,
+    WIDE,
+    Place,
+    Program,
+    Value,
+    constant,
+)
 from pixelpong.atari.typed import WIDE_BITS
-
-INT, WIDE, BOOL, POINTER, NOTHING = "i32", f"i{WIDE_BITS}", "i1", "ptr", "void"
-
-TYPES = {"Int": INT, "Wide": WIDE, "Machine": POINTER, "Bytes": POINTER, "None": NOTHING}
-"""What the annotations stand for."""
 
 _ARITHMETIC: dict[type, tuple[str, Callable[[int, int], int]]] = {
     ast.Add: ("add", operator.add),
@@ -48,114 +54,32 @@ _COMPARISONS = {
     ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "slt", ast.LtE: "sle", ast.Gt: "sgt", ast.GtE: "sge",
 }  # fmt: skip
 
-_DECLARATIONS = f"""
-declare {INT} @llvm.smin.{INT}({INT}, {INT})
-declare {INT} @llvm.smax.{INT}({INT}, {INT})
-declare {INT} @llvm.cttz.{INT}({INT}, {BOOL})
-declare {WIDE} @llvm.cttz.{WIDE}({WIDE}, {BOOL})
-declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
-declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
-"""
 
+def lower_module(program: Program, module: ModuleType, exports: Sequence[str] = ()) -> None:
+    """Add all functions that a Python module defines, with the constants that they use.
 
-class Value(NamedTuple):
-    """A value: its type, and its name in the IR; a constant has its number instead."""
-
-    type: str
-    name: str | int
-
-    @property
-    def is_constant(self) -> bool:
-        """Whether it is known now."""
-        return isinstance(self.name, int)
-
-
-class Place(NamedTuple):
-    """A place in memory: the type of what lies there, its address, and whether it has a sign."""
-
-    type: str
-    address: str
-    is_signed: bool = False
-
-
-class Signature(NamedTuple):
-    """Parameters by name, with their types, and the type of the result."""
-
-    parameters: dict[str, str]
-    result: str
-
-
-def constant(number: int) -> Value:
-    """A number that is known now."""
-    return Value(INT if -(1 << 31) <= number < 1 << 32 else WIDE, number)
-
-
-class Program:
-    """Functions, constants and tables that are compiled together."""
-
-    def __init__(self, machine: np.dtype[Any]) -> None:
-        """An empty program.
-
-        Args:
-            machine: the record that ``m.name`` refers to.
-        """
-        self.machine = machine
-        self.names: dict[str, Any] = {}
-        self.signatures: dict[str, Signature] = {}
-        self._functions: list[str] = []
-        self._tables: dict[str, str] = {}
-
-    def declare(self, name: str, parameters: dict[str, str], result: str) -> None:
-        """Make a function known before it is added."""
-        self.signatures[name] = Signature(parameters, result)
-
-    def add_module(self, module: ModuleType, exports: Sequence[str] = ()) -> None:
-        """Add all functions that a Python module defines, with the constants that they use.
-
-        Args:
-            module: written in typed Python.
-            exports: functions to be called from outside.
-        """
-        self.names |= vars(module)
-        own = [
-            each
-            for each in vars(module).values()
-            if inspect.isfunction(each) and each.__module__ == module.__name__
-        ]
-        for function in own:
-            kinds = {name: TYPES[str(kind)] for name, kind in function.__annotations__.items()}
-            result = kinds.pop("return")
-            self.declare(function.__name__, kinds, result)
-        for function in own:
-            (tree,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
-            assert isinstance(tree, ast.FunctionDef)
-            attribute = "alwaysinline" if hasattr(function, "is_inline") else "noinline"
-            lowering = Lowering(self, tree.name, attribute, is_exported=tree.name in exports)
-            lowering.body(tree.body)
-            lowering.close()
-
-    def add_function(self, text: str) -> None:
-        """Add a function that is IR already."""
-        self._functions.append(text)
-
-    def table(self, name: str) -> tuple[str, int]:
-        """A tuple of numbers, or of such tuples, as constant memory.
-
-        Returns:
-            The type of an element, and how many there are in a row.
-        """
-        value = self.names[name]
-        row = len(value[0]) if isinstance(value[0], tuple) else 1
-        flat = [x for each in value for x in each] if row > 1 else value
-        kind = next(k for k, bits in (("i8", 8), ("i16", 16), (INT, 32)) if max(flat) < 1 << bits)
-        items = ", ".join(f"{kind} {x}" for x in flat)
-        kept = f"@{name} = private unnamed_addr constant [{len(flat)} x {kind}] [{items}]"
-        self._tables[name] = kept
-        return kind, row
-
-    def to_ir(self) -> str:
-        """The whole program as IR."""
-        return "\n".join([*self._tables.values(), *self._functions, _DECLARATIONS])
+    Args:
+        program: changed.
+        module: written in typed Python.
+        exports: functions to be called from outside.
+    """
+    program.add_names(vars(module))
+    own = [
+        each
+        for each in vars(module).values()
+        if inspect.isfunction(each) and each.__module__ == module.__name__
+    ]
+    for function in own:
+        kinds = {name: TYPES[str(kind)] for name, kind in function.__annotations__.items()}
+        result = kinds.pop("return")
+        program.declare(function.__name__, kinds, result)
+    for function in own:
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+        assert isinstance(tree, ast.FunctionDef)
+        attribute = "alwaysinline" if hasattr(function, "is_inline") else "noinline"
+        lowering = Lowering(program, tree.name, attribute, is_exported=tree.name in exports)
+        lowering.body(tree.body)
+        lowering.close()
 
 
 class Lowering:
@@ -265,6 +189,8 @@ class Lowering:
                 return self._binary(type(op), a, self._value(right))
             case ast.UnaryOp(op=op, operand=operand):
                 return self._unary(op, self._value(operand))
+            case ast.Compare(left=left, ops=[ast.In()], comparators=[ast.Tuple(elts=others)]):
+                return self._is_among(self._value(left), others)
             case ast.Compare(left=left, ops=[op], comparators=[right]):
                 return self._compare(type(op), self._value(left), self._value(right))
             case ast.BoolOp(op=op, values=values):
@@ -302,7 +228,11 @@ class Lowering:
             return self._binary(ast.Sub, Value(value.type, 0), value)
         return self._binary(ast.BitXor, value, Value(value.type, -1))
 
-    def _compare(self, op: type, a: Value, b: Value) -> Value:
+    def _is_among(self, value: Value, others: Sequence[ast.expr]) -> Value:
+        is_each = [self._compare(ast.Eq, value, self._value(each)) for each in others]
+        return self._both(ast.Or(), [str(each.name) for each in is_each])
+
+    def _compare(self, op: type[ast.cmpop], a: Value, b: Value) -> Value:
         kind = WIDE if WIDE in (a.type, b.type) else INT
         left = self._to(kind, a)
         name = self._new(f"icmp {_COMPARISONS[op]} {kind} {left}, {self._to(kind, b)}")
@@ -344,7 +274,8 @@ class Lowering:
     def _field(self, machine: str, name: str, indices: list[ast.expr]) -> Place:
         """A field of the record; words of 64 bits are the parts of one wide number."""
         fields = self._program.machine.fields
-        assert fields is not None and name in fields, f"the machine has no {name}"
+        assert fields is not None
+        assert name in fields, f"the machine has no {name}"
         dtype, offset = fields[name][:2]
         base, shape = (dtype.base, dtype.shape)
         size = base.itemsize
@@ -447,9 +378,8 @@ class Lowering:
             )
         else:
             source = self._element(str(array.name), 1, what)
-            self._put(
-                f"call void @llvm.memmove.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)"
-            )
+            to_from = f"ptr {target}, ptr {source}"
+            self._put(f"call void @llvm.memmove.p0.p0.i64({to_from}, i64 {size}, i1 false)")
         return Value(NOTHING, "")
 
     # Statements.
@@ -525,7 +455,8 @@ class Lowering:
         self.label(after)
 
     def _for(self, node: ast.For) -> None:
-        assert isinstance(node.iter, ast.Call) and isinstance(node.target, ast.Name)
+        assert isinstance(node.iter, ast.Call)
+        assert isinstance(node.target, ast.Name)
         start, stop, step = self._range([self._value(each) for each in node.iter.args])
         test, body, on, after = (self._fresh_label() for _ in range(4))
         end = self._to(INT, stop)

@@ -53,8 +53,8 @@ STATE = np.dtype(
 """Between two frames; 204 bytes, little-endian, without gaps."""
 
 MACHINE = np.dtype(
-    STATE.descr
-    + [
+    [
+        *STATE.descr,
         ("unused", "u1", -STATE.itemsize % 8),
         # What the frame is run with, and what came of it.
         ("draws", "<i4"),  # what is drawn: DRAW_NOTHING, DRAW_FIELD, DRAW_PICTURE
@@ -83,6 +83,12 @@ DRAW_NOTHING, DRAW_FIELD, DRAW_PICTURE = range(3)
 
 FRAME_DONE, NOT_TRANSLATED, TOO_LONG, TIMER_RAN_OUT, NOT_IMPLEMENTED = range(1, 6)
 """Why a frame stopped: it ended, or the machine met what it does not cover (all others)."""
+
+PADDLE_CENTRE, PADDLE_LOWEST, PADDLE_HIGHEST, PADDLE_TURN = 408_823, 27_450, 790_196, 23_000
+"""Of a paddle's knob, in ohm: where it is at first, its ends, how far a press turns it in a frame.
+
+Source: ALE, ``PADDLE_MIN``, ``PADDLE_MAX``, ``PADDLE_DELTA``; the centre is half the sum.
+"""
 
 MAX_CYCLES = 76 * 342
 """A frame that takes longer is given up; 262 lines are usual. Source: ALE, 25,000 instructions

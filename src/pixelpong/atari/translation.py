@@ -26,10 +26,11 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Mapping
 
-from pixelpong.atari import tia
+from pixelpong.atari import registers
 from pixelpong.atari.disassembly import SIZE, Instruction, disassemble, read_vector
-from pixelpong.atari.lowering import NOTHING, POINTER, Lowering, Program
-from pixelpong.atari.machine import MAX_CYCLES, NOT_IMPLEMENTED, NOT_TRANSLATED, TOO_LONG, TOP, ROWS
+from pixelpong.atari.ir import NOTHING, POINTER, Program
+from pixelpong.atari.lowering import Lowering
+from pixelpong.atari.machine import MAX_CYCLES, NOT_IMPLEMENTED, NOT_TRANSLATED, ROWS, TOO_LONG, TOP
 from pixelpong.atari.opcodes import CHANGES, WRITES
 
 _REGISTERS = ("a", "x", "y", "s")
@@ -121,7 +122,7 @@ class Translation:
             out.label(label)
             out.code(f"if m.stop == 0: m.stop = {code}\ngoto(out)")
         out.label("out")
-        out.code(f"draw_to(m, {tia.CLOCKS * (TOP + ROWS)}); m.pc = pc; m.p = {_FLAGS}")
+        out.code(f"draw_to(m, {registers.CLOCKS * (TOP + ROWS)}); m.pc = pc; m.p = {_FLAGS}")
         out.code("; ".join(f"m.{name} = {name}" for name in _REGISTERS) + "; end_frame(m, t)")
         out.close()
 
@@ -286,33 +287,36 @@ class Translation:
 
     def _write_register(self, register: int, value: str) -> str:
         """A write to a register of the TIA; whether it changes anything is asked in place."""
-        if register == tia.WSYNC:
+        if register == registers.WSYNC:
             return "t = (t + 75) // 76 * 76"
-        if tia.HMP0 <= register <= tia.HMBL:
+        if registers.HMP0 <= register <= registers.HMBL:
             return f"m.tia[{register}] = {value} & 0xF0"
-        if register in (tia.ENAM0, tia.ENAM1):
+        if register in (registers.ENAM0, registers.ENAM1):
             return f"hide_or_show_missile(m, t, {register}, {value})"
-        if not tia.NUSIZ0 <= register <= tia.RESMP1 or tia.RESP0 <= register <= tia.AUDV1:
+        if (
+            not registers.NUSIZ0 <= register <= registers.RESMP1
+            or registers.RESP0 <= register <= registers.AUDV1
+        ):
             return f"t = write_tia(m, t, {register}, {value})"
-        changed = f"m.tia[{register}] != {value} & {tia.MEANING[register]}"
+        changed = f"m.tia[{register}] != {value} & {registers.MEANING[register]}"
         write = f"set_register(m, t, {register}, {value})"
-        if register in (tia.PF0, tia.PF1, tia.PF2):
+        if register in (registers.PF0, registers.PF1, registers.PF2):
             write = f"set_playfield(m, t, {register}, {value})"
-        elif register == tia.ENABL:
+        elif register == registers.ENABL:
             write = f"set_ball(m, t, {value})"
-        elif register == tia.GRP0:
-            changed += f" or m.old_grp[1] != m.tia[{tia.GRP1}]"
+        elif register == registers.GRP0:
+            changed += f" or m.old_grp[1] != m.tia[{registers.GRP1}]"
             write = f"set_player(m, t, {register}, {value})"
-        elif register == tia.GRP1:
-            changed += f" or m.old_grp[0] != m.tia[{tia.GRP0}]"
-            changed += f" or m.old_enabl != m.tia[{tia.ENABL}]"
+        elif register == registers.GRP1:
+            changed += f" or m.old_grp[0] != m.tia[{registers.GRP0}]"
+            changed += f" or m.old_enabl != m.tia[{registers.ENABL}]"
             write = f"set_player(m, t, {register}, {value})"
         return f"if {changed}: {write}"
 
     def _push(self, value: str) -> str:
         """Onto the stack; some programs point it at the TIA's ENABL, ENAM1 and ENAM0."""
         lines = [f"w = {value}", _block("if s & 0x80", "m.ram[s & 127] = w")]
-        for register in (tia.ENABL, tia.ENAM1, tia.ENAM0):
+        for register in (registers.ENABL, registers.ENAM1, registers.ENAM0):
             lines.append(_block(f"elif s == {register}", self._write_register(register, "w")))
         anywhere = _block("else", "t = write_tia(m, t, s & 63, w)")
         return "\n".join([*lines, anywhere, "s = s - 1 & 255"])
@@ -332,4 +336,4 @@ def _is_memory(address: int) -> bool:
 
 def _writes_vsync(one: Instruction) -> bool:
     is_write = one.name in WRITES and one.mode in ("zp", "abs")
-    return is_write and one.operand & 0x10BF == tia.VSYNC
+    return is_write and one.operand & 0x10BF == registers.VSYNC

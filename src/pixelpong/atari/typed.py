@@ -11,7 +11,7 @@ The language is what the machine needs and no more:
 - ``m.name``, ``m.name[k]``: the machine's fields (`pixelpong.atari.machine.MACHINE`); ``TABLE[k]``,
   ``TABLE[j][k]``: constants of the module;
 - assignments, ``if``, ``while``, ``for … in range(…)``, ``break``, ``continue``, ``return``;
-- integer operators, comparisons, ``and``, ``or``, ``not``, ``a if b else c``;
+- integer operators, comparisons, ``in (…)``, ``and``, ``or``, ``not``, ``a if b else c``;
 - calls of functions of the same program, and of the functions below.
 
 What differs from Python: `Int` wraps around at 32 bits, ``//``, ``%`` and shifts want operands that

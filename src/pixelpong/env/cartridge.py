@@ -8,21 +8,32 @@ the ROM that ale-py brings, on the user's machine.
 Written in typed Python (`pixelpong.atari.typed`), but for the constants.
 
 **What is skipped, and why that is allowed.** Three quarters of all instructions are the loop that
-draws the field: 91 rounds of two lines each. In every round it asks whether a player, a missile or the
-ball has a pixel there, fetches three bytes of playfield, writes all of it to the TIA, and reads two
-paddles. A round in which the answers and the bytes are those of the round before writes what the
-TIA already has. It draws nothing new, takes the same branches and so the same 152 cycles, and leaves
-the processor as the round before did, but for the row's number. `find_changing_rounds` tells at the
-loop's begin in which rounds an answer changes; the others are not carried out. Delayed registers
-follow a round later, so the round after a change runs as well. A paddle that is about to be found
-charged ends the skipping early. The other loop draws the points, and is skipped if nobody looks.
-Tests compare every frame with an emulator that skips nothing.
+draws the field: 91 rounds of two lines each. In every round it asks whether a player, a missile or
+the ball has a pixel there, fetches three bytes of playfield, writes all of it to the TIA, and reads
+two paddles. A round in which the answers and the bytes are those of the round before writes what
+the TIA already has. It draws nothing new, takes the same branches and so the same 152 cycles, and
+leaves the processor as the round before did, but for the row's number. `find_changing_rounds` tells
+at the loop's begin in which rounds an answer changes; the others are not carried out. What is
+delayed shows a round later, so the round after such a change runs as well. The round in which a
+paddle is found charged runs too.
+
+Two more loops are cut short: the one that clears the registers after a picture, once they are
+clear, and the one that draws the points, if nobody looks. Tests compare every frame with ALE, which
+skips nothing.
 """
 
 from __future__ import annotations
 
-from pixelpong.atari.machine import DRAW_NOTHING, DRAW_PICTURE, FRAME_DONE
-from pixelpong.atari.tia import (
+from pixelpong.atari.drawing import shows_playfield_alone
+from pixelpong.atari.machine import (
+    DRAW_NOTHING,
+    DRAW_PICTURE,
+    FRAME_DONE,
+    PADDLE_HIGHEST,
+    PADDLE_LOWEST,
+    PADDLE_TURN,
+)
+from pixelpong.atari.registers import (
     ENABL,
     ENAM0,
     ENAM1,
@@ -35,7 +46,6 @@ from pixelpong.atari.tia import (
     RESMP1,
     VDELP0,
     VDELP1,
-    shows_playfield_alone,
 )
 from pixelpong.atari.typed import (
     Bytes,
@@ -47,9 +57,6 @@ from pixelpong.atari.typed import (
     rounds_that_meet,
     wide,
 )
-
-SHA256 = ""
-"""Of the ROM that all of this is about."""
 
 ENTRIES = (0x386, 0x3F5)
 """Offsets of code that is reached through memory."""
@@ -64,9 +71,6 @@ MODE = 22
 
 LEFT_PADDLE, RIGHT_PADDLE = 0, 1
 """The sides' knobs, as places in `resistance`: the reverse of how the console numbers them."""
-
-CENTRE, LOWEST, HIGHEST, TURN = 408_823, 27_450, 790_196, 23_000
-"""Of a knob, in ohm: where it stands at first, its ends, and how far a frame turns it. Source: ALE."""
 
 _FIRES = (0, 1, 0, 0, 1, 1)
 _RAISES = (0, 0, 1, 0, 1, 0)
@@ -186,8 +190,8 @@ def count_equal_rounds(m: Machine, row: Int, t: Int) -> Int:
 
 def turn(m: Machine, paddle: Int, action: Int) -> None:
     """Turn a knob as an action says, for one frame."""
-    turned = m.resistance[paddle] + TURN * (_LOWERS[action] - _RAISES[action])
-    m.resistance[paddle] = min(max(turned, LOWEST), HIGHEST)
+    turned = m.resistance[paddle] + PADDLE_TURN * (_LOWERS[action] - _RAISES[action])
+    m.resistance[paddle] = min(max(turned, PADDLE_LOWEST), PADDLE_HIGHEST)
 
 
 def play_frames(m: Machine, actions: Bytes, count: Int, draws: Int) -> Int:

@@ -13,7 +13,8 @@ What was found by experiment (``tests/test_duel.py`` holds each frame to multi-a
   one; both paddles move at every second frame, some 5.7 rows for a press.
 - The first ball comes by itself, to the left. After that whoever won the point has to press FIRE,
   and the ball flies to the other side; it comes 63 or 64 frames after the point, as it does by
-  itself in the game for one, or whenever FIRE is pressed later. FIRE of the other side does nothing.
+  itself in the game for one, or whenever FIRE is pressed later. FIRE of the other side does
+  nothing.
 - At 21 the game is over.
 - What differs: in the game for one the left paddle is missing from the first 58 frames, and the
   first frame has colours of its own; here neither is so.
@@ -27,9 +28,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.atari.machine import DRAW_PICTURE
+from pixelpong.atari.machine import (
+    DRAW_PICTURE,
+    PADDLE_CENTRE,
+    PADDLE_HIGHEST,
+    PADDLE_LOWEST,
+    PADDLE_TURN,
+)
 from pixelpong.atari.palette import PALETTE
-from pixelpong.env.cartridge import CENTRE, HIGHEST, LEFT_POINTS, LOWEST, RIGHT_POINTS, TURN
+from pixelpong.env.cartridge import LEFT_POINTS, RIGHT_POINTS
 from pixelpong.env.native import NativeConsole, NotCoveredError
 from pixelpong.errors import EmulatorError, expected
 from pixelpong.trajectory import DOWN, STAY, UP
@@ -52,7 +59,8 @@ _FIRING = {STAY: 1, UP: 4, DOWN: 5}
 _MIDDLE_ROW, _ROWS_A_PRESS = 103.0, 5.7
 """Where the left paddle's middle is in the beginning, and how far one frame's press moves it."""
 
-_MIN_PRESSES, _MAX_PRESSES = (LOWEST - CENTRE) / TURN, (HIGHEST - CENTRE) / TURN
+_MIN_PRESSES = (PADDLE_LOWEST - PADDLE_CENTRE) / PADDLE_TURN
+_MAX_PRESSES = (PADDLE_HIGHEST - PADDLE_CENTRE) / PADDLE_TURN
 """From the middle to the ends of the knob."""
 
 

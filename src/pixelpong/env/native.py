@@ -1,8 +1,8 @@
 """Atari Pong in native code: the emulator that plays unless ALE is asked for.
 
 On first use the cartridge is read from the ROM that ale-py brings, translated and compiled, which
-takes a second; later processes load what was kept, in milliseconds. What is compiled holds the game's
-logic and stays on the user's machine.
+takes a second; later processes load what was kept, in milliseconds. What is compiled holds the
+game's logic and stays on the user's machine.
 
 The same functions can be called from compiled code, which then holds no lock: `NativeGame.address`
 with a machine of one's own (`pixelpong.kernels.emulation`).
@@ -21,13 +21,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.atari import console, disassembly, tia
-from pixelpong.atari.lowering import NOTHING, POINTER, Program
+from pixelpong.atari import console, disassembly, drawing, tia
+from pixelpong.atari.ir import NOTHING, POINTER, Program
+from pixelpong.atari.lowering import lower_module
 from pixelpong.atari.machine import (
-    DRAW_NOTHING,
     MACHINE,
     NOT_IMPLEMENTED,
     NOT_TRANSLATED,
+    PADDLE_CENTRE,
     ROWS,
     STATE,
     TIMER_RAN_OUT,
@@ -103,7 +104,7 @@ class NativeGame:
         machine = make_machine()
         machine["pc"] = disassembly.read_vector(self._rom, disassembly.SIZE - 4)
         machine["s"], machine["p"] = 0xFF, 0x30
-        machine["resistance"][0, :2] = cartridge.CENTRE
+        machine["resistance"][0, :2] = PADDLE_CENTRE
         self.idle(machine, _NO_SWITCH, _IDLE_FRAMES)
         if mode == 0:
             self.idle(machine, _RESET, _RESET_FRAMES)
@@ -231,10 +232,10 @@ def make_ir(rom: bytes, *, is_plain: bool = False) -> str:
     """
     program = Program(MACHINE)
     program.declare("run_frame", {"m": POINTER}, NOTHING)
-    program.names["rom"] = tuple(rom)
-    program.add_module(tia)
-    program.add_module(console)
-    program.add_module(cartridge, exports=("play_frames", "idle"))
+    program.add_names({"rom": tuple(rom)})
+    for module in (drawing, tia, console):
+        lower_module(program, module)
+    lower_module(program, cartridge, exports=("play_frames", "idle"))
     hints = {} if is_plain else cartridge.HINTS
     Translation(rom, cartridge.ENTRIES, hints).add_to(program)
     return program.to_ir()
