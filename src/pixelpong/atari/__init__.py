@@ -16,7 +16,7 @@ To read in this order:
     console      the bus, memory and timer, paddles, the begin and the end of a frame
     translation  each instruction as a line or two of typed Python; the frame as one function
     typed        that language, which runs in Python as it stands
-    lowering     from it to LLVM IR
+    lowering     from it to LLVM IR, with its expressions in a file of their own
     ir           types, values and programs of LLVM IR
     native       from IR to machine code, and the cache
     check        whether a record from a file can be a state

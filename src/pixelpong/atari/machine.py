@@ -55,7 +55,8 @@ STATE = np.dtype(
 MACHINE = np.dtype(
     [
         *STATE.descr,
-        ("unused", "u1", -STATE.itemsize % 8),
+        # The state before the frames that are being played, to go back to if they stop.
+        ("before", "u1", STATE.itemsize),
         # What the frame is run with, and what came of it.
         ("draws", "<i4"),  # what is drawn: DRAW_NOTHING, DRAW_FIELD, DRAW_PICTURE
         ("stop", "<i4"),  # 0 while the frame runs, then one of the codes below
@@ -78,6 +79,10 @@ MACHINE = np.dtype(
     ]
 )
 """The whole record, 35 kB."""
+
+STATE_SIZE = STATE.itemsize
+BEFORE = MACHINE.fields["before"][1]  # type: ignore[index]
+"""Of the record, where the copy of the state lies."""
 
 DRAW_NOTHING, DRAW_FIELD, DRAW_PICTURE = range(3)
 

@@ -11,6 +11,8 @@ if typing.TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from pixelpong.env.native import NativeConsole, NotCoveredError
+
 
 class Emulator(typing.Protocol):
     """What both games offer; one contract test holds for them.
@@ -20,11 +22,20 @@ class Emulator(typing.Protocol):
         screen: [210, 160] uint8 palette indices of the newest frame, overwritten at every step;
             not defined between `set_state` and the next step.
         num_frames: frames emulated since the last reset.
+        held: the action of the last frame, as Gymnasium numbers it.
     """
 
     protocol: Protocol
     screen: NDArray[np.uint8]
     num_frames: int
+    held: int
+
+    @property
+    def native(self) -> NativeConsole | None:
+        """The compiled game that is played; None if it is none."""
+
+    def turn_to_ale(self, reason: NotCoveredError) -> None:
+        """Play on with ALE where the compiled game can't."""
 
     def reset(self) -> None:
         """Start an episode: the same start every time."""

@@ -71,6 +71,11 @@ class AleConsole:
         self._start_picture: NDArray[np.uint8] = self._ale.getScreen()
         self.reset()
 
+    @property
+    def is_over(self) -> bool:
+        """Whether a side has 21 points."""
+        return bool(self._ale.game_over())
+
     def reset(self) -> None:
         """Start a game."""
         self._recover()

@@ -26,12 +26,14 @@ from __future__ import annotations
 
 from pixelpong.atari.drawing import shows_playfield_alone
 from pixelpong.atari.machine import (
+    BEFORE,
     DRAW_NOTHING,
     DRAW_PICTURE,
     FRAME_DONE,
     PADDLE_HIGHEST,
     PADDLE_LOWEST,
     PADDLE_TURN,
+    STATE_SIZE,
 )
 from pixelpong.atari.registers import (
     ENABL,
@@ -52,6 +54,7 @@ from pixelpong.atari.typed import (
     Int,
     Machine,
     Wide,
+    copy,
     inline,
     lowest_bit,
     rounds_that_meet,
@@ -207,8 +210,9 @@ def play_frames(m: Machine, actions: Bytes, count: Int, draws: Int) -> Int:
     Returns:
         ``frames << 16 | is_over << 8 | reward + 128``; frames that were emulated, and the points
         that the right side won in them less those that it lost. If the machine met what it does not
-        cover, minus its stop code.
+        cover, minus its stop code; the machine is then as it was.
     """
+    copy(m, BEFORE, 0, STATE_SIZE)
     before = m.ram[RIGHT_POINTS] - m.ram[LEFT_POINTS]
     k = 0
     while k < count and m.ram[LEFT_POINTS] != LAST_POINT and m.ram[RIGHT_POINTS] != LAST_POINT:
@@ -223,6 +227,7 @@ def play_frames(m: Machine, actions: Bytes, count: Int, draws: Int) -> Int:
         m.draws = draws if is_last else DRAW_NOTHING
         run_frame(m)  # type: ignore[name-defined]  # noqa: F821
         if m.stop != FRAME_DONE:
+            copy(m, 0, BEFORE, STATE_SIZE)
             return -m.stop
     is_over = m.ram[LEFT_POINTS] == LAST_POINT or m.ram[RIGHT_POINTS] == LAST_POINT
     reward = m.ram[RIGHT_POINTS] - m.ram[LEFT_POINTS] - before

@@ -39,6 +39,7 @@ from pixelpong.atari.machine import (
 from pixelpong.atari.native import NativeCode
 from pixelpong.atari.translation import Translation
 from pixelpong.env import cartridge
+from pixelpong.env.preprocess import pack_field
 from pixelpong.env.rom import read_rom, rom_path
 from pixelpong.errors import EmulatorError
 
@@ -58,6 +59,11 @@ _IDLE_FRAMES, _RESET_FRAMES = 60, 12
 
 class NotCoveredError(Exception):
     """The native emulator cannot play this; the message says why. ALE can."""
+
+    @classmethod
+    def from_stop(cls, code: int) -> NotCoveredError:
+        """For a machine that stopped with a code other than FRAME_DONE."""
+        return cls(_REASONS[code])
 
 
 class NativeGame:
@@ -93,7 +99,7 @@ class NativeGame:
         self._idle = self._code.function("idle", number, pointer, number, number)
 
     def switch_on(self, mode: int = 0) -> NDArray[np.void]:
-        """A machine at the start of a game, its first frame drawn: [1] MACHINE.
+        """A machine at the start of a game, its first frame as picture and as field: [1] MACHINE.
 
         Args:
             mode: the game on the cartridge, as ALE numbers them: 0, for one; 3 and 4, for two.
@@ -111,6 +117,7 @@ class NativeGame:
         else:
             self._choose(machine, mode)
         machine["swchb"] = _NO_SWITCH
+        machine["field"][0] = pack_field(machine["picture"][0].reshape(ROWS, WIDTH))
         return machine
 
     def _choose(self, machine: NDArray[np.void], mode: int) -> None:
@@ -130,7 +137,7 @@ class NativeGame:
         """
         stop = self._idle(machine.ctypes.data, switches, count)
         if stop:
-            raise NotCoveredError(_REASONS[stop])
+            raise NotCoveredError.from_stop(stop)
 
 
 class NativeConsole:
@@ -159,7 +166,6 @@ class NativeConsole:
         self.machine = self._start.copy()
         self._pointer = self.machine.ctypes.data
         self._state = self.machine.view(np.uint8)[: STATE.itemsize]
-        self._before = self._state.copy()
         self.picture: NDArray[np.uint8] = self.machine["picture"][0].reshape(ROWS, WIDTH)
 
     @property
@@ -168,8 +174,14 @@ class NativeConsole:
         memory: NDArray[np.uint8] = self.machine["ram"][0]
         return memory
 
+    @property
+    def is_over(self) -> bool:
+        """Whether a side has 21 points."""
+        points = self.memory[cartridge.LEFT_POINTS], self.memory[cartridge.RIGHT_POINTS]
+        return cartridge.LAST_POINT in points
+
     def reset(self) -> None:
-        """Start a game; the picture is that of its first frame."""
+        """Start a game; picture and field are those of its first frame."""
         self.machine[:] = self._start
 
     def run(self, actions: bytes, draws: int) -> tuple[int, bool, int]:
@@ -178,11 +190,9 @@ class NativeConsole:
         Raises:
             NotCoveredError: the game did something that is not covered; the state is as before.
         """
-        self._before[:] = self._state
         result = self._play_frames(self._pointer, actions, len(actions), draws)
         if result < 0:
-            self._state[:] = self._before
-            raise NotCoveredError(_REASONS[-result])
+            raise NotCoveredError.from_stop(-result)
         return (result & 0xFF) - 128, bool(result >> 8 & 1), result >> 16
 
     def get_state(self) -> NDArray[np.void]:

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from pixelpong.atari.check import fault_in
 from pixelpong.atari.machine import DRAW_PICTURE, STATE
 from pixelpong.atari.palette import PALETTE
-from pixelpong.env.cartridge import LAST_POINT, LEFT_POINTS, RIGHT_POINTS
 from pixelpong.env.native import NativeConsole, NotCoveredError
 from pixelpong.errors import EmulatorError, EmulatorWarning, expected
 from pixelpong.protocols import Protocol
@@ -52,6 +51,10 @@ class Console(typing.Protocol):
 
     name: str
     picture: NDArray[np.uint8]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether a side has 21 points."""
 
     def reset(self) -> None:
         """Start a game; the picture is that of its first frame."""
@@ -103,7 +106,12 @@ def _turn_to_ale(reason: NotCoveredError) -> Console:
 
 
 class PongEmulator:
-    """One game of Pong, reused for game after game."""
+    """One game of Pong, reused for game after game.
+
+    Attributes:
+        console: plays it.
+        held: the action of the last frame, which the next one may keep.
+    """
 
     def __init__(
         self, protocol: Protocol, emulator: str = NATIVE, *, console: Console | None = None
@@ -127,20 +135,20 @@ class PongEmulator:
     def reset(self) -> None:
         """See `pixelpong.env.Emulator.reset`."""
         self.console.reset()
-        self._held, self.num_frames, self._has_ended = _NOOP, 0, False
+        self.held, self.num_frames = _NOOP, 0
 
     def step(self, action: int, draws: Sequence[float]) -> float:
         """See `pixelpong.env.Emulator.step`."""
         skip = self._low + int(draws[0] * (self._high - self._low + 1))
-        sticky, held = self.protocol.sticky, self._held
+        sticky, held = self.protocol.sticky, self.held
         frames = bytearray()
         for coin in draws[1 : 1 + skip]:
             if coin >= sticky:
                 held = action
             frames.append(held)
-        self._held = held
+        self.held = held
         left = self.protocol.max_frames - self.num_frames
-        reward, self._has_ended, played = self._run(bytes(frames[:left]))
+        reward, _, played = self._run(bytes(frames[:left]))
         self.num_frames += played
         return float(reward)
 
@@ -148,15 +156,24 @@ class PongEmulator:
         try:
             return self.console.run(actions, DRAW_PICTURE)
         except NotCoveredError as error:
-            native, self.console = self.console, _turn_to_ale(error)
+            self.turn_to_ale(error)
+            return self.console.run(actions, DRAW_PICTURE)
+
+    @property
+    def native(self) -> NativeConsole | None:
+        """See `pixelpong.env.Emulator.native`."""
+        return self.console if isinstance(self.console, NativeConsole) else None
+
+    def turn_to_ale(self, reason: NotCoveredError) -> None:
+        """Play on with ALE, from the same state, after a warning."""
+        native, self.console = self.console, _turn_to_ale(reason)
         self.console.picture = native.picture  # which others may be looking at
         self.console.set_state(native.get_state())
-        return self.console.run(actions, DRAW_PICTURE)
 
     @property
     def is_over(self) -> bool:
         """See `pixelpong.env.Emulator.is_over`."""
-        return self._has_ended or self.num_frames >= self.protocol.max_frames
+        return self.console.is_over or self.num_frames >= self.protocol.max_frames
 
     def frame(self) -> NDArray[np.uint8]:
         """See `pixelpong.env.Emulator.frame`."""
@@ -164,13 +181,12 @@ class PongEmulator:
 
     def get_state(self) -> bytes:
         """See `pixelpong.env.Emulator.get_state`; 220 bytes, the same from either emulator."""
-        return pack_snapshot(self._held, self.num_frames, self.console.get_state())
+        return pack_snapshot(self.held, self.num_frames, self.console.get_state())
 
     def set_state(self, state: bytes) -> None:
         """See `pixelpong.env.Emulator.set_state`."""
-        self._held, self.num_frames, record = unpack_snapshot(state)
+        self.held, self.num_frames, record = unpack_snapshot(state)
         self.console.set_state(record)
-        self._has_ended = LAST_POINT in record["ram"][0, [LEFT_POINTS, RIGHT_POINTS]]
 
 
 def pack_snapshot(held: int, num_frames: int, state: NDArray[np.void]) -> bytes:
