@@ -17,20 +17,20 @@ ROOT = Path(pixelpong.__file__).parent
 LAYERS = [
     {"errors", "protocols", "options", "config", "presets", "trajectory", "machine", "seeding"},
     {"learn", "kernels", "atari", "env.preprocess", "env.features"},
-    {"env", "rollout", "stream", "replay", "policy"},
+    {"env", "play", "replay", "policy"},
     {"worker", "learners", "progress"},
     {"engines", "arrays", "disk", "store", "metrics", "run", "interrupts", "agents"},
     {"session", "train", "evaluate", "bench", "verify", "demo", "ahead"},
     {"api", "cli", "report", "doctor", "__main__"},
 ]
 
-TIMED = ("rollout", "stream", "learners.reinforce", "learners.ppo", "env.ale")
+TIMED = ("play.episodes", "play.streams", "learners.reinforce", "learners.ppo", "env.ale")
 """They time what they do, and nothing that reaches the parameters depends on it."""
 
 FENCES = {
-    "ale_py": ("env/ale.py", "env/pong.py", "bench/peers.py"),
-    "multi_agent_ale_py": "env/duel.py",
+    "ale_py": ("env/ale.py", "bench/peers.py"),
     "numba": "kernels/",
+    "llvmlite": ("kernels/", "atari/native.py"),
     "tyro": "cli/",
     "rich": ("report/progress.py", "doctor/text.py"),
     "safetensors": "arrays.py",
@@ -142,7 +142,7 @@ def test_engines_know_no_policy_and_no_emulator():
     for path in (ROOT / "engines").rglob("*.py"):
         names = imports_of(path)
         forbidden = ("pixelpong.env", "pixelpong.learn", "pixelpong.kernels", "pixelpong.worker",
-                     "pixelpong.rollout", "pixelpong.trajectory", "numpy")  # fmt: skip
+                     "pixelpong.play", "pixelpong.trajectory", "numpy")  # fmt: skip
         assert not [name for name in names if name.startswith(forbidden)], path
 
 

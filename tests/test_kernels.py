@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from pixelpong import kernels
-from pixelpong.env.preprocess import difference, make_is_active, preprocess
+from pixelpong.env.preprocess import difference, pack_field, preprocess
 from pixelpong.learn import network, optimizer, reinforce, returns
 from pixelpong.trajectory import DOWN, NUM_PIXELS, UP, Trajectory
 
@@ -21,7 +21,6 @@ TOLERANCE = {np.float32: 1e-4, np.float64: 1e-11}
 
 # Palette index → red, as the emulator shows them.
 REDS = {0: 0, 34: 144, 228: 109, 200: 92, 56: 213, 14: 236, 138: 101, 210: 53}
-IS_ACTIVE = make_is_active()
 
 
 def assert_close(actual, wanted, dtype):
@@ -48,9 +47,17 @@ def colour(screen):
     return frame
 
 
+def start_seeing():
+    """Two frames that have not been seen yet."""
+    memory = np.zeros(1, kernels.MEMORY)
+    memory["num_now"] = -1
+    return np.zeros((2, NUM_PIXELS), np.uint16), memory
+
+
 def active_of(screen):
-    active = np.zeros(NUM_PIXELS, np.uint16)
-    return active[: kernels.find_active(screen, IS_ACTIVE, active)].copy()
+    pixels, memory = start_seeing()
+    kernels.take_field(pack_field(screen), pixels, memory)
+    return pixels[int(memory["newest"][0]), : int(memory["num_now"][0])]
 
 
 def random_trajectory(rng, steps, max_active=60):
@@ -84,33 +91,21 @@ def test_active_pixels_are_those_that_preprocessing_keeps(screen):
     )
 
 
-@given(screens(), screens())
-def test_signed_difference_equals_the_dense_one(before, after):
-    previous, current = active_of(before), active_of(after)
-    indices = np.zeros(5 + kernels.MAX_ACTIVE, np.uint16)
-    end = kernels.find_difference(previous, len(previous), current, len(current), indices, 5)
-    dense = np.zeros(NUM_PIXELS, np.float32)
-    for index in indices[5:end].astype(int):
-        dense[index % NUM_PIXELS] += 1 if index < NUM_PIXELS else -1
-    wanted = difference(preprocess(colour(before)), preprocess(colour(after)))
-    np.testing.assert_array_equal(dense, wanted)
-    assert (np.diff(indices[5:end].astype(int) % NUM_PIXELS) > 0).all()
-
-
 @given(st.lists(screens(), min_size=1, max_size=4))
-def test_observing_screen_after_screen_equals_the_dense_differences(sequence):
-    pixels, memory = np.zeros((2, NUM_PIXELS), np.uint16), np.array([0, -1])
-    indices = np.zeros(len(sequence) * kernels.MAX_ACTIVE, np.uint16)
-    start, previous = 0, None
+def test_frame_after_frame_gives_the_dense_differences(sequence):
+    pixels, memory = start_seeing()
+    indices, previous = np.zeros(5 + kernels.MAX_ACTIVE, np.uint16), None
     for screen in sequence:
-        end = kernels.observe(screen, IS_ACTIVE, pixels, memory, indices, start)
+        kernels.take_field(pack_field(screen), pixels, memory)
+        found = indices[5 : kernels.find_difference(pixels, memory, indices, 5)]
         current = preprocess(colour(screen))
         one_step = Trajectory(
-            indices[start:end], np.array([0, end - start]), np.array([UP]),
+            found, np.array([0, len(found)]), np.array([UP]),
             np.zeros(1), np.zeros((1, 1)), np.zeros(1), 4,
         )  # fmt: skip
         np.testing.assert_array_equal(one_step.dense()[0], difference(previous, current))
-        start, previous = end, current
+        assert (np.diff(found.astype(int) % NUM_PIXELS) > 0).all()
+        previous = current
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -126,7 +121,7 @@ def test_up_probability_equals_the_networks(dtype, seed, hidden):
     for t in range(len(trajectory)):
         start, stop = trajectory.offsets[t : t + 2]
         p = kernels.up_probability(
-            params["W1"], params["W2"], trajectory.indices, start, stop, ours, t
+            (params["W1"], params["W2"]), trajectory.indices, start, stop, ours, t
         )
         assert p == pytest.approx(float(wanted_p[t]), abs=TOLERANCE[dtype])
     assert_close(ours, wanted_h, dtype)
@@ -135,8 +130,8 @@ def test_up_probability_equals_the_networks(dtype, seed, hidden):
 def test_up_probability_of_huge_logits_is_finite():
     W1, W2 = np.full((NUM_PIXELS, 3), 1e30), np.ones(3)
     h, one = np.zeros((1, 3)), np.zeros(1, np.uint16)
-    assert kernels.up_probability(W1, W2, one, 0, 1, h, 0) == 1.0
-    assert kernels.up_probability(W1, -W2, one, 0, 1, h, 0) == 0.0
+    assert kernels.up_probability((W1, W2), one, 0, 1, h, 0) == 1.0
+    assert kernels.up_probability((W1, -W2), one, 0, 1, h, 0) == 0.0
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

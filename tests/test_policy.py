@@ -8,11 +8,11 @@ import pytest
 from pixelpong.env import features, make_emulator
 from pixelpong.env.preprocess import preprocess
 from pixelpong.learn import gated, network
+from pixelpong.play.episodes import Player
+from pixelpong.play.streams import StreamPlayer
 from pixelpong.policy import APPEARED, GREEDY, OFF, STAYED, VANISHED, make_policy
 from pixelpong.protocols import find_protocol
-from pixelpong.rollout import Player
 from pixelpong.seeding import make_rng
-from pixelpong.stream import StreamPlayer
 from pixelpong.trajectory import ACTIONS, DOWN, STAY, UP
 
 GAMES = ["Catch-v0", "ALE/Pong-v5"]

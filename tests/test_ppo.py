@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_kernels import IS_ACTIVE, TOLERANCE, assert_close, colour, screens
+from test_kernels import TOLERANCE, assert_close, colour, screens, start_seeing
 
 from pixelpong import kernels
 from pixelpong.env.features import (
@@ -25,7 +25,7 @@ from pixelpong.env.features import (
     list_geometry,
     observe_features,
 )
-from pixelpong.env.preprocess import preprocess
+from pixelpong.env.preprocess import pack_field, preprocess
 from pixelpong.learn import gated
 from pixelpong.learn.optimizer import ADAM_DECAYS, adam
 from pixelpong.learn.ppo import (
@@ -35,7 +35,8 @@ from pixelpong.learn.ppo import (
     log_softmax,
     loss_gradient,
 )
-from pixelpong.trajectory import NUM_PIXELS
+from pixelpong.play.deciders import GatedDecider
+from pixelpong.trajectory import ACTIONS
 
 DTYPES = [np.float32, np.float64]
 D = 30  # inputs in the tests of the network: its arithmetic does not know what they mean
@@ -103,20 +104,20 @@ def test_pairs_do_not_say_at_which_height_they_were_seen():
 )
 def test_sparse_features_equal_their_definition(frames, last_action, is_kept):
     """Whether the features of the frame before were kept, or have to be found again."""
-    pixels, memory = np.zeros((2, NUM_PIXELS), np.uint16), np.zeros(6, np.int64)
-    scratch = np.zeros((4, kernels.NUM_MARKS), np.uint16)
+    pixels, memory = start_seeing()
+    marks = np.zeros((4, kernels.NUM_MARKS), np.uint16)
     indices = np.zeros(7 + kernels.MAX_INPUTS, np.uint16)
     before, sight = np.zeros((80, 80)), (list_cells_of_pixels(), list_geometry())
-    memory[3] = last_action
+    memory["last_action"] = last_action
     for screen in frames:
-        kernels.take_frame(screen, IS_ACTIVE, pixels, memory)
+        kernels.take_field(pack_field(screen), pixels, memory)
         if not is_kept:
-            scratch[:2], memory[4] = 0, -1
-        end = kernels.observe_features(sight, pixels, memory, scratch, indices, 7)
+            marks[:2], memory["num_features"] = 0, -1
+        end = kernels.observe_features(sight, pixels, memory, marks, indices, 7)
         now = preprocess(colour(screen))
         wanted = np.flatnonzero(observe_features(before, now, last_action))
         assert sorted(indices[7:end].tolist()) == wanted.tolist()
-        assert not scratch[1 - memory[0]].any()
+        assert not marks[1 - memory["newest"][0]].any()
         before = now
 
 
@@ -269,40 +270,35 @@ def test_the_networks_gradient_is_its_slope():
     seed=st.integers(0, 2**32 - 1),
     hidden=st.integers(1, 40),
 )
-def test_decide_is_the_networks_policy_and_value(dtype, frames, draws, seed, hidden):
+def test_a_decision_is_the_networks_policy_and_value(dtype, frames, draws, seed, hidden):
     rng = np.random.default_rng(seed)
     params = gated.init_params(rng, NUM_INPUTS, hidden, np.dtype(dtype).name)
     params["W2"] *= dtype(100)
-    W1, W2 = (params[name].reshape(len(params[name]), -1) for name in ("W1", "W2"))
-    pixels, memory = np.zeros((2, NUM_PIXELS), np.uint16), np.zeros(6, np.int64)
-    scratch, z = np.zeros((4, kernels.NUM_MARKS), np.uint16), np.ones(2 * hidden, dtype)
-    indices, offsets = np.zeros(4 * kernels.MAX_INPUTS, np.uint16), np.zeros(5, np.int64)
-    actions, numbers = np.ones(4, np.int8), np.ones((4, 3))
-    sight, record = (list_cells_of_pixels(), list_geometry()), (indices, offsets, actions, numbers)
+    decider = GatedDecider(params)
     before, last_action = np.zeros((80, 80)), 0
     for t, (screen, draw) in enumerate(zip(frames, draws, strict=False)):
-        kernels.take_frame(screen, IS_ACTIVE, pixels, memory)
-        action = kernels.decide(
-            (W1, W2, params["b2"]), z, sight, pixels, memory, scratch, record, draw
-        )
+        decider.memory["is_new"] = 1
+        asked = decider.decide(pack_field(screen), draw)
         now = preprocess(colour(screen))
         x = observe_features(before, now, last_action)
         y = gated.forward(params, x[None].astype(dtype))[0].astype(np.float64)
         log_pi = log_softmax(y[:, :3])[0]
         # A logit's rounding error is as large as its largest summand's.
         error = TOLERANCE[dtype] * max(float(np.abs(y).max()), 1.0) * 10
-        assert sorted(indices[offsets[t] : offsets[t + 1]]) == np.flatnonzero(x).tolist()
+        step = decider.steps[t]
+        action = step["action"]
+        assert sorted(decider.last_inputs().tolist()) == np.flatnonzero(x).tolist()
         ends = np.exp(log_pi).cumsum()
         if draw < 0:
             assert log_pi[action] >= log_pi.max() - error
         elif np.abs(ends - draw).min() > error:
             assert action == np.searchsorted(ends[:2], draw, "right")
-        assert numbers[t, 0] == pytest.approx(log_pi[action], abs=error)
-        assert numbers[t, 1] == pytest.approx(y[0, 3], abs=error)
-        assert numbers[t, 2] == pytest.approx(-(np.exp(log_pi) * log_pi).sum(), abs=error)
-        assert (action, t + 1) == (actions[t], memory[5])
+        assert step["log_probability"] == pytest.approx(log_pi[action], abs=error)
+        assert step["value"] == pytest.approx(y[0, 3], abs=error)
+        assert step["entropy"] == pytest.approx(-(np.exp(log_pi) * log_pi).sum(), abs=error)
+        assert (asked, t + 1) == (ACTIONS[action], decider.num_steps)
         before, last_action = now, action
-        assert memory[3] == last_action
+        assert decider.memory["last_action"] == last_action
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -8,8 +8,9 @@ import pytest
 from pixelpong.env import make_emulator
 from pixelpong.env.preprocess import difference, preprocess
 from pixelpong.learn.network import forward, init_params
+from pixelpong.play.deciders import PlainDecider
+from pixelpong.play.episodes import Player, summarize
 from pixelpong.protocols import find_protocol
-from pixelpong.rollout import Player, summarize
 from pixelpong.seeding import make_rng
 from pixelpong.trajectory import DOWN, NUM_PIXELS, UP, Trajectory
 
@@ -77,7 +78,7 @@ def test_a_long_episode_outgrows_the_first_buffers():
     params = init_params(make_rng(0, "params"), hidden=5)
     wanted = player.play(params, make_rng(0, "train", 1, 0))
     small = Player(player.emulator)
-    small._indices, small._hidden = np.zeros(1, np.uint16), np.zeros((1, 5), np.float32)
+    small._decider = PlainDecider(params, room=1)
     got = small.play(params, make_rng(0, "train", 1, 0))
     np.testing.assert_array_equal(got.indices, wanted.indices)
     np.testing.assert_array_equal(got.hidden, wanted.hidden)

@@ -10,9 +10,9 @@ from pixelpong.env.features import NUM_INPUTS, observe_features
 from pixelpong.env.preprocess import preprocess
 from pixelpong.learn import gated
 from pixelpong.learn.ppo import log_softmax
+from pixelpong.play.streams import StreamPlayer
 from pixelpong.protocols import find_protocol
 from pixelpong.seeding import make_rng
-from pixelpong.stream import StreamPlayer
 from pixelpong.trajectory import ACTIONS, STAY
 
 GAMES = ["Catch-v0", "ALE/Pong-v5"]

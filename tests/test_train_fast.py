@@ -12,10 +12,10 @@ from test_train import result_of, with_updates
 from pixelpong import progress as progress_module
 from pixelpong import session as session_module
 from pixelpong.errors import NumericsError
+from pixelpong.play.streams import StreamPlayer
 from pixelpong.presets import load_preset
 from pixelpong.progress import POINT_WINDOW, Progress, expected_return
 from pixelpong.run import Run
-from pixelpong.stream import StreamPlayer
 from pixelpong.train import Silent, train
 
 TOY = {

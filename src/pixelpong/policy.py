@@ -23,16 +23,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong import kernels
 from pixelpong.env import features
-from pixelpong.env.preprocess import make_is_active
+from pixelpong.env.preprocess import pack_field
 from pixelpong.errors import CheckpointError, expected
 from pixelpong.learn import gated
 from pixelpong.learn.network import sigmoid
-from pixelpong.trajectory import ACTIONS, DOWN, NUM_PIXELS, STAY, UP, Params, read_only
-
-GREEDY = -1.0
-"""Instead of a draw: take the most probable action."""
+from pixelpong.play.deciders import GREEDY, GatedDecider, PlainDecider
+from pixelpong.trajectory import ACTIONS, DOWN, NUM_PIXELS, UP, Params
 
 OFF, STAYED, APPEARED, VANISHED = range(4)
 """What a pixel of the field is to the network. The classic one does not see those that stayed."""
@@ -57,10 +54,6 @@ class Sight:
     logit: float
     saliency: NDArray[np.float64]
     rest: float
-
-
-_LAST_ACTION, _STEP = 3, 5
-"""Places in the memory of `kernels.decide`."""
 
 
 class Policy(Protocol):
@@ -151,27 +144,16 @@ class PlainPolicy:
 
     def __init__(self, params: Params) -> None:
         """Forget everything but the parameters."""
-        self._params = read_only(params)
-        self._is_active = make_is_active()
-        self._pixels = np.zeros((2, NUM_PIXELS), np.uint16)
-        self._memory = np.zeros(2, np.int64)
-        self._indices = np.zeros(kernels.MAX_ACTIVE, np.uint16)
-        self._hidden = np.zeros((1, len(params["W2"])), params["W2"].dtype)
-        self._num_inputs, self._p = 0, 0.5
-        self.reset()
+        self._params = params
+        self._decider = PlainDecider(params)
 
     def reset(self) -> None:
         """See `Policy.reset`."""
-        self._memory[:] = 0, -1
+        self._decider.start_episode()
 
     def act(self, screen: NDArray[np.uint8], draw: float = GREEDY) -> int:
         """See `Policy.act`."""
-        W1, W2 = self._params["W1"], self._params["W2"]
-        self._num_inputs = end = kernels.observe(
-            screen, self._is_active, self._pixels, self._memory, self._indices, 0
-        )
-        self._p = p = kernels.up_probability(W1, W2, self._indices, 0, end, self._hidden, 0)
-        return UP if (p >= 0.5 if draw < 0 else draw < p) else DOWN
+        return _look_and_decide(self._decider, screen, draw)
 
     def follow(self, screen: NDArray[np.uint8], action: int | None) -> None:
         """See `Policy.follow`."""
@@ -179,11 +161,11 @@ class PlainPolicy:
 
     def inputs(self) -> NDArray[np.intp]:
         """See `Policy.inputs`."""
-        return self._indices[: self._num_inputs].astype(np.intp) % NUM_PIXELS
+        return self._decider.last_inputs().astype(np.intp) % NUM_PIXELS
 
     def explain(self) -> Sight:
         """See `Policy.explain`."""
-        pixels, is_gone = self.inputs(), self._indices[: self._num_inputs] >= NUM_PIXELS
+        pixels, is_gone = self.inputs(), self._decider.last_inputs() >= NUM_PIXELS
         field, saliency = np.zeros(NUM_PIXELS, np.uint8), np.zeros(NUM_PIXELS)
         field[pixels] = np.where(is_gone, VANISHED, APPEARED)
         rows = self._params["W1"][pixels].astype(np.float64) * np.where(is_gone, -1, 1)[:, None]
@@ -208,49 +190,26 @@ class GatedPolicy:
 
     def __init__(self, params: Params) -> None:
         """Forget everything but the parameters."""
-        self._params = read_only(params)
-        W1, W2 = (self._params[name].reshape(len(params[name]), -1) for name in ("W1", "W2"))
-        self._flat = (W1, W2, self._params["b2"])
-        self._is_active = make_is_active()
-        self._pixels = np.zeros((2, NUM_PIXELS), np.uint16)
-        self._memory = np.zeros(6, np.int64)
-        self._sight = (features.list_cells_of_pixels(), features.list_geometry())
-        self._scratch = np.zeros((4, kernels.NUM_MARKS), np.uint16)
-        self._z = np.zeros(W1.shape[1], W1.dtype)
-        self._record = (
-            np.zeros(kernels.MAX_INPUTS, np.uint16),
-            np.zeros(2, np.int64),
-            np.zeros(1, np.int8),
-            np.zeros((1, 3)),
-        )
-        self.reset()
+        self._params = params
+        self._decider = GatedDecider(params)
 
     def reset(self) -> None:
         """See `Policy.reset`."""
-        self._scratch[:2] = 0
-        self._memory[:] = 0
-        self._memory[_LAST_ACTION] = ACTIONS.index(STAY)
+        self._decider.start_episode()
 
     def act(self, screen: NDArray[np.uint8], draw: float = GREEDY) -> int:
         """See `Policy.act`."""
-        self._memory[_STEP] = 0
-        kernels.take_frame(screen, self._is_active, self._pixels, self._memory)
-        place = kernels.decide(
-            self._flat, self._z, self._sight, self._pixels, self._memory, self._scratch,
-            self._record, draw,
-        )  # fmt: skip
-        return ACTIONS[place]
+        return _look_and_decide(self._decider, screen, draw)
 
     def follow(self, screen: NDArray[np.uint8], action: int | None) -> None:
         """See `Policy.follow`."""
         self.act(screen)
         if action is not None:
-            self._memory[_LAST_ACTION] = ACTIONS.index(action)
+            self._decider.memory["last_action"] = ACTIONS.index(action)
 
     def inputs(self) -> NDArray[np.intp]:
         """See `Policy.inputs`."""
-        indices, offsets, *_ = self._record
-        return indices[: offsets[1]].astype(np.intp)
+        return self._decider.last_inputs().astype(np.intp)
 
     def explain(self) -> Sight:
         """See `Policy.explain`."""
@@ -263,8 +222,7 @@ class GatedPolicy:
         a, b = z.T
         is_on, b2 = a > 0, self._params["b2"].astype(np.float64)
         shares = rows[..., 0] @ (is_on * (u + v * b / 2)) + rows[..., 1] @ (is_on * v * a / 2)
-        newest, num_now, num_before = self._memory[:3].tolist()
-        now, before = self._pixels[newest, :num_now], self._pixels[1 - newest, :num_before]
+        before, now = self._decider.frames()
         field = np.zeros(NUM_PIXELS, np.uint8)
         field[before] = VANISHED
         field[now] = np.where(field[now] == VANISHED, STAYED, APPEARED)
@@ -279,3 +237,11 @@ class GatedPolicy:
             saliency=saliency,
             rest=float(b2[up] - b2[down] + shares[inputs >= 3 * features.NUM_FEATURES].sum()),
         )
+
+
+def _look_and_decide(
+    decider: PlainDecider | GatedDecider, screen: NDArray[np.uint8], draw: float
+) -> int:
+    decider.start_record()
+    decider.memory["is_new"] = 1
+    return decider.decide(pack_field(screen), draw)

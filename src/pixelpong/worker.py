@@ -6,6 +6,8 @@ state, so nothing leaks from one to the next and any worker can run any of them.
 
 from __future__ import annotations
 
+import dataclasses
+
 from pixelpong import kernels
 from pixelpong.config import Config
 from pixelpong.env import Emulator, make_emulator
@@ -13,10 +15,9 @@ from pixelpong.env.features import NUM_INPUTS
 from pixelpong.learn import gated
 from pixelpong.learn.network import init_params
 from pixelpong.learn.returns import standardize
-from pixelpong.protocols import find_protocol
-from pixelpong.rollout import Player, timed_play
+from pixelpong.play.episodes import Player, timed_play
+from pixelpong.play.streams import StreamPlayer
 from pixelpong.seeding import make_rng
-from pixelpong.stream import StreamPlayer
 from pixelpong.trajectory import (
     EpisodeItem,
     EpisodeResult,
@@ -50,11 +51,11 @@ class EpisodeWorker:
         grads = kernels.episode_gradient(params["W2"], trajectory, standardize(returns))
         return EpisodeResult(stats, grads, trajectory.actions if item.keeps_actions else None)
 
-    def warm_up(self, toy: Emulator, dtype: str) -> None:
-        """Compile the kernels, on a toy: then no item pays for it."""
+    def warm_up(self, short: Emulator, dtype: str) -> None:
+        """Compile the kernels, in a game of a frame: then no item pays for it."""
         rng = make_rng(0, "bench")
         params = read_only(init_params(rng, hidden=1, dtype=dtype))
-        trajectory = Player(toy).play(params, rng)
+        trajectory = Player(short).play(params, rng)
         returns = kernels.discounted_returns(trajectory.rewards, self._discount)
         kernels.episode_gradient(params["W2"], trajectory, returns)
 
@@ -83,11 +84,11 @@ class SegmentWorker:
         stats = self._player.play_episode(params, rng, is_greedy=item.is_greedy)
         return EpisodeResult(stats, grads=None)
 
-    def warm_up(self, toy: Emulator, dtype: str) -> None:
-        """Compile the kernels, on a toy: then no item pays for it."""
+    def warm_up(self, short: Emulator, dtype: str) -> None:
+        """Compile the kernels, in a game of a frame: then no item pays for it."""
         rng = make_rng(0, "bench")
         params = read_only(gated.init_params(rng, NUM_INPUTS, hidden=1, dtype=dtype))
-        StreamPlayer(toy).play_segment(params, None, 1, rng)
+        StreamPlayer(short).play_segment(params, None, 1, rng)
 
 
 Worker = EpisodeWorker | SegmentWorker
@@ -100,6 +101,9 @@ def make_worker(config: Config) -> Worker:
         EmulatorError: the emulator or its game is not installed.
     """
     kind = SegmentWorker if config.learning.algorithm == "ppo" else EpisodeWorker
-    worker = kind(config, make_emulator(config.environment.protocol))
-    worker.warm_up(make_emulator(find_protocol("Catch-v0")), config.network.dtype)
+    protocol = config.environment.protocol
+    emulator = config.engine.emulator
+    worker = kind(config, make_emulator(protocol, emulator))
+    short = make_emulator(dataclasses.replace(protocol, max_frames=1), emulator)
+    worker.warm_up(short, config.network.dtype)
     return worker

@@ -10,27 +10,35 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.atari.machine import STATE
+from pixelpong.atari.machine import (
+    PADDLE_CENTRE,
+    PADDLE_HIGHEST,
+    PADDLE_LOWEST,
+    PADDLE_TURN,
+    STATE,
+)
+from pixelpong.atari.registers import (
+    AUDV1,
+    CXCLR,
+    HMCLR,
+    HMOVE,
+    MEANING,
+    NUM_REGISTERS,
+    RESP0,
+    RSYNC,
+    VBLANK,
+    VSYNC,
+    WSYNC,
+)
 
 _BITS = {
-    "pc": 0x7FF, "p": 0xCF, "timer_shift": 0x0F, "emptied": 0x01, "old_enabl": 0x02,
+    "pc": 0x7FF, "p": 0xC7, "timer_shift": 0x0F, "emptied": 0x01, "old_enabl": 0x02,
     "blanks": 0x01, "collisions": 0xDFFF,
 }  # fmt: skip
 """The bits that a field may have, if not all. CXBLPF has one latch, the other CX… have two."""
 
-_REGISTER_BITS = {
-    0x00: 0xFD,  # VSYNC: a frame ends when bit 1 goes
-    0x02: 0, 0x03: 0,  # WSYNC, RSYNC: orders
-    0x06: 0xFE, 0x07: 0xFE, 0x08: 0xFE, 0x09: 0xFE,  # COLUP0, COLUP1, COLUPF, COLUBK
-    0x0B: 0x08, 0x0C: 0x08,  # REFPx
-    0x0D: 0xF0,  # PF0
-    **dict.fromkeys(range(0x10, 0x1B), 0),  # RESPx, RESMx, RESBL: orders; sound: not kept
-    0x1D: 0x02, 0x1E: 0x02, 0x1F: 0x02,  # ENAMx, ENABL
-    **dict.fromkeys(range(0x20, 0x25), 0xF0),  # HMPx, HMMx, HMBL
-    0x25: 0x01, 0x26: 0x01, 0x27: 0x01, 0x28: 0x02, 0x29: 0x02,  # VDELPx, VDELBL, RESMPx
-    **dict.fromkeys(range(0x2A, 0x2D), 0),  # HMOVE, HMCLR, CXCLR: orders
-}  # fmt: skip
-"""The same of the TIA's registers."""
+_ORDERS = (WSYNC, RSYNC, *range(RESP0, AUDV1 + 1), HMOVE, HMCLR, CXCLR)
+"""Registers of the TIA that keep nothing: what is written to them is an order, or the sound."""
 
 _LEAST, _MOST = -(1 << 20), 75
 """Cycles, counted from the line's beginning: some fifty frames ago, and the end of the line."""
@@ -41,12 +49,6 @@ _RANGES = {
 }  # fmt: skip
 """The least and the greatest value."""
 
-PADDLE_MIDDLE, PADDLE_LEAST, PADDLE_MOST, PADDLE_STEP = 408_823, 27_450, 790_196, 23_000
-"""Ohm; where a paddle stands first, the two ends of the knob, and how far a frame's press turns
-it. Source: ALE, ``PADDLE_MIN``, ``PADDLE_MAX``, ``PADDLE_DELTA``; the middle is half the ends' sum.
-
-The third and fourth paddle nobody holds. In the game for one they are not plugged in (0)."""
-
 
 def fault_in(state: NDArray[np.void]) -> str:
     """What makes a record no state between two frames; "" if nothing does.
@@ -56,7 +58,7 @@ def fault_in(state: NDArray[np.void]) -> str:
 
     >>> import numpy as np
     >>> state = np.zeros(1, STATE)
-    >>> state["p"], state["resistance"] = 0x30, [PADDLE_MIDDLE, PADDLE_MIDDLE, 0, 0]
+    >>> state["p"], state["resistance"] = 0x30, [PADDLE_CENTRE, PADDLE_CENTRE, 0, 0]
     >>> fault_in(state)
     ''
     >>> state["tia"][0, 0x09] = 0x29  # COLUBK
@@ -71,13 +73,22 @@ def fault_in(state: NDArray[np.void]) -> str:
         if min(numbers) < least or max(numbers) > most:
             return f"{name} outside {least} … {most}"
     *held, third, fourth = state["resistance"][0].tolist()
-    if min(held) < PADDLE_LEAST or max(held) > PADDLE_MOST:
-        return f"a paddle outside {PADDLE_LEAST} … {PADDLE_MOST}"
-    if third != fourth or third not in (0, PADDLE_MIDDLE):
+    if not all(map(_is_reached, held)):
+        return "a paddle where no press turns it"
+    if third != fourth or third not in (0, PADDLE_CENTRE):
         return "a third or fourth paddle that is held"
+    if state["emptied"][0] != state["tia"][0, VBLANK] >> 7:
+        return "emptied unlike VBLANK"
     if state["timer_shift"][0] not in (0, 3, 6, 10):
         return "a timer that counts at another rate"
     return ""
+
+
+def _is_reached(resistance: int) -> bool:
+    """Whether presses turn a paddle there: from the middle, or back from an end of the knob."""
+    starts = (PADDLE_CENTRE, PADDLE_LOWEST, PADDLE_HIGHEST)
+    is_step = resistance % PADDLE_TURN in [start % PADDLE_TURN for start in starts]
+    return is_step and PADDLE_LOWEST <= resistance <= PADDLE_HIGHEST
 
 
 def _fixed_bits() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
@@ -85,8 +96,9 @@ def _fixed_bits() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     free, is_set = np.full(STATE.itemsize, 0xFF, np.uint8).view(STATE), np.zeros(1, STATE)
     for name, bits in _BITS.items():
         free[name] = bits
-    for register, bits in _REGISTER_BITS.items():
-        free["tia"][0, register] = bits
+    free["tia"] = MEANING[:NUM_REGISTERS]
+    free["tia"][0, _ORDERS] = 0
+    free["tia"][0, VSYNC] = 0xFD  # a frame ends when bit 1 goes
     is_set["p"] = 0x30
     return ~free.view(np.uint8), is_set.view(np.uint8)
 

@@ -53,9 +53,10 @@ STATE = np.dtype(
 """Between two frames; 204 bytes, little-endian, without gaps."""
 
 MACHINE = np.dtype(
-    STATE.descr
-    + [
-        ("unused", "u1", -STATE.itemsize % 8),
+    [
+        *STATE.descr,
+        # The state before the frames that are being played, to go back to if they stop.
+        ("before", "u1", STATE.itemsize),
         # What the frame is run with, and what came of it.
         ("draws", "<i4"),  # what is drawn: DRAW_NOTHING, DRAW_FIELD, DRAW_PICTURE
         ("stop", "<i4"),  # 0 while the frame runs, then one of the codes below
@@ -68,17 +69,31 @@ MACHINE = np.dtype(
         ("dirty", "u1"),  # bit o: its mask is out of date
         ("drawn", "<i4"),
         ("mask", "<u8", (6, 3)),  # pixels of each object in a line, bit x for column x
-        ("rounds", "<u8", 3),  # of the loop that is being skipped through (the cartridge's hints)
+        # For the hints of a cartridge: the rounds of a loop that are left to do; those in which
+        # the playfield changes, and where it was fetched from.
+        ("rounds", "<u8", 3),
+        ("playfield_rounds", "<u8", 3),
+        ("playfield_at", "<u2", 4),
         ("field", "<u8", (FIELD_SIZE, 2)),  # bit x of row y: something is drawn there
         ("picture", "u1", ROWS * WIDTH),  # palette indices
     ]
 )
 """The whole record, 35 kB."""
 
+STATE_SIZE = STATE.itemsize
+BEFORE = MACHINE.fields["before"][1]  # type: ignore[index]
+"""Of the record, where the copy of the state lies."""
+
 DRAW_NOTHING, DRAW_FIELD, DRAW_PICTURE = range(3)
 
 FRAME_DONE, NOT_TRANSLATED, TOO_LONG, TIMER_RAN_OUT, NOT_IMPLEMENTED = range(1, 6)
 """Why a frame stopped: it ended, or the machine met what it does not cover (all others)."""
+
+PADDLE_CENTRE, PADDLE_LOWEST, PADDLE_HIGHEST, PADDLE_TURN = 408_823, 27_450, 790_196, 23_000
+"""Of a paddle's knob, in ohm: where it is at first, its ends, how far a press turns it in a frame.
+
+Source: ALE, ``PADDLE_MIN``, ``PADDLE_MAX``, ``PADDLE_DELTA``; the centre is half the sum.
+"""
 
 MAX_CYCLES = 76 * 342
 """A frame that takes longer is given up; 262 lines are usual. Source: ALE, 25,000 instructions

@@ -8,7 +8,7 @@ from typing import Any
 
 from pixelpong.disk import read_bytes
 from pixelpong.doctor.records import FAILURE, OK, Case, Check, trouble
-from pixelpong.env.rom import ROM_SHA256, find_rom, rom_advice, rom_path
+from pixelpong.env.rom import ROM_SHA256, read_rom, rom_advice, rom_path
 
 ROM_LIMIT = 1 << 20
 
@@ -30,6 +30,6 @@ def check_rom(case: Case) -> Iterator[Check]:
         got = f"another file: SHA-256 {facts['sha256'][:16]}… instead of {ROM_SHA256[:16]}…"
         yield trouble(FAILURE, "rom", wanted, got, advice, facts=facts)
         return
-    find_rom()  # raises what a training would
+    read_rom()  # raises what a training would
     text = f"SHA-256 {ROM_SHA256[:16]}…, MD5 {facts['md5'][:16]}…: the one all figures are of"
     yield Check("rom", OK, text, facts)

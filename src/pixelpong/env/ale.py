@@ -11,20 +11,23 @@ Not covered: how a state is read (`pixelpong.env.ale_state`), steps and sticky a
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import struct
 import time
 import zlib
+from pathlib import Path
 from typing import Any
 
 import ale_py
 import numpy as np
+from ale_py import roms
 from numpy.typing import NDArray
 
 from pixelpong.atari.check import fault_in
 from pixelpong.atari.machine import DRAW_NOTHING, ROWS, WIDTH
 from pixelpong.env.ale_state import is_between_frames, read_state, write_state
-from pixelpong.env.rom import find_rom
+from pixelpong.env.rom import rom_advice, rom_source
 from pixelpong.errors import EmulatorError, expected
 from pixelpong.trajectory import DOWN, UP
 
@@ -47,6 +50,8 @@ class AleConsole:
         picture: [210, 160] uint8 palette indices of the newest frame that was drawn; overwritten.
     """
 
+    name = "ale"
+
     def __init__(self, has_window: bool = False) -> None:
         """Switch it on and start a game.
 
@@ -65,6 +70,11 @@ class AleConsole:
         self._start = self._ale.cloneState()
         self._start_picture: NDArray[np.uint8] = self._ale.getScreen()
         self.reset()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether a side has 21 points."""
+        return bool(self._ale.game_over())
 
     def reset(self) -> None:
         """Start a game."""
@@ -205,7 +215,7 @@ def _load(frame_skip: int = 1, *, has_window: bool = False) -> Any:
     ale.setInt("frame_skip", frame_skip)
     ale.setInt("max_num_frames_per_episode", 0)  # no limit: who plays counts the frames
     ale.setBool("display_screen", has_window)
-    ale.loadROM(find_rom())
+    ale.loadROM(_find_rom())
     return ale
 
 
@@ -216,3 +226,14 @@ def _start_data() -> bytes:
     ale.reset_game()
     data: bytes = ale.cloneState().serialize()
     return data
+
+
+def _find_rom() -> Path:
+    """The path of a ROM that ale-py knows as Pong's, by a checksum of its own."""
+    try:
+        with contextlib.redirect_stdout(None):  # it prints the folder, into somebody's JSON
+            path = roms.get_rom_path("pong")
+    except OSError as error:
+        raise EmulatorError(expected(rom_source(), error, rom_advice())) from error
+    assert path is not None, "ale-py knows Pong"
+    return path

@@ -30,8 +30,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.atari.check import PADDLE_LEAST, PADDLE_MOST, fault_in
-from pixelpong.atari.machine import STATE
+from pixelpong.atari.check import fault_in
+from pixelpong.atari.machine import PADDLE_HIGHEST, PADDLE_LOWEST, STATE
 from pixelpong.errors import EmulatorError, expected
 
 _TRUE, _FALSE = np.array([0xFAB1FAB2, 0xBAD1BAD2], "<u4").view("<i4").tolist()
@@ -85,7 +85,7 @@ _THE_SAME = {
     "status": [1],  # the processor was halted at the frame's end, and not lost
     "vsync_end": [0x7FFFFFFF],  # VSYNC is over
     "stars": [_FALSE], "star": [0],  # a fault of the TIA that Cosmic Ark lives on
-    "has_generator": [_FALSE], "paddle_min": [PADDLE_LEAST], "paddle_max": [PADDLE_MOST],
+    "has_generator": [_FALSE], "paddle_min": [PADDLE_LOWEST], "paddle_max": [PADDLE_HIGHEST],
 }  # fmt: skip
 
 _MIRRORED = [int(f"{byte:08b}"[::-1], 2) for byte in range(256)]

@@ -5,7 +5,7 @@ erased, all else 1, and the difference of two consecutive frames. The originals 
 and ones into the very frame that the environment handed out; here the input is not touched.
 
 Covered: the dense definition, and which of the emulator's palette indices are background.
-Not covered: the fast form (`pixelpong.kernels.find_difference`).
+Not covered: the fast forms (`pixelpong.kernels.take_field`, `find_difference`).
 """
 
 from __future__ import annotations
@@ -56,8 +56,31 @@ def difference(
     return (current - previous).ravel()
 
 
+def pack_field(screen: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """The same of a screen in palette indices, a bit a pixel: what the kernels read.
+
+    Args:
+        screen: [210, 160] uint8; not changed.
+
+    Returns:
+        [80, 2] uint64, bit x of row y is set where `preprocess` gives 1.
+
+    >>> screen = np.full((210, 160), 34, np.uint8)
+    >>> screen[35 + 2 * 7, 2 * 65] = 200
+    >>> hex(pack_field(screen)[7, 1])
+    '0x2'
+    """
+    is_active = _IS_ACTIVE[screen[FIELD_ROWS][::2, ::2]]
+    field = np.zeros((80, 16), np.uint8)
+    field[:, :10] = np.packbits(is_active, axis=1, bitorder="little")
+    return field.view("<u8")
+
+
 def make_is_active() -> NDArray[Any]:
     """[256] bool: whether a palette index is drawn as 1."""
     is_active = np.ones(256, np.bool_)
     is_active[list(BACKGROUND_INDICES)] = False
     return is_active
+
+
+_IS_ACTIVE = make_is_active()

@@ -32,6 +32,12 @@ def rom_path() -> Path:
     return package / "roms" / "pong.bin"
 
 
+def rom_source() -> str:
+    """The ROM and its place, as errors name them."""
+    where = "the folder in ALE_ROMS_DIR" if os.environ.get("ALE_ROMS_DIR") else "ale-py"
+    return f"Pong's ROM in {where}"
+
+
 def rom_advice() -> str:
     """What to do if the ROM is missing or another one."""
     if os.environ.get("ALE_ROMS_DIR"):
@@ -45,8 +51,7 @@ def read_rom() -> bytes:
     Raises:
         EmulatorError: the file is missing, cannot be read, or is another one.
     """
-    where = "the folder in ALE_ROMS_DIR" if os.environ.get("ALE_ROMS_DIR") else "ale-py"
-    wanted = f"Pong's ROM in {where}"
+    wanted = rom_source()
     try:
         with open(rom_path(), "rb") as file:
             content = file.read(ROM_SIZE + 1)
@@ -57,13 +62,3 @@ def read_rom() -> bytes:
         got = f"a file with the SHA-256 {checksum[:16]}… instead of {ROM_SHA256[:16]}…"
         raise EmulatorError(expected(wanted, got, rom_advice()))
     return content
-
-
-def find_rom() -> Path:
-    """The path of the ROM, after a look at its content.
-
-    Raises:
-        EmulatorError: the file is missing, cannot be read, or is another one.
-    """
-    read_rom()
-    return rom_path()

@@ -11,42 +11,48 @@ in, and of no other: so no kernel calls one of another file, and what may change
 the geometry of the features, a kernel gets as an argument; as a constant it would go stale.
 """
 
-from pixelpong.kernels.gated import (
-    MAX_INPUTS,
-    NUM_MARKS,
-    backward_slice,
-    decide,
-    find_rows,
-    forward_slice,
-    observe_features,
-)
+from pixelpong.kernels.gated import backward_slice, find_rows, forward_slice
 from pixelpong.kernels.optimizer import adam_slice, rmsprop, sum_of_squares
-from pixelpong.kernels.pixels import MAX_ACTIVE, find_active, find_difference, observe, take_frame
-from pixelpong.kernels.reinforce import (
-    add_rows,
-    discounted_returns,
-    episode_gradient,
+from pixelpong.kernels.playing import (
+    MAX_ACTIVE,
+    find_difference,
+    observe_features,
+    play_gated,
+    play_plain,
+    take_field,
     up_probability,
 )
+from pixelpong.kernels.records import (
+    GAME,
+    GATED_STEP,
+    MAX_INPUTS,
+    MEMORY,
+    NUM_MARKS,
+    PLAIN_STEP,
+)
+from pixelpong.kernels.reinforce import add_rows, discounted_returns, episode_gradient
 
 __all__ = [
+    "GAME",
+    "GATED_STEP",
     "MAX_ACTIVE",
     "MAX_INPUTS",
+    "MEMORY",
     "NUM_MARKS",
+    "PLAIN_STEP",
     "adam_slice",
     "add_rows",
     "backward_slice",
-    "decide",
     "discounted_returns",
     "episode_gradient",
-    "find_active",
     "find_difference",
     "find_rows",
     "forward_slice",
-    "observe",
     "observe_features",
+    "play_gated",
+    "play_plain",
     "rmsprop",
     "sum_of_squares",
-    "take_frame",
+    "take_field",
     "up_probability",
 ]

@@ -1,4 +1,4 @@
-"""The classic policy and its gradient, sparsely."""
+"""The gradient of the classic network, sparsely; `pixelpong.kernels.playing` plays with it."""
 
 from __future__ import annotations
 
@@ -11,47 +11,6 @@ from pixelpong.kernels.compiling import compiled
 from pixelpong.trajectory import NUM_PIXELS, UP, SparseGrads, Trajectory
 
 _kernel = compiled()
-
-
-@_kernel
-def up_probability(W1, W2, indices, start, stop, hidden, t):  # type: ignore[no-untyped-def]
-    """The policy's probability of UP for the observation ``indices[start:stop]``.
-
-    Definition: `pixelpong.learn.network.forward`. Leaves the hidden activations in ``hidden[t]``.
-    """
-    h = hidden[t]
-    h[:] = 0
-    for k in range(start, stop):
-        index = indices[k]
-        if index < NUM_PIXELS:
-            row = W1[index]
-            for unit in range(len(h)):
-                h[unit] += row[unit]
-        else:
-            row = W1[index - NUM_PIXELS]
-            for unit in range(len(h)):
-                h[unit] -= row[unit]
-    for unit in range(len(h)):
-        if h[unit] < 0:
-            h[unit] = 0
-    z = _dot(h, W2)
-    smaller = np.exp(-abs(z))
-    return (1.0 if z >= 0 else smaller) / (1.0 + smaller)
-
-
-@_kernel
-def _dot(a, b):  # type: ignore[no-untyped-def]
-    # Four sums side by side: one alone would wait for itself. Their order is fixed.
-    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-    whole = len(a) - len(a) % 4
-    for i in range(0, whole, 4):
-        s0 += a[i] * b[i]
-        s1 += a[i + 1] * b[i + 1]
-        s2 += a[i + 2] * b[i + 2]
-        s3 += a[i + 3] * b[i + 3]
-    for i in range(whole, len(a)):
-        s0 += a[i] * b[i]
-    return (s0 + s1) + (s2 + s3)
 
 
 @_kernel

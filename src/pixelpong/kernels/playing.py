@@ -1,0 +1,348 @@
+"""Playing, compiled: what is seen of a frame, what the network makes of it, and whole stretches.
+
+`play_plain` and `play_gated` play on until the episode ends, without Python and without its lock.
+If the game is not compiled code, they return after each decision, and the caller emulates.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pixelpong.kernels.compiling import compiled
+from pixelpong.kernels.native import call_play_frames, lowest_bit
+from pixelpong.trajectory import ACTIONS, DOWN, NUM_PIXELS, UP
+
+# The NumPy error model: a division that cannot fail needs no check.
+_kernel = compiled(error_model="numpy")
+
+MAX_ACTIVE = 2 * NUM_PIXELS
+"""More active inputs than this no step of the classic network can have."""
+
+
+@_kernel
+def take_field(field, pixels, memory):  # type: ignore[no-untyped-def]
+    """Make `field` the newest of two frames; the newest becomes the one before.
+
+    Args:
+        field: [80, 2] uint64, as `pixelpong.env.preprocess.pack_field` makes it.
+        pixels: [2, NUM_PIXELS] uint16, the active pixels of the two, ascending; changed.
+        memory: [1] `MEMORY`; changed.
+    """
+    m = memory[0]
+    newest, count = 1 - m.newest, 0
+    for word in range(160):
+        bits = field[word >> 1, word & 1]
+        while bits != 0:
+            pixels[newest, count] = (word >> 1) * 80 + (word & 1) * 64 + lowest_bit(bits)
+            count += 1
+            bits &= bits - np.uint64(1)
+    m.newest, m.num_before, m.num_now, m.is_new = newest, m.num_now, count, 0
+
+
+@_kernel
+def _emulate(about, actions, memory, draws, t):  # type: ignore[no-untyped-def]
+    """Emulate the frames of a step, by its row of draws; the reward."""
+    g, m = about[0], memory[0]
+    num_frames = g.fewest_frames + np.int64(draws[t, 1] * (g.most_frames - g.fewest_frames + 1))
+    if num_frames > g.max_frames - m.num_frames:
+        num_frames = g.max_frames - m.num_frames
+    held = m.held
+    for k in range(num_frames):
+        if draws[t, 2 + k] >= g.sticky:
+            held = m.wanted
+        actions[k] = held
+    answer = call_play_frames(g.play_frames, g.machine, g.actions, num_frames, 1)
+    if answer < 0:
+        m.fault = answer
+        return 0
+    m.held = held
+    m.num_frames += answer >> 16
+    m.is_over = (answer >> 8) & 1 | (m.num_frames >= g.max_frames)
+    m.is_new = 1
+    return (answer & 0xFF) - 128
+
+
+# --- the classic network ----------------------------------------------------------------------
+
+
+@_kernel
+def find_difference(pixels, memory, indices, start):  # type: ignore[no-untyped-def]
+    """Write the signed indices of the pixels that changed into ``indices[start:]``.
+
+    Definition: `pixelpong.env.preprocess.difference`; the sign is encoded as in `Trajectory`.
+    Both lists are ascending, so one merge finds what stands in only one of them.
+
+    Args:
+        pixels, memory: as in `take_field`. If there is no frame before, nothing is written.
+        indices: [≥ start + MAX_ACTIVE] uint16; changed.
+        start: where to begin.
+
+    Returns:
+        Where the written part ends.
+    """
+    m = memory[0]
+    now, before = m.newest, 1 - m.newest
+    i, j, end = 0, 0, start
+    while m.num_before >= 0 and (i < m.num_before or j < m.num_now):
+        gone = pixels[before, i] if i < m.num_before else NUM_PIXELS
+        come = pixels[now, j] if j < m.num_now else NUM_PIXELS
+        if gone != come:
+            indices[end] = gone + NUM_PIXELS if gone < come else come
+            end += 1
+        i += gone <= come
+        j += come <= gone
+    return end
+
+
+@_kernel
+def up_probability(params, indices, start, stop, hidden, t):  # type: ignore[no-untyped-def]
+    """The policy's probability of UP for the observation ``indices[start:stop]``.
+
+    Definition: `pixelpong.learn.network.forward`. Leaves the hidden activations in ``hidden[t]``.
+    """
+    (W1, W2), h = params, hidden[t]
+    for unit in range(len(h)):
+        h[unit] = 0
+    for k in range(start, stop):
+        index = indices[k]
+        if index < NUM_PIXELS:
+            for unit in range(len(h)):
+                h[unit] += W1[index, unit]
+        else:
+            for unit in range(len(h)):
+                h[unit] -= W1[index - NUM_PIXELS, unit]
+    for unit in range(len(h)):
+        if h[unit] < 0:
+            h[unit] = 0
+    # Four sums side by side: one alone would wait for itself. Their order is fixed.
+    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    whole = len(h) - len(h) % 4
+    for i in range(0, whole, 4):
+        s0 += h[i] * W2[i]
+        s1 += h[i + 1] * W2[i + 1]
+        s2 += h[i + 2] * W2[i + 2]
+        s3 += h[i + 3] * W2[i + 3]
+    for i in range(whole, len(h)):
+        s0 += h[i] * W2[i]
+    z = (s0 + s1) + (s2 + s3)
+    smaller = np.exp(-abs(z))
+    return (1.0 if z >= 0 else smaller) / (1.0 + smaller)
+
+
+@_kernel
+def play_plain(game, params, pixels, memory, record, draws):  # type: ignore[no-untyped-def]
+    """Play on until the episode is over, the draws are used up, or the record has no room.
+
+    If the game is not compiled code, decide once: ``memory.wanted`` is the action.
+
+    Args:
+        game: what is played:
+            [1] `GAME`;
+            actions [≥ frames of a step] uint8, where the first says; changed;
+            field [80, 2] uint64, where the machine shows it.
+        params: W1 [NUM_PIXELS, H], W2 [H].
+        pixels, memory: as in `take_field`; changed.
+        record: what is written at step t:
+            indices [·] uint16, from ``offsets[t]`` on;
+            offsets [≥ t + 2] int64;
+            steps [≥ t + 1] `PLAIN_STEP`;
+            hidden [≥ t + 1, H], the activations.
+        draws: [·, 2 + frames of a step], of each step: in [0, 1), what chooses the action, or
+            negative to take the most probable one; what chooses the number of frames; the coin of
+            each frame.
+    """
+    m, (indices, offsets, steps, hidden), first = memory[0], record, memory[0].step
+    about, actions, field = game
+    while m.step < min(first + len(draws), len(steps)):
+        t = m.step
+        if offsets[t] + MAX_ACTIVE > len(indices):
+            return
+        if m.is_new:
+            take_field(field, pixels, memory)
+        end = find_difference(pixels, memory, indices, offsets[t])
+        p, draw = up_probability(params, indices, offsets[t], end, hidden, t), draws[t - first, 0]
+        m.wanted = UP if (p >= 0.5 if draw < 0 else draw < p) else DOWN
+        offsets[t + 1], steps[t].up_probability, steps[t].action = end, p, m.wanted
+        m.step += 1
+        if about[0].play_frames == 0:
+            return
+        steps[t].reward = _emulate(about, actions, memory, draws, t - first)
+        if m.is_over or m.fault:
+            return
+
+
+# --- the gated network ------------------------------------------------------------------------
+
+
+@_kernel
+def _mark_features(sight, pixels, num_pixels, is_on, found):  # type: ignore[no-untyped-def]
+    """Mark the features of a frame, and list them; their order follows from the pixels alone."""
+    cells, geometry = sight
+    num_features, num_offsets, beside = geometry[0], geometry[1], geometry[2:]
+    num_columns, num_shapes = len(beside), cells.shape[1] - 1
+    count = end = base = 0
+    for shape in range(num_shapes + 1):
+        if shape == num_shapes:
+            # The cells that make pairs stand behind the features, for as long as they are needed.
+            count, base, end = end, num_features, num_features
+        for k in range(num_pixels):
+            cell = base + cells[pixels[k], shape]
+            if not is_on[cell]:
+                is_on[cell] = 1
+                found[end] = cell
+                end += 1
+    for i in range(num_features, end):
+        is_on[found[i]] = 0
+        found[i] -= num_features
+    for i in range(num_features, end):
+        row, column = found[i] // num_columns, found[i] % num_columns
+        for j in range(num_features, end):
+            distance = found[j] % num_columns - column
+            if distance > 0:
+                below = row - found[j] // num_columns
+                pair = beside[column + distance] + (distance - 1) * num_offsets + below
+                if not is_on[pair]:
+                    is_on[pair] = 1
+                    found[count] = pair
+                    count += 1
+    return count
+
+
+@_kernel
+def observe_features(sight, pixels, memory, marks, indices, start):  # type: ignore[no-untyped-def]
+    """Write the inputs that are 1 into ``indices[start:]``.
+
+    Definition: `pixelpong.env.features.observe_features`. They come in an order that follows from
+    the pixels alone: the features of now as they are first met, those that vanished, the last
+    action.
+
+    Args:
+        sight: [NUM_PIXELS, ·] uint16, `pixelpong.env.features.list_cells_of_pixels`, and
+            int64, `pixelpong.env.features.list_geometry`.
+        pixels, memory: as in `take_field`; the memory counts the features, for the next frame.
+        marks: [4, `NUM_MARKS`] uint16, changed: for the two frames in turn, a 1 at each feature
+            that is on, all 0 in the newest and where they have to be found; and their list.
+        indices: [≥ start + MAX_INPUTS] uint16; changed.
+        start: where to begin.
+
+    Returns:
+        Where the written part ends.
+    """
+    m, num_features, end = memory[0], sight[1][0], start
+    now, before = m.newest, 1 - m.newest
+    is_now, is_before = marks[now], marks[before]
+    if m.num_features < 0:
+        m.num_features = _mark_features(
+            sight, pixels[before], m.num_before, is_before, marks[2 + before]
+        )
+    num_now = _mark_features(sight, pixels[now], m.num_now, is_now, marks[2 + now])
+    for k in range(num_now):
+        feature = marks[2 + now, k]
+        indices[end] = feature if is_before[feature] else num_features + feature
+        end += 1
+    for k in range(m.num_features):
+        feature = marks[2 + before, k]
+        is_before[feature] = 0
+        if not is_now[feature]:
+            indices[end] = 2 * num_features + feature
+            end += 1
+    indices[end] = 3 * num_features + m.last_action
+    m.num_features = num_now
+    return end + 1
+
+
+@_kernel
+def _read_out(params, scratch, indices, start, stop):  # type: ignore[no-untyped-def]
+    """The outputs, from the inputs ``indices[start:stop]``: see `play_gated`."""
+    (W1, W2, b2), (_, z, lanes, y, _, _) = params, scratch
+    for i in range(len(z)):
+        z[i] = 0
+    for k in range(start, stop):
+        row = W1[indices[k]]
+        for i in range(len(z)):
+            z[i] += row[i]
+    for i in range(0, len(z), 2):
+        if z[i] < 0:
+            z[i] = 0
+        z[i + 1] *= z[i]
+    whole = len(z) - len(z) % 8
+    for output in range(4):
+        # Eight sums side by side: one alone would wait for itself. Their order is fixed.
+        for lane in range(8):
+            lanes[lane] = 0
+        for i in range(0, whole, 8):
+            for lane in range(8):
+                lanes[lane] += W2[output, i + lane] * z[i + lane]
+        for i in range(whole, len(z)):
+            lanes[0] += W2[output, i] * z[i]
+        left = (lanes[0] + lanes[1]) + (lanes[2] + lanes[3])
+        right = (lanes[4] + lanes[5]) + (lanes[6] + lanes[7])
+        y[output] = np.float64(left) + np.float64(right) + b2[output]
+
+
+@_kernel
+def _choose(scratch, steps, t, draw):  # type: ignore[no-untyped-def]
+    """Write down the action, by a softmax of the outputs, and what there is to know of it."""
+    _, _, _, y, logs, p = scratch
+    highest, total, entropy, best = y[0], 0.0, 0.0, 2
+    for action in range(1, 3):
+        if y[action] > highest:
+            highest = y[action]
+    for action in range(3):
+        total += np.exp(y[action] - highest)
+    log_total = highest + np.log(total)
+    for action in range(3):
+        logs[action] = y[action] - log_total
+        p[action] = np.exp(logs[action])
+        entropy += p[action] * logs[action]
+        if y[2 - action] == highest:
+            best = 2 - action
+    if draw >= 0:
+        best = 0 if draw < p[0] else 1 if draw < p[0] + p[1] else 2
+    step = steps[t]
+    step.action, step.log_probability, step.entropy = best, logs[best], -entropy
+
+
+@_kernel
+def play_gated(game, params, sight, pixels, memory, scratch, record, draws):  # type: ignore[no-untyped-def]
+    """Play on until the episode is over, the draws are used up, or the record has no room.
+
+    If the game is not compiled code, decide once: ``memory.wanted`` is the action.
+
+    Definition: `pixelpong.learn.gated.forward` with a softmax, of the inputs of `observe_features`.
+
+    Args:
+        game, pixels, memory: as in `play_plain`.
+        params: W1 [D, 2H], W2 [4, 2H], b2 [4].
+        sight: as in `observe_features`.
+        scratch: marks as there; [2H] and [8] of the params' type, [4], [3], [3] float64; changed.
+        record: what is written at step t:
+            indices [·] uint16, from ``offsets[t]`` on;
+            offsets [≥ t + 2] int64;
+            steps [≥ t + 1] `GATED_STEP`.
+        draws: as in `play_plain`. If the first of a row is above 1, the step is not played: what
+            is seen and its value are written down, and that ends it.
+    """
+    m, (indices, offsets, steps), first = memory[0], record, memory[0].step
+    (about, actions, field), marks = game, scratch[0]
+    while m.step < min(first + len(draws), len(steps)):
+        t = m.step
+        if offsets[t] + 2 * sight[1][0] + 1 > len(indices):
+            return
+        if m.is_new:
+            take_field(field, pixels, memory)
+        end = observe_features(sight, pixels, memory, marks, indices, offsets[t])
+        _read_out(params, scratch, indices, offsets[t], end)
+        offsets[t + 1], steps[t].value = end, scratch[3][3]
+        m.step += 1
+        if draws[t - first, 0] > 1:
+            return
+        _choose(scratch, steps, t, draws[t - first, 0])
+        m.last_action = steps[t].action
+        m.wanted = ACTIONS[m.last_action]
+        if about[0].play_frames == 0:
+            return
+        reward = _emulate(about, actions, memory, draws, t - first)
+        steps[t].reward, steps[t].is_end = reward, reward != 0 or m.is_over != 0
+        if m.is_over or m.fault:
+            return

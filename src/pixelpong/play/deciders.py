@@ -1,0 +1,227 @@
+"""A network at play: what it remembers of the frames, and what it writes down of its steps.
+
+Everything that costs time is in `pixelpong.kernels`; here are the arrays that it works on, made
+once and reused for segment after segment, episode after episode.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pixelpong import kernels
+from pixelpong.env.features import list_cells_of_pixels, list_geometry
+from pixelpong.trajectory import ACTIONS, NUM_PIXELS, STAY, Params, read_only
+
+GREEDY = -1.0
+"""Instead of a draw: take the most probable action."""
+
+LOOK = 2.0
+"""Instead of a draw: see the next frame, and say what it is worth; the gated network alone."""
+
+Compiled = tuple[NDArray[Any], NDArray[np.uint8], NDArray[np.uint64]]
+"""A compiled game as the kernels take it: `pixelpong.kernels.GAME`, actions, field."""
+
+
+class Decider:
+    """What both networks share.
+
+    Attributes:
+        memory: [1] `pixelpong.kernels.MEMORY`.
+        pixels: [2, NUM_PIXELS] uint16, the active pixels of two frames; the memory says how many.
+        indices: [·] uint16, the inputs of the steps that are written down, one after the other.
+        offsets: [·] int64, where those of each step begin; then where the last ones end.
+        steps: [·] `pixelpong.kernels.PLAIN_STEP` or `GATED_STEP`.
+    """
+
+    _max_inputs: int
+    """More active inputs than this no step has."""
+
+    def __init__(self, step: np.dtype[Any], room: int) -> None:
+        self.memory = np.zeros(1, kernels.MEMORY)
+        self.pixels = np.zeros((2, NUM_PIXELS), np.uint16)
+        self.indices = np.zeros(self._max_inputs, np.uint16)
+        self.offsets = np.zeros(room + 1, np.int64)
+        self.steps = np.zeros(room, step)
+        self._no_game = np.zeros(1, kernels.GAME), np.zeros(0, np.uint8)
+        self._draw = np.zeros((1, 1))
+
+    @property
+    def num_steps(self) -> int:
+        """Steps that are written down."""
+        return int(self.memory["step"][0])
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the episode has ended."""
+        return bool(self.memory["is_over"][0])
+
+    def start_episode(self) -> None:
+        """Forget everything but the steps that are written down."""
+        step = self.num_steps
+        self.memory[0] = 0
+        for name, value in (("is_new", 1), ("num_now", -1), ("step", step)):
+            self.memory[name] = value
+
+    def start_record(self) -> None:
+        """Write down the next steps from the beginning again."""
+        self.memory["step"] = 0
+
+    def make_room(self) -> None:
+        """Make room for at least one more step, whatever is seen at it."""
+        t = self.num_steps
+        end = int(self.offsets[t])
+        if end + self._max_inputs > len(self.indices):
+            self.indices = _grown(self.indices, end, end + self._max_inputs)
+        if t == len(self.steps):
+            self.offsets = _grown(self.offsets, t + 1, t + 2)
+            self.steps = _grown(self.steps, t, t + 1)
+
+    def play(self, game: Compiled, draws: NDArray[np.float64]) -> None:
+        """Play on in compiled code: see `pixelpong.kernels.play_plain`.
+
+        Args:
+            game: what is played.
+            draws: [·, 2 + frames of a step] as there.
+        """
+        raise NotImplementedError
+
+    def decide(self, field: NDArray[np.uint64], draw: float) -> int:
+        """Decide on what is seen, and write it down as the next step.
+
+        Args:
+            field: [80, 2], the newest frame as `pixelpong.env.preprocess.pack_field` makes it.
+            draw: in [0, 1), chooses the action; or `GREEDY`, or `LOOK`.
+
+        Returns:
+            The action, as Gymnasium numbers it.
+        """
+        self._draw[0, 0] = draw
+        self.make_room()
+        self.play((*self._no_game, field), self._draw)
+        return int(self.memory["wanted"][0])
+
+    def note(self, reward: float, *, is_over: bool) -> None:
+        """Write down what came of the last decision; the next frame is another."""
+        self.steps["reward"][self.num_steps - 1] = reward
+        self.memory["is_over"], self.memory["is_new"] = is_over, 1
+
+    def last_inputs(self) -> NDArray[np.uint16]:
+        """The inputs of the step written down last: [K]."""
+        start, end = self.offsets[self.num_steps - 1 : self.num_steps + 1]
+        return self.indices[start:end]
+
+    def frames(self) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
+        """The active pixels of the frame before the newest and of the newest; copies."""
+        newest, num_now, num_before = (
+            int(self.memory[name][0]) for name in ("newest", "num_now", "num_before")
+        )
+        before, now = self.pixels[1 - newest], self.pixels[newest]
+        return before[: max(num_before, 0)].copy(), now[:num_now].copy()
+
+
+class PlainDecider(Decider):
+    """The classic network at play.
+
+    Attributes:
+        hidden: [·, H], the hidden activations of the steps that are written down.
+    """
+
+    _max_inputs = kernels.MAX_ACTIVE
+
+    def __init__(self, params: Params, room: int = 1) -> None:
+        """Begin an episode, with room for so many steps."""
+        super().__init__(kernels.PLAIN_STEP, room)
+        self.hidden = np.zeros((room, 0), np.float32)
+        self.use(params)
+        self.start_episode()
+
+    def use(self, params: Params) -> None:
+        """Decide with these parameters from now on; they are not changed."""
+        params = read_only(params)
+        self._params = W1, W2 = params["W1"], params["W2"]
+        if self.hidden.shape[1:] != W2.shape or self.hidden.dtype != W1.dtype:
+            self.hidden = np.zeros((len(self.steps), len(W2)), W1.dtype)
+
+    def make_room(self) -> None:
+        """See `Decider.make_room`."""
+        super().make_room()
+        if len(self.hidden) < len(self.steps):
+            self.hidden = _grown(self.hidden, self.num_steps, len(self.steps))
+
+    def play(self, game: Compiled, draws: NDArray[np.float64]) -> None:
+        """See `Decider.play`."""
+        record = (self.indices, self.offsets, self.steps, self.hidden)
+        kernels.play_plain(game, self._params, self.pixels, self.memory, record, draws)
+
+
+class GatedDecider(Decider):
+    """The fast network at play."""
+
+    _max_inputs = kernels.MAX_INPUTS
+
+    def __init__(self, params: Params, room: int = 1) -> None:
+        """Begin an episode, with room for so many steps."""
+        super().__init__(kernels.GATED_STEP, room)
+        self._sight = (list_cells_of_pixels(), list_geometry())
+        self._marks = np.zeros((4, kernels.NUM_MARKS), np.uint16)
+        self._outputs = np.zeros(4), np.zeros(3), np.zeros(3)
+        self.use(params)
+        self.start_episode()
+
+    def use(self, params: Params) -> None:
+        """Decide with these parameters from now on; they are not changed."""
+        params = read_only(params)
+        W1, W2 = (params[name].reshape(len(params[name]), -1) for name in ("W1", "W2"))
+        self._params = W1, W2, params["b2"]
+        sums = (np.zeros(size, W1.dtype) for size in (W1.shape[1], 8))
+        self._scratch = (self._marks, *sums, *self._outputs)
+
+    def start_episode(self) -> None:
+        """See `Decider.start_episode`."""
+        super().start_episode()
+        self.memory["last_action"] = ACTIONS.index(STAY)
+        self._marks[:2] = 0
+
+    def resume(
+        self, previous: NDArray[np.uint16], current: NDArray[np.uint16], last_action: int
+    ) -> None:
+        """Go on in the middle of an episode, with nothing written down.
+
+        Args:
+            previous: [·], the active pixels of the frame before the newest.
+            current: [·], those of the newest.
+            last_action: the one decided on last, as a place in `ACTIONS`.
+        """
+        self.memory[0] = 0
+        for name, value in (
+            ("num_now", len(current)),
+            ("num_before", len(previous)),
+            ("num_features", -1),
+            ("last_action", last_action),
+        ):
+            self.memory[name] = value
+        self.pixels[0, : len(current)] = current
+        self.pixels[1, : len(previous)] = previous
+        self._marks[:2] = 0
+
+    def note(self, reward: float, *, is_over: bool) -> None:
+        """See `Decider.note`."""
+        super().note(reward, is_over=is_over)
+        self.steps["is_end"][self.num_steps - 1] = reward != 0 or is_over
+
+    def play(self, game: Compiled, draws: NDArray[np.float64]) -> None:
+        """See `Decider.play`."""
+        record = (self.indices, self.offsets, self.steps)
+        kernels.play_gated(
+            game, self._params, self._sight, self.pixels, self.memory, self._scratch, record, draws
+        )
+
+
+def _grown(buffer: NDArray[Any], used: int, needed: int) -> NDArray[Any]:
+    """A copy of what is used, with room for twice what is needed."""
+    copy = np.zeros((2 * needed, *buffer.shape[1:]), buffer.dtype)
+    copy[:used] = buffer[:used]
+    return copy
