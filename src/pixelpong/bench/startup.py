@@ -20,7 +20,7 @@ def measure_startup(rounds: int, workers: int | None) -> dict[str, Any]:
 
     Args:
         rounds: how often each is measured.
-        workers: processes; one a core where not given.
+        workers: threads; one a core if not given.
     """
     command = [sys.executable, "-m", "pixelpong"]
     helps, firsts, drivers, crews = [], [], [], []
