@@ -16,7 +16,7 @@ ROOT = Path(pixelpong.__file__).parent
 
 LAYERS = [
     {"errors", "protocols", "options", "config", "presets", "trajectory", "machine", "seeding"},
-    {"learn", "kernels", "env.preprocess", "env.features"},
+    {"learn", "kernels", "atari", "env.preprocess", "env.features"},
     {"env", "play", "replay", "policy"},
     {"worker", "learners", "progress"},
     {"engines", "arrays", "disk", "store", "metrics", "run", "interrupts", "agents"},
@@ -24,14 +24,13 @@ LAYERS = [
     {"api", "cli", "report", "doctor", "__main__"},
 ]
 
-TIMED = ("play.episodes", "play.streams", "learners.reinforce", "learners.ppo", "env.pong")
+TIMED = ("play.episodes", "play.streams", "learners.reinforce", "learners.ppo", "env.ale")
 """They time what they do, and nothing that reaches the parameters depends on it."""
 
 FENCES = {
-    "ale_py": ("env/pong.py", "bench/peers.py"),
-    "multi_agent_ale_py": "env/duel.py",
+    "ale_py": ("env/ale.py", "bench/peers.py"),
     "numba": "kernels/",
-    "llvmlite": "kernels/",
+    "llvmlite": ("kernels/", "atari/native.py"),
     "tyro": "cli/",
     "rich": ("report/progress.py", "doctor/text.py"),
     "safetensors": "arrays.py",

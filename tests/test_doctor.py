@@ -135,7 +135,7 @@ def test_an_emulator_with_coins_of_its_own_is_found_out():
     """As ALE tosses them itself where its option is not set to 0."""
     emulator = make_emulator(find_protocol("ALE/Pong-v5"))
     emulator._ale.setFloat("repeat_action_probability", 0.25)
-    emulator._ale.loadROM(str(rom._rom_path()))
+    emulator._ale.loadROM(str(rom.rom_path()))
     found = measured(emulator, 300)
     assert found.strange > 0
     assert sees(card.judge_gap(emulator.protocol, found), FAILURE, "300 steps")
@@ -210,7 +210,7 @@ def test_the_rom_is_the_measured_one():
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", ["flipped", "short", "none", "folder", "pipe"])
 def test_another_rom_is_a_failure_and_nothing_is_played_with_it(tmp_path, damage):
-    content, file = bytearray(rom._rom_path().read_bytes()), tmp_path / "pong.bin"
+    content, file = bytearray(rom.rom_path().read_bytes()), tmp_path / "pong.bin"
     content[100] ^= 1
     if damage == "folder":
         file.mkdir()
@@ -276,7 +276,7 @@ def test_a_package_that_cannot_be_loaded_is_a_failure(tmp_path):
     (tmp_path / "broken" / "ale_py").mkdir(parents=True)
     (tmp_path / "broken" / "ale_py" / "__init__.py").write_text("raise ImportError('undefined')")
     changes = {"PYTHONPATH": os.pathsep.join([str(tmp_path / "broken"), SOURCE])}
-    shutil.copytree(rom._rom_path().parent, tmp_path / "roms")
+    shutil.copytree(rom.rom_path().parent, tmp_path / "roms")
     changes["ALE_ROMS_DIR"] = str(tmp_path / "roms")
     checks = report_of(call(tmp_path, "--quick", "--json", changes=changes))
     assert checks["rom"]["level"] == FAILURE

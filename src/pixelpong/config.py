@@ -176,6 +176,12 @@ class EngineConfig:
         choices=("serial", "threads", "ray"),
         is_free=True,
     )
+    emulator: str = option(
+        "native",
+        "What plays Pong: our own emulator, or ALE, to the same bits and many times slower.",
+        choices=("native", "ale"),
+        is_free=True,
+    )
     workers: int | None = option(
         None, "Workers; one a core where not given.", minimum=1, maximum=4096, is_free=True
     )

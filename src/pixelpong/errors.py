@@ -39,6 +39,10 @@ class EmulatorError(PixelpongError):
     """The emulator, its game or a snapshot of it cannot be used."""
 
 
+class EmulatorWarning(UserWarning):
+    """ALE plays because the native emulator can't: slower, to the same bits."""
+
+
 class WorkerError(PixelpongError):
     """A worker raised, died or hung too often.
 

@@ -50,8 +50,8 @@ Play = Callable[[int, float], tuple[int, float]]
 
 
 def play_bare(seed: int, seconds: float) -> tuple[int, float]:
-    """Step the emulator and do nothing else."""
-    from pixelpong.env.pong import run_bare
+    """Step ALE and do nothing else."""
+    from pixelpong.env.ale import run_bare
 
     return run_bare(seconds, make_rng(seed, "bench"))
 

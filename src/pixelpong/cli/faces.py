@@ -69,9 +69,6 @@ def dashboard(request: Request) -> int:
 
 def play(request: Request) -> int:
     """``pixelpong play RUN``"""
-    from pixelpong.env.duel import require_play
-
-    require_play()
     return _serve_game(request, "play")
 
 

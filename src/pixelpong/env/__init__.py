@@ -1,4 +1,4 @@
-"""The game: the real emulator, a toy in its place, and what the network sees of a frame."""
+"""The game: the real one on two emulators, a toy in its place, what the network sees of a frame."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ if typing.TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from pixelpong.env.native import NativeConsole, NotCoveredError
+
 
 class Emulator(typing.Protocol):
     """What both games offer; one contract test holds for them.
@@ -20,11 +22,20 @@ class Emulator(typing.Protocol):
         screen: [210, 160] uint8 palette indices of the newest frame, overwritten at every step;
             not defined between `set_state` and the next step.
         num_frames: frames emulated since the last reset.
+        held: the action of the last frame, as Gymnasium numbers it.
     """
 
     protocol: Protocol
     screen: NDArray[np.uint8]
     num_frames: int
+    held: int
+
+    @property
+    def native(self) -> NativeConsole | None:
+        """The compiled game that is played; None if it is none."""
+
+    def turn_to_ale(self, reason: NotCoveredError) -> None:
+        """Play on with ALE where the compiled game can't."""
 
     def reset(self) -> None:
         """Start an episode: the same start every time."""
@@ -57,8 +68,12 @@ class Emulator(typing.Protocol):
         """
 
 
-def make_emulator(protocol: Protocol) -> Emulator:
+def make_emulator(protocol: Protocol, emulator: str = "native") -> Emulator:
     """The emulator that plays `protocol`.
+
+    Args:
+        protocol: what is played.
+        emulator: ``"native"`` or ``"ale"``; the bits are the same. The toy has its own.
 
     Raises:
         EmulatorError: the emulator or its game is not installed.
@@ -69,4 +84,4 @@ def make_emulator(protocol: Protocol) -> Emulator:
         return CatchEmulator(protocol)
     from pixelpong.env.pong import PongEmulator
 
-    return PongEmulator(protocol)
+    return PongEmulator(protocol, emulator)

@@ -32,6 +32,12 @@ _LAYOUT = struct.Struct("<8q")
 class CatchEmulator:
     """One game of Catch."""
 
+    native = None
+
+    def turn_to_ale(self, reason: Exception) -> None:
+        """See `pixelpong.env.Emulator.turn_to_ale`: nothing is compiled here."""
+        raise AssertionError(reason)
+
     def __init__(self, protocol: Protocol) -> None:
         self.protocol = protocol
         self._low, self._high = protocol.frame_skips
@@ -41,7 +47,7 @@ class CatchEmulator:
     def reset(self) -> None:
         """See `pixelpong.env.Emulator.reset`."""
         self.num_frames = self._points = 0
-        self._held = 0
+        self.held = 0
         self._paddle = 95
         self._serve(seed=0)
         self._draw()
@@ -53,7 +59,7 @@ class CatchEmulator:
         reward = 0.0
         for coin in draws[1 : 1 + skip]:
             if coin >= self.protocol.sticky:
-                self._held = wanted
+                self.held = wanted
             reward += self._emulate()
         self._draw()
         return reward
@@ -73,7 +79,7 @@ class CatchEmulator:
     def get_state(self) -> bytes:
         """See `pixelpong.env.Emulator.get_state`."""
         return _LAYOUT.pack(
-            self._held, self.num_frames, self._points, self._paddle,
+            self.held, self.num_frames, self._points, self._paddle,
             self._x, self._y, self._slope, self._seed,
         )  # fmt: skip
 
@@ -83,7 +89,7 @@ class CatchEmulator:
             got = f"{len(state)} bytes"
             raise EmulatorError(expected("a snapshot of Catch", got, "take one with get_state()"))
         (
-            self._held, self.num_frames, self._points, self._paddle,
+            self.held, self.num_frames, self._points, self._paddle,
             self._x, self._y, self._slope, self._seed,
         ) = _LAYOUT.unpack(state)  # fmt: skip
 
@@ -98,7 +104,7 @@ class CatchEmulator:
         if self.is_over:
             return 0.0
         self.num_frames += 1
-        self._paddle = min(max(self._paddle + self._held * _PADDLE_SPEED, 35), 194 - _PADDLE_HEIGHT)
+        self._paddle = min(max(self._paddle + self.held * _PADDLE_SPEED, 35), 194 - _PADDLE_HEIGHT)
         self._x += _SPEED
         self._y = min(max(self._y + self._slope, 37), 190)
         if self._x < 140:

@@ -56,6 +56,7 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
         frame_skip: int | None = None,
         sticky: float | None = None,
         render_mode: str | None = None,
+        emulator: str = "native",
     ) -> None:
         """Load the game; see `make_env`.
 
@@ -63,7 +64,9 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
             ConfigError: an unknown word, or a number out of range.
             EmulatorError: the emulator or its game is not installed.
         """
-        self.protocol = _check(observation, actions, environment, frame_skip, sticky, render_mode)
+        self.protocol = _check(
+            observation, actions, environment, frame_skip, sticky, render_mode, emulator
+        )
         self.actions = ACTION_SETS[actions]
         self.render_mode = render_mode
         self.metadata = self.metadata | {"render_fps": 60 / self.protocol.max_frame_skip}
@@ -73,7 +76,7 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
             if observation == "frame"
             else gymnasium.spaces.Box(-1, 1, (80, 80), np.float32)
         )
-        self._emulator = make_emulator(self.protocol)
+        self._emulator = make_emulator(self.protocol, emulator)
         self._sees_frames = observation == "frame"
         self._field: NDArray[np.float32] | None = None
         self._seed: int | None = None
@@ -147,6 +150,7 @@ def make_env(
     frame_skip: int | None = None,
     sticky: float | None = None,
     render_mode: str | None = None,
+    emulator: str = "native",
 ) -> gymnasium.Env[NDArray[Any], np.int64]:
     """Our exact Pong as a Gymnasium environment, as ``gymnasium.make("pixelpong/Pong-v0")``.
 
@@ -160,6 +164,7 @@ def make_env(
         frame_skip: frames a step; the protocol's own where not given.
         sticky: probability that a frame keeps the held action; the protocol's own where not given.
         render_mode: ``"rgb_array"`` for `render`, or None.
+        emulator: ``"native"``, our own, or ``"ale"``; to the same bits.
 
     Raises:
         ConfigError: an unknown word, or a number out of range.
@@ -171,7 +176,7 @@ def make_env(
     >>> observation.shape, reward, info
     ((80, 80), 0.0, {'frames': 4, 'points_won': 0, 'points_lost': 0})
     """
-    _check(observation, actions, environment, frame_skip, sticky, render_mode)
+    _check(observation, actions, environment, frame_skip, sticky, render_mode, emulator)
     return gymnasium.make(
         ID,
         observation=observation,
@@ -180,6 +185,7 @@ def make_env(
         frame_skip=frame_skip,
         sticky=sticky,
         render_mode=render_mode,
+        emulator=emulator,
     )
 
 
@@ -190,6 +196,7 @@ def _check(
     frame_skip: int | None,
     sticky: float | None,
     render_mode: str | None,
+    emulator: str,
 ) -> Protocol:
     """The protocol, where all words are known and all numbers in range."""
     words = {
@@ -201,5 +208,8 @@ def _check(
         if word not in known:
             advice = f"use one of {', '.join(map(repr, known))}"
             raise ConfigError(expected(f"a known {name}", repr(word), advice))
-    options = {"environment": environment, "frame_skip": frame_skip, "sticky": sticky}
+    options = {
+        "environment": environment, "frame_skip": frame_skip, "sticky": sticky,
+        "emulator": emulator,
+    }  # fmt: skip
     return Config().updated(options, "make_env").environment.protocol

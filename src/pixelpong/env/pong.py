@@ -1,193 +1,231 @@
-"""Atari Pong, exactly: the only file with the emulator.
+"""Atari Pong, exactly: steps, sticky actions and snapshots, on either emulator.
 
-The emulator runs without sticky actions of its own; the coin is tossed here, once a frame, from
-numbers that the caller draws. The distribution is that of ``ALE/Pong-v5``, and a game becomes a
-pure function of (state, actions, draws): `get_state` and `set_state` move it to any process.
+The emulators play single frames and know no chance. The coin is tossed here, once a frame, from
+numbers that the caller draws. The distribution is that of ``ALE/Pong-v5``, and a game is a pure
+function of (state, actions, draws): `get_state` and `set_state` move it to any process, and to the
+other emulator.
 
-Covered: stepping, snapshots, frames as palette indices and in colour.
-Not covered: what the network sees (`pixelpong.env.preprocess`).
+Covered: stepping, snapshots, frames as palette indices and in colour, going on with ALE where the
+native emulator can't. Not covered: what the network sees (`pixelpong.env.preprocess`).
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
 import struct
-import time
+import typing
+import warnings
 import zlib
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
-import ale_py
 import numpy as np
-from ale_py import roms
 from numpy.typing import NDArray
 
-from pixelpong.errors import EmulatorError, expected
-from pixelpong.protocols import Protocol, find_protocol
-from pixelpong.trajectory import DOWN, UP
+from pixelpong.atari.check import fault_in
+from pixelpong.atari.machine import DRAW_PICTURE, STATE
+from pixelpong.atari.palette import PALETTE
+from pixelpong.env.native import NativeConsole, NotCoveredError
+from pixelpong.errors import EmulatorError, EmulatorWarning, expected
+from pixelpong.protocols import Protocol
 
-_NOOP = ale_py.Action.NOOP.value
-_ACTIONS = tuple(
-    each.value
-    for each in (
-        ale_py.Action.NOOP, ale_py.Action.FIRE, ale_py.Action.RIGHT, ale_py.Action.LEFT,
-        ale_py.Action.RIGHTFIRE, ale_py.Action.LEFTFIRE,
-    )
-)  # fmt: skip
-"""The emulator's numbers of what Gymnasium numbers 0 to 5; STAY, UP and DOWN are among them."""
+NATIVE, ALE = "native", "ale"
+EMULATORS = (NATIVE, ALE)
 
-_HEADER = struct.Struct("<iiHI")
-"""Of a snapshot: the action held, frames so far, size of the state in bytes, its checksum. Where
-the state differs from a game's start follows as uint16, then what it has there as uint8."""
+_NOOP = 0
+_NUM_ACTIONS = 6
+
+_MAGIC = b"PONG"
+_SEAL = struct.Struct("<4sI")
+"""How a snapshot begins: magic, CRC-32 of what follows."""
+
+_PROGRESS = struct.Struct("<B3xI")
+"""Then the action held and the frames so far; then the console's state."""
+
+
+class Console(typing.Protocol):
+    """What both emulators offer: a game, frame by frame.
+
+    Attributes:
+        name: NATIVE or ALE.
+        picture: [210, 160] uint8 palette indices of the newest frame that was drawn; overwritten.
+    """
+
+    name: str
+    picture: NDArray[np.uint8]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether a side has 21 points."""
+
+    def reset(self) -> None:
+        """Start a game; the picture is that of its first frame."""
+
+    def run(self, actions: bytes, draws: int) -> tuple[int, bool, int]:
+        """Play frames; no more after the one in which a side reaches 21 points.
+
+        Args:
+            actions: a byte a frame, as Gymnasium numbers actions, 0 to 5.
+            draws: what is drawn of the last frame, see `pixelpong.atari.machine`.
+
+        Returns:
+            The points won less the points lost, whether the game is over, frames played.
+        """
+
+    def get_state(self) -> NDArray[np.void]:
+        """All that the future depends on: [1] STATE."""
+
+    def set_state(self, state: NDArray[np.void]) -> None:
+        """Play on from a state; until the next frame, `picture` stays as it was.
+
+        Args:
+            state: [1] STATE, from any emulator.
+        """
+
+
+def make_console(emulator: str) -> Console:
+    """A console with Pong in it; ALE, with a warning, where the native emulator can't play.
+
+    Raises:
+        EmulatorError: the game is not where the ale-py package keeps it.
+    """
+    if emulator == NATIVE:
+        try:
+            return NativeConsole()
+        except NotCoveredError as error:
+            return _turn_to_ale(error)
+    from pixelpong.env.ale import AleConsole
+
+    return AleConsole()
+
+
+def _turn_to_ale(reason: NotCoveredError) -> Console:
+    """ALE in the native emulator's place, and a warning."""
+    console = make_console(ALE)
+    text = f"ALE plays, forty times slower: the native emulator can't ({reason})"
+    warnings.warn(text, EmulatorWarning, stacklevel=4)
+    return console
 
 
 class PongEmulator:
-    """One emulator with Pong in it, reused for game after game."""
+    """One game of Pong, reused for game after game.
 
-    def __init__(self, protocol: Protocol, *, has_window: bool = False) -> None:
-        """Load the game; in a window of the emulator's own, which waits at every frame, if asked.
+    Attributes:
+        console: plays it.
+        held: the action of the last frame, which the next one may keep.
+    """
+
+    def __init__(
+        self, protocol: Protocol, emulator: str = NATIVE, *, console: Console | None = None
+    ) -> None:
+        """Load the game.
+
+        Args:
+            protocol: what is played.
+            emulator: NATIVE or ALE.
+            console: to play on, if it is there already.
 
         Raises:
             EmulatorError: the game is not where the ale-py package keeps it.
         """
         self.protocol = protocol
-        self._ale = _load(protocol, has_window=has_window)
-        self._act = self._ale.act
         self._low, self._high = protocol.frame_skips
-        self._held = _NOOP
-        self.num_frames = 0
-        self.screen = np.zeros((210, 160), np.uint8)
-        # A reset takes 3 ms and always ends in the same state: keep it, and go back to it in
-        # 20 µs. The emulator's picture is not part of a state, so it is kept as well.
-        self._ale.reset_game()
-        self._start = self._ale.cloneState()
-        self._start_bytes = np.frombuffer(self._start.serialize(), np.uint8)
-        self._start_screen: NDArray[np.uint8] = self._ale.getScreen()
-        self._start_frame: NDArray[np.uint8] = self._ale.getScreenRGB()
+        self.console = console or make_console(emulator)
+        self.screen = self.console.picture
         self.reset()
 
     def reset(self) -> None:
         """See `pixelpong.env.Emulator.reset`."""
-        self._ale.restoreState(self._start)
-        self.screen[:] = self._start_screen
-        self._held = _NOOP
-        self.num_frames = 0
+        self.console.reset()
+        self.held, self.num_frames = _NOOP, 0
 
     def step(self, action: int, draws: Sequence[float]) -> float:
         """See `pixelpong.env.Emulator.step`."""
         skip = self._low + int(draws[0] * (self._high - self._low + 1))
-        wanted, sticky, act = _ACTIONS[action], self.protocol.sticky, self._act
-        held, reward = self._held, 0
+        sticky, held = self.protocol.sticky, self.held
+        frames = bytearray()
         for coin in draws[1 : 1 + skip]:
             if coin >= sticky:
-                held = wanted
-            reward += act(held)
-        self._held = held
-        self.num_frames = self._ale.getEpisodeFrameNumber()
-        self._ale.getScreen(self.screen)
+                held = action
+            frames.append(held)
+        self.held = held
+        left = self.protocol.max_frames - self.num_frames
+        reward, _, played = self._run(bytes(frames[:left]))
+        self.num_frames += played
         return float(reward)
+
+    def _run(self, actions: bytes) -> tuple[int, bool, int]:
+        try:
+            return self.console.run(actions, DRAW_PICTURE)
+        except NotCoveredError as error:
+            self.turn_to_ale(error)
+            return self.console.run(actions, DRAW_PICTURE)
+
+    @property
+    def native(self) -> NativeConsole | None:
+        """See `pixelpong.env.Emulator.native`."""
+        return self.console if isinstance(self.console, NativeConsole) else None
+
+    def turn_to_ale(self, reason: NotCoveredError) -> None:
+        """Play on with ALE, from the same state, after a warning."""
+        native, self.console = self.console, _turn_to_ale(reason)
+        self.console.picture = native.picture  # which others may be looking at
+        self.console.set_state(native.get_state())
 
     @property
     def is_over(self) -> bool:
         """See `pixelpong.env.Emulator.is_over`."""
-        return bool(self._ale.game_over())
+        return self.console.is_over or self.num_frames >= self.protocol.max_frames
 
     def frame(self) -> NDArray[np.uint8]:
         """See `pixelpong.env.Emulator.frame`."""
-        if self.num_frames == 0:
-            return self._start_frame.copy()
-        frame: NDArray[np.uint8] = self._ale.getScreenRGB()
-        return frame
+        return PALETTE[self.screen]
 
     def get_state(self) -> bytes:
-        """See `pixelpong.env.Emulator.get_state`; some 200 bytes.
-
-        Of the 8 kB that the emulator's state takes, 60 bytes or so differ from those of a game's
-        start; they alone are kept.
-        """
-        state = np.frombuffer(self._ale.cloneState().serialize(), np.uint8)
-        where = np.flatnonzero(state != self._fit_start(len(state))).astype("<u2")
-        header = _HEADER.pack(self._held, self.num_frames, len(state), zlib.crc32(state.data))
-        return header + where.tobytes() + state[where].tobytes()
+        """See `pixelpong.env.Emulator.get_state`; 220 bytes, the same from either emulator."""
+        return pack_snapshot(self.held, self.num_frames, self.console.get_state())
 
     def set_state(self, state: bytes) -> None:
         """See `pixelpong.env.Emulator.set_state`."""
-        try:
-            held, num_frames, size, checksum = _HEADER.unpack_from(state)
-            if held not in _ACTIONS:
-                raise ValueError(f"an action {held} held")
-            num_other = (len(state) - _HEADER.size) // 3
-            whole = self._fit_start(size)
-            where = np.frombuffer(state, "<u2", num_other, _HEADER.size)
-            whole[where] = np.frombuffer(state, np.uint8, num_other, _HEADER.size + 2 * num_other)
-            if zlib.crc32(whole.data) != checksum:
-                raise ValueError("one that is damaged, or of another version of ale-py")
-            self._ale.restoreState(ale_py.ALEState(whole.tobytes()))
-        except Exception as error:
-            raise EmulatorError(
-                expected("a snapshot of the emulator", str(error), "take one with get_state()")
-            ) from error
-        self._held, self.num_frames = held, num_frames
-
-    def _fit_start(self, size: int) -> NDArray[np.uint8]:
-        """The start's state, cut or filled with zeros to so many bytes."""
-        start = np.zeros(size, np.uint8)
-        start[: len(self._start_bytes)] = self._start_bytes[:size]
-        return start
+        self.held, self.num_frames, record = unpack_snapshot(state)
+        self.console.set_state(record)
 
 
-def _load(protocol: Protocol, frame_skip: int = 1, *, has_window: bool = False) -> Any:
-    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
-    ale = ale_py.ALEInterface()
-    ale.setFloat("repeat_action_probability", 0.0)
-    ale.setInt("frame_skip", frame_skip)
-    ale.setBool("display_screen", has_window)
-    ale.setInt("max_num_frames_per_episode", protocol.max_frames)
-    ale.loadROM(find_rom())
-    return ale
-
-
-def find_rom() -> Path:
-    """Where ale-py keeps the game, or where the variable ALE_ROMS_DIR says; its hash is checked.
-
-    Raises:
-        EmulatorError: it is not there, or it is another file.
-    """
-    try:
-        with contextlib.redirect_stdout(None):  # it prints the folder, into somebody's JSON
-            path = roms.get_rom_path("pong")
-    except OSError as error:
-        where = "the folder in ALE_ROMS_DIR" if "ALE_ROMS_DIR" in os.environ else "ale-py"
-        got = " ".join(str(error).split())
-        advice = "unset ALE_ROMS_DIR, or reinstall ale-py"
-        raise EmulatorError(expected(f"Pong's ROM in {where}", got, advice)) from error
-    assert path is not None, "ale-py knows Pong"
-    return path
-
-
-def run_bare(seconds: float, rng: np.random.Generator) -> tuple[int, float]:
-    """Step the emulator alone at frame skip 4: the limit that everything else is measured against.
-
-    Random moves, no picture read; the reset costs next to nothing, as in `PongEmulator`.
+def pack_snapshot(held: int, num_frames: int, state: NDArray[np.void]) -> bytes:
+    """A snapshot: the console's state, and what the coin and the frame limit need to know.
 
     Args:
-        seconds: how long, at least.
-        rng: draws the moves.
-
-    Returns:
-        Steps done and seconds taken.
+        held: the action of the last frame, 0 to 5.
+        num_frames: of the episode so far.
+        state: [1] STATE.
     """
-    ale = _load(find_protocol("ALE/Pong-v5"), frame_skip=4)
-    ale.reset_game()
-    start = ale.cloneState()
-    moves = [_ACTIONS[action] for action in rng.choice([UP, DOWN], 1000).tolist()]
-    begin, steps = time.perf_counter(), 0
-    while time.perf_counter() - begin < seconds:
-        for move in moves:
-            ale.act(move)
-            if ale.game_over():
-                ale.restoreState(start)
-        steps += len(moves)
-    return steps, time.perf_counter() - begin
+    content = _PROGRESS.pack(held, num_frames) + state.tobytes()
+    return _SEAL.pack(_MAGIC, zlib.crc32(content)) + content
+
+
+def unpack_snapshot(snapshot: bytes) -> tuple[int, int, NDArray[np.void]]:
+    """What `pack_snapshot` was given, checked: a snapshot may come from a file.
+
+    Those that were written while ALE was the only emulator are read as well.
+
+    Raises:
+        EmulatorError: it is something else, damaged, or no state that the console can be in.
+    """
+    if snapshot[:4] != _MAGIC:
+        from pixelpong.env.ale import read_old_snapshot
+
+        return read_old_snapshot(snapshot)
+    content = snapshot[_SEAL.size :]
+    if len(content) != _PROGRESS.size + STATE.itemsize:
+        raise _no_snapshot(f"{len(snapshot)} bytes")
+    if zlib.crc32(content) != _SEAL.unpack_from(snapshot)[1]:
+        raise _no_snapshot("a damaged one: another checksum")
+    held, num_frames = _PROGRESS.unpack_from(content)
+    if held >= _NUM_ACTIONS:
+        raise _no_snapshot(f"an action {held} held")
+    state: NDArray[np.void] = np.frombuffer(content, STATE, offset=_PROGRESS.size)
+    if fault := fault_in(state):
+        raise _no_snapshot(fault)
+    return held, num_frames, state
+
+
+def _no_snapshot(got: str) -> EmulatorError:
+    return EmulatorError(expected("a snapshot of the emulator", got, "take one with get_state()"))

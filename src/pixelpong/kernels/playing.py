@@ -51,14 +51,16 @@ def _emulate(about, actions, memory, draws, t):  # type: ignore[no-untyped-def]
     num_frames = g.fewest_frames + np.int64(draws[t, 1] * (g.most_frames - g.fewest_frames + 1))
     if num_frames > g.max_frames - m.num_frames:
         num_frames = g.max_frames - m.num_frames
+    held = m.held
     for k in range(num_frames):
         if draws[t, 2 + k] >= g.sticky:
-            m.held = m.wanted
-        actions[k] = m.held
+            held = m.wanted
+        actions[k] = held
     answer = _call_play_frames(g.play_frames, g.machine, g.actions, num_frames, 1)
     if answer < 0:
         m.fault = answer
         return 0
+    m.held = held
     m.num_frames += answer >> 16
     m.is_over = (answer >> 8) & 1 | (m.num_frames >= g.max_frames)
     m.is_new = 1

@@ -1,39 +1,22 @@
 """An emulator as something to play on: many steps in one compiled call, or one after the other.
 
-An emulator whose game is compiled code has a `Console`. Whether it has one changes the speed,
+If the emulator's game is compiled code, a call plays many steps. Whether it is changes the speed,
 never what is played: the same kernels decide, on the same draws.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong import kernels
 from pixelpong.env import Emulator
+from pixelpong.env.native import NativeConsole, NotCoveredError
 from pixelpong.env.preprocess import pack_field
-from pixelpong.errors import EmulatorError, expected
 from pixelpong.play.deciders import LOOK, Compiled, Decider
 from pixelpong.protocols import Protocol as Rules
-
-
-class Console(Protocol):
-    """Where an emulator's compiled game lies, see `pixelpong.kernels.GAME`.
-
-    Attributes:
-        address: of its function ``play_frames``.
-        machine: [1], the record it plays on, which stays where it is; its ``field`` [80, 2] uint64
-            shows the newest frame, after a reset too.
-        held: the action that is held, as Gymnasium numbers it.
-        num_frames: emulated since the last reset.
-    """
-
-    address: int
-    machine: NDArray[np.void]
-    held: int
-    num_frames: int
 
 
 class Game:
@@ -46,11 +29,10 @@ class Game:
     def __init__(self, emulator: Emulator) -> None:
         self.emulator = emulator
         self._width = 2 + emulator.protocol.max_frame_skip
-        self._console: Console | None = getattr(emulator, "console", None)
-        if self._console is not None:
+        if (console := emulator.native) is not None:
             actions = np.zeros(emulator.protocol.max_frame_skip, np.uint8)
-            record = _describe(self._console, emulator.protocol, actions)
-            self._compiled: Compiled = record, actions, self._console.machine["field"][0]
+            record = _describe(console, emulator.protocol, actions)
+            self._compiled: Compiled = record, actions, console.machine["field"][0]
 
     def draw(self, rng: np.random.Generator, steps: int) -> NDArray[np.float64]:
         """The uniform numbers of some steps, a row each: what chooses the action, what chooses the
@@ -71,28 +53,27 @@ class Game:
         Returns:
             How many steps were played, at least one.
 
-        Raises:
-            EmulatorError: the compiled game met something that it does not cover.
         """
         before = decider.num_steps
         decider.make_room()
-        if self._console is None:
+        if self.emulator.native is None:
             self._play_step_by_step(decider, draws)
         else:
-            self._play_compiled(self._console, decider, draws)
+            self._play_compiled(decider, draws)
         return decider.num_steps - before
 
-    def _play_compiled(
-        self, console: Console, decider: Decider, draws: NDArray[np.float64]
-    ) -> None:
-        memory = decider.memory
-        memory["held"], memory["num_frames"] = console.held, console.num_frames
+    def _play_compiled(self, decider: Decider, draws: NDArray[np.float64]) -> None:
+        emulator, memory, before = self.emulator, decider.memory, decider.num_steps
+        memory["held"], memory["num_frames"] = emulator.held, emulator.num_frames
         decider.play(self._compiled, draws)
-        console.held, console.num_frames = int(memory["held"][0]), int(memory["num_frames"][0])
+        emulator.held, emulator.num_frames = int(memory["held"][0]), int(memory["num_frames"][0])
         if fault := int(memory["fault"][0]):
-            got = f"code {-fault}"
-            advice = "use --emulator ale, and report it"
-            raise EmulatorError(expected("a frame of Pong as it was translated", got, advice))
+            # The last decision stands; ALE emulates it, and all that follow.
+            memory["fault"] = 0
+            emulator.turn_to_ale(NotCoveredError.from_stop(-fault))
+            row = draws[decider.num_steps - before - 1, 1:].tolist()
+            reward = emulator.step(int(memory["wanted"][0]), row)
+            decider.note(reward, is_over=emulator.is_over)
 
     def _play_step_by_step(self, decider: Decider, draws: NDArray[np.float64]) -> None:
         emulator = self.emulator
@@ -106,7 +87,7 @@ class Game:
                 return
 
 
-def _describe(console: Console, rules: Rules, actions: NDArray[np.uint8]) -> NDArray[Any]:
+def _describe(console: NativeConsole, rules: Rules, actions: NDArray[np.uint8]) -> NDArray[Any]:
     game = np.zeros(1, kernels.GAME)
     fewest, most = rules.frame_skips
     game[0] = (

@@ -105,8 +105,7 @@ def describe_startup(report: Report) -> str:
     return (
         f"--help          {report['help_seconds']:.2f} s\n"
         f"first update    {report['first_update_seconds']:.2f} s\n"
-        f"driver at most  {report['driver_peak_mb']:.0f} MB\n"
-        f"worker at most  {report['worker_peak_mb']:.0f} MB"
+        f"at most         {report['peak_mb']:.0f} MB"
     )
 
 

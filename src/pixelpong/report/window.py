@@ -141,13 +141,14 @@ class _WindowCourt(SoloCourt):
     """The game, and a window that shows a frame of it where `is_shown`."""
 
     def __init__(self, agent: Agent) -> None:
+        from pixelpong.env.ale import AleConsole
         from pixelpong.env.pong import PongEmulator
 
         super().__init__(agent.protocol)
         protocol = dataclasses.replace(agent.protocol, frame_skips=(1, 1))
         self.is_shown = False
         try:
-            self._window = PongEmulator(protocol, has_window=True)
+            self._window = PongEmulator(protocol, console=AleConsole(has_window=True))
         except RuntimeError as error:
             got = " ".join(str(error).split())[:80]
             advice = "leave --window out and watch in a browser"

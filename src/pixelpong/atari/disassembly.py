@@ -1,0 +1,105 @@
+"""Which bytes of a cartridge are instructions: all that can be reached from where it starts.
+
+A cartridge mixes code and data, and nothing says which is which. So the code is followed from the
+reset vector, through branches, jumps and calls. What a jump through memory (``JMP (address)``)
+leads to is not to be seen in the code; those places must be named.
+
+Covered: cartridges of 2 kB, without bank switching.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from pixelpong.atari.opcodes import LENGTHS, OPCODES
+
+SIZE = 2048
+"""Bytes of a cartridge."""
+
+
+class Instruction(NamedTuple):
+    """One instruction where it stands.
+
+    Attributes:
+        place: offset in the cartridge.
+        name, mode, cycles: see `pixelpong.atari.opcodes`.
+        operand: the byte or two that follow; of a branch, the offset that it leads to.
+        after: offset of the next instruction.
+    """
+
+    place: int
+    name: str
+    mode: str
+    cycles: int
+    operand: int
+    after: int
+
+    @property
+    def target(self) -> int | None:
+        """Where it can go on if not behind it, as far as the code says."""
+        if self.mode == "rel":
+            return self.operand
+        if self.name == "JSR" or (self.name, self.mode) == ("JMP", "abs"):
+            return self.operand % SIZE
+        return None
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the next instruction may be the one behind it, now or after a return."""
+        return self.name not in ("JMP", "RTS", "RTI")
+
+    @property
+    def is_call(self) -> bool:
+        """Whether a return comes back behind it."""
+        return self.name in ("JSR", "BRK")
+
+
+def read_vector(rom: bytes, place: int) -> int:
+    """The offset that a vector at the cartridge's end points to."""
+    return (rom[place] | rom[place + 1] << 8) % SIZE
+
+
+def read_instruction(rom: bytes, place: int) -> Instruction | None:
+    """The instruction at an offset; None if there is none that is documented."""
+    if rom[place] not in OPCODES:
+        return None
+    name, mode, cycles = OPCODES[rom[place]]
+    length = LENGTHS[mode]
+    operand = int.from_bytes((rom + rom)[place + 1 : place + length], "little")
+    after = (place + length) % SIZE
+    if mode == "rel":
+        operand = (after + (operand ^ 0x80) - 0x80) % SIZE
+    if name == "BRK":  # it skips a byte
+        after = (place + 2) % SIZE
+    return Instruction(place, name, mode, cycles, operand, after)
+
+
+def disassemble(rom: bytes, entries: Iterable[int] = ()) -> dict[int, Instruction]:
+    """The reachable instructions by offset.
+
+    Args:
+        rom: [SIZE] the cartridge.
+        entries: offsets that are reached through memory.
+
+    >>> rom = bytes.fromhex("a207 ca d0fd").ljust(SIZE - 4, b"\\0") + bytes(4)
+    >>> [each.name for each in disassemble(rom).values()][:3]
+    ['LDX', 'DEX', 'BNE']
+    """
+    assert len(rom) == SIZE, len(rom)
+    reset, interrupt = read_vector(rom, SIZE - 4), read_vector(rom, SIZE - 2)
+    found: dict[int, Instruction] = {}
+    todo = [reset, *entries]
+    while todo:
+        place = todo.pop()
+        instruction = read_instruction(rom, place)
+        if place in found or instruction is None:
+            continue
+        found[place] = instruction
+        if instruction.name == "BRK":
+            todo.append(interrupt)
+        if instruction.target is not None:
+            todo.append(instruction.target)
+        if instruction.goes_on:
+            todo.append(instruction.after)
+    return found

@@ -1,0 +1,297 @@
+"""Expressions of typed Python as LLVM IR: values, fields, variables, calls.
+
+The part of `pixelpong.atari.lowering` that makes values; see there.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from pixelpong.atari.ir import (
+    BOOL,
+    INT,
+    NOTHING,
+    POINTER,
+    WIDE,
+    Place,
+    Program,
+    Value,
+    constant,
+)
+from pixelpong.atari.typed import WIDE_BITS
+
+_ARITHMETIC: dict[type, tuple[str, Callable[[int, int], int]]] = {
+    ast.Add: ("add", operator.add),
+    ast.Sub: ("sub", operator.sub),
+    ast.Mult: ("mul", operator.mul),
+    ast.FloorDiv: ("udiv", operator.floordiv),
+    ast.Mod: ("urem", operator.mod),
+    ast.BitAnd: ("and", operator.and_),
+    ast.BitOr: ("or", operator.or_),
+    ast.BitXor: ("xor", operator.xor),
+    ast.LShift: ("shl", operator.lshift),
+    ast.RShift: ("ashr", operator.rshift),
+}
+"""Python's operators: LLVM's instruction, and the function that folds constants."""
+
+_COMPARISONS = {
+    ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "slt", ast.LtE: "sle", ast.Gt: "sgt", ast.GtE: "sge",
+}  # fmt: skip
+
+
+class Expressions:
+    """The values of one function, and the lines of IR that make them."""
+
+    def __init__(self, program: Program, name: str) -> None:
+        self._program, self._name = program, name
+        self._allocations: list[str] = []
+        self._lines: list[str] = []
+        self._variables: dict[str, str] = {}
+        self._pointers: set[str] = set()
+        self._count = 0
+        self.is_closed = False  # whether the newest block has ended with a jump
+
+    # Lines.
+
+    def _put(self, line: str) -> None:
+        if not self.is_closed:  # nothing after a jump is ever reached
+            self._lines.append(f"  {line}")
+
+    def _new(self, text: str) -> str:
+        self._count += 1
+        self._put(f"%v{self._count} = {text}")
+        return f"%v{self._count}"
+
+    def _end(self, line: str) -> None:
+        self._put(line)
+        self.is_closed = True
+
+    def _fresh_label(self) -> str:
+        self._count += 1
+        return f"b{self._count}"
+
+    def _refuse(self, node: ast.AST) -> SyntaxError:
+        return SyntaxError(f"{self._name}: no typed Python: {ast.unparse(node)}")
+
+    # Values.
+
+    def _to(self, kind: str, value: Value) -> str:
+        """The value as an operand of a type."""
+        if value.is_constant and kind != BOOL:
+            return str(value.name)
+        if value.type == kind:
+            return str(value.name)
+        if kind == BOOL:
+            return self._new(f"icmp ne {value.type} {value.name}, 0")
+        widens = int(kind[1:]) > int(value.type[1:])
+        return self._new(f"{'zext' if widens else 'trunc'} {value.type} {value.name} to {kind}")
+
+    def _value(self, node: ast.expr) -> Value:
+        match node:
+            case ast.Constant(value=int(number)):
+                return constant(int(number))
+            case ast.Name(id=name):
+                return self._name_value(name)
+            case ast.Attribute() | ast.Subscript():
+                return self._load(self._place(node))
+            case ast.BinOp(left=left, op=op, right=right):
+                a = self._value(left)
+                return self._binary(type(op), a, self._value(right))
+            case ast.UnaryOp(op=op, operand=operand):
+                return self._unary(op, self._value(operand))
+            case ast.Compare(left=left, ops=[ast.In()], comparators=[ast.Tuple(elts=others)]):
+                return self._is_among(self._value(left), others)
+            case ast.Compare(left=left, ops=[op], comparators=[right]):
+                return self._compare(type(op), self._value(left), self._value(right))
+            case ast.BoolOp(op=op, values=values):
+                return self._both(op, [self._to(BOOL, self._value(each)) for each in values])
+            case ast.IfExp(test=test, body=yes, orelse=no):
+                return self._select(self._value(test), self._value(yes), self._value(no))
+            case ast.Call(func=ast.Name(id=name), args=args):
+                return self._call(name, [self._value(each) for each in args])
+        raise self._refuse(node)
+
+    def _name_value(self, name: str) -> Value:
+        if name in self._variables:
+            return self._get_variable(name)
+        if name in self._pointers:
+            return Value(POINTER, f"%{name}")
+        return constant(int(self._program.names[name]))
+
+    def _binary(self, op: type, a: Value, b: Value) -> Value:
+        instruction, fold = _ARITHMETIC[op]
+        if isinstance(a.name, int) and isinstance(b.name, int):
+            return constant(fold(a.name, b.name))
+        if a.type == b.type == BOOL and op in (ast.BitAnd, ast.BitOr, ast.BitXor):
+            return Value(BOOL, self._new(f"{instruction} {BOOL} {a.name}, {b.name}"))
+        is_shift = op in (ast.LShift, ast.RShift)
+        kind = WIDE if WIDE in ((a.type,) if is_shift else (a.type, b.type)) else INT
+        if op is ast.RShift and kind == WIDE:
+            instruction = "lshr"
+        left = self._to(kind, a)
+        return Value(kind, self._new(f"{instruction} {kind} {left}, {self._to(kind, b)}"))
+
+    def _unary(self, op: ast.unaryop, value: Value) -> Value:
+        if isinstance(op, ast.Not):
+            return Value(BOOL, self._new(f"xor {BOOL} {self._to(BOOL, value)}, true"))
+        if isinstance(op, ast.USub):
+            return self._binary(ast.Sub, Value(value.type, 0), value)
+        return self._binary(ast.BitXor, value, Value(value.type, -1))
+
+    def _is_among(self, value: Value, others: Sequence[ast.expr]) -> Value:
+        is_each = [self._compare(ast.Eq, value, self._value(each)) for each in others]
+        return self._both(ast.Or(), [str(each.name) for each in is_each])
+
+    def _compare(self, op: type[ast.cmpop], a: Value, b: Value) -> Value:
+        kind = WIDE if WIDE in (a.type, b.type) else INT
+        left = self._to(kind, a)
+        name = self._new(f"icmp {_COMPARISONS[op]} {kind} {left}, {self._to(kind, b)}")
+        return Value(BOOL, name)
+
+    def _both(self, op: ast.boolop, values: list[str]) -> Value:
+        """``and`` and ``or`` as a value: all sides are computed, which costs nothing."""
+        instruction = "and" if isinstance(op, ast.And) else "or"
+        first, *others = values
+        for each in others:
+            first = self._new(f"{instruction} {BOOL} {first}, {each}")
+        return Value(BOOL, first)
+
+    def _select(self, test: Value, yes: Value, no: Value) -> Value:
+        kind = WIDE if WIDE in (yes.type, no.type) else INT
+        condition, a, b = self._to(BOOL, test), self._to(kind, yes), self._to(kind, no)
+        return Value(kind, self._new(f"select {BOOL} {condition}, {kind} {a}, {kind} {b}"))
+
+    # Memory.
+
+    def _place(self, node: ast.expr) -> Place:
+        """Where a field, or an element of a field or table, lies."""
+        indices: list[ast.expr] = []
+        while isinstance(node, ast.Subscript):
+            indices.insert(0, node.slice)
+            node = node.value
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            return self._field(node.value.id, node.attr, indices)
+        assert isinstance(node, ast.Name)
+        index = self._value(indices[0])
+        if node.id in self._pointers:
+            return Place("i8", self._element(f"%{node.id}", 1, index))
+        kind, row = self._program.table(node.id)
+        if row > 1:
+            index = self._binary(ast.Mult, index, constant(row))
+            index = self._binary(ast.Add, index, self._value(indices[1]))
+        return Place(kind, self._element(f"@{node.id}", int(kind[1:]) // 8, index))
+
+    def _field(self, machine: str, name: str, indices: list[ast.expr]) -> Place:
+        """A field of the record; words of 64 bits are the parts of one wide number."""
+        fields = self._program.machine.fields
+        assert fields is not None
+        assert name in fields, f"the machine has no {name}"
+        dtype, offset = fields[name][:2]
+        base, shape = (dtype.base, dtype.shape)
+        size = base.itemsize
+        if base == np.uint64:
+            size, shape = size * shape[-1], shape[:-1]
+        assert len(indices) <= len(shape) <= 1, f"{name} has {len(shape)} axes"
+        address = f"%{machine}"
+        if offset:
+            address = self._new(f"getelementptr inbounds i8, ptr {address}, i64 {offset}")
+        if indices:
+            address = self._element(address, size, self._value(indices[0]))
+        if shape and not indices:
+            return Place(POINTER, address)
+        return Place(f"i{8 * size}", address, is_signed=base.kind == "i")
+
+    def _element(self, start: str, size: int, index: Value) -> str:
+        at = self._to("i64", index)
+        return self._new(f"getelementptr inbounds [{size} x i8], ptr {start}, i64 {at}")
+
+    def _load(self, place: Place) -> Value:
+        if place.type == POINTER:
+            return Value(POINTER, place.address)
+        bits = int(place.type[1:])
+        # The record has no gaps, so nothing in it is sure to be aligned.
+        name = self._new(f"load {place.type}, ptr {place.address}, align 1")
+        kind = INT if bits <= 32 else WIDE
+        if place.is_signed and bits < 32:
+            return Value(INT, self._new(f"sext {place.type} {name} to {INT}"))
+        return Value(kind, self._to(kind, Value(place.type, name)))
+
+    def _store(self, place: Place, value: Value) -> None:
+        operand = self._to(place.type, value)
+        self._put(f"store {place.type} {operand}, ptr {place.address}, align 1")
+
+    def _get_variable(self, name: str) -> Value:
+        kind = self._variables[name]
+        return Value(kind, self._new(f"load {kind}, ptr %{name}."))
+
+    def _set_variable(self, name: str, value: Value) -> None:
+        if name not in self._variables:
+            self._variables[name] = INT if value.type == BOOL else value.type
+            self._allocations.append(f"  %{name}. = alloca {self._variables[name]}")
+        kind = self._variables[name]
+        if (kind, value.type) == (INT, WIDE):
+            raise SyntaxError(f"{self._name}: {name} is an Int and is given a Wide")
+        self._put(f"store {kind} {self._to(kind, value)}, ptr %{name}.")
+
+    # Calls.
+
+    def _call(self, name: str, given: list[Value]) -> Value:
+        match name:
+            case "int" | "wide":
+                kind = INT if name == "int" else WIDE
+                known = given[0].is_constant
+                return Value(kind, given[0].name if known else self._to(kind, given[0]))
+            case "min" | "max":
+                a, b = (self._to(INT, each) for each in given)
+                return Value(
+                    INT, self._new(f"call {INT} @llvm.s{name}.{INT}({INT} {a}, {INT} {b})")
+                )
+            case "lowest_bit":
+                kind, operand = given[0].type, given[0].name
+                found = self._new(f"call {kind} @llvm.cttz.{kind}({kind} {operand}, {BOOL} true)")
+                return Value(INT, self._to(INT, Value(kind, found)))
+            case "rounds_that_meet":
+                return self._rounds_that_meet(*given)
+            case "fill" | "copy":
+                return self._move_bytes(name, *given)
+        parameters, result = self._program.signatures[name]
+        pairs = zip(parameters.values(), given, strict=True)
+        call = f"call {result} @{name}({', '.join(f'{k} {self._to(k, v)}' for k, v in pairs)})"
+        if result == NOTHING:
+            self._put(call)
+            return Value(NOTHING, "")
+        return Value(result, self._new(call))
+
+    def _rounds_that_meet(self, start: Value, step: Value, mask: Value) -> Value:
+        lanes = f"<{WIDE_BITS} x i8>"
+        assert isinstance(step.name, int)
+        ramp = ", ".join(f"i8 {step.name * k & 0xFF}" for k in range(WIDE_BITS))
+
+        def spread(value: Value) -> str:
+            one = self._new(f"insertelement {lanes} poison, i8 {self._to('i8', value)}, i64 0")
+            nowhere = f"<{WIDE_BITS} x i32> zeroinitializer"
+            return self._new(f"shufflevector {lanes} {one}, {lanes} poison, {nowhere}")
+
+        bytes_ = self._new(f"add {lanes} {spread(start)}, <{ramp}>")
+        masked = self._new(f"and {lanes} {bytes_}, {spread(mask)}")
+        met = self._new(f"icmp eq {lanes} {masked}, zeroinitializer")
+        return Value(WIDE, self._new(f"bitcast <{WIDE_BITS} x i1> {met} to {WIDE}"))
+
+    def _move_bytes(self, name: str, array: Value, to: Value, what: Value, count: Value) -> Value:
+        assert array.type == POINTER
+        target = self._element(str(array.name), 1, to)
+        size = self._to("i64", count)
+        if name == "fill":
+            byte = self._to("i8", what)
+            self._put(
+                f"call void @llvm.memset.p0.i64(ptr {target}, i8 {byte}, i64 {size}, i1 false)"
+            )
+        else:
+            source = self._element(str(array.name), 1, what)
+            to_from = f"ptr {target}, ptr {source}"
+            self._put(f"call void @llvm.memmove.p0.p0.i64({to_from}, i64 {size}, i1 false)")
+        return Value(NOTHING, "")

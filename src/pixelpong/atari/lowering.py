@@ -1,0 +1,219 @@
+"""From typed Python (`pixelpong.atari.typed`) to LLVM IR, the text that LLVM compiles.
+
+There is nothing to infer: the types of parameters and results are in the source, a variable has the
+type of what is first assigned to it, and a field's type is in the record. So a function is
+translated in one walk over its syntax tree, a few lines of IR for each node. Local variables live
+in memory (``alloca``); LLVM's optimizer moves them to registers.
+
+Covered: the language that `pixelpong.atari.typed` describes; anything else is a `SyntaxError` that
+quotes it. Not covered: optimizing and machine code (`pixelpong.atari.native`).
+
+Source: the LLVM Language Reference Manual.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Sequence
+from types import ModuleType
+
+from pixelpong.atari.expressions import Expressions
+from pixelpong.atari.ir import (
+    BOOL,
+    INT,
+    NOTHING,
+    POINTER,
+    TYPES,
+    Program,
+    Value,
+    constant,
+)
+
+
+def lower_module(program: Program, module: ModuleType, exports: Sequence[str] = ()) -> None:
+    """Add all functions that a Python module defines, with the constants that they use.
+
+    Args:
+        program: changed.
+        module: written in typed Python.
+        exports: functions to be called from outside.
+    """
+    program.add_names(vars(module))
+    own = [
+        each
+        for each in vars(module).values()
+        if inspect.isfunction(each) and each.__module__ == module.__name__
+    ]
+    for function in own:
+        kinds = {name: TYPES[str(kind)] for name, kind in function.__annotations__.items()}
+        result = kinds.pop("return")
+        program.declare(function.__name__, kinds, result)
+    for function in own:
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+        assert isinstance(tree, ast.FunctionDef)
+        attribute = "alwaysinline" if hasattr(function, "is_inline") else "noinline"
+        lowering = Lowering(program, tree.name, attribute, is_exported=tree.name in exports)
+        lowering.body(tree.body)
+        lowering.close()
+
+
+class Lowering(Expressions):
+    """One function on its way to IR.
+
+    `body` takes statements as syntax trees and `code` as source text; `label` and `goto` join the
+    parts of a function that is made piece by piece, which Python has no words for.
+    """
+
+    def __init__(
+        self, program: Program, name: str, attribute: str = "", *, is_exported: bool = False
+    ) -> None:
+        super().__init__(program, name)
+        parameters, self._result = program.signatures[name]
+        self._loops: list[tuple[str, str]] = []  # where `continue` and `break` go
+        listed = ", ".join(f"{kind} noundef %{each}" for each, kind in parameters.items())
+        linkage = "" if is_exported else "internal "
+        self._head = f"define {linkage}{self._result} @{name}({listed}) nounwind {attribute} {{"
+        self._pointers = {each for each, kind in parameters.items() if kind == POINTER}
+        for each, kind in parameters.items():
+            if kind != POINTER:
+                self._set_variable(each, Value(kind, f"%{each}"))
+
+    # Lines and blocks.
+
+    def code(self, source: str) -> None:
+        """Add statements given as text."""
+        self.body(ast.parse(source).body)
+
+    def body(self, statements: Sequence[ast.stmt]) -> None:
+        """Add statements."""
+        for each in statements:
+            self._statement(each)
+
+    def label(self, name: str) -> None:
+        """Begin a block that can be jumped to."""
+        if not self.is_closed:
+            self._lines.append(f"  br label %{name}")
+        self.is_closed = False
+        self._lines.append(f"{name}:")
+
+    def goto(self, name: str) -> None:
+        """Go on at a label."""
+        self._end(f"br label %{name}")
+
+    def switch(self, variable: str, cases: dict[int, str], otherwise: str) -> None:
+        """Go on at the label that belongs to the variable's value."""
+        value = self._to(INT, self._get_variable(variable))
+        listed = " ".join(f"{INT} {number}, label %{label}" for number, label in cases.items())
+        self._end(f"switch {INT} {value}, label %{otherwise} [{listed}]")
+
+    def close(self) -> None:
+        """End the function and add it to the program."""
+        if not self.is_closed:
+            assert self._result == NOTHING, f"{self._name} ends without a value"
+            self._end("ret void")
+        self._program.add_function("\n".join([self._head, *self._allocations, *self._lines, "}"]))
+
+    # Statements.
+
+    def _statement(self, node: ast.stmt) -> None:
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                self._assign(targets, self._value(value))
+            case ast.AugAssign(target=target, op=op, value=value):
+                old = self._value(target)
+                self._assign([target], self._binary(type(op), old, self._value(value)))
+            case ast.If():
+                self._if(node)
+            case ast.While():
+                self._while(node)
+            case ast.For():
+                self._for(node)
+            case ast.Break() | ast.Continue():
+                self.goto(self._loops[-1][isinstance(node, ast.Break)])
+            case ast.Return(value=None):
+                self._end("ret void")
+            case ast.Return(value=ast.expr() as value):
+                self._end(f"ret {self._result} {self._to(self._result, self._value(value))}")
+            case ast.Expr(value=ast.Call(func=ast.Name(id="goto"), args=[ast.Name(id=label)])):
+                self.goto(label)
+            case ast.Expr(value=ast.Call() as call):
+                self._value(call)
+            case ast.Pass() | ast.Expr(value=ast.Constant(value=str())):
+                pass
+            case _:
+                raise self._refuse(node)
+
+    def _assign(self, targets: Sequence[ast.expr], value: Value) -> None:
+        if value.type == BOOL:
+            value = Value(INT, self._to(INT, value))
+        for target in targets:
+            if isinstance(target, ast.Name):
+                self._set_variable(target.id, value)
+            else:
+                self._store(self._place(target), value)
+
+    def _branch(self, node: ast.expr, yes: str, no: str) -> None:
+        """Go on at one of two labels; ``and`` and ``or`` stop at the first that decides."""
+        match node:
+            case ast.BoolOp(op=op, values=[*first, last]):
+                for each in first:
+                    on = self._fresh_label()
+                    self._branch(each, *((on, no) if isinstance(op, ast.And) else (yes, on)))
+                    self.label(on)
+                self._branch(last, yes, no)
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                self._branch(operand, no, yes)
+            case _:
+                self._end(f"br i1 {self._to(BOOL, self._value(node))}, label %{yes}, label %{no}")
+
+    def _if(self, node: ast.If) -> None:
+        yes, no, after = (self._fresh_label() for _ in range(3))
+        self._branch(node.test, yes, no if node.orelse else after)
+        self.label(yes)
+        self.body(node.body)
+        if node.orelse:
+            self.goto(after)
+            self.label(no)
+            self.body(node.orelse)
+        self.label(after)
+
+    def _while(self, node: ast.While) -> None:
+        test, body, after = (self._fresh_label() for _ in range(3))
+        self.label(test)
+        self._branch(node.test, body, after)
+        self._loop_body(body, node.body, test, after)
+        self.goto(test)
+        self.label(after)
+
+    def _for(self, node: ast.For) -> None:
+        assert isinstance(node.iter, ast.Call)
+        assert isinstance(node.target, ast.Name)
+        start, stop, step = self._range([self._value(each) for each in node.iter.args])
+        test, body, on, after = (self._fresh_label() for _ in range(4))
+        end = self._to(INT, stop)
+        self._set_variable(node.target.id, start)
+        self.label(test)
+        at = self._get_variable(node.target.id)
+        assert isinstance(step.name, int)
+        order = "slt" if step.name > 0 else "sgt"
+        goes_on = self._new(f"icmp {order} {INT} {at.name}, {end}")
+        self._end(f"br i1 {goes_on}, label %{body}, label %{after}")
+        self._loop_body(body, node.body, on, after)
+        self.label(on)
+        at = self._get_variable(node.target.id)
+        self._set_variable(node.target.id, self._binary(ast.Add, at, step))
+        self.goto(test)
+        self.label(after)
+
+    def _range(self, bounds: list[Value]) -> tuple[Value, Value, Value]:
+        if len(bounds) == 1:
+            return constant(0), bounds[0], constant(1)
+        return bounds[0], bounds[1], bounds[2] if len(bounds) > 2 else constant(1)
+
+    def _loop_body(self, label: str, body: list[ast.stmt], again: str, after: str) -> None:
+        self.label(label)
+        self._loops.append((again, after))
+        self.body(body)
+        self._loops.pop()

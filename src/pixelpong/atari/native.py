@@ -1,0 +1,133 @@
+"""From LLVM IR to functions that can be called; the machine code is kept for the next process.
+
+LLVM comes with numba, as llvmlite: no compiler need be installed. What is compiled is for this
+processor. It is kept in the user's cache folder, under a name made of everything that it depends
+on, with a checksum in front; what is damaged there is made anew. A cache that cannot be written to
+costs time and nothing else. Two processes that compile at the same moment write the same bytes,
+each to a file of its own that is then renamed.
+
+Neither compiling nor calling holds Python's lock.
+
+Covered: compiling, keeping, linking. Not covered: what is compiled (`pixelpong.atari.translation`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+
+_LEVEL = 1
+"""How hard LLVM tries: 2 takes a tenth longer and gains 3 %."""
+
+_linking = threading.Lock()
+
+
+class NativeCode:
+    """Functions in machine code. They live as long as this object."""
+
+    def __init__(self, key: bytes, make_ir: Callable[[], str], folder: Path | None = None) -> None:
+        """Take the machine code from the cache, or compile it.
+
+        Args:
+            key: of all that the IR depends on.
+            make_ir: makes it, if there is nothing in the cache.
+            folder: the cache; the user's own if None.
+
+        Raises:
+            RuntimeError: LLVM cannot compile for this processor.
+        """
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        triple = llvm.get_process_triple()
+        processor = llvm.get_host_cpu_name()
+        features = llvm.get_host_cpu_features().flatten()
+        target = llvm.Target.from_triple(triple).create_target_machine(
+            cpu=processor, features=features, opt=2, jit=True
+        )
+        parts = (key.hex(), llvmlite.__version__, triple, processor, features, str(_LEVEL))
+        name = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:40]
+        path = (folder or cache_folder()) / f"{name}.machine"
+        self.was_kept = True
+        code = _read(path)
+        if code is None:
+            self.was_kept = False
+            code = _compile(make_ir(), triple, target)
+            _keep(path, code)
+        with _linking:
+            empty = llvm.parse_assembly("")
+            empty.triple = triple
+            self._engine = llvm.create_mcjit_compiler(empty, target)
+            self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+            self._engine.finalize_object()
+
+    def address(self, name: str) -> int:
+        """Where an exported function lies."""
+        found: int = self._engine.get_function_address(name)
+        assert found, name
+        return found
+
+    def function(self, name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
+        """An exported function as Python calls it; a call lets other threads run."""
+        return ctypes.CFUNCTYPE(result, *arguments)(self.address(name))
+
+
+def _compile(ir: str, triple: str, target: Any) -> bytes:
+    """The machine code of a module, as an object file."""
+    module = llvm.parse_assembly(ir)
+    module.triple, module.data_layout = triple, str(target.target_data)
+    module.verify()
+    tuning = llvm.create_pipeline_tuning_options(_LEVEL)
+    tuning.loop_vectorization = tuning.slp_vectorization = tuning.loop_unrolling = False
+    llvm.create_pass_builder(target, tuning).getModulePassManager().run(
+        module, llvm.create_pass_builder(target, tuning)
+    )
+    code: bytes = target.emit_object(module)
+    return code
+
+
+def cache_folder() -> Path:
+    """Where machine code is kept: in PIXELPONG_CACHE_DIR, or in the user's cache folder."""
+    if "PIXELPONG_CACHE_DIR" in os.environ:
+        return Path(os.environ["PIXELPONG_CACHE_DIR"])
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "pixelpong"
+
+
+def _read(path: Path) -> bytes | None:
+    """The machine code that was kept; None if there is none, or it is damaged."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    code = content[32:]
+    return code if code and hashlib.sha256(code).digest() == content[:32] else None
+
+
+def _keep(path: Path, code: bytes) -> None:
+    """Write it whole or not at all; a folder that can't be written to is left alone."""
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(hashlib.sha256(code).digest() + code)
+            Path(name).replace(path)
+        except OSError:
+            Path(name).unlink(missing_ok=True)
+            raise

@@ -1,0 +1,100 @@
+"""The processor's instructions: the 6507, a 6502 with fewer pins.
+
+It has three registers of eight bits (A, X, Y), a stack pointer, a program counter, and flags: N
+(negative), V (overflow), Z (zero), C (carry), I and D. An instruction is one byte, the opcode, and
+up to two more that say where its operand lies: the addressing mode.
+
+Covered: the documented instructions. Source: MCS6500 Family Programming Manual (MOS, 1976).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+LENGTHS = {
+    "imp": 1,  # no operand
+    "acc": 1,  # the operand is A
+    "imm": 2,  # the operand is the byte that follows
+    "zp": 2,  # it lies in the first 256 bytes, at the byte that follows
+    "zpx": 2,  # the same, X added
+    "zpy": 2,  # the same, Y added
+    "izx": 2,  # the address lies in the first 256 bytes, at the byte that follows plus X
+    "izy": 2,  # the address lies there, at the byte that follows; Y is added to it
+    "rel": 2,  # a branch: so many bytes on
+    "abs": 3,  # the address is the two bytes that follow
+    "abx": 3,  # the same, X added
+    "aby": 3,  # the same, Y added
+    "ind": 3,  # a jump to the address that lies there
+}
+"""Bytes of an instruction, by addressing mode."""
+
+_READS = {"imm": 2, "zp": 3, "zpx": 4, "zpy": 4, "abs": 4, "abx": 4, "aby": 4, "izx": 6, "izy": 5}
+_WRITES = {"zp": 3, "zpx": 4, "zpy": 4, "abs": 4, "abx": 5, "aby": 5, "izx": 6, "izy": 6}
+_CHANGES = {"acc": 2, "zp": 5, "zpx": 6, "abs": 6, "abx": 7}
+"""Cycles by mode, of instructions that read, write, or read and write back."""
+
+_OPERANDS = """
+ADC imm 69  zp 65  zpx 75  abs 6D  abx 7D  aby 79  izx 61  izy 71
+AND imm 29  zp 25  zpx 35  abs 2D  abx 3D  aby 39  izx 21  izy 31
+BIT zp 24  abs 2C
+CMP imm C9  zp C5  zpx D5  abs CD  abx DD  aby D9  izx C1  izy D1
+CPX imm E0  zp E4  abs EC
+CPY imm C0  zp C4  abs CC
+EOR imm 49  zp 45  zpx 55  abs 4D  abx 5D  aby 59  izx 41  izy 51
+LDA imm A9  zp A5  zpx B5  abs AD  abx BD  aby B9  izx A1  izy B1
+LDX imm A2  zp A6  zpy B6  abs AE  aby BE
+LDY imm A0  zp A4  zpx B4  abs AC  abx BC
+ORA imm 09  zp 05  zpx 15  abs 0D  abx 1D  aby 19  izx 01  izy 11
+SBC imm E9  zp E5  zpx F5  abs ED  abx FD  aby F9  izx E1  izy F1
+STA zp 85  zpx 95  abs 8D  abx 9D  aby 99  izx 81  izy 91
+STX zp 86  zpy 96  abs 8E
+STY zp 84  zpx 94  abs 8C
+ASL acc 0A  zp 06  zpx 16  abs 0E  abx 1E
+DEC zp C6  zpx D6  abs CE  abx DE
+INC zp E6  zpx F6  abs EE  abx FE
+LSR acc 4A  zp 46  zpx 56  abs 4E  abx 5E
+ROL acc 2A  zp 26  zpx 36  abs 2E  abx 3E
+ROR acc 6A  zp 66  zpx 76  abs 6E  abx 7E
+"""
+
+_OTHERS = """
+BCC rel 90 2  BCS rel B0 2  BEQ rel F0 2  BMI rel 30 2  BNE rel D0 2  BPL rel 10 2  BVC rel 50 2
+BVS rel 70 2  BRK imp 00 7  CLC imp 18 2  CLD imp D8 2  CLI imp 58 2  CLV imp B8 2  DEX imp CA 2
+DEY imp 88 2  INX imp E8 2  INY imp C8 2  JMP abs 4C 3  JMP ind 6C 5  JSR abs 20 6  NOP imp EA 2
+PHA imp 48 3  PHP imp 08 3  PLA imp 68 4  PLP imp 28 4  RTI imp 40 6  RTS imp 60 6  SEC imp 38 2
+SED imp F8 2  SEI imp 78 2  TAX imp AA 2  TAY imp A8 2  TSX imp BA 2  TXA imp 8A 2  TXS imp 9A 2
+TYA imp 98 2
+"""
+
+WRITES = ("STA", "STX", "STY")
+"""They write and do not read."""
+
+CHANGES = ("ASL", "DEC", "INC", "LSR", "ROL", "ROR")
+"""They read and write back."""
+
+BRANCHES = ("BCC", "BCS", "BEQ", "BMI", "BNE", "BPL", "BVC", "BVS")
+
+
+class Opcode(NamedTuple):
+    """What an opcode stands for; cycles without those of a crossed page or a branch taken."""
+
+    name: str
+    mode: str
+    cycles: int
+
+
+def _read_tables() -> dict[int, Opcode]:
+    opcodes = {}
+    for line in _OPERANDS.strip().splitlines():
+        name, *words = line.split()
+        table = _WRITES if name in WRITES else _CHANGES if name in CHANGES else _READS
+        for mode, code in zip(words[::2], words[1::2], strict=True):
+            opcodes[int(code, 16)] = Opcode(name, mode, table[mode])
+    words = _OTHERS.split()
+    for name, mode, code, cycles in zip(*(words[k::4] for k in range(4)), strict=True):
+        opcodes[int(code, 16)] = Opcode(name, mode, int(cycles))
+    return opcodes
+
+
+OPCODES = _read_tables()
+"""All documented opcodes."""

@@ -1,0 +1,243 @@
+"""The TIA, the chip that draws the picture: what it does when the program writes to it, or reads.
+
+The Atari 2600 has no memory for a picture. The TIA sends the television one line after the other,
+and knows of six objects what they look like *in this line*: the playfield (20 fat pixels, repeated
+or mirrored for the right half), two players (8 pixels each), two missiles and a ball (a bar each).
+Whatever is to differ from line to line, the program changes in time, by writing to a register.
+
+Time is counted in colour clocks. A line takes 228 of them: 68 in which the beam flies back, then
+160 pixels. The processor's clock is a third of that, so a line takes 76 cycles. A write to WSYNC
+halts the processor until the next line begins; so programs keep in step with the beam. A frame
+ends when the program lets VSYNC go, after 262 lines here. 210 of them are shown (`TOP`, `ROWS`).
+
+A write that changes nothing costs one comparison. Any other write first has everything drawn that
+came before it (`pixelpong.atari.drawing`).
+
+Written in typed Python (`pixelpong.atari.typed`): it runs as it stands, and compiled.
+
+Covered: all that shows, collisions, paddles. Not covered: sound, light pens, the first clocks of
+objects that are moved in the middle of a line. Source: as of `pixelpong.atari.registers`.
+"""
+
+from __future__ import annotations
+
+from pixelpong.atari.drawing import draw_to
+from pixelpong.atari.machine import FRAME_DONE, NOT_IMPLEMENTED, WIDTH
+from pixelpong.atari.registers import (
+    ALL_OBJECTS,
+    AUDC0,
+    AUDV1,
+    BALL,
+    BLANK_CLOCKS,
+    CHANGES_OBJECTS,
+    CXCLR,
+    DELAY,
+    ENABL,
+    ENAM0,
+    ENAM1,
+    GRP0,
+    GRP1,
+    HMBL,
+    HMCLR,
+    HMOVE,
+    HMP0,
+    MEANING,
+    NUSIZ0,
+    PF0,
+    PF2,
+    PLAYER0,
+    PLAYFIELD,
+    PLAYFIELD_DELAY,
+    RESBL,
+    RESMP0,
+    RESMP1,
+    RESP0,
+    RESP1,
+    VBLANK,
+    VDELBL,
+    VDELP0,
+    VSYNC,
+    WSYNC,
+)
+from pixelpong.atari.typed import Int, Machine, inline
+
+# Writes.
+
+
+@inline
+def strobed_position(t: Int, is_player: Int) -> Int:
+    """The column of an object that is set (RESPx, RESMx, RESBL) at time `t`."""
+    clock = t % 76 * 3
+    if clock < BLANK_CLOCKS:
+        return 2 + is_player
+    return (clock - BLANK_CLOCKS + 4 + is_player) % WIDTH
+
+
+def set_register(m: Machine, t: Int, register: Int, value: Int) -> None:
+    """Write a new value to a register of colours, shapes or switches: the band ends here."""
+    draw_to(m, 3 * t + DELAY[register])
+    m.dirty |= CHANGES_OBJECTS[register]
+    m.tia[register] = value & MEANING[register]
+
+
+def set_playfield(m: Machine, t: Int, register: Int, value: Int) -> None:
+    """Write to PF0, PF1 or PF2."""
+    draw_to(m, 3 * t + PLAYFIELD_DELAY[t & 3])
+    m.dirty |= 1 << PLAYFIELD
+    m.tia[register] = value & MEANING[register]
+
+
+def set_player(m: Machine, t: Int, register: Int, value: Int) -> None:
+    """Write to GRP0 or GRP1: one player's pixels; the other's, and with GRP1 the ball's, become
+    what is drawn if VDEL delays them."""
+    p = register - GRP0
+    q = 1 - p
+    dirty = 0
+    if m.tia[VDELP0 + p] == 0 and m.tia[register] != value:
+        dirty = 1 << PLAYER0 + p
+    if m.tia[VDELP0 + q] and m.old_grp[q] != m.tia[GRP0 + q]:
+        dirty |= 1 << PLAYER0 + q
+    if p == 1 and m.tia[VDELBL] and m.old_enabl != m.tia[ENABL]:
+        dirty |= 1 << BALL
+    if dirty:
+        draw_to(m, 3 * t + 1)
+        m.dirty |= dirty
+    m.old_grp[q] = m.tia[GRP0 + q]
+    if p == 1:
+        m.old_enabl = m.tia[ENABL]
+    m.tia[register] = value
+
+
+def set_ball(m: Machine, t: Int, value: Int) -> None:
+    """Write to ENABL; if VDELBL delays the ball, it shows with the next write to GRP1."""
+    if m.tia[VDELBL] == 0:
+        draw_to(m, 3 * t)
+        m.dirty |= 1 << BALL
+    m.tia[ENABL] = value & 2
+
+
+def set_position(m: Machine, t: Int, register: Int) -> None:
+    """RESPx, RESMx, RESBL: an object goes to where the beam is."""
+    draw_to(m, 3 * t)
+    m.dirty |= CHANGES_OBJECTS[register]
+    m.position[register - RESP0] = strobed_position(t, register <= RESP1)
+
+
+def move_objects(m: Machine, t: Int) -> None:
+    """HMOVE: each object by its HM register, −8 … 7 columns to the left."""
+    draw_to(m, 3 * t)
+    for k in range(5):
+        left = (m.tia[HMP0 + k] >> 4 ^ 8) - 8
+        m.position[k] = (m.position[k] + WIDTH - left) % WIDTH
+    m.blanks = 1
+    m.dirty |= ALL_OBJECTS - (1 << PLAYFIELD)
+
+
+def set_blank(m: Machine, t: Int, value: Int) -> None:
+    """VBLANK: bit 1 darkens the picture; bit 7 empties the paddles' capacitors while it is set."""
+    draw_to(m, 3 * t)
+    if value & 0x80:
+        m.emptied = 1
+    elif m.tia[VBLANK] & 0x80:
+        m.emptied = 0
+        m.emptied_until = t
+    m.tia[VBLANK] = value
+
+
+def clear_collisions(m: Machine, t: Int) -> None:
+    """CXCLR."""
+    draw_to(m, 3 * t)
+    m.collisions = 0
+
+
+@inline
+def hide_or_show_missile(m: Machine, t: Int, register: Int, value: Int) -> None:
+    """ENAMx; while RESMPx hides the missile it shows nothing, and need not end the band."""
+    if m.tia[register - ENAM0 + RESMP0]:
+        m.tia[register] = value & 2
+    elif m.tia[register] != value & 2:
+        set_register(m, t, register, value)
+
+
+def write_tia(m: Machine, t: Int, register: Int, value: Int) -> Int:
+    """Write to a register.
+
+    Args:
+        m: changed.
+        t: the cycle, counted from the begin of the line in which the frame began.
+        register: 0 to 0x3F.
+        value: a byte.
+
+    Returns:
+        The cycle after it: later where the write halts the processor.
+    """
+    if register == WSYNC:
+        return (t + 75) // 76 * 76
+    if register >= HMP0 and register <= HMBL:
+        m.tia[register] = value & 0xF0
+    elif register >= RESP0 and register <= RESBL:
+        set_position(m, t, register)
+    elif register in (ENAM0, ENAM1):
+        hide_or_show_missile(m, t, register, value)
+    elif register == ENABL:
+        if m.tia[ENABL] != value & 2:
+            set_ball(m, t, value)
+    elif register in (GRP0, GRP1):
+        set_player(m, t, register, value)
+    elif register >= NUSIZ0 and register <= RESMP1 and (register < AUDC0 or register > AUDV1):
+        if m.tia[register] != value & MEANING[register]:
+            if register >= PF0 and register <= PF2:
+                set_playfield(m, t, register, value)
+            else:
+                set_register(m, t, register, value)
+    elif register == VSYNC:
+        if (m.tia[VSYNC] | value) & 2:  # a frame may end at instructions that name VSYNC only
+            m.stop = NOT_IMPLEMENTED
+    elif register == VBLANK:
+        set_blank(m, t, value)
+    elif register == HMOVE:
+        move_objects(m, t)
+    elif register == HMCLR:
+        for k in range(5):
+            m.tia[HMP0 + k] = 0
+    elif register == CXCLR:
+        clear_collisions(m, t)
+    return t
+
+
+def write_vsync(m: Machine, t: Int, value: Int) -> None:
+    """Bit 1 tells the television that a frame ends; the frame ends when it goes, a line later."""
+    if value & 2:
+        m.vsync_end = t + 76
+    elif m.tia[VSYNC] & 2 and t >= m.vsync_end and m.stop == 0:
+        m.stop = FRAME_DONE
+    m.tia[VSYNC] = value
+
+
+# Reads.
+
+
+def read_tia(m: Machine, t: Int, address: Int, bus: Int) -> Int:
+    """Read a register: collisions, and whether a paddle's capacitor is charged.
+
+    Args:
+        m: drawn up to the beam, if collisions are asked for.
+        t: the cycle.
+        address: of which the low four bits count.
+        bus: what was last on the data bus; it stays on the lines that the TIA does not drive.
+    """
+    register = address & 15
+    bus &= 0x3F
+    if register >= 8 and register < 12:
+        return bus | is_charged(m, t, register & 3) << 7
+    if register >= 12:  # INPT4 and INPT5: triggers of joysticks, not pressed; then nothing
+        return bus | (register < 14) << 7
+    draw_to(m, 3 * t)
+    two = m.collisions >> 2 * register
+    return (two & 1) << 7 | (two & 2) << 5 | bus
+
+
+@inline
+def is_charged(m: Machine, t: Int, paddle: Int) -> Int:
+    """Whether the capacitor of INPT0 … INPT3 has charged by now."""
+    return m.emptied == 0 and t - m.emptied_until > m.charged[paddle]

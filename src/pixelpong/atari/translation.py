@@ -1,0 +1,339 @@
+"""From a cartridge's instructions to one compiled function: ``run_frame(m)``.
+
+An emulator usually reads an instruction, decodes it, carries it out, and goes to the next one. Here
+all decoding is done once. Each instruction becomes a line or two of typed Python, in which operand
+and addressing mode are spelled out already; a branch becomes a jump to a label. What comes out
+is compiled as one function, so that the processor's registers are registers of the real processor,
+and flags that nobody reads are never computed.
+
+Names in the lines: a x y s, the registers; n, whose bit 7 is the flag N; z, which is 0 if the flag
+Z is set; c v i, 0 or 1; t, the cycle; q, an address; r and w, values on the way.
+
+Time: all that an instruction reads or writes happens in its last cycle, as in the emulator that
+ours is held to. Every jump back asks whether the frame takes too long, so a machine in whatever
+state comes to an end.
+
+What comes out holds the cartridge's logic. It lives in memory and in the user's cache, never in
+the repository.
+
+Covered: documented instructions. Not covered: decimal arithmetic (SED), the addressing mode
+"(address, X)", pointers outside the memory; a machine that meets them, or jumps to where no code
+was found, stops and says so.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping
+
+from pixelpong.atari import registers
+from pixelpong.atari.disassembly import SIZE, Instruction, disassemble, read_vector
+from pixelpong.atari.ir import NOTHING, POINTER, Program
+from pixelpong.atari.lowering import Lowering
+from pixelpong.atari.machine import MAX_CYCLES, NOT_IMPLEMENTED, NOT_TRANSLATED, ROWS, TOO_LONG, TOP
+from pixelpong.atari.opcodes import CHANGES, WRITES
+
+_REGISTERS = ("a", "x", "y", "s")
+
+_FLAGS = "(n & 128 | v << 6 | 0x30 | i << 2 | (z == 0) << 1 | c)"
+"""The flags as one byte, as PHP pushes them."""
+
+_SET_FLAGS = "n = {0}; z = {0} & 2 == 0; v = {0} >> 6 & 1; c = {0} & 1; i = {0} >> 2 & 1"
+
+_BRANCH_IF = {
+    "BCC": "c == 0", "BCS": "c != 0", "BEQ": "z == 0", "BNE": "z != 0",
+    "BMI": "n & 128 != 0", "BPL": "n & 128 == 0", "BVC": "v == 0", "BVS": "v != 0",
+}  # fmt: skip
+
+_ADD = "w = a + r + c; v = ((a ^ w) & (r ^ w)) >> 7 & 1; c = w >> 8; a = n = z = w & 255"
+
+_RETURN = "s = s + 2 & 255; pc = m.ram[s - 1 & 127] | m.ram[s & 127] << 8"
+
+_LIMIT = f"if t > {MAX_CYCLES}: goto(too_long)"
+
+_OPERATIONS = {
+    "LDA": "a = n = z = {v}", "LDX": "x = n = z = {v}", "LDY": "y = n = z = {v}",
+    "AND": "a = n = z = a & {v}", "ORA": "a = n = z = a | {v}", "EOR": "a = n = z = a ^ {v}",
+    "ADC": "r = {v}; " + _ADD, "SBC": "r = {v} ^ 255; " + _ADD,
+    "CMP": "w = a - {v}; c = w >= 0; n = z = w & 255",
+    "CPX": "w = x - {v}; c = w >= 0; n = z = w & 255",
+    "CPY": "w = y - {v}; c = w >= 0; n = z = w & 255",
+    "BIT": "n = {v}; v = n >> 6 & 1; z = a & n",
+    "INC": "n = z = {v} + 1 & 255", "DEC": "n = z = {v} - 1 & 255",
+    "ASL": "r = {v}; c = r >> 7; n = z = r << 1 & 255",
+    "LSR": "r = {v}; c = r & 1; n = z = r >> 1",
+    "ROL": "r = {v}; n = z = (r << 1 | c) & 255; c = r >> 7",
+    "ROR": "r = {v}; n = z = r >> 1 | c << 7; c = r & 1",
+    "INX": "x = n = z = x + 1 & 255", "DEX": "x = n = z = x - 1 & 255",
+    "INY": "y = n = z = y + 1 & 255", "DEY": "y = n = z = y - 1 & 255",
+    "TAX": "x = n = z = a", "TAY": "y = n = z = a", "TXA": "a = n = z = x",
+    "TYA": "a = n = z = y", "TSX": "x = n = z = s", "TXS": "s = x",
+    "CLC": "c = 0", "SEC": "c = 1", "CLV": "v = 0", "CLI": "i = 0", "SEI": "i = 1",
+    "CLD": "", "NOP": "",
+    "PLA": "s = s + 1 & 255; a = n = z = m.ram[s & 127]",
+    "PLP": f"s = s + 1 & 255; r = m.ram[s & 127]; {_SET_FLAGS.format('r')}",
+}  # fmt: skip
+"""What an instruction does to registers and flags; {v} is its operand's value."""
+
+_PAGE_COSTS = ("ADC", "SBC", "AND", "ORA", "EOR", "CMP", "LDA", "LDX", "LDY")
+"""They take one more cycle if the index carries the address into the next page of 256 bytes."""
+
+
+class Translation:
+    """One cartridge on its way to ``run_frame``."""
+
+    def __init__(self, rom: bytes, entries: Iterable[int], hints: Mapping[int, str]) -> None:
+        """Find the code.
+
+        Args:
+            rom: the cartridge.
+            entries: offsets that are reached through memory.
+            hints: typed Python by offset, to be put in front of the instruction there: what is
+                known of this cartridge and spares work. It must leave the machine as the
+                cartridge's own code would.
+        """
+        self._rom, self._hints = rom, hints
+        code = disassemble(rom, entries)
+        # A frame ends behind a write to VSYNC, and the next one begins there.
+        frames = [each.after for each in code.values() if _writes_vsync(each)]
+        self._code = code = disassemble(rom, [*entries, *frames])
+        self._interrupt = read_vector(rom, SIZE - 2)
+        returns = [each.after for each in code.values() if each.is_call]
+        start = read_vector(rom, SIZE - 4)
+        self.entries = sorted({start, *entries, *frames, *returns} & code.keys())
+        targets = {each.target for each in code.values() if each.target is not None}
+        self._labels = {*self.entries, *targets, *hints, self._interrupt} & code.keys()
+
+    def add_to(self, program: Program) -> None:
+        """Add ``run_frame(m)``: from where the last frame ended to the end of this one.
+
+        The processor's state is taken from the record and put back; ``m.stop`` says why it ended.
+        """
+        program.declare("run_frame", {"m": POINTER}, NOTHING)
+        out = Lowering(program, "run_frame")
+        out.code("begin_frame(m); t = m.cycle; pc = m.pc; q = b = r = w = 0; p = m.p")
+        out.code("; ".join(f"{name} = m.{name}" for name in _REGISTERS))
+        out.code(_SET_FLAGS.format("p"))
+        out.label("dispatch")
+        out.code(_LIMIT)
+        out.switch("pc", {place: _label(place) for place in self.entries}, "unknown")
+        self._add_instructions(out)
+        for label, code in (("unknown", NOT_TRANSLATED), ("too_long", TOO_LONG)):
+            out.label(label)
+            out.code(f"if m.stop == 0: m.stop = {code}\ngoto(out)")
+        out.label("out")
+        out.code(f"draw_to(m, {registers.CLOCKS * (TOP + ROWS)}); m.pc = pc; m.p = {_FLAGS}")
+        out.code("; ".join(f"m.{name} = {name}" for name in _REGISTERS) + "; end_frame(m, t)")
+        out.close()
+
+    def _add_instructions(self, out: Lowering) -> None:
+        done: set[int] = set()
+        for start in sorted(self._code):
+            place = start
+            while place not in done:
+                done.add(place)
+                if place in self._labels:
+                    out.label(_label(place))
+                out.code(self._hints.get(place, ""))
+                instruction = self._code[place]
+                out.code(self._translate(instruction))
+                if out.is_closed:
+                    break
+                place = instruction.after
+                if place not in self._code:
+                    out.code(f"pc = {place}; goto(unknown)")
+                    break
+            else:
+                if not out.is_closed:
+                    out.goto(_label(place))
+
+    def _translate(self, one: Instruction) -> str:
+        """The instruction as typed Python."""
+        if one.name == "SED" or one.mode == "izx" or (one.mode == "izy" and one.operand < 0x80):
+            return f"m.stop = {NOT_IMPLEMENTED}; pc = {one.place}; goto(out)"
+        lines = [self._skip_loop(one), f"t += {one.cycles}", self._control(one)]
+        if lines[-1] is None:
+            before, value = ("", "") if one.name in WRITES else self._read(one)
+            lines[-1] = before
+            if one.name in _OPERATIONS:
+                lines.append(_OPERATIONS[one.name].format(v=value))
+            if one.name in ("PHA", "PHP"):
+                lines.append(self._push("a" if one.name == "PHA" else _FLAGS))
+            if one.name in CHANGES:
+                lines.append("a = n" if one.mode == "acc" else self._write(one, "n"))
+            if one.name in WRITES:
+                lines.append(self._write(one, one.name[2].lower()))
+        return "\n".join(line for line in lines if line)
+
+    # Control.
+
+    def _control(self, one: Instruction) -> str | None:
+        """A jump, a branch, a call or a return; None if it is something else."""
+        if one.mode == "rel":
+            cost = 2 if (one.after ^ one.operand) & 0x700 else 1
+            return _block(f"if {_BRANCH_IF[one.name]}", f"t += {cost}\n{self._go(one)}")
+        back = one.place + 2
+        call = f"m.ram[s & 127] = {(back | 0xF000) >> 8}; m.ram[s - 1 & 127] = {back & 255}"
+        match one.name, one.mode:
+            case "JMP", "abs":
+                return self._go(one)
+            case "JMP", _:
+                low, high = one.operand & 127, one.operand + 1 & 127
+                return f"pc = (m.ram[{low}] | m.ram[{high}] << 8) & 0x7FF; goto(dispatch)"
+            case "JSR", _:
+                return f"{call}; s = s - 2 & 255\n{self._go(one)}"
+            case "BRK", _:
+                push = f"s = s - 2 & 255; m.ram[s & 127] = {_FLAGS}; s = s - 1 & 255; i = 1"
+                return f"{call}; {push}\n{self._go(one)}"
+            case "RTS", _:
+                return f"{_RETURN}; pc = pc + 1 & 0x7FF; goto(dispatch)"
+            case "RTI", _:
+                flags = f"s = s + 1 & 255; r = m.ram[s & 127]; {_SET_FLAGS.format('r')}"
+                return f"{flags}\n{_RETURN}; pc = pc & 0x7FF; goto(dispatch)"
+        return None
+
+    def _go(self, one: Instruction) -> str:
+        """Jump; backwards only while the frame is not too long, so that it ends."""
+        target = self._interrupt if one.name == "BRK" else one.target
+        assert target is not None
+        jump = f"pc = {target}; goto({_label(target) if target in self._code else 'unknown'})"
+        if target <= one.place:
+            jump = f"pc = {target}\n{_LIMIT}\n{jump}"
+        return jump
+
+    def _skip_loop(self, one: Instruction) -> str:
+        """Go straight to the last round of a loop of two instructions that waits.
+
+        ``wait: LDA INTIM, BNE wait`` for the timer; ``wait: DEY, BPL wait`` for time to go by.
+        """
+        branch = self._code.get(one.after)
+        if branch is None or branch.operand != one.place or branch.after < branch.place:
+            return ""
+        cycles = one.cycles + 3 + ((one.place ^ branch.after) & 0x700 > 0)
+        if (one.name, one.mode, one.operand, branch.name) == ("LDA", "abs", 0x284, "BNE"):
+            return f"t = wait_for_timer(m, t, {cycles})"
+        if one.name in ("DEX", "DEY") and branch.name == "BPL":
+            register = one.name[2].lower()
+            return f"if {register} < 128: t += {cycles} * {register}; {register} = 0"
+        return ""
+
+    # Operands.
+
+    def _read(self, one: Instruction) -> tuple[str, str]:
+        """Lines that come first, and an expression for the operand's value."""
+        match one.mode:
+            case "imp":
+                return "", ""
+            case "acc":
+                return "", "a"
+            case "imm":
+                return "", str(one.operand)
+            case "zp" | "abs":
+                return "", self._read_known(one)
+        before, bus = self._address(one)
+        if one.mode in ("abx", "aby") and one.operand & 0x1000:
+            return before, "rom[q & 0x7FF]"
+        anywhere = f"r = read(m, t, q, {bus})"
+        if one.mode == "izy":
+            return f"{before}\nif q & 0x1000: r = rom[q & 0x7FF]\nelse: {anywhere}", "r"
+        if one.mode in ("zpx", "zpy"):
+            return f"{before}\nif q & 0x80: r = m.ram[q & 127]\nelse: {anywhere}", "r"
+        if 0x38 <= one.operand < 0x3C:  # the paddles, indexed
+            return (
+                f"{before}\nif q < 0x3C: r = {bus} & 0x3F | is_charged(m, t, q & 3) << 7\n"
+                f"else: {anywhere}",
+                "r",
+            )
+        return f"{before}\n{anywhere}", "r"
+
+    def _read_known(self, one: Instruction) -> str:
+        if one.operand & 0x1000:
+            return str(self._rom[one.operand % SIZE])
+        if _is_memory(one.operand):
+            return f"m.ram[{one.operand & 127}]"
+        bus = one.operand >> 8 if one.mode == "abs" else one.operand
+        return f"read(m, t, {one.operand}, {bus})"
+
+    def _address(self, one: Instruction) -> tuple[str, str]:
+        """Lines that make q the address, and what is then on the bus."""
+        costs, operand = one.name in _PAGE_COSTS, one.operand
+        match one.mode:
+            case "zpx" | "zpy":
+                return f"q = {operand} + {one.mode[2]} & 255", str(operand)
+            case "abx" | "aby":
+                index = one.mode[2]
+                cost = f"\nt += {operand & 255} + {index} >> 8" if costs and operand & 255 else ""
+                return f"q = {operand} + {index} & 0x1FFF{cost}", str(operand >> 8)
+        cost = "t += q + y >> 8\n" if costs else ""
+        load = f"q = m.ram[{operand & 127}]; b = m.ram[{operand + 1 & 127}]"
+        return f"{load}\n{cost}q = (q | b << 8) + y & 0x1FFF", "b"
+
+    def _write(self, one: Instruction, value: str) -> str:
+        if one.mode not in ("zp", "abs"):
+            before = "" if one.name in CHANGES else self._address(one)[0] + "\n"
+            return (
+                f"{before}if q & 0x1280 == 0x80: m.ram[q & 127] = {value}\n"
+                f"else: t = write(m, t, q, {value})"
+            )
+        if _is_memory(one.operand):
+            return f"m.ram[{one.operand & 127}] = {value}"
+        if one.operand & 0x1000:
+            return ""
+        if one.operand & 0x80:
+            return f"write_port(m, t, {one.operand}, {value})"
+        if _writes_vsync(one):
+            return f"write_vsync(m, t, {value})\nif m.stop: pc = {one.after}; goto(out)"
+        return self._write_register(one.operand & 0x3F, value)
+
+    def _write_register(self, register: int, value: str) -> str:
+        """A write to a register of the TIA; whether it changes anything is asked in place."""
+        if register == registers.WSYNC:
+            return "t = (t + 75) // 76 * 76"
+        if registers.HMP0 <= register <= registers.HMBL:
+            return f"m.tia[{register}] = {value} & 0xF0"
+        if register in (registers.ENAM0, registers.ENAM1):
+            return f"hide_or_show_missile(m, t, {register}, {value})"
+        if (
+            not registers.NUSIZ0 <= register <= registers.RESMP1
+            or registers.RESP0 <= register <= registers.AUDV1
+        ):
+            return f"t = write_tia(m, t, {register}, {value})"
+        changed = f"m.tia[{register}] != {value} & {registers.MEANING[register]}"
+        write = f"set_register(m, t, {register}, {value})"
+        if register in (registers.PF0, registers.PF1, registers.PF2):
+            write = f"set_playfield(m, t, {register}, {value})"
+        elif register == registers.ENABL:
+            write = f"set_ball(m, t, {value})"
+        elif register == registers.GRP0:
+            changed += f" or m.old_grp[1] != m.tia[{registers.GRP1}]"
+            write = f"set_player(m, t, {register}, {value})"
+        elif register == registers.GRP1:
+            changed += f" or m.old_grp[0] != m.tia[{registers.GRP0}]"
+            changed += f" or m.old_enabl != m.tia[{registers.ENABL}]"
+            write = f"set_player(m, t, {register}, {value})"
+        return f"if {changed}: {write}"
+
+    def _push(self, value: str) -> str:
+        """Onto the stack; some programs point it at the TIA's ENABL, ENAM1 and ENAM0."""
+        lines = [f"w = {value}", _block("if s & 0x80", "m.ram[s & 127] = w")]
+        for register in (registers.ENABL, registers.ENAM1, registers.ENAM0):
+            lines.append(_block(f"elif s == {register}", self._write_register(register, "w")))
+        anywhere = _block("else", "t = write_tia(m, t, s & 63, w)")
+        return "\n".join([*lines, anywhere, "s = s - 1 & 255"])
+
+
+def _label(place: int) -> str:
+    return f"L{place:03X}"
+
+
+def _block(head: str, body: str) -> str:
+    return f"{head}:\n{textwrap.indent(body, ' ')}"
+
+
+def _is_memory(address: int) -> bool:
+    return address & 0x1280 == 0x80
+
+
+def _writes_vsync(one: Instruction) -> bool:
+    is_write = one.name in WRITES and one.mode in ("zp", "abs")
+    return is_write and one.operand & 0x10BF == registers.VSYNC

@@ -1,0 +1,85 @@
+"""A small typed Python: what the machine is written in, so that it runs twice.
+
+The functions of `pixelpong.atari.tia` and its neighbours are plain Python: they run as they stand,
+slowly, and a debugger can step through them. `pixelpong.atari.lowering` compiles the same source to
+native code. A test runs both on the same machine and compares every bit.
+
+The language is what the machine needs and no more:
+
+- numbers: `Int`, 32 bits with a sign, and `Wide`, 192 bits without one: a line of the picture, a
+  bit for each of its 160 pixels, fits into one;
+- ``m.name``, ``m.name[k]``: the machine's fields (`pixelpong.atari.machine.MACHINE`); ``TABLE[k]``,
+  ``TABLE[j][k]``: constants of the module;
+- assignments, ``if``, ``while``, ``for … in range(…)``, ``break``, ``continue``, ``return``;
+- integer operators, comparisons, ``in (…)``, ``and``, ``or``, ``not``, ``a if b else c``;
+- calls of functions of the same program, and of the functions below.
+
+What differs from Python: `Int` wraps around at 32 bits, ``//``, ``%`` and shifts want operands that
+are not negative, and a `Wide` must not be shifted by 192 or more. The machine's code keeps to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Int = int
+"""A number of 32 bits, with a sign."""
+
+Wide = int
+"""A number of 192 bits, without a sign."""
+
+Machine = Any
+"""The machine; as Python runs it, an object with the fields of the record."""
+
+Bytes = Any
+"""Bytes that the caller brings."""
+
+WIDE_BITS = 192
+
+
+def make_table(size: int, default: int, values: dict[int, int]) -> tuple[int, ...]:
+    """A table of numbers, made when the module is loaded; most of them are `default`."""
+    return tuple(values.get(place, default) for place in range(size))
+
+
+def inline(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Put the function's code wherever it is called."""
+    function.is_inline = True  # type: ignore[attr-defined]
+    return function
+
+
+def wide(value: Int) -> Wide:
+    """The same number, as a `Wide`."""
+    return value
+
+
+def lowest_bit(value: Int | Wide) -> Int:
+    """The place of the lowest bit that is set; `value` must not be 0.
+
+    >>> lowest_bit(0b1000)
+    3
+    """
+    return (value & -value).bit_length() - 1
+
+
+def rounds_that_meet(start: Int, step: Int, mask: Int) -> Wide:
+    """In which rounds of a loop a byte that grows by `step` has none of the bits in `mask`.
+
+    Bit k is set if ``(start + step·k) & mask & 0xFF == 0``, for k from 0 to 191. Compiled, all
+    rounds are looked at together, as one vector. `step` must be a constant.
+
+    >>> bin(rounds_that_meet(254, 2, 0xFC) & 0b1111)
+    '0b110'
+    """
+    return sum(1 << k for k in range(WIDE_BITS) if not (start + step * k) & mask & 0xFF)
+
+
+def fill(array: Bytes, at: Int, value: Int, count: Int) -> None:
+    """Set `count` bytes from `at` on to `value`."""
+    array[at : at + count] = bytes([value]) * count
+
+
+def copy(array: Bytes, to: Int, at: Int, count: Int) -> None:
+    """Copy `count` bytes from `at` on to `to` and on, inside one array."""
+    array[to : to + count] = array[at : at + count]

@@ -1,0 +1,236 @@
+"""Atari Pong on ALE: what the native emulator is held to, and what plays if that one can't.
+
+ALE plays without sticky actions, frame skip and frame limit of its own, so a game is a function of
+its state and of one action a frame. States are the console's records (`pixelpong.atari.machine`),
+not ALE's, so either emulator plays on what the other one has begun.
+
+Covered: frames, states, the picture as palette indices, states as older versions kept them, the
+emulator's speed by itself.
+Not covered: how a state is read (`pixelpong.env.ale_state`), steps and sticky actions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import struct
+import time
+import zlib
+from pathlib import Path
+from typing import Any
+
+import ale_py
+import numpy as np
+from ale_py import roms
+from numpy.typing import NDArray
+
+from pixelpong.atari.check import fault_in
+from pixelpong.atari.machine import DRAW_NOTHING, ROWS, WIDTH
+from pixelpong.env.ale_state import is_between_frames, read_state, write_state
+from pixelpong.env.rom import rom_advice, rom_source
+from pixelpong.errors import EmulatorError, expected
+from pixelpong.trajectory import DOWN, UP
+
+_ACTIONS = tuple(
+    each.value
+    for each in (
+        ale_py.Action.NOOP, ale_py.Action.FIRE, ale_py.Action.RIGHT, ale_py.Action.LEFT,
+        ale_py.Action.RIGHTFIRE, ale_py.Action.LEFTFIRE,
+    )
+)  # fmt: skip
+"""ALE's numbers of what Gymnasium numbers 0 to 5."""
+
+_OLD_HEADER = struct.Struct("<iiHI")
+
+
+class AleConsole:
+    """A console with Pong in it, reused for game after game.
+
+    Attributes:
+        picture: [210, 160] uint8 palette indices of the newest frame that was drawn; overwritten.
+    """
+
+    name = "ale"
+
+    def __init__(self, has_window: bool = False) -> None:
+        """Switch it on and start a game.
+
+        Args:
+            has_window: show the frames in a window of ALE's own, which waits at every frame.
+
+        Raises:
+            EmulatorError: Pong's ROM is missing or another one.
+        """
+        self._has_window = has_window
+        self.picture = np.zeros((ROWS, WIDTH), np.uint8)
+        self._switch_on()
+        # A reset takes milliseconds and always ends in the same state, so it is done once. The
+        # picture is no part of a state.
+        self._start_data = self._ale.cloneState().serialize()
+        self._start = self._ale.cloneState()
+        self._start_picture: NDArray[np.uint8] = self._ale.getScreen()
+        self.reset()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether a side has 21 points."""
+        return bool(self._ale.game_over())
+
+    def reset(self) -> None:
+        """Start a game."""
+        self._recover()
+        self._ale.restoreState(self._start)
+        self.picture[:] = self._start_picture
+
+    def run(self, actions: bytes, draws: int) -> tuple[int, bool, int]:
+        """Play frames; no more after the one in which a side reaches 21 points.
+
+        Args:
+            actions: a byte a frame, 0 to 5 as ``ALE/Pong-v5`` numbers its actions.
+            draws: what is drawn of the last frame. With DRAW_NOTHING `picture` stays as it was.
+
+        Returns:
+            The points won less the points lost, whether the game is over, frames played.
+        """
+        ale, reward, frames = self._ale, 0, 0
+        is_over = bool(ale.game_over())
+        for action in actions:
+            if is_over:
+                break
+            reward += ale.act(_ACTIONS[action])
+            is_over = bool(ale.game_over())
+            frames += 1
+        if frames:
+            self._has_frame_end = False
+            if draws != DRAW_NOTHING:
+                ale.getScreen(self.picture)
+        return reward, is_over, frames
+
+    def get_state(self) -> NDArray[np.void]:
+        """All that the future depends on: [1] STATE.
+
+        Raises:
+            EmulatorError: ALE is in a state that Pong never reaches.
+        """
+        state = read_state(self._ale.cloneState().serialize())
+        self._has_frame_end = True
+        return state
+
+    def set_state(self, state: NDArray[np.void]) -> None:
+        """Play on from a state. Until the next frame, `picture` stays as it was.
+
+        Args:
+            state: [1] STATE, from any emulator; not changed.
+
+        Raises:
+            EmulatorError: it is no state between two frames.
+        """
+        if fault := fault_in(state):
+            advice = "take one with get_state()"
+            raise EmulatorError(expected("a state of the console", fault, advice))
+        self._recover()
+        self._ale.restoreState(ale_py.ALEState(write_state(state, self._start_data)))
+
+    def _switch_on(self) -> None:
+        self._ale = _load(has_window=self._has_window)
+        self._ale.reset_game()
+        self._has_frame_end = True
+
+    def _recover(self) -> None:
+        """Switch the console on anew if its last frame did not end.
+
+        A made-up state can lead the processor astray. ALE then gives the frame up after 25,000
+        instructions, and takes the next one for the rest of it, whatever state is restored.
+        """
+        if not self._has_frame_end and not is_between_frames(self._ale.cloneState().serialize()):
+            self._switch_on()
+        self._has_frame_end = True
+
+
+def read_old_snapshot(snapshot: bytes) -> tuple[int, int, NDArray[np.void]]:
+    """A snapshot as this package wrote it while ALE was the only emulator.
+
+    Its header has the action held (ALE's number), the frames of the episode so far, the size of
+    ALE's state and its CRC-32. Then follow the places where that state differs from the one at a
+    game's start (uint16), and what it has there (uint8).
+
+    Args:
+        snapshot: some 200 bytes.
+
+    Returns:
+        The action held, 0 to 5; the frames so far; the record, [1] STATE.
+
+    Raises:
+        EmulatorError: it is something else, damaged, or of another version of ale-py.
+    """
+    try:
+        held, num_frames, size, checksum = _OLD_HEADER.unpack_from(snapshot)
+        action = _ACTIONS.index(held)
+        num_other = (len(snapshot) - _OLD_HEADER.size) // 3
+        whole = np.zeros(size, np.uint8)
+        start = np.frombuffer(_start_data()[:size], np.uint8)
+        whole[: len(start)] = start
+        where = np.frombuffer(snapshot, "<u2", num_other, _OLD_HEADER.size)
+        values_at = _OLD_HEADER.size + 2 * num_other
+        whole[where] = np.frombuffer(snapshot, np.uint8, num_other, values_at)
+        if zlib.crc32(whole.data) != checksum:
+            raise ValueError("one that is damaged, or of another version of ale-py")
+        return action, num_frames, read_state(whole.tobytes())
+    except (ValueError, IndexError, struct.error) as error:
+        advice = "start the run anew"
+        raise EmulatorError(expected("a snapshot of the emulator", error, advice)) from error
+
+
+def run_bare(seconds: float, rng: np.random.Generator) -> tuple[int, float]:
+    """Step ALE alone at frame skip 4, the measure of everything else: random moves, no picture.
+
+    Args:
+        seconds: how long, at least.
+        rng: draws the moves.
+
+    Returns:
+        Steps done and seconds taken.
+    """
+    ale = _load(frame_skip=4)
+    ale.reset_game()
+    start = ale.cloneState()
+    moves = [_ACTIONS[action] for action in rng.choice([UP, DOWN], 1000).tolist()]
+    begin, steps = time.perf_counter(), 0
+    while time.perf_counter() - begin < seconds:
+        for move in moves:
+            ale.act(move)
+            if ale.game_over():
+                ale.restoreState(start)
+        steps += len(moves)
+    return steps, time.perf_counter() - begin
+
+
+def _load(frame_skip: int = 1, *, has_window: bool = False) -> Any:
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+    ale = ale_py.ALEInterface()
+    ale.setFloat("repeat_action_probability", 0.0)
+    ale.setInt("frame_skip", frame_skip)
+    ale.setInt("max_num_frames_per_episode", 0)  # no limit: who plays counts the frames
+    ale.setBool("display_screen", has_window)
+    ale.loadROM(_find_rom())
+    return ale
+
+
+@functools.cache
+def _start_data() -> bytes:
+    """ALE's state at the start of a game."""
+    ale = _load()
+    ale.reset_game()
+    data: bytes = ale.cloneState().serialize()
+    return data
+
+
+def _find_rom() -> Path:
+    """The path of a ROM that ale-py knows as Pong's, by a checksum of its own."""
+    try:
+        with contextlib.redirect_stdout(None):  # it prints the folder, into somebody's JSON
+            path = roms.get_rom_path("pong")
+    except OSError as error:
+        raise EmulatorError(expected(rom_source(), error, rom_advice())) from error
+    assert path is not None, "ale-py knows Pong"
+    return path

@@ -1,0 +1,252 @@
+"""Pong's cartridge ("Video Olympics", Atari 1977): what is known of this one game.
+
+`pixelpong.atari` knows the console and no game. Here stands what it has to be told of this one:
+where code goes on that no direct jump leads to, where the points are, which knob is whose, and two
+loops of which most rounds can be skipped. Nothing here is the cartridge's code; that is read from
+the ROM that ale-py brings, on the user's machine.
+
+Written in typed Python (`pixelpong.atari.typed`), but for the constants.
+
+**What is skipped, and why that is allowed.** Three quarters of all instructions are the loop that
+draws the field: 91 rounds of two lines each. In every round it asks whether a player, a missile or
+the ball has a pixel there, fetches three bytes of playfield, writes all of it to the TIA, and reads
+two paddles. A round in which the answers and the bytes are those of the round before writes what
+the TIA already has. It draws nothing new, takes the same branches and so the same 152 cycles, and
+leaves the processor as the round before did, but for the row's number. `find_changing_rounds` tells
+at the loop's begin in which rounds an answer changes; the others are not carried out. What is
+delayed shows a round later, so the round after such a change runs as well. The round in which a
+paddle is found charged runs too.
+
+Two more loops are cut short: the one that clears the registers after a picture, once they are
+clear, and the one that draws the points, if nobody looks. Tests compare every frame with ALE, which
+skips nothing.
+"""
+
+from __future__ import annotations
+
+from pixelpong.atari.drawing import shows_playfield_alone
+from pixelpong.atari.machine import (
+    BEFORE,
+    DRAW_NOTHING,
+    DRAW_PICTURE,
+    FRAME_DONE,
+    PADDLE_HIGHEST,
+    PADDLE_LOWEST,
+    PADDLE_TURN,
+    STATE_SIZE,
+)
+from pixelpong.atari.registers import (
+    ENABL,
+    ENAM0,
+    ENAM1,
+    GRP0,
+    GRP1,
+    PF0,
+    PF1,
+    PF2,
+    RESMP0,
+    RESMP1,
+    VDELP0,
+    VDELP1,
+)
+from pixelpong.atari.typed import (
+    Bytes,
+    Int,
+    Machine,
+    Wide,
+    copy,
+    inline,
+    lowest_bit,
+    rounds_that_meet,
+    wide,
+)
+
+ENTRIES = (0x386, 0x3F5)
+"""Offsets of code that is reached through memory."""
+
+LEFT_POINTS, RIGHT_POINTS = 13, 14
+"""Where in memory the points are: the opponent's, who plays on the left, and the agent's."""
+
+LAST_POINT = 21
+
+MODE = 22
+"""Where in memory the game's number is, less 1."""
+
+LEFT_PADDLE, RIGHT_PADDLE = 0, 1
+"""The sides' knobs, as places in `resistance`: the reverse of how the console numbers them."""
+
+_FIRES = (0, 1, 0, 0, 1, 1)
+_RAISES = (0, 0, 1, 0, 1, 0)
+_LOWERS = (0, 0, 0, 1, 0, 1)
+"""By Gymnasium's action: whether the button is pressed, and which way the knob turns the paddle."""
+
+HINTS = {
+    0x5B8: "if y > 1 and t % 76 <= 47 and is_cleared(m): t = (t // 76 + y - 1) * 76 + 5; y = 1",
+    0x58B: "if x == 1 and y == 0 and points_are_unseen(m): x = 20; y = 4; t += 19 * 76",
+    0x5E0: (
+        "if x == 0x26: find_changing_rounds(m)\n"
+        "r = count_equal_rounds(m, x, t)\n"
+        "x += 2 * r; t += 152 * r"
+    ),
+}
+"""What is put in front of the three loops."""
+
+_FIRST_ROW, _ROUNDS, _ROUND_CYCLES = 0x26, 91, 152
+"""Of the field's loop: the row in X at its begin, its rounds, and the cycles of a round."""
+
+_READ_FIRST, _READ_SECOND = 23, 32
+"""Cycles of a round's second line after which it reads the paddles."""
+
+
+@inline
+def points_are_unseen(m: Machine) -> Int:
+    """Whether the rows that show the points may be skipped: nobody looks, nothing can collide."""
+    return m.draws != DRAW_PICTURE and shows_playfield_alone(m)
+
+
+def is_cleared(m: Machine) -> Int:
+    """Whether the loop that clears playfield, players and the rest has nothing left to clear."""
+    shapes = m.tia[PF0] | m.tia[PF1] | m.tia[PF2] | m.tia[ENAM0] | m.tia[ENAM1]
+    return shapes == 0 and shows_playfield_alone(m)
+
+
+def find_changing_rounds(m: Machine) -> None:
+    """Set ``m.rounds``: bit k if round k of the field's loop must be carried out."""
+    missile0 = 0 if m.tia[RESMP0] else m.ram[0x27]
+    missile1 = 0 if m.tia[RESMP1] else m.ram[0x28]
+    # Where each object is on: its row, its height as a mask. A hidden missile is on all the time.
+    player1 = rounds_that_meet(_FIRST_ROW - m.ram[0x33], 2, m.ram[0x26])
+    player0 = rounds_that_meet(_FIRST_ROW + 2 - m.ram[0x32], 2, m.ram[0x25])
+    ball = rounds_that_meet(_FIRST_ROW + 2 - m.ram[0x36], 2, 0xFC)
+    bar1 = rounds_that_meet(_FIRST_ROW + 1 - m.ram[0x34], 2, missile0)
+    bar0 = rounds_that_meet(_FIRST_ROW + 2 - m.ram[0x35], 2, missile1)
+    players = player0 ^ player0 << 1 | player1 ^ player1 << 1
+    others = ball ^ ball << 1 | bar0 ^ bar0 << 1 | bar1 ^ bar1 << 1
+    # What is delayed shows a round later, and so does the ball.
+    delayed = players | others if m.tia[VDELP0] | m.tia[VDELP1] else others
+    changes = players | others | delayed << 1 | changing_playfield_rounds(m)
+    m.rounds = changes | 3 | wide(1) << (_ROUNDS - 1)
+
+
+def changing_playfield_rounds(m: Machine) -> Wide:
+    """The rounds in which another row of the playfield begins, a row being eight lines high.
+
+    They follow from where its three bytes are fetched, which stays the same for whole games.
+    """
+    a = m.ram[0x1B] | m.ram[0x1C] << 8
+    b = m.ram[0x1D] | m.ram[0x1E] << 8
+    c = m.ram[0x1F] | m.ram[0x20] << 8
+    if a & b & c & 0x1000 == 0:  # not from the cartridge: all rounds
+        return (wide(1) << _ROUNDS) - 1
+    if a != m.playfield_at[0] or b != m.playfield_at[1] or c != m.playfield_at[2]:
+        m.playfield_at[0] = a
+        m.playfield_at[1] = b
+        m.playfield_at[2] = c
+        m.playfield_rounds = compare_playfield_rows(a, b, c)
+    return m.playfield_rounds
+
+
+def compare_playfield_rows(a: Int, b: Int, c: Int) -> Wide:
+    """What `changing_playfield_rounds` keeps."""
+    rounds = wide(0)
+    for row in range(5, 28):
+        # Bytes of the next page cost a cycle more.
+        crosses = max(max(a & 255, b & 255), c & 255) + row > 255
+        if crosses or differs(a + row) or differs(b + row) or differs(c + row):
+            rounds |= wide(1) << (8 * row - _FIRST_ROW >> 1)
+    return rounds
+
+
+@inline
+def differs(address: Int) -> Int:
+    """Whether a byte of the cartridge is not the one before it."""
+    return rom[address & 0x7FF] != rom[address - 1 & 0x7FF]  # type: ignore[name-defined]  # noqa: F821
+
+
+def count_equal_rounds(m: Machine, row: Int, t: Int) -> Int:
+    """How many rounds, from the one at `row` on, do what the one before did.
+
+    Such rounds are taken as done: what they would have noted of the paddles is noted.
+    """
+    until_change = lowest_bit(m.rounds) - (row - _FIRST_ROW >> 1)
+    count = until_change
+    line = t // 76 * 76  # in which the round before read the paddles
+    first = m.ram[0] & 1
+    left = m.emptied_until + m.charged[first] - line - _READ_FIRST
+    if left >= 0:
+        count = min(count, left // _ROUND_CYCLES)
+    left_second = m.emptied_until + m.charged[2 + first] - line - _READ_SECOND
+    if left_second >= -2:  # the second read comes two cycles earlier if the first is charged
+        count = min(count, max(left_second, 0) // _ROUND_CYCLES)
+    if count == until_change:  # the round that is carried out next is that one
+        m.rounds &= m.rounds - 1
+    if count:
+        m.old_grp[0] = m.tia[GRP0]
+        m.old_grp[1] = m.tia[GRP1]
+        m.old_enabl = m.tia[ENABL]
+        if left >= 0:
+            m.ram[4] = row + 2 * count
+        if left_second >= 0:
+            m.ram[5] = row + 2 * count
+    return count
+
+
+def turn(m: Machine, paddle: Int, action: Int) -> None:
+    """Turn a knob as an action says, for one frame."""
+    turned = m.resistance[paddle] + PADDLE_TURN * (_LOWERS[action] - _RAISES[action])
+    m.resistance[paddle] = min(max(turned, PADDLE_LOWEST), PADDLE_HIGHEST)
+
+
+def play_frames(m: Machine, actions: Bytes, count: Int, draws: Int) -> Int:
+    """Play some frames, and draw the last one. It stops early when a side has all its points.
+
+    Args:
+        m: the machine, between two frames.
+        actions: [count], what is held in each frame, as Gymnasium numbers actions; for the left
+            side, if a person or a second agent plays it, in the upper four bits.
+        count: frames.
+        draws: what of the last frame: DRAW_NOTHING, DRAW_FIELD or DRAW_PICTURE.
+
+    Returns:
+        ``frames << 16 | is_over << 8 | reward + 128``; frames that were emulated, and the points
+        that the right side won in them less those that it lost. If the machine met what it does not
+        cover, minus its stop code; the machine is then as it was.
+    """
+    copy(m, BEFORE, 0, STATE_SIZE)
+    before = m.ram[RIGHT_POINTS] - m.ram[LEFT_POINTS]
+    k = 0
+    while k < count and m.ram[LEFT_POINTS] != LAST_POINT and m.ram[RIGHT_POINTS] != LAST_POINT:
+        right = actions[k] & 15
+        left = actions[k] >> 4
+        turn(m, RIGHT_PADDLE, right)
+        turn(m, LEFT_PADDLE, left)
+        m.swcha = 0xFF - 0x40 * _FIRES[right] - 0x80 * _FIRES[left]
+        k += 1
+        # With a side one point from the end, any frame may be the last.
+        is_last = k == count or max(m.ram[LEFT_POINTS], m.ram[RIGHT_POINTS]) == LAST_POINT - 1
+        m.draws = draws if is_last else DRAW_NOTHING
+        run_frame(m)  # type: ignore[name-defined]  # noqa: F821
+        if m.stop != FRAME_DONE:
+            copy(m, 0, BEFORE, STATE_SIZE)
+            return -m.stop
+    is_over = m.ram[LEFT_POINTS] == LAST_POINT or m.ram[RIGHT_POINTS] == LAST_POINT
+    reward = m.ram[RIGHT_POINTS] - m.ram[LEFT_POINTS] - before
+    return k << 16 | is_over << 8 | reward + 128
+
+
+def idle(m: Machine, switches: Int, count: Int) -> Int:
+    """Let frames go by with nobody at the paddles, drawn as pictures; 0, or the stop code.
+
+    Args:
+        m: the machine.
+        switches: the console's, a bit each, 0 while held: 1 RESET, 2 SELECT.
+        count: frames.
+    """
+    m.swcha = 0xFF
+    m.swchb = switches
+    m.draws = DRAW_PICTURE
+    for _ in range(count):
+        run_frame(m)  # type: ignore[name-defined]  # noqa: F821
+        if m.stop != FRAME_DONE:
+            return m.stop
+    return 0

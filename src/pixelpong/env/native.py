@@ -1,0 +1,258 @@
+"""Atari Pong in native code: the emulator that plays unless ALE is asked for.
+
+On first use the cartridge is read from the ROM that ale-py brings, translated and compiled, which
+takes a second; later processes load what was kept, in milliseconds. What is compiled holds the
+game's logic and stays on the user's machine.
+
+The same functions can be called from compiled code, which then holds no lock: `NativeGame.address`
+with a machine of one's own (`pixelpong.kernels.emulation`).
+
+Covered: loading, frames, states, the game for one and for two.
+Not covered: steps and sticky actions (`pixelpong.env.pong`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pixelpong.atari import console, disassembly, drawing, tia
+from pixelpong.atari.ir import NOTHING, POINTER, Program
+from pixelpong.atari.lowering import lower_module
+from pixelpong.atari.machine import (
+    MACHINE,
+    NOT_IMPLEMENTED,
+    NOT_TRANSLATED,
+    PADDLE_CENTRE,
+    ROWS,
+    STATE,
+    TIMER_RAN_OUT,
+    TOO_LONG,
+    WIDTH,
+    make_machine,
+)
+from pixelpong.atari.native import NativeCode
+from pixelpong.atari.translation import Translation
+from pixelpong.env import cartridge
+from pixelpong.env.preprocess import pack_field
+from pixelpong.env.rom import read_rom, rom_path
+from pixelpong.errors import EmulatorError
+
+_REASONS = {
+    NOT_TRANSLATED: "the game went to an address where no code was found",
+    TOO_LONG: "a frame did not end",
+    TIMER_RAN_OUT: "the game read a timer that had run out",
+    NOT_IMPLEMENTED: "the game used an instruction that is not covered",
+}
+
+_NO_SWITCH, _RESET, _SELECT = 0x3F, 0x3E, 0x3D
+"""The console's switches: none held, RESET held, SELECT held; both difficulties easy, colour."""
+
+_IDLE_FRAMES, _RESET_FRAMES = 60, 12
+"""Frames after switching on, and with RESET held, before a game starts. Source: ALE."""
+
+
+class NotCoveredError(Exception):
+    """The native emulator cannot play this; the message says why. ALE can."""
+
+    @classmethod
+    def from_stop(cls, code: int) -> NotCoveredError:
+        """For a machine that stopped with a code other than FRAME_DONE."""
+        return cls(_REASONS[code])
+
+
+class NativeGame:
+    """Pong compiled, for any number of machines.
+
+    Attributes:
+        address: of ``play_frames(machine, actions, count, draws)``, see
+            `pixelpong.env.cartridge.play_frames`.
+        was_kept: whether the machine code came from the cache.
+    """
+
+    def __init__(self, rom: bytes, folder: Path | None = None) -> None:
+        """Load or compile it.
+
+        Args:
+            rom: the cartridge.
+            folder: the cache; the user's own if None.
+
+        Raises:
+            NotCoveredError: LLVM cannot compile for this processor.
+        """
+        self._rom = rom
+        try:
+            self._code = NativeCode(_key(rom), functools.partial(make_ir, rom), folder)
+        except (RuntimeError, OSError) as error:
+            raise NotCoveredError(f"no machine code can be made here: {error}") from error
+        self.was_kept = self._code.was_kept
+        self.address = self._code.address("play_frames")
+        number, pointer = ctypes.c_int32, ctypes.c_void_p
+        self.play_frames = self._code.function(
+            "play_frames", number, pointer, pointer, number, number
+        )
+        self._idle = self._code.function("idle", number, pointer, number, number)
+
+    def switch_on(self, mode: int = 0) -> NDArray[np.void]:
+        """A machine at the start of a game, its first frame as picture and as field: [1] MACHINE.
+
+        Args:
+            mode: the game on the cartridge, as ALE numbers them: 0, for one; 3 and 4, for two.
+
+        Raises:
+            NotCoveredError: the cartridge did something that is not covered.
+        """
+        machine = make_machine()
+        machine["pc"] = disassembly.read_vector(self._rom, disassembly.SIZE - 4)
+        machine["s"], machine["p"] = 0xFF, 0x30
+        machine["resistance"][0, :2] = PADDLE_CENTRE
+        self.idle(machine, _NO_SWITCH, _IDLE_FRAMES)
+        if mode == 0:
+            self.idle(machine, _RESET, _RESET_FRAMES)
+        else:
+            self._choose(machine, mode)
+        machine["swchb"] = _NO_SWITCH
+        machine["field"][0] = pack_field(machine["picture"][0].reshape(ROWS, WIDTH))
+        return machine
+
+    def _choose(self, machine: NDArray[np.void], mode: int) -> None:
+        """Choose a game with SELECT, as multi-agent-ale-py does it."""
+        self.idle(machine, _RESET, 4)
+        while machine["ram"][0, cartridge.MODE] != mode - 1:
+            self.idle(machine, _SELECT, 2)
+            self.idle(machine, _NO_SWITCH, 1)
+        self.idle(machine, _RESET, 8)
+        self.idle(machine, _NO_SWITCH, 2)
+
+    def idle(self, machine: NDArray[np.void], switches: int, count: int) -> None:
+        """Let frames go by with switches held, nobody at the paddles.
+
+        Raises:
+            NotCoveredError: the cartridge did something that is not covered.
+        """
+        stop = self._idle(machine.ctypes.data, switches, count)
+        if stop:
+            raise NotCoveredError.from_stop(stop)
+
+
+class NativeConsole:
+    """A console with Pong in it, reused for game after game; see `pixelpong.env.pong.Console`.
+
+    Attributes:
+        machine: [1] MACHINE, for compiled code that plays on it.
+        address: of the compiled ``play_frames``.
+        picture: [210, 160] uint8 palette indices of the newest frame that was drawn.
+    """
+
+    name = "native"
+
+    def __init__(self, mode: int = 0) -> None:
+        """Load the game and start it.
+
+        Args:
+            mode: 0, the game for one; 3 or 4, a game for two.
+
+        Raises:
+            NotCoveredError: the native emulator cannot play here.
+        """
+        game = load_game()
+        self.address, self._play_frames = game.address, game.play_frames
+        self._start = _start_of(game, mode)
+        self.machine = self._start.copy()
+        self._pointer = self.machine.ctypes.data
+        self._state = self.machine.view(np.uint8)[: STATE.itemsize]
+        self.picture: NDArray[np.uint8] = self.machine["picture"][0].reshape(ROWS, WIDTH)
+
+    @property
+    def memory(self) -> NDArray[np.uint8]:
+        """[128] uint8, the console's memory."""
+        memory: NDArray[np.uint8] = self.machine["ram"][0]
+        return memory
+
+    @property
+    def is_over(self) -> bool:
+        """Whether a side has 21 points."""
+        points = self.memory[cartridge.LEFT_POINTS], self.memory[cartridge.RIGHT_POINTS]
+        return cartridge.LAST_POINT in points
+
+    def reset(self) -> None:
+        """Start a game; picture and field are those of its first frame."""
+        self.machine[:] = self._start
+
+    def run(self, actions: bytes, draws: int) -> tuple[int, bool, int]:
+        """Play frames; see `pixelpong.env.pong.Console.run`.
+
+        Raises:
+            NotCoveredError: the game did something that is not covered; the state is as before.
+        """
+        result = self._play_frames(self._pointer, actions, len(actions), draws)
+        if result < 0:
+            raise NotCoveredError.from_stop(-result)
+        return (result & 0xFF) - 128, bool(result >> 8 & 1), result >> 16
+
+    def get_state(self) -> NDArray[np.void]:
+        """All that the future depends on: [1] STATE."""
+        state: NDArray[np.void] = self._state.copy().view(STATE)
+        return state
+
+    def set_state(self, state: NDArray[np.void]) -> None:
+        """Play on from a state; until the next frame, `picture` stays as it was.
+
+        Args:
+            state: [1] STATE, from any emulator; checked, if it comes from a file
+                (`pixelpong.atari.check`); not changed.
+        """
+        self._state[:] = state.view(np.uint8)
+
+
+def load_game() -> NativeGame:
+    """Pong, compiled once in a process.
+
+    Raises:
+        NotCoveredError: the ROM is not the one that `pixelpong.env.cartridge` knows, or there is
+            no compiler for this processor.
+    """
+    return _load_game(rom_path())
+
+
+@functools.cache
+def _load_game(path: Path) -> NativeGame:
+    try:
+        return NativeGame(read_rom())
+    except EmulatorError as error:
+        raise NotCoveredError(str(error)) from error
+
+
+@functools.cache
+def _start_of(game: NativeGame, mode: int) -> NDArray[np.void]:
+    return game.switch_on(mode)
+
+
+def make_ir(rom: bytes, *, is_plain: bool = False) -> str:
+    """The game as LLVM IR. It holds the ROM's logic: it is not to be kept but in the user's cache.
+
+    Args:
+        rom: the cartridge.
+        is_plain: carry out every instruction, and skip nothing.
+    """
+    program = Program(MACHINE)
+    program.declare("run_frame", {"m": POINTER}, NOTHING)
+    program.add_names({"rom": tuple(rom)})
+    for module in (drawing, tia, console):
+        lower_module(program, module)
+    lower_module(program, cartridge, exports=("play_frames", "idle"))
+    hints = {} if is_plain else cartridge.HINTS
+    Translation(rom, cartridge.ENTRIES, hints).add_to(program)
+    return program.to_ir()
+
+
+def _key(rom: bytes) -> bytes:
+    """Of all that the machine code depends on, but the processor and LLVM: ROM and sources."""
+    folder = Path(tia.__file__).parent
+    sources = [*sorted(folder.glob("*.py")), Path(cartridge.__file__), Path(__file__)]
+    return hashlib.sha256(rom + b"".join(path.read_bytes() for path in sources)).digest()

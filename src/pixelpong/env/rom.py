@@ -1,0 +1,64 @@
+"""Pong's ROM: where it is, and whether it is the one that every figure of this project is of.
+
+The ROM is part of the ale-py package, or lies in the folder that the variable ALE_ROMS_DIR names.
+ale-py itself is not loaded: the native emulator needs nothing else from it.
+
+Covered: the path, the content, its checksum.
+Not covered: what is in it (`pixelpong.atari`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+from pathlib import Path
+
+from pixelpong.errors import EmulatorError, expected
+
+ROM_SHA256 = "41623e3c26148f96cbe77d56512845d224a63c8fe5bf90e38527155e39ec96d3"
+"""Of the ROM in ale-py 0.12.1, that every recorded figure was measured with."""
+
+ROM_SIZE = 2048
+"""Bytes; all that the cartridge holds."""
+
+
+def rom_path() -> Path:
+    """Where the ROM should be. Nothing is opened."""
+    if folder := os.environ.get("ALE_ROMS_DIR"):
+        return Path(folder) / "pong.bin"
+    found = importlib.util.find_spec("ale_py")
+    package = Path((found and found.origin) or "ale_py/__init__.py").parent
+    return package / "roms" / "pong.bin"
+
+
+def rom_source() -> str:
+    """The ROM and its place, as errors name them."""
+    where = "the folder in ALE_ROMS_DIR" if os.environ.get("ALE_ROMS_DIR") else "ale-py"
+    return f"Pong's ROM in {where}"
+
+
+def rom_advice() -> str:
+    """What to do if the ROM is missing or another one."""
+    if os.environ.get("ALE_ROMS_DIR"):
+        return "unset ALE_ROMS_DIR, or put the ROM of ale-py there"
+    return "reinstall the emulator: pip install --force-reinstall --no-deps ale-py"
+
+
+def read_rom() -> bytes:
+    """The ROM, [ROM_SIZE] bytes.
+
+    Raises:
+        EmulatorError: the file is missing, cannot be read, or is another one.
+    """
+    wanted = rom_source()
+    try:
+        with open(rom_path(), "rb") as file:
+            content = file.read(ROM_SIZE + 1)
+    except OSError as error:
+        raise EmulatorError(expected(wanted, error, rom_advice())) from error
+    checksum = hashlib.sha256(content).hexdigest()
+    if checksum != ROM_SHA256:
+        got = f"a file with the SHA-256 {checksum[:16]}… instead of {ROM_SHA256[:16]}…"
+        raise EmulatorError(expected(wanted, got, rom_advice()))
+    return content

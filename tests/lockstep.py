@@ -1,0 +1,159 @@
+"""Two emulators play the same game, and everything that can be seen of them must be equal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import ale_py
+import numpy as np
+
+from pixelpong.atari.machine import DRAW_FIELD, DRAW_NOTHING, DRAW_PICTURE
+from pixelpong.env.ale_state import read_state
+from pixelpong.env.cartridge import RIGHT_POINTS
+from pixelpong.env.native import NativeConsole
+from pixelpong.env.preprocess import BACKGROUND_INDICES, FIELD_ROWS
+from pixelpong.env.rom import rom_path
+
+BALL_ROW, OWN_ROW = 0x36, 0x33
+"""Memory of the game: the rows of the ball and of the right paddle."""
+
+ALE_ACTIONS = (0, 1, 3, 4, 11, 12)
+IS_DRAWN = np.isin(np.arange(256), BACKGROUND_INDICES, invert=True)
+
+
+class Oracle:
+    """ALE itself, a frame a call, with nothing of ours in between."""
+
+    def __init__(self):
+        ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+        self.ale = ale_py.ALEInterface()
+        self.ale.setFloat("repeat_action_probability", 0.0)
+        self.ale.setInt("frame_skip", 1)
+        self.ale.setInt("max_num_frames_per_episode", 0)
+        self.ale.loadROM(rom_path())
+        self.ale.reset_game()
+        self.start = self.ale.cloneState()
+        self.picture = np.zeros((210, 160), np.uint8)
+
+    def reset(self):
+        self.ale.restoreState(self.start)
+
+    def run(self, actions):
+        reward = sum(self.ale.act(ALE_ACTIONS[action]) for action in actions)
+        self.ale.getScreen(self.picture)
+        return reward, self.ale.game_over()
+
+    def field(self):
+        return IS_DRAWN[self.picture[FIELD_ROWS][::2, ::2]]
+
+
+@dataclass
+class Played:
+    """What a lock-step has seen."""
+
+    frames: int = 0
+    games: int = 0
+    won: int = 0
+    points: int = 0
+    states: int = 0
+    rewards: list[int] = field(default_factory=list)
+
+
+def field_of(console) -> np.ndarray:
+    """The field as [80, 80] bool."""
+    bits = np.unpackbits(console.machine["field"][0].view(np.uint8), axis=1, bitorder="little")
+    return bits[:, :80].astype(bool)
+
+
+def styles(rng: np.random.Generator, memory: np.ndarray) -> Iterator[int]:
+    """Actions, for ever: random, held, moving, following the ball well or badly, serving."""
+    while True:
+        style, held = int(rng.integers(6)), int(rng.integers(6))
+        for _ in range(int(rng.integers(20, 1500))):
+            if style == 0 or (style == 1 and rng.random() < 0.05):
+                held = int(rng.integers(6))
+            elif style == 3:
+                held = int(rng.integers(2, 4))
+            elif style >= 4:
+                slack = int(rng.integers(12))
+                held = 2 if int(memory[BALL_ROW]) < int(memory[OWN_ROW]) + slack else 3
+                if style == 5 and rng.random() < 0.1:
+                    held = int(rng.integers(6))
+            yield held
+
+
+def play_in_lockstep(
+    oracle: Oracle,
+    console: NativeConsole,
+    seed: int,
+    frames: int,
+    *,
+    skip: int = 4,
+    draws: int = DRAW_FIELD,
+    lead: int = 0,
+    read_every: int = 0,
+) -> Played:
+    """Play both, compare, and raise where they differ.
+
+    Args:
+        oracle, console: what plays.
+        seed: of the moves.
+        frames: to be played, at least.
+        skip: frames a call.
+        draws: what is compared of the last frame of each: the field, the picture, nothing.
+        lead: points that the right side begins with, so that it wins.
+        read_every: calls after which the processor's, timer's and TIA's registers are compared,
+            and the console goes on from ALE's; 0 for never.
+    """
+    rng, done = np.random.default_rng(seed), Played()
+    actions = styles(rng, console.memory)
+    start(oracle, console, lead)
+    calls = 0
+    while done.frames < frames:
+        held = bytes([next(actions)]) * skip
+        theirs, (reward, is_over, played) = oracle.run(held), console.run(held, draws)
+        assert (reward, is_over) == theirs, done
+        assert np.array_equal(console.memory, oracle.ale.getRAM()), done
+        if draws == DRAW_PICTURE:
+            assert np.array_equal(console.picture, oracle.picture), done
+        elif draws == DRAW_FIELD:
+            assert np.array_equal(field_of(console), oracle.field()), done
+        calls += 1
+        if read_every and calls % read_every == 0:
+            state = read_state(oracle.ale.cloneState().serialize())
+            assert state.tobytes() == console.get_state().tobytes(), differences(state, console)
+            console.machine.view(np.uint8)[:] = 0xA5  # nothing but the state may count
+            console.machine["swchb"] = 0x3F
+            console.set_state(state)
+            done.states += 1
+        done.frames += played
+        done.points += abs(reward)
+        if is_over:
+            done.games += 1
+            done.won += reward > 0
+            start(oracle, console, lead)
+    return done
+
+
+def start(oracle: Oracle, console: NativeConsole, lead: int) -> None:
+    """Begin a game on both, with some points to the right side."""
+    oracle.reset()
+    console.reset()
+    if lead:
+        oracle.ale.setRAM(RIGHT_POINTS, lead)
+        console.memory[RIGHT_POINTS] = lead
+        # The picture shows the points a frame late.
+        oracle.run(b"\0")
+        console.run(b"\0", DRAW_NOTHING)
+
+
+def differences(state: np.ndarray, console: NativeConsole) -> dict[str, tuple]:
+    """The fields in which two states differ."""
+    ours = console.get_state()
+    names = state.dtype.names or ()
+    return {
+        name: (state[name].tolist(), ours[name].tolist())
+        for name in names
+        if state[name].tobytes() != ours[name].tobytes()
+    }
