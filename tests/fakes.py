@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -20,7 +21,7 @@ class EchoWorker:
     def play(self, item, params):
         number, seconds = item
         time.sleep(seconds)
-        return number, params, os.getpid()
+        return number, params, (os.getpid(), threading.get_ident())
 
 
 class RaisingWorker:

@@ -49,7 +49,7 @@ def test_engines_and_stops_change_nothing_but_the_lag_does(config, tmp_path):
         return outcome.params_sha256, lines
 
     wanted = go("serial")
-    assert go("processes", engine="processes", workers=2) == wanted
+    assert go("threads", engine="threads", workers=2) == wanted
     assert go("stopped", stops=range(1, UPDATES + 1)) == wanted
     assert go("without", lag=0) != wanted
 

@@ -187,7 +187,7 @@ def test_options_that_change_the_result_must_be_allowed(toy):
 def test_it_trains_outside_the_main_thread(tmp_path):
     """Where Python lets no signal be handled."""
     found = []
-    options = {**TOY, "engine": "processes", "workers": 1, "updates": 1}
+    options = {**TOY, "engine": "threads", "workers": 1, "updates": 1}
 
     def work() -> None:
         found.append(pixelpong.train("classic", path=tmp_path / "toy", quiet=True, **options))
@@ -204,7 +204,7 @@ def test_a_script_needs_no_guard_around_what_it_does(tmp_path):
     script = f"""
         import pixelpong
         print("begun")
-        options = {TOY | {"engine": "processes", "workers": 2}}
+        options = {TOY | {"engine": "threads", "workers": 2}}
         run = pixelpong.train("classic", quiet=True, updates=2, **options)
         print(len(pixelpong.evaluate(run, 2, workers=2).returns), __file__)
     """
@@ -246,7 +246,7 @@ def test_ctrl_c_saves_and_stops_the_script(tmp_path):
 def test_it_trains_in_a_notebook_and_the_stop_button_saves(tmp_path):
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
     pytest.importorskip("ipykernel")
-    options = TOY | {"engine": "processes", "workers": 1}
+    options = TOY | {"engine": "threads", "workers": 1}
     cells = [
         f"import pixelpong\noptions = {options}",
         "run = pixelpong.train('classic', path='toy', updates=3, **options)\nrun",

@@ -196,7 +196,7 @@ def test_verify_prints_a_table_of_hashes(call):
     report = json.loads(out)
     assert report["is_equal"] is True
     names = [way["name"] for way in report["ways"] if way["preset"] == "classic"]
-    assert names[:4] == ["serial", *(f"processes, {n} workers" for n in (1, 2, 3))]
+    assert names[:4] == ["serial", *(f"threads, {n} workers" for n in (1, 2, 3))]
 
 
 @pytest.mark.slow
@@ -240,7 +240,7 @@ BAD = [
     ("resume run --seed 4", 2, "got seed 0 → 4; leave them out, or give --allow-changes"),
     ("inspect run --checkpoint 99", 1, "use latest, best or one of: 0, 3"),
     ("evaluate run --episodes 0", 2, "expected --episodes from 1 to 100000, got 0"),
-    ("verify --engines threads", 2, "expected engine to be one of serial, processes"),
+    ("verify --engines processes", 2, "expected engine to be one of serial, threads"),
     ("bench quickly", 2, "Expected one of"),
     ("bench throughput --seconds nan", 2, "expected --seconds from 0.1 to 3600, got nan"),
     ("bench throughput --workers 0", 2, "expected --workers to be a whole number from 1"),
@@ -316,7 +316,7 @@ def test_changed_options_are_accepted_when_told_to(call, trained):
 
 @pytest.mark.slow
 def test_free_options_change_without_a_word(call, trained):
-    words = ["--updates", "4", "--engine", "processes", "--workers", "1", "--save-every", "1"]
+    words = ["--updates", "4", "--engine", "threads", "--workers", "1", "--save-every", "1"]
     assert call("resume", "run", *words)[0] == 0
 
 
@@ -332,7 +332,7 @@ def test_a_damaged_newest_checkpoint_warns_and_goes_on(call, tmp_path):
 @pytest.mark.slow
 def test_without_the_game_it_is_one_line(call, monkeypatch, tmp_path):
     monkeypatch.setenv("ALE_ROMS_DIR", str(tmp_path / "none"))
-    for engine in ("serial", "processes"):
+    for engine in ("serial", "threads"):
         code, _, err = call("train", "--updates", "1", "--engine", engine)
         assert code == 1
         assert "expected Pong's ROM in the folder in ALE_ROMS_DIR" in err
@@ -360,7 +360,7 @@ def children_of(pid: int) -> list[int]:
 @pytest.mark.slow
 @pytest.mark.alone
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("engine", ["serial", "processes"])
+@pytest.mark.parametrize("engine", ["serial", "threads"])
 def test_an_interrupted_training_is_saved_and_leaves_nothing(tmp_path, engine, number):
     """Ctrl-C reaches the whole group, as from a terminal; SIGTERM the driver alone; both twice."""
     shared = set(Path("/dev/shm").iterdir())

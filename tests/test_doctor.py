@@ -384,17 +384,10 @@ def test_without_shared_memory_and_home_it_goes_through(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_worker_is_started_and_has_one_thread(tmp_path):
+def test_a_worker_is_made_and_answers():
     checks = {check.name: check for check in workers.check_workers(case_of())}
     assert checks["workers"].level == OK
-    assert checks["workers"].facts["pid"] != os.getpid()
-    assert checks["blas"].level == OK
-    assert [each["threads"] for each in checks["blas"].facts["worker"]] == [1]
-
-
-def test_threads_that_fight_are_a_warning():
-    check = workers._judge_blas([{"library": "openblas", "threads": 8}])
-    assert sees(check, WARNING, "got 8", "OMP_NUM_THREADS=1")
+    assert "numba_cache" in checks
 
 
 def test_a_worker_that_never_answers_is_a_failure_in_time(monkeypatch):
@@ -763,7 +756,7 @@ def test_the_page_names_every_check_and_every_field(capsys):
     assert set(report) | set(report["checks"][0]) <= table
     names = {step.name for step in (*doctor._MACHINE, doctor._RUN, doctor._SPEED)}
     names |= {check["name"] for check in report["checks"]}
-    names |= {"sticky", "blas", "numba_cache", "time_to_win", "checkpoints", "lines", "lock"}
+    names |= {"sticky", "numba_cache", "time_to_win", "checkpoints", "lines", "lock"}
     names |= {"run_disk", "run_machine", "health"}
     assert names <= table, names - table
     assert np.all([level in table for level in LEVELS])

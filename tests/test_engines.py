@@ -1,18 +1,22 @@
-"""One contract for all engines, and the faults that processes bring."""
+"""One contract for all engines, what threads promise, and the faults that processes bring."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import functools
+import gc
 import os
 import platform
 import signal
-import socket
+import subprocess
+import sys
+import threading
 import time
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
 from conftest import patience, wait_until
 from fakes import (
@@ -28,17 +32,17 @@ from fakes import (
 
 from pixelpong.config import EngineConfig
 from pixelpong.engines import count_cores, make_engine, never
-from pixelpong.engines.channel import Channel, encode
-from pixelpong.engines.processes import MAX_ATTEMPTS, ProcessEngine
+from pixelpong.engines.batch import MAX_ATTEMPTS
 from pixelpong.engines.serial import SerialEngine
+from pixelpong.engines.threads import ThreadEngine
 from pixelpong.errors import Interrupted, WorkerError
 
 pytestmark = pytest.mark.alone  # deadlines of seconds, and a look at all shared memory
 
 ENGINES = {
     "serial": EngineConfig(engine="serial"),
-    "processes-1": EngineConfig(engine="processes", workers=1),
-    "processes-3": EngineConfig(engine="processes", workers=3),
+    "threads-1": EngineConfig(engine="threads", workers=1),
+    "threads-3": EngineConfig(engine="threads", workers=3),
     "ray-1": EngineConfig(engine="ray", workers=1),
     "ray-2": EngineConfig(engine="ray", workers=2),
     "ray-nodes": EngineConfig(engine="ray", workers=2, ray_mode="nodes"),
@@ -46,12 +50,14 @@ ENGINES = {
 }
 
 FAULTY = {
-    "processes": EngineConfig(engine="processes", workers=2),
     "ray": EngineConfig(engine="ray", workers=2),
     "ray-nodes": EngineConfig(engine="ray", workers=2, ray_mode="nodes"),
     "ray-tasks": EngineConfig(engine="ray", workers=2, ray_mode="tasks"),
 }
-"""Those whose workers are other processes, which may die."""
+"""Those whose workers are other processes, which may die; of `nodes`, all with their actor."""
+
+
+CONCURRENT = {"threads": EngineConfig(engine="threads", workers=2), **FAULTY}
 
 
 def parametrize(engines):
@@ -86,6 +92,12 @@ def start(request):
     return build_from(FAULTY, request)
 
 
+@parametrize(CONCURRENT)
+def share(request):
+    """Make an engine with two workers that play at the same time."""
+    return build_from(CONCURRENT, request)
+
+
 def is_alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
@@ -93,9 +105,9 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def use(engine) -> set[int]:
-    """Let an engine of `EchoWorker` play a little; the processes that did."""
-    return {pid for _, _, pid in engine.run([(i, 0.05) for i in range(4)], None)}
+def use(engine) -> set[tuple[int, int]]:
+    """Let an engine of `EchoWorker` play a little; the processes and threads that did."""
+    return {place for _, _, place in engine.run([(i, 0.05) for i in range(4)], None)}
 
 
 # --- the contract -----------------------------------------------------------------------------
@@ -142,24 +154,152 @@ def test_closing_twice_is_harmless(build):
     engine.close()
 
 
-# --- processes --------------------------------------------------------------------------------
+# --- workers that play at the same time -------------------------------------------------------
 
 
-def test_workers_are_other_processes_and_share_the_work(start):
-    with closing(start(EchoWorker)) as engine:
-        wait_until(lambda: len(use(engine)) == 2, 20.0)  # both have started
-        pids = {pid for _, _, pid in engine.run([(i, 0.1) for i in range(6)], None)}
-        assert len(pids) == 2
-        assert os.getpid() not in pids
+def test_two_workers_share_the_work(share):
+    with closing(share(EchoWorker)) as engine:
+        assert wait_until(lambda: len(use(engine)) == 2, 20.0)
 
 
-def test_an_idle_worker_gets_the_next_item_at_once(start):
+def test_an_idle_worker_gets_the_next_item_at_once(share):
     """One slow item must not hold the others back: 0.5 s beside 5 × 0.1 s, not in turns."""
-    with closing(start(EchoWorker)) as engine:
+    with closing(share(EchoWorker)) as engine:
         wait_until(lambda: len(use(engine)) == 2, 20.0)
         begin = time.monotonic()
         list(engine.run([(0, 0.5)] + [(i, 0.1) for i in range(5)], None))
         assert time.monotonic() - begin < 0.8
+
+
+def test_a_worker_whose_making_raises_brings_its_reason_home(share):
+    with closing(share(UnmakeableWorker)) as engine:
+        with pytest.raises(WorkerError, match="the start of the worker, got ValueError: no wood"):
+            list(engine.run(["item"], None))
+
+
+def test_a_late_result_of_a_run_that_was_given_up_is_dropped(share):
+    with closing(share(EchoWorker)) as engine:
+        wait_until(lambda: len(use(engine)) == 2, 20.0)
+        given_up = engine.run([(0, 0.0), (1, 0.5), (2, 0.5)], "old")
+        next(given_up)
+        given_up.close()
+        # The first is there at once: the second would be taken from the run before.
+        results = list(engine.run([(10, 0.0), (11, 0.3), (12, 0.3)], "new"))
+        assert [(number, params) for number, params, _ in results] == [
+            (10, "new"), (11, "new"), (12, "new"),
+        ]  # fmt: skip
+
+
+def test_a_stop_is_noticed_while_workers_play(share):
+    asked = []
+    with closing(share(EchoWorker, lambda: bool(asked))) as engine:
+        list(engine.run([(0, 0.0)], None))
+        signal.signal(signal.SIGALRM, lambda *_: asked.append(1))
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        begin = time.monotonic()
+        with pytest.raises(Interrupted):
+            list(engine.run([(0, 3.0)], None))  # as a task, it keeps its core to the end
+        assert time.monotonic() - begin < patience()
+
+
+def test_an_error_of_a_run_that_was_given_up_is_not_the_next_ones(share):
+    with closing(share(RaisingWorker)) as engine:
+        given_up = engine.run(["good", "bad"], None)
+        with contextlib.suppress(WorkerError):  # at once, where both travel together
+            next(given_up)
+        given_up.close()
+        assert list(engine.run(["good"] * 5, None)) == ["good"] * 5
+
+
+# --- threads ----------------------------------------------------------------------------------
+
+
+def workers_of_ours() -> list[threading.Thread]:
+    return [each for each in threading.enumerate() if each.name.startswith("worker-")]
+
+
+def test_threads_read_the_params_where_they_lie():
+    params = {"w": np.zeros(3)}
+    with closing(ThreadEngine(EchoWorker, 2, 30.0)) as engine:
+        assert all(got is params for _, got, _ in engine.run([(i, 0.0) for i in range(4)], params))
+
+
+def test_an_error_leaves_the_engine_as_good_as_before():
+    with closing(ThreadEngine(RaisingWorker, 2, 30.0)) as engine:
+        for _ in range(3):
+            with pytest.raises(WorkerError):
+                list(engine.run(["bad"] * 5, None))
+            assert list(engine.run(["good"] * 5, None)) == ["good"] * 5
+
+
+def test_workers_are_made_one_after_the_other():
+    """The first compiles; the others find what it has compiled."""
+    making, together = [], []
+
+    def make():
+        making.append(1)
+        together.append(len(making))
+        time.sleep(0.05)
+        making.pop()
+        return EchoWorker()
+
+    with closing(ThreadEngine(make, 3, 30.0)) as engine:
+        assert wait_until(lambda: len(together) == 3)
+        assert len(list(engine.run([(i, 0.0) for i in range(6)], None))) == 6
+    assert together == [1, 1, 1]
+
+
+def test_an_item_that_takes_too_long_ends_the_run():
+    with closing(ThreadEngine(EchoWorker, 2, 0.2)) as engine:
+        begin = time.monotonic()
+        with pytest.raises(WorkerError, match=r"a result for \(1, 1.5\) in 0 s, got none; give a"):
+            list(engine.run([(0, 0.0), (1, 1.5)], None))
+        assert time.monotonic() - begin < 0.5 + patience()
+
+
+def test_no_thread_is_left_when_the_engine_closes():
+    engine = ThreadEngine(EchoWorker, 3, 30.0)
+    next(engine.run([(i, 0.1) for i in range(9)], None))  # and the others are never asked for
+    begin = time.monotonic()
+    engine.close()
+    assert time.monotonic() - begin < patience()
+    assert not workers_of_ours()
+
+
+def test_an_engine_that_nobody_holds_ends_its_threads():
+    engine = ThreadEngine(EchoWorker, 2, 30.0)
+    list(engine.run([(0, 0.0)], None))
+    del engine
+    gc.collect()
+    assert wait_until(lambda: not workers_of_ours())
+
+
+@pytest.mark.slow
+def test_a_process_that_forgets_to_close_ends_while_its_threads_play():
+    script = (
+        "from numba import njit\n"
+        "from pixelpong.engines.threads import ThreadEngine\n"
+        "@njit(nogil=True)\n"
+        "def spin(n):\n"
+        "    total = 0\n"
+        "    for i in range(n):\n"
+        "        total = (total * 31 + i) % 1000003\n"
+        "    return total\n"
+        "class Spinner:\n"
+        "    def play(self, item, params):\n"
+        "        return spin(10**8)\n"
+        "spin(1)\n"
+        "engine = ThreadEngine(Spinner, 2, 60.0)\n"
+        "next(engine.run(range(100), None))\n"
+        "raise SystemExit(7)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (7, "")
+
+
+# --- processes --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("how", ["die", "hang"])
@@ -172,23 +312,10 @@ def test_a_worker_that_dies_or_hangs_is_replaced_and_its_item_runs_again(
         assert list(engine.run([(8, ""), (9, "")], None)) == [8, 9]
         begin = time.monotonic()
         assert list(engine.run(items, None)) == [0, 1, 2, 3]
-        # Of a stopped task, Ray frees the room only after 5 s; what waits for it may be late too.
-        is_slow = "ray-tasks" in request.node.name
+        # The room of a stopped task, or of a node's only actor, Ray frees after 5 s.
+        is_slow = "ray-tasks" in request.node.name or "ray-nodes" in request.node.name
         assert time.monotonic() - begin < timeout + (6 if is_slow else 2) * patience()
         assert 1 <= engine.num_restarts <= (2 if is_slow else 1)
-
-
-def test_a_worker_that_is_replaced_is_gone():
-    with closing(ProcessEngine(EchoWorker, 2, 0.5)) as engine:
-        wait_until(lambda: len(use(engine)) == 2, 20.0)
-        before = set(engine.worker_pids)
-        os.kill(min(before), signal.SIGSTOP)
-        begin = time.monotonic()
-        list(engine.run([(number, 0.1) for number in range(6)], None))
-        assert time.monotonic() - begin < 0.5 + 2 * patience()
-        gone = before - set(engine.worker_pids)
-        assert len(gone) == 1
-        assert wait_until(lambda: not any(is_alive(pid) for pid in gone))
 
 
 def test_an_item_that_kills_every_worker_is_given_up(start):
@@ -203,104 +330,6 @@ def test_a_worker_that_cannot_start_is_one_line(start):
             list(engine.run(["item"], None))
 
 
-def test_a_worker_whose_making_raises_brings_its_reason_home(start):
-    with closing(start(UnmakeableWorker)) as engine:
-        with pytest.raises(WorkerError, match="the start of the worker, got ValueError: no wood"):
-            list(engine.run(["item"], None))
-
-
-def test_a_late_result_of_a_run_that_was_given_up_is_dropped(start):
-    with closing(start(EchoWorker)) as engine:
-        while len({pid for *_, pid in engine.run([(0, 0.1)] * 2, "first")}) < 2:
-            pass  # until both are there
-        given_up = engine.run([(0, 0.0), (1, 0.5), (2, 0.5)], "old")
-        next(given_up)
-        given_up.close()
-        # The first is there at once: the second would be taken from the run before.
-        results = list(engine.run([(10, 0.0), (11, 0.3), (12, 0.3)], "new"))
-        assert [(number, params) for number, params, _ in results] == [
-            (10, "new"), (11, "new"), (12, "new"),
-        ]  # fmt: skip
-
-
-def test_no_worker_is_left_when_the_engine_closes():
-    engine = ProcessEngine(EchoWorker, 2, 30.0)
-    list(engine.run([(0, 0.0)] * 2, None))
-    pids = engine.worker_pids
-    busy = engine.run([(0, 60.0)] * 2, None)
-    engine._should_stop = lambda: True
-    with pytest.raises(Interrupted):
-        list(busy)
-    begin = time.monotonic()
-    engine.close()
-    assert time.monotonic() - begin < 2 * patience()
-    assert not any(is_alive(pid) for pid in pids)
-
-
-def test_a_stop_is_noticed_while_workers_play(start):
-    asked = []
-    with closing(start(EchoWorker, lambda: bool(asked))) as engine:
-        list(engine.run([(0, 0.0)], None))
-        signal.signal(signal.SIGALRM, lambda *_: asked.append(1))
-        signal.setitimer(signal.ITIMER_REAL, 0.3)
-        begin = time.monotonic()
-        with pytest.raises(Interrupted):
-            list(engine.run([(0, 8.0)], None))  # as a task, it keeps its core to the end
-        assert time.monotonic() - begin < patience()
-
-
-def test_a_stop_is_noticed_while_a_stopped_worker_does_not_take_its_params():
-    """Five megabytes do not fit into the pipe of a process that does not read."""
-    asked = []
-    with closing(ProcessEngine(EchoWorker, 1, 60.0, lambda: bool(asked))) as engine:
-        list(engine.run([(0, 0.0)], None))
-        os.kill(engine.worker_pids[0], signal.SIGSTOP)
-        signal.signal(signal.SIGALRM, lambda *_: asked.append(1))
-        signal.setitimer(signal.ITIMER_REAL, 0.3)
-        begin = time.monotonic()
-        with pytest.raises(Interrupted):
-            list(engine.run([(0, 0.0)], b"x" * 5_000_000))
-        assert time.monotonic() - begin < patience()
-
-
-def test_no_message_is_waited_for_beyond_its_deadline():
-    """Neither one of which the other end has sent a part, nor one that it does not take."""
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        channel = Channel(ours)
-        theirs.sendall(encode("a result")[:1])
-        begin = time.monotonic()
-        with pytest.raises(TimeoutError):
-            channel.receive(0.2)
-        with pytest.raises(TimeoutError):
-            channel.send(bytes(16 << 20), 0.2)
-        assert time.monotonic() - begin < 2 * patience()
-
-
-def test_an_error_of_a_run_that_was_given_up_is_not_the_next_ones(start):
-    with closing(start(RaisingWorker)) as engine:
-        given_up = engine.run(["good", "bad"], None)
-        with contextlib.suppress(WorkerError):  # at once, where both travel together
-            next(given_up)
-        given_up.close()
-        assert list(engine.run(["good"] * 5, None)) == ["good"] * 5
-
-
-def test_workers_that_cannot_be_started_are_one_line_and_leave_none():
-    import resource
-
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with closing(ProcessEngine(EchoWorker, 1, 30.0)) as engine:  # starts what spawning needs
-        list(engine.run([(0, 0.0)], None))
-    in_use = len(list(Path("/proc/self/fd").iterdir()))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (in_use + 8, before[1]))
-    try:
-        with pytest.raises(WorkerError, match=r"to start 20 workers, got \d+ and then: Too many"):
-            ProcessEngine(EchoWorker, 20, 30.0)
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
-
-
 def test_workers_use_one_blas_thread(start):
     with closing(start(ThreadCountWorker)) as engine:
         ((threads, _),) = engine.run(["item"], None)
@@ -312,44 +341,6 @@ def test_workers_use_one_blas_thread(start):
 def test_what_a_worker_frees_leaves_no_holes_in_its_heap(start):
     with closing(start(HeapWorker)) as engine:
         assert list(engine.run(["item"], None)) == [False]
-
-
-def test_workers_never_get_ctrl_c():
-    with closing(ProcessEngine(ThreadCountWorker, 1, 30.0)) as engine:
-        ((_, is_blocked),) = engine.run(["item"], None)
-    assert is_blocked
-
-
-def test_workers_die_with_their_driver(tmp_path):
-    """Even in the middle of an item, when nobody reads the pipe."""
-    import subprocess
-    import sys
-
-    script = tmp_path / "driver.py"
-    script.write_text(
-        "import sys\n"
-        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
-        "from fakes import EchoWorker\n"
-        "from pixelpong.engines.processes import ProcessEngine\n"
-        "if __name__ == '__main__':\n"
-        "    engine = ProcessEngine(EchoWorker, 2, 60.0)\n"
-        "    list(engine.run([(0, 0.0)] * 2, None))\n"
-        "    print(*engine.worker_pids, flush=True)\n"
-        "    list(engine.run([(0, 60.0)] * 2, None))\n"
-    )
-    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as driver:
-        pids = [int(word) for word in driver.stdout.readline().split()]
-        assert len(pids) == 2
-        time.sleep(0.3)
-        driver.kill()
-    assert wait_until(lambda: not any(is_alive(pid) for pid in pids), seconds=2)
-
-
-def test_nothing_is_left_in_shared_memory():
-    before = set(Path("/dev/shm").iterdir())
-    with closing(ProcessEngine(EchoWorker, 2, 30.0)) as engine:
-        list(engine.run([(0, 0.0)] * 4, b"x" * 5_000_000))
-    assert set(Path("/dev/shm").iterdir()) <= before
 
 
 def test_serial_keeps_one_worker_for_all_items():

@@ -105,7 +105,7 @@ def test_the_live_display_says_where_the_time_of_an_update_went(make_run, monkey
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "200")
     stream = Terminal()
-    train(make_run(engine="processes", workers=2), TrainingDisplay(stream))
+    train(make_run(engine="threads", workers=2), TrainingDisplay(stream))
     said = stream.getvalue()
     for what in ("rollouts ", "waiting for the slowest ", "learning ", "workers ", "MB moved"):
         assert what in said

@@ -87,7 +87,7 @@ class Killer(Silent):
     ("times", "updates"), [(3, 25), pytest.param(20, 125, marks=pytest.mark.soak)]
 )
 def test_killed_actors_change_nothing(ray_cluster, pong, times, updates):
-    undisturbed = train(pong("undisturbed", updates=updates, engine="processes"))
+    undisturbed = train(pong("undisturbed", updates=updates, engine="threads"))
     run, killer = pong("disturbed", updates=updates, engine="ray"), Killer()
     disturbed = train(run, killer)
     assert killer.killed >= times
@@ -182,31 +182,25 @@ def test_ctrl_c_saves_and_leaves_nothing_behind(tmp_path):
 # --- whole nodes ------------------------------------------------------------------------------
 
 
-def test_workers_of_a_node_that_are_killed_change_nothing(ray_cluster, pong):
-    """They sit beside the actor, which replaces them; the driver only hears of it."""
-    undisturbed = train(pong("undisturbed", updates=12, engine="processes"))
+def test_a_node_whose_workers_are_killed_changes_nothing(ray_cluster, pong):
+    """They are threads of one actor, which the driver replaces."""
+    undisturbed = train(pong("undisturbed", updates=12, engine="threads"))
     run = pong("disturbed", updates=12, engine="ray", ray_mode="nodes")
 
-    class CrewKiller(Silent):
+    class NodeKiller(Silent):
         def show(self, progress, stats, run) -> None:
             if progress.update == 5:
                 threading.Timer(stats.rollout_seconds / 3, self._kill).start()
 
         def _kill(self) -> None:
             (actor,) = processes_with("ray::_Actor")
-            children = Path(f"/proc/{actor}/task/{actor}/children").read_text().split()
-            workers = [int(pid) for pid in children if is_spawned(int(pid))]
-            os.kill(workers[0], signal.SIGKILL)
+            os.kill(actor, signal.SIGKILL)
 
-    disturbed = train(run, CrewKiller())
+    disturbed = train(run, NodeKiller())
     assert disturbed.params_sha256 == undisturbed.params_sha256
     timings = [line["timing"] for line in run.metrics.read()]
     assert timings[-1]["restarts"] == 1
     assert {timing["workers"] for timing in timings[1:]} == {2}
-
-
-def is_spawned(pid: int) -> bool:
-    return b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 class Node(NamedTuple):

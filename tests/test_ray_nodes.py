@@ -46,7 +46,7 @@ class Weather(Silent):
 @pytest.mark.parametrize("mode", ["actors", "nodes"])
 def test_a_lost_node_and_a_new_one_change_nothing(cluster, tmp_path, mode):
     small = {"streams": 6, "horizon": 128, "hidden": 8, "minibatches": 2, "updates": 40}
-    config = load_preset("fast").updated({**small, "engine": "processes", "workers": 2}, "test")
+    config = load_preset("fast").updated({**small, "engine": "threads", "workers": 2}, "test")
     undisturbed = train(Run.create(tmp_path / "undisturbed", config))
     changes = {"engine": "ray", "ray_address": cluster.address, "workers": None, "ray_mode": mode}
     run = Run.create(tmp_path / "disturbed", config.updated(changes, "test"))

@@ -194,10 +194,9 @@ def test_no_module_of_the_package_unpickles_a_file():
         if any(word in path.read_text("utf-8") for word in ("pickle", "np.load(", "allow_pickle"))
     ]
     assert set(users) <= {
-        "engines/board.py", "engines/channel.py",  # between our own processes
-        "engines/ray/__init__.py", "engines/ray/seats.py",  # the same, over Ray
+        "engines/ray/__init__.py", "engines/ray/seats.py",  # between our own processes
         "bench/cluster.py", "bench/sleeping.py",  # what such a process answers with
-        "engines/__init__.py", "engines/processes.py", "store.py", "__init__.py",  # in their words
+        "engines/__init__.py", "engines/answers.py", "store.py", "__init__.py",  # in their words
         "kernels/compiling.py",  # of numba, which keeps compiled kernels so
     }  # fmt: skip
 

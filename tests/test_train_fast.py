@@ -40,10 +40,10 @@ def make_run(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2, 3])
-def test_processes_give_the_bits_of_one_process(make_run, workers):
+def test_threads_give_the_bits_of_one_worker(make_run, workers):
     reference = make_run("reference")
     train(reference)
-    run = make_run("run", engine="processes", workers=workers)
+    run = make_run("run", engine="threads", workers=workers)
     train(run)
     assert result_of(run) == result_of(reference)
 

@@ -171,9 +171,9 @@ class EngineConfig:
     """Who does the work. Changes the speed, never the result."""
 
     engine: str = option(
-        "processes",
-        "Where episodes are played: in this process, in one process a worker, or by Ray.",
-        choices=("serial", "processes", "ray"),
+        "threads",
+        "Where episodes are played: one by one, in a thread a worker, or by Ray.",
+        choices=("serial", "threads", "ray"),
         is_free=True,
     )
     emulator: str = option(
@@ -187,7 +187,7 @@ class EngineConfig:
     )
     worker_timeout: float = option(
         60.0,
-        "Deadline of one episode; a worker that exceeds it is replaced.",
+        "Deadline of one episode; with Ray, a worker that exceeds it is replaced.",
         unit="seconds",
         minimum=0.1,
         maximum=86_400.0,

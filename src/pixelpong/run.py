@@ -125,7 +125,10 @@ class Run:
     @classmethod
     def _from_content(cls, path: Path, content: dict[str, Any], warn: Callable[[str], None]) -> Run:
         try:
-            config = Config().updated(content["config"], str(path / "config.json"))
+            options = content["config"]
+            if options["engine"] == "processes":  # as older versions called what threads do now
+                options = options | {"engine": "threads"}
+            config = Config().updated(options, str(path / "config.json"))
             versions, machine = _texts(content["versions"]), _texts(content["machine"])
         except (KeyError, TypeError, ValueError, AttributeError, ConfigError) as error:
             raise RunError(

@@ -22,7 +22,7 @@ from pixelpong.store import fingerprint
 from pixelpong.train import train
 
 WORKER_COUNTS = (1, 2, 3)
-"""Numbers of worker processes that are compared."""
+"""Numbers of workers that are compared."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A short real training in other processes that leaks on demand: ``python leaky.py RUN FILE``.
+"""A short real training with threads that leaks on demand: ``python leaky.py RUN FILE``.
 
 What FILE says is what leaks from then on: ``worker``, ``driver``, ``descriptors``, ``threads`` or
 ``shared_files``; where it says nothing, nothing does.
@@ -20,7 +20,7 @@ from pixelpong.train import Silent, train
 from pixelpong.worker import make_worker
 
 SMALL = {
-    "environment": "Catch-v0", "engine": "processes", "workers": 2, "streams": 4, "horizon": 30,
+    "environment": "Catch-v0", "engine": "threads", "workers": 2, "streams": 4, "horizon": 30,
     "hidden": 8, "updates": 1_000_000, "save_every": 50,
 }  # fmt: skip
 LEAKED_BYTES = 100_000

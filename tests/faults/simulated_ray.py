@@ -143,7 +143,7 @@ class Task(Doer):
 
 
 class Crew:
-    """A node's process engine; accidents of its own are the part of `simulated_processes`."""
+    """A node's thread engine: one thread of it, for in a simulated world nothing waits."""
 
     num_restarts = 0
 
@@ -298,8 +298,8 @@ def simulated(world: World) -> Iterator[None]:
         patch.object(engine, "collect_versions", _collect_versions),
         patch.object(seats, "ray", cluster),
         patch.object(seats, "_as_remote", cluster.as_remote),
-        patch.object(seats, "settle", lambda: None),
-        patch.object(seats, "ProcessEngine", Crew),
+        patch.object(seats, "_settle", lambda: None),
+        patch.object(seats, "ThreadEngine", Crew),
         patch.object(seats, "time", world),
         patch.object(seats, "describe_machine", _describe_machine),
         patch.object(seats, "collect_versions", _collect_versions),

@@ -1,10 +1,9 @@
-"""A world of its own time, in which the real engines meet every accident, drawn from one seed.
+"""A world of its own time, in which the Ray engine meets every accident, drawn from one seed.
 
-Replaced are the clock, the pipes and the processes (`simulated_processes`), or Ray itself
-(`simulated_ray`). The engine, its book of items, its messages, the answers of the workers, the
-learner and the game are the real ones. Nothing waits: a training of three updates takes some
-milliseconds. The same seed gives the same accidents in the same order, so that a seed that fails
-can be looked at again; `World.story` tells what happened.
+Replaced are the clock and Ray itself (`simulated_ray`). The engine, its book of items, its
+messages, the answers of the workers, the learner and the game are the real ones. Nothing waits: a
+training of three updates takes some milliseconds. The same seed gives the same accidents in the
+same order, so that a seed that fails can be looked at again; `World.story` tells what happened.
 """
 
 from __future__ import annotations
@@ -118,7 +117,7 @@ class World:
         self.story.append(f"{self._now:.6f} {what}")
 
 
-ACCIDENTS = ("dies", "dies after it", "hangs", "pauses", "dropped", "doubled", "delayed", "half")
+ACCIDENTS = ("dies", "dies after it", "hangs", "pauses", "dropped", "delayed", "half")
 """What may become of a worker and its answer."""
 
 

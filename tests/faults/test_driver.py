@@ -9,7 +9,6 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import fakes
 import pytest
 from conftest import wait_until
 from drivers import Driver, words_of
@@ -89,24 +88,6 @@ def require_nothing_lost(folder: Path, deaths: Deaths) -> None:
     assert [each.temporary_files() for each in (*deaths.drivers, driver)] == [[]] * (
         len(deaths.drivers) + 1
     )
-
-
-def test_workers_that_have_just_been_started_die_with_their_driver(tmp_path):
-    """They find that it has died before they could ask the kernel to end them with it."""
-    script = tmp_path / "driver.py"
-    script.write_text(
-        "import os, signal, sys\n"
-        f"sys.path.insert(0, {str(Path(fakes.__file__).parent)!r})\n"
-        "from fakes import SlowWorker\n"
-        "from pixelpong.engines.processes import ProcessEngine\n"
-        "if __name__ == '__main__':\n"
-        "    ProcessEngine(SlowWorker, 2, 60.0)\n"
-        "    os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    driver = Driver(tmp_path, program=[str(script)])
-    assert driver.wait(60.0) == -signal.SIGKILL
-    assert driver.processes()
-    driver.seconds_until_gone(2.0)
 
 
 def test_a_script_that_is_made_mortal_dies_with_who_started_it(tmp_path):

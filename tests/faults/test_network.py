@@ -191,7 +191,7 @@ TRAINING = ["train", "--environment", "Catch-v0", "--updates", "3", "--workers",
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["processes", pytest.param("ray", marks=pytest.mark.ray)])
+@pytest.mark.parametrize("engine", ["threads", pytest.param("ray", marks=pytest.mark.ray)])
 def test_no_process_of_a_training_reaches_out(engine, tmp_path):
     trace = tmp_path / "trace"
     words = [*TRAINING, "--engine", engine, "--run", str(tmp_path / "run")]

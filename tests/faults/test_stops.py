@@ -18,7 +18,7 @@ TOY = {
     "fast": {"hidden": 8, "streams": 4, "horizon": 25, "minibatches": 2},
 }
 
-ENGINES = ["serial", "processes", pytest.param("ray", marks=pytest.mark.ray)]
+ENGINES = ["serial", "threads", pytest.param("ray", marks=pytest.mark.ray)]
 
 
 class StopAfter(Silent):

@@ -1,4 +1,4 @@
-"""Workers may die and hang: real processes, real signals at random moments, the same bits."""
+"""Ray's workers may die and hang: real signals at random moments, the same bits."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ from pixelpong.run import Run
 from pixelpong.train import train
 
 TRAIN = importlib.import_module("pixelpong.train")
+
+pytestmark = pytest.mark.ray
 
 GAMES = {
     "toy classic": {"environment": "Catch-v0", "hidden": 20, "batch_size": 24},
@@ -95,7 +97,7 @@ def _pids_of(engine) -> list[int]:
 
 
 @pytest.fixture
-def hunted(tmp_path, monkeypatch):
+def hunted(tmp_path, monkeypatch, ray_cluster):
     """Train while a hunter is out, until it is done; the run, its ledger, restarts each update."""
 
     def go(game: str, hunter: Hunter, **changes) -> tuple[Run, Ledger]:
@@ -110,7 +112,7 @@ def hunted(tmp_path, monkeypatch):
 
         monkeypatch.setattr(TRAIN, "make_engine", make_hunted)
         config = load_preset(mode).updated(
-            {**GAMES[game], "engine": "processes", "workers": 2, "updates": 10**6, **changes},
+            {**GAMES[game], "engine": "ray", "workers": 2, "updates": 10**6, **changes},
             "test",
         )
         run = Run.create(tmp_path / "hunted", config)

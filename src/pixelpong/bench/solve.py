@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from pixelpong.bench.startup import children, memory_mb
-from pixelpong.bench.throughput import BareWorker, measure_apart, measure_training
-from pixelpong.engines.processes import ProcessEngine
+from pixelpong.bench.throughput import measure_apart, measure_training, play_bare
+from pixelpong.engines.threads import ThreadEngine
 from pixelpong.errors import RunError, expected
 from pixelpong.machine import collect_versions, count_cores, describe_commit, describe_machine
 from pixelpong.presets import load_preset
@@ -45,7 +45,7 @@ def solve(seeds: Sequence[int], workers: int | None, given: Sequence[str] = ()) 
 
     Args:
         seeds: one training each, one after the other.
-        workers: processes; one a core where not given.
+        workers: threads; one a core if not given.
         given: more words for ``pixelpong train``.
 
     Yields:
@@ -57,8 +57,8 @@ def solve(seeds: Sequence[int], workers: int | None, given: Sequence[str] = ()) 
     num_workers = workers or count_cores()
     results: list[Report] = []
     commit = describe_commit()  # now: the report itself may be written into the work tree
-    with _bare_engine(num_workers) as bare:
-        measure = functools.partial(measure_apart, bare, num_workers)
+    with measure_apart(play_bare, num_workers) as measure:
+        measure(0.1)  # starts the processes
         for seed in seeds:
             before = measure(3.0)
             result = _train_once(seed, num_workers, given)
@@ -113,21 +113,22 @@ def predict(seconds: float, workers: int | None) -> Report:
 
     Args:
         seconds: how long to measure, about.
-        workers: processes; one a core where not given.
+        workers: threads; one a core if not given.
     """
     num_workers = workers or count_cores()
     config = load_preset("fast").updated({"workers": num_workers}, "bench")
     with contextlib.ExitStack() as stack:
-        bare = stack.enter_context(_bare_engine(num_workers))
+        bare = stack.enter_context(measure_apart(play_bare, num_workers))
         engine = stack.enter_context(
             contextlib.closing(
-                ProcessEngine(functools.partial(make_worker, config), num_workers, _TIMEOUT)
+                ThreadEngine(functools.partial(make_worker, config), num_workers, _TIMEOUT)
             )
         )
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="pixelpong-bench-"))
         session = Session(Run.create(Path(folder) / "run", config), time.monotonic())
         measure_training(engine, session, 0.5)  # starts the workers, compiles what is not yet
-        limit = measure_apart(bare, num_workers, seconds / 6)
+        bare(0.1)  # starts the processes
+        limit = bare(seconds / 6)
         rates = [measure_training(engine, session, seconds / 4) for _ in range(3)]
     rate = statistics.median(rates)
     steps = recorded_steps()
@@ -148,12 +149,6 @@ def recorded_steps() -> list[int]:
     file = importlib.resources.files("pixelpong.bench").joinpath("recorded_steps.json")
     steps: list[int] = json.loads(file.read_text("utf-8"))
     return steps
-
-
-@contextlib.contextmanager
-def _bare_engine(num_workers: int) -> Any:
-    with contextlib.closing(ProcessEngine(BareWorker, num_workers, _TIMEOUT)) as engine:
-        yield engine
 
 
 def _train_once(seed: int, num_workers: int, given: Sequence[str]) -> Report:

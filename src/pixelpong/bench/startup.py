@@ -20,33 +20,30 @@ def measure_startup(rounds: int, workers: int | None) -> dict[str, Any]:
 
     Args:
         rounds: how often each is measured.
-        workers: processes; one a core where not given.
+        workers: threads; one a core if not given.
     """
     command = [sys.executable, "-m", "pixelpong"]
-    helps, firsts, drivers, crews = [], [], [], []
+    helps, firsts, peaks = [], [], []
     for _ in range(rounds):
         begin = time.perf_counter()
         subprocess.run([*command, "--help"], check=True, capture_output=True)
         helps.append(time.perf_counter() - begin)
-        first, memory = _watch_training(command, workers)
+        first, peak = _watch_training(command, workers)
         firsts.append(first)
-        drivers.append(memory[0])
-        crews.append(memory[1])
+        peaks.append(peak)
     return {
         "rounds": rounds,
         "help_seconds": statistics.median(helps),
         "first_update_seconds": statistics.median(firsts),
-        "driver_peak_mb": max(drivers),
-        "worker_peak_mb": max(crews),
+        "peak_mb": max(peaks),
         "versions": collect_versions(),
         "machine": describe_machine(),
     }
 
 
-def _watch_training(command: list[str], workers: int | None) -> tuple[float, tuple[float, float]]:
-    """Seconds to the first update, and the driver's and the largest worker's peak in MB."""
-    driver_peak = worker_peak = 0.0
-    first = None
+def _watch_training(command: list[str], workers: int | None) -> tuple[float, float]:
+    """Seconds to the first update, and the peak of memory in MB."""
+    peak, first = 0.0, None
     with tempfile.TemporaryDirectory(prefix="pixelpong-bench-") as folder:
         metrics = Path(folder) / "run" / "metrics.jsonl"
         words = ["train", "--preset", "classic", "--updates", "3", "--run", str(metrics.parent)]
@@ -56,14 +53,13 @@ def _watch_training(command: list[str], workers: int | None) -> tuple[float, tup
             while process.poll() is None:
                 if first is None and metrics.exists() and metrics.stat().st_size:
                     first = time.perf_counter() - begin
-                driver_peak = max(driver_peak, peak_mb(process.pid))
-                worker_peak = max([worker_peak, *map(peak_mb, children(process.pid))])
+                peak = max(peak, peak_mb(process.pid))
                 time.sleep(0.01)
         lines = metrics.read_text("utf-8").splitlines()
         assert process.returncode == 0, "the training went wrong"
         assert json.loads(lines[0])["update"] == 1
     assert first is not None
-    return first, (driver_peak, worker_peak)
+    return first, peak
 
 
 def peak_mb(pid: int) -> float:

@@ -10,17 +10,20 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import multiprocessing
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from pixelpong.engines import Engine
-from pixelpong.engines.processes import ProcessEngine
+from pixelpong.engines.threads import ThreadEngine
 from pixelpong.env import make_emulator
 from pixelpong.env.preprocess import difference, preprocess
 from pixelpong.learn.network import backward, forward, init_params
@@ -42,28 +45,34 @@ Peers = dict[str, Callable[[int], contextlib.AbstractContextManager[Measure]]]
 """What else to measure: by name, what makes a measure for so many cores."""
 
 
-class BareWorker:
-    """Steps the emulator and does nothing else."""
-
-    def play(self, item: int, params: float) -> tuple[int, float]:
-        """Step for `params` seconds; `item` seeds the moves."""
-        from pixelpong.env.ale import run_bare
-
-        return run_bare(params, make_rng(item, "bench"))
+Play = Callable[[int, float], tuple[int, float]]
+"""Plays with a seed for so many seconds, at least; returns steps and seconds."""
 
 
-class DenseWorker:
-    """Plays and differentiates as the seeds' programs do: dense, float64, in NumPy."""
+def play_bare(seed: int, seconds: float) -> tuple[int, float]:
+    """Step ALE and do nothing else."""
+    from pixelpong.env.ale import run_bare
+
+    return run_bare(seconds, make_rng(seed, "bench"))
+
+
+def play_densely(seed: int, seconds: float) -> tuple[int, float]:
+    """Play and differentiate whole episodes as the originals do."""
+    threadpool_limits(limits=1)  # one core a process
+    return _DensePlayer().play(make_rng(seed, "bench"), seconds)
+
+
+class _DensePlayer:
+    """Plays and differentiates as the originals' programs do: dense, float64, in NumPy."""
 
     def __init__(self) -> None:
         self._emulator = make_emulator(load_preset("classic").environment.protocol)
         self._params = init_params(make_rng(0, "params"), hidden=200, dtype="float64")
 
-    def play(self, item: int, params: float) -> tuple[int, float]:
-        """Play whole episodes for at least `params` seconds; return steps and seconds."""
-        rng = make_rng(item, "bench")
+    def play(self, rng: np.random.Generator, seconds: float) -> tuple[int, float]:
+        """Play whole episodes for so many seconds, at least; return steps and seconds."""
         begin, steps = time.perf_counter(), 0
-        while time.perf_counter() - begin < params:
+        while time.perf_counter() - begin < seconds:
             steps += self._play_episode(rng)
         return steps, time.perf_counter() - begin
 
@@ -101,14 +110,14 @@ def measure_throughput(
     Args:
         seconds: length of one measurement, about.
         rounds: how often each is measured, in turn.
-        workers: processes; one a core where not given.
+        workers: threads, or processes; one a core if not given.
         seed: of what is played.
         peers: other people's emulators to measure beside ours.
         with_ray: measure both trainings on Ray as well.
 
     Returns:
         ``steps_per_second`` and ``ratios`` to the bare emulator, medians; the rounds; the machine;
-        with Ray also ``ray_over_processes``, round by round.
+        with Ray also ``ray_over_threads``, round by round.
     """
     num_workers = workers or count_cores()
     with contextlib.ExitStack() as stack:
@@ -144,28 +153,25 @@ def measure_throughput(
         "ratios": {name: statistics.median(values) for name, values in ratios.items()},
         "spread": {name: [min(values), max(values)] for name, values in ratios.items()},
         "measured": table,
-        **({"ray_over_processes": over} if with_ray else {}),
+        **({"ray_over_threads": over} if with_ray else {}),
         "versions": collect_versions(),
         "machine": describe_machine(),
     }
 
 
 def _prepare(stack: contextlib.ExitStack, num_workers: int, seed: int) -> dict[str, Measure]:
-    def engine(make_worker: Callable[[], Any]) -> ProcessEngine:
-        made = ProcessEngine(make_worker, num_workers, _TIMEOUT)
-        return stack.enter_context(contextlib.closing(made))
-
     def training(preset: str) -> tuple[Engine, Session]:
         session = _new_session(stack, preset, num_workers, seed)
-        return engine(functools.partial(make_worker, session.config)), session
+        engine = ThreadEngine(functools.partial(make_worker, session.config), num_workers, _TIMEOUT)
+        return stack.enter_context(contextlib.closing(engine)), session
 
     fast, classic = training("fast"), training("classic")
     return {
-        "emulator": functools.partial(measure_apart, engine(BareWorker), num_workers),
+        "emulator": stack.enter_context(measure_apart(play_bare, num_workers)),
         "rollouts": _Rollouts(*fast),
         "classic": functools.partial(measure_training, *classic),
         "fast": functools.partial(measure_training, *fast),
-        "dense_loop": functools.partial(measure_apart, engine(DenseWorker), num_workers),
+        "dense_loop": stack.enter_context(measure_apart(play_densely, num_workers)),
     }
 
 
@@ -189,9 +195,22 @@ def _new_session(stack: contextlib.ExitStack, preset: str, num_workers: int, see
     return Session(Run.create(Path(folder) / "run", config), time.monotonic())
 
 
-def measure_apart(engine: Engine, num_workers: int, seconds: float) -> float:
-    """Each worker for itself, all at once; the sum of their rates."""
-    return sum(steps / taken for steps, taken in engine.run(range(num_workers), seconds))
+@contextlib.contextmanager
+def measure_apart(play: Play, num_workers: int) -> Iterator[Measure]:
+    """Make a measure of something that holds Python's lock: in processes, the sum of their rates.
+
+    Args:
+        play: a function of a module, so that other processes find it.
+        num_workers: how many play at once.
+    """
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(num_workers, context) as pool:
+
+        def measure(seconds: float) -> float:
+            played = pool.map(play, range(num_workers), [seconds] * num_workers)
+            return sum(steps / taken for steps, taken in played)
+
+        yield measure
 
 
 class _Rollouts:

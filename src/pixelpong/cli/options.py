@@ -125,7 +125,7 @@ class Verify(Reporting):
     """Train shortly in many ways and compare the hashes."""
 
     presets: Annotated[str, arg(help="What is trained, with commas.")] = "fast,classic"
-    engines: Annotated[str, arg(help="Engines to compare, with commas.")] = "serial,processes"
+    engines: Annotated[str, arg(help="Engines to compare, with commas.")] = "serial,threads"
     updates: Annotated[int, arg(help="Length of the training.")] = 3
     batch_size: Annotated[int, arg(help="Episodes, or streams, an update.")] = 4
     seed: Seed = 0

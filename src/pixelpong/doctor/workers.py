@@ -1,9 +1,8 @@
-"""Worker processes: one is really started, and says how it is: threads, kernels, cache."""
+"""A worker: one is really made, in a thread, and says how it is; kernels and their cache."""
 
 from __future__ import annotations
 
 import contextlib
-import os
 import tempfile
 import time
 from collections.abc import Iterator
@@ -11,13 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from threadpoolctl import threadpool_info
-
 from pixelpong import kernels
 from pixelpong.config import Config
 from pixelpong.doctor.records import FAILURE, NOTE, OK, WARNING, Case, Check, trouble
-from pixelpong.engines.processes import ProcessEngine
+from pixelpong.engines.threads import ThreadEngine
 from pixelpong.errors import Interrupted
 from pixelpong.worker import make_worker
 
@@ -30,32 +26,14 @@ class Probe:
     """A worker that gets ready as those of a training do, and tells how that went."""
 
     def __init__(self, config: Config) -> None:
-        """Load the emulator, and compile the kernels where nobody has."""
+        """Load the emulator, and compile the kernels if nobody has."""
         begin = time.monotonic()
         make_worker(config)
         self._seconds = time.monotonic() - begin
 
     def play(self, item: int, params: None) -> dict[str, Any]:
         """What there is to tell."""
-        return {
-            "pid": os.getpid(),
-            "blas": list_blas(),
-            "ready_seconds": round(self._seconds, 2),
-            **describe_cache(),
-        }
-
-
-def list_blas() -> list[dict[str, Any]]:
-    """The BLAS libraries of this process: name, version, threads."""
-    np.ones((8, 8)) @ np.ones((8, 8))  # some are loaded with the first product
-    return [
-        {
-            "library": f"{each['internal_api']} {each['version']}",
-            "threads": each["num_threads"],
-        }
-        for each in threadpool_info()
-        if each["user_api"] == "blas"
-    ]
+        return {"ready_seconds": round(self._seconds, 2), **describe_cache()}
 
 
 def describe_cache() -> dict[str, Any]:
@@ -70,46 +48,24 @@ def describe_cache() -> dict[str, Any]:
 
 
 def check_workers(case: Case) -> Iterator[Check]:
-    """Start a worker, have it answer, and look at what it says of BLAS and of the cache."""
+    """Make a worker, have it answer, and look at what it says of the cache."""
     begin = time.monotonic()
     end = begin + SECONDS
     try:
-        engine = ProcessEngine(
+        engine = ThreadEngine(
             partial(Probe, case.config), 1, SECONDS, lambda: time.monotonic() > end
         )
         with contextlib.closing(engine):
             (answer,) = engine.run([0], None)
-            restarts = engine.num_restarts
     except Interrupted:
-        advice = "see whether the system has room for processes, or use --engine serial"
+        advice = "see what else the machine does, and try again"
         got = f"none within {SECONDS:.0f} seconds"
-        yield trouble(FAILURE, "workers", "an answer of a worker process", got, advice)
+        yield trouble(FAILURE, "workers", "an answer of a worker", got, advice)
         return
     seconds = time.monotonic() - begin
-    facts = {"seconds": round(seconds, 2), "restarts": restarts, "pid": answer["pid"]}
-    if restarts:
-        got = f"{restarts} that died first"
-        advice = "is there enough memory? Results are the same, only slower"
-        yield trouble(WARNING, "workers", "a worker that starts", got, advice, facts=facts)
-    else:
-        text = f"one was started and answered, all in {seconds:.1f} s"
-        yield Check("workers", OK, text, facts)
-    yield _judge_blas(answer["blas"])
+    text = f"one was made and answered, all in {seconds:.1f} s"
+    yield Check("workers", OK, text, {"seconds": round(seconds, 2)})
     yield judge_cache(answer)
-
-
-def _judge_blas(in_worker: list[dict[str, Any]]) -> Check:
-    here = list_blas()
-    facts = {"driver": here, "worker": in_worker}
-    listed = ", ".join(each["library"] for each in here) or "none"
-    threads = [each["threads"] for each in in_worker]
-    if any(count != 1 for count in threads):
-        wanted, got = "one BLAS thread in a worker", f"{max(threads)} ({listed})"
-        advice = "set OMP_NUM_THREADS=1 and OPENBLAS_NUM_THREADS=1: else they fight over cores"
-        return trouble(WARNING, "blas", wanted, got, advice, facts=facts)
-    ours = "/".join(str(each["threads"]) for each in here) or "no"
-    text = f"{listed}: {ours} threads in the driver, one in a worker"
-    return Check("blas", OK, text, facts)
 
 
 def judge_cache(answer: dict[str, Any]) -> Check:

@@ -17,14 +17,14 @@ from pixelpong.machine import count_cores
 
 
 class ItemWorker(Protocol):
-    """What an engine runs: keeps what is dear to make, and plays item after item."""
+    """What an engine runs: keeps what is expensive to make, and plays item after item."""
 
     def play(self, item: Any, params: Any) -> Any:
         """A pure function of its arguments."""
 
 
 MakeWorker = Callable[[], ItemWorker]
-"""Makes a worker; for other processes than this one it must be picklable."""
+"""Makes a worker; for Ray, whose workers are other processes, it must be picklable."""
 
 
 @dataclass
@@ -34,10 +34,10 @@ class RunStats:
     Attributes:
         workers: how many took part, at most.
         wait_seconds: from when a worker had nothing left to do to the last result.
-        params_bytes: of the parameters, once for each node that has workers.
-        bytes_sent: of the items, as they travel.
+        params_bytes: of the parameters, once for each of Ray's nodes that has workers.
+        bytes_sent: of the items, as they travel to Ray's workers.
         bytes_received: of the results.
-        items_again: items that had to be played again, for want of a worker.
+        items_again: items that had to be played again because a worker of Ray's was lost.
     """
 
     workers: int = 1
@@ -55,11 +55,11 @@ class Engine(Protocol):
         """Yield the result of each item, in the order of the items.
 
         Args:
-            items: what to play; picklable for engines with other processes.
+            items: what to play; picklable for Ray.
             params: what to play it with; neither engine nor worker changes it.
 
         Raises:
-            WorkerError: an item raised, or killed its worker again and again.
+            WorkerError: an item raised, took too long, or killed its worker again and again.
             Interrupted: a stop was asked for; what was being played is dropped.
         """
 
@@ -68,7 +68,7 @@ class Engine(Protocol):
 
     @property
     def num_restarts(self) -> int:
-        """Workers replaced since the start because they died or hung."""
+        """Ray's workers that were replaced since the start because they died or hung."""
 
     @property
     def last_run(self) -> RunStats:
@@ -100,9 +100,9 @@ def make_engine(
         return SerialEngine(make_worker, should_stop)
     if config.engine == "ray":
         return _make_ray_engine(config, make_worker, should_stop)
-    from pixelpong.engines.processes import ProcessEngine
+    from pixelpong.engines.threads import ThreadEngine
 
-    return ProcessEngine(
+    return ThreadEngine(
         make_worker, config.workers or count_cores(), config.worker_timeout, should_stop
     )
 

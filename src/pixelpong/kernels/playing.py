@@ -6,14 +6,19 @@ If the game is not compiled code, they return after each decision, and the calle
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 
 from pixelpong.kernels.compiling import compiled
-from pixelpong.kernels.native import call_play_frames, lowest_bit
 from pixelpong.trajectory import ACTIONS, DOWN, NUM_PIXELS, UP
 
 # The NumPy error model: a division that cannot fail needs no check.
 _kernel = compiled(error_model="numpy")
+_intrinsic: Any = intrinsic
 
 MAX_ACTIVE = 2 * NUM_PIXELS
 """More active inputs than this no step of the classic network can have."""
@@ -33,7 +38,7 @@ def take_field(field, pixels, memory):  # type: ignore[no-untyped-def]
     for word in range(160):
         bits = field[word >> 1, word & 1]
         while bits != 0:
-            pixels[newest, count] = (word >> 1) * 80 + (word & 1) * 64 + lowest_bit(bits)
+            pixels[newest, count] = (word >> 1) * 80 + (word & 1) * 64 + _lowest_bit(bits)
             count += 1
             bits &= bits - np.uint64(1)
     m.newest, m.num_before, m.num_now, m.is_new = newest, m.num_now, count, 0
@@ -51,7 +56,7 @@ def _emulate(about, actions, memory, draws, t):  # type: ignore[no-untyped-def]
         if draws[t, 2 + k] >= g.sticky:
             held = m.wanted
         actions[k] = held
-    answer = call_play_frames(g.play_frames, g.machine, g.actions, num_frames, 1)
+    answer = _call_play_frames(g.play_frames, g.machine, g.actions, num_frames, 1)
     if answer < 0:
         m.fault = answer
         return 0
@@ -346,3 +351,33 @@ def play_gated(game, params, sight, pixels, memory, scratch, record, draws):  # 
         steps[t].reward, steps[t].is_end = reward, reward != 0 or m.is_over != 0
         if m.is_over or m.fault:
             return
+
+
+# --- what Numba has no words for ----------------------------------------------------------------
+
+
+@_intrinsic
+def _lowest_bit(typing_context: Any, bits: Any) -> Any:
+    """The place of the lowest bit that is set in a uint64; `bits` must not be 0."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.uint64), generate
+
+
+@_intrinsic
+def _call_play_frames(  # type: ignore[no-untyped-def]
+    typing_context, address, machine, actions, num_frames, draws
+):
+    """Call the console's function, see `pixelpong.kernels.records.GAME`; all numbers are int64."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(number, [pointer, pointer, number, number])
+        function = builder.inttoptr(args[0], kind.as_pointer())
+        addresses = [builder.inttoptr(each, pointer) for each in args[1:3]]
+        numbers = [builder.trunc(each, number) for each in args[3:]]
+        return builder.sext(builder.call(function, addresses + numbers), ir.IntType(64))
+
+    return types.int64(*[types.int64] * 5), generate

@@ -94,9 +94,9 @@ def describe_throughput(report: Report) -> str:
             low, high = report["spread"][name]
             line += f"   {report['ratios'][name]:.3f} of the emulator ({low:.3f} to {high:.3f})"
         lines.append(line)
-    for mode, values in report.get("ray_over_processes", {}).items():
+    for mode, values in report.get("ray_over_threads", {}).items():
         low, middle, high = min(values), statistics.median(values), max(values)
-        lines.append(f"{mode:11} {middle:.3f} of the processes on Ray ({low:.3f} to {high:.3f})")
+        lines.append(f"{mode:11} {middle:.3f} of the threads on Ray ({low:.3f} to {high:.3f})")
     return "\n".join(lines)
 
 
@@ -105,8 +105,7 @@ def describe_startup(report: Report) -> str:
     return (
         f"--help          {report['help_seconds']:.2f} s\n"
         f"first update    {report['first_update_seconds']:.2f} s\n"
-        f"driver at most  {report['driver_peak_mb']:.0f} MB\n"
-        f"worker at most  {report['worker_peak_mb']:.0f} MB"
+        f"at most         {report['peak_mb']:.0f} MB"
     )
 
 

@@ -234,9 +234,7 @@ class RayEngine:
         if kind == "error":
             raise_failure(content)
         batch.stats.bytes_received += size
-        results, seconds, *replaced = content
-        self.num_restarts += sum(replaced)  # in a crew
-        batch.put(call.positions, results, seconds)
+        batch.put(call.positions, *content)
 
     def _replace_late(self, batch: Batch) -> None:
         now = time.monotonic()

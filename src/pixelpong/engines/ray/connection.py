@@ -53,7 +53,7 @@ def connected(address: str | None, num_workers: int | None) -> Iterator[None]:
     advice = "see it with 'ray status' on its head node"
     with contextlib.ExitStack() as stack:
         if address == "local":
-            advice = "see Ray's message with --debug, or use --engine processes"
+            advice = "see Ray's message with --debug, or use --engine threads"
             options |= {
                 "num_cpus": num_workers or count_cores(),
                 "include_dashboard": False,

@@ -6,7 +6,10 @@ and how much travels is known. Large arrays stay beside the pickle, and are read
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import functools
+import math
 import os
 import pickle
 import socket
@@ -17,12 +20,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import ray
+from threadpoolctl import threadpool_limits
 
 from pixelpong.engines import ItemWorker
 from pixelpong.engines.answers import Answer, describe_failure, play_items
-from pixelpong.engines.batch import MAX_ATTEMPTS, START_TIMEOUT
-from pixelpong.engines.processes import ProcessEngine
-from pixelpong.engines.worker_process import settle
+from pixelpong.engines.threads import ThreadEngine
 from pixelpong.machine import collect_versions, describe_machine
 
 # Spread, so that the memory traffic of the workers is shared by as many nodes as can be.
@@ -87,18 +89,14 @@ class ActorSeat:
 
 
 class NodeSeat(ActorSeat):
-    """A node's workers as one actor, which shares what it is given among processes beside it.
+    """A node's workers as one actor, which shares what it is given among threads of its own.
 
     However many workers play there, the driver has one call to make and one answer to unpack.
     """
 
     def __init__(self, recipe: bytes, item_timeout: float, size: int) -> None:
         """Ask for an actor with so many cores; `recipe` is what makes one worker, pickled."""
-        crew = pickle.dumps(functools.partial(_Crew, recipe, item_timeout, size))
-        super().__init__(crew, item_timeout, size)
-        # It replaces workers by itself, which may take some deadlines of theirs; this one is for
-        # an actor that does so no more.
-        self.timeout = START_TIMEOUT + (MAX_ATTEMPTS + 1) * item_timeout
+        super().__init__(pickle.dumps(functools.partial(_Crew, recipe, size)), item_timeout, size)
 
 
 class TaskSeat:
@@ -212,21 +210,24 @@ def describe_place() -> dict[str, Any]:
 
 
 class _Crew:
-    """The workers of a node: an engine of processes beside the actor, which end with it."""
+    """The workers of a node: threads of one process, which the driver replaces as a whole."""
 
-    def __init__(self, recipe: bytes, item_timeout: float, size: int) -> None:
+    def __init__(self, recipe: bytes, size: int) -> None:
         self._size = size
-        self._engine = ProcessEngine(pickle.loads(recipe), size, item_timeout)
+        make_worker = pickle.loads(recipe)
+        workers = [make_worker() for _ in range(size)]
+        # Without a deadline: the driver has one for the whole actor.
+        self._engine = ThreadEngine(workers.pop, size, math.inf)
 
     def play_items(self, items: Sequence[Any], params: Any) -> Answer:
-        """As `pixelpong.engines.answers.play_items`, many at a time; and how many were replaced."""
-        begin, before = time.perf_counter(), self._engine.num_restarts
+        """As `pixelpong.engines.answers.play_items`, many at a time."""
+        begin = time.perf_counter()
         try:
             results = list(self._engine.run(items, params))
         except Exception as error:
             return "error", describe_failure(f"{len(items)} items", error)
         seconds = (time.perf_counter() - begin) * min(self._size, len(items))
-        return "result", (results, seconds, self._engine.num_restarts - before)
+        return "result", (results, seconds)
 
 
 class _Actor:
@@ -285,8 +286,29 @@ def _make(recipe: bytes) -> tuple[Any, Answer]:
         worker = pickle.loads(recipe)()
     except Exception as error:
         return None, ("error", describe_failure("the start of the worker", error))
-    settle()
+    _settle()
     return worker, ("ready", None)
+
+
+_M_MMAP_THRESHOLD = -3  # of glibc's malloc.h
+
+_OWN_PAGES_BYTES = 1 << 20
+"""An array as large as this has pages of its own, which the system gets back with it."""
+
+
+def _settle() -> None:
+    """One BLAS thread, and a heap that does not grow; to be called once NumPy is loaded.
+
+    Workers fighting over cores through BLAS threads is the classic way to be slower in parallel;
+    environment variables come too late once NumPy is imported.
+
+    glibc learns from the first large array that is freed to take such arrays from its heap; as
+    episodes differ in length, the holes there differ too, and the heap grows by some pages a
+    minute for hours. Where a threshold is set, it learns nothing. Other C libraries have none.
+    """
+    threadpool_limits(limits=1)
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _OWN_PAGES_BYTES)
 
 
 def _play(worker: ItemWorker | _Crew, params: Any, items: bytes) -> Packed:
