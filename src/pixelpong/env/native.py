@@ -110,7 +110,9 @@ class NativeGame:
         machine = make_machine()
         machine["pc"] = disassembly.read_vector(self._rom, disassembly.SIZE - 4)
         machine["s"], machine["p"] = 0xFF, 0x30
-        machine["resistance"][0, :2] = PADDLE_CENTRE
+        # The cartridge reads four paddles. Two that nobody holds stand at 0 in ale-py, and in the
+        # middle in multi-agent-ale-py; one picture in a hundred shows the difference.
+        machine["resistance"] = [PADDLE_CENTRE] * 4 if mode else [PADDLE_CENTRE] * 2 + [0] * 2
         self.idle(machine, _NO_SWITCH, _IDLE_FRAMES)
         if mode == 0:
             self.idle(machine, _RESET, _RESET_FRAMES)
