@@ -95,9 +95,8 @@ PADDLE_CENTRE, PADDLE_LOWEST, PADDLE_HIGHEST, PADDLE_TURN = 408_823, 27_450, 790
 Source: ALE, ``PADDLE_MIN``, ``PADDLE_MAX``, ``PADDLE_DELTA``; the centre is half the sum.
 """
 
-MAX_CYCLES = 76 * 342
-"""A frame that takes longer is given up; 262 lines are usual. Source: ALE, 25,000 instructions
-or 342 lines."""
+MAX_CYCLES = 76 * 290
+"""A frame that takes longer is given up: ALE would end it. 262 lines are usual."""
 
 
 def make_machine() -> NDArray[np.void]:

@@ -15,7 +15,8 @@ What was found by experiment (``tests/test_duel.py`` holds each frame to multi-a
   and the ball flies to the other side; it comes 63 or 64 frames after the point, as it does by
   itself in the game for one, or whenever FIRE is pressed later. FIRE of the other side does
   nothing.
-- At 21 the game is over.
+- At 21 the game is over. It also ends by itself after 65,270 frames, 18 minutes, whatever is
+  pressed: the colours change and no more points are won.
 - What differs: in the game for one the left paddle is missing from the first 58 frames, and the
   first frame has colours of its own; here neither is so.
 
@@ -49,6 +50,9 @@ FIRST_ROW, LAST_ROW = 34, 193
 
 MODE = 3
 """Pong for two, with the ball of the single player's game."""
+
+_MAX_FRAMES = 65_000
+"""Shortly before the cartridge ends a game of its own accord."""
 
 _BALL = 14
 """Its palette index; that of the borders above and below too."""
@@ -139,8 +143,8 @@ class DuelEmulator:
 
     @property
     def is_over(self) -> bool:
-        """Whether one side has 21 points."""
-        return self._is_over
+        """Whether one side has 21 points, or time is up."""
+        return self._is_over or self.num_frames >= _MAX_FRAMES
 
     def frame(self) -> NDArray[np.uint8]:
         """The newest frame in colour, [210, 160, 3] uint8."""
