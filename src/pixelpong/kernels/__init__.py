@@ -14,14 +14,12 @@ the geometry of the features, a kernel gets as an argument; as a constant it wou
 from pixelpong.kernels.gated import (
     MAX_INPUTS,
     NUM_MARKS,
-    backward_slice,
     decide,
-    find_rows,
-    forward_slice,
     observe_features,
 )
-from pixelpong.kernels.optimizer import adam_slice, rmsprop, sum_of_squares
+from pixelpong.kernels.optimizer import adam_rows, rmsprop, sum_of_squares
 from pixelpong.kernels.pixels import MAX_ACTIVE, find_active, find_difference, observe, take_frame
+from pixelpong.kernels.ppo import differentiate, list_steps, sum_rows
 from pixelpong.kernels.reinforce import (
     add_rows,
     discounted_returns,
@@ -33,20 +31,20 @@ __all__ = [
     "MAX_ACTIVE",
     "MAX_INPUTS",
     "NUM_MARKS",
-    "adam_slice",
+    "adam_rows",
     "add_rows",
-    "backward_slice",
     "decide",
+    "differentiate",
     "discounted_returns",
     "episode_gradient",
     "find_active",
     "find_difference",
-    "find_rows",
-    "forward_slice",
+    "list_steps",
     "observe",
     "observe_features",
     "rmsprop",
     "sum_of_squares",
+    "sum_rows",
     "take_frame",
     "up_probability",
 ]
