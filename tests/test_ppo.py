@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -301,72 +303,89 @@ def test_a_decision_is_the_networks_policy_and_value(dtype, frames, draws, seed,
         assert decider.memory["last_action"] == last_action
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@settings(max_examples=30)
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    hidden=st.integers(1, 20),
-    steps=st.integers(1, 20),
-    width=st.integers(1, 8),
-)
-def test_slices_of_units_add_up_to_the_network_and_its_gradient(dtype, seed, hidden, steps, width):
+@given(seed=st.integers(0, 2**32 - 1), steps=st.integers(1, 20))
+def test_the_steps_of_each_input_are_those_at_which_it_is_1(seed, steps):
     rng = np.random.default_rng(seed)
-    params, (indices, offsets, x) = draw_network(rng, hidden, dtype), draw_steps(rng, steps)
-    chosen = rng.permutation(steps)[: rng.integers(1, steps + 1)]
-    place, x = (indices, offsets, chosen), x[chosen].astype(dtype)
-    rows, is_found = np.zeros(D, np.uint16), np.zeros(D, np.bool_)
-    rows = rows[: kernels.find_rows(place, is_found, rows)]
-    assert sorted(rows.tolist()) == np.flatnonzero(x.any(axis=0)).tolist()
-    assert not is_found.any()
-    dy = rng.standard_normal((len(chosen), 4)).astype(dtype)
-    y = np.zeros((len(chosen), 4)) + params["b2"]
-    W1, W2 = (params[name].reshape(len(params[name]), -1) for name in ("W1", "W2"))
-    dW1s, dW2s = [], []
-    for first in range(0, 2 * hidden, 2 * width):
-        columns = min(2 * width, 2 * hidden - first)
-        z = np.ones((len(chosen), columns), dtype)
-        part = np.ones((len(chosen), 4))
-        kernels.forward_slice(W1, W2, place, first, z, part)
-        y += part
-        dW1s.append(np.full((D, columns), np.nan, dtype))
-        dW2s.append(np.full((4, columns), np.nan, dtype))
-        kernels.backward_slice(W2, place, dy, first, z, rows, dW1s[-1], dW2s[-1])
-    grads = {
-        "W1": np.concatenate(dW1s, axis=1).reshape(D, hidden, 2),
-        "W2": np.concatenate(dW2s, axis=1).reshape(4, hidden, 2),
-    }
-    wanted_y, wanted_z = gated.forward(params, x)
-    wanted = gated.backward(params, x, wanted_z, dy)
-    assert_close(y.astype(dtype), wanted_y, dtype)
-    assert_close(grads["W2"], wanted["W2"], dtype)
-    assert_close(grads["W1"][rows], wanted["W1"][rows], dtype)
-    others = np.setdiff1d(np.arange(D), rows)
-    assert np.isnan(grads["W1"][others]).all()  # left alone
-    assert not wanted["W1"][others].any()
+    indices, offsets, x = draw_steps(rng, steps)
+    chosen = np.sort(rng.permutation(steps)[: rng.integers(1, steps + 1)])
+    rows, starts, numbers = (np.full(size, -1, np.int32) for size in (D, D + 1, len(indices)))
+    count = kernels.list_steps(
+        indices.astype(np.int32), offsets.astype(np.int32), chosen,
+        np.full(D, 7, np.int32), rows, starts, numbers,
+    )  # fmt: skip
+    assert rows[:count].tolist() == np.flatnonzero(x[chosen].any(axis=0)).tolist()
+    for k in range(count):
+        wanted = np.flatnonzero(x[chosen, rows[k]])
+        assert numbers[starts[k] : starts[k + 1]].tolist() == wanted.tolist()
+    assert starts[count] == x[chosen].sum()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @settings(max_examples=30)
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    rate=st.floats(0, 1),
-    step=st.integers(1, 10_000),
-    cut=st.integers(0, 9),
-)
-def test_adam_on_some_rows_equals_its_definition_there(dtype, seed, rate, step, cut):
+@given(seed=st.integers(0, 2**32 - 1), steps=st.integers(1, 20), columns=st.integers(1, 70))
+def test_sums_of_rows_are_a_product_of_matrices(dtype, seed, steps, columns):
+    rng = np.random.default_rng(seed)
+    indices, offsets, x = draw_steps(rng, steps)
+    W1, totals = rng.standard_normal((D, columns)), np.full((steps, columns), np.nan, dtype)
+    starts, stops = offsets[:-1].astype(np.int32), offsets[1:].astype(np.int32)
+    kernels.sum_rows(W1.astype(dtype), indices.astype(np.int32), starts, stops, totals)
+    assert_close(totals, (x @ W1).astype(dtype), dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@settings(max_examples=50)
+@given(seed=st.integers(0, 2**32 - 1), hidden=st.integers(1, 20), steps=st.integers(1, 20))
+def test_a_piece_is_differentiated_as_the_definitions_say(dtype, seed, hidden, steps):
+    """Outputs, loss, gradient in the outputs, and back: one kernel, three definitions."""
+    rng = np.random.default_rng(seed)
+    params, weights = draw_network(rng, hidden, dtype), LossWeights(*rng.random(3))
+    z = rng.standard_normal((steps, hidden, 2)).astype(dtype)
+    y = gated.read_out(params, z).astype(np.float64)
+    _, batch = draw_minibatch(rng, steps)
+    wanted_dy, wanted = loss_gradient(y, batch, weights)
+    # Every step is a line of the unit matrix: then its gradient in W1 is that in z.
+    unit = params | {"W1": np.zeros((steps, hidden, 2), dtype)}
+    grads = gated.backward(unit, np.eye(steps, dtype=dtype), z, wanted_dy.astype(dtype))
+    W2, dW2 = output_layer(params), np.full((4, 2 * hidden + 1), np.nan, dtype)
+    h = np.ones((2, 2 * hidden + 1), dtype)
+    played = np.column_stack([*dataclasses.astuple(batch)])
+    numbers, sums = np.array([*dataclasses.astuple(weights), steps]), np.full(5, np.nan)
+    flat = z.reshape(steps, -1).copy()
+    kernels.differentiate(W2, flat, played, numbers, h, np.zeros(4), dW2, sums)
+    ratio = np.exp(log_softmax(y[:, :3])[np.arange(steps), batch.actions] - batch.log_probabilities)
+    if np.abs(np.abs(ratio - 1) - weights.clip_ratio).min() < 1e-4:
+        return  # so near to the kink that rounding decides on which side
+    assert_close(flat, grads["W1"].reshape(steps, -1), dtype)
+    assert_close(dW2, output_layer(grads), dtype)
+    np.testing.assert_allclose(
+        sums / steps,
+        dataclasses.astuple(wanted),
+        rtol=100 * TOLERANCE[dtype],
+        atol=TOLERANCE[dtype],
+    )
+
+
+def output_layer(params):
+    """As the kernels have it: weights of max(a, 0), of max(a, 0) b, the bias."""
+    W2 = params["W2"]
+    return np.concatenate([W2[..., 0], W2[..., 1], params["b2"][:, None]], axis=1)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@settings(max_examples=30)
+@given(seed=st.integers(0, 2**32 - 1), rate=st.floats(0, 1), step=st.integers(1, 10_000))
+def test_adam_on_some_rows_equals_its_definition_there(dtype, seed, rate, step):
     rng = np.random.default_rng(seed)
     w, g, m = rng.standard_normal((3, D, 9)).astype(dtype)
     v = rng.random((D, 9)).astype(dtype)
     wanted = adam(w, g, m, v, rate, step)
-    rows = rng.permutation(D)[: rng.integers(0, D + 1)].astype(np.uint16)
-    ours = [array.copy() for array in (w, m, v)]
-    squares = sum(
-        kernels.adam_slice(
-            ours[0], g[:, slice(*columns)].copy(), (ours[1], ours[2]), rows, columns, rate, step
-        )
-        for columns in ((0, cut), (cut, 9))
+    rows = rng.permutation(D)[: rng.integers(0, D + 1)].astype(np.int32)
+    ours, squares = [array.copy() for array in (w, m, v)], np.full(9, np.nan, dtype)
+    scales = np.array([rate / (1 - ADAM_DECAYS[0] ** step), 1 / (1 - ADAM_DECAYS[1] ** step)])
+    kernels.adam_rows(ours[0], g[rows], ours[1], ours[2], rows, scales, squares)
+    np.testing.assert_allclose(
+        squares, (g[rows].astype(float) ** 2).sum(axis=0), rtol=TOLERANCE[dtype]
     )
-    assert squares == pytest.approx(float((g[rows].astype(float) ** 2).sum()))
     others = np.setdiff1d(np.arange(D), rows)
     for got, before, after in zip(ours, (w, m, v), wanted, strict=True):
         np.testing.assert_array_equal(got[others], before[others])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
+import threading
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from pixelpong.learn import gated
 from pixelpong.learn.optimizer import adam
 from pixelpong.learn.ppo import LossWeights, Minibatch, generalized_advantages, loss_gradient
 from pixelpong.learn.returns import standardize
+from pixelpong.learners.passes import Crew
 from pixelpong.learners.ppo import PPOLearner
 from pixelpong.presets import load_preset
 from pixelpong.seeding import make_rng
@@ -189,12 +192,48 @@ def test_points_count_as_they_are_played_and_episodes_when_they_end(config):
 
 @pytest.mark.slow
 def test_the_number_of_threads_changes_no_bit(config, monkeypatch):
-    config = config.updated({"hidden": 200, "dtype": "float32"}, "test")
-    params = []
-    for cores in (1, 4):
+    config = config.updated({"hidden": 33, "dtype": "float32"}, "test")
+    hashes = []
+    for cores in (1, 2, 3, 5, 40):
         monkeypatch.setattr("pixelpong.learners.ppo.count_cores", lambda cores=cores: cores)
         learner = PPOLearner(config)
-        learner.apply(play(config, learner))
-        params.append(learner.params)
-    for name, w in params[0].items():
-        np.testing.assert_array_equal(params[1][name], w)
+        norms = [learner.apply(play(config, learner)).grad_norm for _ in range(3)]
+        hashes.append((fingerprint(learner.params), fingerprint(learner.get_state()[1]), norms))
+    assert all(each == hashes[0] for each in hashes)
+
+
+@pytest.mark.slow
+def test_who_does_a_piece_and_when_changes_no_bit(config, monkeypatch):
+    """Each piece in a random order, on one thread; the same as several threads at once."""
+    config = config.updated({"dtype": "float32"}, "test")
+    rng = np.random.default_rng(0)
+
+    def carry_out(self, pieces):
+        pieces = list(pieces)
+        for place in rng.permutation(len(pieces)):
+            pieces[place]()
+
+    learners = PPOLearner(config), PPOLearner(config)
+    results = play(config, learners[0])
+    learners[0].apply(results)
+    monkeypatch.setattr(Crew, "carry_out", carry_out)
+    learners[1].apply(results)
+    for name, w in learners[0].params.items():
+        np.testing.assert_array_equal(learners[1].params[name], w)
+
+
+@pytest.mark.parametrize("size", [1, 2, 8])
+def test_a_crew_does_every_piece_once_and_raises_what_one_of_them_did(size):
+    done = []
+    with Crew(size) as crew:
+        crew.carry_out(functools.partial(done.append, number) for number in range(100))
+        assert sorted(done) == list(range(100))
+        with pytest.raises(ZeroDivisionError):
+            crew.carry_out([lambda: None, lambda: 1 / 0, lambda: None])
+
+
+def test_learning_leaves_no_thread_behind(config):
+    before = threading.active_count()
+    learner = PPOLearner(config)
+    learner.apply(play(config, learner))
+    assert threading.active_count() == before

@@ -22,11 +22,14 @@ from hostile import for_examples, quick_and_soak
 from hypothesis import strategies as st
 from safetensors.numpy import load
 
+from pixelpong import kernels
 from pixelpong import run as runs
 from pixelpong.agents import decode_agent
 from pixelpong.env import fake
+from pixelpong.env.features import NUM_INPUTS
 from pixelpong.errors import NumericsError
-from pixelpong.learners import ppo, refuse_overflow
+from pixelpong.learners import refuse_overflow
+from pixelpong.learners.passes import Passes
 from pixelpong.learners.ppo import PPOLearner
 from pixelpong.learners.reinforce import ReinforceLearner
 from pixelpong.presets import load_preset
@@ -149,37 +152,32 @@ def _plant_in_results(patch, case, kind, name):
 
 def _plant_in_step(patch, case, kind, name):
     """Into what a step of Adam works with; the last step of the update is the worst."""
-    count = Counter()
-    target = case.update * TOY["minibatches"]
-
-    def is_time(what):
-        count[what] += 1
-        return count[what] == target
-
+    count, target = Counter(), case.update * TOY["minibatches"]
     if kind == "loss":
-        real = ppo.loss_gradient
+        real = Passes.differentiate
 
-        def loss_gradient(*args):
-            dy, stats = real(*args)
-            if not is_time("loss"):
-                return dy, stats
+        def differentiate(self, *args):
+            stats = real(self, *args)
+            count["losses"] += 1
+            if count["losses"] != target:
+                return stats
             if name == "gradient":
-                return plant(dy, case), stats
-            return dy, dataclasses.replace(stats, **{name: case.value})
+                put(self._z, case)
+                return stats
+            return dataclasses.replace(stats, **{name: case.value})
 
-        patch.setattr(ppo, "loss_gradient", loss_gradient)
+        patch.setattr(Passes, "differentiate", differentiate)
         return
-    real_backward = ppo.kernels.backward_slice
+    real_step = kernels.adam_rows
 
-    def backward_slice(W2, place, dy, first, z, rows, dW1, dW2):
-        real_backward(W2, place, dy, first, z, rows, dW1, dW2)
-        if is_time("step"):
-            if name == "W2":
-                put(dW2, case)
-            else:
-                dW1[rows] = plant(dW1[rows], case)
+    def adam_rows(w, g, *args):
+        of = "W1" if len(w) == NUM_INPUTS else "W2" if w.shape[1] > 1 else "b2"
+        if count["b2"] == target - 1 and of == name and len(g):
+            put(g, case)
+        real_step(w, g, *args)
+        count[of] += 1  # b2 is the last of each step
 
-    patch.setattr(ppo.kernels, "backward_slice", backward_slice)
+    patch.setattr(kernels, "adam_rows", adam_rows)
 
 
 def _plant_in_learner(patch, case, kind, name):

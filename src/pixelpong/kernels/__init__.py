@@ -11,8 +11,7 @@ in, and of no other: so no kernel calls one of another file, and what may change
 the geometry of the features, a kernel gets as an argument; as a constant it would go stale.
 """
 
-from pixelpong.kernels.gated import backward_slice, find_rows, forward_slice
-from pixelpong.kernels.optimizer import adam_slice, rmsprop, sum_of_squares
+from pixelpong.kernels.optimizer import adam_rows, rmsprop, sum_of_squares
 from pixelpong.kernels.playing import (
     MAX_ACTIVE,
     find_difference,
@@ -22,6 +21,7 @@ from pixelpong.kernels.playing import (
     take_field,
     up_probability,
 )
+from pixelpong.kernels.ppo import differentiate, list_steps, sum_rows
 from pixelpong.kernels.records import (
     GAME,
     GATED_STEP,
@@ -40,19 +40,19 @@ __all__ = [
     "MEMORY",
     "NUM_MARKS",
     "PLAIN_STEP",
-    "adam_slice",
+    "adam_rows",
     "add_rows",
-    "backward_slice",
+    "differentiate",
     "discounted_returns",
     "episode_gradient",
     "find_difference",
-    "find_rows",
-    "forward_slice",
+    "list_steps",
     "observe_features",
     "play_gated",
     "play_plain",
     "rmsprop",
     "sum_of_squares",
+    "sum_rows",
     "take_field",
     "up_probability",
 ]

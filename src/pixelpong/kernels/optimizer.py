@@ -43,44 +43,29 @@ def sum_of_squares(g):  # type: ignore[no-untyped-def]
 
 
 @_kernel
-def adam_slice(w, g, moments, rows, columns, rate, step):  # type: ignore[no-untyped-def]
-    """One step of Adam on some rows and some columns, in place.
+def adam_rows(w, g, m, v, rows, scales, squares):  # type: ignore[no-untyped-def]
+    """One step of Adam on some rows, in place.
 
     Definition: `pixelpong.learn.optimizer.adam`, applied to these alone.
 
     Args:
-        w: [D, 2H]; changed.
-        g: [D, columns], the gradient.
-        moments: m and v, [D, 2H]; changed.
-        rows: [K], the inputs that the gradient has touched.
-        columns: the first, and the one after the last.
-        rate: length of a step.
-        step: number of this step, from 1 on.
-
-    Returns:
-        The sum of the gradient's squares.
+        w: [D, C]; changed.
+        g: [K, C], the gradient of these rows.
+        m, v: [D, C]; changed.
+        rows: [K] int32, which they are.
+        scales: [2] float64, learning rate / (1 − β₁ⁿ) and 1 / (1 − β₂ⁿ), for step n.
+        squares: [C]; changed: the gradient's squares, added up over the rows.
     """
-    (m, v), (first, last) = moments, columns
     kind = w.dtype.type
     decay_m, decay_v = kind(ADAM_DECAYS[0]), kind(ADAM_DECAYS[1])
     keep_m, keep_v = kind(1 - ADAM_DECAYS[0]), kind(1 - ADAM_DECAYS[1])
-    scale_m = kind(rate / (1 - ADAM_DECAYS[0] ** step))
-    scale_v = kind(1 / (1 - ADAM_DECAYS[1] ** step))
-    epsilon = kind(ADAM_EPSILON)
-    squares = np.zeros(last - first, w.dtype)
-    for row in rows:
-        w_, g_, m_, v_ = (
-            w[row, first:last],
-            g[row],
-            m[row, first:last],
-            v[row, first:last],
-        )
-        for i in range(last - first):
+    scale_m, scale_v, epsilon = kind(scales[0]), kind(scales[1]), kind(ADAM_EPSILON)
+    squares[:] = 0
+    for k in range(len(rows)):
+        w_, g_, m_, v_ = w[rows[k]], g[k], m[rows[k]], v[rows[k]]
+        for i in range(len(squares)):
             m_[i] = decay_m * m_[i] + keep_m * g_[i]
             v_[i] = decay_v * v_[i] + keep_v * g_[i] * g_[i]
             w_[i] -= scale_m * m_[i] / (np.sqrt(scale_v * v_[i]) + epsilon)
+        for i in range(len(squares)):  # apart: with all in one loop, it is not vectorised
             squares[i] += g_[i] * g_[i]
-    total = 0.0
-    for square in squares:
-        total += square
-    return total

@@ -1,8 +1,5 @@
 """Proximal policy optimisation with Adam: several passes over each round of segments.
 
-The work on a minibatch is cut into slices of hidden units, which threads take side by side; the
-slices are the same however many threads there are, and their sums are added in order.
-
 Source: Schulman et al. (2017), algorithm 1.
 """
 
@@ -11,26 +8,16 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong import kernels
 from pixelpong.config import Config
 from pixelpong.env.features import NUM_INPUTS
 from pixelpong.learn import gated
-from pixelpong.learn.optimizer import adam
-from pixelpong.learn.ppo import (
-    LossStats,
-    LossWeights,
-    Minibatch,
-    generalized_advantages,
-    loss_gradient,
-)
-from pixelpong.learn.returns import standardize
+from pixelpong.learn.ppo import LossStats, LossWeights, generalized_advantages
 from pixelpong.learners import (
     State,
     UpdateStats,
@@ -41,6 +28,7 @@ from pixelpong.learners import (
     restoring,
     rows_in,
 )
+from pixelpong.learners.passes import Crew, Passes, Steps
 from pixelpong.machine import count_cores
 from pixelpong.progress import Progress
 from pixelpong.replay import Replay, StreamRecorder
@@ -56,9 +44,6 @@ from pixelpong.trajectory import (
     Tally,
     whole,
 )
-
-SLICE = 64
-"""Columns of the first layer that are worked on together, two a unit: 256 bytes of a row."""
 
 
 class PPOLearner:
@@ -78,14 +63,7 @@ class PPOLearner:
         self._adam_steps = 0
         self._streams: list[StreamState | None] = [None] * config.ppo.streams
         self._recorder = StreamRecorder(config, stream=0)
-        self._slices = [(i, min(i + SLICE, 2 * hidden)) for i in range(0, 2 * hidden, SLICE)]
-        self._grads = [  # of each slice, first layer and second
-            tuple(np.zeros((n, last - first), dtype) for n in (NUM_INPUTS, gated.NUM_OUTPUTS))
-            for first, last in self._slices
-        ]
-        self._is_found = np.zeros(NUM_INPUTS, np.bool_)
-        self._rows = np.zeros(NUM_INPUTS, np.uint16)
-        self._pool = ThreadPoolExecutor(min(len(self._slices), count_cores()), "learner")
+        self._passes = Passes(hidden, dtype)
 
     def items(self, after: Sequence[SegmentResult] | None = None) -> list[SegmentItem]:
         """See `pixelpong.learners.Learner.items`."""
@@ -103,11 +81,13 @@ class PPOLearner:
         played = list(results)
         since = time.perf_counter()
         with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused
-            round_ = _Round(played, self._config.learning.discount, self._config.ppo.gae_lambda)
-            self._refuse_non_finite(round_.numbers, f"the rollouts of update {update}")
+            steps, numbers = _lay_out(
+                played, self._config.learning.discount, self._config.ppo.gae_lambda
+            )
+            self._refuse_non_finite(numbers, f"the rollouts of update {update}")
             reduced = time.perf_counter()
             self.is_whole = False
-            grad_norm, losses = self._learn(update, round_, self._share_left())
+            grad_norm, losses = self._learn(update, steps, self._share_left())
         replays = self._record(update, played[0])
         self._streams = [result.state for result in played]
         counts = self._count(played)
@@ -180,75 +160,42 @@ class PPOLearner:
             return 1.0
         return ((1 - won) / (1 - start)) ** 2
 
-    def _learn(self, update: int, round_: _Round, left: float) -> tuple[float, dict[str, float]]:
+    def _learn(self, update: int, steps: Steps, left: float) -> tuple[float, dict[str, float]]:
         """All passes over the round; `left` is the share of rate and entropy bonus by now."""
         config = self._config.ppo
         learning_rate = left * self._config.learning.learning_rate
         weights = LossWeights(config.clip_ratio, config.value_weight, left * config.entropy_bonus)
         rng = make_rng(self._config.seed, "learn", update)
-        norms, losses, pieces = [], [], min(config.minibatches, len(round_))
-        for _ in range(config.epochs):
-            for chosen in np.array_split(rng.permutation(len(round_)), pieces):
-                norm, stats = self._take_step(round_, chosen, weights, learning_rate)
-                norms.append(norm)
-                losses.append(dataclasses.asdict(stats))
+        norms, losses, num_chunks = [], [], min(config.minibatches, len(steps))
+        with Crew(count_cores()) as crew:
+            for _ in range(config.epochs):
+                for chosen in np.array_split(rng.permutation(len(steps)), num_chunks):
+                    stats = self._passes.differentiate(
+                        self.params, steps, np.sort(chosen), weights, crew
+                    )
+                    losses.append(self._finite(stats, update))
+                    norms.append(self._descend(update, learning_rate, crew))
         means = {name: math.fsum(each[name] for each in losses) / len(losses) for name in losses[0]}
         del means["entropy"]  # the rollouts have it, of the policy that played
         return math.fsum(norms) / len(norms), means | {"learning_rate": learning_rate}
 
-    def _take_step(
-        self, round_: _Round, chosen: NDArray[Any], weights: LossWeights, learning_rate: float
-    ) -> tuple[float, LossStats]:
-        """One step of Adam on a minibatch; the norm of its gradient, and the loss before it."""
+    def _descend(self, update: int, learning_rate: float, crew: Crew) -> float:
+        """One step of Adam along the gradient that was found last; its norm."""
         self._adam_steps += 1
-        place = (round_.indices, round_.offsets, chosen)
-        rows = self._rows[: kernels.find_rows(place, self._is_found, self._rows)]
-        W1, m, v, W2 = map(
-            _flat,
-            (
-                self.params["W1"],
-                self._means["m.W1"],
-                self._squares["v.W1"],
-                self.params["W2"],
-            ),
-        )
-        zs = [np.empty((len(chosen), last - first), W1.dtype) for first, last in self._slices]
-        ys = np.empty((len(self._slices), len(chosen), gated.NUM_OUTPUTS))
+        arrays = {
+            name: (w, self._means[f"m.{name}"], self._squares[f"v.{name}"])
+            for name, w in self.params.items()
+        }
+        squares = self._passes.descend(arrays, learning_rate, self._adam_steps, crew)
+        grads = {name: [g] for name, g in self._passes.grads.items()}
+        refuse_overflow(squares, grads, update)
+        return math.sqrt(math.fsum(squares.values()))
 
-        def forward(number: int) -> None:
-            first, _ = self._slices[number]
-            kernels.forward_slice(W1, W2, place, first, zs[number], ys[number])
-
-        self._in_slices(forward)
-        y = self.params["b2"].astype(np.float64)
-        for each in ys:
-            y = y + each
-        update = self.progress.update + 1
-        self._refuse_non_finite({"the outputs": y}, f"the network in update {update}")
-        dy, stats = loss_gradient(y, round_.minibatch(chosen), weights)
-        refuse_non_finite(dataclasses.asdict(stats), f"the losses of update {update}")
-        dy = dy.astype(W1.dtype)
-
-        def backward(number: int) -> float:
-            columns, (dW1, dW2) = self._slices[number], self._grads[number]
-            kernels.backward_slice(W2, place, dy, columns[0], zs[number], rows, dW1, dW2)
-            squares: float = kernels.adam_slice(
-                W1, dW1, (m, v), rows, columns, learning_rate, self._adam_steps
-            )
-            return squares
-
-        squares = {"W1": math.fsum(self._in_slices(backward))}
-        dW2 = np.concatenate([grads[1] for grads in self._grads], axis=1)
-        heads = {"W2": dW2.reshape(self.params["W2"].shape), "b2": dy.sum(axis=0)}
-        for name, g in heads.items():
-            self.params[name], self._means[f"m.{name}"], self._squares[f"v.{name}"] = adam(
-                self.params[name], g, self._means[f"m.{name}"], self._squares[f"v.{name}"],
-                learning_rate, self._adam_steps,
-            )  # fmt: skip
-            squares[name] = kernels.sum_of_squares(g.reshape(-1))
-        pieces = {"W1": [grads[0] for grads in self._grads]}
-        refuse_overflow(squares, pieces | {name: [g] for name, g in heads.items()}, update)
-        return math.sqrt(math.fsum(squares.values())), stats
+    def _finite(self, stats: LossStats, update: int) -> dict[str, float]:
+        """Means of a minibatch by name, where they are numbers."""
+        losses = dataclasses.asdict(stats)
+        self._refuse_non_finite(losses, f"the losses of update {update}")
+        return losses
 
     def _refuse_non_finite(self, numbers: dict[str, Any], of: str) -> None:
         """Refuse them; if the parameters or the memory have it too, it came from there."""
@@ -260,9 +207,6 @@ class PPOLearner:
         # In this order: from the memory it spreads to the parameters, not the other way.
         refuse_non_finite(self._means | self._squares, f"the optimizer's memory {when}")
         refuse_non_finite(self.params, f"the parameters {when}")
-
-    def _in_slices(self, work: Callable[[int], Any]) -> list[Any]:
-        return list(self._pool.map(work, range(len(self._slices))))
 
     def _record(self, update: int, result: SegmentResult) -> tuple[Replay, ...]:
         """The replays to be kept of episodes that ended in stream 0, whose results come first."""
@@ -295,50 +239,38 @@ class PPOLearner:
         }
 
 
-class _Round:
-    """The segments of an update as one long list of steps.
-
-    Attributes:
-        indices, offsets: as of a `Segment`.
-        numbers: name → all that were played and have to be finite.
-    """
-
-    def __init__(self, played: list[SegmentResult], discount: float, gae_lambda: float) -> None:
-        segments = [result.segment for result in played]
-        rewards = np.array([segment.rewards for segment in segments])
-        self.indices = np.concatenate([segment.indices for segment in segments])
-        lengths = np.concatenate([np.diff(segment.offsets) for segment in segments])
-        self.offsets = np.concatenate([[0], np.cumsum(lengths)])
-        advantages = generalized_advantages(
-            rewards,
-            np.array([segment.is_end for segment in segments]),
-            values := np.array([segment.values for segment in segments]),
-            discount,
-            gae_lambda,
-        )
-        self._advantages = advantages.ravel()
-        self._targets = (advantages + values[:, :-1]).ravel()
-        self._actions = np.concatenate([segment.actions for segment in segments])
-        self._log_probabilities = np.concatenate([each.log_probabilities for each in segments])
-        self.numbers = {
-            "the rewards": rewards,
-            "the values": values,
-            "the log-probabilities": self._log_probabilities,
-            "the advantages": advantages,
-            "the entropy": np.array([result.entropy for result in played]),
-        }
-
-    def __len__(self) -> int:
-        return len(self._actions)
-
-    def minibatch(self, chosen: NDArray[Any]) -> Minibatch:
-        """The steps of these numbers, their advantages standardised among themselves."""
-        return Minibatch(
-            self._actions[chosen],
-            self._log_probabilities[chosen],
-            standardize(self._advantages[chosen]),
-            self._targets[chosen],
-        )
+def _lay_out(
+    played: list[SegmentResult], discount: float, gae_lambda: float
+) -> tuple[Steps, dict[str, Any]]:
+    """The segments of an update as one long list of steps, and by name what has to be finite."""
+    segments = [result.segment for result in played]
+    rewards = np.array([segment.rewards for segment in segments])
+    values = np.array([segment.values for segment in segments])
+    is_end = np.array([segment.is_end for segment in segments])
+    advantages = generalized_advantages(rewards, is_end, values, discount, gae_lambda)
+    log_probabilities = np.concatenate([segment.log_probabilities for segment in segments])
+    lengths = np.concatenate([np.diff(segment.offsets) for segment in segments])
+    offsets = np.zeros(len(lengths) + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    steps = Steps(
+        np.concatenate([segment.indices for segment in segments], dtype=np.int32),
+        offsets,
+        np.column_stack(
+            [
+                np.concatenate([segment.actions for segment in segments]),
+                log_probabilities,
+                advantages.ravel(),
+                (advantages + values[:, :-1]).ravel(),
+            ]
+        ),
+    )
+    return steps, {
+        "the rewards": rewards,
+        "the values": values,
+        "the log-probabilities": log_probabilities,
+        "the advantages": advantages,
+        "the entropy": np.array([result.entropy for result in played]),
+    }
 
 
 def _read_stream(arrays: Params, number: int, stream: dict[str, Any]) -> StreamState:
@@ -359,8 +291,3 @@ def _read_stream(arrays: Params, number: int, stream: dict[str, Any]) -> StreamS
         raise ValueError(f"no last action of stream {number}")
     tally = Tally.from_dict(stream["tally"])
     return StreamState(snapshot.tobytes(), previous, current, last_action, tally)
-
-
-def _flat(array: NDArray[Any]) -> NDArray[Any]:
-    """A view in which each row is one piece: [·, 2H]."""
-    return array.reshape(len(array), -1)

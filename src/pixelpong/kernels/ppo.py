@@ -1,0 +1,177 @@
+"""The gradient of the fast mode's loss, sparsely, in pieces that threads can take side by side.
+
+A minibatch is two sparse matrix products with something dense between them:
+
+    Z = X W1             each step adds up the rows of W1 at its inputs        `sum_rows`
+    dZ from Z            outputs, loss, and back to the pre-activations        `differentiate`
+    dW1 = Xᵀ dZ          each input adds up the rows of dZ at its steps        `sum_rows`
+
+X is a list of inputs for each step; `list_steps` turns it into a list of steps for each input, so
+that both products read rows and write each sum once. A piece is some steps, or some inputs; pieces
+share nothing that is written, and the order of every sum follows from the lists alone.
+
+The output layer is one matrix [4, 2H + 1] here, which `pixelpong.learn.gated` has as W2 and b2: the
+weights of all max(a, 0), those of all max(a, 0) b, the bias. So the loops run over neighbours in
+memory, whose sums the processor takes several at a time.
+
+Nothing in this file fills an array with another or asks for a new one: that alone takes numba four
+seconds to compile.
+"""
+
+from __future__ import annotations
+
+import math
+
+from pixelpong.kernels.compiling import compiled
+
+# The NumPy error model: a division that cannot fail needs no check, and so can be vectorised.
+_kernel = compiled(error_model="numpy")
+
+
+@_kernel
+def list_steps(indices, offsets, chosen, place, rows, starts, steps):  # type: ignore[no-untyped-def]
+    """Turn the inputs of each step into the steps of each input.
+
+    Args:
+        indices, offsets: [N] int32 and [T + 1] int32, the inputs of all steps, as in a `Segment`.
+        chosen: [M] int64, the numbers of the steps of the minibatch.
+        place: [D] int32, scratch.
+        rows: [D] int32; changed: the inputs that are 1 at any chosen step, ascending.
+        starts: [D + 1] int32; changed: where the list of each of these starts, then the end.
+        steps: [≥ number of entries] int32; changed: the places in `chosen` of the steps at which
+            the input is 1, ascending, input after input.
+
+    Returns:
+        K, the number of such inputs.
+    """
+    place[:] = 0
+    for m in range(len(chosen)):
+        for k in range(offsets[chosen[m]], offsets[chosen[m] + 1]):
+            place[indices[k]] += 1
+    count = end = 0
+    for row in range(len(place)):
+        length = place[row]
+        if length > 0:
+            rows[count], starts[count], place[row] = row, end, end
+            count += 1
+            end += length
+    starts[count] = end
+    for m in range(len(chosen)):
+        for k in range(offsets[chosen[m]], offsets[chosen[m] + 1]):
+            row = indices[k]
+            steps[place[row]] = m
+            place[row] += 1
+    return count
+
+
+@_kernel
+def sum_rows(source, numbers, starts, stops, totals):  # type: ignore[no-untyped-def]
+    """Products of a matrix of zeros and ones with a dense one: each line adds up some rows.
+
+    Definition: ``X @ source``, with X the matrix that has its ones in line m at
+    ``numbers[starts[m]:stops[m]]``.
+
+    Args:
+        source: [·, C].
+        numbers: [·] int32, of rows of `source`.
+        starts, stops: [M] int32.
+        totals: [M, C]; changed.
+    """
+    for m in range(len(starts)):
+        total, k, stop = totals[m], starts[m], stops[m]
+        total[:] = 0
+        # Four rows at a time: a quarter of the loads and stores of the sum.
+        while k + 4 <= stop:
+            r0, r1 = source[numbers[k]], source[numbers[k + 1]]
+            r2, r3 = source[numbers[k + 2]], source[numbers[k + 3]]
+            for i in range(len(total)):
+                total[i] += (r0[i] + r1[i]) + (r2[i] + r3[i])
+            k += 4
+        while k < stop:
+            r0 = source[numbers[k]]
+            for i in range(len(total)):
+                total[i] += r0[i]
+            k += 1
+
+
+@_kernel
+def differentiate(W2, z, played, weights, h, y, dW2, sums):  # type: ignore[no-untyped-def]
+    """The gradient of the mean loss of a minibatch, of some of its steps.
+
+    Definition: `pixelpong.learn.gated.read_out`, `pixelpong.learn.ppo.loss_gradient` and
+    `pixelpong.learn.gated.backward`, one after the other for each step: the outputs y; the loss,
+    whose gradient in y takes the place of y; the gradient in W2 and in z, which takes the place of
+    z. An output adds up a quarter of its products side by side, then these: in a fixed order, but
+    a sum alone would wait for itself.
+
+    Args:
+        W2: [4, 2H + 1], the output layer as above.
+        z: [M', 2H], pre-activations, a unit's two side by side; changed: the gradient in them.
+        played: [M', 4] float64, the action's place in `ACTIONS`, its log-probability, the
+            standardised advantage, the target of the value.
+        weights: [4] float64, clip ratio, value weight, entropy bonus, steps of the minibatch.
+        h: [2, 2H + 1], scratch; the first line's last is 1.
+        y: [4] float64, scratch.
+        dW2: [4, 2H + 1]; changed: the gradient in the output layer.
+        sums: [5] float64; changed: the loss, the square of the value's error, the entropy, the
+            estimate of KL, and how many ratios are clipped, each added up over the steps.
+    """
+    dW2[:] = 0
+    units, kind = z.shape[1] // 2, z.dtype.type
+    zero, quarter = kind(0), units // 2
+    clip_ratio, value_weight, entropy_bonus, size = weights[0], weights[1], weights[2], weights[3]
+    surrogates = squares = entropies = kl = clipped = 0.0
+    active, lanes = h[0], h[1]
+    w0, w1, w2, w3 = W2[0], W2[1], W2[2], W2[3]
+    for m in range(len(z)):
+        row = z[m]
+        for i in range(units):
+            relu = row[2 * i] if row[2 * i] > zero else zero
+            active[i] = relu
+            active[units + i] = relu * row[2 * i + 1]
+        for output in range(4):
+            w, total = W2[output], zero
+            for i in range(quarter):
+                j, k, n = quarter + i, 2 * quarter + i, 3 * quarter + i
+                lanes[i] = (w[i] * active[i] + w[j] * active[j]) + (
+                    w[k] * active[k] + w[n] * active[n]
+                )
+            for i in range(quarter):
+                total += lanes[i]
+            for i in range(4 * quarter, len(w)):
+                total += w[i] * active[i]
+            y[output] = total
+        y0, y1, y2 = y[0], y[1], y[2]
+        top = y0 if y0 > y1 else y1
+        top = top if top > y2 else y2
+        log_total = top + math.log(math.exp(y0 - top) + math.exp(y1 - top) + math.exp(y2 - top))
+        entropy = 0.0
+        for each in range(3):
+            log_p = y[each] - log_total
+            entropy -= math.exp(log_p) * log_p
+        action, gain = int(played[m, 0]), played[m, 2]
+        log_ratio, error = y[action] - log_total - played[m, 1], y[3] - played[m, 3]
+        ratio, bound = math.exp(log_ratio), 1 + clip_ratio if gain >= 0 else 1 - clip_ratio
+        is_clipped = ratio > bound if gain >= 0 else ratio < bound
+        slope = 0.0 if is_clipped else -ratio * gain
+        for each in range(3):
+            log_p, label = y[each] - log_total, 1.0 if each == action else 0.0
+            p = math.exp(log_p)
+            y[each] = (slope * (label - p) + entropy_bonus * p * (log_p + entropy)) / size
+        y[3] = value_weight * error / size
+        surrogates += (bound if is_clipped else ratio) * gain
+        squares, entropies = squares + error * error, entropies + entropy
+        kl, clipped = kl + (ratio - 1 - log_ratio), clipped + is_clipped
+        d0, d1, d2, d3 = kind(y[0]), kind(y[1]), kind(y[2]), kind(y[3])
+        for output in range(4):
+            total, d = dW2[output], kind(y[output])
+            for i in range(len(total)):
+                total[i] += d * active[i]
+        for i in range(units):
+            j = units + i
+            relu = (d0 * w0[i] + d1 * w1[i]) + (d2 * w2[i] + d3 * w3[i])
+            gated = (d0 * w0[j] + d1 * w1[j]) + (d2 * w2[j] + d3 * w3[j])
+            row[2 * i] = relu + gated * row[2 * i + 1] if active[i] > zero else zero
+            row[2 * i + 1] = gated * active[i]
+    sums[0] = value_weight * squares / 2 - surrogates - entropy_bonus * entropies
+    sums[1], sums[2], sums[3], sums[4] = squares, entropies, kl, clipped

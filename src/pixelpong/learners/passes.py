@@ -1,0 +1,239 @@
+"""Steps of Adam along the gradient of minibatches, on several threads.
+
+A minibatch is worked on twice, each time in pieces that the threads take side by side: some of its
+steps each, from the inputs to the gradient in the pre-activations; then some of the inputs each,
+from there to the new parameters. The pieces follow from the minibatch, not from the threads, and
+what they add up is added in their order. So the number of threads changes no bit.
+
+An input that no step of the minibatch has seen has no gradient, and its row of the first layer is
+left alone, with Adam's memory of it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pixelpong import kernels
+from pixelpong.env.features import NUM_INPUTS
+from pixelpong.learn.gated import NUM_OUTPUTS
+from pixelpong.learn.optimizer import ADAM_DECAYS
+from pixelpong.learn.ppo import LossStats, LossWeights
+from pixelpong.learn.returns import standardize
+from pixelpong.trajectory import Params
+
+Moments = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
+"""A parameter, and the running means of its gradient and of the gradient's square."""
+
+PIECES = 16
+"""Into which the work on a minibatch is cut; more threads than this have nothing to do."""
+
+_ROW_COST = 12
+"""Adam's work on a row of the first layer, in rows of the gradient that are added up."""
+
+ADVANTAGE = 2
+"""Its column of what was played."""
+
+_OUTPUTS = np.arange(NUM_OUTPUTS, dtype=np.int32)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """T steps to learn from, one after the other.
+
+    Attributes:
+        indices: [N] int32, the inputs that are 1 at step 0, then those of step 1 and so on.
+        offsets: [T + 1] int32; step t has ``indices[offsets[t]:offsets[t + 1]]``.
+        played: [T, 4] float64, the action's place in `ACTIONS`, its log-probability, the advantage,
+            the target of the value.
+    """
+
+    indices: NDArray[np.int32]
+    offsets: NDArray[np.int32]
+    played: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.played)
+
+
+class Crew:
+    """Threads that take pieces of work from one list; who hands them out is one of them."""
+
+    def __init__(self, size: int) -> None:
+        """No thread is started yet.
+
+        Args:
+            size: threads, the caller among them.
+        """
+        self._size = size
+        self._pool = ThreadPoolExecutor(max(1, size - 1), "learner")
+
+    def __enter__(self) -> Crew:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown()
+
+    def carry_out(self, pieces: Iterable[Callable[[], None]]) -> None:
+        """Do all of them, in any order; what one of them raises is raised here."""
+        left = deque(pieces)
+        helpers = [self._pool.submit(_take, left) for _ in range(self._size - 1)]
+        try:
+            _take(left)
+        finally:
+            wait(helpers)
+        for each in helpers:
+            each.result()
+
+
+def _take(left: deque[Callable[[], None]]) -> None:
+    while left:
+        try:
+            piece = left.popleft()
+        except IndexError:  # another thread was quicker
+            return
+        piece()
+
+
+class Passes:
+    """What the work on minibatches needs besides the parameters, and keeps from one to the next.
+
+    Attributes:
+        grads: name → the gradient of the newest minibatch, of the first layer in the rows that have
+            one.
+    """
+
+    def __init__(self, hidden: int, dtype: str) -> None:
+        """Room for what has always the same size.
+
+        Args:
+            hidden: H.
+            dtype: of the parameters.
+        """
+        columns, outer = 2 * hidden, 2 * hidden + 1
+        self._place = np.zeros(NUM_INPUTS, np.int32)
+        self._rows = np.zeros(NUM_INPUTS, np.int32)
+        self._starts = np.zeros(NUM_INPUTS + 1, np.int32)
+        self._num_rows = 0
+        self._steps = np.zeros(0, np.int32)
+        self._z = np.zeros((0, columns), dtype)
+        self._dW1 = np.empty((NUM_INPUTS, columns), dtype)
+        self._dW2 = np.zeros((PIECES, NUM_OUTPUTS, outer), dtype)
+        self._sums = np.zeros((PIECES, len(dataclasses.fields(LossStats))))
+        self._squares = np.zeros((PIECES, columns), dtype)
+        self._h = np.ones((PIECES, 2, outer), dtype)
+        self._y = np.zeros((PIECES, NUM_OUTPUTS))
+        self.grads: Params = {}
+
+    def differentiate(
+        self,
+        params: Params,
+        steps: Steps,
+        chosen: NDArray[np.int64],
+        weights: LossWeights,
+        crew: Crew,
+    ) -> LossStats:
+        """Find the gradient in the pre-activations and the output layer; say what the loss was.
+
+        Args:
+            params: of the gated network; not changed.
+            steps: of the round.
+            chosen: [M], the numbers of those of the minibatch, ascending: then neighbours in time,
+                which have inputs in common, are neighbours in the work.
+            weights: the constants of the loss.
+            crew: does it.
+        """
+        size = len(chosen)
+        W1, W2 = lines(params["W1"]), _join(params["W2"], params["b2"])
+        numbers = np.array([*dataclasses.astuple(weights), size])
+        starts, stops = steps.offsets[chosen], steps.offsets[chosen + 1]
+        played = steps.played[chosen]
+        played[:, ADVANTAGE] = standardize(played[:, ADVANTAGE])
+        if len(self._z) < size:
+            self._z = np.empty((size, W1.shape[1]), W1.dtype)
+        if len(self._steps) < len(steps.indices):
+            self._steps = np.empty(len(steps.indices), np.int32)
+
+        def list_steps() -> None:
+            self._num_rows = kernels.list_steps(
+                steps.indices, steps.offsets, chosen,
+                self._place, self._rows, self._starts, self._steps,
+            )  # fmt: skip
+
+        def differentiate(piece: int, some: slice) -> None:
+            z = self._z[some]
+            kernels.sum_rows(W1, steps.indices, starts[some], stops[some], z)
+            kernels.differentiate(
+                W2, z, played[some], numbers,
+                self._h[piece], self._y[piece], self._dW2[piece], self._sums[piece],
+            )  # fmt: skip
+
+        pieces = _cut(np.linspace(0, size, PIECES + 1).astype(int))
+        crew.carry_out([list_steps, *(partial(differentiate, *each) for each in enumerate(pieces))])
+        return LossStats(*(self._sums.sum(axis=0) / size).tolist())
+
+    def descend(
+        self, arrays: Mapping[str, Moments], learning_rate: float, step: int, crew: Crew
+    ) -> dict[str, float]:
+        """Take the step along the gradient that was found, and keep it in `grads`.
+
+        Args:
+            arrays: name → a parameter and Adam's memory of it; changed.
+            learning_rate: length of a step.
+            step: number of this step, from 1 on.
+            crew: does it.
+
+        Returns:
+            name → sum of the squares of its gradient.
+        """
+        decay_m, decay_v = ADAM_DECAYS
+        scales = np.array([learning_rate / (1 - decay_m**step), 1 / (1 - decay_v**step)])
+        count = self._num_rows
+        rows, starts = self._rows[:count], self._starts[: count + 1]
+        w, m, v = map(lines, arrays["W1"])
+
+        def descend(piece: int, some: slice) -> None:
+            g = self._dW1[some]
+            kernels.sum_rows(self._z, self._steps, starts[:-1][some], starts[1:][some], g)
+            kernels.adam_rows(w, g, m, v, rows[some], scales, self._squares[piece])
+
+        work = starts + _ROW_COST * np.arange(count + 1)
+        ends = np.searchsorted(work, np.linspace(0, work[-1], PIECES + 1))
+        crew.carry_out(partial(descend, *each) for each in enumerate(_cut(ends)))
+        squares = {"W1": float(self._squares.sum(dtype=np.float64))}
+        self.grads = {"W1": self._dW1[:count]} | _split(self._dW2.sum(axis=0))
+        for name in ("W2", "b2"):
+            w, m, v = map(lines, arrays[name])
+            sums = np.zeros(w.shape[1], w.dtype)
+            kernels.adam_rows(w, self.grads[name], m, v, _OUTPUTS, scales, sums)
+            squares[name] = float(sums.sum(dtype=np.float64))
+        return squares
+
+
+def lines(array: NDArray[Any]) -> NDArray[Any]:
+    """A view in which each row is one piece: [·, C]."""
+    return array.reshape(len(array), -1)
+
+
+def _cut(ends: NDArray[np.integer[Any]]) -> list[slice]:
+    return [slice(first, last) for first, last in itertools.pairwise(ends.tolist())]
+
+
+def _join(W2: NDArray[Any], b2: NDArray[Any]) -> NDArray[Any]:
+    """The output layer [4, H, 2] and [4] as the kernels have it: [4, 2H + 1]."""
+    return np.concatenate([lines(W2.swapaxes(1, 2)), lines(b2)], axis=1)
+
+
+def _split(dW2: NDArray[Any]) -> Params:
+    """What `_join` has joined, as lines [4, 2H] and [4, 1]."""
+    pairs = dW2[:, :-1].reshape(NUM_OUTPUTS, 2, -1).swapaxes(1, 2)
+    return {"W2": lines(np.ascontiguousarray(pairs)), "b2": dW2[:, -1:].copy()}
