@@ -162,9 +162,9 @@ class Verdicts(Silent):
 def short_windows(monkeypatch):
     """An estimate after the first update, and evaluations of five episodes."""
     monkeypatch.setattr(progress_module, "POINT_WINDOW", 8)
-    monkeypatch.setattr(session_module, "CONFIRM_EPISODES", 5)
-    monkeypatch.setattr(session_module, "CONFIRM_GLANCE", 2)
-    monkeypatch.setattr(session_module, "CONFIRM_EVERY", 2 * STEPS_AN_UPDATE)
+    monkeypatch.setattr(session_module, "VERDICT_EPISODES", 5)
+    monkeypatch.setattr(session_module, "LOOK_EPISODES", 2)
+    monkeypatch.setattr(session_module, "LOOK_EVERY", 2 * STEPS_AN_UPDATE)
 
 
 def test_a_target_that_an_evaluation_confirms_ends_the_training(make_run, short_windows):

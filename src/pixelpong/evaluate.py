@@ -49,12 +49,13 @@ class Verdict:
     """Whether a training has reached the return it was to reach.
 
     Attributes:
-        is_won: whether the mean return of all greedy episodes is at least the target.
+        is_won: whether the interval of the mean return of greedy play lies above the target.
         target: mean return of greedy play that was asked for.
         update: of the checkpoint.
         steps: decisions of the agent until then.
         seconds: training time until then, evaluations and breaks not counted.
-        greedy: evaluation of greedy play, which decides; broken off early where it is hopeless.
+        greedy: evaluation of greedy play: the one that decides, or the cheap look before it if
+            that one fell short.
         sampled: the same for sampled play; None where it is not won.
     """
 
@@ -83,6 +84,7 @@ def evaluate(
     episodes: int,
     is_greedy: bool,
     update: int = 0,
+    first: int = 0,
     tell: Callable[[int], None] = tell_nobody,
 ) -> Evaluation:
     """Play `episodes` episodes with `params` and summarise their returns.
@@ -94,12 +96,14 @@ def evaluate(
         episodes: how many, at least 1.
         is_greedy: take the most probable action instead of drawing one.
         update: distinguishes evaluations of one seed that are to meet other coins.
+        first: number of the first episode, for the same purpose.
         tell: is told after each episode how many are done.
 
     Raises:
         WorkerError, Interrupted: as `Engine.run`.
     """
-    items = [EpisodeItem("evaluate", seed, update, index, is_greedy) for index in range(episodes)]
+    numbers = range(first, first + episodes)
+    items = [EpisodeItem("evaluate", seed, update, number, is_greedy) for number in numbers]
     results = []
     for result in engine.run(items, params):
         results.append(result)

@@ -25,17 +25,21 @@ from pixelpong.trajectory import whole
 _ACTING = "acting."
 """Begins the names of the params of one update ago, in a checkpoint of a training with a lag."""
 
-CONFIRM_EPISODES = 100
-"""Episodes, each of greedy and of sampled play, that decide whether the target is reached."""
+LOOK_EPISODES = 40
+"""Greedy episodes of the cheap look that decides whether the verdict is worth playing."""
 
-CONFIRM_GLANCE = 20
-"""Greedy episodes that are played first: where they fall short by half a point, it ends there."""
+LOOK_LEAD = 0.3
+"""By so much their mean must exceed the target: the verdict wants its interval above it."""
 
-CONFIRM_MARGIN = 1.0
+LOOK_MARGIN = 1.0
 """So far below the target the estimate may be: it is of sampled play, and greedy play is better."""
 
-CONFIRM_EVERY = 80_000
-"""Steps between two attempts at that: about as many as the first of them plays."""
+LOOK_EVERY = 60_000
+"""Steps between two looks."""
+
+VERDICT_EPISODES = 200
+"""Greedy episodes of the verdict. They are used for nothing else: not for the look, and not for a
+verdict before. As many of sampled play follow a win."""
 
 
 @dataclass(frozen=True)
@@ -198,11 +202,15 @@ class Session:
         if target is None or progress.update == 0:
             return False
         estimate = progress.estimated_return
-        is_promising = estimate is not None and estimate >= target - CONFIRM_MARGIN
+        is_promising = estimate is not None and estimate >= target - LOOK_MARGIN
         return is_last or (is_promising and progress.steps >= self._next_confirmation)
 
     def confirm(self, engine: Engine, *, is_last: bool) -> Verdict:
         """Evaluate the newest parameters against the target, and write the result down.
+
+        The target is reached if the 95 % interval of the mean return of `VERDICT_EPISODES` greedy
+        episodes lies above it. With less, a run that tries until it
+        passes would win by luck.
 
         Args:
             engine: where they play.
@@ -212,13 +220,16 @@ class Session:
         assert target is not None
         update, seconds = progress.update, self.training_seconds
         play = functools.partial(self._evaluate, engine, update=update)
-        greedy = play(CONFIRM_EPISODES if is_last else CONFIRM_GLANCE, is_greedy=True)
-        if not is_last and greedy.mean_return >= target - 0.5:
-            greedy = play(CONFIRM_EPISODES, is_greedy=True)
-        is_won = len(greedy.returns) == CONFIRM_EPISODES and greedy.mean_return >= target
-        sampled = play(CONFIRM_EPISODES, is_greedy=False) if is_won else None
+        is_worth_it = is_last
+        if not is_last:
+            greedy = play(LOOK_EPISODES, is_greedy=True)
+            is_worth_it = greedy.mean_return >= target + LOOK_LEAD
+        if is_worth_it:
+            greedy = play(VERDICT_EPISODES, is_greedy=True, first=LOOK_EPISODES)
+        is_won = is_worth_it and greedy.ci95[0] >= target
+        sampled = play(VERDICT_EPISODES, is_greedy=False) if is_won else None
         self._write_evaluation(greedy)
-        self._next_confirmation = progress.steps + CONFIRM_EVERY
+        self._next_confirmation = progress.steps + LOOK_EVERY
         return Verdict(is_won, target, update, progress.steps, seconds, greedy, sampled)
 
     def should_save(self) -> bool:
@@ -287,7 +298,7 @@ class Session:
             self._run.warn(f"{error}; the training goes on without it")
 
     def _evaluate(
-        self, engine: Engine, episodes: int, *, is_greedy: bool, update: int
+        self, engine: Engine, episodes: int, *, is_greedy: bool, update: int, first: int = 0
     ) -> Evaluation:
         begin = time.monotonic()
         try:
@@ -298,6 +309,7 @@ class Session:
                 episodes=episodes,
                 is_greedy=is_greedy,
                 update=update,
+                first=first,
             )
         finally:
             self._evaluation_seconds += time.monotonic() - begin

@@ -150,21 +150,21 @@ class PPOLearner:
         self._streams = (states + [None] * num_streams)[:num_streams]
 
     def _share_left(self) -> float:
-        """The share of learning rate and entropy bonus that is left.
+        """The share of the learning rate that is left, and, squared, of the entropy bonus.
 
-        It falls with the square of the share of points lost: the fewer are lost, the rarer is
-        what can be learned from, while the noise of a step stays as it was.
+        It falls with the share of points lost: the fewer are lost, the rarer is what can be
+        learned from, while the noise of a step stays as it was.
         """
         won, start = self.progress.points_won_1000, self._config.ppo.anneal_from
         if won is None or won <= start:
             return 1.0
-        return ((1 - won) / (1 - start)) ** 2
+        return (1 - won) / (1 - start)
 
     def _learn(self, update: int, steps: Steps, left: float) -> tuple[float, dict[str, float]]:
-        """All passes over the round; `left` is the share of rate and entropy bonus by now."""
+        """All passes over the round, with the share of rate and bonus that is left by now."""
         config = self._config.ppo
         learning_rate = left * self._config.learning.learning_rate
-        weights = LossWeights(config.clip_ratio, config.value_weight, left * config.entropy_bonus)
+        weights = LossWeights(config.clip_ratio, config.value_weight, left**2 * config.entropy_bonus)
         rng = make_rng(self._config.seed, "learn", update)
         norms, losses, num_chunks = [], [], min(config.minibatches, len(steps))
         with Crew(count_cores()) as crew:
