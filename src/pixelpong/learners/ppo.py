@@ -164,7 +164,8 @@ class PPOLearner:
         """All passes over the round, with the share of rate and bonus that is left by now."""
         config = self._config.ppo
         learning_rate = left * self._config.learning.learning_rate
-        weights = LossWeights(config.clip_ratio, config.value_weight, left**2 * config.entropy_bonus)
+        bonus = left**2 * config.entropy_bonus
+        weights = LossWeights(config.clip_ratio, config.value_weight, bonus)
         rng = make_rng(self._config.seed, "learn", update)
         norms, losses, num_chunks = [], [], min(config.minibatches, len(steps))
         with Crew(count_cores()) as crew:
