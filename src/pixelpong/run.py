@@ -126,7 +126,7 @@ class Run:
     def _from_content(cls, path: Path, content: dict[str, Any], warn: Callable[[str], None]) -> Run:
         try:
             options = content["config"]
-            if options["engine"] == "processes":  # as older versions called what threads do now
+            if options.get("engine") == "processes":  # of older versions; threads do it now
                 options = options | {"engine": "threads"}
             config = Config().updated(options, str(path / "config.json"))
             versions, machine = _texts(content["versions"]), _texts(content["machine"])
