@@ -30,7 +30,7 @@ def test_throughput_reports_rates_and_ratios(capsys):
         assert report["steps_per_second"][name] / high <= ratio
         assert ratio <= report["steps_per_second"][name] / low
     assert bare > 1000
-    assert report["ratios"]["dense_loop"] < report["ratios"]["classic"] < 1.2
+    assert report["ratios"]["dense_loop"] < 1 < report["ratios"]["classic"]
 
 
 @pytest.mark.slow
@@ -92,7 +92,7 @@ def test_a_forecast_is_the_recorded_steps_at_the_measured_pace(capsys):
     if recorded_steps():
         assert report["seconds"] == pytest.approx(statistics.median(recorded_steps()) / rate)
         assert report["range"] == pytest.approx([f(recorded_steps()) / rate for f in (min, max)])
-    assert 0.3 < rate / report["steps_per_second"]["emulator"] < 1.2
+    assert rate > report["steps_per_second"]["emulator"]
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_an_unknown_key_is_refused_with_the_nearest_name():
         {"seed": -1},
         {"seed": None},
         {"environment": "Pong-v9"},
-        {"engine": "threads"},
+        {"engine": "processes"},
         {"until_return": 21.5},
         {"verbose": 1},
         {"dtype": "float16"},

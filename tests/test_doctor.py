@@ -391,7 +391,7 @@ def test_a_worker_is_made_and_answers():
 
 
 def test_a_worker_that_never_answers_is_a_failure_in_time(monkeypatch):
-    monkeypatch.setattr(workers, "SECONDS", 0.3)
+    monkeypatch.setattr(workers, "SECONDS", 0.0)
     assert sees(only(workers.check_workers(case_of())), FAILURE, "none within")
 
 

@@ -12,6 +12,7 @@ import pytest
 from pixelpong.errors import RunError
 from pixelpong.metrics import LineFile
 from pixelpong.run import Run
+from pixelpong.train import train
 
 
 def test_a_run_is_opened_as_it_was_made(make_run):
@@ -71,6 +72,19 @@ def test_a_run_of_another_version_says_so(make_run):
     file.write_text(json.dumps(json.loads(file.read_text()) | {"format": 9}))
     with pytest.raises(RunError, match="run of format 1 .* got format 9"):
         Run.open(run.path)
+
+
+def test_a_run_of_the_time_of_processes_goes_on_with_threads(make_run):
+    run = make_run(engine="threads", workers=2)
+    file = run.path / "config.json"
+    content = json.loads(file.read_text())
+    content["config"]["engine"] = "processes"
+    del content["sha256"]
+    file.write_text(json.dumps(content))
+    again = Run.open(run.path)
+    assert again.config == run.config
+    assert train(again).reason == "updates"
+    assert Run.open(run.path).config == run.config
 
 
 def test_only_one_training_writes_to_a_run(make_run):

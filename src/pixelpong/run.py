@@ -125,10 +125,7 @@ class Run:
     @classmethod
     def _from_content(cls, path: Path, content: dict[str, Any], warn: Callable[[str], None]) -> Run:
         try:
-            options = content["config"]
-            if options["engine"] == "processes":  # as older versions called what threads do now
-                options = options | {"engine": "threads"}
-            config = Config().updated(options, str(path / "config.json"))
+            config = _config_of(content, path)
             versions, machine = _texts(content["versions"]), _texts(content["machine"])
         except (KeyError, TypeError, ValueError, AttributeError, ConfigError) as error:
             raise RunError(
@@ -164,7 +161,7 @@ class Run:
             RunError: the file cannot be written.
         """
         content = _read_config(self.path)
-        before = Config().updated(content["config"], str(self.path))
+        before = _config_of(content, self.path)
         if before == self.config:
             return
         changed = differences(before, self.config)
@@ -283,6 +280,13 @@ def _read_config(path: Path) -> dict[str, Any]:
         advice = "put a copy of it there, or if you changed it, take its sha256 out"
         raise RunError(expected(f"the configuration that was written to {file}", got, advice))
     return content
+
+
+def _config_of(content: dict[str, Any], path: Path) -> Config:
+    options = content["config"]
+    if options.get("engine") == "processes":  # of older versions; threads do it now
+        options = options | {"engine": "threads"}
+    return Config().updated(options, str(path / "config.json"))
 
 
 def _texts(content: Any) -> dict[str, str]:
