@@ -30,7 +30,7 @@ CHINESE = DOCS / "zh"
 CHAPTERS = (
     "01_the_game", "02_the_policy", "03_the_gradient", "04_returns", "05_rmsprop",
     "06_first_training", "07_sparsity", "08_many_workers", "09_ray", "10_from_reinforce_to_ppo",
-    "11_a_winning_agent", "12_what_next",
+    "11_a_winning_agent", "12_what_next", "13_the_machine_inside",
 )  # fmt: skip
 
 sys.path.insert(0, str(DOCS / "_ext"))

@@ -50,7 +50,7 @@ STATE = np.dtype(
         ("collisions", "<u2"),
     ]
 )
-"""Between two frames; 204 bytes, little-endian, without gaps."""
+"""Between two frames; 220 bytes, little-endian, without gaps."""
 
 MACHINE = np.dtype(
     [

@@ -180,7 +180,7 @@ class PongEmulator:
         return PALETTE[self.screen]
 
     def get_state(self) -> bytes:
-        """See `pixelpong.env.Emulator.get_state`; 220 bytes, the same from either emulator."""
+        """See `pixelpong.env.Emulator.get_state`; 236 bytes, the same from either emulator."""
         return pack_snapshot(self.held, self.num_frames, self.console.get_state())
 
     def set_state(self, state: bytes) -> None:
