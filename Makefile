@@ -43,7 +43,7 @@ lint: $(VENV)/dev  ## mend style where it can be mended
 verify: $(VENV)/core  ## same seed, same bits: compare engines, workers, stops
 	$(BIN)/pixelpong verify $(ARGS)
 
-bench: $(VENV)/core  ## steps a second against the bare emulator, make bench ARGS="..."
+bench: $(VENV)/core  ## steps a second against bare ALE, make bench ARGS="..."
 	$(BIN)/pixelpong bench throughput $(ARGS)
 
 clean:  ## remove .venv, caches and the site, never runs

@@ -125,7 +125,7 @@ def test_the_times_to_win_are_the_recorded_ones():
         (
             str(seed["seed"]),
             f"{'yes' if seed['is_won'] else 'no'} | {seed['steps']:,} | {seed['seconds']:.0f} | "
-            f"{seed['emulator_bound_seconds']:.0f} | {seed['greedy']['mean_return']:+.2f}",
+            f"{seed['ale_bound_seconds']:.0f} | {seed['greedy']['mean_return']:+.2f}",
         )
         for seed in report["seeds"]
     ]

@@ -13,8 +13,9 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from pixelpong.config import Config
+from pixelpong.config import OPTIONS, Config
 from pixelpong.engines import never
 from pixelpong.errors import Interrupted
 from pixelpong.run import Run
@@ -46,14 +47,25 @@ class Way:
         return dataclasses.replace(self, name=other.name) == other
 
 
+def default_emulators(config: Config) -> list[str]:
+    """The emulators to compare if nobody names any: both, but for the toy, which has its own."""
+    emulators = list(OPTIONS["emulator"].metadata["choices"])
+    return emulators[:1] if config.environment.environment == "Catch-v0" else emulators
+
+
 def compare_ways(
-    config: Config, engines: list[str], should_stop: Callable[[], bool] = never
+    config: Config,
+    engines: list[str],
+    emulators: list[str],
+    should_stop: Callable[[], bool] = never,
 ) -> Iterator[Way]:
     """Train in every way and yield each as it is done; the first is the reference.
 
     Args:
         config: what is trained; ``budget.updates`` must be given.
         engines: names of engines; each is run undisturbed and then stopped and resumed.
+        emulators: names of emulators; the first plays in all these ways. Each other plays once
+            undisturbed, and then in turn with the first.
         should_stop: asked several times a second.
 
     Raises:
@@ -61,31 +73,48 @@ def compare_ways(
     """
     updates = config.budget.updates
     assert updates is not None
+    config = config.updated({"emulator": emulators[0]}, "verify")
     for engine in engines:
         for workers in (1,) if engine == "serial" else WORKER_COUNTS:
             name = engine if engine == "serial" else f"{engine}, {workers} workers"
-            yield _go(config, name, engine, workers, [updates], should_stop)
+            whole = {"engine": engine, "workers": workers, "updates": updates}
+            yield _go(config, name, [whole], should_stop)
     for stop in range(1, updates):
         engine = engines[stop % len(engines)]
         name = f"{engine}, stopped at update {stop} and resumed"
-        yield _go(config, name, engine, 2, [stop, updates], should_stop)
+        parts = [{"engine": engine, "workers": 2, "updates": each} for each in (stop, updates)]
+        yield _go(config, name, parts, should_stop)
+    every = [{"engine": engines[-1], "workers": 2, "updates": 1 + k} for k in range(updates)]
     name = f"{engines[-1]}, stopped and resumed at every update"
-    yield _go(config, name, engines[-1], 2, list(range(1, updates + 1)), should_stop)
+    yield _go(config, name, every, should_stop)
+    for other in emulators[1:]:
+        whole = {"engine": engines[0], "workers": 1, "updates": updates, "emulator": other}
+        yield _go(config, f"{engines[0]}, emulator {other}", [whole], should_stop)
+        if updates > 1:
+            pair = emulators[0], other
+            in_turn = [part | {"emulator": pair[k % 2]} for k, part in enumerate(every)]
+            name = f"{engines[-1]}, emulators {pair[0]} and {pair[1]} in turn, an update each"
+            yield _go(config, name, in_turn, should_stop)
 
 
 def _go(
     config: Config,
     name: str,
-    engine: str,
-    workers: int,
-    stops: list[int],
+    parts: list[dict[str, Any]],
     should_stop: Callable[[], bool],
 ) -> Way:
-    changes = {"engine": engine, "workers": workers}
+    """Train in parts, each resumed from the one before.
+
+    Args:
+        config: what is trained.
+        name: of the way.
+        parts: the options that change, ``updates`` among them: where the part stops.
+        should_stop: asked several times a second.
+    """
     with tempfile.TemporaryDirectory(prefix="pixelpong-verify-") as folder:
         path = Path(folder) / "run"
-        for stop in stops:
-            step = config.updated({**changes, "updates": stop}, "verify")
+        for part in parts:
+            step = config.updated(part, "verify")
             run = Run.open(path).with_config(step) if path.exists() else Run.create(path, step)
             if train(run, should_stop=should_stop).reason == "interrupted":
                 raise Interrupted

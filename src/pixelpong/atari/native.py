@@ -27,8 +27,8 @@ from typing import Any
 import llvmlite
 import llvmlite.binding as llvm
 
-_LEVEL = 1
-"""How hard LLVM tries: 2 takes a tenth longer and gains 3 %."""
+LEVEL = 1
+"""How hard LLVM tries. Source: benchmarks/emulator.json, which has 2 as well."""
 
 _linking = threading.Lock()
 
@@ -36,13 +36,21 @@ _linking = threading.Lock()
 class NativeCode:
     """Functions in machine code. They live as long as this object."""
 
-    def __init__(self, key: bytes, make_ir: Callable[[], str], folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        key: bytes,
+        make_ir: Callable[[], str],
+        folder: Path | None = None,
+        *,
+        level: int = LEVEL,
+    ) -> None:
         """Take the machine code from the cache, or compile it.
 
         Args:
             key: of all that the IR depends on.
             make_ir: makes it, if there is nothing in the cache.
             folder: the cache; the user's own if None.
+            level: how hard LLVM tries, 0 to 3.
 
         Raises:
             RuntimeError: LLVM cannot compile for this processor.
@@ -55,14 +63,14 @@ class NativeCode:
         target = llvm.Target.from_triple(triple).create_target_machine(
             cpu=processor, features=features, opt=2, jit=True
         )
-        parts = (key.hex(), llvmlite.__version__, triple, processor, features, str(_LEVEL))
+        parts = (key.hex(), llvmlite.__version__, triple, processor, features, str(level))
         name = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:40]
         path = (folder or cache_folder()) / f"{name}.machine"
         self.was_kept = True
         code = _read(path)
         if code is None:
             self.was_kept = False
-            code = _compile(make_ir(), triple, target)
+            code = _compile(make_ir(), triple, target, level)
             _keep(path, code)
         with _linking:
             empty = llvm.parse_assembly("")
@@ -82,12 +90,12 @@ class NativeCode:
         return ctypes.CFUNCTYPE(result, *arguments)(self.address(name))
 
 
-def _compile(ir: str, triple: str, target: Any) -> bytes:
+def _compile(ir: str, triple: str, target: Any, level: int) -> bytes:
     """The machine code of a module, as an object file."""
     module = llvm.parse_assembly(ir)
     module.triple, module.data_layout = triple, str(target.target_data)
     module.verify()
-    tuning = llvm.create_pipeline_tuning_options(_LEVEL)
+    tuning = llvm.create_pipeline_tuning_options(level)
     tuning.loop_vectorization = tuning.slp_vectorization = tuning.loop_unrolling = False
     llvm.create_pass_builder(target, tuning).getModulePassManager().run(
         module, llvm.create_pass_builder(target, tuning)

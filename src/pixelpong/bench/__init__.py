@@ -1,1 +1,1 @@
-"""Measurements that anyone can rerun, each with the bare emulator's rate beside it."""
+"""Measurements that anyone can rerun, each with bare ALE's rate beside it."""

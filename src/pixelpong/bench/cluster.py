@@ -33,7 +33,7 @@ SEEDS_TABLE = {
 """Seconds a batch of so many episodes took Ray's "Learning to Play Pong", and on what."""
 
 STEP_SECONDS = 170e-6
-"""What a step of the bare emulator takes one core; a sleeping worker sleeps so long."""
+"""What a step of bare ALE takes one core; a sleeping worker sleeps so long."""
 
 NUM_PLAYED = 16
 """Results that sleeping workers answer with in turn: no two are alike."""
@@ -176,7 +176,7 @@ def _time_batch(engine: Engine, learner: Learner) -> tuple[dict[str, Any], list[
 
 
 def _play_some(config: Config) -> tuple[Learner, list[bytes], float]:
-    """A learner, results of its first items, and how long a bare emulator takes for one of them."""
+    """A learner, results of its first items, and how long bare ALE takes for one of them."""
     learner, worker = make_learner(config), make_worker(config)
     results: list[Any] = [
         worker.play(item, learner.params) for item in learner.items()[:NUM_PLAYED]

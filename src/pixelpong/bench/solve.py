@@ -2,8 +2,8 @@
 
 Each seed is a ``pixelpong train`` of its own, started as a user starts it. Its time to win is the
 wall time from the start of the command to the checkpoint that passed, evaluations not counted.
-Just before and after it the bare emulator is measured on the same cores, so that figures of
-different machines compare: *emulator-bound seconds* are steps ÷ that rate.
+Just before and after it bare ALE is measured on the same cores, so that figures of different
+machines compare: *ALE-bound seconds* are steps ÷ that rate.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def solve(seeds: Sequence[int], workers: int | None, given: Sequence[str] = ()) 
             before = measure(3.0)
             result = _train_once(seed, num_workers, given)
             rate = statistics.mean([before, measure(3.0)])
-            result["emulator_steps_per_second"] = rate
-            result["emulator_bound_seconds"] = result["steps"] / rate
+            result["ale_steps_per_second"] = rate
+            result["ale_bound_seconds"] = result["steps"] / rate
             results.append(result)
             yield {
                 "command": ["train", "--preset", "fast", *given],
@@ -87,7 +87,7 @@ def summarize(results: Sequence[Report]) -> Report:
     summary: Report = {"seeds": len(results), "won": len(won)}
     if not won:
         return summary
-    for name in ("seconds", "steps", "emulator_bound_seconds"):
+    for name in ("seconds", "steps", "ale_bound_seconds"):
         values = [float(result[name]) for result in won]
         summary[name] = {"median": statistics.median(values), "ci95": median_interval(values)}
     limit = 2 * summary["seconds"]["median"]
@@ -135,7 +135,7 @@ def predict(seconds: float, workers: int | None) -> Report:
     times = [count / rate for count in steps]
     return {
         "workers": num_workers,
-        "steps_per_second": {"emulator": limit, "fast": rate},
+        "steps_per_second": {"ale": limit, "fast": rate},
         "recorded_steps": steps,
         "seconds": statistics.median(times) if times else None,
         "range": [min(times), max(times)] if times else None,

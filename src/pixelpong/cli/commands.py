@@ -148,17 +148,17 @@ def demo_cluster(request: Request) -> int:
 def verify(request: Request) -> int:
     """``pixelpong verify``"""
     from pixelpong.interrupts import stop_on_signals
-    from pixelpong.verify import compare_ways
+    from pixelpong.verify import compare_ways, default_emulators
 
     options, ways, verdicts = request.options, [], []
-    engines = options.engines.split(",")
-    for engine in engines:
-        Config().updated({"engine": engine}, "--engines")
+    engines = _read_names("engine", options.engines)
+    emulators = options.emulators and _read_names("emulator", options.emulators)
     configs = [_shorten(preset, request) for preset in options.presets.split(",")]
     with stop_on_signals() as should_stop:
         for config in configs:
             of_this = []
-            for way in compare_ways(config, engines, should_stop):
+            names = emulators or default_emulators(config)
+            for way in compare_ways(config, engines, names, should_stop):
                 of_this.append(way)
                 if not options.json:
                     word = "same" if way.matches(of_this[0]) else "DIFFERENT"
@@ -170,6 +170,14 @@ def verify(request: Request) -> int:
     is_equal = all(verdict[-1] for verdict in verdicts)
     report_on({"is_equal": is_equal, "ways": ways}, options.json, lambda _: _describe(verdicts))
     return 0 if is_equal else 1
+
+
+def _read_names(option: str, text: str) -> list[str]:
+    """Values of an option, of which a command takes several."""
+    names = text.split(",")
+    for name in names:
+        Config().updated({option: name}, f"--{option}s")
+    return names
 
 
 def _describe(verdicts: list[tuple[str, int, bool]]) -> str:

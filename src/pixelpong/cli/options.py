@@ -21,7 +21,7 @@ from pixelpong.options import Option
 from pixelpong.presets import load_preset, preset_names
 
 _PROTOCOL = ("environment", "frame_skip", "sticky")
-_ENGINE = ("engine", "workers", "worker_timeout")
+_ENGINE = ("engine", "emulator", "workers", "worker_timeout")
 _PRESETS = "{" + ",".join(preset_names()) + "}"
 
 _FAST_STEPS = load_preset("fast").budget.steps or 0
@@ -126,6 +126,14 @@ class Verify(Reporting):
 
     presets: Annotated[str, arg(help="What is trained, with commas.")] = "fast,classic"
     engines: Annotated[str, arg(help="Engines to compare, with commas.")] = "serial,threads"
+    emulators: Annotated[
+        str | None,
+        arg(
+            help="Emulators to compare, with commas.",
+            metavar="TEXT",
+            help_behavior_hint="(default: native,ale; the toy has its own)",
+        ),
+    ] = None
     updates: Annotated[int, arg(help="Length of the training.")] = 3
     batch_size: Annotated[int, arg(help="Episodes, or streams, an update.")] = 4
     seed: Seed = 0

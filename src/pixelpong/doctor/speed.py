@@ -25,11 +25,11 @@ MIN_SECONDS = 4.0
 """With less left, it is not begun: it starts three processes first."""
 
 SLOW_SHARE = 0.6
-"""Of the bare emulator's rate. Recorded is 0.81, in benchmarks/throughput.json."""
+"""Of bare ALE's rate. Recorded is 0.81, in benchmarks/throughput.json."""
 
 
 def check_speed(case: Case) -> Iterator[Check]:
-    """Steps a second of the bare emulator and of fast training, and the time to win."""
+    """Steps a second of bare ALE and of fast training, and the time to win."""
     left = case.seconds_left()
     report = _predict(case, left) if left >= MIN_SECONDS else None
     if report is None:
@@ -53,16 +53,16 @@ def check_speed(case: Case) -> Iterator[Check]:
 
 def _judge(report: dict[str, Any]) -> Check:
     rates = report["steps_per_second"]
-    share = rates["fast"] / rates["emulator"]
+    share = rates["fast"] / rates["ale"]
     facts = {name: report[name] for name in ("workers", "steps_per_second")} | {"share": share}
     workers = f"{report['workers']} worker" + "s" * (report["workers"] > 1)
     pace = (
         f"{rates['fast']:,.0f} steps/s of fast training with {workers}, "
-        f"{rates['emulator']:,.0f} of the bare emulator"
+        f"{rates['ale']:,.0f} of bare ALE"
     )
     if share >= SLOW_SHARE:
         return Check("speed", OK, pace, facts)
-    wanted = f"fast training at {SLOW_SHARE:.0%} of the bare emulator's speed or more"
+    wanted = f"fast training at {SLOW_SHARE:.0%} of bare ALE's speed or more"
     advice = "are others using the cores? `pixelpong bench throughput` measures for longer"
     got = f"{share:.0%}: {pace}"
     return trouble(NOTE, "speed", wanted, got, advice, facts=facts, page=pages.SPEED)

@@ -86,13 +86,13 @@ def describe_run(report: Report) -> str:
 
 
 def describe_throughput(report: Report) -> str:
-    """A row a measurement: steps a second, ratio to the bare emulator, and its spread."""
+    """A row a measurement: steps a second, ratio to bare ALE, and its spread."""
     lines = [f"{report['workers']} workers, medians of {report['rounds']} rounds"]
     for name, rate in report["steps_per_second"].items():
         line = f"{name:11} {rate:8,.0f} steps/s"
         if name in report["ratios"]:
             low, high = report["spread"][name]
-            line += f"   {report['ratios'][name]:.3f} of the emulator ({low:.3f} to {high:.3f})"
+            line += f"   {report['ratios'][name]:.3f} of bare ALE ({low:.3f} to {high:.3f})"
         lines.append(line)
     for mode, values in report.get("ray_over_threads", {}).items():
         low, middle, high = min(values), statistics.median(values), max(values)
@@ -176,7 +176,7 @@ def describe_solved_seed(result: Report) -> str:
     greedy = f", greedy {signed(result['greedy']['mean_return'])}" if result["greedy"] else ""
     return (
         f"seed {result['seed']}: {word} after {result['steps']:,} steps, {result['seconds']:.0f} s "
-        f"of training ({result['emulator_bound_seconds']:.0f} s emulator-bound){greedy}, at most "
+        f"of training ({result['ale_bound_seconds']:.0f} s ALE-bound){greedy}, at most "
         f"{result['peak_memory_mb']:.0f} MB"
     )
 
@@ -188,7 +188,7 @@ def describe_solve(report: Report) -> str:
     lines.append(f"{summary['won']} of {summary['seeds']} won")
     if summary["won"]:
         rows = {"seconds": "s of training", "steps": "steps"}
-        rows["emulator_bound_seconds"] = "s emulator-bound"
+        rows["ale_bound_seconds"] = "s ALE-bound"
         for name, unit in rows.items():
             low, high = summary[name]["ci95"]
             lines.append(
@@ -214,8 +214,8 @@ def describe_forecast(report: Report) -> str:
     """How long it takes to win on this machine."""
     rates = report["steps_per_second"]
     pace = (
-        f"{report['workers']} workers: {rates['fast']:,.0f} steps/s of training, emulator alone "
-        f"{rates['emulator']:,.0f}\n"
+        f"{report['workers']} workers: {rates['fast']:,.0f} steps/s of training, ALE alone "
+        f"{rates['ale']:,.0f}\n"
     )
     if not report["recorded_steps"]:
         return pace + "no recorded seed has won, so nobody can say how long it takes"
