@@ -308,11 +308,11 @@ def test_the_steps_of_each_input_are_those_at_which_it_is_1(seed, steps):
     rng = np.random.default_rng(seed)
     indices, offsets, x = draw_steps(rng, steps)
     chosen = np.sort(rng.permutation(steps)[: rng.integers(1, steps + 1)])
-    rows, starts, numbers = (np.full(size, -1, np.int32) for size in (D, D + 1, len(indices)))
+    rows, numbers = (np.full(size, 999, np.uint16) for size in (D, len(indices)))
+    place, starts = (np.full(size, -1, np.int32) for size in (D, D + 1))
     count = kernels.list_steps(
-        indices.astype(np.int32), offsets.astype(np.int32), chosen,
-        np.full(D, 7, np.int32), rows, starts, numbers,
-    )  # fmt: skip
+        indices, offsets.astype(np.int32), chosen, place, rows, starts, numbers
+    )
     assert rows[:count].tolist() == np.flatnonzero(x[chosen].any(axis=0)).tolist()
     for k in range(count):
         wanted = np.flatnonzero(x[chosen, rows[k]])
@@ -328,7 +328,7 @@ def test_sums_of_rows_are_a_product_of_matrices(dtype, seed, steps, columns):
     indices, offsets, x = draw_steps(rng, steps)
     W1, totals = rng.standard_normal((D, columns)), np.full((steps, columns), np.nan, dtype)
     starts, stops = offsets[:-1].astype(np.int32), offsets[1:].astype(np.int32)
-    kernels.sum_rows(W1.astype(dtype), indices.astype(np.int32), starts, stops, totals)
+    kernels.sum_rows(W1.astype(dtype), indices, starts, stops, totals)
     assert_close(totals, (x @ W1).astype(dtype), dtype)
 
 
@@ -379,7 +379,7 @@ def test_adam_on_some_rows_equals_its_definition_there(dtype, seed, rate, step):
     w, g, m = rng.standard_normal((3, D, 9)).astype(dtype)
     v = rng.random((D, 9)).astype(dtype)
     wanted = adam(w, g, m, v, rate, step)
-    rows = rng.permutation(D)[: rng.integers(0, D + 1)].astype(np.int32)
+    rows = rng.permutation(D)[: rng.integers(0, D + 1)].astype(np.uint16)
     ours, squares = [array.copy() for array in (w, m, v)], np.full(9, np.nan, dtype)
     scales = np.array([rate / (1 - ADAM_DECAYS[0] ** step), 1 / (1 - ADAM_DECAYS[1] ** step)])
     kernels.adam_rows(ours[0], g[rows], ours[1], ours[2], rows, scales, squares)

@@ -52,7 +52,7 @@ def adam_rows(w, g, m, v, rows, scales, squares):  # type: ignore[no-untyped-def
         w: [D, C]; changed.
         g: [K, C], the gradient of these rows.
         m, v: [D, C]; changed.
-        rows: [K] int32, which they are.
+        rows: [K] uint16, which they are.
         scales: [2] float64, learning rate / (1 − β₁ⁿ) and 1 / (1 − β₂ⁿ), for step n.
         squares: [C]; changed: the gradient's squares, added up over the rows.
     """

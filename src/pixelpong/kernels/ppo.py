@@ -33,12 +33,12 @@ def list_steps(indices, offsets, chosen, place, rows, starts, steps):  # type: i
     """Turn the inputs of each step into the steps of each input.
 
     Args:
-        indices, offsets: [N] int32 and [T + 1] int32, the inputs of all steps, as in a `Segment`.
+        indices, offsets: [N] uint16 and [T + 1] int32, the inputs of all steps, as in a `Segment`.
         chosen: [M] int64, the numbers of the steps of the minibatch.
         place: [D] int32, scratch.
-        rows: [D] int32; changed: the inputs that are 1 at any chosen step, ascending.
+        rows: [D] uint16; changed: the inputs that are 1 at any chosen step, ascending.
         starts: [D + 1] int32; changed: where the list of each of these starts, then the end.
-        steps: [≥ number of entries] int32; changed: the places in `chosen` of the steps at which
+        steps: [≥ number of entries] uint16; changed: the places in `chosen` of the steps at which
             the input is 1, ascending, input after input.
 
     Returns:
@@ -73,7 +73,7 @@ def sum_rows(source, numbers, starts, stops, totals):  # type: ignore[no-untyped
 
     Args:
         source: [·, C].
-        numbers: [·] int32, of rows of `source`.
+        numbers: [·] uint16, of rows of `source`.
         starts, stops: [M] int32.
         totals: [M, C]; changed.
     """
@@ -126,7 +126,8 @@ def differentiate(W2, z, played, weights, h, y, dW2, sums):  # type: ignore[no-u
     for m in range(len(z)):
         row = z[m]
         for i in range(units):
-            relu = row[2 * i] if row[2 * i] > zero else zero
+            a = row[2 * i]
+            relu = a if a > zero else zero
             active[i] = relu
             active[units + i] = relu * row[2 * i + 1]
         for output in range(4):
@@ -145,20 +146,19 @@ def differentiate(W2, z, played, weights, h, y, dW2, sums):  # type: ignore[no-u
         top = y0 if y0 > y1 else y1
         top = top if top > y2 else y2
         log_total = top + math.log(math.exp(y0 - top) + math.exp(y1 - top) + math.exp(y2 - top))
-        entropy = 0.0
-        for each in range(3):
-            log_p = y[each] - log_total
-            entropy -= math.exp(log_p) * log_p
+        l0, l1, l2 = y0 - log_total, y1 - log_total, y2 - log_total
+        p0, p1, p2 = math.exp(l0), math.exp(l1), math.exp(l2)
+        entropy = -(p0 * l0 + p1 * l1 + p2 * l2)
         action, gain = int(played[m, 0]), played[m, 2]
         log_ratio, error = y[action] - log_total - played[m, 1], y[3] - played[m, 3]
         ratio, bound = math.exp(log_ratio), 1 + clip_ratio if gain >= 0 else 1 - clip_ratio
         is_clipped = ratio > bound if gain >= 0 else ratio < bound
         slope = 0.0 if is_clipped else -ratio * gain
-        for each in range(3):
-            log_p, label = y[each] - log_total, 1.0 if each == action else 0.0
-            p = math.exp(log_p)
-            y[each] = (slope * (label - p) + entropy_bonus * p * (log_p + entropy)) / size
+        y[0] = p0 * (entropy_bonus * (l0 + entropy) - slope) / size
+        y[1] = p1 * (entropy_bonus * (l1 + entropy) - slope) / size
+        y[2] = p2 * (entropy_bonus * (l2 + entropy) - slope) / size
         y[3] = value_weight * error / size
+        y[action] += slope / size
         surrogates += (bound if is_clipped else ratio) * gain
         squares, entropies = squares + error * error, entropies + entropy
         kl, clipped = kl + (ratio - 1 - log_ratio), clipped + is_clipped

@@ -34,8 +34,11 @@ from pixelpong.trajectory import Params
 Moments = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 """A parameter, and the running means of its gradient and of the gradient's square."""
 
-PIECES = 16
-"""Into which the work on a minibatch is cut; more threads than this have nothing to do."""
+PIECE = 256
+"""Steps of a piece: work for some tenths of a millisecond."""
+
+MAX_PIECES = 16
+"""Of a minibatch; more threads than this have nothing to do."""
 
 _ROW_COST = 12
 """Adam's work on a row of the first layer, in rows of the gradient that are added up."""
@@ -43,7 +46,7 @@ _ROW_COST = 12
 ADVANTAGE = 2
 """Its column of what was played."""
 
-_OUTPUTS = np.arange(NUM_OUTPUTS, dtype=np.int32)
+_OUTPUTS = np.arange(NUM_OUTPUTS, dtype=np.uint16)
 
 
 @dataclass(frozen=True)
@@ -51,13 +54,13 @@ class Steps:
     """T steps to learn from, one after the other.
 
     Attributes:
-        indices: [N] int32, the inputs that are 1 at step 0, then those of step 1 and so on.
+        indices: [N] uint16, the inputs that are 1 at step 0, then those of step 1 and so on.
         offsets: [T + 1] int32; step t has ``indices[offsets[t]:offsets[t + 1]]``.
         played: [T, 4] float64, the action's place in `ACTIONS`, its log-probability, the advantage,
             the target of the value.
     """
 
-    indices: NDArray[np.int32]
+    indices: NDArray[np.uint16]
     offsets: NDArray[np.int32]
     played: NDArray[np.float64]
 
@@ -121,17 +124,18 @@ class Passes:
         """
         columns, outer = 2 * hidden, 2 * hidden + 1
         self._place = np.zeros(NUM_INPUTS, np.int32)
-        self._rows = np.zeros(NUM_INPUTS, np.int32)
+        self._rows = np.zeros(NUM_INPUTS, np.uint16)
         self._starts = np.zeros(NUM_INPUTS + 1, np.int32)
-        self._num_rows = 0
-        self._steps = np.zeros(0, np.int32)
+        self._row_work = np.arange(0, _ROW_COST * (NUM_INPUTS + 1), _ROW_COST, np.int32)
+        self._num_rows = self._num_pieces = 0
+        self._steps = np.zeros(0, np.uint16)
         self._z = np.zeros((0, columns), dtype)
         self._dW1 = np.empty((NUM_INPUTS, columns), dtype)
-        self._dW2 = np.zeros((PIECES, NUM_OUTPUTS, outer), dtype)
-        self._sums = np.zeros((PIECES, len(dataclasses.fields(LossStats))))
-        self._squares = np.zeros((PIECES, columns), dtype)
-        self._h = np.ones((PIECES, 2, outer), dtype)
-        self._y = np.zeros((PIECES, NUM_OUTPUTS))
+        self._dW2 = np.zeros((MAX_PIECES, NUM_OUTPUTS, outer), dtype)
+        self._sums = np.zeros((MAX_PIECES, len(dataclasses.fields(LossStats))))
+        self._squares = np.zeros((MAX_PIECES, columns), dtype)
+        self._h = np.ones((MAX_PIECES, 2, outer), dtype)
+        self._y = np.zeros((MAX_PIECES, NUM_OUTPUTS))
         self.grads: Params = {}
 
     def differentiate(
@@ -154,14 +158,11 @@ class Passes:
         """
         size = len(chosen)
         W1, W2 = lines(params["W1"]), _join(params["W2"], params["b2"])
-        numbers = np.array([*dataclasses.astuple(weights), size])
+        numbers = np.array([*vars(weights).values(), size])
         starts, stops = steps.offsets[chosen], steps.offsets[chosen + 1]
         played = steps.played[chosen]
         played[:, ADVANTAGE] = standardize(played[:, ADVANTAGE])
-        if len(self._z) < size:
-            self._z = np.empty((size, W1.shape[1]), W1.dtype)
-        if len(self._steps) < len(steps.indices):
-            self._steps = np.empty(len(steps.indices), np.int32)
+        self._make_room(size, len(steps.indices), W1)
 
         def list_steps() -> None:
             self._num_rows = kernels.list_steps(
@@ -177,9 +178,10 @@ class Passes:
                 self._h[piece], self._y[piece], self._dW2[piece], self._sums[piece],
             )  # fmt: skip
 
-        pieces = _cut(np.linspace(0, size, PIECES + 1).astype(int))
+        self._num_pieces = count = min(MAX_PIECES, -(-size // PIECE))
+        pieces = _cut([size * piece // count for piece in range(count + 1)])
         crew.carry_out([list_steps, *(partial(differentiate, *each) for each in enumerate(pieces))])
-        return LossStats(*(self._sums.sum(axis=0) / size).tolist())
+        return LossStats(*(self._sums[:count].sum(axis=0) / size).tolist())
 
     def descend(
         self, arrays: Mapping[str, Moments], learning_rate: float, step: int, crew: Crew
@@ -197,7 +199,7 @@ class Passes:
         """
         decay_m, decay_v = ADAM_DECAYS
         scales = np.array([learning_rate / (1 - decay_m**step), 1 / (1 - decay_v**step)])
-        count = self._num_rows
+        count, num_pieces = self._num_rows, self._num_pieces
         rows, starts = self._rows[:count], self._starts[: count + 1]
         w, m, v = map(lines, arrays["W1"])
 
@@ -206,11 +208,12 @@ class Passes:
             kernels.sum_rows(self._z, self._steps, starts[:-1][some], starts[1:][some], g)
             kernels.adam_rows(w, g, m, v, rows[some], scales, self._squares[piece])
 
-        work = starts + _ROW_COST * np.arange(count + 1)
-        ends = np.searchsorted(work, np.linspace(0, work[-1], PIECES + 1))
-        crew.carry_out(partial(descend, *each) for each in enumerate(_cut(ends)))
-        squares = {"W1": float(self._squares.sum(dtype=np.float64))}
-        self.grads = {"W1": self._dW1[:count]} | _split(self._dW2.sum(axis=0))
+        work = starts + self._row_work[: count + 1]
+        shares = [int(work[-1]) * piece // num_pieces for piece in range(num_pieces + 1)]
+        pieces = _cut(np.searchsorted(work, shares).tolist())
+        crew.carry_out(partial(descend, *each) for each in enumerate(pieces))
+        squares = {"W1": float(self._squares[:num_pieces].sum(dtype=np.float64))}
+        self.grads = {"W1": self._dW1[:count]} | _split(self._dW2[:num_pieces].sum(axis=0))
         for name in ("W2", "b2"):
             w, m, v = map(lines, arrays[name])
             sums = np.zeros(w.shape[1], w.dtype)
@@ -218,14 +221,22 @@ class Passes:
             squares[name] = float(sums.sum(dtype=np.float64))
         return squares
 
+    def _make_room(self, size: int, num_entries: int, W1: NDArray[Any]) -> None:
+        """For a minibatch of so many steps, of a round of so many entries."""
+        if len(self._z) < size:
+            self._z = np.empty((size, W1.shape[1]), W1.dtype)
+        kind = np.uint16 if size <= 1 << 16 else np.uint32
+        if len(self._steps) < num_entries or self._steps.dtype != kind:
+            self._steps = np.empty(num_entries, kind)
+
 
 def lines(array: NDArray[Any]) -> NDArray[Any]:
     """A view in which each row is one piece: [·, C]."""
     return array.reshape(len(array), -1)
 
 
-def _cut(ends: NDArray[np.integer[Any]]) -> list[slice]:
-    return [slice(first, last) for first, last in itertools.pairwise(ends.tolist())]
+def _cut(ends: list[int]) -> list[slice]:
+    return list(itertools.starmap(slice, itertools.pairwise(ends)))
 
 
 def _join(W2: NDArray[Any], b2: NDArray[Any]) -> NDArray[Any]:

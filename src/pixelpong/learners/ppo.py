@@ -194,7 +194,7 @@ class PPOLearner:
 
     def _finite(self, stats: LossStats, update: int) -> dict[str, float]:
         """Means of a minibatch by name, where they are numbers."""
-        losses = dataclasses.asdict(stats)
+        losses = dict(vars(stats))
         self._refuse_non_finite(losses, f"the losses of update {update}")
         return losses
 
@@ -254,7 +254,7 @@ def _lay_out(
     offsets = np.zeros(len(lengths) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
     steps = Steps(
-        np.concatenate([segment.indices for segment in segments], dtype=np.int32),
+        np.concatenate([segment.indices for segment in segments]),
         offsets,
         np.column_stack(
             [
