@@ -10,11 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from numba import njit
 
 from pixelpong import kernels
 from pixelpong.env.preprocess import difference, pack_field, preprocess
+from pixelpong.kernels import playing
 from pixelpong.learn import network, optimizer, reinforce, returns
 from pixelpong.trajectory import DOWN, NUM_PIXELS, UP, Trajectory
+
+# Parts of kernels, each by itself.
+compiled_alone = njit(error_model="numpy")
+take_field = compiled_alone(playing.take_field)
+find_difference = compiled_alone(playing.find_difference)
+up_probability = compiled_alone(playing.up_probability)
 
 # The tolerance that `kernels` states, relative to the largest entry.
 TOLERANCE = {np.float32: 1e-4, np.float64: 1e-11}
@@ -56,7 +64,7 @@ def start_seeing():
 
 def active_of(screen):
     pixels, memory = start_seeing()
-    kernels.take_field(pack_field(screen), pixels, memory)
+    take_field(pack_field(screen), pixels, memory)
     return pixels[int(memory["newest"][0]), : int(memory["num_now"][0])]
 
 
@@ -96,8 +104,8 @@ def test_frame_after_frame_gives_the_dense_differences(sequence):
     pixels, memory = start_seeing()
     indices, previous = np.zeros(5 + kernels.MAX_ACTIVE, np.uint16), None
     for screen in sequence:
-        kernels.take_field(pack_field(screen), pixels, memory)
-        found = indices[5 : kernels.find_difference(pixels, memory, indices, 5)]
+        take_field(pack_field(screen), pixels, memory)
+        found = indices[5 : find_difference(pixels, memory, indices, 5)]
         current = preprocess(colour(screen))
         one_step = Trajectory(
             found, np.array([0, len(found)]), np.array([UP]),
@@ -120,9 +128,7 @@ def test_up_probability_equals_the_networks(dtype, seed, hidden):
     wanted_p, wanted_h = network.forward(params, trajectory.dense(dtype))
     for t in range(len(trajectory)):
         start, stop = trajectory.offsets[t : t + 2]
-        p = kernels.up_probability(
-            (params["W1"], params["W2"]), trajectory.indices, start, stop, ours, t
-        )
+        p = up_probability((params["W1"], params["W2"]), trajectory.indices, start, stop, ours, t)
         assert p == pytest.approx(float(wanted_p[t]), abs=TOLERANCE[dtype])
     assert_close(ours, wanted_h, dtype)
 
@@ -130,8 +136,8 @@ def test_up_probability_equals_the_networks(dtype, seed, hidden):
 def test_up_probability_of_huge_logits_is_finite():
     W1, W2 = np.full((NUM_PIXELS, 3), 1e30), np.ones(3)
     h, one = np.zeros((1, 3)), np.zeros(1, np.uint16)
-    assert kernels.up_probability((W1, W2), one, 0, 1, h, 0) == 1.0
-    assert kernels.up_probability((W1, -W2), one, 0, 1, h, 0) == 0.0
+    assert up_probability((W1, W2), one, 0, 1, h, 0) == 1.0
+    assert up_probability((W1, -W2), one, 0, 1, h, 0) == 0.0
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_kernels import TOLERANCE, assert_close, colour, screens, start_seeing
+from test_kernels import (
+    TOLERANCE,
+    assert_close,
+    colour,
+    compiled_alone,
+    screens,
+    start_seeing,
+    take_field,
+)
 
 from pixelpong import kernels
 from pixelpong.env.features import (
@@ -28,6 +36,7 @@ from pixelpong.env.features import (
     observe_features,
 )
 from pixelpong.env.preprocess import pack_field, preprocess
+from pixelpong.kernels import playing
 from pixelpong.learn import gated
 from pixelpong.learn.optimizer import ADAM_DECAYS, adam
 from pixelpong.learn.ppo import (
@@ -41,6 +50,8 @@ from pixelpong.play.deciders import GatedDecider
 from pixelpong.trajectory import ACTIONS
 
 DTYPES = [np.float32, np.float64]
+
+find_inputs = compiled_alone(playing.observe_features)
 D = 30  # inputs in the tests of the network: its arithmetic does not know what they mean
 
 
@@ -112,10 +123,10 @@ def test_sparse_features_equal_their_definition(frames, last_action, is_kept):
     before, sight = np.zeros((80, 80)), (list_cells_of_pixels(), list_geometry())
     memory["last_action"] = last_action
     for screen in frames:
-        kernels.take_field(pack_field(screen), pixels, memory)
+        take_field(pack_field(screen), pixels, memory)
         if not is_kept:
             marks[:2], memory["num_features"] = 0, -1
-        end = kernels.observe_features(sight, pixels, memory, marks, indices, 7)
+        end = find_inputs(sight, pixels, memory, marks, indices, 7)
         now = preprocess(colour(screen))
         wanted = np.flatnonzero(observe_features(before, now, last_action))
         assert sorted(indices[7:end].tolist()) == wanted.tolist()

@@ -18,7 +18,8 @@ inputs:
 Three more inputs say which action was asked for last: with sticky actions it may still be held.
 All inputs are 0 or 1, and some 70 of them are 1. Nothing here knows of balls and paddles.
 
-Covered: the dense definition. Not covered: the fast form (`pixelpong.kernels.observe_features`).
+Covered: the dense definition.
+Not covered: the fast form (`pixelpong.kernels.playing.observe_features`).
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ def list_cells_of_pixels() -> NDArray[np.uint16]:
 
 @functools.cache
 def list_geometry() -> NDArray[np.int64]:
-    """What `pixelpong.kernels.observe_features` has to know; made once, not to be changed.
+    """What `pixelpong.kernels.playing.observe_features` has to know; made once, not to be changed.
 
     Returns:
         [2 + PAIR_COLUMNS] NUM_FEATURES, NUM_OFFSETS, and for each column of a pair's right cell

@@ -5,7 +5,7 @@ erased, all else 1, and the difference of two consecutive frames. The originals 
 and ones into the very frame that the environment handed out; here the input is not touched.
 
 Covered: the dense definition, and which of the emulator's palette indices are background.
-Not covered: the fast forms (`pixelpong.kernels.take_field`, `find_difference`).
+Not covered: the fast forms (`pixelpong.kernels.playing.take_field`, `find_difference`).
 """
 
 from __future__ import annotations

@@ -12,15 +12,7 @@ the geometry of the features, a kernel gets as an argument; as a constant it wou
 """
 
 from pixelpong.kernels.optimizer import adam_rows, rmsprop, sum_of_squares
-from pixelpong.kernels.playing import (
-    MAX_ACTIVE,
-    find_difference,
-    observe_features,
-    play_gated,
-    play_plain,
-    take_field,
-    up_probability,
-)
+from pixelpong.kernels.playing import MAX_ACTIVE, play_gated, play_plain
 from pixelpong.kernels.ppo import differentiate, list_steps, sum_rows
 from pixelpong.kernels.records import (
     GAME,
@@ -45,14 +37,10 @@ __all__ = [
     "differentiate",
     "discounted_returns",
     "episode_gradient",
-    "find_difference",
     "list_steps",
-    "observe_features",
     "play_gated",
     "play_plain",
     "rmsprop",
     "sum_of_squares",
     "sum_rows",
-    "take_field",
-    "up_probability",
 ]

@@ -11,20 +11,22 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
+from numba.extending import intrinsic, register_jitable
 
 from pixelpong.kernels.compiling import compiled
 from pixelpong.trajectory import ACTIONS, DOWN, NUM_PIXELS, UP
 
 # The NumPy error model: a division that cannot fail needs no check.
 _kernel = compiled(error_model="numpy")
+# A part of kernels: compiled with what calls it, not by itself.
+_part: Any = register_jitable(error_model="numpy")
 _intrinsic: Any = intrinsic
 
 MAX_ACTIVE = 2 * NUM_PIXELS
 """More active inputs than this no step of the classic network can have."""
 
 
-@_kernel
+@_part
 def take_field(field, pixels, memory):  # type: ignore[no-untyped-def]
     """Make `field` the newest of two frames; the newest becomes the one before.
 
@@ -44,7 +46,7 @@ def take_field(field, pixels, memory):  # type: ignore[no-untyped-def]
     m.newest, m.num_before, m.num_now, m.is_new = newest, m.num_now, count, 0
 
 
-@_kernel
+@_part
 def _emulate(about, actions, memory, draws, t):  # type: ignore[no-untyped-def]
     """Emulate the frames of a step, by its row of draws; the reward."""
     g, m = about[0], memory[0]
@@ -70,7 +72,7 @@ def _emulate(about, actions, memory, draws, t):  # type: ignore[no-untyped-def]
 # --- the classic network ----------------------------------------------------------------------
 
 
-@_kernel
+@_part
 def find_difference(pixels, memory, indices, start):  # type: ignore[no-untyped-def]
     """Write the signed indices of the pixels that changed into ``indices[start:]``.
 
@@ -99,7 +101,7 @@ def find_difference(pixels, memory, indices, start):  # type: ignore[no-untyped-
     return end
 
 
-@_kernel
+@_part
 def up_probability(params, indices, start, stop, hidden, t):  # type: ignore[no-untyped-def]
     """The policy's probability of UP for the observation ``indices[start:stop]``.
 
@@ -179,7 +181,7 @@ def play_plain(game, params, pixels, memory, record, draws):  # type: ignore[no-
 # --- the gated network ------------------------------------------------------------------------
 
 
-@_kernel
+@_part
 def _mark_features(sight, pixels, num_pixels, is_on, found):  # type: ignore[no-untyped-def]
     """Mark the features of a frame, and list them; their order follows from the pixels alone."""
     cells, geometry = sight
@@ -213,7 +215,7 @@ def _mark_features(sight, pixels, num_pixels, is_on, found):  # type: ignore[no-
     return count
 
 
-@_kernel
+@_part
 def observe_features(sight, pixels, memory, marks, indices, start):  # type: ignore[no-untyped-def]
     """Write the inputs that are 1 into ``indices[start:]``.
 
@@ -256,7 +258,7 @@ def observe_features(sight, pixels, memory, marks, indices, start):  # type: ign
     return end + 1
 
 
-@_kernel
+@_part
 def _read_out(params, scratch, indices, start, stop):  # type: ignore[no-untyped-def]
     """The outputs, from the inputs ``indices[start:stop]``: see `play_gated`."""
     (W1, W2, b2), (_, z, lanes, y, _, _) = params, scratch
@@ -285,7 +287,7 @@ def _read_out(params, scratch, indices, start, stop):  # type: ignore[no-untyped
         y[output] = np.float64(left) + np.float64(right) + b2[output]
 
 
-@_kernel
+@_part
 def _choose(scratch, steps, t, draw):  # type: ignore[no-untyped-def]
     """Write down the action, by a softmax of the outputs, and what there is to know of it."""
     _, _, _, y, logs, p = scratch
