@@ -111,7 +111,7 @@ def find_changing_rounds(m: Machine) -> None:
     player1 = rounds_that_meet(_FIRST_ROW - m.ram[0x33], 2, m.ram[0x26])
     player0 = rounds_that_meet(_FIRST_ROW + 2 - m.ram[0x32], 2, m.ram[0x25])
     ball = rounds_that_meet(_FIRST_ROW + 2 - m.ram[0x36], 2, 0xFC)
-    bar1 = rounds_that_meet(_FIRST_ROW + 1 - m.ram[0x34], 2, missile0)
+    bar1 = rounds_that_meet(_FIRST_ROW - m.ram[0x34], 2, missile0)
     bar0 = rounds_that_meet(_FIRST_ROW + 2 - m.ram[0x35], 2, missile1)
     players = player0 ^ player0 << 1 | player1 ^ player1 << 1
     others = ball ^ ball << 1 | bar0 ^ bar0 << 1 | bar1 ^ bar1 << 1
