@@ -106,6 +106,9 @@ _COPIES = (
 MIRRORED = tuple(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 """A byte read from the other end."""
 
+_MIDDLE = make_table(8, 4, {5: 8, 7: 16})
+"""By the low bits of NUSIZx: the middle of a player, in columns from its left."""
+
 _DOUBLED = tuple(sum(3 << 2 * b for b in range(8) if byte >> b & 1) for byte in range(256))
 _QUADRUPLED = tuple(sum(15 << 4 * b for b in range(8) if byte >> b & 1) for byte in range(256))
 """A byte whose bits are two, or four, pixels wide."""
@@ -203,6 +206,16 @@ def set_ball(m: Machine, t: Int, value: Int) -> None:
 def set_position(m: Machine, t: Int, register: Int) -> None:
     """RESPx, RESMx, RESBL: an object goes to where the beam is."""
     draw_to(m, 3 * t)
+def set_lock(m: Machine, t: Int, register: Int, value: Int) -> None:
+    """Write a new value to RESMPx: it hides a missile, and lets it go at its player's middle."""
+    draw_to(m, 3 * t)
+    p = register - RESMP0
+    if value & 2 == 0:
+        m.position[2 + p] = (m.position[p] + _MIDDLE[m.tia[NUSIZ0 + p] & 7]) % WIDTH
+    m.dirty |= CHANGES_OBJECTS[register]
+    m.tia[register] = value & 2
+
+
     m.dirty |= CHANGES_OBJECTS[register]
     m.position[register - RESP0] = strobed_position(t, register <= RESP1)
 
@@ -281,6 +294,8 @@ def write_tia(m: Machine, t: Int, register: Int, value: Int) -> Int:
         set_blank(m, t, value)
     elif register == HMOVE:
         move_objects(m, t)
+            elif register >= RESMP0:
+                set_lock(m, t, register, value)
     elif register == HMCLR:
         for k in range(5):
             m.tia[HMP0 + k] = 0

@@ -315,6 +315,8 @@ class Translation:
         for register in (tia.ENABL, tia.ENAM1, tia.ENAM0):
             lines.append(_block(f"elif s == {register}", self._write_register(register, "w")))
         anywhere = _block("else", "t = write_tia(m, t, s & 63, w)")
+        elif register in (tia.RESMP0, tia.RESMP1):
+            write = f"set_lock(m, t, {register}, {value})"
         return "\n".join([*lines, anywhere, "s = s - 1 & 255"])
 
 
