@@ -65,6 +65,9 @@ CLOCKS = 228
 _BLANK_CLOCKS = 68
 """Of these, before the first pixel."""
 
+_MOVES_UNTIL = 3
+"""The last cycle of a line in which HMOVE moves objects as far as it should."""
+
 _LINE = (1 << WIDTH) - 1
 
 
@@ -103,11 +106,11 @@ _COPIES = (
 )  # fmt: skip
 """By the low bits of NUSIZx: the columns at which a player or missile is drawn again; 255: not."""
 
-MIRRORED = tuple(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
-"""A byte read from the other end."""
-
 _MIDDLE = make_table(8, 4, {5: 8, 7: 16})
 """By the low bits of NUSIZx: the middle of a player, in columns from its left."""
+
+MIRRORED = tuple(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
+"""A byte read from the other end."""
 
 _DOUBLED = tuple(sum(3 << 2 * b for b in range(8) if byte >> b & 1) for byte in range(256))
 _QUADRUPLED = tuple(sum(15 << 4 * b for b in range(8) if byte >> b & 1) for byte in range(256))
@@ -203,9 +206,6 @@ def set_ball(m: Machine, t: Int, value: Int) -> None:
     m.tia[ENABL] = value & 2
 
 
-def set_position(m: Machine, t: Int, register: Int) -> None:
-    """RESPx, RESMx, RESBL: an object goes to where the beam is."""
-    draw_to(m, 3 * t)
 def set_lock(m: Machine, t: Int, register: Int, value: Int) -> None:
     """Write a new value to RESMPx: it hides a missile, and lets it go at its player's middle."""
     draw_to(m, 3 * t)
@@ -216,12 +216,21 @@ def set_lock(m: Machine, t: Int, register: Int, value: Int) -> None:
     m.tia[register] = value & 2
 
 
+def set_position(m: Machine, t: Int, register: Int) -> None:
+    """RESPx, RESMx, RESBL: an object goes to where the beam is."""
+    draw_to(m, 3 * t)
     m.dirty |= CHANGES_OBJECTS[register]
     m.position[register - RESP0] = strobed_position(t, register <= RESP1)
 
 
 def move_objects(m: Machine, t: Int) -> None:
-    """HMOVE: each object by its HM register, −8 … 7 columns to the left."""
+    """HMOVE: each object by its HM register, −8 … 7 columns to the left.
+
+    So it is at the beginning of a line; later, objects move by less.
+    """
+    motions = m.tia[HMP0] | m.tia[HMP0 + 1] | m.tia[HMP0 + 2] | m.tia[HMP0 + 3] | m.tia[HMBL]
+    if t % 76 > _MOVES_UNTIL and motions:
+        m.stop = NOT_IMPLEMENTED
     draw_to(m, 3 * t)
     for k in range(5):
         left = (m.tia[HMP0 + k] >> 4 ^ 8) - 8
@@ -285,6 +294,8 @@ def write_tia(m: Machine, t: Int, register: Int, value: Int) -> Int:
         if m.tia[register] != value & MEANING[register]:
             if register >= PF0 and register <= PF2:
                 set_playfield(m, t, register, value)
+            elif register >= RESMP0:
+                set_lock(m, t, register, value)
             else:
                 set_register(m, t, register, value)
     elif register == VSYNC:
@@ -294,8 +305,6 @@ def write_tia(m: Machine, t: Int, register: Int, value: Int) -> Int:
         set_blank(m, t, value)
     elif register == HMOVE:
         move_objects(m, t)
-            elif register >= RESMP0:
-                set_lock(m, t, register, value)
     elif register == HMCLR:
         for k in range(5):
             m.tia[HMP0 + k] = 0
@@ -501,7 +510,8 @@ def find_collisions(m: Machine, where: Wide) -> None:
 @inline
 def colour_of(m: Machine, o: Int, is_right: Int) -> Int:
     """The palette index of an object in one half of the line."""
-    if o == PLAYFIELD and m.tia[CTRLPF] & 2:  # "score": each half in a player's colour
+    # "Score": each half in a player's colour; not with the playfield in front.
+    if o == PLAYFIELD and m.tia[CTRLPF] & 6 == 2:
         return m.tia[COLUP0 + is_right]
     if o == PLAYFIELD or o == BALL:
         return m.tia[COLUPF]
