@@ -32,6 +32,8 @@ _REGISTER_BITS = {
 }  # fmt: skip
 """The same of the TIA's registers."""
 
+_VBLANK = 0x01
+
 _LEAST, _MOST = -(1 << 20), 75
 """Cycles, counted from the line's beginning: some fifty frames ago, and the end of the line."""
 
@@ -73,6 +75,8 @@ def fault_in(state: NDArray[np.void]) -> str:
         return "a paddle where no press turns it"
     if state["timer_shift"][0] not in (0, 3, 6, 10):
         return "a timer that counts at another rate"
+    if state["emptied"][0] != state["tia"][0, _VBLANK] >> 7:
+        return "paddles that VBLANK empties and does not"
     return ""
 
 
