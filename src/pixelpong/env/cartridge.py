@@ -44,6 +44,7 @@ from pixelpong.atari.typed import (
     Wide,
     inline,
     lowest_bit,
+    make_table,
     rounds_that_meet,
     wide,
 )
@@ -68,10 +69,13 @@ LEFT_PADDLE, RIGHT_PADDLE = 0, 1
 CENTRE, LOWEST, HIGHEST, TURN = 408_823, 27_450, 790_196, 23_000
 """Of a knob, in ohm: where it stands at first, its ends, and how far a frame turns it. Source: ALE."""
 
-_FIRES = (0, 1, 0, 0, 1, 1)
-_RAISES = (0, 0, 1, 0, 1, 0)
-_LOWERS = (0, 0, 0, 1, 0, 1)
-"""By Gymnasium's action: whether the button is pressed, and which way the knob turns the paddle."""
+_FIRES = make_table(16, 0, {1: 1, 4: 1, 5: 1})
+_RAISES = make_table(16, 0, {2: 1, 4: 1})
+_LOWERS = make_table(16, 0, {3: 1, 5: 1})
+"""By Gymnasium's action: whether the button is pressed, and which way the knob turns the paddle.
+
+Four bits are an action; those above 5 do nothing.
+"""
 
 HINTS = {
     0x5B8: "if y > 1 and t % 76 <= 47 and is_cleared(m): t = (t // 76 + y - 1) * 76 + 5; y = 1",
