@@ -48,6 +48,8 @@ _COMPARISONS = {
     ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "slt", ast.LtE: "sle", ast.Gt: "sgt", ast.GtE: "sge",
 }  # fmt: skip
 
+_BUILT_IN = ("int", "wide", "min", "max", "lowest_bit", "rounds_that_meet", "fill", "copy")
+
 _DECLARATIONS = f"""
 declare {INT} @llvm.smin.{INT}({INT}, {INT})
 declare {INT} @llvm.smax.{INT}({INT}, {INT})
@@ -150,7 +152,7 @@ class Program:
         kind = next(k for k, bits in (("i8", 8), ("i16", 16), (INT, 32)) if max(flat) < 1 << bits)
         items = ", ".join(f"{kind} {x}" for x in flat)
         kept = f"@{name} = private unnamed_addr constant [{len(flat)} x {kind}] [{items}]"
-        self._tables[name] = kept
+        assert self._tables.setdefault(name, kept) == kept, f"two tables are called {name}"
         return kind, row
 
     def to_ir(self) -> str:
@@ -243,6 +245,8 @@ class Lowering:
 
     def _to(self, kind: str, value: Value) -> str:
         """The value as an operand of a type."""
+        if value.type == WIDE and kind not in (WIDE, BOOL, "i128"):
+            raise SyntaxError(f"{self._name}: an Int is given a Wide")
         if value.is_constant and kind != BOOL:
             return str(value.name)
         if value.type == kind:
@@ -256,24 +260,31 @@ class Lowering:
         match node:
             case ast.Constant(value=int(number)):
                 return constant(int(number))
-            case ast.Name(id=name):
+            case ast.Name(id=name) if self._knows(name):
                 return self._name_value(name)
             case ast.Attribute() | ast.Subscript():
                 return self._load(self._place(node))
-            case ast.BinOp(left=left, op=op, right=right):
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
                 a = self._value(left)
                 return self._binary(type(op), a, self._value(right))
             case ast.UnaryOp(op=op, operand=operand):
                 return self._unary(op, self._value(operand))
-            case ast.Compare(left=left, ops=[op], comparators=[right]):
+            case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARISONS:
                 return self._compare(type(op), self._value(left), self._value(right))
             case ast.BoolOp(op=op, values=values):
                 return self._both(op, [self._to(BOOL, self._value(each)) for each in values])
             case ast.IfExp(test=test, body=yes, orelse=no):
                 return self._select(self._value(test), self._value(yes), self._value(no))
-            case ast.Call(func=ast.Name(id=name), args=args):
+            case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if self._calls(name):
                 return self._call(name, [self._value(each) for each in args])
         raise self._refuse(node)
+
+    def _knows(self, name: str) -> bool:
+        own = name in self._variables or name in self._pointers
+        return own or isinstance(self._program.names.get(name), int)
+
+    def _calls(self, name: str) -> bool:
+        return name in _BUILT_IN or name in self._program.signatures
 
     def _name_value(self, name: str) -> Value:
         if name in self._variables:
@@ -299,13 +310,18 @@ class Lowering:
         if isinstance(op, ast.Not):
             return Value(BOOL, self._new(f"xor {BOOL} {self._to(BOOL, value)}, true"))
         if isinstance(op, ast.USub):
-            return self._binary(ast.Sub, Value(value.type, 0), value)
+            return self._binary(ast.Sub, constant(0), value)
+        if value.type == BOOL:
+            value = Value(INT, self._to(INT, value))
         return self._binary(ast.BitXor, value, Value(value.type, -1))
 
     def _compare(self, op: type, a: Value, b: Value) -> Value:
         kind = WIDE if WIDE in (a.type, b.type) else INT
         left = self._to(kind, a)
-        name = self._new(f"icmp {_COMPARISONS[op]} {kind} {left}, {self._to(kind, b)}")
+        comparison = _COMPARISONS[op]
+        if kind == WIDE:
+            comparison = comparison.replace("s", "u")
+        name = self._new(f"icmp {comparison} {kind} {left}, {self._to(kind, b)}")
         return Value(BOOL, name)
 
     def _both(self, op: ast.boolop, values: list[str]) -> Value:
@@ -398,8 +414,11 @@ class Lowering:
         match name:
             case "int" | "wide":
                 kind = INT if name == "int" else WIDE
-                known = given[0].is_constant
-                return Value(kind, given[0].name if known else self._to(kind, given[0]))
+                if given[0].is_constant:
+                    return Value(kind, given[0].name)
+                return (
+                    self._cut(given[0]) if name == "int" else Value(kind, self._to(kind, given[0]))
+                )
             case "min" | "max":
                 a, b = (self._to(INT, each) for each in given)
                 return Value(
@@ -408,7 +427,7 @@ class Lowering:
             case "lowest_bit":
                 kind, operand = given[0].type, given[0].name
                 found = self._new(f"call {kind} @llvm.cttz.{kind}({kind} {operand}, {BOOL} true)")
-                return Value(INT, self._to(INT, Value(kind, found)))
+                return self._cut(Value(kind, found))
             case "rounds_that_meet":
                 return self._rounds_that_meet(*given)
             case "fill" | "copy":
@@ -420,6 +439,12 @@ class Lowering:
             self._put(call)
             return Value(NOTHING, "")
         return Value(result, self._new(call))
+
+    def _cut(self, value: Value) -> Value:
+        """The lowest bits of a number, as an Int."""
+        if value.type == WIDE:
+            return Value(INT, self._new(f"trunc {WIDE} {value.name} to {INT}"))
+        return Value(INT, self._to(INT, value))
 
     def _rounds_that_meet(self, start: Value, step: Value, mask: Value) -> Value:
         lanes = f"<{WIDE_BITS} x i8>"
@@ -458,14 +483,15 @@ class Lowering:
         match node:
             case ast.Assign(targets=targets, value=value):
                 self._assign(targets, self._value(value))
-            case ast.AugAssign(target=target, op=op, value=value):
-                old = self._value(target)
-                self._assign([target], self._binary(type(op), old, self._value(value)))
+            case ast.AugAssign(target=target, op=op, value=value) if type(op) in _ARITHMETIC:
+                self._change(target, type(op), value)
             case ast.If():
                 self._if(node)
-            case ast.While():
+            case ast.While(orelse=[]):
                 self._while(node)
-            case ast.For():
+            case ast.For(
+                target=ast.Name(), iter=ast.Call(func=ast.Name(id="range"), keywords=[]), orelse=[]
+            ):
                 self._for(node)
             case ast.Break() | ast.Continue():
                 self.goto(self._loops[-1][isinstance(node, ast.Break)])
@@ -490,6 +516,16 @@ class Lowering:
                 self._set_variable(target.id, value)
             else:
                 self._store(self._place(target), value)
+
+    def _change(self, target: ast.expr, op: type, value: ast.expr) -> None:
+        """``target op= value``; where the target lies is worked out once."""
+        if isinstance(target, ast.Name):
+            old = self._value(target)
+            self._assign([target], self._binary(op, old, self._value(value)))
+        else:
+            place = self._place(target)
+            old = self._load(place)
+            self._store(place, self._binary(op, old, self._value(value)))
 
     def _branch(self, node: ast.expr, yes: str, no: str) -> None:
         """Go on at one of two labels; ``and`` and ``or`` stop at the first that decides."""
@@ -527,6 +563,8 @@ class Lowering:
     def _for(self, node: ast.For) -> None:
         assert isinstance(node.iter, ast.Call) and isinstance(node.target, ast.Name)
         start, stop, step = self._range([self._value(each) for each in node.iter.args])
+        if not step.is_constant:
+            raise self._refuse(node.iter)
         test, body, on, after = (self._fresh_label() for _ in range(4))
         end = self._to(INT, stop)
         self._set_variable(node.target.id, start)

@@ -139,7 +139,7 @@ class PongEmulator:
                 held = action
             frames.append(held)
         self._held = held
-        left = self.protocol.max_frames - self.num_frames
+        left = max(self.protocol.max_frames - self.num_frames, 0)
         reward, self._has_ended, played = self._run(bytes(frames[:left]))
         self.num_frames += played
         return float(reward)
