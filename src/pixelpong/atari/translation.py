@@ -24,6 +24,7 @@ was found, stops and says so.
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from pixelpong.atari import tia
@@ -115,7 +116,10 @@ class Translation:
         start = read_vector(rom, SIZE - 4)
         self.entries = sorted({start, *entries, *frames, *returns} & code.keys())
         targets = {each.target for each in code.values() if each.target is not None}
-        self._labels = {*self.entries, *targets, *hints, self._interrupt} & code.keys()
+        afters = Counter(each.after for each in code.values() if each.goes_on)
+        joints = {place for place, count in afters.items() if count > 1}  # code that overlaps
+        labels = {*self.entries, *targets, *joints, *hints, self._interrupt}
+        self._labels = labels & code.keys()
 
     def add_to(self, program: Program) -> None:
         """Add ``run_frame(m)``: from where the last frame ended to the end of this one.
@@ -153,6 +157,8 @@ class Translation:
                 if out.is_closed:
                     break
                 place = instruction.after
+                if place < instruction.place:  # from the cartridge's end to its beginning
+                    out.code(f"pc = {place}\n{_LIMIT}")
                 if place not in self._code:
                     out.code(f"pc = {place}; goto(unknown)")
                     break
