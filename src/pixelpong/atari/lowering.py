@@ -267,7 +267,7 @@ class Lowering:
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
                 a = self._value(left)
                 return self._binary(type(op), a, self._value(right))
-            case ast.UnaryOp(op=op, operand=operand):
+            case ast.UnaryOp(op=ast.Not() | ast.USub() | ast.Invert() as op, operand=operand):
                 return self._unary(op, self._value(operand))
             case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARISONS:
                 return self._compare(type(op), self._value(left), self._value(right))

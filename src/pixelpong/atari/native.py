@@ -34,7 +34,7 @@ _linking = threading.Lock()
 
 
 class NativeCode:
-    """Functions in machine code. They live as long as this object."""
+    """Functions in machine code. An address is good for as long as this object lives."""
 
     def __init__(self, key: bytes, make_ir: Callable[[], str], folder: Path | None = None) -> None:
         """Take the machine code from the cache, or compile it.
@@ -81,7 +81,9 @@ class NativeCode:
 
     def function(self, name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
         """An exported function as Python calls it; a call lets other threads run."""
-        return ctypes.CFUNCTYPE(result, *arguments)(self.address(name))
+        function = ctypes.CFUNCTYPE(result, *arguments)(self.address(name))
+        function.code = self  # type: ignore[attr-defined]  # which lives as long as it does
+        return function
 
 
 def _compile(ir: str, triple: str, target: Any) -> bytes:
