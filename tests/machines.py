@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import typed_frames
 
-from pixelpong.atari import console, tia
+from pixelpong.atari import check, console, tia
 from pixelpong.atari.lowering import NOTHING, POINTER, Program
-from pixelpong.atari.machine import MACHINE
+from pixelpong.atari.machine import MACHINE, STATE
 from pixelpong.atari.native import NativeCode
 from pixelpong.atari.translation import Translation
 
@@ -106,6 +106,30 @@ def differences(a: np.ndarray, b: np.ndarray) -> dict[str, tuple]:
         for name in names
         if a[name].tobytes() != b[name].tobytes()
     }
+
+
+def made_up_state(rng: np.random.Generator) -> np.ndarray:
+    """Random bytes as a state, with what no state has taken out: [1] STATE without a fault."""
+    raw = np.frombuffer(rng.bytes(STATE.itemsize), np.uint8)
+    return without_faults(rng, raw.copy().view(STATE))
+
+
+def without_faults(rng: np.random.Generator, state: np.ndarray) -> np.ndarray:
+    """The state, changed where `fault_in` would refuse it."""
+    raw = state.view(np.uint8)
+    raw[:] = raw & ~check._FIXED | check._SET & check._FIXED
+    state["cycle"] %= 76
+    state["position"] %= 160
+    if state["timer_shift"][0] not in (0, 3, 6, 10):
+        state["timer_shift"] = rng.choice([0, 3, 6, 10])
+    for name in ("timer_set", "emptied_until"):
+        if not -30_000 <= state[name][0] < 76:
+            state[name] = rng.integers(-30_000, 76)
+    turns = rng.integers(-16, 17, 2)
+    state["resistance"] = [*(check.PADDLE_MIDDLE + check.PADDLE_STEP * turns).tolist(), 0, 0]
+    state["emptied"] = state["tia"][:, 1] >> 7  # VBLANK empties the paddles
+    assert check.fault_in(state) == ""
+    return state
 
 
 def compile_program(program: Program, folder: Path) -> NativeCode:
