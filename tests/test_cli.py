@@ -240,6 +240,7 @@ BAD = [
     ("resume run --seed 4", 2, "got seed 0 → 4; leave them out, or give --allow-changes"),
     ("inspect run --checkpoint 99", 1, "use latest, best or one of: 0, 3"),
     ("evaluate run --episodes 0", 2, "expected --episodes from 1 to 100000, got 0"),
+    ("verify --emulators x", 2, "--emulators: expected emulator to be one of native, ale"),
     ("verify --engines processes", 2, "expected engine to be one of serial, threads"),
     ("bench quickly", 2, "Expected one of"),
     ("bench throughput --seconds nan", 2, "expected --seconds from 0.1 to 3600, got nan"),

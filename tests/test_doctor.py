@@ -28,10 +28,14 @@ from pixelpong import doctor
 from pixelpong.cli import main
 from pixelpong.config import Config
 from pixelpong.doctor import card, cluster, machine, of_run, packages, pages, picture, rom, workers
+from pixelpong.doctor import emulator as emulator_checks
 from pixelpong.doctor.records import FAILURE, LEVELS, NOTE, OK, WARNING, Case
 from pixelpong.doctor.text import show
-from pixelpong.env import make_emulator
+from pixelpong.env import make_emulator, native
+from pixelpong.env.ale import AleConsole
+from pixelpong.env.native import NotCoveredError
 from pixelpong.env.pong import PongEmulator
+from pixelpong.errors import EmulatorWarning
 from pixelpong.protocols import find_protocol
 from pixelpong.report.health import _CHECKS, GOOD
 from pixelpong.train import train
@@ -133,9 +137,9 @@ def test_another_frame_skip_than_the_protocols_is_found_out():
 @pytest.mark.slow
 def test_an_emulator_with_coins_of_its_own_is_found_out():
     """As ALE tosses them itself where its option is not set to 0."""
-    emulator = make_emulator(find_protocol("ALE/Pong-v5"))
-    emulator._ale.setFloat("repeat_action_probability", 0.25)
-    emulator._ale.loadROM(str(rom.rom_path()))
+    emulator = make_emulator(find_protocol("ALE/Pong-v5"), "ale")
+    emulator.console._ale.setFloat("repeat_action_probability", 0.25)
+    emulator.console._ale.loadROM(str(rom.rom_path()))
     found = measured(emulator, 300)
     assert found.strange > 0
     assert sees(card.judge_gap(emulator.protocol, found), FAILURE, "300 steps")
@@ -223,9 +227,57 @@ def test_another_rom_is_a_failure_and_nothing_is_played_with_it(tmp_path, damage
     assert done.returncode == 1
     assert checks["rom"]["level"] == FAILURE
     assert "unset ALE_ROMS_DIR" in checks["rom"]["text"]
-    for name in ("frame_skip", "workers", "speed"):
+    for name in ("emulator", "ale", "frame_skip", "workers", "speed"):
         assert checks[name]["level"] == NOTE
         assert "got rom that failed" in checks[name]["text"]
+
+
+# --- the emulators ----------------------------------------------------------------------------
+
+
+def test_the_emulator_is_loaded_from_where_it_is_kept():
+    check = only(emulator_checks.check_emulator(case_of()))
+    assert sees(check, OK, "native", check.facts["folder"])
+    assert check.facts["plays"] == "native"
+    check = only(emulator_checks.check_emulator(case_of(emulator="ale")))
+    assert sees(check, OK, "the configuration asks for ale")
+    assert check.facts["plays"] == "ale"
+
+
+def test_both_emulators_are_seen_to_play_the_same(monkeypatch):
+    assert only(emulator_checks.check_ale(case_of())).level == OK
+    real = AleConsole.run
+
+    def run(self, actions, draws):
+        return real(self, bytes(3 if action == 2 else action for action in actions), draws)
+
+    monkeypatch.setattr(AleConsole, "run", run)
+    assert sees(only(emulator_checks.check_ale(case_of())), FAILURE, "another one at frame")
+
+
+@pytest.mark.slow
+def test_a_cache_that_cannot_be_written_to_is_a_warning(tmp_path):
+    (tmp_path / "file").touch()  # root may write to every folder
+    changes = {"PIXELPONG_CACHE_DIR": str(tmp_path / "file" / "cache")}
+    check = report_of(call(tmp_path, "--quick", "--json", changes=changes))["emulator"]
+    assert check["level"] == WARNING
+    assert "cannot be written to: each process compiles anew" in check["text"]
+    assert check["facts"]["was_kept"] is False
+
+
+def test_the_card_is_measured_on_ale_if_ours_cannot_play(monkeypatch):
+    def refuse():
+        raise NotCoveredError("no machine code can be made here")
+
+    monkeypatch.setattr(native, "load_game", refuse)
+    monkeypatch.setattr(emulator_checks, "load_game", refuse)
+    check = only(emulator_checks.check_emulator(case_of()))
+    assert sees(check, WARNING, "no machine code can be made here; nothing need be done: ALE plays")
+    with pytest.warns(EmulatorWarning, match="ALE plays"):
+        assert sees(only(emulator_checks.check_ale(case_of())), NOTE, "ALE alone")
+    with pytest.warns(EmulatorWarning, match="ALE plays"):
+        checks = list(card.check_card(dataclasses.replace(case_of(), is_quick=True)))
+    assert {check.level for check in checks} == {OK}
 
 
 # --- packages ---------------------------------------------------------------------------------
@@ -251,10 +303,10 @@ def hide(folder: Path, *names: str) -> dict[str, str]:
 
 @pytest.mark.slow
 def test_missing_extras_are_a_note_with_the_command_that_brings_them(tmp_path):
-    changes = hide(tmp_path, "ray", "matplotlib", "av", "multi_agent_ale_py")
+    changes = hide(tmp_path, "ray", "matplotlib", "av", "uvicorn", "multi_agent_ale_py")
     checks = report_of(call(tmp_path, "--quick", "--json", changes=changes))
     assert checks["extras"]["level"] == NOTE
-    assert "pip install 'pixelpong[ray,video,plot,play]'" in checks["extras"]["text"]
+    assert "pip install 'pixelpong[ray,video,plot,web,play]'" in checks["extras"]["text"]
     assert checks["ray"]["level"] == NOTE
     assert "pip install 'pixelpong[ray]'" in checks["ray"]["text"]
     asked = call(tmp_path, "--quick", "--json", "--ray-address", "auto", changes=changes)
@@ -279,8 +331,9 @@ def test_a_package_that_cannot_be_loaded_is_a_failure(tmp_path):
     shutil.copytree(rom.rom_path().parent, tmp_path / "roms")
     changes["ALE_ROMS_DIR"] = str(tmp_path / "roms")
     checks = report_of(call(tmp_path, "--quick", "--json", changes=changes))
-    assert checks["rom"]["level"] == FAILURE
-    assert "got undefined; install it anew" in checks["rom"]["text"]
+    assert checks["rom"]["level"] == checks["emulator"]["level"] == checks["actions"]["level"] == OK
+    assert checks["ale"]["level"] == FAILURE
+    assert "got undefined; install it anew" in checks["ale"]["text"]
 
 
 def test_a_package_that_is_too_old_is_a_warning(monkeypatch):

@@ -46,6 +46,11 @@ class EnvironmentConfig:
         """The protocol in effect."""
         return find_protocol(self.environment, self.frame_skip, self.sticky)
 
+    @property
+    def is_toy(self) -> bool:
+        """Whether it is the toy of the tests, which no emulator plays."""
+        return self.environment == "Catch-v0"
+
 
 @dataclass(frozen=True)
 class NetworkConfig:

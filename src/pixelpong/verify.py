@@ -48,9 +48,9 @@ class Way:
 
 
 def default_emulators(config: Config) -> list[str]:
-    """The emulators to compare if nobody names any: both, but for the toy, which has its own."""
+    """The emulators to compare if nobody names any: both, but for the toy, which needs none."""
     emulators = list(OPTIONS["emulator"].metadata["choices"])
-    return emulators[:1] if config.environment.environment == "Catch-v0" else emulators
+    return emulators[:1] if config.environment.is_toy else emulators
 
 
 def compare_ways(

@@ -46,18 +46,18 @@ def read(m: Machine, t: Int, address: Int, bus: Int) -> Int:
 
 
 def read_port(m: Machine, t: Int, address: Int) -> Int:
-    """Read buttons (SWCHA), switches (SWCHB) or the timer (INTIM)."""
+    """Read buttons (SWCHA), switches (SWCHB) the timer (INTIM), or whether it has run out."""
     register = address & 7
     if register == 0:
         return m.swcha
     if register == 2:
         return m.swchb
-    if register & 5 == 4:
-        left = m.timer - (t - 1 - m.timer_set >> m.timer_shift) - 1
-        if left < 0 and m.stop == 0:
-            m.stop = TIMER_RAN_OUT
-        return left & 0xFF
-    return 0  # directions of the ports: all are inputs
+    if register & 4 == 0:
+        return 0  # directions of the ports: all are inputs
+    left = m.timer - (t - 1 - m.timer_set >> m.timer_shift) - 1
+    if left < 0 and m.stop == 0:
+        m.stop = TIMER_RAN_OUT
+    return left & 0xFF if register & 1 == 0 else 0
 
 
 def write(m: Machine, t: Int, address: Int, value: Int) -> Int:

@@ -261,7 +261,8 @@ def find_collisions(m: Machine, where: Wide) -> None:
 @inline
 def colour_of(m: Machine, o: Int, is_right: Int) -> Int:
     """The palette index of an object in one half of the line."""
-    if o == PLAYFIELD and m.tia[CTRLPF] & 2:  # "score": each half in a player's colour
+    # "Score": each half in a player's colour; not with the playfield in front.
+    if o == PLAYFIELD and m.tia[CTRLPF] & 6 == 2:
         return m.tia[COLUP0 + is_right]
     if o in (PLAYFIELD, BALL):
         return m.tia[COLUPF]

@@ -24,7 +24,9 @@ from pixelpong.atari.ir import (
 )
 from pixelpong.atari.typed import WIDE_BITS
 
-_ARITHMETIC: dict[type, tuple[str, Callable[[int, int], int]]] = {
+_BUILT_IN = ("int", "wide", "min", "max", "lowest_bit", "rounds_that_meet", "fill", "copy")
+
+ARITHMETIC: dict[type, tuple[str, Callable[[int, int], int]]] = {
     ast.Add: ("add", operator.add),
     ast.Sub: ("sub", operator.sub),
     ast.Mult: ("mul", operator.mul),
@@ -81,6 +83,8 @@ class Expressions:
 
     def _to(self, kind: str, value: Value) -> str:
         """The value as an operand of a type."""
+        if value.type == WIDE and kind not in (WIDE, BOOL, "i128"):
+            raise SyntaxError(f"{self._name}: an Int is given a Wide")
         if value.is_constant and kind != BOOL:
             return str(value.name)
         if value.type == kind:
@@ -94,26 +98,33 @@ class Expressions:
         match node:
             case ast.Constant(value=int(number)):
                 return constant(int(number))
-            case ast.Name(id=name):
+            case ast.Name(id=name) if self._knows(name):
                 return self._name_value(name)
             case ast.Attribute() | ast.Subscript():
                 return self._load(self._place(node))
-            case ast.BinOp(left=left, op=op, right=right):
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in ARITHMETIC:
                 a = self._value(left)
                 return self._binary(type(op), a, self._value(right))
-            case ast.UnaryOp(op=op, operand=operand):
+            case ast.UnaryOp(op=ast.Not() | ast.USub() | ast.Invert() as op, operand=operand):
                 return self._unary(op, self._value(operand))
             case ast.Compare(left=left, ops=[ast.In()], comparators=[ast.Tuple(elts=others)]):
                 return self._is_among(self._value(left), others)
-            case ast.Compare(left=left, ops=[op], comparators=[right]):
+            case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARISONS:
                 return self._compare(type(op), self._value(left), self._value(right))
             case ast.BoolOp(op=op, values=values):
                 return self._both(op, [self._to(BOOL, self._value(each)) for each in values])
             case ast.IfExp(test=test, body=yes, orelse=no):
                 return self._select(self._value(test), self._value(yes), self._value(no))
-            case ast.Call(func=ast.Name(id=name), args=args):
+            case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if self._calls(name):
                 return self._call(name, [self._value(each) for each in args])
         raise self._refuse(node)
+
+    def _knows(self, name: str) -> bool:
+        own = name in self._variables or name in self._pointers
+        return own or isinstance(self._program.names.get(name), int)
+
+    def _calls(self, name: str) -> bool:
+        return name in _BUILT_IN or name in self._program.signatures
 
     def _name_value(self, name: str) -> Value:
         if name in self._variables:
@@ -123,7 +134,7 @@ class Expressions:
         return constant(int(self._program.names[name]))
 
     def _binary(self, op: type, a: Value, b: Value) -> Value:
-        instruction, fold = _ARITHMETIC[op]
+        instruction, fold = ARITHMETIC[op]
         if isinstance(a.name, int) and isinstance(b.name, int):
             return constant(fold(a.name, b.name))
         if a.type == b.type == BOOL and op in (ast.BitAnd, ast.BitOr, ast.BitXor):
@@ -139,7 +150,9 @@ class Expressions:
         if isinstance(op, ast.Not):
             return Value(BOOL, self._new(f"xor {BOOL} {self._to(BOOL, value)}, true"))
         if isinstance(op, ast.USub):
-            return self._binary(ast.Sub, Value(value.type, 0), value)
+            return self._binary(ast.Sub, constant(0), value)
+        if value.type == BOOL:
+            value = Value(INT, self._to(INT, value))
         return self._binary(ast.BitXor, value, Value(value.type, -1))
 
     def _is_among(self, value: Value, others: Sequence[ast.expr]) -> Value:
@@ -149,7 +162,10 @@ class Expressions:
     def _compare(self, op: type[ast.cmpop], a: Value, b: Value) -> Value:
         kind = WIDE if WIDE in (a.type, b.type) else INT
         left = self._to(kind, a)
-        name = self._new(f"icmp {_COMPARISONS[op]} {kind} {left}, {self._to(kind, b)}")
+        comparison = _COMPARISONS[op]
+        if kind == WIDE:
+            comparison = comparison.replace("s", "u")
+        name = self._new(f"icmp {comparison} {kind} {left}, {self._to(kind, b)}")
         return Value(BOOL, name)
 
     def _both(self, op: ast.boolop, values: list[str]) -> Value:
@@ -243,8 +259,11 @@ class Expressions:
         match name:
             case "int" | "wide":
                 kind = INT if name == "int" else WIDE
-                known = given[0].is_constant
-                return Value(kind, given[0].name if known else self._to(kind, given[0]))
+                if given[0].is_constant:
+                    return Value(kind, given[0].name)
+                return (
+                    self._cut(given[0]) if name == "int" else Value(kind, self._to(kind, given[0]))
+                )
             case "min" | "max":
                 a, b = (self._to(INT, each) for each in given)
                 return Value(
@@ -253,7 +272,7 @@ class Expressions:
             case "lowest_bit":
                 kind, operand = given[0].type, given[0].name
                 found = self._new(f"call {kind} @llvm.cttz.{kind}({kind} {operand}, {BOOL} true)")
-                return Value(INT, self._to(INT, Value(kind, found)))
+                return self._cut(Value(kind, found))
             case "rounds_that_meet":
                 return self._rounds_that_meet(*given)
             case "fill" | "copy":
@@ -265,6 +284,12 @@ class Expressions:
             self._put(call)
             return Value(NOTHING, "")
         return Value(result, self._new(call))
+
+    def _cut(self, value: Value) -> Value:
+        """The lowest bits of a number, as an Int."""
+        if value.type == WIDE:
+            return Value(INT, self._new(f"trunc {WIDE} {value.name} to {INT}"))
+        return Value(INT, self._to(INT, value))
 
     def _rounds_that_meet(self, start: Value, step: Value, mask: Value) -> Value:
         lanes = f"<{WIDE_BITS} x i8>"

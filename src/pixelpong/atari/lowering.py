@@ -19,7 +19,7 @@ import textwrap
 from collections.abc import Sequence
 from types import ModuleType
 
-from pixelpong.atari.expressions import Expressions
+from pixelpong.atari.expressions import ARITHMETIC, Expressions
 from pixelpong.atari.ir import (
     BOOL,
     INT,
@@ -121,14 +121,15 @@ class Lowering(Expressions):
         match node:
             case ast.Assign(targets=targets, value=value):
                 self._assign(targets, self._value(value))
-            case ast.AugAssign(target=target, op=op, value=value):
-                old = self._value(target)
-                self._assign([target], self._binary(type(op), old, self._value(value)))
+            case ast.AugAssign(target=target, op=op, value=value) if type(op) in ARITHMETIC:
+                self._change(target, type(op), value)
             case ast.If():
                 self._if(node)
-            case ast.While():
+            case ast.While(orelse=[]):
                 self._while(node)
-            case ast.For():
+            case ast.For(
+                target=ast.Name(), iter=ast.Call(func=ast.Name(id="range"), keywords=[]), orelse=[]
+            ):
                 self._for(node)
             case ast.Break() | ast.Continue():
                 self.goto(self._loops[-1][isinstance(node, ast.Break)])
@@ -153,6 +154,16 @@ class Lowering(Expressions):
                 self._set_variable(target.id, value)
             else:
                 self._store(self._place(target), value)
+
+    def _change(self, target: ast.expr, op: type, value: ast.expr) -> None:
+        """``target op= value``; where the target lies is worked out once."""
+        if isinstance(target, ast.Name):
+            old = self._value(target)
+            self._assign([target], self._binary(op, old, self._value(value)))
+        else:
+            place = self._place(target)
+            old = self._load(place)
+            self._store(place, self._binary(op, old, self._value(value)))
 
     def _branch(self, node: ast.expr, yes: str, no: str) -> None:
         """Go on at one of two labels; ``and`` and ``or`` stop at the first that decides."""
@@ -191,6 +202,8 @@ class Lowering(Expressions):
         assert isinstance(node.iter, ast.Call)
         assert isinstance(node.target, ast.Name)
         start, stop, step = self._range([self._value(each) for each in node.iter.args])
+        if not step.is_constant:
+            raise self._refuse(node.iter)
         test, body, on, after = (self._fresh_label() for _ in range(4))
         end = self._to(INT, stop)
         self._set_variable(node.target.id, start)

@@ -34,7 +34,7 @@ _linking = threading.Lock()
 
 
 class NativeCode:
-    """Functions in machine code. They live as long as this object."""
+    """Functions in machine code. An address is good for as long as this object lives."""
 
     def __init__(
         self,
@@ -65,13 +65,15 @@ class NativeCode:
         )
         parts = (key.hex(), llvmlite.__version__, triple, processor, features, str(level))
         name = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:40]
-        path = (folder or cache_folder()) / f"{name}.machine"
+        folder = folder or cache_folder()
+        path = folder and folder / f"{name}.machine"
         self.was_kept = True
-        code = _read(path)
+        code = path and _read(path)
         if code is None:
             self.was_kept = False
             code = _compile(make_ir(), triple, target, level)
-            _keep(path, code)
+            if path is not None:
+                _keep(path, code)
         with _linking:
             empty = llvm.parse_assembly("")
             empty.triple = triple
@@ -87,7 +89,9 @@ class NativeCode:
 
     def function(self, name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
         """An exported function as Python calls it; a call lets other threads run."""
-        return ctypes.CFUNCTYPE(result, *arguments)(self.address(name))
+        function = ctypes.CFUNCTYPE(result, *arguments)(self.address(name))
+        function.code = self  # type: ignore[attr-defined]  # which lives as long as it does
+        return function
 
 
 def _compile(ir: str, triple: str, target: Any, level: int) -> bytes:
@@ -104,17 +108,25 @@ def _compile(ir: str, triple: str, target: Any, level: int) -> bytes:
     return code
 
 
-def cache_folder() -> Path:
-    """Where machine code is kept: in PIXELPONG_CACHE_DIR, or in the user's cache folder."""
-    if "PIXELPONG_CACHE_DIR" in os.environ:
-        return Path(os.environ["PIXELPONG_CACHE_DIR"])
+def cache_folder() -> Path | None:
+    """Where machine code is kept: in PIXELPONG_CACHE_DIR, or in the user's cache folder.
+
+    None if the user has no home: code from a folder that others can write to is not to be run.
+    """
+    if folder := os.environ.get("PIXELPONG_CACHE_DIR"):
+        return Path(folder)
+    try:
+        return _users_cache() / "pixelpong"
+    except RuntimeError:
+        return None
+
+
+def _users_cache() -> Path:
     if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "pixelpong"
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 
 
 def _read(path: Path) -> bytes | None:
@@ -124,7 +136,12 @@ def _read(path: Path) -> bytes | None:
     except OSError:
         return None
     code = content[32:]
-    return code if code and hashlib.sha256(code).digest() == content[:32] else None
+    return code if code and _seal(path, code) == content[:32] else None
+
+
+def _seal(path: Path, code: bytes) -> bytes:
+    """The checksum in front; that of code made for something else does not fit."""
+    return hashlib.sha256(path.name.encode() + code).digest()
 
 
 def _keep(path: Path, code: bytes) -> None:
@@ -134,7 +151,7 @@ def _keep(path: Path, code: bytes) -> None:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(hashlib.sha256(code).digest() + code)
+                file.write(_seal(path, code) + code)
             Path(name).replace(path)
         except OSError:
             Path(name).unlink(missing_ok=True)

@@ -59,7 +59,13 @@ from pixelpong.atari.registers import (
     VSYNC,
     WSYNC,
 )
-from pixelpong.atari.typed import Int, Machine, inline
+from pixelpong.atari.typed import Int, Machine, inline, make_table
+
+_MOVES_UNTIL = 3
+"""The last cycle of a line in which HMOVE moves objects as far as it should."""
+
+_MIDDLE = make_table(8, 4, {5: 8, 7: 16})
+"""By the low bits of NUSIZx: the middle of a player, in columns from its left."""
 
 # Writes.
 
@@ -116,6 +122,16 @@ def set_ball(m: Machine, t: Int, value: Int) -> None:
     m.tia[ENABL] = value & 2
 
 
+def set_lock(m: Machine, t: Int, register: Int, value: Int) -> None:
+    """Write a new value to RESMPx: it hides a missile, and lets it go at its player's middle."""
+    draw_to(m, 3 * t)
+    p = register - RESMP0
+    if value & 2 == 0:
+        m.position[2 + p] = (m.position[p] + _MIDDLE[m.tia[NUSIZ0 + p] & 7]) % WIDTH
+    m.dirty |= CHANGES_OBJECTS[register]
+    m.tia[register] = value & 2
+
+
 def set_position(m: Machine, t: Int, register: Int) -> None:
     """RESPx, RESMx, RESBL: an object goes to where the beam is."""
     draw_to(m, 3 * t)
@@ -124,7 +140,13 @@ def set_position(m: Machine, t: Int, register: Int) -> None:
 
 
 def move_objects(m: Machine, t: Int) -> None:
-    """HMOVE: each object by its HM register, −8 … 7 columns to the left."""
+    """HMOVE: each object by its HM register, −8 … 7 columns to the left.
+
+    So it is at the beginning of a line; later, objects move by less.
+    """
+    motions = m.tia[HMP0] | m.tia[HMP0 + 1] | m.tia[HMP0 + 2] | m.tia[HMP0 + 3] | m.tia[HMBL]
+    if t % 76 > _MOVES_UNTIL and motions:
+        m.stop = NOT_IMPLEMENTED
     draw_to(m, 3 * t)
     for k in range(5):
         left = (m.tia[HMP0 + k] >> 4 ^ 8) - 8
@@ -188,6 +210,8 @@ def write_tia(m: Machine, t: Int, register: Int, value: Int) -> Int:
         if m.tia[register] != value & MEANING[register]:
             if register >= PF0 and register <= PF2:
                 set_playfield(m, t, register, value)
+            elif register >= RESMP0:
+                set_lock(m, t, register, value)
             else:
                 set_register(m, t, register, value)
     elif register == VSYNC:

@@ -24,6 +24,7 @@ was found, stops and says so.
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from pixelpong.atari import registers
@@ -40,6 +41,11 @@ _FLAGS = "(n & 128 | v << 6 | 0x30 | i << 2 | (z == 0) << 1 | c)"
 
 _SET_FLAGS = "n = {0}; z = {0} & 2 == 0; v = {0} >> 6 & 1; c = {0} & 1; i = {0} >> 2 & 1"
 
+_PULL_FLAGS = f"""s = s + 1 & 255; r = m.ram[s & 127]
+if r & 8: goto(not_covered)
+{_SET_FLAGS.format("r")}"""
+"""Decimal arithmetic, the flag D, is not covered."""
+
 _BRANCH_IF = {
     "BCC": "c == 0", "BCS": "c != 0", "BEQ": "z == 0", "BNE": "z != 0",
     "BMI": "n & 128 != 0", "BPL": "n & 128 == 0", "BVC": "v == 0", "BVS": "v != 0",
@@ -48,6 +54,11 @@ _BRANCH_IF = {
 _ADD = "w = a + r + c; v = ((a ^ w) & (r ^ w)) >> 7 & 1; c = w >> 8; a = n = z = w & 255"
 
 _RETURN = "s = s + 2 & 255; pc = m.ram[s - 1 & 127] | m.ram[s & 127] << 8"
+
+_GO_TO_PC = "if pc & 0xF800 != 0xF000: goto(unknown)\npc = pc & 0x7FF; goto(dispatch)"
+"""On at an address from memory, which need not be one of the cartridge."""
+
+_STOPS = {"unknown": NOT_TRANSLATED, "too_long": TOO_LONG, "not_covered": NOT_IMPLEMENTED}
 
 _LIMIT = f"if t > {MAX_CYCLES}: goto(too_long)"
 
@@ -71,9 +82,13 @@ _OPERATIONS = {
     "CLC": "c = 0", "SEC": "c = 1", "CLV": "v = 0", "CLI": "i = 0", "SEI": "i = 1",
     "CLD": "", "NOP": "",
     "PLA": "s = s + 1 & 255; a = n = z = m.ram[s & 127]",
-    "PLP": f"s = s + 1 & 255; r = m.ram[s & 127]; {_SET_FLAGS.format('r')}",
+    "PLP": _PULL_FLAGS,
 }  # fmt: skip
 """What an instruction does to registers and flags; {v} is its operand's value."""
+
+_PUSHES = {"JSR": 2, "BRK": 3}
+_PULLS = {"RTS": 2, "RTI": 3, "PLA": 1, "PLP": 1}
+"""Bytes that an instruction puts onto the stack, or takes from it."""
 
 _PAGE_COSTS = ("ADC", "SBC", "AND", "ORA", "EOR", "CMP", "LDA", "LDX", "LDY")
 """They take one more cycle if the index carries the address into the next page of 256 bytes."""
@@ -102,7 +117,10 @@ class Translation:
         start = read_vector(rom, SIZE - 4)
         self.entries = sorted({start, *entries, *frames, *returns} & code.keys())
         targets = {each.target for each in code.values() if each.target is not None}
-        self._labels = {*self.entries, *targets, *hints, self._interrupt} & code.keys()
+        afters = Counter(each.after for each in code.values() if each.goes_on)
+        joints = {place for place, count in afters.items() if count > 1}  # code that overlaps
+        labels = {*self.entries, *targets, *joints, *hints, self._interrupt}
+        self._labels = labels & code.keys()
 
     def add_to(self, program: Program) -> None:
         """Add ``run_frame(m)``: from where the last frame ended to the end of this one.
@@ -118,7 +136,7 @@ class Translation:
         out.code(_LIMIT)
         out.switch("pc", {place: _label(place) for place in self.entries}, "unknown")
         self._add_instructions(out)
-        for label, code in (("unknown", NOT_TRANSLATED), ("too_long", TOO_LONG)):
+        for label, code in _STOPS.items():
             out.label(label)
             out.code(f"if m.stop == 0: m.stop = {code}\ngoto(out)")
         out.label("out")
@@ -140,6 +158,8 @@ class Translation:
                 if out.is_closed:
                     break
                 place = instruction.after
+                if place < instruction.place:  # from the cartridge's end to its beginning
+                    out.code(f"pc = {place}\n{_LIMIT}")
                 if place not in self._code:
                     out.code(f"pc = {place}; goto(unknown)")
                     break
@@ -149,9 +169,10 @@ class Translation:
 
     def _translate(self, one: Instruction) -> str:
         """The instruction as typed Python."""
-        if one.name == "SED" or one.mode == "izx" or (one.mode == "izy" and one.operand < 0x80):
-            return f"m.stop = {NOT_IMPLEMENTED}; pc = {one.place}; goto(out)"
-        lines = [self._skip_loop(one), f"t += {one.cycles}", self._control(one)]
+        is_pointer = one.mode in ("izy", "ind")
+        if one.name == "SED" or one.mode == "izx" or (is_pointer and not _is_memory(one.operand)):
+            return "goto(not_covered)"
+        lines = [self._skip_loop(one), _check_stack(one), f"t += {one.cycles}", self._control(one)]
         if lines[-1] is None:
             before, value = ("", "") if one.name in WRITES else self._read(one)
             lines[-1] = before
@@ -179,17 +200,16 @@ class Translation:
                 return self._go(one)
             case "JMP", _:
                 low, high = one.operand & 127, one.operand + 1 & 127
-                return f"pc = (m.ram[{low}] | m.ram[{high}] << 8) & 0x7FF; goto(dispatch)"
+                return f"pc = m.ram[{low}] | m.ram[{high}] << 8\n{_GO_TO_PC}"
             case "JSR", _:
                 return f"{call}; s = s - 2 & 255\n{self._go(one)}"
             case "BRK", _:
                 push = f"s = s - 2 & 255; m.ram[s & 127] = {_FLAGS}; s = s - 1 & 255; i = 1"
                 return f"{call}; {push}\n{self._go(one)}"
             case "RTS", _:
-                return f"{_RETURN}; pc = pc + 1 & 0x7FF; goto(dispatch)"
+                return f"{_RETURN}; pc = pc + 1 & 0xFFFF\n{_GO_TO_PC}"
             case "RTI", _:
-                flags = f"s = s + 1 & 255; r = m.ram[s & 127]; {_SET_FLAGS.format('r')}"
-                return f"{flags}\n{_RETURN}; pc = pc & 0x7FF; goto(dispatch)"
+                return f"{_PULL_FLAGS}\n{_RETURN}\n{_GO_TO_PC}"
         return None
 
     def _go(self, one: Instruction) -> str:
@@ -231,10 +251,11 @@ class Translation:
             case "zp" | "abs":
                 return "", self._read_known(one)
         before, bus = self._address(one)
-        if one.mode in ("abx", "aby") and one.operand & 0x1000:
+        in_rom = one.operand & 0x1000 and (one.operand & 0x1FFF) + 255 <= 0x1FFF
+        if one.mode in ("abx", "aby") and in_rom:
             return before, "rom[q & 0x7FF]"
         anywhere = f"r = read(m, t, q, {bus})"
-        if one.mode == "izy":
+        if one.mode == "izy" or one.operand & 0x1000:
             return f"{before}\nif q & 0x1000: r = rom[q & 0x7FF]\nelse: {anywhere}", "r"
         if one.mode in ("zpx", "zpy"):
             return f"{before}\nif q & 0x80: r = m.ram[q & 127]\nelse: {anywhere}", "r"
@@ -304,6 +325,8 @@ class Translation:
             write = f"set_playfield(m, t, {register}, {value})"
         elif register == registers.ENABL:
             write = f"set_ball(m, t, {value})"
+        elif register in (registers.RESMP0, registers.RESMP1):
+            write = f"set_lock(m, t, {register}, {value})"
         elif register == registers.GRP0:
             changed += f" or m.old_grp[1] != m.tia[{registers.GRP1}]"
             write = f"set_player(m, t, {register}, {value})"
@@ -328,6 +351,16 @@ def _label(place: int) -> str:
 
 def _block(head: str, body: str) -> str:
     return f"{head}:\n{textwrap.indent(body, ' ')}"
+
+
+def _check_stack(one: Instruction) -> str:
+    """Stop if what is pushed or pulled does not lie in the memory, as far as it is not looked at
+    elsewhere (`Translation._push`)."""
+    if one.name in _PUSHES:
+        return f"if s < {0x7F + _PUSHES[one.name]}: goto(not_covered)"
+    if one.name in _PULLS:
+        return f"if s < 0x7F or s > {0xFF - _PULLS[one.name]}: goto(not_covered)"
+    return ""
 
 
 def _is_memory(address: int) -> bool:

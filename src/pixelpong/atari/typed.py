@@ -15,7 +15,9 @@ The language is what the machine needs and no more:
 - calls of functions of the same program, and of the functions below.
 
 What differs from Python: `Int` wraps around at 32 bits, ``//``, ``%`` and shifts want operands that
-are not negative, and a `Wide` must not be shifted by 192 or more. The machine's code keeps to it.
+are not negative, and a `Wide` must not be shifted by 192 or more. As values, ``and`` and ``or`` are
+0 or 1, and all their sides are computed; as a condition they stop at the first that decides. After
+a ``for``, its variable is not to be used. The machine's code keeps to it.
 """
 
 from __future__ import annotations

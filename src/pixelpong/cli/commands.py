@@ -114,6 +114,8 @@ def inspect(request: Request) -> int:
         "params_sha256": fingerprint(checkpoint.params),
         "optimizer_sha256": fingerprint(checkpoint.optimizer),
         "wall_seconds": counters.wall_seconds,
+        "engine": run.config.engine.engine,
+        "emulator": None if run.config.environment.is_toy else run.config.engine.emulator,
         "checkpoints": run.checkpoints.updates(),
         "versions": run.versions,
         "machine": run.machine,

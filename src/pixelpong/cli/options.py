@@ -130,8 +130,8 @@ class Verify(Reporting):
         str | None,
         arg(
             help="Emulators to compare, with commas.",
-            metavar="TEXT",
-            help_behavior_hint="(default: native,ale; the toy has its own)",
+            metavar="STR",
+            help_behavior_hint="(default: native,ale; for the toy one)",
         ),
     ] = None
     updates: Annotated[int, arg(help="Length of the training.")] = 3

@@ -69,7 +69,7 @@ def _make_specs(words: list[str]) -> Specs:
 
 def _with_case(command: type) -> type:
     of_protocol = o.with_protocol(command, "ALE/Pong-v5's, or the run's")
-    return o.with_engine(of_protocol, ["engine", "workers", "ray_address"])
+    return o.with_engine(of_protocol, ["engine", "emulator", "workers", "ray_address"])
 
 
 def _make_bench_specs() -> Specs:

@@ -65,6 +65,8 @@ _MACHINE = (
     Step("Machine", "disk", "machine.check_disk"),
     Step("Machine", "shared_memory", "machine.check_shared_memory"),
     Step("Game", "rom", "rom.check_rom"),
+    Step("Game", "emulator", "emulator.check_emulator", ("packages", "rom")),
+    Step("Game", "ale", "emulator.check_ale", ("packages", "rom")),
     Step("Game", "frame_skip", "card.check_card", ("packages", "rom")),
     Step("Workers", "workers", "workers.check_workers", ("packages", "rom"), is_slow=True),
     Step("Workers", "ray", "cluster.check_ray"),

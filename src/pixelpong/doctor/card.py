@@ -74,7 +74,9 @@ def check_card(case: Case) -> Iterator[Check]:
         text = "Catch-v0 is the toy of the tests: it has no emulator, and nothing to measure"
         yield Check("frame_skip", NOTE, text)
         return
-    emulator, alone = make_emulator(protocol), PongEmulator(find_protocol(protocol.name, 1, 0.0))
+    name = case.config.engine.emulator
+    emulator = make_emulator(protocol, name)
+    alone = PongEmulator(find_protocol(protocol.name, 1, 0.0), name)
     steps, seconds = STEPS, max(QUICK_SECONDS, TIME_SHARE * case.seconds_left())
     if case.is_quick:
         steps, seconds = QUICK_STEPS, QUICK_SECONDS

@@ -16,7 +16,8 @@ MIN_PYTHON = (3, 11)
 
 CORE = {
     "numpy": "numpy", "ale-py": "ale_py", "gymnasium": "gymnasium", "numba": "numba",
-    "tyro": "tyro", "rich": "rich", "safetensors": "safetensors", "threadpoolctl": "threadpoolctl",
+    "llvmlite": "llvmlite", "tyro": "tyro", "rich": "rich", "safetensors": "safetensors",
+    "threadpoolctl": "threadpoolctl",
 }  # fmt: skip
 """What always has to be there: name of the distribution, name of the module."""
 
@@ -25,7 +26,7 @@ EXTRAS = {
     "video": ("av", "PIL"),
     "plot": ("matplotlib",),
     "web": ("starlette", "uvicorn", "websockets", "plotly"),
-    "play": ("multi_agent_ale_py",),
+    "play": ("starlette", "uvicorn", "websockets"),
     "track": ("tensorboardX",),
     "onnx": ("onnx",),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -84,6 +85,15 @@ def trouble(
     'expected /dev/shm, got none; mount it'
     """
     return Check(name, level, expected(what, got, advice), dict(facts or {}), page)
+
+
+def can_write(folder: Path) -> bool:
+    """Whether files can be made in a folder; nothing is left there."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
 
 
 def megabytes(size: float) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -12,7 +11,7 @@ from typing import Any
 
 from pixelpong import kernels
 from pixelpong.config import Config
-from pixelpong.doctor.records import FAILURE, NOTE, OK, WARNING, Case, Check, trouble
+from pixelpong.doctor.records import FAILURE, NOTE, OK, WARNING, Case, Check, can_write, trouble
 from pixelpong.engines.threads import ThreadEngine
 from pixelpong.errors import Interrupted
 from pixelpong.worker import make_worker
@@ -77,7 +76,7 @@ def judge_cache(answer: dict[str, Any]) -> Check:
     folder, compiled = answer["folder"], answer["compiled"]
     seconds = answer["ready_seconds"]
     facts = {name: answer[name] for name in ("folder", "loaded", "compiled", "ready_seconds")}
-    facts["is_writable"] = folder is not None and _can_write(Path(folder))
+    facts["is_writable"] = folder is not None and can_write(Path(folder))
     advice = "set NUMBA_CACHE_DIR to a folder that can be written to"
     wanted = "a folder for compiled kernels"
     if folder is None:
@@ -91,11 +90,3 @@ def judge_cache(answer: dict[str, Any]) -> Check:
         return Check("numba_cache", NOTE, text, facts)
     text = f"warm: {answer['loaded']} kernels loaded in {seconds:.1f} s from {folder}"
     return Check("numba_cache", OK, text, facts)
-
-
-def _can_write(folder: Path) -> bool:
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            return True
-    except OSError:
-        return False

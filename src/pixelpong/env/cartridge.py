@@ -30,6 +30,7 @@ from pixelpong.atari.machine import (
     DRAW_NOTHING,
     DRAW_PICTURE,
     FRAME_DONE,
+    NOT_IMPLEMENTED,
     PADDLE_HIGHEST,
     PADDLE_LOWEST,
     PADDLE_TURN,
@@ -57,6 +58,7 @@ from pixelpong.atari.typed import (
     copy,
     inline,
     lowest_bit,
+    make_table,
     rounds_that_meet,
     wide,
 )
@@ -75,10 +77,13 @@ MODE = 22
 LEFT_PADDLE, RIGHT_PADDLE = 0, 1
 """The sides' knobs, as places in `resistance`: the reverse of how the console numbers them."""
 
-_FIRES = (0, 1, 0, 0, 1, 1)
-_RAISES = (0, 0, 1, 0, 1, 0)
-_LOWERS = (0, 0, 0, 1, 0, 1)
-"""By Gymnasium's action: whether the button is pressed, and which way the knob turns the paddle."""
+_FIRES = make_table(16, 0, {1: 1, 4: 1, 5: 1})
+_RAISES = make_table(16, 0, {2: 1, 4: 1})
+_LOWERS = make_table(16, 0, {3: 1, 5: 1})
+"""By Gymnasium's action: whether the button is pressed, and which way the knob turns the paddle.
+
+Four bits are an action; those above 5 do nothing.
+"""
 
 HINTS = {
     0x5B8: "if y > 1 and t % 76 <= 47 and is_cleared(m): t = (t // 76 + y - 1) * 76 + 5; y = 1",
@@ -118,7 +123,7 @@ def find_changing_rounds(m: Machine) -> None:
     player1 = rounds_that_meet(_FIRST_ROW - m.ram[0x33], 2, m.ram[0x26])
     player0 = rounds_that_meet(_FIRST_ROW + 2 - m.ram[0x32], 2, m.ram[0x25])
     ball = rounds_that_meet(_FIRST_ROW + 2 - m.ram[0x36], 2, 0xFC)
-    bar1 = rounds_that_meet(_FIRST_ROW + 1 - m.ram[0x34], 2, missile0)
+    bar1 = rounds_that_meet(_FIRST_ROW - m.ram[0x34], 2, missile0)
     bar0 = rounds_that_meet(_FIRST_ROW + 2 - m.ram[0x35], 2, missile1)
     players = player0 ^ player0 << 1 | player1 ^ player1 << 1
     others = ball ^ ball << 1 | bar0 ^ bar0 << 1 | bar1 ^ bar1 << 1
@@ -231,6 +236,8 @@ def play_frames(m: Machine, actions: Bytes, count: Int, draws: Int) -> Int:
             return -m.stop
     is_over = m.ram[LEFT_POINTS] == LAST_POINT or m.ram[RIGHT_POINTS] == LAST_POINT
     reward = m.ram[RIGHT_POINTS] - m.ram[LEFT_POINTS] - before
+    if reward < -128 or reward > 127:  # only a made-up state has so many points
+        return -NOT_IMPLEMENTED
     return k << 16 | is_over << 8 | reward + 128
 
 

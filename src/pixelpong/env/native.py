@@ -56,6 +56,12 @@ _REASONS = {
 _NO_SWITCH, _RESET, _SELECT = 0x3F, 0x3E, 0x3D
 """The console's switches: none held, RESET held, SELECT held; both difficulties easy, colour."""
 
+_MAX_FRAMES = 0x7FFF
+"""Frames in one call, so that their number fits into what `play_frames` returns."""
+
+_NUM_MODES = 50
+"""Games on the cartridge."""
+
 _IDLE_FRAMES, _RESET_FRAMES = 60, 12
 """Frames after switching on, and with RESET held, before a game starts. Source: ALE."""
 
@@ -78,19 +84,21 @@ class NativeGame:
         was_kept: whether the machine code came from the cache.
     """
 
-    def __init__(self, rom: bytes, folder: Path | None = None) -> None:
+    def __init__(self, rom: bytes, folder: Path | None = None, *, is_plain: bool = False) -> None:
         """Load or compile it.
 
         Args:
             rom: the cartridge.
             folder: the cache; the user's own if None.
+            is_plain: carry out every instruction, and skip nothing.
 
         Raises:
             NotCoveredError: LLVM cannot compile for this processor.
         """
         self._rom = rom
         try:
-            self._code = NativeCode(_key(rom), functools.partial(make_ir, rom), folder)
+            make = functools.partial(make_ir, rom, is_plain=is_plain)
+            self._code = NativeCode(_key(rom, is_plain), make, folder)
         except (RuntimeError, OSError) as error:
             raise NotCoveredError(f"no machine code can be made here: {error}") from error
         self.was_kept = self._code.was_kept
@@ -127,6 +135,7 @@ class NativeGame:
 
     def _choose(self, machine: NDArray[np.void], mode: int) -> None:
         """Choose a game with SELECT, as multi-agent-ale-py does it."""
+        assert 0 < mode <= _NUM_MODES, mode
         self.idle(machine, _RESET, 4)
         while machine["ram"][0, cartridge.MODE] != mode - 1:
             self.idle(machine, _SELECT, 2)
@@ -156,16 +165,17 @@ class NativeConsole:
 
     name = "native"
 
-    def __init__(self, mode: int = 0) -> None:
+    def __init__(self, mode: int = 0, game: NativeGame | None = None) -> None:
         """Load the game and start it.
 
         Args:
             mode: 0, the game for one; 3 or 4, a game for two.
+            game: compiled already; if None, the process's own.
 
         Raises:
             NotCoveredError: the native emulator cannot play here.
         """
-        game = load_game()
+        self._game = game = game or load_game()  # kept: the machine code lives as long
         self.address, self._play_frames = game.address, game.play_frames
         self._start = _start_of(game, mode)
         self.machine = self._start.copy()
@@ -195,6 +205,7 @@ class NativeConsole:
         Raises:
             NotCoveredError: the game did something that is not covered; the state is as before.
         """
+        assert len(actions) <= _MAX_FRAMES, len(actions)
         result = self._play_frames(self._pointer, actions, len(actions), draws)
         if result < 0:
             raise NotCoveredError.from_stop(-result)
@@ -288,8 +299,9 @@ def make_ir(rom: bytes, *, is_plain: bool = False) -> str:
     return program.to_ir()
 
 
-def _key(rom: bytes) -> bytes:
-    """Of all that the machine code depends on, but the processor and LLVM: ROM and sources."""
+def _key(rom: bytes, is_plain: bool) -> bytes:
+    """Of all that the machine code depends on, but the processor and LLVM: ROM, form, sources."""
     folder = Path(tia.__file__).parent
     sources = [*sorted(folder.glob("*.py")), Path(cartridge.__file__), Path(__file__)]
-    return hashlib.sha256(rom + b"".join(path.read_bytes() for path in sources)).digest()
+    form = b"plain" if is_plain else b""
+    return hashlib.sha256(rom + form + b"".join(path.read_bytes() for path in sources)).digest()

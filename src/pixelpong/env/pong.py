@@ -147,7 +147,7 @@ class PongEmulator:
                 held = action
             frames.append(held)
         self.held = held
-        left = self.protocol.max_frames - self.num_frames
+        left = max(self.protocol.max_frames - self.num_frames, 0)
         reward, _, played = self._run(bytes(frames[:left]))
         self.num_frames += played
         return float(reward)

@@ -201,7 +201,10 @@ class Run:
         return film_of(show, overlay=overlay, speed=speed, seconds=seconds)
 
     def __repr__(self) -> str:
-        rows = [f"Run('{self.path}'): {self.config.preset} on {_game(self._directory)}"]
+        config = self.config
+        rows = [f"Run('{self.path}'): {config.preset} on {_game(self._directory)}"]
+        if not config.environment.is_toy:
+            rows[0] += f", emulator {config.engine.emulator}"
         lines = collections.deque(self._directory.metrics.read(), maxlen=1)
         rows.append(_stand(lines[0]) if lines else "not begun")
         rows.append(f"{len(self.agents())} agents, {len(self.replays())} replays kept")

@@ -74,6 +74,8 @@ def describe_run(report: Report) -> str:
         "training time": duration(report["wall_seconds"]),
         "params": report["params_sha256"],
         "optimizer": report["optimizer_sha256"],
+        "engine": report["engine"],
+        "emulator": report["emulator"] or "none: a toy",
         "checkpoints": ", ".join(str(update) for update in report["checkpoints"]),
         "machine": ", ".join(str(value) for value in report["machine"].values()),
         "versions": ", ".join(f"{name} {value}" for name, value in report["versions"].items()),

@@ -1,0 +1,199 @@
+"""Typed Python is compiled to what Python does."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+
+import machines
+import numpy as np
+import pytest
+import typed_examples
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pixelpong.atari.ir import Program
+from pixelpong.atari.lowering import lower_module
+
+EXAMPLES = [
+    name
+    for name, each in vars(typed_examples).items()
+    if inspect.isfunction(each)
+    and each.__module__ == typed_examples.__name__
+    and list(inspect.signature(each).parameters) == ["m", "a", "b"]
+]
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """The examples, by name."""
+    program = Program(typed_examples.MACHINE)
+    lower_module(program, typed_examples, exports=EXAMPLES)
+    code = machines.compile_program(program, tmp_path_factory.mktemp("code"))
+    return {name: machines.function_of(code, name, 2) for name in EXAMPLES}
+
+
+def random_record(rng: np.random.Generator) -> np.ndarray:
+    """Any bytes; the wide numbers no longer than a line, and some counters at 0."""
+    raw = rng.bytes(typed_examples.MACHINE.itemsize)
+    record = np.frombuffer(raw, typed_examples.MACHINE).copy()
+    record["wide"][..., 2] &= 0xFFFF
+    record["wides"][..., 2] &= 0xFFFF
+    record["number"], record["numbers"], record["word"] = 0, 0, 0
+    return record
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_compiled_it_does_what_python_does(compiled, name):
+    rng = np.random.default_rng(len(name))
+    values = [0, 1, -1, 2, 3, 7, 8, 255, 256, -128, 1000, -1000]
+    for k in range(300):
+        pool = values if k % 2 else rng.integers(-1000, 1000, 12).tolist()
+        a, b = int(rng.choice(pool)), int(rng.choice(pool))
+        record = random_record(rng)
+        plain = machines.PlainMachine(record)
+        wanted = int(getattr(typed_examples, name)(plain, a, b))
+        assert compiled[name](record, a, b) == wanted, (a, b)
+        assert not machines.differences(record, plain.record()), (a, b)
+
+
+@settings(max_examples=200)
+@given(a=st.integers(-30_000, 30_000), b=st.integers(-30_000, 30_000))
+def test_numbers_are_calculated_compared_and_divided_as_in_python(compiled, a, b):
+    for name in ("calculates", "compares", "divides", "chooses"):
+        record = np.zeros(1, typed_examples.MACHINE)
+        plain = machines.PlainMachine(record)
+        wanted = int(getattr(typed_examples, name)(plain, a, b))
+        assert compiled[name](record, a, b) == wanted
+        assert not machines.differences(record, plain.record())
+
+
+def test_every_word_of_the_language_has_an_example():
+    source = inspect.getsource(typed_examples)
+    words = (
+        "if ", "elif ", "while ", "for ", "break", "continue", "return", " and ", " or ", "not ",
+        " else ", "pass", "@inline", "wide(", "int(", "min(", "max(", "lowest_bit(", "fill(",
+        "copy(", "rounds_that_meet(", "//", "%", "<<", ">>", "~", "^", "-(", "*", "range(",
+    )  # fmt: skip
+    assert [word for word in words if word not in source] == []
+
+
+def test_an_int_wraps_around_at_32_bits(compiled):
+    """Python's does not: the machine's code keeps away from it."""
+    record = np.zeros(1, typed_examples.MACHINE)
+    compiled["calculates"](record, 0x7FFFFFFF, 1)
+    assert record["numbers"][0, 0] == -0x80000000
+
+
+def test_a_wide_number_takes_24_bytes_and_touches_no_other(tmp_path):
+    """An i192 would take 32 as an element of an array (trap: alignment)."""
+    module = machines.module_from(
+        "from pixelpong.atari.typed import Int, Machine, wide\n"
+        "def store(m: Machine, k: Int) -> Int:\n"
+        "    m.wides[k] = (wide(1) << 191) - 1 | wide(1) << 191\n"
+        "    m.doubles[k & 1] = wide(0)\n"
+        "    return 0\n",
+        tmp_path, "stores",
+    )  # fmt: skip
+    program = Program(typed_examples.MACHINE)
+    lower_module(program, module, exports=("store",))
+    code = machines.compile_program(program, tmp_path)
+    store = machines.function_of(code, "store", 1)
+    for k in range(4):
+        for shift in (0, 1, 5):  # the record itself may lie anywhere
+            memory = np.full(typed_examples.MACHINE.itemsize + 8, 0xA5, np.uint8)
+            record = memory[shift : shift + typed_examples.MACHINE.itemsize]
+            record = record.view(typed_examples.MACHINE)
+            wanted = record.copy()
+            wanted["wides"][0, k] = 0xFFFFFFFFFFFFFFFF
+            wanted["doubles"][0, k & 1] = 0
+            store(record, k)
+            assert not machines.differences(record, wanted)
+            assert set(memory[:shift]) | set(memory[-8 + shift :]) == {0xA5}
+
+
+def lower(line: str, folder, before: str = "") -> None:
+    """Compile a function that holds a line."""
+    text = (
+        "from pixelpong.atari.typed import *\n"
+        "TABLE = (1, 2, 3)\n"
+        "LINE = (1 << 160) - 1\n"
+        "def helper(m: Machine, k: Int) -> Int:\n    return k\n"
+        f"def broken(m: Machine, a: Int, w: Wide) -> Int:\n    {before or 'pass'}\n    {line}\n"
+        "    return 0\n"
+    )
+    program = Program(typed_examples.MACHINE)
+    lower_module(program, machines.module_from(text, folder, "broken"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "a = 1.5", "a = a ** 2", "a = a / 2", "a = 'text'", "a = [1, 2]", "a, b = a, 1",
+        "a = a < 1 < 2", "a = a is a", "a = a in TABLE", "a = unknown", "a = unknown(a)",
+        "a = print(a)", "a = helper(m, k=a)", "a = (b := 3)", "del a", "assert a",
+        "raise ValueError", "a: Int = 3", "import os", "a = lambda: 1", "a = +a",
+        "a = m.byte.bit_length()", "a @= 2", "a **= 2",
+    ],
+)  # fmt: skip
+def test_what_is_not_the_language_is_refused_and_quoted(tmp_path, line):
+    with pytest.raises(SyntaxError) as caught:
+        lower(line, tmp_path)
+    start, quoted = str(caught.value).split(": no typed Python: ")
+    assert start == "broken"
+    assert quoted in ast.unparse(ast.parse(line))
+
+
+@pytest.mark.parametrize(
+    ("before", "line"),
+    [
+        ("for k in range(3): pass", "else: a = 1"),
+        ("while a: a -= 1", "else: a = 1"),
+        ("pass", "for k in TABLE: pass"),
+        ("pass", "for k, j in range(3): pass"),
+        ("pass", "for k in range(0, 9, a): pass"),
+        ("pass", "with m: pass"),
+        ("pass", "try: a = 1\n    finally: a = 2"),
+    ],
+)
+def test_loops_of_other_kinds_are_refused_and_quoted(tmp_path, before, line):
+    with pytest.raises(SyntaxError, match="broken: no typed Python: "):
+        lower(line, tmp_path, before)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "a = w", "a = LINE", "a += w", "return w", "m.byte = w", "m.numbers[0] = w & 1",
+        "m.bytes[w] = 1", "a = helper(m, w)", "a = min(a, w)", "a = TABLE[w]", "a = 1 << w",
+        "for k in range(w): pass",
+    ],
+)  # fmt: skip
+def test_an_int_that_is_given_a_wide_is_refused(tmp_path, line):
+    with pytest.raises(SyntaxError, match="Int"):
+        lower(line, tmp_path)
+
+
+def test_a_wide_is_cut_to_an_int_on_request(tmp_path):
+    lower("a = int(w & 255)", tmp_path)
+
+
+def test_an_unknown_field_of_the_machine_is_a_bug(tmp_path):
+    with pytest.raises(AssertionError, match="the machine has no nothing"):
+        lower("a = m.nothing", tmp_path)
+
+
+def test_two_tables_of_one_name_are_a_bug(tmp_path):
+    """They would be one table, for both modules."""
+    program = Program(typed_examples.MACHINE)
+    for number in range(2):
+        text = (
+            "from pixelpong.atari.typed import *\n"
+            f"TABLE = ({number}, 2, 3)\n"
+            f"def read{number}(a: Int) -> Int:\n    return TABLE[a]\n"
+        )
+        module = machines.module_from(text, tmp_path, f"table{number}")
+        if number == 0:
+            lower_module(program, module)
+    with pytest.raises(AssertionError, match="two constants TABLE"):
+        lower_module(program, module)

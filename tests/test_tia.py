@@ -1,0 +1,532 @@
+"""The TIA and the console around it: run by Python and compiled, they do the same to every bit.
+
+Then the picture itself, on machines small enough to be counted through by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import machines
+import numpy as np
+import pytest
+from machines import PlainMachine
+
+from pixelpong.atari import console, drawing, tia
+from pixelpong.atari.ir import Program
+from pixelpong.atari.lowering import lower_module
+from pixelpong.atari.machine import (
+    DRAW_FIELD,
+    DRAW_NOTHING,
+    DRAW_PICTURE,
+    FIELD_TOP,
+    FRAME_DONE,
+    MACHINE,
+    NOT_IMPLEMENTED,
+    ROWS,
+    STATE,
+    TIMER_RAN_OUT,
+    TOP,
+    WIDTH,
+    make_machine,
+)
+from pixelpong.atari.registers import (
+    COLUBK,
+    COLUP0,
+    COLUPF,
+    CTRLPF,
+    ENABL,
+    ENAM0,
+    GRP0,
+    GRP1,
+    HMBL,
+    HMOVE,
+    HMP0,
+    NUSIZ0,
+    PF0,
+    PF1,
+    PF2,
+    REFP0,
+    RESBL,
+    RESMP0,
+    RESP0,
+    VBLANK,
+    VDELBL,
+    VDELP0,
+    VSYNC,
+    WSYNC,
+)
+from pixelpong.env.preprocess import BACKGROUND_INDICES, FIELD_ROWS
+
+EXPORTS = {
+    "begin_frame": 0, "end_frame": 1, "read": 3, "write": 3, "write_vsync": 2, "draw_to": 1,
+    "wait_for_timer": 2,
+}  # fmt: skip
+"""What the processor calls, with the number of arguments besides the machine."""
+
+INTERESTING = (0, 0xFF, 0x80, 0x40, 0x02, 0x01, 0xF0, 0x0F, 0x22, 0x24, 0x35, 0x07)
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """TIA and console in machine code; the functions by name."""
+    program = Program(MACHINE)
+    lower_module(program, drawing)
+    lower_module(program, tia)
+    lower_module(program, console, exports=())
+    wrapper = "from pixelpong.atari.typed import *\n"
+    for name, count in EXPORTS.items():
+        given = "".join(f", {each}: Int" for each in "abc"[:count])
+        listed = "".join(f", {each}" for each in "abc"[:count])
+        pays = name in ("read", "write", "wait_for_timer")
+        body = f"return {name}(m{listed})" if pays else f"{name}(m{listed})\n    return 0"
+        wrapper += f"def call_{name}(m: Machine{given}) -> Int:\n    {body}\n"
+    folder = tmp_path_factory.mktemp("code")
+    lower_module(
+        program,
+        machines.module_from(wrapper, folder, "calls"),
+        exports=[f"call_{name}" for name in EXPORTS],
+    )
+    code = machines.compile_program(program, folder)
+    return {
+        name: machines.function_of(code, f"call_{name}", count) for name, count in EXPORTS.items()
+    }
+
+
+def random_machine(rng: np.random.Generator) -> np.ndarray:
+    """A state of any content that `pixelpong.atari.check` lets pass, with scribble around it."""
+    record = np.frombuffer(rng.bytes(MACHINE.itemsize), MACHINE).copy()
+    record.view(np.uint8)[: STATE.itemsize] = machines.made_up_state(rng).view(np.uint8)
+    record["draws"] = rng.integers(3)
+    record["mask"] = 0
+    return record
+
+
+def accesses(rng: np.random.Generator, count: int) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """What a program does in a frame, at random: the functions' names and arguments."""
+    t = 0
+    for _ in range(count):
+        t += int(rng.integers(0, 120 if rng.random() < 0.5 else 12))
+        value = int(rng.choice(INTERESTING) if rng.random() < 0.5 else rng.integers(256))
+        kind = rng.random()
+        if kind < 0.75:  # a register of the TIA, sometimes through its mirrors
+            address = int(rng.integers(0x40)) | int(rng.choice([0, 0x40, 0x100, 0xF00, 0xE40]))
+            yield "write", (t, address & 0x1FFF & ~0x80 & ~0x1000, value)
+            if address & 0x3F == WSYNC:
+                t = (t + 75) // 76 * 76
+        elif kind < 0.85:
+            yield "read", (t, int(rng.integers(0x1000)), int(rng.integers(256)))
+        elif kind < 0.93:  # memory, timer, ports
+            yield "write", (t, int(rng.integers(0x2000)), value)
+        elif kind < 0.96:
+            yield "write_vsync", (t, value)
+        elif kind < 0.98:
+            yield "draw_to", (3 * t,)
+        else:
+            yield "wait_for_timer", (t, int(rng.integers(5, 9)))
+
+
+def call_plainly(name: str, machine: PlainMachine, arguments: tuple[int, ...]) -> int:
+    function = getattr(console, name, None) or getattr(tia, name)
+    return int(function(machine, *arguments) or 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_compiled_it_does_what_python_does(compiled, seed):
+    """Whole frames of writes and reads at random, to all registers, in all kinds of drawing."""
+    play_at_random(compiled, seed, frames=20)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(100, 120))
+def test_compiled_it_does_what_python_does_for_long(compiled, seed):
+    play_at_random(compiled, seed, frames=500)
+
+
+def play_at_random(compiled, seed: int, frames: int) -> None:
+    rng = np.random.default_rng(seed)
+    calls = 0
+    for frame in range(frames):
+        record = random_machine(rng)
+        plain = PlainMachine(record)
+        for _ in range(2):
+            done = [("begin_frame", ())]
+            done += accesses(rng, 300)
+            end = done[-1][1][0] % 30_000
+            done += [("draw_to", (228 * (TOP + ROWS),)), ("end_frame", (end,))]
+            for number, (name, arguments) in enumerate(done):
+                wanted = call_plainly(name, plain, arguments)
+                assert compiled[name](record, *arguments) == wanted, (frame, name, arguments)
+                if number % 50 == 0:
+                    assert not machines.differences(record, plain.record()), (frame, number, name)
+                calls += 1
+            assert not machines.differences(record, plain.record()), frame
+    assert calls > 600 * frames
+
+
+class Screen:
+    """A machine drawn by Python, a write after the other."""
+
+    def __init__(self, draws: int = DRAW_PICTURE):
+        self.machine = PlainMachine(make_machine())
+        self.machine.draws = draws
+        self.begin()
+        self.write(0, COLUBK, 0x02)
+        self.write(0, COLUPF, 0x0E)
+        self.write(0, COLUP0, 0x36)
+        self.write(0, COLUP0 + 1, 0xC8)
+
+    def begin(self) -> None:
+        console.begin_frame(self.machine)
+
+    def write(self, t: int, register: int, value: int) -> int:
+        return tia.write_tia(self.machine, t, register, value)
+
+    def rows(self) -> np.ndarray:
+        """The whole picture."""
+        tia.draw_to(self.machine, 228 * (TOP + ROWS))
+        return np.array(self.machine.picture, np.uint8).reshape(ROWS, WIDTH)
+
+    def columns(self, colour: int, row: int = 100) -> list[int]:
+        """Where a row has a colour."""
+        return np.flatnonzero(self.rows()[row] == colour).tolist()
+
+
+def at(row: int, cycle: int = 0) -> int:
+    """A time: a cycle of the line that a row of the picture is."""
+    return 76 * (TOP + row) + cycle
+
+
+def test_the_playfield_is_twenty_bits_of_four_pixels_repeated_or_mirrored():
+    for mirrors, starts in ((0, (0, 20, 48, 80, 100, 128)), (1, (0, 20, 48, 108, 136, 156))):
+        screen = Screen()
+        screen.write(0, PF0, 0x10)  # its low bits count for nothing, the lowest is drawn first
+        screen.write(0, PF1, 0x40)  # the highest is drawn first
+        screen.write(0, PF2, 0x01)  # the lowest is
+        screen.write(0, CTRLPF, mirrors)
+        wanted = [x for start in starts for x in range(start, start + 4)]
+        assert screen.columns(0x0E) == wanted
+
+
+@pytest.mark.parametrize(
+    ("cycle", "delay"), [(28, 4), (29, 5), (30, 2), (31, 3), (32, 4), (33, 5), (34, 2), (35, 3)]
+)
+def test_a_change_of_the_playfield_shows_after_two_to_five_clocks(cycle, delay):
+    """Trap: it depends on the cycle. Of cycle 30 + k the first pixel is 90 + 3·k − 68."""
+    screen = Screen()
+    screen.write(at(100, cycle), PF0, 0xF0)
+    screen.write(at(100, cycle), PF1, 0xFF)
+    screen.write(at(100, cycle), PF2, 0xFF)
+    assert screen.columns(0x0E)[0] == 3 * cycle + delay - 68
+
+
+def test_a_player_is_eight_pixels_mirrored_copied_or_stretched():
+    copies = {
+        0: [0], 1: [0, 16], 2: [0, 32], 3: [0, 16, 32], 4: [0, 64], 6: [0, 32, 64],
+    }  # fmt: skip
+    for number, starts in copies.items():
+        screen = Screen()
+        screen.write(at(0, 30), RESP0, 0)  # 90 − 68 + 5 = 27
+        screen.write(0, NUSIZ0, number)
+        screen.write(at(1), GRP0, 0b1000_0011)
+        wanted = sorted(27 + start + x for start in starts for x in (0, 6, 7))
+        assert screen.columns(0x36) == wanted
+        screen.write(at(ROWS), REFP0, 8)
+        screen.begin()
+        assert screen.columns(0x36) == sorted(27 + start + x for start in starts for x in (0, 1, 7))
+    for number, width in ((5, 2), (7, 4)):
+        screen = Screen()
+        screen.write(at(0, 30), RESP0, 0)
+        screen.write(0, NUSIZ0, number)
+        screen.write(at(1), GRP0, 0b1100_0000)
+        assert screen.columns(0x36) == list(range(28, 28 + 2 * width))  # a pixel later
+
+
+def test_what_sticks_out_at_the_right_comes_in_at_the_left():
+    screen = Screen()
+    screen.write(at(0, 73), RESP0, 0)  # 219 − 68 + 5 = 156
+    screen.write(at(1), GRP0, 0xFF)
+    assert screen.columns(0x36) == [0, 1, 2, 3, 156, 157, 158, 159]
+
+
+def test_missiles_and_ball_are_bars_of_one_to_eight_pixels():
+    for size in range(4):
+        screen = Screen()
+        screen.write(at(0, 30), RESBL, 0)
+        screen.write(at(0, 40), RESBL - 2, 0)  # missile 0
+        screen.write(0, CTRLPF, size << 4)
+        screen.write(0, NUSIZ0, size << 4)
+        screen.write(at(1), ENABL, 2)
+        screen.write(at(1), ENAM0, 2)
+        assert screen.columns(0x0E) == list(range(26, 26 + (1 << size)))
+        assert screen.columns(0x36) == list(range(56, 56 + (1 << size)))
+
+
+def test_objects_set_while_the_beam_flies_back_stand_at_the_left():
+    screen = Screen()
+    for k in range(5):
+        screen.write(at(0, 10), RESP0 + k, 0)
+    assert list(screen.machine.position) == [3, 3, 2, 2, 2]
+
+
+def test_hmove_moves_up_to_seven_columns_left_and_eight_right():
+    screen = Screen()
+    for k, motion in enumerate((0x70, 0x10, 0x00, 0xF0, 0x80)):
+        screen.write(0, HMP0 + k, motion)
+        screen.machine.position[k] = 80
+    screen.write(at(50, 3), HMOVE, 0)
+    assert list(screen.machine.position) == [73, 79, 80, 81, 88]
+    screen.machine.position[0], screen.machine.position[4] = 3, 155
+    screen.write(at(51, 3), HMOVE, 0)
+    assert (screen.machine.position[0], screen.machine.position[4]) == (156, 3)
+    assert screen.machine.stop == 0
+
+
+def test_a_late_hmove_is_not_covered():
+    """It moves objects by less. Without motions there is nothing to move."""
+    screen = Screen()
+    screen.write(at(50, 4), HMOVE, 0)
+    assert screen.machine.stop == 0
+    screen.write(0, HMBL, 0x10)
+    screen.write(at(50, 4), HMOVE, 0)
+    assert screen.machine.stop == NOT_IMPLEMENTED
+
+
+def test_hmove_blanks_eight_pixels_of_the_next_line_that_is_drawn():
+    """Trap: that is row 0, if HMOVE comes in a line above the picture, be it seven lines before."""
+    for line, row in ((27, 0), (TOP + 60, 60)):
+        screen = Screen()
+        screen.write(76 * line + 3, HMOVE, 0)
+        blank = np.argwhere(screen.rows() == 0).tolist()
+        assert blank == [[row, x] for x in range(8)]
+
+
+def test_delayed_players_and_ball_show_what_was_written_before_the_other_player():
+    """Trap: a write to GRP1 makes the ball that was written before the one that is drawn."""
+    screen = Screen()
+    screen.write(0, VDELBL, 1)
+    screen.write(0, VDELP0, 1)
+    screen.machine.position[4], screen.machine.position[0] = 100, 20
+    screen.write(at(10), ENABL, 2)
+    screen.write(at(20), GRP0, 0x80)
+    screen.write(at(30), GRP1, 0)  # now both are seen
+    screen.write(at(40), ENABL, 0)
+    screen.write(at(50), GRP0, 0)
+    screen.write(at(60), GRP0, 0)  # which does nothing to either
+    screen.write(at(70), GRP1, 0)
+    rows = screen.rows()
+    assert np.flatnonzero(rows[:, 100] == 0x0E).tolist() == list(range(30, 70))
+    assert np.flatnonzero(rows[:, 20] == 0x36).tolist() == list(range(30, 70))
+
+
+def test_a_player_shows_a_clock_after_it_is_written_and_the_ball_at_once():
+    """Trap: with a delay of 1 for the ball, games differ after hundreds of frames."""
+    screen = Screen()
+    screen.machine.position[0], screen.machine.position[4] = 20, 60
+    screen.write(0, CTRLPF, 0x30)
+    screen.write(at(100, 30), GRP0, 0xFF)  # clock 90, column 22
+    screen.write(at(100, 43), ENABL, 2)  # clock 129, column 61
+    assert screen.columns(0x36) == [23, 24, 25, 26, 27]
+    assert screen.columns(0x0E) == [61, 62, 63, 64, 65, 66, 67]
+
+
+def test_resmp_hides_a_missile_and_lets_it_go_at_its_players_middle():
+    for number, middle in ((0, 4), (3, 4), (5, 8), (7, 16)):
+        screen = Screen()
+        screen.write(0, NUSIZ0, number)
+        screen.machine.position[0], screen.machine.position[2] = 150, 60
+        screen.write(at(1), ENAM0, 2)
+        screen.write(at(10), RESMP0, 2)
+        screen.write(at(20), RESMP0, 0)
+        rows = screen.rows()
+        assert np.flatnonzero(rows[:, 60] == 0x36).tolist()[:9] == list(range(1, 10))
+        assert not (rows[10:20] == 0x36).any()
+        assert rows[20, (150 + middle) % WIDTH] == 0x36
+
+
+@pytest.mark.parametrize(("switches", "colours"), [(0, "player"), (4, "field"), (6, "field")])
+def test_which_object_hides_which(switches, colours):
+    screen = Screen()
+    screen.machine.position[0] = 20
+    screen.write(0, PF1, 0xFF)
+    screen.write(0, CTRLPF, switches)
+    screen.write(0, GRP0, 0xFF)
+    assert screen.rows()[100, 20] == {"player": 0x36, "field": 0x0E}[colours]
+
+
+def test_in_the_score_each_half_of_the_playfield_has_its_players_colour():
+    for switches, wanted in ((2, [0x36, 0xC8]), (6, [0x0E, 0x0E])):  # in front, it has its own
+        screen = Screen()
+        screen.write(0, PF1, 0xFF)
+        screen.write(0, CTRLPF, switches)
+        assert screen.rows()[100, [20, 100]].tolist() == wanted
+
+
+@pytest.mark.parametrize("draws", [DRAW_NOTHING, DRAW_FIELD, DRAW_PICTURE])
+def test_objects_collide_where_pixels_of_both_are_drawn(draws):
+    names = ["playfield", "player 0", "player 1", "missile 0", "missile 1", "ball"]
+    latches = {  # address of the read, and the bit
+        ("missile 0", "player 1"): (0, 0x80), ("missile 0", "player 0"): (0, 0x40),
+        ("missile 1", "player 0"): (1, 0x80), ("missile 1", "player 1"): (1, 0x40),
+        ("player 0", "playfield"): (2, 0x80), ("player 0", "ball"): (2, 0x40),
+        ("player 1", "playfield"): (3, 0x80), ("player 1", "ball"): (3, 0x40),
+        ("missile 0", "playfield"): (4, 0x80), ("missile 0", "ball"): (4, 0x40),
+        ("missile 1", "playfield"): (5, 0x80), ("missile 1", "ball"): (5, 0x40),
+        ("ball", "playfield"): (6, 0x80), ("player 0", "player 1"): (7, 0x80),
+        ("missile 0", "missile 1"): (7, 0x40),
+    }  # fmt: skip
+    registers = dict(zip(names, (PF1, GRP0, GRP1, ENAM0, ENAM0 + 1, ENABL), strict=True))
+    for pair, (address, bit) in latches.items():
+        screen = Screen(draws)
+        for k in range(5):
+            screen.machine.position[k] = 20
+        for name in pair:
+            screen.write(at(100), registers[name], 0xFF)
+        for name in pair:
+            screen.write(at(102), registers[name], 0)
+        t = at(103)
+        reads = [console.read(screen.machine, t, k, 0x3F) & 0xC0 for k in range(8)]
+        assert reads == [bit if k == address else 0 for k in range(8)], pair
+        screen.write(t, 0x2C, 0)  # CXCLR
+        assert [console.read(screen.machine, t, k, 0) for k in range(8)] == [0] * 8
+
+
+def test_what_is_not_drawn_yet_has_not_collided():
+    screen = Screen()
+    screen.machine.position[0] = screen.machine.position[4] = 80
+    screen.write(at(100), GRP0, 0xFF)
+    screen.write(at(100), ENABL, 2)
+    assert console.read(screen.machine, at(100, 49), 2, 0) == 0  # column 79
+    assert console.read(screen.machine, at(100, 50), 2, 0) == 0x40  # column 82
+
+
+def test_in_the_dark_nothing_is_seen_and_nothing_collides():
+    screen = Screen()
+    screen.write(at(50), VBLANK, 2)
+    screen.write(at(50), GRP0, 0xFF)
+    screen.write(at(50), ENABL, 2)
+    rows = screen.rows()
+    assert set(np.unique(rows[:50])) == {0x02}
+    assert set(np.unique(rows[50:])) == {0}
+    assert screen.machine.collisions == 0
+
+
+def test_the_field_is_every_second_pixel_that_is_not_background():
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        picture, field = Screen(), Screen(DRAW_FIELD)
+        for k in range(5):
+            picture.machine.position[k] = field.machine.position[k] = int(rng.integers(WIDTH))
+        times = sorted(rng.integers(at(10), at(209), 60).tolist())
+        for t in times:
+            register = int(rng.choice([PF0, PF1, PF2, GRP0, GRP1, ENABL, COLUPF, COLUBK, CTRLPF]))
+            value = int(rng.choice([0, 0xFF, 0x22, 0x55, 0xE4, 0x0E]))
+            for screen in (picture, field):
+                screen.write(t, register, value)
+        rows = picture.rows()[FIELD_ROWS][::2, ::2]
+        field.rows()
+        bits = [[row >> x & 1 for x in range(80)] for row in field.machine.field]
+        assert np.array_equal(np.isin(rows, BACKGROUND_INDICES, invert=True), np.array(bits))
+        assert FIELD_TOP == FIELD_ROWS.start
+
+
+def test_wsync_halts_the_processor_until_the_next_line():
+    screen = Screen()
+    assert [screen.write(t, WSYNC, 0) for t in (0, 1, 75, 76, 77)] == [0, 76, 76, 76, 152]
+
+
+def test_a_frame_ends_when_vsync_goes_a_line_after_it_came():
+    """Trap: not after so many lines."""
+    for wait, stop in ((75, 0), (76, FRAME_DONE), (500, FRAME_DONE)):
+        screen = Screen()
+        tia.write_vsync(screen.machine, 1000, 2)
+        tia.write_vsync(screen.machine, 1000 + wait, 0)
+        assert screen.machine.stop == stop
+    screen = Screen()
+    screen.machine.tia[VSYNC] = 2  # left on by the frame before
+    tia.write_vsync(screen.machine, 1000, 0)
+    assert screen.machine.stop == 0
+
+
+def test_the_time_in_the_line_carries_over_to_the_next_frame():
+    """Trap: so do the timer and the paddles, counted from the line in which the frame ended."""
+    machine = PlainMachine(make_machine())
+    machine.timer_set, machine.emptied_until = 19_000, 5_000
+    console.end_frame(machine, 262 * 76 + 3)
+    assert machine.cycle == 3
+    assert machine.timer_set == 19_000 - 262 * 76
+    assert machine.emptied_until == 5_000 - 262 * 76
+
+
+def test_vsync_through_an_indexed_address_is_not_covered():
+    screen = Screen()
+    screen.write(5, VSYNC, 0)
+    assert screen.machine.stop == 0
+    screen.write(5, VSYNC, 2)
+    assert screen.machine.stop == NOT_IMPLEMENTED
+
+
+@pytest.mark.parametrize(("register", "shift"), [(0x294, 0), (0x295, 3), (0x296, 6), (0x297, 10)])
+def test_the_timer_counts_down_once_in_so_many_cycles(register, shift):
+    machine = PlainMachine(make_machine())
+    console.write(machine, 100, register, 20)
+    for rounds in range(20):
+        for t in ((rounds << shift) + 1, (rounds + 1 << shift)):
+            assert console.read(machine, 100 + t, 0x284, 0) == 19 - rounds
+            assert console.read(machine, 100 + t, 0x285, 0) == 0
+    assert machine.stop == 0
+    console.read(machine, 101 + (20 << shift), 0x284, 0)
+    assert machine.stop == TIMER_RAN_OUT
+
+
+def test_whether_the_timer_has_run_out_is_not_covered_once_it_has():
+    machine = PlainMachine(make_machine())
+    console.write(machine, 0, 0x294, 20)
+    console.read(machine, 21, 0x285, 0)
+    assert machine.stop == TIMER_RAN_OUT
+
+
+def test_waiting_for_the_timer_is_skipped_to_the_very_round_that_ends_it():
+    rng = np.random.default_rng(4)
+    for _ in range(200):
+        machine = PlainMachine(make_machine())
+        machine.timer, machine.timer_shift = int(rng.integers(256)), int(rng.choice([0, 3, 6]))
+        machine.timer_set, cycles = int(rng.integers(-500, 500)), int(rng.integers(5, 9))
+        begin = t = machine.timer_set + int(rng.integers(1, 400))
+        while machine.stop == 0 and console.read(machine, t + 4, 0x284, 0):
+            t += cycles
+        if machine.stop == 0:
+            skipped = console.wait_for_timer(machine, begin, cycles)
+            assert skipped == (t if 1 << machine.timer_shift >= cycles else begin)
+
+
+def test_paddles_charge_after_their_capacitors_are_let_go():
+    screen = Screen()
+    screen.machine.resistance[0], screen.machine.resistance[1] = 27_450, 790_196
+    screen.begin()
+    screen.write(100, VBLANK, 0x80)
+    assert console.read(screen.machine, 30_000, 0x38, 0) == 0
+    screen.write(1000, VBLANK, 0)
+    for paddle, cycles in ((0, 522), (1, 15_045)):  # 27,450 Ω · 1.6 · 10 nF · 1.19 MHz
+        reads = [
+            console.read(screen.machine, 1000 + cycles + k, 0x38 + paddle, 0xFF) for k in (0, 1)
+        ]
+        assert reads == [0x3F, 0xBF]
+
+
+def test_the_addresses_are_told_apart_by_a_few_lines_of_the_bus():
+    machine = PlainMachine(make_machine())
+    for address in (0x80, 0x180, 0xD80, 0x580):
+        console.write(machine, 0, address, address >> 4)
+        assert machine.ram[0] == address >> 4 & 255
+        assert console.read(machine, 0, 0x80, 0) == machine.ram[0]
+    console.write(machine, 0, 0x1080, 77)  # the cartridge
+    assert machine.ram[0] != 77
+    machine.swcha, machine.swchb = 0xBF, 0x3E
+    assert [console.read(machine, 0, each, 0) for each in (0x280, 0x282, 0x281, 0x283)] == [
+        0xBF, 0x3E, 0, 0,
+    ]  # fmt: skip
+    assert [console.read(machine, 0, each, 0xFF) for each in (0x0C, 0x0D, 0x0E, 0x0F)] == [
+        0xBF, 0xBF, 0x3F, 0x3F,
+    ]  # fmt: skip
