@@ -124,11 +124,15 @@ def add_rows(total, rows, values):  # type: ignore[no-untyped-def]
 
 
 @_kernel
-def discounted_returns(rewards, discount):  # type: ignore[no-untyped-def]
-    """Definition: `pixelpong.learn.returns.discounted_returns`."""
-    returns = np.zeros(len(rewards))
+def _discount(rewards, discount, returns):  # type: ignore[no-untyped-def]
     following = 0.0
     for t in range(len(rewards) - 1, -1, -1):
         following = rewards[t] if rewards[t] != 0 else discount * following
         returns[t] = following
+
+
+def discounted_returns(rewards: NDArray[Any], discount: float) -> NDArray[np.float64]:
+    """Definition: `pixelpong.learn.returns.discounted_returns`."""
+    returns = np.empty(len(rewards))
+    _discount(rewards, discount, returns)
     return returns

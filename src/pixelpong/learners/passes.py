@@ -126,7 +126,7 @@ class Passes:
         self._place = np.zeros(NUM_INPUTS, np.int32)
         self._rows = np.zeros(NUM_INPUTS, np.uint16)
         self._starts = np.zeros(NUM_INPUTS + 1, np.int32)
-        self._row_work = np.arange(0, _ROW_COST * (NUM_INPUTS + 1), _ROW_COST, np.int32)
+        self._row_work = _ROW_COST * np.arange(NUM_INPUTS + 1, dtype=np.int32)
         self._num_rows = self._num_pieces = 0
         self._steps = np.zeros(0, np.uint16)
         self._z = np.zeros((0, columns), dtype)
