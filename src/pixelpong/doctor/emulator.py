@@ -37,7 +37,8 @@ def check_emulator(case: Case) -> Iterator[Check]:
         "ready_seconds": round(seconds, 3),
     }
     if not game.was_kept and not (folder and can_write(folder)):
-        got = f"{folder or 'none'}, which cannot be written to: each process compiles anew ({seconds:.1f} s)"
+        place = folder or "none"
+        got = f"{place}, which cannot be written to: each process compiles anew ({seconds:.1f} s)"
         wanted, advice = "a folder for the game's machine code", "set PIXELPONG_CACHE_DIR to one"
         yield trouble(WARNING, "emulator", wanted, got, advice, facts=facts)
         return
