@@ -76,7 +76,6 @@ class SegmentWorker:
             item: what to play.
             params: not changed.
         """
-        params = read_only(params)
         if isinstance(item, SegmentItem):
             rng = make_rng(item.seed, "train", item.update, item.stream)
             return self._player.play_segment(params, item.state, self._horizon, rng)
@@ -87,7 +86,7 @@ class SegmentWorker:
     def warm_up(self, short: Emulator, dtype: str) -> None:
         """Compile the kernels, in a game of a frame: then no item pays for it."""
         rng = make_rng(0, "bench")
-        params = read_only(gated.init_params(rng, NUM_INPUTS, hidden=1, dtype=dtype))
+        params = gated.init_params(rng, NUM_INPUTS, hidden=1, dtype=dtype)
         StreamPlayer(short).play_segment(params, None, 1, rng)
 
 

@@ -181,12 +181,17 @@ class PongEmulator:
 
     def get_state(self) -> bytes:
         """See `pixelpong.env.Emulator.get_state`; 236 bytes, the same from either emulator."""
-        return pack_snapshot(self.held, self.num_frames, self.console.get_state())
+        return _Own(pack_snapshot(self.held, self.num_frames, self.console.get_state()))
 
     def set_state(self, state: bytes) -> None:
         """See `pixelpong.env.Emulator.set_state`."""
-        self.held, self.num_frames, record = unpack_snapshot(state)
+        unpack = _unpack_content if type(state) is _Own else unpack_snapshot
+        self.held, self.num_frames, record = unpack(state)
         self.console.set_state(record)
+
+
+class _Own(bytes):
+    """A snapshot that has not left the training since it was taken: it need not be checked."""
 
 
 def pack_snapshot(held: int, num_frames: int, state: NDArray[np.void]) -> bytes:
@@ -213,18 +218,21 @@ def unpack_snapshot(snapshot: bytes) -> tuple[int, int, NDArray[np.void]]:
         from pixelpong.env.ale import read_old_snapshot
 
         return read_old_snapshot(snapshot)
-    content = snapshot[_SEAL.size :]
-    if len(content) != _PROGRESS.size + STATE.itemsize:
+    if len(snapshot) != _SEAL.size + _PROGRESS.size + STATE.itemsize:
         raise _no_snapshot(f"{len(snapshot)} bytes")
-    if zlib.crc32(content) != _SEAL.unpack_from(snapshot)[1]:
+    if zlib.crc32(snapshot[_SEAL.size :]) != _SEAL.unpack_from(snapshot)[1]:
         raise _no_snapshot("a damaged one: another checksum")
-    held, num_frames = _PROGRESS.unpack_from(content)
+    held, num_frames, state = _unpack_content(snapshot)
     if held >= _NUM_ACTIONS:
         raise _no_snapshot(f"an action {held} held")
-    state: NDArray[np.void] = np.frombuffer(content, STATE, offset=_PROGRESS.size)
     if fault := fault_in(state):
         raise _no_snapshot(fault)
     return held, num_frames, state
+
+
+def _unpack_content(snapshot: bytes) -> tuple[int, int, NDArray[np.void]]:
+    held, num_frames = _PROGRESS.unpack_from(snapshot, _SEAL.size)
+    return held, num_frames, np.frombuffer(snapshot, STATE, offset=_SEAL.size + _PROGRESS.size)
 
 
 def _no_snapshot(got: str) -> EmulatorError:

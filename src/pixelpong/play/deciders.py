@@ -168,12 +168,16 @@ class GatedDecider(Decider):
         self._sight = (list_cells_of_pixels(), list_geometry())
         self._marks = np.zeros((4, kernels.NUM_MARKS), np.uint16)
         self._outputs = np.zeros(4), np.zeros(3), np.zeros(3)
+        self._given: tuple[NDArray[Any] | None, ...] = (None,)
         self.use(params)
         self.start_episode()
 
     def use(self, params: Params) -> None:
         """Decide with these parameters from now on; they are not changed."""
-        params = read_only(params)
+        given = params["W1"], params["W2"], params["b2"]
+        if all(new is old for new, old in zip(given, self._given, strict=False)):
+            return  # as it is with most segments of a round
+        self._given, params = given, read_only(params)
         W1, W2 = (params[name].reshape(len(params[name]), -1) for name in ("W1", "W2"))
         self._params = W1, W2, params["b2"]
         sums = (np.zeros(size, W1.dtype) for size in (W1.shape[1], 8))

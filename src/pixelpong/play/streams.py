@@ -32,6 +32,9 @@ _BLOCK = 128
 """Steps whose uniform numbers are drawn at once, in an episode of unknown length."""
 
 
+_UP = ACTIONS.index(UP)
+
+
 class StreamPlayer:
     """Plays on one emulator, which it keeps."""
 
@@ -81,7 +84,7 @@ class StreamPlayer:
             self._state(decider),
             tuple(episodes),
             frames=frames + self.emulator.num_frames,
-            entropy=float(steps["entropy"][:-1].mean()),
+            entropy=float(np.add.reduce(steps["entropy"][:-1]) / horizon),
             play_seconds=time.perf_counter() - begin,
         )
 
@@ -141,12 +144,13 @@ class StreamPlayer:
     def _count(self, decider: GatedDecider, first: int, last: int, since: float) -> float:
         """Add the steps from `first` up to `last` to the tally; return the time it is now."""
         tally, steps = self._tally, decider.steps[first:last]
-        ends = np.flatnonzero(steps["reward"])
-        tally.point_ends += (tally.steps + ends).tolist()
-        tally.point_rewards += steps["reward"][ends].astype(int).tolist()
+        (ends,) = steps["reward"].nonzero()
+        if len(ends):  # mostly there are none
+            tally.point_ends += (tally.steps + ends).tolist()
+            tally.point_rewards += steps["reward"][ends].astype(int).tolist()
         tally.steps += len(steps)
-        tally.entropy += float(steps["entropy"].sum())
-        tally.ups += int((steps["action"] == ACTIONS.index(UP)).sum())
+        tally.entropy += float(np.add.reduce(steps["entropy"]))
+        tally.ups += int(np.count_nonzero(steps["action"] == _UP))
         now = time.perf_counter()
         tally.play_seconds += now - since
         return now
