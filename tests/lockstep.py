@@ -89,7 +89,7 @@ def play_in_lockstep(
     seed: int,
     frames: int,
     *,
-    skip: int = 4,
+    skip: int | tuple[int, int] = 4,
     draws: int = DRAW_FIELD,
     lead: int = 0,
     read_every: int = 0,
@@ -100,7 +100,7 @@ def play_in_lockstep(
         oracle, console: what plays.
         seed: of the moves.
         frames: to be played, at least.
-        skip: frames a call.
+        skip: frames a call; if two numbers, drawn for each call, from the first to the second.
         draws: what is compared of the last frame of each: the field, the picture, nothing.
         lead: points that the right side begins with, so that it wins.
         read_every: calls after which the processor's, timer's and TIA's registers are compared,
@@ -109,9 +109,10 @@ def play_in_lockstep(
     rng, done = np.random.default_rng(seed), Played()
     actions = styles(rng, console.memory)
     start(oracle, console, lead)
+    low, high = (skip, skip) if isinstance(skip, int) else skip
     calls = 0
     while done.frames < frames:
-        held = bytes([next(actions)]) * skip
+        held = bytes([next(actions)]) * int(rng.integers(low, high + 1))
         theirs, (reward, is_over, played) = oracle.run(held), console.run(held, draws)
         assert (reward, is_over) == theirs, done
         assert np.array_equal(console.memory, oracle.ale.getRAM()), done
