@@ -10,16 +10,46 @@ import numpy as np
 
 from pixelpong.atari.machine import DRAW_FIELD, DRAW_NOTHING, DRAW_PICTURE
 from pixelpong.env.ale_state import read_state
-from pixelpong.env.cartridge import RIGHT_POINTS
+from pixelpong.env.cartridge import CENTRE, RIGHT_POINTS
 from pixelpong.env.native import NativeConsole
 from pixelpong.env.preprocess import BACKGROUND_INDICES, FIELD_ROWS
 from pixelpong.env.rom import rom_path
 
-BALL_ROW, OWN_ROW = 0x36, 0x33
-"""Memory of the game: the rows of the ball and of the right paddle."""
+BALL_ROW, OWN_ROW, OTHER_ROW = 0x36, 0x33, 0x32
+"""Memory of the game: the rows of the ball, of the right and of the left paddle."""
 
 ALE_ACTIONS = (0, 1, 3, 4, 11, 12)
 IS_DRAWN = np.isin(np.arange(256), BACKGROUND_INDICES, invert=True)
+
+
+class OracleForTwo:
+    """multi-agent-ale-py, a frame a call, in one of the cartridge's games for two."""
+
+    def __init__(self, mode: int):
+        from multi_agent_ale_py import ALEInterface
+
+        ALEInterface.setLoggerMode("error")
+        self.ale = ALEInterface()
+        self.ale.setFloat("repeat_action_probability", 0.0)
+        self.ale.setInt("frame_skip", 1)
+        self.ale.loadROM(str(rom_path()))
+        self.ale.setMode(mode)
+        self.ale.setDifficulty(0)
+        self.reset()
+
+    def reset(self) -> None:
+        self.ale.reset_game()
+
+    def run(self, left: int, right: int) -> tuple[int, int]:
+        """Play a frame; what it pays to the left and to the right side."""
+        to_right, to_left = self.ale.act([ALE_ACTIONS[right], ALE_ACTIONS[left]])
+        return to_left, to_right
+
+    def memory(self) -> np.ndarray:
+        return self.ale.getRAM()
+
+    def picture(self) -> np.ndarray:
+        return self.ale.getScreen().reshape(210, 160)
 
 
 class Oracle:
@@ -56,6 +86,7 @@ class Played:
     games: int = 0
     won: int = 0
     points: int = 0
+    charges: int = 0
     states: int = 0
     rewards: list[int] = field(default_factory=list)
 
@@ -66,7 +97,7 @@ def field_of(console) -> np.ndarray:
     return bits[:, :80].astype(bool)
 
 
-def styles(rng: np.random.Generator, memory: np.ndarray) -> Iterator[int]:
+def styles(rng: np.random.Generator, memory: np.ndarray, own_row: int = OWN_ROW) -> Iterator[int]:
     """Actions, for ever: random, held, moving, following the ball well or badly, serving."""
     while True:
         style, held = int(rng.integers(6)), int(rng.integers(6))
@@ -77,7 +108,7 @@ def styles(rng: np.random.Generator, memory: np.ndarray) -> Iterator[int]:
                 held = int(rng.integers(2, 4))
             elif style >= 4:
                 slack = int(rng.integers(12))
-                held = 2 if int(memory[BALL_ROW]) < int(memory[OWN_ROW]) + slack else 3
+                held = 2 if int(memory[BALL_ROW]) < int(memory[own_row]) + slack else 3
                 if style == 5 and rng.random() < 0.1:
                     held = int(rng.integers(6))
             yield held
@@ -89,7 +120,7 @@ def play_in_lockstep(
     seed: int,
     frames: int,
     *,
-    skip: int = 4,
+    skip: int | tuple[int, int] = 4,
     draws: int = DRAW_FIELD,
     lead: int = 0,
     read_every: int = 0,
@@ -100,7 +131,7 @@ def play_in_lockstep(
         oracle, console: what plays.
         seed: of the moves.
         frames: to be played, at least.
-        skip: frames a call.
+        skip: frames a call; if two numbers, drawn for each call, from the first to the second.
         draws: what is compared of the last frame of each: the field, the picture, nothing.
         lead: points that the right side begins with, so that it wins.
         read_every: calls after which the processor's, timer's and TIA's registers are compared,
@@ -109,9 +140,10 @@ def play_in_lockstep(
     rng, done = np.random.default_rng(seed), Played()
     actions = styles(rng, console.memory)
     start(oracle, console, lead)
+    low, high = (skip, skip) if isinstance(skip, int) else skip
     calls = 0
     while done.frames < frames:
-        held = bytes([next(actions)]) * skip
+        held = bytes([next(actions)]) * int(rng.integers(low, high + 1))
         theirs, (reward, is_over, played) = oracle.run(held), console.run(held, draws)
         assert (reward, is_over) == theirs, done
         assert np.array_equal(console.memory, oracle.ale.getRAM()), done
@@ -134,6 +166,48 @@ def play_in_lockstep(
             done.won += reward > 0
             start(oracle, console, lead)
     return done
+
+
+def play_for_two_in_lockstep(mode: int, seed: int, frames: int) -> Played:
+    """The same for a game for two, frame by frame, both sides played in all styles."""
+    oracle, console = OracleForTwo(mode), NativeConsole(mode)
+    rng, done = np.random.default_rng(seed), Played()
+    left, right = styles(rng, console.memory, OTHER_ROW), styles(rng, console.memory)
+    start_for_two(oracle, console)
+    while done.frames < frames:
+        # Somebody has to serve; FIRE counts when it is pressed anew.
+        moves = [1 if rng.random() < 0.15 else next(side) for side in (left, right)]
+        draws = int(rng.integers(3))
+        paid = oracle.run(*moves)
+        reward, is_over, _ = console.run(bytes([moves[0] << 4 | moves[1]]), draws)
+        # That emulator charges a side 1 if it does not serve in time: then they do not cancel out.
+        assert paid == (-reward, reward) or (sum(paid) == -1 and reward == 0), done
+        assert np.array_equal(console.memory, oracle.memory()), done
+        if draws == DRAW_PICTURE:
+            assert np.array_equal(console.picture, oracle.picture()), done
+        elif draws == DRAW_FIELD:
+            field = IS_DRAWN[oracle.picture()[FIELD_ROWS][::2, ::2]]
+            assert np.array_equal(field_of(console), field), done
+        assert is_over == oracle.ale.game_over() == (21 in console.memory[13:15]), done
+        done.frames += 1
+        done.points += abs(reward)
+        done.charges += sum(paid) != 0
+        if is_over:
+            done.games += 1
+            done.won += reward > 0
+            oracle.reset()
+            start_for_two(oracle, console)
+    return done
+
+
+def start_for_two(oracle: OracleForTwo, console: NativeConsole) -> None:
+    """Begin a game; the third and the fourth paddle, which ours has not, stand in the middle."""
+    console.reset()
+    console.machine["resistance"][0, 2:] = CENTRE
+    for _ in range(20):  # until the game has noticed
+        oracle.run(0, 0)
+        console.run(b"\0", DRAW_PICTURE)
+    assert np.array_equal(console.picture, oracle.picture())
 
 
 def start(oracle: Oracle, console: NativeConsole, lead: int) -> None:

@@ -24,7 +24,14 @@ LAYERS = [
     {"api", "cli", "report", "doctor", "__main__"},
 ]
 
-TIMED = ("play.episodes", "play.streams", "learners.reinforce", "learners.ppo", "env.ale")
+TIMED = (
+    "play.episodes",
+    "play.streams",
+    "learners.reinforce",
+    "learners.ppo",
+    "env.ale",
+    "env.native",
+)
 """They time what they do, and nothing that reaches the parameters depends on it."""
 
 FENCES = {

@@ -8,12 +8,15 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from lockstep import OracleForTwo, play_for_two_in_lockstep
 
 from pixelpong.env import duel
+from pixelpong.env.cartridge import LEFT_POINTS, RIGHT_POINTS
 from pixelpong.env.duel import LEFT, RIGHT, DuelEmulator
+from pixelpong.env.native import NotCoveredError
 from pixelpong.env.pong import PongEmulator
 from pixelpong.env.preprocess import BACKGROUND_INDICES, preprocess
-from pixelpong.errors import ConfigError
+from pixelpong.errors import EmulatorError
 from pixelpong.protocols import find_protocol
 from pixelpong.trajectory import DOWN, STAY, UP
 
@@ -261,18 +264,76 @@ def test_neither_emulator_says_a_word():
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_without_the_emulator_for_two_one_line_says_how_to_get_it(monkeypatch):
-    monkeypatch.setitem(sys.modules, "multi_agent_ale_py", None)
-    monkeypatch.setattr(duel.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"pip install 'pixelpong\[play\]'"):
+def test_where_the_native_emulator_cannot_play_one_line_says_so(monkeypatch):
+    """ALE has no game for two."""
+
+    def refuse(mode):
+        raise NotCoveredError("no machine code can be made here: no such processor")
+
+    monkeypatch.setattr(duel, "NativeConsole", refuse)
+    with pytest.raises(
+        EmulatorError, match="expected a machine that the game for two runs on"
+    ) as e:
         DuelEmulator()
+    assert "no such processor" in str(e.value)
+    assert "\n" not in str(e.value)
+
+
+def test_a_game_that_leaves_the_translated_code_is_one_line(monkeypatch):
+    game = DuelEmulator()
+
+    def stop(actions, draws):
+        raise NotCoveredError("the game went to an address where no code was found")
+
+    monkeypatch.setattr(game._console, "run", stop)
+    with pytest.raises(EmulatorError, match="expected a machine that the game for two runs on"):
+        game.act(STAY, STAY)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", [3, 4])
+def test_every_frame_is_that_of_multi_agent_ale_py(mode):
+    """Memory, picture or field, points and ends; both sides play in all styles, to 21."""
+    pytest.importorskip("multi_agent_ale_py", reason="the oracle of the game for two")
+    done = play_for_two_in_lockstep(mode, seed=mode, frames=12_000)
+    assert done.games >= 2
+    assert done.points >= 40
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("seed", range(10, 14))
+@pytest.mark.parametrize("mode", [3, 4])
+def test_every_frame_is_that_of_multi_agent_ale_py_for_long(mode, seed):
+    pytest.importorskip("multi_agent_ale_py", reason="the oracle of the game for two")
+    done = play_for_two_in_lockstep(mode, seed, frames=250_000)
+    assert 0 < done.won < done.games
+
+
+@pytest.mark.slow
+def test_moves_and_serves_are_the_presses_that_they_stand_for():
+    """What `act` makes of moves, played on multi-agent-ale-py, is the same game."""
+    pytest.importorskip("multi_agent_ale_py", reason="the oracle of the game for two")
+    game, oracle = DuelEmulator(), OracleForTwo(duel.MODE)
+    run, pressed = game._console.run, []
+
+    def noted(actions, draws):
+        pressed.append(actions[0])
+        return run(actions, draws)
+
+    game._console.run = noted
+    while not game.is_over and game.num_frames < 4000:
+        left = follow(game.screen, OTHER, 0.0)
+        game.act(left, STAY, fires=game.num_frames % 400 > 100)
+        oracle.run(pressed[-1] >> 4, pressed[-1] & 15)
+        assert np.array_equal(game.screen, oracle.picture())
+        points = [int(oracle.memory()[place]) for place in (LEFT_POINTS, RIGHT_POINTS)]
+        assert (game.points, game.is_over) == (points, oracle.ale.game_over())
+    assert game.points[LEFT] == 21
 
 
 @pytest.mark.slow
 def test_mode_4_would_have_another_ball():
     """The trap: the same picture, but after some hits it gets faster."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(duel, "MODE", 4)
-        faster = DuelEmulator()
-    seen = watch(faster, 2500)
+    seen = watch(DuelEmulator(mode=4), 2500)
     assert sum(seen["vx"][speed] for speed in (2, 3, 4)) > 100

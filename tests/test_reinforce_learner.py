@@ -110,9 +110,11 @@ def test_a_gradient_whose_squares_do_not_fit_is_refused(catch):
 def test_what_passes_the_guard_keeps_parameters_and_memory_finite(g, c, decay, rate):
     from pixelpong import kernels
 
-    w, g, c = (np.array([value], np.float32) for value in (1.0, g, c))
-    if kernels.sum_of_squares(g) < float(np.finfo(np.float32).max):
-        kernels.rmsprop(w, g, c, rate, decay)
+    w, g, c = (np.array([[value]], np.float32) for value in (1.0, g, c))
+    row, squares = np.zeros(1, np.uint16), np.zeros(1)
+    kernels.sum_of_squares(g, row, squares)
+    if squares.sum() < float(np.finfo(np.float32).max):
+        kernels.rmsprop(w, g, c, row, rate, decay)
         assert np.isfinite(w).all()
         assert np.isfinite(c).all()
 

@@ -19,6 +19,7 @@ from pixelpong.arrays import decode_arrays, encode_arrays
 from pixelpong.cli import main
 from pixelpong.config import Config
 from pixelpong.env import make_emulator
+from pixelpong.env.pong import pack_snapshot, unpack_snapshot
 from pixelpong.errors import (
     MAX_GOT,
     CheckpointError,
@@ -422,7 +423,7 @@ def test_numbers_that_nothing_holds_are_no_options(name, value):
 
 def test_a_snapshot_that_holds_an_unknown_action_is_refused():
     emulator = make_emulator(find_protocol("ALE/Pong-v5"))
-    state = emulator.get_state()
-    with pytest.raises(EmulatorError, match="an action -1 held"):
-        emulator.set_state((-1).to_bytes(4, "little", signed=True) + state[4:])
+    _, num_frames, state = unpack_snapshot(emulator.get_state())
+    with pytest.raises(EmulatorError, match="an action 6 held"):
+        emulator.set_state(pack_snapshot(6, num_frames, state))
     emulator.step(2, [0.5] * 6)

@@ -187,7 +187,7 @@ def test_the_wheel_works_with_dependencies_installed_anew(wheel, tmp_path):
         words, cwd=tmp_path, env=environment(PYTHONPATH=GUARD), capture_output=True, text=True
     )
     assert done.returncode == 2
-    assert done.stderr.strip().endswith("got none; pip install 'pixelpong[web]'")
+    assert done.stderr.strip().endswith("got none; pip install 'pixelpong[play]'")
     shutil.rmtree(programs.parent)
     programs = make_venv(tmp_path / "venv", "-c", "constraints.txt", f"{wheel}[web]")
     smoke(programs, tmp_path, wheel)

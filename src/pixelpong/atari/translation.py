@@ -117,8 +117,10 @@ class Translation:
         start = read_vector(rom, SIZE - 4)
         self.entries = sorted({start, *entries, *frames, *returns} & code.keys())
         targets = {each.target for each in code.values() if each.target is not None}
+        # Code that overlaps, and what lies behind the cartridge's end: its beginning.
         afters = Counter(each.after for each in code.values() if each.goes_on)
-        joints = {place for place, count in afters.items() if count > 1}  # code that overlaps
+        joints = {place for place, count in afters.items() if count > 1}
+        joints |= {each.after for each in code.values() if each.after < each.place}
         labels = {*self.entries, *targets, *joints, *hints, self._interrupt}
         self._labels = labels & code.keys()
 
@@ -169,9 +171,8 @@ class Translation:
 
     def _translate(self, one: Instruction) -> str:
         """The instruction as typed Python."""
-        is_pointer = one.mode in ("izy", "ind")
-        if one.name == "SED" or one.mode == "izx" or (is_pointer and not _is_memory(one.operand)):
-            return "goto(not_covered)"
+        if one.name == "SED" or one.mode == "izx" or _is_pointer_elsewhere(one):
+            return f"pc = {one.place}; goto(not_covered)"
         lines = [self._skip_loop(one), _check_stack(one), f"t += {one.cycles}", self._control(one)]
         if lines[-1] is None:
             before, value = ("", "") if one.name in WRITES else self._read(one)
@@ -361,6 +362,11 @@ def _check_stack(one: Instruction) -> str:
     if one.name in _PULLS:
         return f"if s < 0x7F or s > {0xFF - _PULLS[one.name]}: goto(not_covered)"
     return ""
+
+
+def _is_pointer_elsewhere(one: Instruction) -> bool:
+    places = one.operand, one.operand + 1
+    return one.mode in ("izy", "ind") and not all(map(_is_memory, places))
 
 
 def _is_memory(address: int) -> bool:

@@ -114,7 +114,7 @@ class Dashboard(Serving):
 
 @dataclass(frozen=True, kw_only=True)
 class Watch(Serving):
-    """Watch an agent play the built-in opponent, in a browser; extra [web]."""
+    """Watch an agent play the built-in opponent, in a browser; extra [play]."""
 
     run: OptionalRun = None
     checkpoint: Which = "best"
@@ -129,7 +129,7 @@ class Watch(Serving):
 
 @dataclass(frozen=True, kw_only=True)
 class Play(Serving):
-    """Play against an agent, in a browser; extras [web] and [play]."""
+    """Play against an agent, in a browser; extra [play]."""
 
     run: OptionalRun = None
     checkpoint: Which = "best"

@@ -36,8 +36,9 @@ def check_emulator(case: Case) -> Iterator[Check]:
         "was_kept": game.was_kept,
         "ready_seconds": round(seconds, 3),
     }
-    if not game.was_kept and not can_write(folder):
-        got = f"{folder}, which cannot be written to: each process compiles anew ({seconds:.1f} s)"
+    if not game.was_kept and not (folder and can_write(folder)):
+        place = folder or "none"
+        got = f"{place}, which cannot be written to: each process compiles anew ({seconds:.1f} s)"
         wanted, advice = "a folder for the game's machine code", "set PIXELPONG_CACHE_DIR to one"
         yield trouble(WARNING, "emulator", wanted, got, advice, facts=facts)
         return

@@ -7,7 +7,7 @@ game's logic and stays on the user's machine.
 The same functions can be called from compiled code, which then holds no lock: `NativeGame.address`
 with a machine of one's own (`pixelpong.kernels.emulation`).
 
-Covered: loading, frames, states, the game for one and for two, the emulator's speed by itself.
+Covered: loading, frames, states, the game for one and for two.
 Not covered: steps and sticky actions (`pixelpong.env.pong`).
 """
 
@@ -16,7 +16,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
-import time
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +25,6 @@ from pixelpong.atari import console, disassembly, drawing, tia
 from pixelpong.atari.ir import NOTHING, POINTER, Program
 from pixelpong.atari.lowering import lower_module
 from pixelpong.atari.machine import (
-    DRAW_FIELD,
     MACHINE,
     NOT_IMPLEMENTED,
     NOT_TRANSLATED,
@@ -44,7 +42,6 @@ from pixelpong.env import cartridge
 from pixelpong.env.preprocess import pack_field
 from pixelpong.env.rom import read_rom, rom_path
 from pixelpong.errors import EmulatorError
-from pixelpong.trajectory import DOWN, UP
 
 _REASONS = {
     NOT_TRANSLATED: "the game went to an address where no code was found",
@@ -247,38 +244,6 @@ def _load_game(path: Path) -> NativeGame:
 @functools.cache
 def _start_of(game: NativeGame, mode: int) -> NDArray[np.void]:
     return game.switch_on(mode)
-
-
-def run_bare(seconds: float, rng: np.random.Generator) -> tuple[int, float]:
-    """Step the emulator alone: random moves, 4 frames a step, the field of the last one drawn.
-
-    The steps are called from compiled code, as a training calls them; `pixelpong.env.ale.run_bare`
-    is the same of ALE.
-
-    Args:
-        seconds: how long, at least.
-        rng: draws the moves.
-
-    Returns:
-        Steps done and seconds taken.
-
-    Raises:
-        NotCoveredError: the native emulator cannot play here.
-    """
-    from pixelpong.kernels.emulation import play_steps
-
-    console = NativeConsole()
-    record = console.machine.view(np.uint8)
-    start = record[: STATE.itemsize].copy()
-    actions = np.repeat(rng.choice(np.array([UP, DOWN], np.uint8), 1000), 4)
-    play_steps(console.address, record, start, actions[:4], 4, DRAW_FIELD)  # compiles
-    begin, steps = time.perf_counter(), 0
-    while time.perf_counter() - begin < seconds:
-        _, stop = play_steps(console.address, record, start, actions, 4, DRAW_FIELD)
-        if stop:
-            raise NotCoveredError.from_stop(stop)
-        steps += len(actions) // 4
-    return steps, time.perf_counter() - begin
 
 
 def make_ir(rom: bytes, *, is_plain: bool = False) -> str:

@@ -12,34 +12,42 @@ _kernel = compiled(error_model="numpy")
 
 
 @_kernel
-def rmsprop(w, g, c, learning_rate, decay_rate):  # type: ignore[no-untyped-def]
-    """One step of RMSProp on flat arrays, `w` and `c` in place.
+def rmsprop(w, g, c, rows, learning_rate, decay_rate):  # type: ignore[no-untyped-def]
+    """One step of RMSProp on some rows, `w` and `c` in place.
 
-    Definition: `pixelpong.learn.optimizer.rmsprop`.
+    Definition: `pixelpong.learn.optimizer.rmsprop`. Where gradient and mean square are all 0, it
+    changes nothing: such rows need not be among them.
+
+    Args:
+        w, g, c: [D, C], parameters, their gradient, its mean square.
+        rows: [K] uint16.
+        learning_rate, decay_rate: as in the definition.
     """
-    rate, decay = w.dtype.type(learning_rate), w.dtype.type(decay_rate)
-    keep_out, epsilon = w.dtype.type(1 - decay_rate), w.dtype.type(EPSILON)
-    for i in range(len(w)):
-        c[i] = decay * c[i] + keep_out * g[i] * g[i]
-        w[i] += rate * g[i] / (np.sqrt(c[i]) + epsilon)
+    kind = w.dtype.type
+    rate, decay = kind(learning_rate), kind(decay_rate)
+    keep_out, epsilon = kind(1 - decay_rate), kind(EPSILON)
+    for k in range(len(rows)):
+        w_, g_, c_ = w[rows[k]], g[rows[k]], c[rows[k]]
+        for i in range(len(w_)):
+            c_[i] = decay * c_[i] + keep_out * g_[i] * g_[i]
+            w_[i] += rate * g_[i] / (np.sqrt(c_[i]) + epsilon)
 
 
 @_kernel
-def sum_of_squares(g):  # type: ignore[no-untyped-def]
-    """Σ g² of a flat array in float64, in a fixed order; not finite where an entry is not."""
-    lanes = np.zeros(16)
-    whole = len(g) - len(g) % 16
-    for i in range(0, whole, 16):
-        for lane in range(16):
-            value = np.float64(g[i + lane])
-            lanes[lane] += value * value
-    for i in range(whole, len(g)):
-        value = np.float64(g[i])
-        lanes[i - whole] += value * value
-    total = 0.0
-    for lane in range(16):
-        total += lanes[lane]
-    return total
+def sum_of_squares(g, rows, squares):  # type: ignore[no-untyped-def]
+    """Σ g² over some rows, column by column; not finite where an entry is not.
+
+    Args:
+        g: [D, C].
+        rows: [K] uint16.
+        squares: [C] float64; changed.
+    """
+    squares[:] = 0
+    for k in range(len(rows)):
+        g_ = g[rows[k]]
+        for i in range(len(g_)):
+            value = np.float64(g_[i])
+            squares[i] += value * value
 
 
 @_kernel
@@ -62,7 +70,8 @@ def adam_rows(w, g, m, v, rows, scales, squares):  # type: ignore[no-untyped-def
     scale_m, scale_v, epsilon = kind(scales[0]), kind(scales[1]), kind(ADAM_EPSILON)
     squares[:] = 0
     for k in range(len(rows)):
-        w_, g_, m_, v_ = w[rows[k]], g[k], m[rows[k]], v[rows[k]]
+        w_, g_ = w[rows[k]], g[k]
+        m_, v_ = m[rows[k]], v[rows[k]]
         for i in range(len(squares)):
             m_[i] = decay_m * m_[i] + keep_m * g_[i]
             v_[i] = decay_v * v_[i] + keep_v * g_[i] * g_[i]

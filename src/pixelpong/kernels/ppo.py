@@ -14,8 +14,8 @@ The output layer is one matrix [4, 2H + 1] here, which `pixelpong.learn.gated` h
 weights of all max(a, 0), those of all max(a, 0) b, the bias. So the loops run over neighbours in
 memory, whose sums the processor takes several at a time.
 
-Nothing in this file fills an array with another or asks for a new one: that alone takes numba four
-seconds to compile.
+What numba compiles slowly is not here: filling an array with another takes it four seconds the
+first time; a new array, `max`, or four values assigned at once take some tenths each.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def sum_rows(source, numbers, starts, stops, totals):  # type: ignore[no-untyped
 
 
 @_kernel
-def differentiate(W2, z, played, weights, h, y, dW2, sums):  # type: ignore[no-untyped-def]
+def differentiate(W2, z, played, weights, scratch, y, dW2, sums):  # type: ignore[no-untyped-def]
     """The gradient of the mean loss of a minibatch, of some of its steps.
 
     Definition: `pixelpong.learn.gated.read_out`, `pixelpong.learn.ppo.loss_gradient` and
@@ -110,37 +110,35 @@ def differentiate(W2, z, played, weights, h, y, dW2, sums):  # type: ignore[no-u
         played: [M', 4] float64, the action's place in `ACTIONS`, its log-probability, the
             standardised advantage, the target of the value.
         weights: [4] float64, clip ratio, value weight, entropy bonus, steps of the minibatch.
-        h: [2, 2H + 1], scratch; the first line's last is 1.
+        scratch: [2, 2H + 1]; changed: activations, where the last is 1, and sums.
         y: [4] float64, scratch.
         dW2: [4, 2H + 1]; changed: the gradient in the output layer.
         sums: [5] float64; changed: the loss, the square of the value's error, the entropy, the
             estimate of KL, and how many ratios are clipped, each added up over the steps.
     """
     dW2[:] = 0
-    units, kind = z.shape[1] // 2, z.dtype.type
-    zero, quarter = kind(0), units // 2
-    clip_ratio, value_weight, entropy_bonus, size = weights[0], weights[1], weights[2], weights[3]
+    units, kind, zero = z.shape[1] // 2, z.dtype.type, z.dtype.type(0)
+    clip_ratio, value_weight = weights[0], weights[1]
+    entropy_bonus, size, quarter = weights[2], weights[3], units // 2
     surrogates = squares = entropies = kl = clipped = 0.0
-    active, lanes = h[0], h[1]
-    w0, w1, w2, w3 = W2[0], W2[1], W2[2], W2[3]
+    h, lanes = scratch[0], scratch[1]
+    w0, w1 = W2[0], W2[1]
+    w2, w3 = W2[2], W2[3]
     for m in range(len(z)):
         row = z[m]
         for i in range(units):
-            a = row[2 * i]
+            a, b = row[2 * i], row[2 * i + 1]
             relu = a if a > zero else zero
-            active[i] = relu
-            active[units + i] = relu * row[2 * i + 1]
+            h[i], h[units + i] = relu, relu * b
         for output in range(4):
             w, total = W2[output], zero
             for i in range(quarter):
                 j, k, n = quarter + i, 2 * quarter + i, 3 * quarter + i
-                lanes[i] = (w[i] * active[i] + w[j] * active[j]) + (
-                    w[k] * active[k] + w[n] * active[n]
-                )
+                lanes[i] = (w[i] * h[i] + w[j] * h[j]) + (w[k] * h[k] + w[n] * h[n])
             for i in range(quarter):
                 total += lanes[i]
             for i in range(4 * quarter, len(w)):
-                total += w[i] * active[i]
+                total += w[i] * h[i]
             y[output] = total
         y0, y1, y2 = y[0], y[1], y[2]
         top = y0 if y0 > y1 else y1
@@ -162,16 +160,18 @@ def differentiate(W2, z, played, weights, h, y, dW2, sums):  # type: ignore[no-u
         surrogates += (bound if is_clipped else ratio) * gain
         squares, entropies = squares + error * error, entropies + entropy
         kl, clipped = kl + (ratio - 1 - log_ratio), clipped + is_clipped
-        d0, d1, d2, d3 = kind(y[0]), kind(y[1]), kind(y[2]), kind(y[3])
+        d0, d1 = kind(y[0]), kind(y[1])
+        d2, d3 = kind(y[2]), kind(y[3])
         for output in range(4):
-            total, d = dW2[output], kind(y[output])
-            for i in range(len(total)):
-                total[i] += d * active[i]
+            line, d = dW2[output], kind(y[output])
+            for i in range(len(line)):
+                line[i] += d * h[i]
         for i in range(units):
             j = units + i
             relu = (d0 * w0[i] + d1 * w1[i]) + (d2 * w2[i] + d3 * w3[i])
             gated = (d0 * w0[j] + d1 * w1[j]) + (d2 * w2[j] + d3 * w3[j])
-            row[2 * i] = relu + gated * row[2 * i + 1] if active[i] > zero else zero
-            row[2 * i + 1] = gated * active[i]
-    sums[0] = value_weight * squares / 2 - surrogates - entropy_bonus * entropies
-    sums[1], sums[2], sums[3], sums[4] = squares, entropies, kl, clipped
+            row[2 * i] = relu + gated * row[2 * i + 1] if h[i] > zero else zero
+            row[2 * i + 1] = gated * h[i]
+    loss = value_weight * squares / 2 - surrogates - entropy_bonus * entropies
+    sums[0], sums[1] = loss, squares
+    sums[2], sums[3], sums[4] = entropies, kl, clipped

@@ -14,33 +14,30 @@ _kernel = compiled()
 
 
 @_kernel
-def _find_rows(indices, slots):  # type: ignore[no-untyped-def]
-    """The touched rows, ascending; ``slots[row]`` becomes a row's place among them."""
+def _find_rows(indices, slots, rows):  # type: ignore[no-untyped-def]
+    """The touched rows, ascending, and how many; ``slots[row]`` becomes a row's place in them."""
     slots[:] = -1
-    for index in indices:
+    for k in range(len(indices)):
+        index = indices[k]
         slots[index if index < NUM_PIXELS else index - NUM_PIXELS] = 0
-    rows = np.empty(NUM_PIXELS, np.uint16)
     count = 0
     for row in range(NUM_PIXELS):
         if slots[row] == 0:
             slots[row] = count
             rows[count] = row
             count += 1
-    return rows[:count].copy()
+    return count
 
 
 @_kernel
-def _episode_gradient(W2, hidden, indices, offsets, dz):  # type: ignore[no-untyped-def]
-    slots = np.empty(NUM_PIXELS, np.int32)
-    rows = _find_rows(indices, slots)
-    dW1 = np.zeros((len(rows), len(W2)), W2.dtype)
-    dW2 = np.zeros_like(W2)
-    dh = np.empty_like(W2)
+def _add_gradient(W2, hidden, indices, offsets, dz, slots, dW1, sums):  # type: ignore[no-untyped-def]
+    """Add to the touched rows, and to the first line of `sums`; its second is scratch."""
+    dW2, dh = sums[0], sums[1]
     for t in range(len(dz)):
-        h = hidden[t]
+        h, d = hidden[t], dz[t]
         for unit in range(len(h)):
-            dW2[unit] += dz[t] * h[unit]
-            dh[unit] = dz[t] * W2[unit] if h[unit] > 0 else 0
+            dW2[unit] += d * h[unit]
+            dh[unit] = d * W2[unit] if h[unit] > 0 else 0
         for k in range(offsets[t], offsets[t + 1]):
             index = indices[k]
             if index < NUM_PIXELS:
@@ -51,7 +48,6 @@ def _episode_gradient(W2, hidden, indices, offsets, dz):  # type: ignore[no-unty
                 row = dW1[slots[index - NUM_PIXELS]]
                 for unit in range(len(dh)):
                     row[unit] -= dh[unit]
-    return rows, dW1, dW2
 
 
 def episode_gradient(
@@ -68,10 +64,13 @@ def episode_gradient(
     """
     labels = trajectory.actions == UP
     dz = ((labels - trajectory.up_probabilities) * advantages).astype(W2.dtype)
-    rows, dW1, dW2 = _episode_gradient(
-        W2, trajectory.hidden, trajectory.indices, trajectory.offsets, dz
+    slots, rows = np.empty(NUM_PIXELS, np.int32), np.empty(NUM_PIXELS, np.uint16)
+    rows = rows[: _find_rows(trajectory.indices, slots, rows)].copy()
+    dW1, sums = np.zeros((len(rows), len(W2)), W2.dtype), np.zeros((2, len(W2)), W2.dtype)
+    _add_gradient(
+        W2, trajectory.hidden, trajectory.indices, trajectory.offsets, dz, slots, dW1, sums
     )
-    return SparseGrads(rows, dW1, dW2)
+    return SparseGrads(rows, dW1, sums[0].copy())
 
 
 @_kernel
@@ -84,11 +83,15 @@ def add_rows(total, rows, values):  # type: ignore[no-untyped-def]
 
 
 @_kernel
-def discounted_returns(rewards, discount):  # type: ignore[no-untyped-def]
-    """Definition: `pixelpong.learn.returns.discounted_returns`."""
-    returns = np.zeros(len(rewards))
+def _discount(rewards, discount, returns):  # type: ignore[no-untyped-def]
     following = 0.0
     for t in range(len(rewards) - 1, -1, -1):
         following = rewards[t] if rewards[t] != 0 else discount * following
         returns[t] = following
+
+
+def discounted_returns(rewards: NDArray[Any], discount: float) -> NDArray[np.float64]:
+    """Definition: `pixelpong.learn.returns.discounted_returns`."""
+    returns = np.empty(len(rewards))
+    _discount(rewards, discount, returns)
     return returns

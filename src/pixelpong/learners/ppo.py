@@ -221,9 +221,11 @@ class PPOLearner:
         )
 
     def _count(self, played: list[SegmentResult]) -> dict[str, Any]:
-        points = [int(r) for each in played for r in each.segment.rewards[each.segment.is_end] if r]
-        steps = sum(len(each.segment) for each in played)
-        ups = sum(int((each.segment.actions == ACTIONS.index(UP)).sum()) for each in played)
+        segments = [each.segment for each in played]
+        rewards = np.concatenate([segment.rewards for segment in segments])
+        points = [int(r) for r in rewards[np.concatenate([each.is_end for each in segments])] if r]
+        actions = np.concatenate([segment.actions for segment in segments])
+        steps, ups = len(actions), int((actions == ACTIONS.index(UP)).sum())
         episodes = [stats for each in played for stats in each.episodes]
         self.progress.count(steps, sum(each.frames for each in played), points)
         running_means = count_episodes(self.progress, episodes)
@@ -250,9 +252,10 @@ def _lay_out(
     is_end = np.array([segment.is_end for segment in segments])
     advantages = generalized_advantages(rewards, is_end, values, discount, gae_lambda)
     log_probabilities = np.concatenate([segment.log_probabilities for segment in segments])
-    lengths = np.concatenate([np.diff(segment.offsets) for segment in segments])
-    offsets = np.zeros(len(lengths) + 1, np.int32)
+    lengths = np.diff(np.array([segment.offsets for segment in segments]))
+    offsets = np.zeros(lengths.size + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
+    assert offsets[-1] == lengths.sum(), "more inputs than 32 bits can count"
     steps = Steps(
         np.concatenate([segment.indices for segment in segments]),
         offsets,

@@ -27,7 +27,9 @@ from pixelpong.learners import (
 from pixelpong.progress import Progress
 from pixelpong.replay import Coins, Replay, is_kept
 from pixelpong.seeding import make_rng
-from pixelpong.trajectory import EpisodeItem, EpisodeResult, EpisodeStats, Params
+from pixelpong.trajectory import NUM_PIXELS, EpisodeItem, EpisodeResult, EpisodeStats, Params
+
+_ONLY_ROW = np.zeros(1, np.uint16)
 
 
 class ReinforceLearner:
@@ -40,6 +42,8 @@ class ReinforceLearner:
         self.acting = self.params
         self.cache: Params = {name: np.zeros_like(w) for name, w in self.params.items()}
         self._total: Params = {name: np.zeros_like(w) for name, w in self.params.items()}
+        # Of each row of W1, whether this update has a gradient there, and whether one had before.
+        self._has_gradient, self._has_memory = np.zeros((2, NUM_PIXELS), np.bool_)
         self.progress = Progress()
         self.is_whole = True  # False while a step is being taken: then nothing may be saved
 
@@ -65,11 +69,11 @@ class ReinforceLearner:
         begin = time.perf_counter()
         episodes: list[EpisodeStats] = []
         replays, adding = [], 0.0
-        for array in self._total.values():
-            array[:] = 0
+        self._forget_gradient()
         for result in results:
             since = time.perf_counter()
             assert result.grads is not None
+            self._has_gradient[result.grads.rows] = True
             kernels.add_rows(self._total["W1"], result.grads.rows, result.grads.W1)
             self._total["W2"] += result.grads.W2
             if result.actions is not None:
@@ -108,20 +112,29 @@ class ReinforceLearner:
             self.progress = Progress.from_dict(counters)
         self.params, self.cache = dict(params), dict(arrays)
         self.acting = self.params
+        self._has_memory[:] = False
+        self._has_memory[self.touched_rows()] = True
+
+    def _forget_gradient(self) -> None:
+        self._total["W1"][self._has_gradient] = 0
+        self._total["W2"][:] = 0
+        self._has_gradient[:] = False
 
     def _step(self, update: int) -> float:
-        squares = {name: kernels.sum_of_squares(g.reshape(-1)) for name, g in self._total.items()}
+        rows = {"W1": _places(self._has_gradient), "W2": _ONLY_ROW}
+        squares = {name: _sum_of_squares(g, rows[name]) for name, g in self._total.items()}
         try:
             refuse_overflow(squares, {name: [g] for name, g in self._total.items()}, update)
         except NumericsError:
             self._refuse_non_finite(f"before update {update}")  # it may have come from there
             raise
         self.is_whole = False
+        self._has_memory |= self._has_gradient
+        rows["W1"] = _places(self._has_memory)
         for name, w in self.params.items():
             kernels.rmsprop(
-                w.reshape(-1),
-                self._total[name].reshape(-1),
-                self.cache[name].reshape(-1),
+                *map(_lines, (w, self._total[name], self.cache[name])),
+                rows[name],
                 self._config.learning.learning_rate,
                 self._config.reinforce.decay_rate,
             )
@@ -159,3 +172,18 @@ class ReinforceLearner:
             "up_share": sum(stats.up_share * stats.steps for stats in episodes) / steps,
             "play_seconds": sum(stats.play_seconds for stats in episodes),
         }
+
+
+def _lines(array: NDArray[Any]) -> NDArray[Any]:
+    """A view as lines [·, H]."""
+    return array.reshape(-1, array.shape[-1])
+
+
+def _places(is_on: NDArray[np.bool_]) -> NDArray[np.uint16]:
+    return np.flatnonzero(is_on).astype(np.uint16)
+
+
+def _sum_of_squares(g: NDArray[Any], rows: NDArray[np.uint16]) -> float:
+    squares = np.zeros(g.shape[-1])
+    kernels.sum_of_squares(_lines(g), rows, squares)
+    return float(squares.sum())

@@ -82,7 +82,7 @@ def serve(
     Raises:
         ConfigError: the extra is not installed, or host, port or token cannot be used.
     """
-    require_web()
+    require_web(draws_charts=page == "/")
     place, port = _listen(**address), address["port"]
     with contextlib.closing(place.socket):
         if place.port != port and port:
@@ -99,15 +99,19 @@ def serve(
         run_server(place.socket, place.door, runs_dir, run, count_connections(), should_stop)
 
 
-def require_web() -> None:
-    """Refuse to go on where what serves is not installed.
+def require_web(*, draws_charts: bool = True) -> None:
+    """Refuse to go on if what serves the page is not installed.
+
+    Args:
+        draws_charts: whether its charts are to be seen; a game needs none.
 
     Raises:
         ConfigError: it is not.
     """
-    for library in ("starlette", "uvicorn", "websockets", "plotly"):
+    server = ("starlette", "uvicorn", "websockets")
+    for library in (*server, "plotly") if draws_charts else server:
         if importlib.util.find_spec(library) is None:
-            advice = "pip install 'pixelpong[web]'"
+            advice = f"pip install 'pixelpong[{'web' if draws_charts else 'play'}]'"
             raise ConfigError(expected(f"{library}, for the page", "none", advice))
 
 

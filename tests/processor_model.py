@@ -1,0 +1,385 @@
+"""The 6502 once more, as the manual tells it: slow, literal, and independent of the package.
+
+What the emulator is held to, instruction by instruction. An opcode is read off its bits: aaabbbcc.
+
+Covered: documented instructions without decimal arithmetic; memory of 128 bytes, which is the stack
+as well, and a cartridge of 2 kB. Anything else on the bus raises `Elsewhere`.
+
+Source: MCS6500 Family Programming Manual (MOS, 1976), appendices A and B.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_CYCLES = bytes.fromhex(
+    "07060208030305050302020204040606" "02050208040406060204020704040707"
+    "06060208030305050402020204040606" "02050208040406060204020704040707"
+    "06060208030305050302020203040606" "02050208040406060204020704040707"
+    "06060208030305050402020205040606" "02050208040406060204020704040707"
+    "02060206030303030202020204040404" "02060206040404040205020505050505"
+    "02060206030303030202020204040404" "02050205040404040204020404040404"
+    "02060208030305050202020204040606" "02050208040406060204020704040707"
+    "02060208030305050202020204040606" "02050208040406060204020704040707"
+)  # fmt: skip
+"""By opcode, without crossed pages and branches taken."""
+
+_IMPLIED = {
+    0x00: "BRK", 0x08: "PHP", 0x0A: "ASL", 0x18: "CLC", 0x28: "PLP", 0x2A: "ROL", 0x38: "SEC",
+    0x40: "RTI", 0x48: "PHA", 0x4A: "LSR", 0x58: "CLI", 0x60: "RTS", 0x68: "PLA", 0x6A: "ROR",
+    0x78: "SEI", 0x88: "DEY", 0x8A: "TXA", 0x98: "TYA", 0x9A: "TXS", 0xA8: "TAY", 0xAA: "TAX",
+    0xB8: "CLV", 0xBA: "TSX", 0xC8: "INY", 0xCA: "DEX", 0xD8: "CLD", 0xE8: "INX", 0xEA: "NOP",
+    0xF8: "SED",
+}  # fmt: skip
+
+_OTHERS = {0x20: ("JSR", "address"), 0x4C: ("JMP", "address"), 0x6C: ("JMP", "pointer")}
+
+_GROUPS = {
+    0: ("", "BIT", "", "", "STY", "LDY", "CPY", "CPX"),
+    1: ("ORA", "AND", "EOR", "ADC", "STA", "LDA", "CMP", "SBC"),
+    2: ("ASL", "ROL", "LSR", "ROR", "STX", "LDX", "DEC", "INC"),
+}
+
+_MODES = {
+    0: {0: "immediate", 1: "page 0", 3: "absolute", 5: "page 0,x", 7: "absolute,x"},
+    1: {
+        0: "(page 0,x)", 1: "page 0", 2: "immediate", 3: "absolute", 4: "(page 0),y",
+        5: "page 0,x", 6: "absolute,y", 7: "absolute,x",
+    },
+    2: {0: "immediate", 1: "page 0", 3: "absolute", 5: "page 0,x", 7: "absolute,x"},
+}  # fmt: skip
+
+
+class Elsewhere(Exception):  # noqa: N818 - it is no error
+    """The processor left what the model covers."""
+
+
+def decode(opcode: int) -> tuple[str, str] | None:
+    """Name and addressing mode; None if the opcode is not documented."""
+    if opcode in _IMPLIED:
+        return _IMPLIED[opcode], "accumulator" if opcode & 0x9F == 0x0A else "implied"
+    if opcode in _OTHERS:
+        return _OTHERS[opcode]
+    if opcode & 0x1F == 0x10:
+        return ["BPL", "BMI", "BVC", "BVS", "BCC", "BCS", "BNE", "BEQ"][opcode >> 5], "branch"
+    group, mode = _GROUPS.get(opcode & 3), _MODES.get(opcode & 3, {}).get(opcode >> 2 & 7)
+    name = group[opcode >> 5] if group else ""
+    if not name or not mode or not _exists(name, mode):
+        return None
+    if name in ("STX", "LDX"):
+        mode = mode.replace(",x", ",y")
+    return name, mode
+
+
+def _exists(name: str, mode: str) -> bool:
+    if mode == "immediate":
+        return name in ["LDY", "CPY", "CPX", "LDX", "ORA", "AND", "EOR", "ADC", "LDA", "CMP", "SBC"]
+    if mode == "absolute,x":
+        return name not in ("STY", "BIT", "CPY", "CPX", "STX")
+    return mode != "page 0,x" or name not in ("BIT", "CPY", "CPX")
+
+
+def length(mode: str) -> int:
+    """Bytes of an instruction."""
+    if mode in ("implied", "accumulator"):
+        return 1
+    return 3 if mode in ("address", "pointer") or mode.startswith("absolute") else 2
+
+
+@dataclass
+class Processor:
+    """Registers, flags, memory, cartridge, and the cycles so far; the cartridge lies at 0xF000."""
+
+    rom: bytes
+    ram: bytearray
+    pc: int
+    a: int = 0
+    x: int = 0
+    y: int = 0
+    s: int = 0xFF
+    n: bool = False
+    v: bool = False
+    i: bool = False
+    z: bool = False
+    c: bool = False
+    cycles: int = 0
+
+    # The bus.
+
+    def read(self, address: int) -> int:
+        address &= 0x1FFF
+        if address & 0x1000:
+            return self.rom[address & 0x7FF]
+        if address & 0x280 != 0x80:
+            raise Elsewhere(f"reads {address:#06x}")
+        return self.ram[address & 0x7F]
+
+    def write(self, address: int, value: int) -> None:
+        address &= 0x1FFF
+        if address & 0x1000:
+            return
+        if address & 0x280 != 0x80:
+            raise Elsewhere(f"writes {address:#06x}")
+        self.ram[address & 0x7F] = value
+
+    def push(self, value: int) -> None:
+        self.write(0x100 | self.s, value)
+        self.s = (self.s - 1) % 256
+
+    def pull(self) -> int:
+        self.s = (self.s + 1) % 256
+        return self.read(0x100 | self.s)
+
+    # Flags.
+
+    @property
+    def flags(self) -> int:
+        """As a byte on the stack has them."""
+        names = ((7, self.n), (6, self.v), (5, True), (4, True), (2, self.i), (1, self.z))
+        return sum(is_set << bit for bit, is_set in names) + self.c
+
+    @flags.setter
+    def flags(self, byte: int) -> None:
+        if byte & 8:
+            raise Elsewhere("counts in decimals")
+        self.n, self.v, self.i = byte >= 128, byte & 64 != 0, byte & 4 != 0
+        self.z, self.c = byte & 2 != 0, byte & 1 != 0
+
+    def result(self, value: int) -> int:
+        self.n, self.z = value >= 128, value == 0
+        return value
+
+    # Instructions.
+
+    def instruction(self) -> tuple[str, str] | None:
+        return decode(self.rom[self.pc])
+
+    def step(self) -> None:
+        """Carry out one documented instruction."""
+        opcode = self.rom[self.pc]
+        name, mode = decode(opcode)
+        operand = int.from_bytes((self.rom * 2)[self.pc + 1 : self.pc + length(mode)], "little")
+        here, self.pc = self.pc, (self.pc + length(mode)) % 2048
+        self.cycles += _CYCLES[opcode]
+        if mode == "branch":
+            self.branch(name, operand)
+        elif name in ("JMP", "JSR", "RTS", "RTI", "BRK"):
+            self.jump(name, mode, operand, here)
+        else:
+            address = self.address(name, mode, operand)
+            getattr(self, "and_" if name == "AND" else name.lower())(address)
+
+    def branch(self, name: str, operand: int) -> None:
+        flag = {"PL": "n", "MI": "n", "VC": "v", "VS": "v", "CC": "c", "CS": "c"}
+        wanted = name in ("BMI", "BVS", "BCS", "BEQ")
+        if getattr(self, flag.get(name[1:], "z")) != wanted:
+            return
+        target = (self.pc + (operand - 256 if operand > 127 else operand)) % 2048
+        self.cycles += 1 + (target // 256 != self.pc // 256)
+        self.pc = target
+
+    def jump(self, name: str, mode: str, operand: int, here: int) -> None:
+        if name in ("JSR", "BRK"):
+            back = (here + 2) | 0xF000
+            self.push(back >> 8)
+            self.push(back & 255)
+        if name == "BRK":
+            self.push(self.flags)
+            self.i = True
+            operand = self.rom[0x7FE] | self.rom[0x7FF] << 8
+        if name == "RTI":
+            self.flags = self.pull()
+        if name in ("RTS", "RTI"):
+            operand = self.pull() | self.pull() << 8
+            operand += name == "RTS"
+        elif mode == "pointer":
+            if operand & 255 == 255:
+                raise Elsewhere("a pointer over the end of a page")
+            operand = self.read_memory(operand) | self.read_memory(operand + 1) << 8
+        if name in ("RTS", "RTI", "JMP") and mode != "address" and operand & 0xF800 != 0xF000:
+            raise Elsewhere(f"goes to {operand:#06x}")
+        self.pc = operand % 2048
+
+    def read_memory(self, address: int) -> int:
+        if address & 0x1280 != 0x80:
+            raise Elsewhere(f"a pointer at {address:#06x}")
+        return self.read(address)
+
+    def address(self, name: str, mode: str, operand: int) -> int | None:
+        """Of the operand; None for the accumulator. An immediate operand is at −1 − value."""
+        if mode == "immediate":
+            return -1 - operand
+        if mode in ("implied", "accumulator"):
+            return None
+        if mode in ("page 0", "absolute"):
+            return operand
+        index = self.y if mode.endswith("y") else self.x
+        if mode.startswith("page 0"):
+            return (operand + index) % 256
+        if mode == "(page 0,x)":
+            raise Elsewhere("a pointer in page 0, indexed")
+        if mode == "(page 0),y":
+            if operand == 255:
+                raise Elsewhere("a pointer over the end of page 0")
+            operand = self.read_memory(operand) | self.read_memory(operand + 1) << 8
+        if name not in ("STA", "ASL", "LSR", "ROL", "ROR", "INC", "DEC"):
+            self.cycles += (operand & 255) + index > 255
+        return operand + index
+
+    def value(self, address: int) -> int:
+        return -1 - address if address < 0 else self.read(address)
+
+    def lda(self, address):
+        self.a = self.result(self.value(address))
+
+    def ldx(self, address):
+        self.x = self.result(self.value(address))
+
+    def ldy(self, address):
+        self.y = self.result(self.value(address))
+
+    def sta(self, address):
+        self.write(address, self.a)
+
+    def stx(self, address):
+        self.write(address, self.x)
+
+    def sty(self, address):
+        self.write(address, self.y)
+
+    def and_(self, address):
+        self.a = self.result(self.a & self.value(address))
+
+    def ora(self, address):
+        self.a = self.result(self.a | self.value(address))
+
+    def eor(self, address):
+        self.a = self.result(self.a ^ self.value(address))
+
+    def bit(self, address):
+        value = self.value(address)
+        self.n, self.v, self.z = value >= 128, value & 64 != 0, value & self.a == 0
+
+    def add(self, value):
+        total = self.a + value + self.c
+        signed = (self.a ^ 128) - 128 + (value ^ 128) - 128 + self.c
+        self.v, self.c = not -128 <= signed < 128, total > 255
+        self.a = self.result(total % 256)
+
+    def adc(self, address):
+        self.add(self.value(address))
+
+    def sbc(self, address):
+        self.add(255 - self.value(address))
+
+    def compare(self, register, address):
+        value = self.value(address)
+        self.c = register >= value
+        self.result((register - value) % 256)
+
+    def cmp(self, address):
+        self.compare(self.a, address)
+
+    def cpx(self, address):
+        self.compare(self.x, address)
+
+    def cpy(self, address):
+        self.compare(self.y, address)
+
+    def change(self, address, new):
+        value = self.a if address is None else self.read(address)
+        value = self.result(new(value) % 256)
+        if address is None:
+            self.a = value
+        else:
+            self.write(address, value)
+
+    def inc(self, address):
+        self.change(address, lambda value: value + 1)
+
+    def dec(self, address):
+        self.change(address, lambda value: value + 255)
+
+    def shift(self, address, is_left, comes_in):
+        value = self.a if address is None else self.read(address)
+        self.c = bool(value & (128 if is_left else 1))
+        shifted = value * 2 + comes_in if is_left else value // 2 + 128 * comes_in
+        self.change(address, lambda _: shifted)
+
+    def asl(self, address):
+        self.shift(address, True, 0)
+
+    def rol(self, address):
+        self.shift(address, True, int(self.c))
+
+    def lsr(self, address):
+        self.shift(address, False, 0)
+
+    def ror(self, address):
+        self.shift(address, False, int(self.c))
+
+    def pha(self, _):
+        self.push(self.a)
+
+    def php(self, _):
+        self.push(self.flags)
+
+    def pla(self, _):
+        self.a = self.result(self.pull())
+
+    def plp(self, _):
+        self.flags = self.pull()
+
+    def tax(self, _):
+        self.x = self.result(self.a)
+
+    def tay(self, _):
+        self.y = self.result(self.a)
+
+    def txa(self, _):
+        self.a = self.result(self.x)
+
+    def tya(self, _):
+        self.a = self.result(self.y)
+
+    def tsx(self, _):
+        self.x = self.result(self.s)
+
+    def txs(self, _):
+        self.s = self.x
+
+    def inx(self, _):
+        self.x = self.result((self.x + 1) % 256)
+
+    def iny(self, _):
+        self.y = self.result((self.y + 1) % 256)
+
+    def dex(self, _):
+        self.x = self.result((self.x - 1) % 256)
+
+    def dey(self, _):
+        self.y = self.result((self.y - 1) % 256)
+
+    def clc(self, _):
+        self.c = False
+
+    def sec(self, _):
+        self.c = True
+
+    def clv(self, _):
+        self.v = False
+
+    def cli(self, _):
+        self.i = False
+
+    def sei(self, _):
+        self.i = True
+
+    def cld(self, _):
+        pass
+
+    def nop(self, _):
+        pass
+
+    def sed(self, _):
+        raise Elsewhere("counts in decimals")

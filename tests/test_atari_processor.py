@@ -1,0 +1,572 @@
+"""The processor: cartridges of our own, against numbers by hand and a model of the manual."""
+
+from __future__ import annotations
+
+import itertools
+
+import machines
+import numpy as np
+import pytest
+from processor_model import Elsewhere, Processor, decode, length
+
+from pixelpong.atari.disassembly import SIZE, disassemble, read_instruction
+from pixelpong.atari.machine import (
+    FRAME_DONE,
+    MACHINE,
+    NOT_IMPLEMENTED,
+    NOT_TRANSLATED,
+    TIMER_RAN_OUT,
+    TOO_LONG,
+    make_machine,
+)
+from pixelpong.atari.opcodes import LENGTHS, OPCODES
+from pixelpong.atari.translation import Translation
+
+KIL = 0x02
+"""No documented opcode: the machine stops there, and its registers can be read."""
+
+MODES = {
+    "implied": "imp", "accumulator": "acc", "immediate": "imm", "page 0": "zp", "page 0,x": "zpx",
+    "page 0,y": "zpy", "(page 0,x)": "izx", "(page 0),y": "izy", "branch": "rel",
+    "absolute": "abs", "absolute,x": "abx", "absolute,y": "aby", "address": "abs",
+    "pointer": "ind",
+}  # fmt: skip
+"""The model's names of the addressing modes, and ours."""
+
+CODES = {(name, mode): code for code, (name, mode, _) in OPCODES.items()}
+
+
+def code(text: str) -> bytes:
+    """Instructions as ``NAME mode operand`` in hexadecimal, separated by semicolons."""
+    parts = bytearray()
+    for line in text.split(";"):
+        name, mode, operand, *_ = [*line.split(), *("imp", "0")[len(line.split()) - 1 :]]
+        parts.append(CODES[name, mode])
+        parts += int(operand, 16).to_bytes(LENGTHS[mode] - 1, "little")
+    return bytes(parts)
+
+
+class Cartridge:
+    """A cartridge of our own: pieces of code at known places, all reached through memory."""
+
+    def __init__(self, *pieces: str | bytes, start: int = 0x010, interrupt: int = 0x7E0):
+        self.rom = bytearray([KIL]) * SIZE
+        self.places: list[int] = []
+        self._end = start
+        for piece in pieces:
+            self.add(piece)
+        self.rom[SIZE - 4 :] = (0xF000 | start).to_bytes(2, "little") + (
+            0xF000 | interrupt
+        ).to_bytes(2, "little")
+
+    def add(self, piece: str | bytes, place: int | None = None) -> int:
+        """Put code somewhere; by default behind the newest piece, with a KIL in between."""
+        content = code(piece) if isinstance(piece, str) else piece
+        place = self._end if place is None else place
+        self.rom[place : place + len(content)] = content
+        self.places.append(place)
+        self._end = max(self._end, place + len(content) + 1)
+        return place
+
+    def compile(self, folder):
+        return machines.compile_cartridge(bytes(self.rom), self.places, folder)
+
+
+def started(place: int, **fields) -> np.ndarray:
+    """A machine about to go on at a place of the cartridge."""
+    machine = make_machine()
+    machine["pc"], machine["s"], machine["p"] = place, 0xFF, 0x30
+    for name, value in fields.items():
+        machine[name] = value
+    return machine
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("code")
+
+
+# Opcodes.
+
+
+def test_the_documented_opcodes_are_those_that_their_bits_tell():
+    documented = {opcode: decode(opcode) for opcode in range(256) if decode(opcode)}
+    assert len(documented) == 151
+    ours = {opcode: (name, mode) for opcode, (name, mode, _) in OPCODES.items()}
+    assert ours == {opcode: (name, MODES[mode]) for opcode, (name, mode) in documented.items()}
+    for name, mode in documented.values():
+        assert LENGTHS[MODES[mode]] == length(mode), name
+
+
+# Against the model.
+
+
+def random_instruction(rng: np.random.Generator, opcode: int) -> bytes:
+    """With an operand that mostly stays in memory and cartridge."""
+    _, mode = decode(opcode)
+    if mode in ("page 0", "page 0,x", "page 0,y", "(page 0,x)", "(page 0),y"):
+        operand = int(rng.integers(0x80, 0x100))
+    elif mode in ("address", "absolute", "absolute,x", "absolute,y"):
+        page = int(rng.choice([0x0000, 0x0100, 0xF000, 0xF300, 0xF600]))
+        operand = page + int(rng.integers(0x80, 0x100))
+        if mode == "address":
+            operand |= 0xF000
+    elif mode == "pointer":
+        operand = int(rng.choice([0x0080, 0x0180, 0x00FF, 0x0005, 0xF080])) + int(rng.integers(8))
+    else:
+        operand = int(rng.integers(0x100))
+    return bytes([opcode]) + operand.to_bytes(3, "little")[: length(mode) - 1]
+
+
+def random_cartridge(rng: np.random.Generator) -> Cartridge:
+    """Each opcode in a piece of its own, then pieces of several instructions."""
+    cartridge = Cartridge(interrupt=int(rng.integers(0x010, 0x700)))
+    documented = [opcode for opcode in range(256) if decode(opcode)]
+    usual = [opcode for opcode in documented if decode(opcode)[0] not in ("SED", "JMP", "BRK")]
+    while cartridge._end < SIZE - 40:
+        if len(cartridge.places) < len(documented):
+            cartridge.add(random_instruction(rng, documented[len(cartridge.places)]))
+        else:
+            count = int(rng.integers(2, 6))
+            chosen = rng.choice(usual, count).tolist()
+            cartridge.add(b"".join(random_instruction(rng, opcode) for opcode in chosen))
+    return cartridge
+
+
+def random_start(rng: np.random.Generator, cartridge: Cartridge) -> np.ndarray:
+    """Registers and memory of any content, in which addresses and flags lie on the stack."""
+    ram = rng.integers(0, 256, 128, np.uint8)
+    stack = int(rng.integers(0x88, 0xF8))
+    step = int(rng.integers(2, 4))
+    places = rng.choice(cartridge.places, (2, 40)) - rng.integers(0, 2, 40)
+    ram[: 40 * step : step] = places[0] & 0xFF
+    ram[1 : 40 * step : step] = places[1] >> 8 | 0xF0
+    return started(
+        int(places[0, 0]),
+        a=rng.integers(256), x=rng.integers(256), y=rng.integers(256), s=stack,
+        p=0x30 | rng.integers(256) & 0xC7, ram=ram, cycle=rng.integers(76),
+    )  # fmt: skip
+
+
+_PATIENCE = 2000
+"""Cycles after which the model is left alone; it takes a second for a hundred thousand."""
+
+
+def run_model(rom: bytes, machine: np.ndarray, entries: set[int]) -> tuple[Processor, int]:
+    """Let the model go on until it stops; the stop code.
+
+    Raises:
+        Elsewhere: the model does not cover it.
+    """
+    registers = {name: int(machine[name][0]) for name in ("pc", "a", "x", "y", "s")}
+    model = Processor(rom, bytearray(machine["ram"][0].tobytes()), **registers)
+    model.flags = int(machine["p"][0])
+    model.cycles = int(machine["cycle"][0])
+    while (instruction := model.instruction()) is not None:
+        if model.cycles > _PATIENCE:
+            raise Elsewhere("loops")
+        model.step()
+        name, mode = instruction
+        if (name in ("RTS", "RTI") or mode == "pointer") and model.pc not in entries:
+            break
+    return model, NOT_TRANSLATED
+
+
+def play_against_the_model(seed: int, folder, runs: int) -> dict[int, int]:
+    rng = np.random.default_rng(seed)
+    cartridge = random_cartridge(rng)
+    rom = bytes(cartridge.rom)
+    play_frame = cartridge.compile(folder)
+    entries = set(Translation(rom, cartridge.places, {}).entries)
+    stops: dict[int, int] = {}
+    for number in range(runs):
+        machine = random_start(rng, cartridge)
+        if number < 3 * len(cartridge.places):
+            machine["pc"] = cartridge.places[number // 3]
+        before = machine.copy()
+        stop = play_frame(machine)
+        try:
+            model, wanted = run_model(rom, before, entries)
+        except Elsewhere as why:
+            reason = str(why)
+            if "decimals" in reason or "pointer" in reason:
+                assert stop == NOT_IMPLEMENTED, reason
+            elif "goes to" in reason:
+                assert stop == NOT_TRANSLATED, reason
+            continue
+        stops[stop] = stops.get(stop, 0) + 1
+        place = hex(int(before["pc"][0]))
+        assert stop == wanted, place
+        got = {name: int(machine[name][0]) for name in ("pc", "a", "x", "y", "s", "p")}
+        assert got == {
+            "pc": model.pc, "a": model.a, "x": model.x, "y": model.y, "s": model.s,
+            "p": model.flags,
+        }, place  # fmt: skip
+        assert machine["ram"][0].tobytes() == bytes(model.ram), place
+        assert machine["cycle"][0] == model.cycles % 76, place
+    return stops
+
+
+@pytest.mark.slow
+def test_each_instruction_does_what_the_manual_says(folder):
+    """Registers, flags, memory, stack, cycles, and where it goes on: of all 151 opcodes."""
+    stops = play_against_the_model(0, folder, 5000)
+    assert stops[NOT_TRANSLATED] > 1500, stops
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(100, 160))
+def test_instructions_at_random_do_what_the_manual_says(folder, seed):
+    play_against_the_model(seed, folder, 20_000)
+
+
+# By hand.
+
+
+@pytest.fixture(scope="module")
+def by_hand(folder):
+    """Short pieces of code, by name: run one, and get the machine back."""
+    pieces = {
+        "adc": "ADC zp 80", "sbc": "SBC zp 80", "cmp": "CMP zp 80", "bit": "BIT zp 80",
+        "asl": "ASL zp 80", "lsr": "LSR acc", "rol": "ROL acc", "ror": "ROR zpx 80",
+        "inc": "INC abs 0180", "dec": "DEC zp 80", "pha": "PHA", "php": "PHP", "plp": "PLP",
+        "pla": "PLA", "tsx": "TSX", "txs": "TXS", "sed": "SED", "izx": "LDA izx 80",
+        "bne": "BNE rel 02; LDA imm 07", "aby": "LDA aby F0F0", "abx": "STA abx 00F0",
+        "izy": "LDA izy 90", "rti": "RTI", "wrap": "LDA zpx F0",
+        "outside": "LDA izy 10", "over": "LDA izy FF", "ind": "JMP ind 0090",
+        "ind in the cartridge": "JMP ind F090",
+    }  # fmt: skip
+    cartridge = Cartridge(*pieces.values(), interrupt=0x700)
+    places = dict(zip(pieces, cartridge.places, strict=True))
+    places["interrupt"] = cartridge.add("LDX imm 77; RTI", 0x700)
+    places["brk"] = cartridge.add("BRK", 0x730)
+    places["jsr"] = cartridge.add("JSR abs F720", 0x710)
+    cartridge.add("LDY imm 11; RTS", 0x720)
+    places["crossing"] = cartridge.add("BEQ rel 05", 0x2FC)
+    places["back over the page"] = cartridge.add("BEQ rel F0", 0x400)
+    cartridge.rom[0x1E0], cartridge.rom[0x0F8] = 0x81, 0x42
+    play_frame = cartridge.compile(folder)
+
+    def run(name: str, **fields) -> dict:
+        machine = started(places[name], **fields)
+        stop = play_frame(machine)
+        flags = int(machine["p"][0])
+        return {
+            "stop": stop, "ram": machine["ram"][0].tolist(), "places": places,
+            **{each: int(machine[each][0]) for each in ("a", "x", "y", "s", "p", "pc", "cycle")},
+            **{each: flags >> bit & 1 for each, bit in zip("nvizc", (7, 6, 2, 1, 0), strict=True)},
+        }  # fmt: skip
+
+    return run
+
+
+def ram(**bytes_) -> np.ndarray:
+    """Memory, zeros but for these: ``x80=5``."""
+    memory = np.zeros(128, np.uint8)
+    for name, value in bytes_.items():
+        memory[int(name[1:], 16) - 0x80] = value
+    return memory
+
+
+@pytest.mark.parametrize(
+    ("a", "operand", "carry", "result", "flags"),
+    [
+        (1, 1, 0, 2, ""), (1, 1, 1, 3, ""), (127, 1, 0, 128, "nv"), (128, 128, 0, 0, "vzc"),
+        (255, 1, 0, 0, "zc"), (255, 255, 1, 255, "nc"), (80, 80, 0, 160, "nv"),
+        (208, 144, 0, 96, "vc"), (127, 127, 1, 255, "nv"), (0, 0, 0, 0, "z"),
+    ],
+)  # fmt: skip
+def test_adc_adds_with_carry_and_notes_overflow(by_hand, a, operand, carry, result, flags):
+    done = by_hand("adc", a=a, ram=ram(x80=operand), p=0x30 | carry)
+    assert (done["a"], "".join(each for each in "nvzc" if done[each])) == (result, flags)
+
+
+@pytest.mark.parametrize(
+    ("a", "operand", "carry", "result", "flags"),
+    [
+        (5, 3, 1, 2, "c"), (5, 3, 0, 1, "c"), (3, 5, 1, 254, "n"), (128, 1, 1, 127, "vc"),
+        (127, 255, 1, 128, "nv"), (0, 0, 1, 0, "zc"), (0, 0, 0, 255, "n"), (0, 128, 1, 128, "nv"),
+    ],
+)  # fmt: skip
+def test_sbc_subtracts_with_borrow(by_hand, a, operand, carry, result, flags):
+    done = by_hand("sbc", a=a, ram=ram(x80=operand), p=0x30 | carry)
+    assert (done["a"], "".join(each for each in "nvzc" if done[each])) == (result, flags)
+
+
+def test_comparisons_shifts_and_counts(by_hand):
+    for a, operand, flags in ((5, 5, "zc"), (6, 5, "c"), (5, 6, "n"), (0x90, 0x10, "nc")):
+        done = by_hand("cmp", a=a, ram=ram(x80=operand), p=0x70)
+        assert "".join(each for each in "nzc" if done[each]) == flags
+        assert (done["a"], done["v"]) == (a, 1)
+    done = by_hand("bit", a=0x0F, ram=ram(x80=0xC0))
+    assert (done["n"], done["v"], done["z"], done["a"]) == (1, 1, 1, 0x0F)
+    done = by_hand("asl", ram=ram(x80=0x81))
+    assert (done["ram"][0], done["c"], done["n"]) == (2, 1, 0)
+    done = by_hand("lsr", a=0x81, p=0xB1)
+    assert (done["a"], done["c"], done["n"]) == (0x40, 1, 0)
+    done = by_hand("rol", a=0x80, p=0x31)
+    assert (done["a"], done["c"]) == (1, 1)
+    done = by_hand("ror", x=4, ram=ram(x84=0x02), p=0x31)
+    assert (done["ram"][4], done["c"], done["n"]) == (0x81, 0, 1)
+    assert by_hand("inc", ram=ram(x80=0xFF))["ram"][0] == 0
+    assert by_hand("dec", ram=ram(x80=0x00))["ram"][0] == 0xFF
+
+
+def test_the_stack(by_hand):
+    done = by_hand("pha", a=0x42, s=0xF0)
+    assert (done["ram"][0x70], done["s"]) == (0x42, 0xEF)
+    assert by_hand("php", p=0xF3, s=0xF0)["ram"][0x70] == 0xF3  # bits 4 and 5 are set
+    done = by_hand("plp", s=0xEF, ram=ram(xf0=0xC7))
+    assert (done["p"], done["s"]) == (0xF7, 0xF0)
+    done = by_hand("pla", s=0xEF, ram=ram(xf0=0x80))
+    assert (done["a"], done["n"], done["s"]) == (0x80, 1, 0xF0)
+    done = by_hand("tsx", s=0x80)
+    assert (done["x"], done["n"]) == (0x80, 1)
+    done = by_hand("txs", x=0x00, p=0xB0)
+    assert (done["s"], done["n"], done["z"]) == (0, 1, 0)  # no flag
+
+
+def test_a_call_returns_behind_itself(by_hand):
+    done = by_hand("jsr", s=0xF0)
+    assert (done["y"], done["s"], done["pc"]) == (0x11, 0xF0, 0x713)
+    assert done["ram"][0x6F:0x71] == [0x12, 0xF7]  # the address of its last byte
+    assert done["cycle"] == 6 + 2 + 6
+
+
+def test_brk_calls_the_interrupt_and_skips_a_byte(by_hand):
+    done = by_hand("brk", s=0xF0, p=0xF1)
+    back = done["places"]["brk"] + 2
+    assert done["ram"][0x6E:0x71] == [0xF1, back & 255, back >> 8 | 0xF0]
+    assert (done["x"], done["s"], done["p"], done["cycle"]) == (0x77, 0xF0, 0xF1, 7 + 2 + 6)
+    assert done["pc"] == back
+
+
+def test_rti_brings_flags_and_address_back(by_hand):
+    place = 0x722  # known code, but nobody returns there
+    stack = ram(xf1=0xC3, xf2=place & 255, xf3=place >> 8 | 0xF0)
+    done = by_hand("rti", s=0xF0, ram=stack)
+    assert (done["p"], done["s"], done["pc"]) == (0xF3, 0xF3, place)
+    assert done["stop"] == (NOT_TRANSLATED)
+
+
+def test_branches_cost_a_cycle_taken_and_two_into_another_page(by_hand):
+    assert by_hand("bne", p=0x30)["cycle"] == 3
+    assert by_hand("bne", p=0x32)["cycle"] == 2 + 2  # with the LDA behind it
+    done = by_hand("crossing", p=0x32)
+    assert (done["pc"], done["cycle"]) == (0x303, 4)
+    done = by_hand("back over the page", p=0x32)
+    assert (done["pc"], done["cycle"]) == (0x3F2, 4)
+    assert by_hand("crossing", p=0x30)["cycle"] == 2
+
+
+def test_indexed_addresses(by_hand):
+    assert (by_hand("aby", y=0x08)["a"], by_hand("aby", y=0x08)["cycle"]) == (0x42, 4)
+    assert (by_hand("aby", y=0xF0)["a"], by_hand("aby", y=0xF0)["cycle"]) == (0x81, 5)
+    done = by_hand("abx", x=0x0F, a=0x55)
+    assert (done["ram"][0x7F], done["cycle"]) == (0x55, 5)
+    assert by_hand("abx", x=0x90, a=0x55)["cycle"] == 5  # a write always takes the time
+    done = by_hand("wrap", x=0x95, ram=ram(x85=0x66))  # F0 + 95 is 85 in page 0
+    assert (done["a"], done["cycle"]) == (0x66, 4)
+    pointer = ram(x90=0xF0, x91=0xF0)
+    assert (by_hand("izy", y=8, ram=pointer)["a"], by_hand("izy", y=8, ram=pointer)["cycle"]) == (
+        0x42, 5,
+    )  # fmt: skip
+    assert by_hand("izy", y=0xF0, ram=pointer)["cycle"] == 6
+
+
+@pytest.mark.parametrize("name", ["sed", "izx", "outside", "over", "ind in the cartridge"])
+def test_what_is_not_covered_stops_and_says_so(by_hand, name):
+    done = by_hand(name)
+    assert done["stop"] == NOT_IMPLEMENTED
+    assert done["pc"] == done["places"][name]
+
+
+@pytest.mark.parametrize(
+    ("name", "stack"),
+    [
+        ("jsr", 0x80), ("jsr", 0x1F), ("brk", 0x81), ("brk", 0x00), ("rti", 0xFD), ("rti", 0x7E),
+        ("pla", 0xFF), ("pla", 0x10), ("plp", 0xFF),
+    ],
+)  # fmt: skip
+def test_a_stack_outside_the_memory_is_not_covered(by_hand, name, stack):
+    assert by_hand(name, s=stack)["stop"] == NOT_IMPLEMENTED
+
+
+def test_flags_from_the_stack_that_count_in_decimals_are_not_covered(by_hand):
+    for name in ("plp", "rti"):
+        assert by_hand(name, s=0xEF, ram=ram(xf0=0x08))["stop"] == NOT_IMPLEMENTED
+
+
+def test_an_address_outside_the_cartridge_is_not_translated(by_hand):
+    """Memory can be run as well, and the cartridge be seen elsewhere; neither is translated."""
+    place = by_hand("bit")["places"]["bit"]
+    for high, stop in ((0xF0, "known"), (0xF8, NOT_TRANSLATED), (0xD0, NOT_TRANSLATED), (0, 2)):
+        done = by_hand("ind", ram=ram(x90=place, x91=high))
+        assert done["stop"] == NOT_TRANSLATED
+        assert (done["pc"] == place + 2) == (stop == "known")
+
+
+# Stops.
+
+VSYNC_FRAME = (
+    "LDA imm 02; STA zp 00; STA zp 02; STA zp 02; LDA imm 00; STA zp 00"
+)  # fmt: skip
+"""VSYNC for two lines."""
+
+
+def test_a_frame_ends_behind_the_write_that_ends_vsync(folder):
+    cartridge = Cartridge(f"INC zp 80; {VSYNC_FRAME}; INC zp 81; JMP abs F010")
+    play_frame = cartridge.compile(folder)
+    machine = started(0x010)
+    for frame in range(5):
+        assert play_frame(machine) == FRAME_DONE
+        assert machine["ram"][0, :2].tolist() == [frame + 1, frame]
+        # STA WSYNC ends at a line; LDA and STA take five cycles of the next one.
+        assert machine["cycle"][0] == 5
+        assert machine["pc"][0] == 0x010 + len(code(f"INC zp 80; {VSYNC_FRAME}"))
+
+
+def test_an_endless_loop_ends(folder):
+    """Be it of jumps, of calls, of jumps through memory, or once around the cartridge."""
+    cartridge = Cartridge(
+        "JMP abs F010", "LDA imm 00; BEQ rel FC", "JMP ind 0080", "NOP; BNE rel FD",
+    )  # fmt: skip
+    call = cartridge.add("JSR abs F040; JMP abs F030", 0x030)
+    cartridge.add("JSR abs F044; RTS", 0x040)
+    cartridge.add("RTS", 0x044)
+    play_frame = cartridge.compile(folder)
+    for place in [*cartridge.places[:4], call]:
+        machine = started(place, s=0xF0, ram=ram(x80=cartridge.places[2], x81=0xF0))
+        assert play_frame(machine) == TOO_LONG
+    around = machines.compile_cartridge(bytes([CODES["NOP", "imp"]] * SIZE), [], folder)
+    assert around(started(0x2EA)) == TOO_LONG
+
+
+def test_a_timer_that_ran_out_stops_the_machine_at_the_frames_end_or_before(folder):
+    ends = f"LDA imm 05; STA abs 0294; LDX abs 0284; LDX abs 0284; {VSYNC_FRAME}"
+    cartridge = Cartridge(
+        ends, "LDA imm 05; STA abs 0294; LDX abs 0284; LDX abs 0284; JMP abs F010"
+    )
+    play_frame = cartridge.compile(folder)
+    for place in cartridge.places:
+        assert play_frame(started(place)) == TIMER_RAN_OUT
+
+
+def test_undocumented_opcodes_and_untranslated_places_stop(folder):
+    cartridge = Cartridge("LDA imm 01", "JMP ind 0080")
+    play_frame = cartridge.compile(folder)
+    machine = started(cartridge.places[0])
+    assert play_frame(machine) == NOT_TRANSLATED
+    assert (machine["a"][0], machine["pc"][0]) == (1, cartridge.places[0] + 2)
+    for target in (0x012, 0x700):  # data; nothing that anybody named
+        machine = started(cartridge.places[1], ram=ram(x80=target & 255, x81=target >> 8 | 0xF0))
+        assert play_frame(machine) == NOT_TRANSLATED
+    assert play_frame(started(0x123)) == NOT_TRANSLATED
+
+
+def test_what_a_frame_left_does_not_stop_the_next_one(folder):
+    cartridge = Cartridge("LDA imm 01; JMP ind 0080", VSYNC_FRAME)
+    play_frame = cartridge.compile(folder)
+    machine = started(cartridge.places[0])
+    assert play_frame(machine) == NOT_TRANSLATED
+    machine["pc"] = cartridge.places[1]
+    assert play_frame(machine) == FRAME_DONE
+
+
+# Loops that are skipped.
+
+
+@pytest.mark.parametrize("place", [0x010, 0x0FD])  # one of them crosses a page
+def test_a_counting_loop_is_skipped_to_the_same_state_and_cycle(folder, place):
+    cartridge = Cartridge(start=place)
+    cartridge.add("DEY; BPL rel FD", place)
+    cartridge.add("DEX; BPL rel FD", place + 0x20)
+    play_frame = cartridge.compile(folder)
+    rom = bytes(cartridge.rom)
+    for start, count in itertools.product(cartridge.places, (0, 1, 2, 100, 127, 128, 129, 255)):
+        machine = started(start, x=count, y=count)
+        model, _ = run_model(rom, machine, set())
+        assert play_frame(machine) == NOT_TRANSLATED
+        got = [int(machine[name][0]) for name in ("x", "y", "p", "pc", "cycle")]
+        assert got == [model.x, model.y, model.flags, model.pc, model.cycles % 76], count
+
+
+@pytest.mark.parametrize("timer", [0x294, 0x295, 0x296])
+def test_a_wait_for_the_timer_is_skipped_to_the_same_cycle(folder, timer):
+    """A loop with an instruction more, which is not skipped, is the measure: it polls as well."""
+    wait = f"LDA imm 40; STA abs {timer:04X}; {{}}"
+    cartridge = Cartridge(start=0x010)
+    skipped = cartridge.add(wait.format("LDA abs 0284; BNE rel FB"), 0x010)
+    plain = cartridge.add(wait.format("LDX abs 0284; BNE rel FB"), 0x040)
+    play_frame = cartridge.compile(folder)
+    seen = []
+    for place in (skipped, plain):
+        machine = started(place)
+        stop = play_frame(machine)
+        assert stop == (NOT_TRANSLATED if timer > 0x294 else TIMER_RAN_OUT)  # missed by a cycle
+        seen.append([int(machine[name][0]) for name in ("cycle", "p", "timer_set")])
+    assert seen[0] == seen[1]
+
+
+# Which bytes are code.
+
+
+def test_code_is_followed_through_branches_jumps_and_calls():
+    cartridge = Cartridge("LDA imm 00; BEQ rel 10; JSR abs F100; JMP abs F200")
+    cartridge.add("RTS", 0x100)
+    cartridge.add("NOP; RTI", 0x200)
+    cartridge.add("BRK", 0x010 + 4 + 0x10)
+    cartridge.add("LDY imm 00", 0x7E0)  # the interrupt
+    found = disassemble(bytes(cartridge.rom))
+    names = {place: each.name for place, each in found.items()}
+    assert names == {
+        0x010: "LDA", 0x012: "BEQ", 0x014: "JSR", 0x017: "JMP", 0x100: "RTS", 0x200: "NOP",
+        0x201: "RTI", 0x024: "BRK", 0x7E0: "LDY",
+    }  # fmt: skip
+    assert found[0x024].after == 0x026
+
+
+def test_where_a_jump_through_memory_leads_must_be_named():
+    cartridge = Cartridge("JMP ind 0080")
+    cartridge.add("NOP", 0x300)
+    rom = bytes(cartridge.rom)
+    assert set(disassemble(rom)) == {0x010}
+    assert set(disassemble(rom, [0x300])) == {0x010, 0x300}
+
+
+def test_an_undocumented_opcode_ends_the_code():
+    cartridge = Cartridge("NOP")
+    assert set(disassemble(bytes(cartridge.rom))) == {0x010}
+    assert [read_instruction(bytes([code]) * SIZE, 0) for code in (0x02, 0x1A, 0xFF)] == [None] * 3
+
+
+def test_branches_lead_forwards_and_backwards_and_around_the_cartridge():
+    rom = bytearray([KIL]) * SIZE
+    for place, operand, target in (
+        (0x100, 0x7F, 0x181),
+        (0x200, 0x80, 0x182),
+        (0x005, 0x80, 0x787),
+    ):
+        rom[place : place + 2] = bytes([CODES["BNE", "rel"], operand])
+        assert read_instruction(bytes(rom), place).target == target
+
+
+def test_code_that_overlaps_is_translated_twice(folder):
+    """``BIT`` in front of two bytes hides an instruction, which others jump to."""
+    hides = bytes([CODES["BIT", "abs"], CODES["LDA", "imm"], 0x80])
+    cartridge = Cartridge(code("LDA imm 05; LDX imm 01; BNE rel 01") + hides + code("LDY imm 09"))
+    play_frame = cartridge.compile(folder)
+    machine = started(0x010)
+    assert play_frame(machine) == NOT_TRANSLATED
+    assert [int(machine[name][0]) for name in "axy"] == [0x80, 1, 9]
+    machine = started(0x014, p=0x32)  # not taken: the BIT is run
+    cartridge.places.append(0x014)
+    assert cartridge.compile(folder)(machine) == NOT_TRANSLATED
+    assert [int(machine[name][0]) for name in "axy"] == [0, 0, 9]
+
+
+def test_the_record_of_a_machine_has_no_gaps_and_no_pointers():
+    ends = [offset + dtype.itemsize for dtype, offset, *_ in MACHINE.fields.values()]
+    starts = [offset for _, offset, *_ in MACHINE.fields.values()]
+    assert starts == [0, *ends[:-1]]
+    assert ends[-1] == MACHINE.itemsize

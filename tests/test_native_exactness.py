@@ -1,0 +1,286 @@
+"""The native emulator plays what ALE plays: every bit, in every form of playing.
+
+The short part runs in ``make test``; the same over ten million frames is ``make soak ARGS="-k
+native_exactness"``, which takes a quarter of an hour on a core of its own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from lockstep import Oracle, field_of, play_in_lockstep, styles
+from machines import differences
+
+from pixelpong.atari.machine import DRAW_FIELD, DRAW_NOTHING, DRAW_PICTURE
+from pixelpong.env.cartridge import LAST_POINT, LEFT_POINTS, RIGHT_POINTS
+from pixelpong.env.native import NativeConsole, NativeGame
+from pixelpong.env.pong import PongEmulator, pack_snapshot, unpack_snapshot
+from pixelpong.env.rom import read_rom
+from pixelpong.protocols import PROTOCOLS, find_protocol
+
+DRAWS = {"nothing": DRAW_NOTHING, "field": DRAW_FIELD, "picture": DRAW_PICTURE}
+PONGS = [name for name in PROTOCOLS if name != "Catch-v0"]
+
+
+@pytest.fixture(scope="module")
+def oracle() -> Oracle:
+    return Oracle()
+
+
+@pytest.fixture(scope="module")
+def console() -> NativeConsole:
+    return NativeConsole()
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory) -> NativeGame:
+    """The game compiled so that it skips nothing."""
+    return NativeGame(read_rom(), tmp_path_factory.mktemp("code"), is_plain=True)
+
+
+# Against ALE itself.
+
+
+@pytest.mark.slow
+def test_every_frame_has_ales_picture(oracle, console):
+    done = play_in_lockstep(oracle, console, 1, 30_000, skip=1, draws=DRAW_PICTURE)
+    assert done.games >= 2
+    assert done.points >= 60
+
+
+@pytest.mark.slow
+def test_every_step_has_ales_field(oracle, console):
+    done = play_in_lockstep(oracle, console, 2, 60_000, draws=DRAW_FIELD)
+    assert done.games >= 8
+
+
+@pytest.mark.slow
+def test_a_game_that_nobody_looks_at_is_ales_as_well(oracle, console):
+    play_in_lockstep(oracle, console, 3, 30_000, draws=DRAW_NOTHING)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PONGS)
+def test_steps_of_every_protocols_frame_skips_are_ales(oracle, console, name):
+    skips = find_protocol(name).frame_skips
+    play_in_lockstep(oracle, console, 4, 12_000, skip=skips, draws=DRAW_PICTURE, read_every=97)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("draws", DRAWS)
+def test_games_are_won_and_lost_in_the_same_frame(oracle, console, draws):
+    """And the picture is that of the frame in which they end, inside a step."""
+    done = play_in_lockstep(oracle, console, 5, 12_000, skip=7, draws=DRAWS[draws], lead=20)
+    assert done.won >= 1
+    assert done.games > done.won
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("draws", DRAWS)
+def test_the_whole_state_is_ales_and_nothing_but_the_state_counts(oracle, console, draws):
+    """Every few calls the record is overwritten, and the console goes on from what ALE holds."""
+    done = play_in_lockstep(
+        oracle, console, 6, 6_000, skip=(1, 5), draws=DRAWS[draws], read_every=7
+    )
+    assert done.states > 250
+
+
+# Against itself, without skipping.
+
+
+def play_both(a: NativeConsole, b: NativeConsole, seed: int, calls: int, draws, skip: int) -> int:
+    """Play two consoles; all that both drew and remember must be equal.
+
+    Args:
+        a, b: what plays.
+        seed: of the moves.
+        calls: how often.
+        draws: of each console, what it draws.
+        skip: frames a call.
+
+    Returns:
+        Games played.
+    """
+    rng, games = np.random.default_rng(seed), 0
+    left, right = styles(rng, a.memory), styles(rng, a.memory)
+    a.reset()
+    b.reset()
+    for number in range(calls):
+        actions = bytes([next(left) << 4 | next(right)]) * skip
+        done = [each.run(actions, what) for each, what in zip((a, b), draws, strict=True)]
+        assert done[0] == done[1], number
+        states = a.get_state(), b.get_state()
+        assert states[0].tobytes() == states[1].tobytes(), differences(*states)
+        if draws == (DRAW_PICTURE, DRAW_PICTURE):
+            assert np.array_equal(a.picture, b.picture), number
+        elif draws == (DRAW_FIELD, DRAW_FIELD):
+            assert np.array_equal(field_of(a), field_of(b)), number
+        if done[0][1]:
+            games += 1
+            a.reset()
+            b.reset()
+    return games
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", [0, 3, 4])
+@pytest.mark.parametrize("draws", DRAWS)
+def test_skipping_changes_nothing(plain, mode, draws):
+    consoles = NativeConsole(mode), NativeConsole(mode, plain)
+    play_both(*consoles, 7, 8_000, (DRAWS[draws], DRAWS[draws]), skip=4)
+    games = play_both(*consoles, 8, 8_000, (DRAWS[draws], DRAWS[draws]), skip=1)
+    assert mode or games
+
+
+@pytest.mark.slow
+def test_skipping_changes_nothing_in_the_cartridges_other_games(plain):
+    """In some of them the missiles are seen. The games from 13 on need code that is not known."""
+    for mode in (1, 2, 5, 6, 7, 8, 9, 10, 11, 12):
+        play_both(NativeConsole(mode), NativeConsole(mode, plain), mode, 500, (2, 2), skip=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", [0, 3])
+def test_what_is_drawn_changes_nothing(mode):
+    for pair in ((DRAW_NOTHING, DRAW_PICTURE), (DRAW_FIELD, DRAW_PICTURE)):
+        play_both(NativeConsole(mode), NativeConsole(mode), 9, 10_000, pair, skip=2)
+
+
+def test_where_the_record_lies_changes_nothing(console):
+    """Nothing in it is aligned; compiled code must not expect it."""
+    other = NativeConsole()
+    memory = np.zeros(other.machine.nbytes + 8, np.uint8)
+    for shift in (1, 2, 3, 5):
+        console.reset()
+        record = memory[shift : shift + other.machine.nbytes]
+        record[:] = console.machine.view(np.uint8)
+        for k in range(200):
+            actions = bytes([k * k % 6]) * 4
+            result = other._play_frames(record.ctypes.data, actions, 4, k % 3)
+            console.run(actions, k % 3)
+            assert result > 0
+        assert record.tobytes() == console.machine.tobytes()
+
+
+# Through the emulator's contract.
+
+
+def with_points(snapshot: bytes, left: int, right: int) -> bytes:
+    """The same moment at another score."""
+    held, frames, state = unpack_snapshot(snapshot)
+    state = state.copy()
+    state["ram"][0, [LEFT_POINTS, RIGHT_POINTS]] = left, right
+    return pack_snapshot(held, frames, state)
+
+
+def step_both(native: PongEmulator, ale: PongEmulator, rng, actions) -> bool:
+    """One step with the same coins; whether the episode is over."""
+    action, draws = next(actions), rng.random(1 + native.protocol.max_frame_skip).tolist()
+    assert native.step(action, draws) == ale.step(action, draws)
+    assert np.array_equal(native.screen, ale.screen)
+    assert (native.num_frames, native.is_over) == (ale.num_frames, ale.is_over)
+    return native.is_over
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PONGS)
+def test_both_emulators_are_the_same_under_every_protocol(name):
+    """Rewards, screens, ends, frames and the bytes of snapshots; sticky coins and drawn skips."""
+    protocol = find_protocol(name)
+    native, ale = PongEmulator(protocol, "native"), PongEmulator(protocol, "ale")
+    rng = np.random.default_rng(10)
+    actions = styles(rng, native.console.memory)
+    assert np.array_equal(native.frame(), ale.frame())
+    ends = 0
+    for number in range(1500):
+        is_over = step_both(native, ale, rng, actions)
+        if number % 5 == 0 or is_over:
+            assert native.get_state() == ale.get_state()
+        if number % 400 == 100:  # near the end of a game
+            state = with_points(native.get_state(), 20, 19 + number // 400 % 2)
+            native.set_state(state)
+            ale.set_state(state)
+        if is_over:
+            ends += 1
+            native.reset()
+            ale.reset()
+            assert np.array_equal(native.screen, ale.screen)
+    assert ends >= (3 if name != "PongNoFrameskip-v4" else 1)
+
+
+@pytest.mark.slow
+def test_a_state_from_either_emulator_goes_on_the_same_on_the_other():
+    """Back and forth: taken here, played on there, from moments in any order."""
+    protocol = find_protocol("ALE/Pong-v5")
+    native, ale = PongEmulator(protocol, "native"), PongEmulator(protocol, "ale")
+    rng = np.random.default_rng(11)
+    actions = styles(rng, native.console.memory)
+    states = [native.get_state()]
+    for _ in range(120):
+        state = states[int(rng.integers(len(states)))]
+        native.set_state(state)
+        ale.set_state(state)
+        for _ in range(int(rng.integers(1, 25))):
+            if step_both(native, ale, rng, actions):
+                break
+        giver = (native, ale)[int(rng.integers(2))]
+        states.append(giver.get_state())
+        assert native.get_state() == ale.get_state()
+
+
+@pytest.mark.parametrize("max_frames", [1, 6, 401])
+def test_a_game_is_cut_off_in_the_same_frame(max_frames):
+    """In the middle of a step, too; and nothing is played afterwards."""
+    protocol = dataclasses.replace(find_protocol("Pong-v0"), max_frames=max_frames)
+    emulators = [PongEmulator(protocol, name) for name in ("native", "ale")]
+    rng = np.random.default_rng(12)
+    while not emulators[0].is_over:
+        draws = rng.random(5).tolist()
+        assert len({each.step(2, draws) for each in emulators}) == 1
+    for emulator in emulators:
+        assert emulator.is_over
+        assert emulator.num_frames == max_frames
+        assert LAST_POINT not in unpack_snapshot(emulator.get_state())[2]["ram"][0, 13:15]
+    assert emulators[0].get_state() == emulators[1].get_state()
+    assert np.array_equal(emulators[0].screen, emulators[1].screen)
+    held, frames, state = unpack_snapshot(emulators[0].get_state())
+    for emulator in emulators:
+        emulator.set_state(pack_snapshot(held, frames + 2, state))  # beyond the limit
+        assert emulator.is_over
+        assert emulator.step(2, [0.9] * 5) == 0
+        assert emulator.num_frames == max_frames + 2
+
+
+# For hours.
+
+SOAK = [
+    (DRAW_PICTURE, 1, 0, 0), (DRAW_PICTURE, 1, 0, 50), (DRAW_PICTURE, (2, 4), 0, 0),
+    (DRAW_PICTURE, 4, 20, 0), (DRAW_PICTURE, (1, 9), 20, 31), (DRAW_FIELD, 4, 0, 0),
+    (DRAW_FIELD, 1, 0, 0), (DRAW_FIELD, (2, 4), 18, 101), (DRAW_NOTHING, 4, 0, 0),
+    (DRAW_NOTHING, (1, 30), 0, 17),
+]  # fmt: skip
+"""What is drawn, frames a call, points ahead, calls between whole states."""
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("seed", range(1000, 1004))
+@pytest.mark.parametrize(("draws", "skip", "lead", "read_every"), SOAK)
+def test_ten_million_frames_are_ales(oracle, console, seed, draws, skip, lead, read_every):
+    done = play_in_lockstep(
+        oracle, console, seed, 250_000, skip=skip, draws=draws, lead=lead, read_every=read_every
+    )
+    assert done.games
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("mode", [0, 3, 4])
+@pytest.mark.parametrize("draws", DRAWS)
+def test_skipping_changes_nothing_for_long(plain, mode, draws):
+    consoles = NativeConsole(mode), NativeConsole(mode, plain)
+    for skip in (1, 4):
+        for seed in range(100, 104):
+            play_both(*consoles, seed, 250_000, (DRAWS[draws], DRAWS[draws]), skip)
