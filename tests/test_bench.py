@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import statistics
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,8 @@ from pixelpong.bench import cluster
 from pixelpong.bench import solve as solve_module
 from pixelpong.bench.solve import recorded_steps, summarize
 from pixelpong.cli import main
+
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.mark.slow
@@ -126,7 +130,7 @@ def test_peers_without_the_extra_are_one_line(capsys, monkeypatch, command):
 
 def test_the_forecast_rests_on_the_recorded_seeds():
     """What the package carries are the steps of the file that the repository shows."""
-    path = Path(__file__).parents[1] / "benchmarks/solve.json"
+    path = ROOT / "benchmarks/solve.json"
     report = json.loads(path.read_text("utf-8"))
     won = [result["steps"] for result in report["seeds"] if result["is_won"]]
     assert sorted(recorded_steps()) == sorted(won)
@@ -186,3 +190,35 @@ def test_viewers_cost_little_and_see_updates_soon(capsys):
     assert 0 < report["delay_p99_seconds"] < 5
     assert report["ratio"] > 0.3
     assert 0 < report["server_core_share"] < 1
+
+
+# --- the emulator by itself -------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+def test_the_emulators_forms_are_measured_beside_ale():
+    words = [sys.executable, str(ROOT / "benchmarks/emulator.py"), "--rounds", "1"]
+    done = subprocess.run(
+        [*words, "--seconds", "0.02", "--json"], capture_output=True, text=True, check=True
+    )
+    report = json.loads(done.stdout)
+    steps = report["steps"]
+    assert steps["compiled, field"]["ratio"] > 10 > 2 * steps["PongEmulator, ale"]["ratio"]
+    assert steps["compiled, field"]["ratio"] > steps["plain, level 1, field"]["ratio"]
+    assert 0 < report["later"]["console"] < report["first"]["console"] / 5
+    first = report["first"]
+    parts = [first[name] for name in ("ir", "parse", "optimise", "machine_code", "link")]
+    assert min(parts) > 0
+    assert sum(parts) <= first["code"] <= first["console"]
+    assert report["threads"]["longest_pause_ms"] < report["threads"]["of_a_call_of_ms"] / 2
+    assert report["snapshots"]["console: take"] < 100
+    assert "two threads ÷ one" in done.stderr
+
+    def shape(value):
+        is_report = isinstance(value, dict)
+        return {name: shape(each) for name, each in value.items()} if is_report else None
+
+    recorded = json.loads((ROOT / "benchmarks/emulator.json").read_text("utf-8"))
+    for part in ("steps", "threads", "first", "later", "forms", "snapshots", "machine"):
+        assert shape(recorded[part]) == shape(report[part]), part
