@@ -6,6 +6,8 @@ import json
 import statistics
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from pixelpong.bench import cluster
 from pixelpong.bench import solve as solve_module
 from pixelpong.bench.solve import recorded_steps, summarize
+from pixelpong.bench.startup import children
 from pixelpong.cli import main
 
 ROOT = Path(__file__).parents[1]
@@ -222,3 +225,29 @@ def test_the_emulators_forms_are_measured_beside_ale():
     recorded = json.loads((ROOT / "benchmarks/emulator.json").read_text("utf-8"))
     for part in ("steps", "threads", "first", "later", "forms", "snapshots", "machine"):
         assert shape(recorded[part]) == shape(report[part]), part
+
+
+@pytest.mark.slow
+def test_processes_that_measure_end_when_the_bench_is_killed():
+    script = (
+        "from pixelpong.bench.throughput import measure_apart, play_bare\n"
+        "if __name__ == '__main__':\n"
+        "    with measure_apart(play_bare, 2) as measure:\n"
+        "        measure(0.01)\n"
+        "        print('started', flush=True)\n"
+        "        measure(600)\n"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "measures.py"
+        file.write_text(script)
+        with subprocess.Popen(
+            [sys.executable, str(file)], stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout.readline() == "started\n"
+            started = children(process.pid)
+            assert len(started) >= 2
+            process.kill()
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and any(Path(f"/proc/{pid}").exists() for pid in started):
+        time.sleep(0.1)
+    assert not [pid for pid in started if Path(f"/proc/{pid}").exists()]
