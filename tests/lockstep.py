@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import ale_py
 import numpy as np
 
-from pixelpong.atari.machine import DRAW_FIELD, DRAW_NOTHING, DRAW_PICTURE
+from pixelpong.atari.machine import DRAW_FIELD, DRAW_NOTHING, DRAW_PICTURE, PADDLE_CENTRE
 from pixelpong.env.ale_state import read_state
-from pixelpong.env.cartridge import CENTRE, RIGHT_POINTS
+from pixelpong.env.cartridge import RIGHT_POINTS
 from pixelpong.env.native import NativeConsole
 from pixelpong.env.preprocess import BACKGROUND_INDICES, FIELD_ROWS
 from pixelpong.env.rom import rom_path
@@ -209,7 +209,7 @@ def play_for_two_in_lockstep(mode: int, seed: int, frames: int) -> Played:
 def start_for_two(oracle: OracleForTwo, console: NativeConsole) -> None:
     """Begin a game; the third and the fourth paddle, which ours has not, stand in the middle."""
     console.reset()
-    console.machine["resistance"][0, 2:] = CENTRE
+    console.machine["resistance"][0, 2:] = PADDLE_CENTRE
     for _ in range(20):  # until the game has noticed
         oracle.run(0, 0)
         console.run(b"\0", DRAW_PICTURE)

@@ -43,7 +43,7 @@ import numpy as np
 import pytest
 from lockstep import styles
 
-from pixelpong.atari import check, console, tia, translation
+from pixelpong.atari import console, machine, tia, translation
 from pixelpong.atari import native as machine_code
 from pixelpong.atari.machine import DRAW_PICTURE
 from pixelpong.atari.native import NativeCode
@@ -61,10 +61,10 @@ CURES = {
         'return self._write_register(one.operand & 0x3F, value).replace("m, t,", "m, t - 2,")',
     ),
     "hmove blanks eight pixels": (
-        tia, "if m.blanks != 0 and x0 < 8:", "if m.blanks > 1 and x0 < 8:",
+        drawing, "if m.blanks != 0 and x0 < 8:", "if m.blanks > 1 and x0 < 8:",
     ),
     "hmove above the picture blanks row 0": (
-        tia, "    m.blanks = 1\n", "    m.blanks = t >= 76 * TOP\n",
+        tia, "    m.blanks = 1\n", "    m.blanks = t >= 76 * 34\n",
     ),
     "grp1 latches the ball": (
         tia, "    if p == 1:\n        m.old_enabl = m.tia[ENABL]\n", "",
@@ -90,8 +90,8 @@ CURES = {
         "k == count",
     ),
     "missiles are hidden": (
-        tia, "if m.tia[RESMP0 + p] != 0 or m.tia[ENAM0 + p] == 0:", "if m.tia[ENAM0 + p] == 0:",
-        "if m.tia[register - ENAM0 + RESMP0]:", "if m.tia[register - ENAM0 + RESMP0] > 9:",
+        drawing, "if m.tia[RESMP0 + p] != 0 or m.tia[ENAM0 + p] == 0:",
+        "if m.tia[ENAM0 + p] == 0:",
     ),
     "missiles are let go at their player": (
         tia, "(m.position[p] + _MIDDLE[m.tia[NUSIZ0 + p] & 7]) % WIDTH", "m.position[2 + p]",
@@ -143,7 +143,8 @@ def built_without(cure: str, folder: Path, monkeypatch) -> NativeGame:
 def compile_fast(monkeypatch) -> None:
     """Let LLVM optimize nothing, which takes a quarter of the time."""
     make_target = llvm.Target.create_target_machine
-    monkeypatch.setattr(machine_code, "_LEVEL", 0)
+    compile_ir = machine_code._compile
+    monkeypatch.setattr(machine_code, "_compile", lambda *given: compile_ir(*given[:-1], 0))
     monkeypatch.setattr(
         llvm.Target, "create_target_machine",
         lambda target, **options: make_target(target, **{**options, "opt": 0}),
@@ -227,10 +228,10 @@ def test_scribble_in_the_record_changes_nothing():
 
 def test_capacitors_charge_in_ales_cycles_for_every_resistance_there_is():
     """ALE computes them in doubles and cuts them off."""
-    least, most, step = check.PADDLE_LEAST, check.PADDLE_MOST, check.PADDLE_STEP
+    least, most, step = machine.PADDLE_LOWEST, machine.PADDLE_HIGHEST, machine.PADDLE_TURN
     reached = {
         turned
-        for start in (check.PADDLE_MIDDLE, least, most)
+        for start in (machine.PADDLE_CENTRE, least, most)
         for turned in range(start % step, most + 1, step)
         if turned >= least
     }
@@ -244,10 +245,7 @@ def test_capacitors_charge_in_ales_cycles_for_every_resistance_there_is():
 
 def test_a_knob_stands_in_the_middle_of_its_ends_and_turns_as_ales():
     """408,823 Ω, not the 395,098 of another paddle."""
-    assert (check.PADDLE_LEAST + check.PADDLE_MOST) // 2 == check.PADDLE_MIDDLE == cartridge.CENTRE
-    assert (cartridge.LOWEST, cartridge.HIGHEST, cartridge.TURN) == (
-        check.PADDLE_LEAST, check.PADDLE_MOST, check.PADDLE_STEP,
-    )  # fmt: skip
+    assert (machine.PADDLE_LOWEST + machine.PADDLE_HIGHEST) // 2 == machine.PADDLE_CENTRE
     play = NativeConsole()
     for action, turned in ((2, -23_000), (4, -23_000), (3, 23_000), (5, 23_000), (0, 0), (1, 0)):
         play.reset()
@@ -343,14 +341,15 @@ def test_the_key_knows_all_that_the_machine_code_depends_on(tmp_path, monkeypatc
 
 @pytest.mark.parametrize(
     ("what", "value"),
-    [("_LEVEL", 2), ("processor", "x86-64"), ("features", "+sse2"), ("version", "0.0.0")],
+    [("level", 2), ("processor", "x86-64"), ("features", "+sse2"), ("version", "0.0.0")],
 )
 def test_the_object_is_for_this_processor_and_this_llvm(tmp_path, monkeypatch, what, value):
     first = NativeCode(b"key", lambda: ANSWER.format(1), tmp_path)
     again = NativeCode(b"key", lambda: ANSWER.format(2), tmp_path)
     assert (first.was_kept, again.was_kept, answer_of(again)) == (False, True, 1)
-    if what == "_LEVEL":
-        monkeypatch.setattr(machine_code, "_LEVEL", value)
+    options = {}
+    if what == "level":
+        options = {"level": value}
     elif what == "version":
         monkeypatch.setattr(machine_code.llvmlite, "__version__", value)
     elif what == "processor":
@@ -358,6 +357,6 @@ def test_the_object_is_for_this_processor_and_this_llvm(tmp_path, monkeypatch, w
     else:
         features = SimpleNamespace(flatten=lambda: value)
         monkeypatch.setattr(machine_code.llvm, "get_host_cpu_features", lambda: features)
-    other = NativeCode(b"key", lambda: ANSWER.format(3), tmp_path)
+    other = NativeCode(b"key", lambda: ANSWER.format(3), tmp_path, **options)
     assert (other.was_kept, answer_of(other)) == (False, 3)
     assert len(list(tmp_path.iterdir())) == 2

@@ -71,7 +71,7 @@ def test_solve_trains_from_outside_and_writes_what_it_found(capsys, tmp_path, mo
         assert 0 < result["seconds"] < result["whole_command_seconds"]
         bound = result["steps"] / result["ale_steps_per_second"]
         assert result["ale_bound_seconds"] == pytest.approx(bound)
-        assert result["greedy"]["episodes"] == 100
+        assert result["greedy"]["episodes"] == 200
         assert 100 < result["peak_memory_mb"] < 1500
     assert report["summary"]["won"] == report["summary"]["within_twice_the_median"] == 1
 

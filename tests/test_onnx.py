@@ -139,7 +139,7 @@ def test_the_observations_are_those_that_the_policy_sees():
     assert isinstance(policy, PlainPolicy)
     for row, moment in zip(x, agent.play_episode(0, is_greedy=False).watch(), strict=False):
         policy.act(moment.screen)
-        indices = policy._indices[: policy._num_inputs].astype(np.intp)
+        indices = policy._decider.last_inputs().astype(np.intp)
         wanted = np.zeros(6400)
         wanted[indices % 6400] = np.where(indices < 6400, 1, -1)
         np.testing.assert_array_equal(row, wanted)
