@@ -19,6 +19,9 @@ BALL_ROW, OWN_ROW, OTHER_ROW = 0x36, 0x33, 0x32
 """Memory of the game: the rows of the ball, of the right and of the left paddle."""
 
 ALE_ACTIONS = (0, 1, 3, 4, 11, 12)
+UNFIRED = (0, 0, 2, 3, 2, 3)
+"""Actions without the button."""
+
 IS_DRAWN = np.isin(np.arange(256), BACKGROUND_INDICES, invert=True)
 
 
@@ -175,8 +178,11 @@ def play_for_two_in_lockstep(mode: int, seed: int, frames: int) -> Played:
     left, right = styles(rng, console.memory, OTHER_ROW), styles(rng, console.memory)
     start_for_two(oracle, console)
     while done.frames < frames:
-        # Somebody has to serve; FIRE counts when it is pressed anew.
-        moves = [1 if rng.random() < 0.15 else next(side) for side in (left, right)]
+        moves = [next(left), next(right)]
+        if done.frames // 500 % 6 == 5:  # for a while nobody serves
+            moves = [UNFIRED[move] for move in moves]
+        else:
+            moves = [1 if rng.random() < 0.15 else move for move in moves]
         draws = int(rng.integers(3))
         paid = oracle.run(*moves)
         reward, is_over, _ = console.run(bytes([moves[0] << 4 | moves[1]]), draws)
@@ -191,7 +197,7 @@ def play_for_two_in_lockstep(mode: int, seed: int, frames: int) -> Played:
         assert is_over == oracle.ale.game_over() == (21 in console.memory[13:15]), done
         done.frames += 1
         done.points += abs(reward)
-        done.charges += sum(paid) != 0
+        done.charges += int(sum(paid) != 0)
         if is_over:
             done.games += 1
             done.won += reward > 0

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import statistics
+import subprocess
+import sys
+import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +15,10 @@ import pytest
 from pixelpong.bench import cluster
 from pixelpong.bench import solve as solve_module
 from pixelpong.bench.solve import recorded_steps, summarize
+from pixelpong.bench.startup import children
 from pixelpong.cli import main
+
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.mark.slow
@@ -126,7 +133,7 @@ def test_peers_without_the_extra_are_one_line(capsys, monkeypatch, command):
 
 def test_the_forecast_rests_on_the_recorded_seeds():
     """What the package carries are the steps of the file that the repository shows."""
-    path = Path(__file__).parents[1] / "benchmarks/solve.json"
+    path = ROOT / "benchmarks/solve.json"
     report = json.loads(path.read_text("utf-8"))
     won = [result["steps"] for result in report["seeds"] if result["is_won"]]
     assert sorted(recorded_steps()) == sorted(won)
@@ -186,3 +193,61 @@ def test_viewers_cost_little_and_see_updates_soon(capsys):
     assert 0 < report["delay_p99_seconds"] < 5
     assert report["ratio"] > 0.3
     assert 0 < report["server_core_share"] < 1
+
+
+# --- the emulator by itself -------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+def test_the_emulators_forms_are_measured_beside_ale():
+    words = [sys.executable, str(ROOT / "benchmarks/emulator.py"), "--rounds", "1"]
+    done = subprocess.run(
+        [*words, "--seconds", "0.02", "--json"], capture_output=True, text=True, check=True
+    )
+    report = json.loads(done.stdout)
+    steps = report["steps"]
+    assert steps["compiled, field"]["ratio"] > 10 > 2 * steps["PongEmulator, ale"]["ratio"]
+    assert steps["compiled, field"]["ratio"] > steps["plain, level 1, field"]["ratio"]
+    assert 0 < report["later"]["console"] < report["first"]["console"] / 5
+    first = report["first"]
+    parts = [first[name] for name in ("ir", "parse", "optimise", "machine_code", "link")]
+    assert min(parts) > 0
+    assert sum(parts) <= first["code"] <= first["console"]
+    assert report["threads"]["longest_pause_ms"] < report["threads"]["of_a_call_of_ms"] / 2
+    assert report["snapshots"]["console: take"] < 100
+    assert "two threads ÷ one" in done.stderr
+
+    def shape(value):
+        is_report = isinstance(value, dict)
+        return {name: shape(each) for name, each in value.items()} if is_report else None
+
+    recorded = json.loads((ROOT / "benchmarks/emulator.json").read_text("utf-8"))
+    for part in ("steps", "threads", "first", "later", "forms", "snapshots", "machine"):
+        assert shape(recorded[part]) == shape(report[part]), part
+
+
+@pytest.mark.slow
+def test_processes_that_measure_end_when_the_bench_is_killed():
+    script = (
+        "from pixelpong.bench.throughput import measure_apart, play_bare\n"
+        "if __name__ == '__main__':\n"
+        "    with measure_apart(play_bare, 2) as measure:\n"
+        "        measure(0.01)\n"
+        "        print('started', flush=True)\n"
+        "        measure(600)\n"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "measures.py"
+        file.write_text(script)
+        with subprocess.Popen(
+            [sys.executable, str(file)], stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout.readline() == "started\n"
+            started = children(process.pid)
+            assert len(started) >= 2
+            process.kill()
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and any(Path(f"/proc/{pid}").exists() for pid in started):
+        time.sleep(0.1)
+    assert not [pid for pid in started if Path(f"/proc/{pid}").exists()]

@@ -296,8 +296,9 @@ def test_every_frame_is_that_of_multi_agent_ale_py(mode):
     """Memory, picture or field, points and ends; both sides play in all styles, to 21."""
     pytest.importorskip("multi_agent_ale_py", reason="the oracle of the game for two")
     done = play_for_two_in_lockstep(mode, seed=mode, frames=12_000)
-    assert done.games >= 2
+    assert done.games >= 1
     assert done.points >= 40
+    assert done.charges  # which ours does not know
 
 
 @pytest.mark.soak

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 import zlib
 from pathlib import Path
 
@@ -196,6 +198,37 @@ def test_every_face_names_the_emulator(make_run, emulator, capsys):
     assert ["emulator", emulator] in rows
     content = json.loads(Path(run.path / "config.json").read_text("utf-8"))
     assert content["config"]["emulator"] == emulator
+
+
+WITHOUT_OURS = """
+import sys
+from pixelpong.__main__ import main
+from pixelpong.env import native
+
+def refuse():
+    raise native.NotCoveredError("no machine code can be made here")
+
+native.load_game = refuse
+sys.argv[0] = "pixelpong"
+main()
+"""
+
+
+def test_one_line_says_why_ale_plays(make_run, wanted):
+    """In every worker, and at every restored snapshot: it is said once."""
+    run = make_run("fast", updates=1)
+    train(run)
+    words = ["resume", str(run.path), "--updates", str(UPDATES), "--engine", "threads", "--json"]
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_OURS, *words, "--workers", "2"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    lines = [line for line in done.stderr.splitlines() if "ALE plays" in line]
+    assert lines == [
+        "warning: ALE plays, forty times slower: the native emulator can't "
+        "(no machine code can be made here)"
+    ]
+    assert json.loads(done.stdout)["params_sha256"] == wanted["fast"][1]
 
 
 def test_changing_the_emulator_needs_no_leave(make_run, capsys):

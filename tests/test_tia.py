@@ -345,6 +345,23 @@ def test_resmp_hides_a_missile_and_lets_it_go_at_its_players_middle():
         assert rows[20, (150 + middle) % WIDTH] == 0x36
 
 
+def test_nothing_that_the_last_frame_left_is_drawn():
+    """Trap: masks and the list of objects are stale when a frame begins."""
+    screen = Screen()
+    screen.machine.position[0] = 20
+    screen.write(0, GRP0, 0xFF)
+    screen.rows()
+    machine = screen.machine
+    machine.mask[0:6] = [(1 << 160) - 1] * 6
+    machine.objects, machine.dirty, machine.drawn = 0x3F, 0, 228 * 10
+    machine.stop, machine.vsync_end = 5, 0
+    screen.begin()
+    rows = screen.rows()
+    assert set(np.unique(rows[:, :20]).tolist() + np.unique(rows[:, 28:]).tolist()) == {0x02}
+    assert (rows[:, 20:28] == 0x36).all()
+    assert machine.stop == 0
+
+
 @pytest.mark.parametrize(("switches", "colours"), [(0, "player"), (4, "field"), (6, "field")])
 def test_which_object_hides_which(switches, colours):
     screen = Screen()

@@ -15,6 +15,7 @@ def main() -> None:
     with contextlib.suppress(KeyboardInterrupt):
         from pixelpong import cli
 
+        cli.show_warnings_plainly()
         exit_code = cli.main(begin=interrupts.heed_signals)
         interrupts.ignore_signals()
     interrupts.ignore_signals()  # also where one came after the first of these two

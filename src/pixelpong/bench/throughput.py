@@ -15,8 +15,10 @@ import contextlib
 import dataclasses
 import functools
 import multiprocessing
+import os
 import statistics
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -234,13 +236,28 @@ def measure_apart(play: Play, num_workers: int) -> Iterator[Measure]:
         num_workers: how many play at once.
     """
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(num_workers, context) as pool:
+    with ProcessPoolExecutor(num_workers, context, _end_with_parent) as pool:
 
         def measure(seconds: float) -> float:
             played = pool.map(play, range(num_workers), [seconds] * num_workers)
             return sum(steps / taken for steps, taken in played)
 
         yield measure
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that started it is gone, even if that one was killed.
+
+    It would wait for ever otherwise: it holds both ends of the pipe that its work comes from.
+    """
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 class _Rollouts:

@@ -13,9 +13,11 @@ import io
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Callable
+from typing import Any
 
-from pixelpong.errors import Interrupted, PixelpongError, expected
+from pixelpong.errors import EmulatorWarning, Interrupted, PixelpongError, expected
 
 
 def _nothing() -> None:
@@ -63,6 +65,24 @@ def main(argv: list[str] | None = None, begin: Callable[[], None] = _nothing) ->
         got = f"{type(error).__name__}: {error}"
         message = f"expected no such error, got {got}; this is a bug: run again with --debug"
         return _fail(error, message, 1, words)
+
+
+def show_warnings_plainly() -> None:
+    """From here on a warning of ours is one line on stderr, and each is shown once.
+
+    For the process of a command: in a notebook, Python's own form says which cell it is from.
+    """
+    show_others: Callable[..., None] = warnings.showwarning
+    shown: set[str] = set()
+
+    def show(message: Any, category: type[Warning], *about: Any, **more: Any) -> None:
+        if not issubclass(category, EmulatorWarning):
+            show_others(message, category, *about, **more)
+        elif str(message) not in shown:
+            shown.add(str(message))
+            print(f"warning: {message}", file=sys.stderr)
+
+    warnings.showwarning = show
 
 
 def _open_missing_streams() -> None:

@@ -12,7 +12,7 @@ What objects do to each other decides at Pong, ball against paddle, and a produc
 pixels is large where both are at their places; a plain layer has to add up to the same.
 Source: gates as in Dauphin et al. (2017), with a ReLU for the sigmoid.
 
-Each unit's two numbers lie side by side, so that a slice of units is one piece of a row.
+Each unit's two numbers lie side by side.
 
 Works in the type of the parameters, float32 or float64.
 """

@@ -131,11 +131,13 @@ class Passes:
         self._steps = np.zeros(0, np.uint16)
         self._z = np.zeros((0, columns), dtype)
         self._dW1 = np.empty((NUM_INPUTS, columns), dtype)
-        self._dW2 = np.zeros((MAX_PIECES, NUM_OUTPUTS, outer), dtype)
+        # Of each piece, and behind it room that nobody uses: two threads that write to the same
+        # cache line would wait for each other.
+        self._dW2 = np.zeros((MAX_PIECES, NUM_OUTPUTS + 1, outer), dtype)[:, :NUM_OUTPUTS]
+        self._h = np.ones((MAX_PIECES, 3, outer), dtype)[:, :2]
+        self._y = np.zeros((MAX_PIECES, 8, NUM_OUTPUTS))[:, 0]
+        self._squares = np.zeros((MAX_PIECES, 2, columns), dtype)[:, 0]
         self._sums = np.zeros((MAX_PIECES, len(dataclasses.fields(LossStats))))
-        self._squares = np.zeros((MAX_PIECES, columns), dtype)
-        self._h = np.ones((MAX_PIECES, 2, outer), dtype)
-        self._y = np.zeros((MAX_PIECES, NUM_OUTPUTS))
         self.grads: Params = {}
 
     def differentiate(
@@ -201,25 +203,25 @@ class Passes:
         scales = np.array([learning_rate / (1 - decay_m**step), 1 / (1 - decay_v**step)])
         count, num_pieces = self._num_rows, self._num_pieces
         rows, starts = self._rows[:count], self._starts[: count + 1]
-        w, m, v = map(lines, arrays["W1"])
+        W1, means, squares = map(lines, arrays["W1"])
 
         def descend(piece: int, some: slice) -> None:
             g = self._dW1[some]
             kernels.sum_rows(self._z, self._steps, starts[:-1][some], starts[1:][some], g)
-            kernels.adam_rows(w, g, m, v, rows[some], scales, self._squares[piece])
+            kernels.adam_rows(W1, g, means, squares, rows[some], scales, self._squares[piece])
 
         work = starts + self._row_work[: count + 1]
         shares = [int(work[-1]) * piece // num_pieces for piece in range(num_pieces + 1)]
         pieces = _cut(np.searchsorted(work, shares).tolist())
         crew.carry_out(partial(descend, *each) for each in enumerate(pieces))
-        squares = {"W1": float(self._squares[:num_pieces].sum(dtype=np.float64))}
+        totals = {"W1": float(self._squares[:num_pieces].sum(dtype=np.float64))}
         self.grads = {"W1": self._dW1[:count]} | _split(self._dW2[:num_pieces].sum(axis=0))
         for name in ("W2", "b2"):
             w, m, v = map(lines, arrays[name])
             sums = np.zeros(w.shape[1], w.dtype)
             kernels.adam_rows(w, self.grads[name], m, v, _OUTPUTS, scales, sums)
-            squares[name] = float(sums.sum(dtype=np.float64))
-        return squares
+            totals[name] = float(sums.sum(dtype=np.float64))
+        return totals
 
     def _make_room(self, size: int, num_entries: int, W1: NDArray[Any]) -> None:
         """For a minibatch of so many steps, of a round of so many entries."""

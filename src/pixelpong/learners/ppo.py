@@ -64,6 +64,7 @@ class PPOLearner:
         self._streams: list[StreamState | None] = [None] * config.ppo.streams
         self._recorder = StreamRecorder(config, stream=0)
         self._passes = Passes(hidden, dtype)
+        self._num_threads = count_cores()
 
     def items(self, after: Sequence[SegmentResult] | None = None) -> list[SegmentItem]:
         """See `pixelpong.learners.Learner.items`."""
@@ -168,7 +169,7 @@ class PPOLearner:
         weights = LossWeights(config.clip_ratio, config.value_weight, bonus)
         rng = make_rng(self._config.seed, "learn", update)
         norms, losses, num_chunks = [], [], min(config.minibatches, len(steps))
-        with Crew(count_cores()) as crew:
+        with Crew(self._num_threads) as crew:
             for _ in range(config.epochs):
                 for chosen in np.array_split(rng.permutation(len(steps)), num_chunks):
                     stats = self._passes.differentiate(
