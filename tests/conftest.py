@@ -89,7 +89,8 @@ def browser() -> Iterator[Any]:
 def workers_find_tests() -> Iterator[None]:
     """Let processes that Ray starts import the stand-ins of this folder."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
+        here = Path(__file__).parent
+        patch.setenv("PYTHONPATH", f"{here}{os.pathsep}{here / 'faults'}", prepend=os.pathsep)
         yield
 
 

@@ -48,7 +48,9 @@ def test_a_lost_node_and_a_new_one_change_nothing(cluster, tmp_path, mode):
     small = {"streams": 6, "horizon": 128, "hidden": 8, "minibatches": 2, "updates": 40}
     config = load_preset("fast").updated({**small, "engine": "threads", "workers": 2}, "test")
     undisturbed = train(Run.create(tmp_path / "undisturbed", config))
+    # ALE's items are long enough for a node to be lost, and another to join, between two of them.
     changes = {"engine": "ray", "ray_address": cluster.address, "workers": None, "ray_mode": mode}
+    changes["emulator"] = "ale"
     run = Run.create(tmp_path / "disturbed", config.updated(changes, "test"))
     begin = time.monotonic()
     disturbed = train(run, Weather(cluster))

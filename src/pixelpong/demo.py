@@ -63,6 +63,8 @@ def show_cluster(config: Config, should_stop: Callable[[], bool], tell: Tell) ->
     """
     from pixelpong.engines.ray.cluster import LocalCluster
 
+    # On our own emulator, an update is over before a node can be lost in it.
+    config = config.updated({"emulator": "ale"}, "demo")
     with tempfile.TemporaryDirectory(prefix="pixelpong-demo-") as folder:
         tell("one process:")
         serial = config.updated({"engine": "serial"}, "demo")
