@@ -226,7 +226,8 @@ def play_frames(m: Machine, actions: Bytes, count: Int, draws: Int) -> Int:
             return -m.stop
     is_over = m.ram[LEFT_POINTS] == LAST_POINT or m.ram[RIGHT_POINTS] == LAST_POINT
     reward = m.ram[RIGHT_POINTS] - m.ram[LEFT_POINTS] - before
-    if reward < -128 or reward > 127:  # only a made-up state has so many points
+    is_drawn = k == 0 or m.draws == draws
+    if reward < -128 or reward > 127 or (is_over and not is_drawn):  # only from a made-up state
         return -NOT_IMPLEMENTED
     return k << 16 | is_over << 8 | reward + 128
 
