@@ -24,7 +24,7 @@ from pathlib import Path
 import growth
 import numpy as np
 import pytest
-from conftest import wait_until
+from conftest import patience, wait_until
 from growth import BLOCKS, LIMIT, Sample, find_growth, fit_trend, memory_trend
 from web_client import connect, get, head, make_trained, metrics_line
 
@@ -181,7 +181,7 @@ def test_a_leak_that_is_planted_is_found_wherever_it_is(tmp_path):
         assert wait_until(lambda: count_lines(run / "metrics.jsonl") > 100, 60)
         for order in ("", "worker", "driver", "descriptors", "threads", "shared_files"):
             orders.write_text(order)
-            found[order] = find_growth(growth.sample(process.pid, 2 * BLOCKS, 0.03))
+            found[order] = find_growth(growth.sample(process.pid, 2 * BLOCKS, 0.03 * patience()))
     for left in Path("/dev/shm").glob("pixelpong-leak-*"):  # where it could not have its own
         left.unlink()
     assert found.pop("") == []

@@ -1,0 +1,94 @@
+"""Plays made-up states on a record with forbidden pages before and behind it.
+
+Run as a process of its own, because compiled code that reads or writes a byte outside the record
+ends it: ``python guarded_machine.py SEED COUNT`` prints how often the game played on and stopped.
+With ``short`` behind, the record has a byte less than it should: that must end the process.
+"""
+
+from __future__ import annotations
+
+import collections
+import ctypes
+import json
+import mmap
+import sys
+import time
+
+import numpy as np
+from machines import made_up_state, without_faults
+
+from pixelpong.atari.machine import MACHINE, STATE
+from pixelpong.env.native import NativeConsole, load_game
+
+PAGE = mmap.PAGESIZE
+PROT_NONE = 0
+
+
+class Guarded:
+    """Bytes that touch a forbidden page, behind them or before them."""
+
+    def __init__(self, size: int, is_before: bool):
+        pages = -(-size // PAGE)
+        self._memory = mmap.mmap(-1, (pages + 2) * PAGE)
+        whole = np.frombuffer(self._memory, np.uint8)
+        start = PAGE if is_before else (pages + 1) * PAGE - size
+        self.bytes = whole[start : start + size]
+        libc = ctypes.CDLL(None, use_errno=True)
+        for page in (0, pages + 1):
+            place = ctypes.c_void_p(whole.ctypes.data + page * PAGE)
+            if libc.mprotect(place, ctypes.c_size_t(PAGE), PROT_NONE):
+                raise OSError(ctypes.get_errno(), "mprotect")
+        # What is not forbidden on the other side of the bytes is watched.
+        rest = np.arange(PAGE, start), np.arange(start + size, PAGE * (pages + 1))
+        self._rest = np.concatenate(rest)
+        self._whole = whole
+        self._whole[self._rest] = 0xA5
+
+    def is_untouched(self) -> bool:
+        return bool((self._whole[self._rest] == 0xA5).all())
+
+
+def main(seed: int, count: int, missing: int) -> None:
+    rng = np.random.default_rng(seed)
+    play_frames = load_game().play_frames
+    console = NativeConsole()
+    console.run(b"\2" * 300, 0)
+    good = console.get_state()
+    guards = [Guarded(MACHINE.itemsize, is_before) for is_before in (False, True)]
+    buttons = [Guarded(3, is_before) for is_before in (False, True)]
+    seen, slowest = collections.Counter(), 0.0
+    for number in range(count):
+        guard, held = guards[number % 2], buttons[number // 2 % 2]
+        guard.bytes[:] = rng.integers(0, 256, dtype=np.uint8)
+        state = state_for(rng, number, good).view(np.uint8)
+        guard.bytes[missing : missing + state.size] = state
+        if not missing:
+            guard.bytes.view(MACHINE)["swchb"] = rng.choice([0x3F, rng.integers(256)])
+        held.bytes[:] = rng.integers(0, 256, 3)
+        begin = time.thread_time()
+        result = play_frames(
+            guard.bytes.ctypes.data + missing, held.bytes.ctypes.data, 3, int(rng.integers(3))
+        )
+        slowest = max(slowest, time.thread_time() - begin)
+        seen["played" if result >= 0 else f"stop {-result}"] += 1
+    assert all(each.is_untouched() for each in guards + buttons)
+    print(json.dumps({**seen, "slowest": slowest}))
+
+
+def state_for(rng: np.random.Generator, number: int, good: np.ndarray) -> np.ndarray:
+    """A state without a fault: random, real with bits flipped, or random where Pong goes on."""
+    if number % 3 == 0:
+        return made_up_state(rng)
+    state = good.copy() if number % 3 == 1 else made_up_state(rng)
+    for _ in range(int(rng.integers(1, 40))):
+        state.view(np.uint8)[rng.integers(STATE.itemsize)] ^= 1 << rng.integers(8)
+    state = without_faults(rng, state)
+    state["pc"] = good["pc"]
+    if number % 2:
+        for name in ("timer", "timer_shift", "timer_set", "s"):
+            state[name] = good[name]
+    return state
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), missing=int("short" in sys.argv))

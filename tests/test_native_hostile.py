@@ -1,0 +1,615 @@
+"""What strangers bring, and what the machine lacks: states, caches, ROMs, compilers.
+
+A state from a file is refused with one line, or it is played: as ALE plays it, or by ALE itself.
+`fault_in` decides; a record that it refuses must not be given to compiled code, which trusts it
+(`NativeConsole.set_state` says so; `PongEmulator.set_state` asks).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import patience
+from machines import differences, made_up_state, without_faults
+
+from pixelpong.atari import native as machine_code
+from pixelpong.atari.machine import DRAW_FIELD, DRAW_NOTHING, DRAW_PICTURE, STATE
+from pixelpong.atari.native import NativeCode, cache_folder
+from pixelpong.env import native, pong
+from pixelpong.env.ale import AleConsole
+from pixelpong.env.native import NativeConsole, NativeGame, NotCoveredError
+from pixelpong.env.pong import PongEmulator, pack_snapshot
+from pixelpong.env.rom import ROM_SIZE, read_rom
+from pixelpong.errors import EmulatorError, EmulatorWarning
+from pixelpong.protocols import find_protocol
+
+V5 = find_protocol("ALE/Pong-v5")
+HERE = Path(__file__).parent
+ANSWER = "define i32 @answer() {\n ret i32 42\n}\n"
+
+
+# States.
+
+
+@pytest.fixture(scope="module")
+def good() -> np.ndarray:
+    """A state in the middle of a game."""
+    console = NativeConsole()
+    console.run(b"\2" * 300, DRAW_NOTHING)
+    return console.get_state()
+
+
+def strange_state(rng: np.random.Generator, number: int, good: np.ndarray) -> np.ndarray:
+    """Any bytes; a real state with bits flipped; a made-up one without a fault."""
+    if number % 3 == 0:
+        return np.frombuffer(rng.bytes(STATE.itemsize), STATE)
+    if number % 3 == 1:
+        state = made_up_state(rng)
+        state["pc"] = good["pc"]
+        return state
+    state = good.copy()
+    raw = state.view(np.uint8)
+    for _ in range(int(rng.integers(1, 8))):
+        raw[rng.integers(raw.size)] ^= 1 << rng.integers(8)
+    return state if number % 2 else without_faults(rng, state)
+
+
+def future_of(emulator: PongEmulator) -> list:
+    """What the next steps pay and show."""
+    seen = []
+    for action in (2, 3, 2, 0, 3):
+        reward = emulator.step(action, [0.0, 0.9, 0.9, 0.1, 0.9])
+        seen.append((reward, emulator.is_over, emulator.num_frames, emulator.screen.tobytes()))
+    return [*seen, emulator.get_state()]
+
+
+def play_strange_states(count: int, seed: int, good: np.ndarray, monkeypatch) -> dict[str, int]:
+    """Give them to an emulator as snapshots; a good one plays as ever in between."""
+    spare = AleConsole()  # making one takes milliseconds
+    monkeypatch.setattr(pong, "make_console", lambda emulator: spare)
+    rng = np.random.default_rng(seed)
+    native_console = NativeConsole()
+    wanted = future_of(restored(pack_snapshot(2, 300, good)))
+    seen = {"refused": 0, "played": 0, "by ALE": 0, "refused later": 0}
+    emulator = PongEmulator(V5, console=native_console)
+    for number in range(count):
+        state = strange_state(rng, number, good)
+        snapshot = pack_snapshot(int(rng.integers(7)), int(rng.integers(120_000)), state)
+        if number % 7 == 0:
+            snapshot = bytes(rng.bytes(int(rng.integers(300))))
+        elif number % 7 == 1:
+            place = int(rng.integers(8 * len(snapshot)))
+            damaged = bytearray(snapshot)
+            damaged[place // 8] ^= 1 << place % 8
+            snapshot = bytes(damaged)
+        outcome = play_snapshot(emulator, snapshot)
+        seen[outcome] += 1
+        if emulator.console is not native_console or number % 50 == 0:
+            emulator = PongEmulator(V5, console=native_console)
+            emulator.set_state(pack_snapshot(2, 300, good))
+            assert future_of(emulator) == wanted, number
+    return seen
+
+
+def play_snapshot(emulator: PongEmulator, snapshot: bytes) -> str:
+    try:
+        emulator.set_state(snapshot)
+    except EmulatorError as error:
+        assert "\n" not in str(error)
+        return "refused"
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            for _ in range(2):
+                emulator.step(2, [0.5] * 5)
+            emulator.get_state()
+        except EmulatorError as error:  # ALE is in a state that Pong never reaches
+            assert "\n" not in str(error)
+            return "refused later"
+    assert all(each.category is EmulatorWarning for each in caught)
+    return "by ALE" if caught else "played"
+
+
+def restored(snapshot: bytes) -> PongEmulator:
+    emulator = PongEmulator(V5, console=NativeConsole())
+    emulator.set_state(snapshot)
+    return emulator
+
+
+@pytest.mark.slow
+def test_strange_snapshots_are_refused_or_played_and_leave_nothing_behind(good, monkeypatch):
+    seen = play_strange_states(400, 0, good, monkeypatch)
+    assert min(seen["refused"], seen["played"], seen["by ALE"] + seen["refused later"]) > 20, seen
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_a_hundred_thousand_strange_snapshots(good, monkeypatch):
+    play_strange_states(100_000, 1, good, monkeypatch)
+
+
+def compare_with_ale(count: int, seed: int, good: np.ndarray) -> int:
+    """Play made-up states on both; how many played to the end. The others must have stopped.
+
+    They go on where Pong's frames do, with the paddles emptied, as between any two frames of Pong.
+    (A shorter frame leaves rows of older pictures, not the same ones in both; and with paddles
+    that charge since long ago, ALE's unsigned numbers wrap around.)
+    """
+    rng = np.random.default_rng(seed)
+    native_console, ale, played = NativeConsole(), AleConsole(), 0
+    for number in range(count):
+        state = made_up_state(rng)
+        if number % 2:
+            state = good.copy()
+            state["ram"][0, rng.integers(0, 128, 30)] = rng.integers(0, 256, 30)
+            for name in ("a", "x", "y", "tia", "old_grp", "old_enabl", "position", "collisions"):
+                state[name] = rng.integers(0, 256, state[name].shape)
+            state["p"] = rng.integers(256)
+        for name in ("pc", "s", "timer", "timer_shift", "timer_set"):
+            state[name] = good[name]
+        state["tia"][0, 1] |= 0x80
+        state = without_faults(rng, state)
+        actions = bytes(rng.integers(0, 6, 2).tolist())
+        native_console.set_state(state)
+        try:
+            done = native_console.run(actions, DRAW_PICTURE)
+        except NotCoveredError:
+            assert native_console.get_state().tobytes() == state.tobytes()
+            continue
+        ale.set_state(state)
+        assert ale.run(actions, DRAW_PICTURE) == done
+        ours, theirs = native_console.get_state(), ale.get_state()
+        assert ours.tobytes() == theirs.tobytes(), differences(ours, theirs)
+        assert done[2] == 0 or np.array_equal(native_console.picture, ale.picture)
+        played += 1
+    return played
+
+
+@pytest.mark.slow
+def test_a_made_up_state_is_played_as_ale_plays_it_or_stops(good):
+    """It brings out what Pong alone never shows, in registers, memory and addresses."""
+    assert compare_with_ale(2000, 2, good) > 500
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("seed", range(100, 110))
+def test_made_up_states_are_played_as_ale_plays_them_or_stop_for_long(good, seed):
+    compare_with_ale(100_000, seed, good)
+
+
+def compare_with_plain(count: int, seed: int, folder: Path) -> int:
+    """The same for the form that skips nothing, compiled without optimizing; how many it played."""
+    rng = np.random.default_rng(seed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(machine_code, "_LEVEL", 0)
+        plain = NativeGame(read_rom(), folder, is_plain=True)
+    consoles = NativeConsole(), NativeConsole(0, plain)
+    good, played = consoles[0].get_state(), 0
+    for number in range(count):
+        state = made_up_state(rng)
+        if number % 4:
+            for name in ("pc", "s", "timer", "timer_shift", "timer_set"):
+                state[name] = good[name]
+        draws = (DRAW_NOTHING, DRAW_FIELD, DRAW_PICTURE)[number % 3]
+        outcomes = []
+        for console in consoles:
+            console.set_state(state)
+            try:
+                done = console.run(b"\2\3", draws)
+            except NotCoveredError as error:
+                outcomes.append([str(error)])
+                continue
+            drawn = b""
+            if done[2] and draws == DRAW_PICTURE:
+                drawn = console.picture.tobytes()
+            elif done[2] and draws == DRAW_FIELD:
+                drawn = console.machine["field"].tobytes()
+            outcomes.append([done, console.get_state().tobytes(), drawn])
+        # What is skipped may have been all that it would have stopped at: reads without effect.
+        assert outcomes[0] == outcomes[1] or len(outcomes[1]) == 1, number
+        played += len(outcomes[1]) > 1
+    return played
+
+
+@pytest.mark.slow
+def test_a_made_up_state_is_played_the_same_without_skipping_and_without_optimizing(tmp_path):
+    assert compare_with_plain(6000, 3, tmp_path) > 1000
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_a_million_made_up_states_are_played_the_same_without_skipping(tmp_path):
+    compare_with_plain(1_000_000, 4, tmp_path)
+
+
+GUARDED = pytest.mark.skipif(sys.platform != "linux", reason="forbids pages as Linux does")
+
+
+def play_guarded(*arguments: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, str(HERE / "guarded_machine.py"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+@GUARDED
+@pytest.mark.slow
+def test_no_state_makes_compiled_code_leave_the_record_or_loop():
+    """On both sides of the record lies a page that ends the process if it is touched."""
+    done = play_guarded("0", "6000")
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout)
+    assert seen.pop("slowest") < 0.05 * patience()
+    assert {"played", "stop 2", "stop 4", "stop 5"} <= set(seen)
+
+
+@GUARDED
+def test_a_byte_outside_the_record_ends_the_process():
+    """Of the test above: its guard works."""
+    assert play_guarded("0", "30", "short").returncode < 0
+
+
+@GUARDED
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("seed", range(100, 110))
+def test_a_hundred_thousand_states_stay_inside_the_record(seed):
+    done = play_guarded(str(seed), "100000")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["slowest"] < 0.05 * patience()
+
+
+def test_hundreds_of_points_are_not_mistaken_for_something_else(good):
+    """What a call returns has a byte for the points."""
+    console = NativeConsole()
+    refused = 0
+    for points in range(0, 256, 5):
+        state = good.copy()
+        state["ram"][0, 13:15] = points, 255 - points
+        console.set_state(state)
+        try:
+            reward, _, frames = console.run(b"\2\2\2", DRAW_NOTHING)
+        except NotCoveredError:
+            refused += 1
+            continue
+        assert -128 <= reward <= 127
+        assert frames in (0, 3)
+    assert refused < 50
+
+
+# The game goes on with ALE.
+
+
+class Stops:
+    """A console that stops being able to play, as at an address that was not translated."""
+
+    def __init__(self, after: int):
+        self.console, self.left = NativeConsole(), after
+        self.name, self.picture = self.console.name, self.console.picture
+
+    def __getattr__(self, name):
+        return getattr(self.console, name)
+
+    def run(self, actions, draws):
+        self.left -= 1
+        if self.left < 0:
+            raise NotCoveredError("the game went to an address where no code was found")
+        return self.console.run(actions, draws)
+
+
+@pytest.mark.parametrize("after", [0, 1, 57])
+def test_where_the_native_emulator_stops_ale_goes_on_to_the_same_bits(after):
+    ale = PongEmulator(V5, "ale")
+    emulator = PongEmulator(V5, console=Stops(after))
+    screen = emulator.screen
+    rng = np.random.default_rng(5)
+    for number in range(100):
+        action, draws = int(rng.integers(6)), rng.random(5).tolist()
+        if number == after:
+            with pytest.warns(
+                EmulatorWarning, match="ALE plays, forty times slower: .*no code was"
+            ):
+                reward = emulator.step(action, draws)
+        else:
+            reward = emulator.step(action, draws)
+        assert reward == ale.step(action, draws)
+        assert np.array_equal(screen, ale.screen)  # the same array all along
+        assert emulator.get_state() == ale.get_state()
+    assert emulator.console.name == "ale"
+    emulator.reset()
+    ale.reset()
+    assert np.array_equal(screen, ale.screen)
+
+
+@pytest.fixture
+def no_game_loaded():
+    """Let the game be loaded anew, and leave the process's own alone."""
+    native._load_game.cache_clear()
+    yield
+    native._load_game.cache_clear()
+
+
+def test_without_a_compiler_for_this_processor_ale_plays(no_game_loaded, monkeypatch):
+    def refuse(*arguments):
+        raise RuntimeError("Unable to find target for this triple (no targets are registered)")
+
+    monkeypatch.setattr(machine_code.llvm.Target, "from_triple", refuse)
+    with pytest.warns(EmulatorWarning) as caught:
+        emulator = PongEmulator(V5)
+    (warning,) = caught
+    assert str(warning.message).startswith(
+        "ALE plays, forty times slower: the native emulator can't (no machine code can be made here"
+    )
+    assert "\n" not in str(warning.message)
+    assert warning.filename == __file__
+    assert emulator.console.name == "ale"
+    assert future_of(emulator) == future_of(PongEmulator(V5, "ale"))
+
+
+def rom_of_kind(kind: str, folder: Path) -> None:
+    path = folder / "pong.bin"
+    if kind == "a folder":
+        path.mkdir()
+    elif kind != "missing":
+        rng = np.random.default_rng(6)
+        rom = read_rom()
+        path.write_bytes(
+            {
+                "empty": b"", "zeros": bytes(ROM_SIZE), "random": rng.bytes(ROM_SIZE),
+                "short": rom[:-1], "long": rom + b"\0", "twice": rom * 2,
+                "one bit": rom[:100] + bytes([rom[100] ^ 1]) + rom[101:],
+            }[kind]
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["missing", "a folder", "empty", "zeros", "random", "short", "long", "twice", "one bit"],
+)
+def test_another_rom_is_one_line(tmp_path, monkeypatch, kind, no_game_loaded):
+    rom_of_kind(kind, tmp_path)
+    monkeypatch.setenv("ALE_ROMS_DIR", str(tmp_path))
+    with pytest.raises(NotCoveredError, match="expected Pong's ROM in the folder in ALE") as caught:
+        NativeConsole()
+    assert "\n" not in str(caught.value)
+    with pytest.raises(EmulatorError, match="expected Pong's ROM in the folder in ALE") as caught:
+        PongEmulator(V5)
+    assert "\n" not in str(caught.value)
+
+
+# The cache of machine code.
+
+
+def made(folder: Path | None, key: bytes = b"key") -> NativeCode:
+    code = NativeCode(key, lambda: ANSWER, folder)
+    assert code.function("answer", ctypes.c_int32)() == 42
+    return code
+
+
+def test_machine_code_is_kept_and_taken_from_the_cache(tmp_path):
+    folder = tmp_path / "not" / "yet" / "there"
+    assert [made(folder).was_kept for _ in range(3)] == [False, True, True]
+    (path,) = folder.iterdir()
+    assert path.suffix == ".machine"
+
+
+@pytest.mark.parametrize(
+    "kind", ["empty", "cut off", "a bit", "text", "zeros", "longer", "of another key", "a folder"]
+)
+def test_damaged_machine_code_is_made_anew(tmp_path, kind):
+    made(tmp_path)
+    (path,) = tmp_path.iterdir()
+    content = path.read_bytes()
+    made(tmp_path / "other", b"another key")
+    (other,) = (tmp_path / "other").iterdir()
+    if kind == "a folder":
+        path.unlink()
+        path.mkdir()
+    else:
+        path.write_bytes(
+            {
+                "empty": b"", "cut off": content[:-7], "text": b"<html>not found</html>" * 20,
+                "a bit": content[:200] + bytes([content[200] ^ 1]) + content[201:],
+                "zeros": bytes(len(content)), "longer": content + b"\0",
+                "of another key": other.read_bytes(),
+            }[kind]
+        )  # fmt: skip
+    assert not made(tmp_path).was_kept
+    if kind != "a folder":
+        assert path.read_bytes() == content
+        assert made(tmp_path).was_kept
+
+
+def test_whichever_bit_is_wrong_machine_code_is_made_anew(tmp_path):
+    made(tmp_path)
+    (path,) = tmp_path.iterdir()
+    content = path.read_bytes()
+    for place in range(0, len(content), 37):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 0x10]) + content[place + 1 :])
+        assert machine_code._read(path) is None, place
+
+
+@pytest.mark.parametrize("kind", ["a file", "below a file", "read-only", "full"])
+def test_a_cache_that_cannot_be_written_costs_time_alone(tmp_path, monkeypatch, kind):
+    folder = tmp_path / "cache"
+    if kind == "read-only":
+        folder.mkdir()
+        folder.chmod(0o500)
+        if os.access(folder, os.W_OK):  # root may write everywhere, but not there
+            folder = Path("/proc/pixelpong")
+    elif kind == "full":
+
+        def refuse(*arguments, **options):
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(machine_code.os, "fdopen", refuse)
+    else:
+        folder.write_text("a file")
+        folder = folder if kind == "a file" else folder / "cache"
+    assert [made(folder).was_kept for _ in range(2)] == [False, False]
+    if kind == "full":
+        assert list(folder.iterdir()) == []
+
+
+def test_where_machine_code_is_kept(monkeypatch, tmp_path):
+    monkeypatch.setenv("PIXELPONG_CACHE_DIR", str(tmp_path))
+    assert cache_folder() == tmp_path
+    monkeypatch.setenv("PIXELPONG_CACHE_DIR", "")  # not the folder that one happens to be in
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    monkeypatch.setattr(machine_code.sys, "platform", "linux")
+    assert cache_folder() == tmp_path / "xdg" / "pixelpong"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert cache_folder() == Path.home() / ".cache" / "pixelpong"
+    monkeypatch.setattr(machine_code.sys, "platform", "darwin")
+    assert cache_folder() == Path.home() / "Library" / "Caches" / "pixelpong"
+    monkeypatch.setattr(machine_code.sys, "platform", "win32")
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
+    assert cache_folder() == tmp_path / "local" / "pixelpong"
+
+
+def test_without_a_home_nothing_is_kept(monkeypatch):
+    """Not in a folder for everybody either: others could put their machine code there."""
+    for name in ("PIXELPONG_CACHE_DIR", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+
+    def refuse():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(machine_code.Path, "home", refuse)
+    assert cache_folder() is None
+    assert [made(None).was_kept for _ in range(2)] == [False, False]
+
+
+PLAYS = """
+import hashlib
+from pixelpong.env.native import NativeConsole, load_game
+console, digest = NativeConsole(), hashlib.sha256()
+for k in range(200):
+    console.run(bytes([k * k % 6]) * 4, 2)
+    digest.update(console.picture.tobytes() + console.get_state().tobytes())
+print(digest.hexdigest(), load_game().was_kept)
+"""
+
+
+def what_plays(folder: Path, **environment: str) -> subprocess.Popen:
+    kept = {name: value for name, value in os.environ.items() if name not in environment}
+    given = {name: value for name, value in environment.items() if value}
+    return subprocess.Popen(
+        [sys.executable, "-c", PLAYS],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**kept, "PIXELPONG_CACHE_DIR": str(folder), **given},
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_processes_that_compile_at_the_same_moment_do_not_disturb_each_other(tmp_path):
+    """Nor does what a process left that was killed while it wrote."""
+    (tmp_path / ".abc.part").write_bytes(b"half")
+    answers = [what_plays(tmp_path).communicate()]
+    (kept,) = tmp_path.glob("*.machine")
+    content = kept.read_bytes()
+    kept.unlink()
+    together = [what_plays(tmp_path) for _ in range(2)]
+    answers += [each.communicate() for each in together]
+    answers.append(what_plays(tmp_path).communicate())
+    assert [errors for _, errors in answers] == [""] * 4
+    assert len({answer.split()[0] for answer, _ in answers}) == 1
+    assert answers[-1][0].split()[1] == "True"
+    assert sorted(tmp_path.iterdir()) == [tmp_path / ".abc.part", kept]
+    assert kept.read_bytes() == content
+
+
+@pytest.mark.slow
+def test_threads_that_compile_at_the_same_moment_do_not_disturb_each_other(tmp_path):
+    games: list[NativeGame] = []
+    rom = read_rom()
+    threads = [
+        threading.Thread(target=lambda: games.append(NativeGame(rom, tmp_path))) for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    futures = {future_of(PongEmulator(V5, console=NativeConsole(0, game)))[-1] for game in games}
+    assert (len(games), len(futures), len(list(tmp_path.iterdir()))) == (2, 1, 1)
+
+
+@pytest.mark.slow
+def test_a_process_without_a_home_plays(tmp_path):
+    done = what_plays(tmp_path / "unused", HOME="", PIXELPONG_CACHE_DIR="", XDG_CACHE_HOME="")
+    output, errors = done.communicate()
+    assert (done.returncode, errors) == (0, "")
+    assert len(output.split()[0]) == 64
+
+
+# Python's lock.
+
+
+def count_while(call) -> tuple[int, float]:
+    """Run it in this thread; how far another thread counted meanwhile, and the seconds it took."""
+    count, is_done = [0], threading.Event()
+
+    def go_on():
+        while not is_done.is_set():
+            count[0] += 1
+
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    while not count[0]:
+        time.sleep(0.001)
+    before, begin = count[0], time.perf_counter()
+    call()
+    after, seconds = count[0], time.perf_counter() - begin
+    is_done.set()
+    thread.join()
+    return after - before, seconds
+
+
+def test_a_call_holds_no_lock():
+    console = NativeConsole()
+    counted, seconds = count_while(lambda: console.run(b"\2\3" * 8_000, DRAW_PICTURE))
+    assert counted > 1000, (counted, seconds)
+
+
+def test_compiling_holds_no_lock(tmp_path):
+    lines = "\n".join(f" %v{k + 1} = mul i32 %v{k}, {k}" for k in range(8_000))
+    ir = f"define i32 @answer(i32 %v0) {{\n{lines}\n ret i32 %v8000\n}}\n"
+    counted, seconds = count_while(lambda: NativeCode(b"long", lambda: ir, tmp_path))
+    assert counted > 1000, (counted, seconds)
+
+
+def test_two_machines_in_two_threads_play_as_alone():
+    def play(seed: int) -> str:
+        console, digest = NativeConsole(), hashlib.sha256()
+        rng = np.random.default_rng(seed)
+        for _ in range(400):
+            console.run(bytes(rng.integers(0, 6, 8).tolist()), DRAW_PICTURE)
+            digest.update(console.picture.tobytes() + console.get_state().tobytes())
+        return digest.hexdigest()
+
+    alone = [play(seed) for seed in range(3)]
+    together: dict[int, str] = {}
+    threads = [
+        threading.Thread(target=lambda seed=seed: together.update({seed: play(seed)}))
+        for seed in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [together[seed] for seed in range(3)] == alone
+
+
+def test_more_frames_than_a_call_can_count_are_a_bug():
+    with pytest.raises(AssertionError):
+        NativeConsole().run(bytes(40_000), DRAW_NOTHING)
