@@ -20,7 +20,9 @@ def send():
 def main(begin):
 {body}
 
-pixelpong.cli = sys.modules["pixelpong.cli"] = types.SimpleNamespace(main=main)
+pixelpong.cli = sys.modules["pixelpong.cli"] = types.SimpleNamespace(
+    main=main, show_warnings_plainly=lambda: None
+)
 from pixelpong.__main__ import main
 main()
 """

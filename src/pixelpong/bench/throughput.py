@@ -28,13 +28,10 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from pixelpong.atari.machine import DRAW_FIELD, STATE
 from pixelpong.engines import Engine
 from pixelpong.engines.threads import ThreadEngine
-from pixelpong.env import make_emulator
-from pixelpong.env.native import NativeConsole, NotCoveredError
+from pixelpong.env import make_emulator, native
 from pixelpong.env.preprocess import difference, preprocess
-from pixelpong.kernels.emulation import play_steps
 from pixelpong.learn.network import backward, forward, init_params
 from pixelpong.learn.reinforce import advantages
 from pixelpong.machine import collect_versions, count_cores, describe_machine
@@ -71,20 +68,9 @@ def play_native(seed: int, seconds: float) -> tuple[int, float]:
     If it cannot play here, ALE plays in its place, as in a training.
     """
     try:
-        console = NativeConsole()
-    except NotCoveredError:
+        return native.run_bare(seconds, make_rng(seed, "bench"))
+    except native.NotCoveredError:
         return play_bare(seed, seconds)
-    record = console.machine.view(np.uint8)
-    start = record[: STATE.itemsize].copy()
-    moves = make_rng(seed, "bench").choice(np.array([UP, DOWN], np.uint8), 1000)
-    game = console.address, record, start, np.repeat(moves, 4), 4, DRAW_FIELD
-    play_steps(*game)  # compiles
-    begin, steps = time.perf_counter(), 0
-    while time.perf_counter() - begin < seconds:
-        _, stop = play_steps(*game)
-        assert stop == 0, "random play meets nothing that is not covered"
-        steps += len(moves)
-    return steps, time.perf_counter() - begin
 
 
 def play_densely(seed: int, seconds: float) -> tuple[int, float]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
+import time
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ from pixelpong.atari import console, disassembly, drawing, tia
 from pixelpong.atari.ir import NOTHING, POINTER, Program
 from pixelpong.atari.lowering import lower_module
 from pixelpong.atari.machine import (
+    DRAW_FIELD,
     MACHINE,
     NOT_IMPLEMENTED,
     NOT_TRANSLATED,
@@ -42,6 +44,7 @@ from pixelpong.env import cartridge
 from pixelpong.env.preprocess import pack_field
 from pixelpong.env.rom import read_rom, rom_path
 from pixelpong.errors import EmulatorError
+from pixelpong.trajectory import DOWN, UP
 
 _REASONS = {
     NOT_TRANSLATED: "the game went to an address where no code was found",
@@ -221,6 +224,35 @@ class NativeConsole:
                 (`pixelpong.atari.check`); not changed.
         """
         self._state[:] = state.view(np.uint8)
+
+
+def run_bare(seconds: float, rng: np.random.Generator) -> tuple[int, float]:
+    """Step the game from compiled code: 4 frames, the field of the last one drawn, random moves.
+
+    Args:
+        seconds: how long, at least.
+        rng: draws the moves.
+
+    Returns:
+        Steps done and seconds taken.
+
+    Raises:
+        NotCoveredError: the native emulator cannot play here.
+    """
+    from pixelpong.kernels.emulation import play_steps  # numba, which playing a game does not need
+
+    console = NativeConsole()
+    record = console.machine.view(np.uint8)
+    start = record[: STATE.itemsize].copy()
+    moves = rng.choice(np.array([UP, DOWN], np.uint8), 1000)
+    game = console.address, record, start, np.repeat(moves, 4), 4, DRAW_FIELD
+    play_steps(*game)  # compiles
+    begin, steps = time.perf_counter(), 0
+    while time.perf_counter() - begin < seconds:
+        _, stop = play_steps(*game)
+        assert stop == 0, "random play meets nothing that is not covered"
+        steps += len(moves)
+    return steps, time.perf_counter() - begin
 
 
 def load_game() -> NativeGame:
