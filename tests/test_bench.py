@@ -161,7 +161,9 @@ def test_batches_are_timed_beside_the_seeds_figures(capsys):
     assert one["seeds"] is None
     assert ten["seeds"] == {"machine": "64 cores", "seconds": 2.5}
     assert ten["seconds"] > 3 * report["episode_seconds"]
-    assert report["predicted"][0]["300"] > report["predicted"][-1]["300"]
+    predicted = report["predicted"]
+    for size in ("10", "300"):  # the driver may be the limit, which no core lifts
+        assert predicted[0][size] >= predicted[-1][size] > report["driver_seconds_per_item"]
 
 
 @pytest.mark.ray

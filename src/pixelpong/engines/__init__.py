@@ -102,9 +102,9 @@ def make_engine(
         return _make_ray_engine(config, make_worker, should_stop)
     from pixelpong.engines.threads import ThreadEngine
 
-    return ThreadEngine(
-        make_worker, config.workers or count_cores(), config.worker_timeout, should_stop
-    )
+    # ALE holds Python's lock while it plays: more threads would only wait for it.
+    workers = config.workers or (1 if config.emulator == "ale" else count_cores())
+    return ThreadEngine(make_worker, workers, config.worker_timeout, should_stop)
 
 
 def _make_ray_engine(
