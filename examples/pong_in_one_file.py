@@ -2,8 +2,8 @@
 
     python examples/pong_in_one_file.py --updates 3
 
-The package does the same thing some 2.5 times as fast on one core, on all cores, and can be
-stopped and resumed. Here nothing is hidden: play an episode, find out which actions led to
+The package does the same thing many times as fast, on all cores, and can be stopped and resumed.
+Here nothing is hidden: play an episode, find out which actions led to
 points, make those more probable, repeat.
 """
 
@@ -95,7 +95,7 @@ def rmsprop(params, grads, cache):
         params[name] += RATE * g / (np.sqrt(cache[name]) + 1e-5)
 
 
-def train(updates, seed):
+def train(updates, batch, seed):
     """Play a batch, add its gradients, take a step; yield each update's mean return."""
     rng, ale = np.random.default_rng(seed), make_game(seed)
     params = init_params(rng)
@@ -103,7 +103,7 @@ def train(updates, seed):
     for _ in range(updates):
         total = {name: np.zeros_like(w) for name, w in params.items()}
         returns = []
-        for _ in range(BATCH):
+        for _ in range(batch):
             xs, hs, ps, ups, rewards = play_episode(ale, params, rng)
             grads = episode_gradient(params, xs, hs, ps, ups, compute_advantages(rewards))
             for name, g in grads.items():
@@ -116,7 +116,10 @@ def train(updates, seed):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Pong from pixels in one file.")
     parser.add_argument("--updates", type=int, default=100)
+    parser.add_argument("--batch", type=int, default=BATCH, help="episodes in an update")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    for number, mean_return in enumerate(train(options.updates, options.seed), start=1):
-        print(f"update {number}: mean return of {BATCH} episodes {mean_return:.1f}", flush=True)
+    for number, mean_return in enumerate(
+        train(options.updates, options.batch, options.seed), start=1
+    ):
+        print(f"update {number}: mean return {mean_return:.1f}", flush=True)
