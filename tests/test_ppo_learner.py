@@ -147,6 +147,18 @@ def test_the_rate_falls_with_the_share_of_points_lost(config, won, lost, rate):
     assert learner.apply(results).losses["learning_rate"] == pytest.approx(rate)
 
 
+def test_lambda_goes_to_its_end_as_the_rate_falls(config):
+    found = set()
+    for start, end in ((0.9, 0.5), (0.7, 0.7), (0.9, 0.9)):
+        changes = {"anneal_from": 0.5, "gae_lambda": start, "gae_lambda_end": end}
+        learner = PPOLearner(config.updated(changes, "test"))
+        results = play(config, learner)
+        learner.progress.recent_points.extend([1] * 3 + [-1])  # half of the rate is left
+        learner.apply(results)
+        found.add(fingerprint(learner.params))
+    assert len(found) == 2
+
+
 @pytest.mark.parametrize("streams", [2, 5])
 def test_streams_can_be_added_and_dropped(config, streams):
     learner = PPOLearner(config)

@@ -163,7 +163,8 @@ def short_windows(monkeypatch):
     """An estimate after the first update, and evaluations of five episodes."""
     monkeypatch.setattr(progress_module, "POINT_WINDOW", 8)
     monkeypatch.setattr(session_module, "VERDICT_EPISODES", 5)
-    monkeypatch.setattr(session_module, "LOOK_EPISODES", 2)
+    monkeypatch.setattr(session_module, "SAMPLED_EPISODES", 4)
+    monkeypatch.setattr(session_module, "LOOKS", ((1, -42.0), (2, 0.0)))
     monkeypatch.setattr(session_module, "LOOK_EVERY", 2 * STEPS_AN_UPDATE)
 
 
@@ -176,7 +177,7 @@ def test_a_target_that_an_evaluation_confirms_ends_the_training(make_run, short_
     verdict = outcome.verdict
     assert verdict.is_won
     assert verdict.update == outcome.progress.update == run.checkpoints.load_best().update < 5
-    assert len(verdict.greedy.returns) == len(verdict.sampled.returns) == 5
+    assert (len(verdict.greedy.returns), len(verdict.sampled.returns)) == (5, 4)
     assert 0 < verdict.seconds < outcome.wall_seconds
     (line,) = run.evaluations.read()
     assert line["mean_return"] == verdict.greedy.mean_return

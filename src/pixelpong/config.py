@@ -114,6 +114,12 @@ class PPOConfig:
         0.95, "Weight of later errors of the value.", source="Schulman et al. 2016",
         minimum=0.0, maximum=1.0,
     )  # fmt: skip
+    gae_lambda_end: float = option(
+        0.95,
+        "What lambda falls to, with rate and bonus: a better value sees further by itself.",
+        minimum=0.0,
+        maximum=1.0,
+    )
     entropy_bonus: float = option(
         0.01, "What the entropy of the policy is worth.", minimum=0.0, maximum=10.0
     )

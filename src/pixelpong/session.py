@@ -25,21 +25,23 @@ from pixelpong.trajectory import whole
 _ACTING = "acting."
 """Begins the names of the params of one update ago, in a checkpoint of a training with a lag."""
 
-LOOK_EPISODES = 40
-"""Greedy episodes of the cheap look that decides whether the verdict is worth playing."""
-
-LOOK_LEAD = 0.3
-"""By so much their mean must exceed the target: the verdict wants its interval above it."""
+LOOKS = ((10, -0.5), (40, 0.3))
+"""The cheap looks that decide whether the verdict is worth playing, one after the other: greedy
+episodes, and by how much their mean must exceed the target. The verdict wants its interval above it.
+"""
 
 LOOK_MARGIN = 1.0
 """So far below the target the estimate may be: it is of sampled play, and greedy play is better."""
 
-LOOK_EVERY = 60_000
+LOOK_EVERY = 100_000
 """Steps between two looks."""
 
 VERDICT_EPISODES = 200
-"""Greedy episodes of the verdict. They are used for nothing else: not for the look, and not for a
-verdict before. As many of sampled play follow a win."""
+"""Greedy episodes of the verdict. They are used for nothing else: not for a look, and not for a
+verdict before."""
+
+SAMPLED_EPISODES = 40
+"""Episodes of sampled play that follow a win, to be told beside it."""
 
 
 @dataclass(frozen=True)
@@ -220,14 +222,16 @@ class Session:
         assert target is not None
         update, seconds = progress.update, self.training_seconds
         play = functools.partial(self._evaluate, engine, update=update)
-        is_worth_it = is_last
-        if not is_last:
-            greedy = play(LOOK_EPISODES, is_greedy=True)
-            is_worth_it = greedy.mean_return >= target + LOOK_LEAD
+        is_worth_it, first = True, 0
+        for episodes, lead in () if is_last else LOOKS:
+            greedy = play(episodes, is_greedy=True, first=first)
+            is_worth_it, first = greedy.mean_return >= target + lead, first + episodes
+            if not is_worth_it:
+                break
         if is_worth_it:
-            greedy = play(VERDICT_EPISODES, is_greedy=True, first=LOOK_EPISODES)
+            greedy = play(VERDICT_EPISODES, is_greedy=True, first=first)
         is_won = is_worth_it and greedy.ci95[0] >= target
-        sampled = play(VERDICT_EPISODES, is_greedy=False) if is_won else None
+        sampled = play(SAMPLED_EPISODES, is_greedy=False) if is_won else None
         self._write_evaluation(greedy)
         self._next_confirmation = progress.steps + LOOK_EVERY
         return Verdict(is_won, target, update, progress.steps, seconds, greedy, sampled)

@@ -82,13 +82,13 @@ class PPOLearner:
         played = list(results)
         since = time.perf_counter()
         with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused
-            steps, numbers = _lay_out(
-                played, self._config.learning.discount, self._config.ppo.gae_lambda
-            )
+            left = self._share_left()
+            gae_lambda = self._lambda_at(left)
+            steps, numbers = _lay_out(played, self._config.learning.discount, gae_lambda)
             self._refuse_non_finite(numbers, f"the rollouts of update {update}")
             reduced = time.perf_counter()
             self.is_whole = False
-            grad_norm, losses = self._learn(update, steps, self._share_left())
+            grad_norm, losses = self._learn(update, steps, left)
         replays = self._record(update, played[0])
         self._streams = [result.state for result in played]
         counts = self._count(played)
@@ -154,12 +154,17 @@ class PPOLearner:
         """The share of the learning rate that is left, and, squared, of the entropy bonus.
 
         It falls with the share of points lost: the fewer are lost, the rarer is what can be
-        learned from, while the noise of a step stays as it was.
+        learned from, while the noise of a step stays as it was. With it lambda goes from its start
+        to its end: a value that has learned much is to be believed sooner.
         """
         won, start = self.progress.points_won_1000, self._config.ppo.anneal_from
         if won is None or won <= start:
             return 1.0
         return (1 - won) / (1 - start)
+
+    def _lambda_at(self, left: float) -> float:
+        config = self._config.ppo
+        return config.gae_lambda_end + left * (config.gae_lambda - config.gae_lambda_end)
 
     def _learn(self, update: int, steps: Steps, left: float) -> tuple[float, dict[str, float]]:
         """All passes over the round, with the share of rate and bonus that is left by now."""
