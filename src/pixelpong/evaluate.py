@@ -53,7 +53,8 @@ class Verdict:
         target: mean return of greedy play that was asked for.
         update: of the checkpoint.
         steps: decisions of the agent until then.
-        seconds: training time until then, evaluations and breaks not counted.
+        seconds: wall time of the run until the games were played that decide: evaluations are in
+            it, breaks are not.
         greedy: evaluation of greedy play: the one that decides, or the cheap look before it if
             that one fell short.
         sampled: the same for sampled play; None where it is not won.

@@ -27,8 +27,8 @@ _ACTING = "acting."
 
 LOOKS = ((10, -0.5), (40, 0.3))
 """The cheap looks that decide whether the verdict is worth playing, one after the other: greedy
-episodes, and by how much their mean must exceed the target. The verdict wants its interval above it.
-"""
+episodes, and by how much their mean must exceed the target, for the verdict wants its interval
+above it."""
 
 LOOK_MARGIN = 1.0
 """So far below the target the estimate may be: it is of sampled play, and greedy play is better."""
@@ -220,8 +220,7 @@ class Session:
         """
         target, progress = self.config.budget.until_return, self.learner.progress
         assert target is not None
-        update, seconds = progress.update, self.training_seconds
-        play = functools.partial(self._evaluate, engine, update=update)
+        play = functools.partial(self._evaluate, engine, update=progress.update)
         is_worth_it, first = True, 0
         for episodes, lead in () if is_last else LOOKS:
             greedy = play(episodes, is_greedy=True, first=first)
@@ -231,10 +230,11 @@ class Session:
         if is_worth_it:
             greedy = play(VERDICT_EPISODES, is_greedy=True, first=first)
         is_won = is_worth_it and greedy.ci95[0] >= target
+        seconds = self.wall_seconds
         sampled = play(SAMPLED_EPISODES, is_greedy=False) if is_won else None
         self._write_evaluation(greedy)
         self._next_confirmation = progress.steps + LOOK_EVERY
-        return Verdict(is_won, target, update, progress.steps, seconds, greedy, sampled)
+        return Verdict(is_won, target, progress.update, progress.steps, seconds, greedy, sampled)
 
     def should_save(self) -> bool:
         """Whether a checkpoint is due after this update: every so often, and where evaluated."""

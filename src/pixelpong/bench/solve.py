@@ -1,7 +1,7 @@
 """How long until it wins: whole trainings from outside, seed after seed, and the forecast.
 
 Each seed is a ``pixelpong train`` of its own, started as a user starts it. Its time to win is the
-wall time from the start of the command to the checkpoint that passed, evaluations not counted.
+wall time from the start of the command to the verdict, evaluations in it.
 Just before and after it bare ALE is measured on the same cores, so that figures of different
 machines compare: *ALE-bound seconds* are steps ÷ that rate.
 """
@@ -172,7 +172,7 @@ def _train_once(seed: int, num_workers: int, given: Sequence[str]) -> Report:
         return {
             "seed": seed,
             "is_won": verdict["is_won"],
-            "seconds": verdict["seconds"] if verdict["is_won"] else report["training_seconds"],
+            "seconds": verdict["seconds"] if verdict["is_won"] else report["wall_seconds"],
             "steps": verdict["steps"] if verdict["is_won"] else report["steps"],
             "update": report["update"],
             "greedy": _shorten(verdict.get("greedy")),

@@ -36,8 +36,7 @@ def describe_verdict(verdict: Report) -> str:
     if verdict["is_won"]:
         lines.append(
             f"it wins: {signed(verdict['target'], 1)} reached at update {verdict['update']}, after "
-            f"{verdict['steps']:,} steps and {duration(verdict['seconds'])} of training, "
-            "evaluations not counted"
+            f"{verdict['steps']:,} steps and {duration(verdict['seconds'])}, evaluations in it"
         )
     else:
         lines.append(f"it does not win yet: the target is {signed(verdict['target'], 1)}")
