@@ -30,7 +30,10 @@ import llvmlite.binding as llvm
 LEVEL = 1
 """How hard LLVM tries. Source: benchmarks/emulator.json, which has 2 as well."""
 
-_linking = threading.Lock()
+_making = threading.Lock()
+"""One thread at a time: who comes second finds the code kept, LLVM links for one alone, and the
+parser of CPython 3.11 fails at times where two use it ("AST constructor recursion depth mismatch").
+"""
 
 
 class NativeCode:
@@ -67,14 +70,13 @@ class NativeCode:
         name = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:40]
         folder = folder or cache_folder()
         path = folder and folder / f"{name}.machine"
-        self.was_kept = True
-        code = path and _read(path)
-        if code is None:
-            self.was_kept = False
-            code = _compile(make_ir(), triple, target, level)
-            if path is not None:
-                _keep(path, code)
-        with _linking:
+        with _making:
+            code = path and _read(path)
+            self.was_kept = code is not None
+            if code is None:
+                code = _compile(make_ir(), triple, target, level)
+                if path is not None:
+                    _keep(path, code)
             empty = llvm.parse_assembly("")
             empty.triple = triple
             self._engine = llvm.create_mcjit_compiler(empty, target)
