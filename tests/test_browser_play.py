@@ -283,6 +283,20 @@ def test_the_mouse_leads_the_paddle(open_game):
         )
 
 
+def test_where_the_pointer_rests_counts_however_quick_it_was(open_game):
+    page = open_game()
+    wait_until_titled(page, "Ready?")
+    page.evaluate(
+        """() => {
+          const stage = document.querySelector(".play-canvas"), box = stage.getBoundingClientRect();
+          for (const share of [0.3, 0.75]) stage.dispatchEvent(new PointerEvent("pointermove", {
+            clientX: box.x + 60, clientY: box.y + share * box.height, bubbles: true }));
+        }"""
+    )
+    page.keyboard.press("Space")
+    assert wait_until(lambda: abs(sum(paddle(screen_of(page), OTHER)[:2]) / 2 - 0.75 * 210) < 12)
+
+
 def test_a_lost_connection_is_said_and_can_be_had_again(tmp_path, open_page):
     with serving(tmp_path) as served:
         page = open_page(f"{served.url}#watch/package/0")

@@ -275,18 +275,21 @@ class GameView {
 
   tap(event) {
     if (event.target.closest("button")) return;
-    this.aim(event, true);
+    this.aim(event);
     if (["ready", "serve", "paused"].includes(this.state?.phase)) this.go();
     else if (!this.isPlay) this.togglePause();
     if (event.pointerType === "touch") this.stage.setPointerCapture(event.pointerId);
   }
 
-  aim(event, atOnce = false) {
+  // Told once a picture at most; where the pointer came to rest is always told.
+  aim(event) {
     if (!this.isPlay || !["playing", "serve", "ready"].includes(this.state?.phase)) return;
-    if (!atOnce && event.timeStamp - (this.aimed ?? 0) < 15) return;
-    this.aimed = event.timeStamp;
     const box = this.canvas.getBoundingClientRect(), row = (event.clientY - box.top) / box.height * HEIGHT;
-    this.send("aim", Math.min(Math.max((row - FIRST_ROW) / NUM_ROWS, 0), 1));
+    this.place = Math.min(Math.max((row - FIRST_ROW) / NUM_ROWS, 0), 1);
+    this.aiming ??= requestAnimationFrame(() => {
+      this.aiming = null;
+      this.send("aim", this.place);
+    });
   }
 
   unmount() {
