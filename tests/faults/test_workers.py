@@ -45,6 +45,9 @@ SOAK = [
 ]
 """Ten runs of each mode, two of them of the real game."""
 
+LOST_SECONDS = 4
+"""Until another worker plays in the place of one that is gone; a quick core needs half of it."""
+
 
 class Hunter(threading.Thread):
     """Sends signals to workers of the engine in use, at random moments."""
@@ -162,14 +165,14 @@ def seconds_lost(run: Run) -> list[float]:
 def test_workers_that_are_killed_lose_nothing(hunted, tmp_path, game):
     run, ledger = hunted(game, Hunter(signal.SIGKILL, times=4, seed=1, pause=0.3))
     require_nothing_lost(run, ledger, tmp_path)
-    assert max(seconds_lost(run)) < 2 * patience()
+    assert max(seconds_lost(run)) < LOST_SECONDS * patience()
 
 
 @pytest.mark.slow
 def test_workers_that_hang_are_replaced_after_their_deadline(hunted, tmp_path):
     hunter = Hunter(signal.SIGSTOP, times=2, seed=1, pause=0.3)
     run, ledger = hunted("toy fast", hunter, worker_timeout=0.5)
-    assert max(hunter.seconds_alive) < 0.5 + 2 * patience()
+    assert max(hunter.seconds_alive) < 0.5 + LOST_SECONDS * patience()
     require_nothing_lost(run, ledger, tmp_path)
 
 
