@@ -177,7 +177,7 @@ def describe_solved_seed(result: Report) -> str:
     greedy = f", greedy {signed(result['greedy']['mean_return'])}" if result["greedy"] else ""
     return (
         f"seed {result['seed']}: {word} after {result['steps']:,} steps, {result['seconds']:.0f} s "
-        f"of training ({result['ale_bound_seconds']:.0f} s ALE-bound){greedy}, at most "
+        f"({result['ale_bound_seconds']:.0f} s ALE-bound){greedy}, at most "
         f"{result['peak_memory_mb']:.0f} MB"
     )
 
@@ -188,7 +188,7 @@ def describe_solve(report: Report) -> str:
     summary = report["summary"]
     lines.append(f"{summary['won']} of {summary['seeds']} won")
     if summary["won"]:
-        rows = {"seconds": "s of training", "steps": "steps"}
+        rows = {"seconds": "s", "steps": "steps"}
         rows["ale_bound_seconds"] = "s ALE-bound"
         for name, unit in rows.items():
             low, high = summary[name]["ci95"]
