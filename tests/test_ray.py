@@ -84,7 +84,7 @@ class Killer(Silent):
 
 
 @pytest.mark.parametrize(
-    ("times", "updates"), [(3, 25), pytest.param(20, 125, marks=pytest.mark.soak)]
+    ("times", "updates"), [(3, 60), pytest.param(20, 400, marks=pytest.mark.soak)]
 )
 def test_killed_actors_change_nothing(ray_cluster, pong, times, updates):
     undisturbed = train(pong("undisturbed", updates=updates, engine="threads"))

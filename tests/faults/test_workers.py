@@ -56,7 +56,7 @@ class Hunter(threading.Thread):
         super().__init__(daemon=True)
         self.engine, self.ledger = None, None
         self.is_done = threading.Event()
-        self.seconds_alive: list[float] = []  # of those that hang, until they were ended
+        self.seconds_waited: list[float] = []  # for those that hang, until they were given up
         self._number, self._left, self._pause = number, times, pause
         self._rng = random.Random(seed)
 
@@ -88,8 +88,8 @@ class Hunter(threading.Thread):
         # Until the engine has let go of it: a second signal to a dead one would not count.
         assert wait_until(lambda: pid not in _pids_of(engine), 60.0)
         if self._number == signal.SIGSTOP:
-            assert wait_until(lambda: not is_alive(pid), 60.0)
-            self.seconds_alive.append(time.monotonic() - begin)
+            self.seconds_waited.append(time.monotonic() - begin)
+            assert wait_until(lambda: not is_alive(pid), 60.0)  # Ray gives it five seconds
 
 
 def _pids_of(engine) -> list[int]:
@@ -172,7 +172,7 @@ def test_workers_that_are_killed_lose_nothing(hunted, tmp_path, game):
 def test_workers_that_hang_are_replaced_after_their_deadline(hunted, tmp_path):
     hunter = Hunter(signal.SIGSTOP, times=2, seed=1, pause=0.3)
     run, ledger = hunted("toy fast", hunter, worker_timeout=0.5)
-    assert max(hunter.seconds_alive) < 0.5 + LOST_SECONDS * patience()
+    assert max(hunter.seconds_waited) < 0.5 + 2 * patience()
     require_nothing_lost(run, ledger, tmp_path)
 
 
@@ -201,6 +201,6 @@ def test_ten_workers_that_hang_a_run_lose_nothing(hunted, tmp_path, game):
     hunter = Hunter(signal.SIGSTOP, times=10, seed=3, pause=1.0)
     run, ledger = hunted(game, hunter, worker_timeout=timeout)
     require_nothing_lost(run, ledger, tmp_path)
-    late = max(hunter.seconds_alive) - timeout
-    print(f"\n{game}: ended {late:.2f} s after the deadline of {timeout:.1f} s at most")
+    late = max(hunter.seconds_waited) - timeout
+    print(f"\n{game}: given up {late:.2f} s after the deadline of {timeout:.1f} s at most")
     assert late < 2 * patience()
