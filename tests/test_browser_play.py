@@ -331,7 +331,7 @@ def test_the_game_is_accessible(open_game, scheme, size):
 @pytest.mark.slow
 @pytest.mark.alone
 def test_a_key_is_seen_within_50_ms_at_58_pictures_a_second(site, browser):
-    """Over ten seconds, each the best of up to five tries: what runs beside it only makes it worse."""
+    """Over ten seconds, each at its best in five tries: what runs beside it makes it worse."""
     measured = []
     for _ in range(5):
         page = browser.new_page()
