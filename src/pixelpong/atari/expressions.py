@@ -83,16 +83,16 @@ class Expressions:
 
     def _to(self, kind: str, value: Value) -> str:
         """The value as an operand of a type."""
-        if value.type == WIDE and kind not in (WIDE, BOOL, "i128"):
+        if value.kind == WIDE and kind not in (WIDE, BOOL, "i128"):
             raise SyntaxError(f"{self._name}: an Int is given a Wide")
         if value.is_constant and kind != BOOL:
             return str(value.name)
-        if value.type == kind:
+        if value.kind == kind:
             return str(value.name)
         if kind == BOOL:
-            return self._new(f"icmp ne {value.type} {value.name}, 0")
-        widens = int(kind[1:]) > int(value.type[1:])
-        return self._new(f"{'zext' if widens else 'trunc'} {value.type} {value.name} to {kind}")
+            return self._new(f"icmp ne {value.kind} {value.name}, 0")
+        widens = int(kind[1:]) > int(value.kind[1:])
+        return self._new(f"{'zext' if widens else 'trunc'} {value.kind} {value.name} to {kind}")
 
     def _value(self, node: ast.expr) -> Value:
         match node:
@@ -137,10 +137,10 @@ class Expressions:
         instruction, fold = ARITHMETIC[op]
         if isinstance(a.name, int) and isinstance(b.name, int):
             return constant(fold(a.name, b.name))
-        if a.type == b.type == BOOL and op in (ast.BitAnd, ast.BitOr, ast.BitXor):
+        if a.kind == b.kind == BOOL and op in (ast.BitAnd, ast.BitOr, ast.BitXor):
             return Value(BOOL, self._new(f"{instruction} {BOOL} {a.name}, {b.name}"))
         is_shift = op in (ast.LShift, ast.RShift)
-        kind = WIDE if WIDE in ((a.type,) if is_shift else (a.type, b.type)) else INT
+        kind = WIDE if WIDE in ((a.kind,) if is_shift else (a.kind, b.kind)) else INT
         if op is ast.RShift and kind == WIDE:
             instruction = "lshr"
         left = self._to(kind, a)
@@ -151,16 +151,16 @@ class Expressions:
             return Value(BOOL, self._new(f"xor {BOOL} {self._to(BOOL, value)}, true"))
         if isinstance(op, ast.USub):
             return self._binary(ast.Sub, constant(0), value)
-        if value.type == BOOL:
+        if value.kind == BOOL:
             value = Value(INT, self._to(INT, value))
-        return self._binary(ast.BitXor, value, Value(value.type, -1))
+        return self._binary(ast.BitXor, value, Value(value.kind, -1))
 
     def _is_among(self, value: Value, others: Sequence[ast.expr]) -> Value:
         is_each = [self._compare(ast.Eq, value, self._value(each)) for each in others]
         return self._both(ast.Or(), [str(each.name) for each in is_each])
 
     def _compare(self, op: type[ast.cmpop], a: Value, b: Value) -> Value:
-        kind = WIDE if WIDE in (a.type, b.type) else INT
+        kind = WIDE if WIDE in (a.kind, b.kind) else INT
         left = self._to(kind, a)
         comparison = _COMPARISONS[op]
         if kind == WIDE:
@@ -177,7 +177,7 @@ class Expressions:
         return Value(BOOL, first)
 
     def _select(self, test: Value, yes: Value, no: Value) -> Value:
-        kind = WIDE if WIDE in (yes.type, no.type) else INT
+        kind = WIDE if WIDE in (yes.kind, no.kind) else INT
         condition, a, b = self._to(BOOL, test), self._to(kind, yes), self._to(kind, no)
         return Value(kind, self._new(f"select {BOOL} {condition}, {kind} {a}, {kind} {b}"))
 
@@ -226,19 +226,19 @@ class Expressions:
         return self._new(f"getelementptr inbounds [{size} x i8], ptr {start}, i64 {at}")
 
     def _load(self, place: Place) -> Value:
-        if place.type == POINTER:
+        if place.kind == POINTER:
             return Value(POINTER, place.address)
-        bits = int(place.type[1:])
+        bits = int(place.kind[1:])
         # The record has no gaps, so nothing in it is sure to be aligned.
-        name = self._new(f"load {place.type}, ptr {place.address}, align 1")
+        name = self._new(f"load {place.kind}, ptr {place.address}, align 1")
         kind = INT if bits <= 32 else WIDE
         if place.is_signed and bits < 32:
-            return Value(INT, self._new(f"sext {place.type} {name} to {INT}"))
-        return Value(kind, self._to(kind, Value(place.type, name)))
+            return Value(INT, self._new(f"sext {place.kind} {name} to {INT}"))
+        return Value(kind, self._to(kind, Value(place.kind, name)))
 
     def _store(self, place: Place, value: Value) -> None:
-        operand = self._to(place.type, value)
-        self._put(f"store {place.type} {operand}, ptr {place.address}, align 1")
+        operand = self._to(place.kind, value)
+        self._put(f"store {place.kind} {operand}, ptr {place.address}, align 1")
 
     def _get_variable(self, name: str) -> Value:
         kind = self._variables[name]
@@ -246,10 +246,10 @@ class Expressions:
 
     def _set_variable(self, name: str, value: Value) -> None:
         if name not in self._variables:
-            self._variables[name] = INT if value.type == BOOL else value.type
+            self._variables[name] = INT if value.kind == BOOL else value.kind
             self._allocations.append(f"  %{name}. = alloca {self._variables[name]}")
         kind = self._variables[name]
-        if (kind, value.type) == (INT, WIDE):
+        if (kind, value.kind) == (INT, WIDE):
             raise SyntaxError(f"{self._name}: {name} is an Int and is given a Wide")
         self._put(f"store {kind} {self._to(kind, value)}, ptr %{name}.")
 
@@ -270,7 +270,7 @@ class Expressions:
                     INT, self._new(f"call {INT} @llvm.s{name}.{INT}({INT} {a}, {INT} {b})")
                 )
             case "lowest_bit":
-                kind, operand = given[0].type, given[0].name
+                kind, operand = given[0].kind, given[0].name
                 found = self._new(f"call {kind} @llvm.cttz.{kind}({kind} {operand}, {BOOL} true)")
                 return self._cut(Value(kind, found))
             case "rounds_that_meet":
@@ -287,7 +287,7 @@ class Expressions:
 
     def _cut(self, value: Value) -> Value:
         """The lowest bits of a number, as an Int."""
-        if value.type == WIDE:
+        if value.kind == WIDE:
             return Value(INT, self._new(f"trunc {WIDE} {value.name} to {INT}"))
         return Value(INT, self._to(INT, value))
 
@@ -307,7 +307,7 @@ class Expressions:
         return Value(WIDE, self._new(f"bitcast <{WIDE_BITS} x i1> {met} to {WIDE}"))
 
     def _move_bytes(self, name: str, array: Value, to: Value, what: Value, count: Value) -> Value:
-        assert array.type == POINTER
+        assert array.kind == POINTER
         target = self._element(str(array.name), 1, to)
         size = self._to("i64", count)
         if name == "fill":

@@ -29,7 +29,7 @@ declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 class Value(NamedTuple):
     """A value: its type, and its name in the IR; a constant has its number instead."""
 
-    type: str
+    kind: str
     name: str | int
 
     @property
@@ -41,7 +41,7 @@ class Value(NamedTuple):
 class Place(NamedTuple):
     """A place in memory: the type of what lies there, its address, and whether it has a sign."""
 
-    type: str
+    kind: str
     address: str
     is_signed: bool = False
 

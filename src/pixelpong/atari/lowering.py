@@ -147,7 +147,7 @@ class Lowering(Expressions):
                 raise self._refuse(node)
 
     def _assign(self, targets: Sequence[ast.expr], value: Value) -> None:
-        if value.type == BOOL:
+        if value.kind == BOOL:
             value = Value(INT, self._to(INT, value))
         for target in targets:
             if isinstance(target, ast.Name):
