@@ -186,7 +186,7 @@ def test_sizes_that_are_none_are_one_line(sizes, capsys):
     assert "expected --batch-sizes as 1,10,60" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_viewers_cost_little_and_see_updates_soon(capsys):
     words = ["bench", "viewers", "--viewers", "5", "--rounds", "1", "--updates", "8", "--json"]
     assert main(words) == 0

@@ -148,7 +148,7 @@ def processes_marked(mark: str) -> set[int]:
     return found
 
 
-@pytest.mark.parametrize("mode", ["actors", "nodes"])
+@pytest.mark.parametrize("mode", ["actors", pytest.param("nodes", marks=pytest.mark.soak)])
 def test_a_driver_that_is_killed_leaves_no_process_and_resumes_to_the_same_bits(tmp_path, mode):
     line = command(tmp_path / "killed", "--updates", "100000", "--ray-mode", mode)
     out, mark = subprocess.DEVNULL, uuid.uuid4().hex

@@ -43,7 +43,7 @@ class Weather(Silent):
             self._cluster.add_node()
 
 
-@pytest.mark.parametrize("mode", ["actors", "nodes"])
+@pytest.mark.parametrize("mode", ["actors", pytest.param("nodes", marks=pytest.mark.soak)])
 def test_a_lost_node_and_a_new_one_change_nothing(cluster, tmp_path, mode):
     small = {"streams": 6, "horizon": 128, "hidden": 8, "minibatches": 2, "updates": 40}
     config = load_preset("fast").updated({**small, "engine": "threads", "workers": 2}, "test")

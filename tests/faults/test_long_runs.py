@@ -170,7 +170,7 @@ def count_lines(path: Path) -> int:
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_leak_that_is_planted_is_found_wherever_it_is(tmp_path):
     """In a real training: first there is none, then one after the other leaks."""
     orders = tmp_path / "orders"
