@@ -253,7 +253,6 @@ def test_curves_grow_while_a_real_training_writes(tmp_path, serve_page, open_pag
     try:
         site = serve_page(tmp_path)
         page = open_page(address(site, "live"))
-        page.may_fail = True  # a toy's agent is replaced many times before its film is made
         page.wait_for_selector(".state.live:has-text('training now')")
         page.locator("figure[data-curve=return]").scroll_into_view_if_needed()
         page.wait_for_selector("figure[data-curve=return][data-points]")
@@ -268,6 +267,8 @@ def test_curves_grow_while_a_real_training_writes(tmp_path, serve_page, open_pag
         stop.set()
         training.join(60)
     page.wait_for_selector(".state.rest:has-text('not training')")
+    # A toy's newest replay may be thinned out before the page has asked for it; nothing else fails.
+    page.errors = [error for error in page.errors if "status of 422" not in error]
 
 
 def test_curves_are_redrawn_at_most_twice_a_second(site, open_page):

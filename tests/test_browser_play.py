@@ -331,7 +331,7 @@ def test_the_game_is_accessible(open_game, scheme, size):
 @pytest.mark.slow
 @pytest.mark.alone
 def test_a_key_is_seen_within_50_ms_at_58_pictures_a_second(site, browser):
-    """Over ten seconds, each at its best in five tries: what runs beside it makes it worse."""
+    """Medians over ten seconds, the best of five tries: other tests may run beside this one."""
     measured = []
     for _ in range(5):
         page = browser.new_page()
@@ -341,8 +341,7 @@ def test_a_key_is_seen_within_50_ms_at_58_pictures_a_second(site, browser):
         page.keyboard.press("Space")
         measured.append(measure(page, seconds=10))
         page.close()
-        delays, pictures = zip(*measured, strict=True)
-        if min(delays) <= 50 and max(pictures) >= 58:
+        if measured[-1][0] <= 50 and measured[-1][1] >= 58:
             return
     raise AssertionError(measured)
 

@@ -116,7 +116,7 @@ class PPOConfig:
     )  # fmt: skip
     gae_lambda_end: float = option(
         0.95,
-        "What lambda falls to, with rate and bonus: a better value sees further by itself.",
+        "Lambda where all points are won; it falls towards this as rate and bonus fall.",
         minimum=0.0,
         maximum=1.0,
     )

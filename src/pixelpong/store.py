@@ -39,7 +39,7 @@ KEEP_LAST = 3
 
 _MANIFEST = "manifest.json"
 _MANIFEST_LIMIT = 64 << 10
-_COUNTERS_LIMIT = 4 << 20  # those of 4,096 streams have two million bytes
+_COUNTERS_LIMIT = 3 << 20  # those of 4,096 streams have two million bytes
 _FILES = ("params.safetensors", "state.safetensors", "state.json")
 _BEFORE = ".before"
 """Ends the name of a checkpoint whose update is being saved again."""
