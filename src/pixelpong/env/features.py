@@ -6,7 +6,8 @@ cells say where something is, large ones let what was learned at one place hold 
 A pair is a displacement: it is on where two small cells are on, one so many columns left of the
 other and so many rows below it. It says only roughly in which column that is, and not at all at
 which height. So what was learned of two things that approach each other holds wherever they meet;
-of cells alone it is learned anew at each place.
+of cells alone it is learned anew at each place. Rows are told apart one by one: where on the
+paddle the ball will hit decides how it comes off.
 
 Each cell and each pair is a feature, which is seen in two consecutive frames as one of three
 inputs:
@@ -16,7 +17,7 @@ inputs:
     vanished  on before, not now
 
 Three more inputs say which action was asked for last: with sticky actions it may still be held.
-All inputs are 0 or 1, and some 70 of them are 1. Nothing here knows of balls and paddles.
+All inputs are 0 or 1, and some 80 of them are 1. Nothing here knows of balls and paddles.
 
 Covered: the dense definition.
 Not covered: the fast form (`pixelpong.kernels.playing.observe_features`).
@@ -37,7 +38,7 @@ CELL_SHAPES = ((1, 8), (8, 1), (8, 8))
 
 NUM_CELLS = sum((80 // rows) * (80 // columns) for rows, columns in CELL_SHAPES)
 
-PAIR_SHAPE = (2, 2)
+PAIR_SHAPE = (1, 2)
 """Rows and columns of the cells that make pairs."""
 
 PAIR_ROWS, PAIR_COLUMNS = 80 // PAIR_SHAPE[0], 80 // PAIR_SHAPE[1]

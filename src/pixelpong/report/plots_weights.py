@@ -35,6 +35,9 @@ _STATES = ("stayed", "appeared", "vanished")
 _AGENT_BAND = features.PAIR_COLUMNS // features.PAIR_BAND - 1
 """The rightmost columns, in which the agent's paddle is."""
 
+_PAIR_ASPECT = features.PAIR_SHAPE[0] / features.PAIR_SHAPE[1]
+"""Height by width of a cell that makes pairs."""
+
 
 def draw_weights(subject: Subject) -> Figure:
     """The weights of the best checkpoint.
@@ -93,7 +96,8 @@ def _draw_gated(subject: Subject, checkpoint: Checkpoint) -> Figure:
             part, kind = divmod(row, len(_STATES) + 1)
             is_pair = kind == len(_STATES)
             picture = pictures.pairs if is_pair else pictures.cells[kind]
-            _tile(panels[row, column], picture[..., unit, part])
+            aspect = _PAIR_ASPECT if is_pair else 1.0
+            _tile(panels[row, column], picture[..., unit, part], aspect)
         panels[0, column].set_title(f"unit {unit}", fontsize=10, pad=3)
     for row in range(num_rows):
         part, kind = divmod(row, len(_STATES) + 1)
@@ -176,10 +180,10 @@ def _strongest(strength: NDArray[Any]) -> NDArray[np.intp]:
     return np.argsort(-strength, kind="stable")
 
 
-def _tile(axes: Any, picture: NDArray[Any]) -> None:
+def _tile(axes: Any, picture: NDArray[Any], aspect: float = 1.0) -> None:
     largest = float(np.percentile(np.abs(picture), 99.5)) or float(np.abs(picture).max()) or 1.0
     axes.imshow(
-        picture, cmap="gray", vmin=-largest, vmax=largest, interpolation="nearest", aspect="equal"
+        picture, cmap="gray", vmin=-largest, vmax=largest, interpolation="nearest", aspect=aspect
     )
     axes.set(xticks=[], yticks=[])
     axes.grid(visible=False)
