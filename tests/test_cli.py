@@ -78,6 +78,7 @@ def test_help_names_every_option_of_the_issue_with_its_default(call):
         "--config", "--preset", "--json", "--verbose", "--dtype", "--algorithm", "--streams",
         "--horizon", "--epochs", "--minibatches", "--clip-ratio", "--gae-lambda",
         "--gae-lambda-end", "--entropy-bonus", "--value-weight", "--anneal-from",
+        "--restart-after",
     ):  # fmt: skip
         assert re.search(rf"{flag}[ ,]", out), flag
     rate = load_preset("fast").learning.learning_rate

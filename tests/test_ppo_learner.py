@@ -159,6 +159,40 @@ def test_lambda_goes_to_its_end_as_the_rate_falls(config):
     assert len(found) == 2
 
 
+def test_an_attempt_that_is_behind_is_given_up_and_only_then(config):
+    """Streams of 3 × 20 steps: after two updates 120 steps are played, and after five 300."""
+    changes = {"restart_after": 100, "anneal_from": 1.0}
+    learner = PPOLearner(config.updated(changes, "test"))
+    attempts, points = [], []
+    for update in range(1, 6):
+        results = play(config, learner)
+        if update == 4:  # it is as good as can be when the second attempt is looked at
+            learner.progress.recent_points.extend([1] * 1000)
+            results = [dataclasses.replace(each, segment=_won(each.segment)) for each in results]
+        attempts.append(learner.apply(results).attempt)
+        points.append(len(learner.progress.recent_points))
+        fresh = gated.init_params(make_rng(config.seed, "params", 2), NUM_INPUTS, 70, "float64")
+        assert (fingerprint(fresh) == fingerprint(learner.params)) == (update == 2)
+        if update == 2:
+            params, arrays, counters = learner.get_state()
+            assert not any(arrays[name].any() for name in ("m.W1", "v.W1", "v.W2"))
+            other = PPOLearner(config.updated(changes, "test"))
+            other.set_state(params, arrays, counters)
+    assert attempts == [1, 1, 2, 2, 2]
+    assert points[1] == 0
+    for _ in range(2):
+        other.apply(play(config, other))
+    assert fingerprint(other.params) == fingerprint(
+        gated.init_params(make_rng(config.seed, "params", 3), NUM_INPUTS, 70, "float64")
+    ), "a restored one counts on: without those points it is given up too"
+    never = PPOLearner(config.updated({"anneal_from": 1.0}, "test"))
+    assert {never.apply(play(config, never)).attempt for _ in range(5)} == {1}
+
+
+def _won(segment):
+    return dataclasses.replace(segment, rewards=np.abs(segment.rewards))
+
+
 @pytest.mark.parametrize("streams", [2, 5])
 def test_streams_can_be_added_and_dropped(config, streams):
     learner = PPOLearner(config)

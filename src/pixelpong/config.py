@@ -132,6 +132,13 @@ class PPOConfig:
         minimum=0.0,
         maximum=1.0,
     )
+    restart_after: int = option(
+        0,
+        "Steps after which, with a smaller share of points won than --anneal-from, it starts again "
+        "with other parameters; 0 is never.",
+        minimum=0,
+        maximum=10**12,
+    )
 
 
 @dataclass(frozen=True)

@@ -107,6 +107,7 @@ class Session:
         self._saved_score_of = ""
         self._wall_seconds_before = self._evaluation_seconds = 0.0
         self._next_confirmation = 0
+        self._attempt: int | None = None
         self.learner = make_learner(run.config)
         has_begun = run.has_begun
         if has_begun:
@@ -149,6 +150,10 @@ class Session:
         """
         progress = self.learner.progress
         self._evaluation = None
+        if self._attempt is not None and stats.attempt > self._attempt:
+            number = stats.attempt
+            self._run.warn(f"it won too few points: attempt {number}, with other parameters")
+        self._attempt = stats.attempt
         first = progress.episodes - len(stats.episodes) + 1
         self._run.episodes.append(
             *(
@@ -379,5 +384,6 @@ def summarize_update(progress: Progress, stats: UpdateStats) -> dict[str, Any]:
         "entropy": stats.entropy,
         "up_share": stats.up_share,
         "grad_norm": stats.grad_norm,
+        "attempt": stats.attempt,
         **stats.losses,
     }

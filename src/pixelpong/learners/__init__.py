@@ -42,6 +42,7 @@ class UpdateStats:
         play_seconds: wall time that the workers played, added up.
         reduce_seconds: wall time of putting the results together, in the order of the items.
         learn_seconds: wall time of what the learner did with them after that.
+        attempt: which one this is; 2 where it has started again with other parameters.
         losses: what the algorithm alone knows of, by name.
         replays: of some of the episodes.
     """
@@ -58,6 +59,7 @@ class UpdateStats:
     play_seconds: float
     reduce_seconds: float
     learn_seconds: float
+    attempt: int = 1
     losses: Mapping[str, float] = field(default_factory=dict)
     replays: tuple[Replay, ...] = ()
 

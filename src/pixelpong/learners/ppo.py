@@ -51,20 +51,26 @@ class PPOLearner:
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        hidden, dtype = config.network.hidden, config.network.dtype
-        self.params: Params = gated.init_params(
-            make_rng(config.seed, "params"), NUM_INPUTS, hidden, dtype
-        )
-        self.acting = self.params
         self.progress = Progress()
         self.is_whole = True
+        self._begin(1)
+        self._streams: list[StreamState | None] = [None] * config.ppo.streams
+        self._recorder = StreamRecorder(config, stream=0)
+        self._passes = Passes(config.network.hidden, config.network.dtype)
+        self._num_threads = count_cores()
+
+    def _begin(self, attempt: int) -> None:
+        """Parameters and memory as they are before the first step of an attempt."""
+        config = self._config
+        rng = make_rng(config.seed, "params", *([attempt] if attempt > 1 else []))
+        self.params: Params = gated.init_params(
+            rng, NUM_INPUTS, config.network.hidden, config.network.dtype
+        )
+        self.acting = self.params
         self._means = {f"m.{name}": np.zeros_like(w) for name, w in self.params.items()}
         self._squares = {f"v.{name}": np.zeros_like(w) for name, w in self.params.items()}
         self._adam_steps = 0
-        self._streams: list[StreamState | None] = [None] * config.ppo.streams
-        self._recorder = StreamRecorder(config, stream=0)
-        self._passes = Passes(hidden, dtype)
-        self._num_threads = count_cores()
+        self._attempt, self._first_step = attempt, self.progress.steps
 
     def items(self, after: Sequence[SegmentResult] | None = None) -> list[SegmentItem]:
         """See `pixelpong.learners.Learner.items`."""
@@ -89,9 +95,13 @@ class PPOLearner:
             reduced = time.perf_counter()
             self.is_whole = False
             grad_norm, losses = self._learn(update, steps, left)
+            attempt = self._attempt
         replays = self._record(update, played[0])
         self._streams = [result.state for result in played]
         counts = self._count(played)
+        if self._is_behind(counts["steps"]):
+            self._begin(self._attempt + 1)
+            self.progress.recent_points.clear()
         self.is_whole = True
         return UpdateStats(
             **counts,
@@ -99,6 +109,7 @@ class PPOLearner:
             rollout_seconds=since - begin,
             reduce_seconds=reduced - since,
             learn_seconds=time.perf_counter() - reduced,
+            attempt=attempt,
             losses=losses,
             replays=replays,
         )
@@ -122,7 +133,11 @@ class PPOLearner:
                 tally = dataclasses.asdict(state.tally)
                 streams.append({"last_action": state.last_action, "tally": tally})
         arrays["stream.actions"], replay = self._recorder.get_state()
-        counters = self.progress.to_dict() | {"adam_steps": self._adam_steps}
+        counters = self.progress.to_dict() | {
+            "adam_steps": self._adam_steps,
+            "attempt": self._attempt,
+            "first_step": self._first_step,
+        }
         return self.params, arrays, counters | {"streams": streams, "replay": replay}
 
     def set_state(
@@ -136,6 +151,8 @@ class PPOLearner:
             refuse_non_finite(params, "the parameters")
             refuse_non_finite(memory, "the optimizer's memory")
             self._adam_steps = whole(counters.get("adam_steps", 0))
+            self._attempt = whole(counters.get("attempt", 1))
+            self._first_step = whole(counters.get("first_step", 0))
             if "replay" in counters:
                 self._recorder.set_state(arrays["stream.actions"], counters["replay"])
             self.progress = Progress.from_dict(counters)
@@ -149,6 +166,22 @@ class PPOLearner:
         # Where the number of streams was changed, those that are new start at their start.
         num_streams = len(self._streams)
         self._streams = (states + [None] * num_streams)[:num_streams]
+
+    def _is_behind(self, steps: int) -> bool:
+        """Whether this attempt is given up.
+
+        Learning to win has a heavy tail: one attempt in some fifteen finds only long rallies, and
+        takes twice as long or more than the others. It shows early, and another one is quicker
+        than waiting. Looked at once, in the update that completes `restart_after` steps.
+        Source: Gomes, Selman and Kautz (1998), for search.
+
+        Args:
+            steps: of the update.
+        """
+        limit, won = self._config.ppo.restart_after, self.progress.points_won_1000
+        played = self.progress.steps - self._first_step
+        is_time = 0 < limit <= played < limit + steps
+        return is_time and won is not None and won < self._config.ppo.anneal_from
 
     def _share_left(self) -> float:
         """The share of the learning rate that is left, and, squared, of the entropy bonus.
