@@ -225,15 +225,26 @@ def test_agent_describes_itself(make_run):
 
 
 @pytest.mark.slow
-def test_the_agent_in_the_package_is_what_its_card_says():
-    """Small, and its recorded evaluation comes out again, game by game."""
-    agent = agents.load_shipped()
-    path = Path(agents.__file__).parent / "presets" / agents.SHIPPED
-    assert path.stat().st_size <= 1_500_000
-    about = agent.about
-    assert len(about["params_sha256"]) == 64
-    assert about["config"]["preset"] == "fast"
-    assert about["evaluation"]["greedy"]["mean_return"] > 18
-    seed, returns = about["evaluation_seed"], about["evaluation"]["greedy"]["returns"]
-    assert agent.play_episode(seed, 3).episode_return == returns[3]
+def test_the_agents_in_the_package_are_what_their_cards_say():
+    """Small, each stronger than the one before, and a recorded game comes out again."""
+    folder = Path(agents.__file__).parent / "presets"
+    assert sum((folder / f"{name}.safetensors").stat().st_size for name in agents.SHIPPED) <= 1e6
+    means = []
+    for name in agents.SHIPPED:
+        agent = agents.load_shipped(name)
+        about, greedy = agent.about, agent.about["evaluation"]["greedy"]
+        assert len(about["params_sha256"]) == 64
+        assert about["config"]["preset"] == "fast"
+        assert (
+            agent.play_episode(about["evaluation_seed"], 3).episode_return == greedy["returns"][3]
+        )
+        means.append(greedy["mean_return"])
+    assert means == sorted(means)
+    assert means[-1] > 18
     assert choose_show(None).is_own
+
+
+def test_an_agent_that_the_package_does_not_have_is_refused_with_the_list():
+    assert agents.load_shipped("best").about == agents.load_shipped("champion").about
+    with pytest.raises(CheckpointError, match="use one of: beginner, club, strong, champion"):
+        load_agent(None, "master")

@@ -179,8 +179,8 @@ def test_what_is_not_there_is_said_in_one_line(client, run):
 
 
 def test_the_agent_in_the_package_is_told_of_or_said_to_be_missing(client, monkeypatch, tmp_path):
-    def missing():
-        raise FileNotFoundError("agent.safetensors")
+    def missing(name):
+        raise FileNotFoundError(f"{name}.safetensors")
 
     with monkeypatch.context() as patch:
         library.load_package.cache_clear()
@@ -614,7 +614,7 @@ def test_the_browser_is_opened_at_the_page_and_silently(tmp_path, monkeypatch, c
         assert any(wanted in line for line in s.told)
     monkeypatch.setenv("BROWSER", "/no/such/browser")
     with serving(tmp_path, opens_browser=True, page="/#play") as served:
-        assert any("/#play/package/0" in line for line in served.told)
+        assert any("/#play/package/best" in line for line in served.told)
     assert capfd.readouterr() == ("", "")
 
 

@@ -1,9 +1,9 @@
-"""Agents to be watched and played with: a run's checkpoints, its milestones, the one that ships.
+"""Agents to be watched and played with: a run's checkpoints, its milestones, those that ship.
 
 A milestone is what is kept of the way: the parameters alone, rounded to half precision, only the
 rows of the first layer that training has touched. They lie close together at first, when most is
 learned, and ever further apart: after a thousand updates there are fourteen. So one can see the
-same agent learn, and choose how strong it plays. The agent in the package is a file of the same
+same agent learn, and choose how strong it plays. The agents in the package are files of the same
 kind, with a byte a number.
 
 Covered: the file, which milestones stay, naming and loading an agent.
@@ -39,12 +39,13 @@ FILE_LIMIT = 56 << 20
 """Bytes of the largest file that is read."""
 
 MAX_WEIGHTS = 24 << 20
-"""Numbers of the largest first layer: 388 hidden units of the fast network."""
+"""Numbers of the largest first layer: 209 hidden units of the fast network."""
 
 CARD_LIMIT = 1 << 20
 """Bytes of the longest card that is read; that of the agent in the package has some thousand."""
 
-SHIPPED = "agent.safetensors"
+SHIPPED = ("beginner", "club", "strong", "champion")
+"""The agents that come with the package, the strongest last: one training at four of its ages."""
 
 _ROWS = 1024
 """Of the first layer, that are scaled at once."""
@@ -289,11 +290,19 @@ def is_due(update: int, every: int) -> bool:
     return number % unit == 0
 
 
-def load_shipped() -> Agent:
-    """The agent that comes with the package.
+def load_shipped(name: str = SHIPPED[-1]) -> Agent:
+    """An agent that comes with the package.
+
+    Args:
+        name: one of `SHIPPED`; also ``"best"`` or ``"latest"``, which is the strongest.
 
     Raises:
-        CheckpointError: its file is damaged.
+        CheckpointError: there is none of this name, or its file is damaged.
+        OSError: its file is not there.
     """
-    file = importlib.resources.files("pixelpong").joinpath("presets", SHIPPED)
+    name = SHIPPED[-1] if name in ("best", "latest") else name
+    if name not in SHIPPED:
+        advice = f"use one of: {', '.join(SHIPPED)}"
+        raise CheckpointError(expected("an agent in the package", repr(name), advice))
+    file = importlib.resources.files("pixelpong").joinpath("presets", f"{name}.safetensors")
     return decode_agent(file.read_bytes(), "the package")

@@ -255,7 +255,7 @@ def test_every_single_bit_of_the_smaller_files_is_watched_over(trained):
 def test_the_agent_in_the_package_has_a_hash_and_a_damaged_one_is_refused():
     import importlib.resources
 
-    file = importlib.resources.files("pixelpong").joinpath("presets", "agent.safetensors")
+    file = importlib.resources.files("pixelpong").joinpath("presets", "beginner.safetensors")
     content = bytearray(file.read_bytes())
     for place in np.linspace(len(content) // 20, len(content) - 1, 25).astype(int):
         content[place] ^= 16

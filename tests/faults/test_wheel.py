@@ -29,8 +29,9 @@ ROOT = Path(__file__).parent.parent.parent
 SOURCES = ["pyproject.toml", "README.md", "LICENSE", ".gitignore"]
 SUFFIXES = {".py", ".typed", ".toml", ".safetensors", ".json", ".html", ".js", ".css"}
 NEEDED = {
-    "py.typed", "presets/fast.toml", "presets/classic.toml", "presets/agent.safetensors",
-    "report/web/static/index.html", "report/web/static/app.js", "bench/recorded_steps.json",
+    "py.typed", "presets/fast.toml", "presets/classic.toml", "presets/beginner.safetensors",
+    "presets/champion.safetensors", "report/web/static/index.html", "report/web/static/app.js",
+    "bench/recorded_steps.json",
 }  # fmt: skip
 TOY = ["--environment", "Catch-v0", "--updates", "2", "--workers", "2"]
 GUARD = str(Path(network_guard.__file__).parent)

@@ -76,9 +76,10 @@ class Policy:
         """An agent by name.
 
         Args:
-            what: ``"package"`` for the agent that comes with it, a run or its directory, or a file
+            what: ``"package"`` for those that come with it, a run or its directory, or a file
                 of an agent: a milestone, or ``params.safetensors`` of a checkpoint.
-            which: of a run's agents: ``"best"``, ``"latest"`` or an update.
+            which: of a run's agents: ``"best"``, ``"latest"`` or an update; of the package's:
+                ``"best"``, ``"strong"``, ``"club"`` or ``"beginner"``.
 
         Raises:
             RunError: there is no such run.
@@ -92,7 +93,7 @@ class Policy:
         from pixelpong.run import Run as RunDirectory
 
         if what == "package":
-            return cls(load_agent(None))
+            return cls(load_agent(None, str(which)))
         path = path_of(what)
         if path.suffix == ".safetensors":
             return cls(_read_agent(path))

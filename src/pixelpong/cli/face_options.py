@@ -156,6 +156,9 @@ class Export(Reporting):
             help_behavior_hint="",
         ),
     ] = None
+    kilobytes: Annotated[
+        int, arg(help="Size of that agent: what play needs least is left out.")
+    ] = 2000
     episodes: Annotated[
         int, arg(help="Of that agent's evaluation, each of greedy and sampled play.")
     ] = 100

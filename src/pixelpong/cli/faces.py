@@ -121,11 +121,13 @@ def _export_agent(run: Run | None, options: Any) -> Exported:
     from pixelpong.report.shipping import describe_agent, write_agent
 
     require_at_least("--episodes", options.episodes, 1)
+    require_at_least("--kilobytes", options.kilobytes, 1)
     with stop_on_signals() as should_stop:
         report = write_agent(
             _require(run, "--agent"),
             options.checkpoint,
             options.agent,
+            max_bytes=options.kilobytes * 1000,
             episodes=options.episodes,
             should_stop=should_stop,
         )
@@ -168,11 +170,10 @@ def _default_film(run: Path | None, episode: int) -> Path:
 def _serve_game(request: Request, mode: str) -> int:
     """Serve the page on which the named run's agent plays."""
     path = request.options.run
-    run = _open(path)  # so that what is wrong with it is said here and not on the page
-    if run is not None:
-        from pixelpong.report.shows import load_agent
+    from pixelpong.report.shows import load_agent
 
-        load_agent(run, request.options.checkpoint)
+    # So that what is wrong with it is said here and not on the page.
+    load_agent(_open(path), request.options.checkpoint)
     return _serve(
         request,
         Path("runs") if path is None else path.parent,

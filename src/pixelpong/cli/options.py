@@ -27,7 +27,14 @@ _PRESETS = "{" + ",".join(preset_names()) + "}"
 _FAST_STEPS = load_preset("fast").budget.steps or 0
 
 RunPath = Annotated[Positional[Path], arg(help="Run directory.", metavar="RUN")]
-Which = Annotated[str, arg(help="Which one: latest, best, or an update's number.", metavar="WHICH")]
+Which = Annotated[
+    str,
+    arg(
+        help="Which one: latest, best, or an update's number; without a run: beginner, club, "
+        "strong or champion.",
+        metavar="WHICH",
+    ),
+]
 Seed = Annotated[int, arg(help="Seed of what is played.")]
 Rounds = Annotated[int, arg(help="How often each is measured, in turn.")]
 

@@ -1,8 +1,9 @@
 """A run's agent as one small file: what `pixelpong watch` and `play` have without a run.
 
-Only the first-layer rows stay that play has needed, with a byte a number. What is left out and
-rounded is little, but not nothing: so the file's own agent is evaluated, and the result stands in
-it, beside the configuration and the hash of the parameters as they were trained.
+Only the first-layer rows stay that play has needed, those needed most if there is not room for all,
+with a byte a number. What is left out and rounded is little, but not nothing: so the file's own
+agent is evaluated, and the result stands in it, beside the configuration and the hash of the
+parameters as they were trained.
 
 Made with: pixelpong export RUN --agent FILE
 """
@@ -33,12 +34,21 @@ from pixelpong.worker import make_worker
 SURVEY_STEPS = 100_000
 """Steps of sampled play in which every row that is needed shows itself."""
 
+_ROW_OVERHEAD = 4
+"""Bytes of a row beside its numbers: its place, and its scale."""
+
 EVALUATION_SEED = 1_000_003
 """Of the evaluation: no training has this one, so no agent was chosen by these games."""
 
 
 def write_agent(
-    run: Run, which: str, path: Path, *, episodes: int, should_stop: Callable[[], bool]
+    run: Run,
+    which: str,
+    path: Path,
+    *,
+    max_bytes: int,
+    episodes: int,
+    should_stop: Callable[[], bool],
 ) -> dict[str, Any]:
     """Write the file, whole or not at all.
 
@@ -46,6 +56,7 @@ def write_agent(
         run: whose agent it is.
         which: `pixelpong.report.shows.load_agent`.
         path: of the file.
+        max_bytes: that its first layer may take.
         episodes: of its evaluation, each of greedy and of sampled play.
         should_stop: asked now and then.
 
@@ -56,7 +67,7 @@ def write_agent(
         Interrupted: `should_stop` said so; nothing has been written.
     """
     agent = load_agent(run, which)
-    rows = _survey(agent, should_stop)
+    rows = _choose_rows(agent, max_bytes, should_stop)
     small = decode_agent(encode_agent(agent, rows, bits=8), str(path))
     engine = make_engine(run.config.engine, functools.partial(make_worker, run.config), should_stop)
     try:
@@ -98,10 +109,18 @@ def describe_agent(report: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _survey(agent: Agent, should_stop: Callable[[], bool]) -> NDArray[np.intp]:
-    """The first-layer rows that sampled play needs."""
+def _choose_rows(agent: Agent, max_bytes: int, should_stop: Callable[[], bool]) -> NDArray[np.intp]:
+    """The first-layer rows that sampled play needs, the most needed of them, ascending."""
+    counts = _survey(agent, should_stop)
+    bytes_each = agent.params["W1"][0].size + _ROW_OVERHEAD
+    by_need = np.argsort(-counts, kind="stable")[: max_bytes // bytes_each]
+    return np.sort(by_need[counts[by_need] > 0])
+
+
+def _survey(agent: Agent, should_stop: Callable[[], bool]) -> NDArray[np.int64]:
+    """How often sampled play needs each row of the first layer."""
     emulator, policy = make_emulator(agent.protocol), agent.make_policy()
-    is_needed = np.zeros(len(agent.params["W1"]), np.bool_)
+    counts = np.zeros(len(agent.params["W1"]), np.int64)
     rng = make_rng(0, "play")
     width = 2 + agent.protocol.max_frame_skip
     for step in range(SURVEY_STEPS):
@@ -112,6 +131,6 @@ def _survey(agent: Agent, should_stop: Callable[[], bool]) -> NDArray[np.intp]:
                 raise Interrupted
         draws = rng.random(width).tolist()
         action = policy.act(emulator.screen, draws[0])
-        is_needed[policy.inputs()] = True
+        counts[policy.inputs()] += 1
         emulator.step(action, draws[1:])
-    return np.flatnonzero(is_needed)
+    return counts

@@ -57,14 +57,15 @@ def load_agent(run: Run | None, which: str = "best") -> Agent:
     """An agent by name.
 
     Args:
-        run: None for the agent in the package.
-        which: ``"best"``, ``"latest"``, or an update's number.
+        run: None for an agent in the package.
+        which: ``"best"``, ``"latest"``, or an update's number; in the package, see
+            `pixelpong.agents.load_shipped`.
 
     Raises:
         CheckpointError: there is none of this name, or it is damaged.
     """
     if run is None:
-        return load_shipped()
+        return load_shipped(which)
     if which == "best":
         return as_agent(run, run.checkpoints.load_best())
     if which == "latest":

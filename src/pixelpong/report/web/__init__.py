@@ -222,7 +222,7 @@ def _fragment(page: str, run: Path | None, checkpoint: str) -> str:
         return page
     from pixelpong.report.web.library import PACKAGE, id_of
 
-    return f"{page}/{PACKAGE}/0" if run is None else f"{page}/{id_of(run)}/{checkpoint}"
+    return f"{page}/{PACKAGE if run is None else id_of(run)}/{checkpoint}"
 
 
 def _open_browser(url: str) -> None:

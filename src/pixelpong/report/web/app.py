@@ -24,6 +24,7 @@ from starlette.responses import Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
+from pixelpong.agents import SHIPPED
 from pixelpong.errors import PixelpongError, expected
 from pixelpong.report.health import DeadUnits
 from pixelpong.report.web.connections import Connections
@@ -292,7 +293,19 @@ def _describe_package() -> dict[str, Any]:
         "estimated_return": about.get("estimated_return"),
         "is_rounded": True,
     }
-    return {"id": PACKAGE, "name": "the agent in the package", "agents": [agent], "about": about}
+    opponents = [{"name": name, "greedy_return": _greedy_return(name)} for name in SHIPPED]
+    return {
+        "id": PACKAGE,
+        "name": "the agent in the package",
+        "agents": [agent],
+        "opponents": opponents,
+        "about": about,
+    }
+
+
+def _greedy_return(name: str) -> float:
+    evaluation = load_package(name).about["evaluation"]["greedy"]
+    return float(evaluation["mean_return"])
 
 
 async def _require_package(number: int) -> None:

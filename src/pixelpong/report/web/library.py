@@ -18,7 +18,7 @@ from collections import OrderedDict, deque
 from pathlib import Path
 from typing import Any
 
-from pixelpong.agents import Agent, load_shipped
+from pixelpong.agents import SHIPPED, Agent, load_shipped
 from pixelpong.errors import CheckpointError, PixelpongError, RunError, expected
 from pixelpong.report.health import DeadUnits, Record, assess
 from pixelpong.report.shows import list_updates, load_agent
@@ -310,7 +310,7 @@ class Library:
             PixelpongError: there is no such run or agent, or it is damaged.
         """
         if run_id == PACKAGE:
-            return load_package()
+            return load_package(SHIPPED[-1] if which in ("0", "best", "latest") else which)
         try:
             return load_agent(self.view(run_id).run, which)
         except Refusal as refusal:
@@ -351,14 +351,14 @@ class Library:
 
 
 @functools.cache
-def load_package() -> Agent:
-    """The agent that ships with the package, the same for all who ask: it is never written to.
+def load_package(name: str = SHIPPED[-1]) -> Agent:
+    """An agent that ships with the package, the same for all who ask: it is never written to.
 
     Raises:
         CheckpointError: it is not there, or damaged.
     """
     try:
-        return load_shipped()
+        return load_shipped(name)
     except OSError as error:
         advice = "train one: pixelpong train --preset fast"
         raise CheckpointError(expected("an agent in the package", "none", advice)) from error

@@ -214,13 +214,13 @@ function mountGame(element, run = "package", agent = "0", mode = "play") {
       place.replaceChildren(build("h1", {}, word), build("p", { class: "problem" }, "The game's part of this page is missing. Is the package whole, and the server still running?"));
       return;
     }
-    const about = run === "package" ? null : await getJson(`/api/runs/${run}`, stop.signal).catch(() => null);
+    const about = await getJson(`/api/runs/${run}`, stop.signal).catch(() => null);
     if (stop.signal.aborted) return;
     place.replaceChildren();
     if (!document.getElementById("game-style")) {
       document.head.append(build("link", { id: "game-style", rel: "stylesheet", href: "/static/play.css" }));
     }
-    game = module.mount(place, { run, agent, mode, agents: about?.agents ?? [], token });
+    game = module.mount(place, { run, agent, mode, agents: about?.opponents ?? about?.agents ?? [], token });
   };
   load();
   return { unmount: () => { stop.abort(); game?.unmount(); } };

@@ -18,6 +18,8 @@ export function mount(element, options) {
 class GameView {
   constructor(element, { run, agent, mode, agents, token }) {
     Object.assign(this, { run, agent: String(agent), mode, agents: agents ?? [], token, state: null, socket: null });
+    this.isPackage = run === "package";
+    if (this.isPackage && !this.agents.some(({ name }) => name === this.agent)) this.agent = this.agents.at(-1)?.name ?? "best";
     this.isPlay = mode !== "watch";
     this.stop = new AbortController();
     this.build(element);
@@ -51,7 +53,7 @@ class GameView {
         this.opponent,
         build("div", { class: "play-buttons" }, this.pause, this.again),
         this.note,
-        build("label", { class: "play-field", hidden: this.choice.length < 2 }, build("span", {}, "How strong: the agent as it was after update"), this.choice),
+        build("label", { class: "play-field", hidden: this.choice.length < 2 }, build("span", {}, this.isPackage ? "How strong" : "How strong: the agent as it was after update"), this.choice),
         build("label", { class: "play-field" }, build("span", {}, "Speed"), this.speed),
         this.buildHelp(),
         build("p", {}, build("a", { href: `#${other[0]}/${this.run}/${this.agent}` }, other[1]))));
@@ -80,10 +82,12 @@ class GameView {
   }
 
   listAgents() {
-    const known = this.agents.map(({ update, estimated_return: value }) => [String(update), value == null ? `${update}` : `${update}, estimated return ${formatSigned(value, 1)}`]);
+    const known = this.isPackage
+      ? this.agents.map(({ name, greedy_return: value }) => [name, `${name}, ${formatSigned(value, 1)} against the built-in opponent`])
+      : this.agents.map(({ update, estimated_return: value }) => [String(update), value == null ? `${update}` : `${update}, estimated return ${formatSigned(value, 1)}`]);
     if (!known.some(([value]) => value === this.agent)) {
       const words = { best: "the best one", latest: "the latest one" };
-      known.push([this.agent, this.run === "package" ? "the one in the package" : words[this.agent] ?? this.agent]);
+      known.push([this.agent, words[this.agent] ?? this.agent]);
     }
     return known.map(([value, text]) => build("option", { value, selected: value === this.agent }, text));
   }
