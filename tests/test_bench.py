@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from pixelpong.bench import cluster
 from pixelpong.bench import solve as solve_module
 from pixelpong.bench.solve import recorded_steps, summarize
 from pixelpong.bench.startup import children
@@ -167,15 +166,13 @@ def test_batches_are_timed_beside_the_seeds_figures(capsys):
 
 
 @pytest.mark.ray
-def test_the_drivers_own_work_is_measured(capsys, monkeypatch):
-    monkeypatch.setattr(cluster, "LAG_ROUNDS", 2)
+def test_the_drivers_own_work_is_measured(capsys):
     assert main(["bench", "driver", "--actors", "2", "--items", "1,4", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert [(row["mode"], row["ray_mode"], row["items"]) for row in rows] == [
         ("classic", "actors", 1), ("classic", "actors", 4),
         ("fast", "actors", 16), ("fast", "nodes", 16),
     ]  # fmt: skip
-    assert all(seconds > 0 for row in rows[2:] for seconds in row["update_seconds_by_lag"])
     assert all(0 < row["driver_seconds"] < row["wall_seconds"] for row in rows)
     assert rows[1]["wall_seconds"] >= 2 * rows[1]["steps"] / 4 * 170e-6  # they slept
 

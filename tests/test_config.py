@@ -117,7 +117,7 @@ def test_an_option_is_free_only_where_the_parameters_cannot_depend_on_it():
     bound = {name for name, each in OPTIONS.items() if not each.metadata["is_free"]}
     assert bound == {
         "seed", "environment", "frame_skip", "sticky", "hidden", "dtype",
-        "algorithm", "learning_rate", "lag", "discount", "batch_size", "decay_rate",
+        "algorithm", "learning_rate", "discount", "batch_size", "decay_rate",
         "streams", "horizon", "epochs", "minibatches", "clip_ratio", "gae_lambda",
         "gae_lambda_end", "entropy_bonus", "value_weight", "anneal_from", "restart_after",
     }  # fmt: skip

@@ -74,12 +74,6 @@ class LearningConfig:
     learning_rate: float = option(
         1e-4, "Step size of the optimizer.", source="Karpathy", minimum=0.0, maximum=10.0
     )
-    lag: int = option(
-        0,
-        "Updates that rollouts lag behind; with 1 they are played while the learner works.",
-        minimum=0,
-        maximum=1,
-    )
     discount: float = option(
         0.99, "Discount of a reward one step later.", source="Karpathy", minimum=0.0, maximum=1.0
     )

@@ -286,6 +286,8 @@ def _config_of(content: dict[str, Any], path: Path) -> Config:
     options = content["config"]
     if options.get("engine") == "processes":  # of older versions; threads do it now
         options = options | {"engine": "threads"}
+    if options.get("lag") == 0:  # of older versions; every run is now as those without a lag
+        options = {name: value for name, value in options.items() if name != "lag"}
     return Config().updated(options, str(path / "config.json"))
 
 

@@ -16,14 +16,11 @@ from pixelpong.config import Config
 from pixelpong.engines import Engine
 from pixelpong.errors import CheckpointError, NumericsError, RunError, expected
 from pixelpong.evaluate import Evaluation, Verdict, evaluate
-from pixelpong.learners import UpdateStats, make_learner, refuse_other_shapes
+from pixelpong.learners import UpdateStats, make_learner
 from pixelpong.progress import RETURN_WINDOW, Progress
 from pixelpong.run import Run
 from pixelpong.store import Checkpoint, fingerprint
 from pixelpong.trajectory import whole
-
-_ACTING = "acting."
-"""Begins the names of the params of one update ago, in a checkpoint of a training with a lag."""
 
 LOOKS = ((10, -0.5), (40, 0.3))
 """The cheap looks that decide whether the verdict is worth playing, one after the other: greedy
@@ -265,8 +262,6 @@ class Session:
         self._write_optional(self._run.replays.sync)
         for file in (self._run.metrics, self._run.episodes, self._run.evaluations):
             file.sync()
-        if self.config.learning.lag:
-            arrays |= {_ACTING + name: w for name, w in self.learner.acting.items()}
         score, score_of = self._score()
         counted = Counters(
             counters, self.wall_seconds, self._evaluation_seconds, self._next_confirmation
@@ -330,18 +325,12 @@ class Session:
         self._saved_update = -1  # what was saved before has no score yet
 
     def _restore(self, checkpoint: Checkpoint) -> None:
-        arrays = dict(checkpoint.optimizer)
-        acting = {name: arrays.pop(name) for name in list(arrays) if name.startswith(_ACTING)}
         counters = Counters.of(checkpoint)
-        self.learner.set_state(checkpoint.params, arrays, counters.progress)
+        self.learner.set_state(checkpoint.params, dict(checkpoint.optimizer), counters.progress)
         if self.learner.progress.update != checkpoint.update:
             got = f"progress of update {self.learner.progress.update}"
             advice = "resume from another one"
             raise CheckpointError(expected(f"a checkpoint of {checkpoint.update}", got, advice))
-        if self.config.learning.lag and acting:
-            acting = {name.removeprefix(_ACTING): w for name, w in acting.items()}
-            refuse_other_shapes(self.learner.params, acting)
-            self.learner.acting = acting
         self._wall_seconds_before = counters.wall_seconds
         self._evaluation_seconds = counters.evaluation_seconds
         self._next_confirmation = counters.next_confirmation

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from pixelpong.ahead import Ahead
 from pixelpong.config import BudgetConfig
 from pixelpong.engines import RunStats, make_engine, never
 from pixelpong.errors import Interrupted, RunError
@@ -115,7 +114,6 @@ def train(
         learner, progress, verdict = session.learner, session.learner.progress, None
         engine = make_engine(config.engine, functools.partial(make_worker, config), should_stop)
         with contextlib.closing(engine):
-            ahead = Ahead(learner, engine, config.budget) if config.learning.lag else None
             display.begin(run, progress)
             try:
                 while True:
@@ -130,11 +128,8 @@ def train(
                         session.save()
                     if reason:
                         break
-                    if ahead:
-                        stats = ahead.update()
-                    else:
-                        results = engine.run(learner.items(), learner.params)
-                        stats = learner.apply(results)
+                    results = engine.run(learner.items(), learner.params)
+                    stats = learner.apply(results)
                     session.record(stats, engine)
                     display.show(progress, stats, engine.last_run)
             except Interrupted:

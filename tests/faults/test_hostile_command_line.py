@@ -2,8 +2,8 @@
 
 Every command is really run, on a run of the toy game. One that has found nothing wrong is sent a
 Ctrl-C after a moment, as by a user, so that none trains or serves for long. Left out are engines
-that start processes, measurements by `bench` and `demo`, and the emulator's own window: what they
-check before they begin is real, then they count as interrupted.
+that start processes, and measurements by `bench` and `demo`: what they check before they begin is
+real, then they count as interrupted.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from readers import make_trained
 from pixelpong.bench import cluster, solve, startup, throughput, viewers
 from pixelpong.cli import main
 from pixelpong.cli import parser as parsers
-from pixelpong.report import window
 
 PATIENCE = 0.4
 """Seconds until the Ctrl-C."""
@@ -38,7 +37,7 @@ PATIENCE = 0.4
 LONG = (
     (throughput, "measure_throughput"), (startup, "measure_startup"), (solve, "solve"),
     (solve, "predict"), (cluster, "measure_batches"), (cluster, "measure_driver"),
-    (viewers, "measure_viewers"), (window, "watch_in_window"),
+    (viewers, "measure_viewers"),
 )  # fmt: skip
 
 COMMANDS = {

@@ -15,9 +15,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pixelpong.ahead import Ahead
 from pixelpong.bench.sleeping import SleepingWorker
-from pixelpong.config import BudgetConfig, Config
+from pixelpong.config import Config
 from pixelpong.engines import Engine, make_engine
 from pixelpong.engines.serial import SerialEngine
 from pixelpong.learners import Learner, make_learner
@@ -38,7 +37,7 @@ STEP_SECONDS = 170e-6
 NUM_PLAYED = 16
 """Results that sleeping workers answer with in turn: no two are alike."""
 
-ROUNDS, LAG_ROUNDS = 3, 7
+ROUNDS = 3
 
 Tell = Callable[[str], None]
 
@@ -139,8 +138,6 @@ def measure_driver(
                     for size in sizes:
                         row: dict[str, Any] = {"ray_mode": engine_config.ray_mode}
                         row |= _time_driver(engine, learner, size, workers, seconds)
-                        if row["mode"] == "fast":
-                            row["update_seconds_by_lag"] = _time_lags(engine, config)
                         rows.append(row)
                         each = 1000 * row["driver_seconds_per_item"]
                         where = f"{row['mode']}, {workers} workers as {row['ray_mode']}"
@@ -224,24 +221,6 @@ def _time_driver(
         "bytes_per_1000_steps": 1000 * (run.bytes_sent + run.bytes_received) / steps,
         "params_bytes": run.params_bytes,
     }
-
-
-def _time_lags(engine: Engine, config: Config) -> list[float]:
-    """Seconds of a whole update without a lag, and with one: alternating, medians."""
-    plain, lagging = make_learner(config), make_learner(config)
-    ahead = Ahead(lagging, engine, BudgetConfig())
-    seconds: tuple[list[float], list[float]] = ([], [])
-    for _ in range(LAG_ROUNDS):
-        begin = time.perf_counter()
-        for _ in range(LAG_ROUNDS):
-            plain.apply(engine.run(plain.items(), plain.params))
-        seconds[0].append((time.perf_counter() - begin) / LAG_ROUNDS)
-        ahead.update()  # plays the first round, beside the second
-        begin = time.perf_counter()
-        for _ in range(LAG_ROUNDS):
-            ahead.update()
-        seconds[1].append((time.perf_counter() - begin) / LAG_ROUNDS)
-    return [statistics.median(each) for each in seconds]
 
 
 def _origin() -> dict[str, Any]:

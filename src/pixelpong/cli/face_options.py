@@ -118,13 +118,6 @@ class Watch(Serving):
 
     run: OptionalRun = None
     checkpoint: Which = "best"
-    window: Annotated[
-        FlagCreatePairsOff[bool], arg(help="In the emulator's own window instead.")
-    ] = False
-    episodes: Annotated[int, arg(help="Games to show in the window.")] = 1
-    speed: Annotated[
-        float, arg(help="Of the window; 1 is the game's own, 0 as fast as can be.")
-    ] = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -74,18 +74,7 @@ def play(request: Request) -> int:
 
 def watch(request: Request) -> int:
     """``pixelpong watch RUN``"""
-    options = request.options
-    if not options.window:
-        return _serve_game(request, "watch")
-    from pixelpong.interrupts import stop_on_signals
-    from pixelpong.report.shows import load_agent
-    from pixelpong.report.window import watch_in_window
-
-    agent = load_agent(_open(options.run), options.checkpoint)
-    with stop_on_signals() as should_stop:
-        report = watch_in_window(agent, options.episodes, options.speed, should_stop)
-    report_on(report, options.json, lambda r: f"returns: {r['returns']}")
-    return 0
+    return _serve_game(request, "watch")
 
 
 def export(request: Request) -> int:

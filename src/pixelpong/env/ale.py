@@ -52,16 +52,12 @@ class AleConsole:
 
     name = "ale"
 
-    def __init__(self, has_window: bool = False) -> None:
+    def __init__(self) -> None:
         """Switch it on and start a game.
-
-        Args:
-            has_window: show the frames in a window of ALE's own, which waits at every frame.
 
         Raises:
             EmulatorError: Pong's ROM is missing or another one.
         """
-        self._has_window = has_window
         self.picture = np.zeros((ROWS, WIDTH), np.uint8)
         self._switch_on()
         # A reset takes milliseconds and always ends in the same state, so it is done once. The
@@ -135,7 +131,7 @@ class AleConsole:
         self._ale.restoreState(ale_py.ALEState(write_state(state, self._start_data)))
 
     def _switch_on(self) -> None:
-        self._ale = _load(has_window=self._has_window)
+        self._ale = _load()
         self._ale.reset_game()
         self._has_frame_end = True
 
@@ -208,13 +204,12 @@ def run_bare(seconds: float, rng: np.random.Generator) -> tuple[int, float]:
     return steps, time.perf_counter() - begin
 
 
-def _load(frame_skip: int = 1, *, has_window: bool = False) -> Any:
+def _load(frame_skip: int = 1) -> Any:
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
     ale = ale_py.ALEInterface()
     ale.setFloat("repeat_action_probability", 0.0)
     ale.setInt("frame_skip", frame_skip)
     ale.setInt("max_num_frames_per_episode", 0)  # no limit: who plays counts the frames
-    ale.setBool("display_screen", has_window)
     ale.loadROM(_find_rom())
     return ale
 

@@ -74,18 +74,16 @@ class Learner(Protocol):
 
     Attributes:
         params: what plays.
-        acting: what plays the next rollouts where they lag behind; the same where they do not.
         progress: what has been played.
         is_whole: False while a step is being taken: then nothing may be saved.
     """
 
     params: Params
-    acting: Params
     progress: Progress
     is_whole: bool
 
-    def items(self, after: Sequence[Any] | None = None) -> Sequence[Any]:
-        """What to play for the next update; `after` its results, what for the one that follows."""
+    def items(self) -> Sequence[Any]:
+        """What to play for the next update."""
 
     def apply(self, results: Iterable[Any]) -> UpdateStats:
         """Learn from the results of `items`, in their order, and count them.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -66,19 +66,17 @@ class PPOLearner:
         self.params: Params = gated.init_params(
             rng, NUM_INPUTS, config.network.hidden, config.network.dtype
         )
-        self.acting = self.params
         self._means = {f"m.{name}": np.zeros_like(w) for name, w in self.params.items()}
         self._squares = {f"v.{name}": np.zeros_like(w) for name, w in self.params.items()}
         self._adam_steps = 0
         self._attempt, self._first_step = attempt, self.progress.steps
 
-    def items(self, after: Sequence[SegmentResult] | None = None) -> list[SegmentItem]:
+    def items(self) -> list[SegmentItem]:
         """See `pixelpong.learners.Learner.items`."""
-        update = self.progress.update + (1 if after is None else 2)
-        states = self._streams if after is None else [result.state for result in after]
+        update = self.progress.update + 1
         return [
             SegmentItem(self._config.seed, update, stream, state)
-            for stream, state in enumerate(states)
+            for stream, state in enumerate(self._streams)
         ]
 
     def apply(self, results: Iterable[SegmentResult]) -> UpdateStats:
@@ -160,7 +158,7 @@ class PPOLearner:
                 _read_stream(arrays, number, stream)
                 for number, stream in enumerate(counters.get("streams", []))
             ]
-        self.params = self.acting = dict(params)
+        self.params = dict(params)
         self._means = {name: memory[name] for name in self._means}
         self._squares = {name: memory[name] for name in self._squares}
         # Where the number of streams was changed, those that are new start at their start.

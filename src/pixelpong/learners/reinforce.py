@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,6 @@ class ReinforceLearner:
         self._config = config
         rng = make_rng(config.seed, "params")
         self.params: Params = init_params(rng, config.network.hidden, config.network.dtype)
-        self.acting = self.params
         self.cache: Params = {name: np.zeros_like(w) for name, w in self.params.items()}
         self._total: Params = {name: np.zeros_like(w) for name, w in self.params.items()}
         # Of each row of W1, whether this update has a gradient there, and whether one had before.
@@ -47,9 +46,9 @@ class ReinforceLearner:
         self.progress = Progress()
         self.is_whole = True  # False while a step is being taken: then nothing may be saved
 
-    def items(self, after: Sequence[EpisodeResult] | None = None) -> list[EpisodeItem]:
+    def items(self) -> list[EpisodeItem]:
         """See `pixelpong.learners.Learner.items`."""
-        update = self.progress.update + (1 if after is None else 2)
+        update = self.progress.update + 1
         seed, size = self._config.seed, self._config.reinforce.batch_size
         has_replay = is_kept(update, update, self._config.schedule.replay_every)
         return [
@@ -111,7 +110,6 @@ class ReinforceLearner:
             refuse_non_finite(arrays, "the optimizer's memory")
             self.progress = Progress.from_dict(counters)
         self.params, self.cache = dict(params), dict(arrays)
-        self.acting = self.params
         self._has_memory[:] = False
         self._has_memory[self.touched_rows()] = True
 

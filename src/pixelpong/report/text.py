@@ -152,9 +152,6 @@ def describe_driver(report: Report) -> str:
             f"{1000 * row['driver_seconds_per_item']:17.2f}  {row['driver_share']:5.1%}  "
             f"{row['bytes_per_1000_steps'] / 1000:18.0f}"
         )
-        if "update_seconds_by_lag" in row:
-            plain, lagging = row["update_seconds_by_lag"]
-            lines.append(f"  an update: {plain:.3f} s, with --lag 1 {lagging:.3f} s")
     return "\n".join(lines)
 
 
