@@ -39,7 +39,7 @@ FENCES = {
     "numba": "kernels/",
     "llvmlite": ("kernels/", "atari/native.py"),
     "tyro": "cli/",
-    "rich": ("report/progress.py", "doctor/text.py"),
+    "rich": ("report/progress.py", "doctor/__init__.py"),
     "safetensors": "arrays.py",
     "gymnasium": ("bench/peers.py", "env/gym.py"),
     "envpool": "bench/peers.py",

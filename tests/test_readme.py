@@ -26,7 +26,6 @@ COMMANDS = [
 SHORTER = {
     "pixelpong bench throughput": " --seconds 0.5 --rounds 1",
     "pixelpong bench predict": " --seconds 3",
-    "pixelpong doctor": " --quick",
     "pixelpong verify": " --updates 2",
     "pixelpong record runs/fast-002 --best --out best.mp4 --overlay": " --seconds 2",
 }

@@ -45,7 +45,7 @@ COMMANDS = {
     "resume": ("run",),
     "evaluate": ("run", "--engine", "serial", "--episodes", "2"),
     "inspect": ("run",),
-    "doctor": ("run", "--quick"),
+    "doctor": ("run",),
     "verify": ("--engines", "serial", "--environment", "Catch-v0", "--updates", "1"),
     "record": ("run", "--out", "film.gif"),
     "plot": ("run", "--kinds", "curve"),

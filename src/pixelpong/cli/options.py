@@ -112,19 +112,12 @@ class Inspect(Reporting):
 
 @dataclass(frozen=True)
 class Doctor(Reporting):
-    """Look whether this machine, the game and a run are well, and what to mend."""
+    """Check this machine, the game and a run, and say what to fix."""
 
     run: Annotated[
         Positional[Path | None],
         arg(help="Run to look at as well.", metavar="RUN", help_behavior_hint="(default: none)"),
     ] = None
-    quick: Annotated[
-        FlagCreatePairsOff[bool],
-        arg(help="Two seconds: no worker is started, the speed is not measured."),
-    ] = False
-    seconds: Annotated[
-        float, arg(help="What all of it may take, about; a busy machine needs more.")
-    ] = 15.0
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ def _make_specs(words: list[str]) -> Specs:
         "resume": (o.with_config(o.Resume, None), commands.resume),
         "evaluate": (o.with_engine(o.with_protocol(o.Evaluate, "the run's")), commands.evaluate),
         "inspect": (o.Inspect, commands.inspect),
-        "doctor": (_with_case(o.Doctor), doctor.doctor),
+        "doctor": (o.Doctor, doctor.doctor),
         "verify": (o.with_protocol(o.Verify, "the preset's"), commands.verify),
         "record": (f.Record, faces.record),
         "plot": (f.Plot, faces.plot),
@@ -65,11 +65,6 @@ def _make_specs(words: list[str]) -> Specs:
         "bench": (o.Bench, bench.throughput),
         "demo": (o.DemoCluster, commands.demo_cluster),
     }
-
-
-def _with_case(command: type) -> type:
-    of_protocol = o.with_protocol(command, "ALE/Pong-v5's, or the run's")
-    return o.with_engine(of_protocol, ["engine", "emulator", "workers", "ray_address"])
 
 
 def _make_bench_specs() -> Specs:

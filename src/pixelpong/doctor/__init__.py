@@ -1,156 +1,125 @@
-"""Looks at a machine and a run, and says in plain words what is not well and what to do.
+"""Looks at this machine, the game and a run: what is wrong, and what to do about it.
 
-    pixelpong doctor                    this machine: does it work, is it the right Pong, how fast
+    pixelpong doctor                    versions, cores, memory, disk, the game
     pixelpong doctor runs/fast-001      and a run: is it sound, how does it learn
 
-What can be measured is measured: the protocol card on the emulator, the BLAS threads in a worker
-that is really started, the speed by playing. Nothing here may fail: what a check cannot do is what
-it has found.
+No check may crash: if it can't be made, that is what it found. Each subject has a file, loaded only
+when its turn comes, because a missing package may be one that it imports.
 
-Covered: the plan of the checks, carrying it out, the report. The checks themselves have a file a
-subject; each is loaded only when its turn comes, because what is missing may be what it imports.
+Covered: the list of checks, the report as data and as text.
+Not covered: what tests hold once for all machines, such as frame skip and sticky actions; speed
+(`pixelpong bench predict`).
 """
 
 from __future__ import annotations
 
 import importlib
-import time
+import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+from rich.console import Console
+from rich.text import Text
 
 from pixelpong import __version__
-from pixelpong.doctor.records import FAILURE, LEVELS, NOTE, Case, Check, Look, trouble
-from pixelpong.errors import PixelpongError
+from pixelpong.errors import PixelpongError, expected
 
-SCHEMA = 1
-"""Number of the report's form; docs/howto/doctor.md describes it."""
+SCHEMA = 2
+"""Version of the report's form; docs/howto/doctor.md describes it."""
 
+OK, NOTE, WARNING, FAILURE = LEVELS = ("ok", "note", "warning", "failure")
+"""Good; worth knowing; worse than it could be; broken."""
 
-@dataclass(frozen=True)
-class Step:
-    """One step of the plan.
-
-    Attributes:
-        section: of the report.
-        name: of the first check that it makes.
-        place: file and function.
-        needs: checks that must not have failed.
-        is_slow: left out of a quick look.
-    """
-
-    section: str
-    name: str
-    place: str
-    needs: tuple[str, ...] = ()
-    is_slow: bool = False
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """A check that was made, where it belongs, and the seconds since the one before."""
-
-    section: str
-    check: Check
-    seconds: float
-
+_STYLES = {OK: "green", NOTE: "cyan", WARNING: "bold yellow", FAILURE: "bold red"}
 
 _MACHINE = (
-    Step("Packages", "python", "packages.check_python"),
-    Step("Packages", "packages", "packages.check_packages"),
-    Step("Packages", "extras", "packages.check_extras"),
-    Step("Machine", "cores", "machine.check_cores"),
-    Step("Machine", "memory", "machine.check_memory"),
-    Step("Machine", "disk", "machine.check_disk"),
-    Step("Machine", "shared_memory", "machine.check_shared_memory"),
-    Step("Game", "rom", "rom.check_rom"),
-    Step("Game", "emulator", "emulator.check_emulator", ("packages", "rom")),
-    Step("Game", "ale", "emulator.check_ale", ("packages", "rom")),
-    Step("Game", "frame_skip", "card.check_card", ("packages", "rom")),
-    Step("Workers", "workers", "workers.check_workers", ("packages", "rom"), is_slow=True),
-    Step("Workers", "ray", "cluster.check_ray"),
+    "machine.check_packages",
+    "machine.check_extras",
+    "machine.check_cores",
+    "machine.check_memory",
+    "machine.check_disk",
+    "game.check_rom",
+    "game.check_emulator",
 )
-_RUN = Step("Run", "run", "of_run.check_run", ("packages",))
-_SPEED = Step("Speed", "speed", "speed.check_speed", ("packages", "rom", "workers"), is_slow=True)
-"""Comes last: it makes do with the time that is left."""
+_RUN = "of_run.check_run"
 
 
-def examine(case: Case) -> Iterator[Outcome]:
-    """Carry out the plan; a check that cannot be made is a failure that says why.
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at.
+
+    Attributes:
+        name: of the check, the same every time.
+        level: one of `LEVELS`.
+        text: one line: what was found; if that is not well, what was expected, what was got, and
+            what to do.
+        facts: the same as data, as JSON holds it.
+    """
+
+    name: str
+    level: str
+    text: str
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def examine(run: Path | None) -> Iterator[Check]:
+    """Make all checks.
 
     Args:
-        case: what is to be examined.
+        run: directory of a run to look at as well.
     """
-    failed: set[str] = set()
-    run = () if case.run is None else (_RUN,)
-    for step in (*_MACHINE, *run, _SPEED):
-        if step.is_slow and case.is_quick:
-            continue
-        since = time.monotonic()
-        for check in _carry_out(step, case, failed):
-            if check.level == FAILURE:
-                failed.add(check.name)
-            now = time.monotonic()
-            yield Outcome(step.section, check, now - since)
-            since = now
+    for place in _MACHINE:
+        yield from _carry_out(place)
+    if run is not None:
+        yield from _carry_out(_RUN, run)
 
 
-def summarize(
-    outcomes: Iterable[Outcome], case: Case, clock: Callable[[], float]
-) -> dict[str, Any]:
-    """The report as data.
-
-    Args:
-        outcomes: of `examine`.
-        case: what was examined.
-        clock: tells the seconds that it took, when all is done.
-    """
-    outcomes = list(outcomes)
-    counts = Counter(outcome.check.level for outcome in outcomes)
+def summarize(checks: Iterable[Check], run: Path | None) -> dict[str, Any]:
+    """The report as data."""
+    checks = list(checks)
+    counts = Counter(check.level for check in checks)
     return {
         "schema": SCHEMA,
         "pixelpong": __version__,
-        "run": None if case.run is None else str(case.run),
-        "is_quick": case.is_quick,
+        "run": None if run is None else str(run),
         "is_sound": not counts[FAILURE],
         "counts": {level: counts[level] for level in LEVELS},
-        "seconds": round(clock(), 2),
-        "checks": [
-            {"section": each.section, **asdict(each.check), "seconds": round(each.seconds, 3)}
-            for each in outcomes
-        ],
+        "checks": [asdict(check) for check in checks],
     }
 
 
-def _carry_out(step: Step, case: Case, failed: set[str]) -> Iterator[Check]:
-    missing = sorted(failed & set(step.needs))
-    if missing:
-        got = " and ".join(missing) + " that failed"
-        yield trouble(NOTE, step.name, "to look at this", got, "mend that first")
-        return
+def show(checks: Iterable[Check], stream: TextIO) -> Iterator[Check]:
+    """Print each check as soon as it is made, folded to the terminal, and pass it on."""
+    console = Console(file=stream, highlight=False, markup=False, emoji=False)
+    for check in checks:
+        head = f"{check.level:7}  {check.name:12}  "
+        text = "".join(letter if letter.isprintable() else "?" for letter in check.text)
+        width = max(console.width, len(head) + 20)
+        lines = textwrap.wrap(head + text, width, subsequent_indent=" " * len(head))
+        shown = Text("\n".join(lines))
+        shown.stylize(_STYLES[check.level], 0, len(check.level))
+        console.print(shown, soft_wrap=True)
+        yield check
+
+
+def describe(report: dict[str, Any]) -> str:
+    """The last line: how many of what."""
+    counts = report["counts"]
+    listed = ", ".join(f"{counts[level]} {level}" for level in LEVELS)
+    return f"{'nothing is broken' if report['is_sound'] else 'something is broken'}: {listed}"
+
+
+def _carry_out(place: str, *about: Path) -> Iterator[Check]:
+    file, function = place.split(".")
+    name = function.removeprefix("check_")
     try:
-        yield from _load(step)(case)
+        yield from getattr(importlib.import_module(f"pixelpong.doctor.{file}"), function)(*about)
     except PixelpongError as error:
-        yield Check(step.name, FAILURE, str(error))
-    except ImportError as error:
-        advice = "install it anew: pip install --force-reinstall pixelpong"
-        yield trouble(FAILURE, step.name, "packages that can be loaded", error, advice)
-    except MemoryError:
-        got = "too little"
-        yield trouble(FAILURE, step.name, "enough memory", got, "close other programs")
-    except OSError as error:
-        got = error.strerror or str(error)
-        if error.filename:
-            got += f": {error.filename}"
-        yield trouble(FAILURE, step.name, "the system to play along", got, "mend that first")
+        yield Check(name, FAILURE, str(error))
     except Exception as error:
         got = f"{type(error).__name__}: {error}"
-        advice = "a damaged package, or a bug: install it anew, then tell of it"
-        yield trouble(FAILURE, step.name, "no such error", got, advice)
-
-
-def _load(step: Step) -> Look:
-    file, function = step.place.split(".")
-    look: Look = getattr(importlib.import_module(f"pixelpong.doctor.{file}"), function)
-    return look
+        advice = "reinstall pixelpong, and report it if that does not help"
+        yield Check(name, FAILURE, expected("a check that runs", got, advice))

@@ -1,15 +1,19 @@
-"""Cores, memory, disk and shared memory: what there is of them, and what is really ours."""
+"""Packages, cores, memory and disk."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import platform
 import shutil
 import tempfile
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
-from pixelpong.config import EngineConfig
-from pixelpong.doctor.records import FAILURE, NOTE, OK, WARNING, Case, Check, megabytes, trouble
+from pixelpong import __version__
+from pixelpong.doctor import FAILURE, NOTE, OK, WARNING, Check
+from pixelpong.errors import expected
 from pixelpong.machine import (
     count_cores,
     describe_machine,
@@ -18,123 +22,126 @@ from pixelpong.machine import (
     read_kernel_file,
 )
 
-DRIVER_BYTES, WORKER_BYTES = 190e6, 170e6
-"""Peak memory of a fast training's processes. Source: benchmarks/startup.json."""
+CORE = {
+    "numpy": "numpy", "ale-py": "ale_py", "gymnasium": "gymnasium", "numba": "numba",
+    "llvmlite": "llvmlite", "tyro": "tyro", "rich": "rich", "safetensors": "safetensors",
+    "threadpoolctl": "threadpoolctl",
+}  # fmt: skip
+"""What always has to be there: name of the distribution, name of the module."""
 
-RUN_BYTES = 300e6
-"""What a fast run takes in the end: at most five checkpoints of 48 MB at a time and milestones of
-3 MB each, fourteen by update 1,000."""
+EXTRAS = {
+    "ray": ("ray",),
+    "video": ("av", "PIL"),
+    "plot": ("matplotlib",),
+    "web": ("starlette", "uvicorn", "websockets", "plotly"),
+    "play": ("starlette", "uvicorn", "websockets"),
+    "track": ("tensorboardX",),
+    "onnx": ("onnx",),
+}
+"""Modules of each extra."""
 
-STOP_BYTES = 100e6
-"""With less, its second checkpoint finds no room."""
+TRAINING_BYTES = 400e6
+"""Peak memory of a fast training. Source: benchmarks/solve.json."""
 
-STORE_BYTES = 256 << 20
-"""The object store of a Ray of our own."""
+RUN_BYTES = 500e6
+"""Disk space that a fast run takes in the end."""
 
 _BUSY = 1.5
-"""Load for each core from which on others are plainly at work."""
+"""Load per core above which other programs are plainly at work."""
 
 
-def check_cores(case: Case) -> Iterator[Check]:
-    """How many cores there are, and how many of them this process may use."""
-    ours, quota = count_cores(), read_core_limit()
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-    facts = {
-        "cores": os.cpu_count(),
-        "usable": ours,
-        "cgroup_limit": quota,
-        "load": load,
-        "workers": _count_workers(case.config.engine),
-        **describe_machine(),
-    }
-    limit = "" if quota is None else f", a limit of {quota:g} by cgroup"
-    text = f"{ours} of {os.cpu_count()}{limit}: {facts['processor']}"
-    if quota is not None and quota < facts["workers"]:
-        got = f"a limit of {quota:g} by cgroup for {facts['workers']} workers"
-        advice = f"give --workers {max(1, int(quota))}"
-        yield trouble(WARNING, "cores", "a core for each worker", got, advice, facts=facts)
-    elif load is not None and load > _BUSY * ours:
-        got = f"a load of {load:.1f} on {ours}"
-        advice = "wait for what else is at work: figures of speed are too low until then"
-        yield trouble(NOTE, "cores", "idle cores", got, advice, facts=facts)
-    else:
-        yield Check("cores", OK, text, facts)
+def check_packages() -> Iterator[Check]:
+    """Python, this package, and what it can't do without."""
+    missing = [name for name, module in CORE.items() if not _has_module(module)]
+    facts = {"python": platform.python_version(), "pixelpong": __version__}
+    if missing:
+        advice = "pip install " + " ".join(missing)
+        text = expected("all packages of the core", f"no {', no '.join(missing)}", advice)
+        yield Check("packages", FAILURE, text, facts)
+        return
+    facts |= {name: metadata.version(name) for name in CORE}
+    yield Check("packages", OK, ", ".join(f"{name} {each}" for name, each in facts.items()), facts)
 
 
-def check_memory(case: Case) -> Iterator[Check]:
-    """Memory that is free, and within the limit of this process's group."""
+def check_extras() -> Iterator[Check]:
+    """The extras that are installed; none of them is needed to train."""
+    present = [name for name, modules in EXTRAS.items() if all(map(_has_module, modules))]
+    missing = [name for name in EXTRAS if name not in present]
+    text = f"installed: {', '.join(present) or 'none'}"
+    if missing:
+        text += f"; for the others: pip install 'pixelpong[{','.join(missing)}]'"
+    level = NOTE if missing else OK
+    yield Check("extras", level, text, {"present": present, "missing": missing})
+
+
+def check_cores() -> Iterator[Check]:
+    """How many cores this process may use, and whether they are idle."""
+    usable, limit = count_cores(), read_core_limit()
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    processor = describe_machine()["processor"]
+    facts = {"cores": os.cpu_count(), "usable": usable, "cgroup_limit": limit, "load": load}
+    if load > _BUSY * usable:
+        advice = "wait for the other programs: until then everything takes longer"
+        text = expected("idle cores", f"a load of {load:.1f} on {usable}", advice)
+        yield Check("cores", NOTE, text, facts)
+        return
+    limited = "" if limit is None else f", limited to {limit:g} by cgroup"
+    yield Check("cores", OK, f"{usable} of {os.cpu_count()}{limited}: {processor}", facts)
+
+
+def check_memory() -> Iterator[Check]:
+    """Memory that is free, also within the limit of this process's control group."""
     available, left = _read_available(), read_memory_left()
     known = [size for size in (available, left) if size is not None]
-    workers = _count_workers(case.config.engine)
-    needed = DRIVER_BYTES + workers * WORKER_BYTES
-    facts = {"available_bytes": available, "cgroup_left_bytes": left, "needed_bytes": int(needed)}
-    if not known:
-        text = "this system does not say how much is free"
-        yield Check("memory", NOTE, text, facts)
-    elif min(known) < needed:
-        wanted = f"{megabytes(needed)} of free memory for {workers} workers"
-        advice = "close other programs, or give fewer --workers"
-        yield trouble(WARNING, "memory", wanted, megabytes(min(known)), advice, facts=facts)
-    else:
-        text = f"{megabytes(min(known))} free; a fast training needs {megabytes(needed)}"
-        yield Check("memory", OK, text, facts)
+    facts = {"available_bytes": available, "cgroup_left_bytes": left}
+    if known and min(known) < TRAINING_BYTES:
+        wanted = f"{_megabytes(TRAINING_BYTES)} of free memory"
+        text = expected(wanted, _megabytes(min(known)), "close other programs")
+        yield Check("memory", WARNING, text, facts)
+        return
+    free = f"{_megabytes(min(known))} free" if known else "free memory is unknown here"
+    needs = f"a fast training needs {_megabytes(TRAINING_BYTES)}"
+    yield Check("memory", OK, f"{free}; {needs}", facts)
 
 
-def check_disk(case: Case) -> Iterator[Check]:
-    """Room where runs go, and the right to write there."""
-    yield look_at_folder("disk", case.runs_folder)
+def check_disk() -> Iterator[Check]:
+    """Room where new runs go, and the right to write there."""
+    yield check_folder("disk", Path("runs"))
 
 
-def look_at_folder(name: str, folder: Path) -> Check:
-    """Whether a folder, or the first one above it that exists, takes a run's files.
+def check_folder(name: str, folder: Path) -> Check:
+    """Whether a folder takes a run's files.
 
     Args:
         name: of the check.
-        folder: it need not be there.
+        folder: if it does not exist, the nearest one above it that does.
     """
     place = folder.absolute()
     while not place.exists() and place != place.parent:
         place = place.parent
-    facts = {"folder": str(folder.absolute()), "free_bytes": None, "needed_bytes": int(RUN_BYTES)}
     try:
-        free = facts["free_bytes"] = shutil.disk_usage(place).free
+        free = shutil.disk_usage(place).free
         with tempfile.TemporaryFile(dir=place) as file:
             file.write(b"\0" * 4096)
             file.flush()
     except OSError as error:
         got = error.strerror or str(error)
-        advice = "give --run DIR in another place"
-        return trouble(FAILURE, name, f"to write to {place}", got, advice, facts=facts)
+        text = expected(f"to write to {place}", got, "choose another place with --run DIR")
+        return Check(name, FAILURE, text, {"folder": str(place)})
+    facts = {"folder": str(place), "free_bytes": free}
     if free < RUN_BYTES:
-        level = FAILURE if free < STOP_BYTES else WARNING
-        wanted = f"{megabytes(RUN_BYTES)} for a run in {place}"
-        return trouble(level, name, wanted, megabytes(free), "make room there", facts=facts)
-    return Check(name, OK, f"{megabytes(free)} free in {place}", facts)
-
-
-def check_shared_memory(case: Case, folder: Path = Path("/dev/shm")) -> Iterator[Check]:
-    """Shared memory with names, which Ray alone needs: our own processes share it without."""
-    facts: dict[str, object] = {"folder": str(folder), "free_bytes": None}
-    needs_it = case.config.engine.engine == "ray"
-    level = WARNING if needs_it else NOTE
-    wanted = f"{megabytes(STORE_BYTES)} in {folder} for --engine ray"
-    advice = "give the container more, as docker's --shm-size=1g does; other engines need none"
-    try:
-        free = facts["free_bytes"] = shutil.disk_usage(folder).free
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        got = error.strerror or str(error)
-        yield trouble(level, "shared_memory", wanted, got, advice, facts=facts)
-        return
-    if free < STORE_BYTES:
-        yield trouble(level, "shared_memory", wanted, megabytes(free), advice, facts=facts)
-        return
-    yield Check("shared_memory", OK, f"{megabytes(free)} free in {folder}", facts)
+        wanted = f"{_megabytes(RUN_BYTES)} for a run in {place}"
+        text = expected(wanted, _megabytes(free), "make room there")
+        return Check(name, WARNING, text, facts)
+    return Check(name, OK, f"{_megabytes(free)} free in {place}", facts)
 
 
 def read_memory_left(root: Path = Path("/")) -> int | None:
-    """Bytes until the control group's limit is reached; None for no limit."""
+    """Bytes until the control group's limit is reached; None if there is no limit.
+
+    Args:
+        root: the file system; another one in tests.
+    """
     left = []
     for folder in groups_of(root, "memory"):
         for limit, used in (
@@ -155,5 +162,12 @@ def _read_available() -> int | None:
     return None
 
 
-def _count_workers(engine: EngineConfig) -> int:
-    return engine.workers or count_cores()
+def _has_module(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _megabytes(size: float) -> str:
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
