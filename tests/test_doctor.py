@@ -5,7 +5,6 @@ Each condition is the real one: a disk without room, a missing package, flipped 
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import json
 import os
@@ -15,6 +14,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -87,9 +87,7 @@ def test_another_rom_is_a_failure(tmp_path, damage):
 def test_an_emulator_that_cannot_play_or_be_kept_is_a_warning(monkeypatch):
     assert sees(only(game.check_emulator()), OK, "native")
     with monkeypatch.context() as patch:
-        patch.setattr(
-            game, "load_game", lambda: dataclasses.make_dataclass("G", ["was_kept"])(False)
-        )
+        patch.setattr(game, "load_game", lambda: SimpleNamespace(was_kept=False))
         patch.setattr(game, "cache_folder", lambda: None)
         assert sees(only(game.check_emulator()), WARNING, "PIXELPONG_CACHE_DIR")
 

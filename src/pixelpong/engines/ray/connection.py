@@ -75,20 +75,6 @@ def connected(address: str | None, num_workers: int | None) -> Iterator[None]:
         yield
 
 
-def describe_cluster(address: str) -> dict[str, Any]:
-    """Connect to a cluster, and say how large it is: ``nodes`` and ``cores``.
-
-    Args:
-        address: as in `connected`.
-
-    Raises:
-        ConfigError, WorkerError: as in `connected`.
-    """
-    with connected(address, None):
-        nodes = [node for node in ray.nodes() if node["Alive"]]
-        return {"nodes": len(nodes), "cores": ray.cluster_resources().get("CPU", 0.0)}
-
-
 def _refuse_silence(address: str) -> None:
     """Ray would wait minutes for a cluster that is not there."""
     if address == "auto" or os.environ.get("RAY_USE_TLS"):
