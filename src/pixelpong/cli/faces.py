@@ -126,15 +126,16 @@ def _export_agent(run: Run | None, options: Any) -> Exported:
 def track(request: Request) -> int:
     """``pixelpong track RUN --to SINK``"""
     from pixelpong.interrupts import stop_on_signals
-    from pixelpong.report.sinks import describe_track, follow, make_sink
+    from pixelpong.report import track as tracking
     from pixelpong.run import Run
 
     options = request.options
     run = Run.open(options.run)
-    sink = make_sink(options.to, run, options.out)
     with stop_on_signals() as should_stop:
-        report = follow(run, sink, is_live=options.live, should_stop=should_stop)
-    report_on(report, options.json, describe_track)
+        report = tracking.track(
+            run, options.to, options.out, is_live=options.live, should_stop=should_stop
+        )
+    report_on(report, options.json, tracking.describe_track)
     return 0
 
 
