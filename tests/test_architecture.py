@@ -20,7 +20,7 @@ LAYERS = [
     {"env", "play", "replay", "policy"},
     {"worker", "learners", "progress"},
     {"engines", "arrays", "disk", "store", "metrics", "run", "interrupts", "agents"},
-    {"session", "train", "evaluate", "bench", "verify", "demo"},
+    {"session", "train", "evaluate", "bench", "verify"},
     {"api", "cli", "report", "doctor", "__main__"},
 ]
 

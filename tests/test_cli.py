@@ -26,7 +26,7 @@ TOY = [
 ]  # fmt: skip
 COMMANDS = [
     ["train"], ["resume"], ["evaluate"], ["inspect"], ["doctor"], ["verify"],
-    ["bench"], ["bench", "throughput"], ["bench", "startup"],
+    ["bench"], ["bench", "throughput"], ["bench", "solve"],
 ]  # fmt: skip
 
 

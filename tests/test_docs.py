@@ -73,7 +73,7 @@ def read_shown(page: Path) -> list[str]:
     spans = re.findall(r"(?<!`)`(pixelpong [a-z][^`]*)`(?!`)", prose)
     whole = [" ".join(span.split()) for span in spans if not re.search(r"[…|\[]", span)]
     names = [" ".join(["pixelpong", *words]) for words in generated.list_commands()]
-    names += ["pixelpong bench", "pixelpong demo"]
+    names += ["pixelpong bench"]
     return [f"{span} --help" if span in names else span for span in whole]
 
 
@@ -241,7 +241,7 @@ def test_every_value_that_a_preset_sets_stands_in_the_reference():
 
 def test_every_command_stands_in_the_reference_with_its_help():
     text = generated.describe_commands()
-    for name in ("train", "resume", "evaluate", "bench solve", "bench viewers", "demo cluster"):
+    for name in ("train", "resume", "evaluate", "bench solve"):
         assert f"## {name}\n" in text
         assert f"usage: pixelpong {name}" in text
     assert "--learning-rate FLOAT" in text

@@ -286,12 +286,10 @@ def test_without_ray_it_says_what_to_install(tmp_path):
     assert said.endswith("name, got no ray; pip install 'pixelpong[ray]'"), said
 
 
-@pytest.mark.parametrize(
-    "words", [["bench", "driver"], ["bench", "throughput", "--ray"], ["demo", "cluster"]]
-)
-def test_without_ray_every_command_that_needs_it_says_so(words):
+def test_without_ray_the_bench_says_so():
     script = "import sys; sys.modules['ray'] = None\n" + TRAIN
-    done = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True)
+    words = [sys.executable, "-c", script, "bench", "throughput", "--ray"]
+    done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == 2
     assert len(done.stderr.strip().splitlines()) == 1
     assert "pip install 'pixelpong[ray]'" in done.stderr

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import json
+import re
+import subprocess
+import sys
 import threading
 import time
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from conftest import workers_find_tests
 from fakes import EchoWorker
 
-from pixelpong.cli import main
 from pixelpong.engines.ray import RayEngine
 from pixelpong.presets import load_preset
 from pixelpong.run import Run
@@ -74,11 +76,10 @@ def test_a_job_finds_its_cluster_by_the_environment(cluster, monkeypatch):
     assert len(nodes) == 2
 
 
-def test_the_demonstration_shows_the_same_bits(capsys):
-    assert main(["demo", "cluster", "--updates", "8", "--json"]) == 0
-    report = json.loads(capsys.readouterr().out)
-    assert report["is_same"]
-    assert report["serial_sha256"] == report["cluster_sha256"]
-    assert report["workers_lost"] >= 1
-    assert report["items_played_again"] >= 1
-    assert min(report["workers"]) == 2
+def test_the_example_that_loses_a_node_shows_the_same_bits():
+    example = Path(__file__).parents[1] / "examples" / "lose_a_node.py"
+    words = [sys.executable, str(example), "--updates", "8"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^[1-9]\d* workers lost, [1-9]\d* items played again", done.stdout, re.M)
+    assert "the same bits; " in done.stdout

@@ -2,7 +2,7 @@
 
 Every command is really run, on a run of the toy game. One that has found nothing wrong is sent a
 Ctrl-C after a moment, as by a user, so that none trains or serves for long. Left out are engines
-that start processes, and measurements by `bench` and `demo`: what they check before they begin is
+that start processes, and measurements by `bench`: what they check before they begin is
 real, then they count as interrupted.
 """
 
@@ -27,7 +27,7 @@ from hostile import MAX_LINE, Worst, for_examples, quick_and_soak, within_limits
 from hypothesis import strategies as st
 from readers import make_trained
 
-from pixelpong.bench import cluster, solve, startup, throughput, viewers
+from pixelpong.bench import solve, throughput
 from pixelpong.cli import main
 from pixelpong.cli import parser as parsers
 
@@ -35,9 +35,7 @@ PATIENCE = 0.4
 """Seconds until the Ctrl-C."""
 
 LONG = (
-    (throughput, "measure_throughput"), (startup, "measure_startup"), (solve, "solve"),
-    (solve, "predict"), (cluster, "measure_batches"), (cluster, "measure_driver"),
-    (viewers, "measure_viewers"),
+    (throughput, "measure_throughput"), (solve, "solve"), (solve, "predict"),
 )  # fmt: skip
 
 COMMANDS = {
@@ -54,8 +52,7 @@ COMMANDS = {
     "play": ("run", "--port", "0"),
     "export": ("run", "--html", "page.html"),
     "track": ("run",),
-    "bench throughput": (), "bench startup": (), "bench solve": (), "bench predict": (),
-    "bench batches": (), "bench driver": (), "bench viewers": (), "demo cluster": (),
+    "bench throughput": (), "bench solve": (), "bench predict": (),
 }  # fmt: skip
 """Each command, and words with which it has something to do."""
 
@@ -78,7 +75,6 @@ def flags_of_all() -> dict[str, list[str]]:
     specs = parsers._make_specs([]) | {
         f"bench {name}": spec for name, spec in parsers._make_bench_specs().items()
     }
-    specs["demo cluster"] = specs["demo"]
     return {name: _flags(specs[name][0]) for name in COMMANDS}
 
 
@@ -214,7 +210,6 @@ def place(template, tmp_path, monkeypatch):
         monkeypatch.delenv(name, raising=False)
     for owner, name in LONG:
         monkeypatch.setattr(owner, name, _begin)
-    monkeypatch.setattr("pixelpong.demo.show_cluster", _begin)
     folder = tmp_path / "place"
 
     def renew() -> None:

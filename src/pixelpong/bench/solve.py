@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from pixelpong.bench.startup import children, memory_mb
+from pixelpong.bench.processes import children, memory_mb
 from pixelpong.bench.throughput import measure_apart, measure_training, play_bare
 from pixelpong.engines.threads import ThreadEngine
 from pixelpong.errors import RunError, expected

@@ -44,18 +44,6 @@ def throughput(request: Request) -> int:
     return 0
 
 
-def startup(request: Request) -> int:
-    """``pixelpong bench startup``"""
-    from pixelpong.bench.startup import measure_startup
-    from pixelpong.report.text import describe_startup
-
-    options, workers = request.options, _checked_workers(request)
-    require_at_least("--rounds", options.rounds, 1)
-    report = measure_startup(options.rounds, workers)
-    report_on(report, options.json, describe_startup)
-    return 0
-
-
 def solve(request: Request) -> int:
     """``pixelpong bench solve``"""
     from pixelpong.bench import solve as bench
@@ -99,60 +87,8 @@ def predict(request: Request) -> int:
     return 0
 
 
-def batches(request: Request) -> int:
-    """``pixelpong bench batches``"""
-    from pixelpong.bench.cluster import measure_batches
-    from pixelpong.presets import load_preset
-    from pixelpong.report.text import describe_batches
-
-    options = request.options
-    sizes = _read_numbers("--batch-sizes", options.batch_sizes)
-    require_at_least("--seed", options.seed, 0)
-    config = load_preset("classic").updated(request.given, COMMAND_LINE)
-    report = measure_batches(config, sizes, _tell)
-    report_on(report, options.json, describe_batches)
-    return 0
-
-
-def driver(request: Request) -> int:
-    """``pixelpong bench driver``"""
-    from pixelpong.bench.cluster import measure_driver
-    from pixelpong.report.text import describe_driver
-
-    options = request.options
-    require_ray()
-    actors = _read_numbers("--actors", options.actors)
-    items = _read_numbers("--items", options.items)
-    report = measure_driver(actors, items, _tell)
-    report_on(report, options.json, describe_driver)
-    return 0
-
-
-def viewers(request: Request) -> int:
-    """``pixelpong bench viewers``"""
-    from pixelpong.bench.viewers import WARM_UP, measure_viewers
-    from pixelpong.report.text import describe_viewers
-    from pixelpong.report.web import require_web
-
-    options = request.options
-    require_web()
-    require_at_least("--viewers", options.viewers, 1)
-    require_at_least("--rounds", options.rounds, 1)
-    require_at_least("--updates", options.updates, WARM_UP + 1)
-    report = measure_viewers(options.viewers, options.rounds, options.updates)
-    report_on(report, options.json, describe_viewers)
-    return 0
-
-
 def _tell(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
-
-
-def _read_numbers(flag: str, text: str) -> list[int]:
-    parts = text.split(",")
-    if not all(part.isdecimal() and 1 <= int(part) <= 100_000 for part in parts):
-        raise ConfigError(expected(f"{flag} as 1,10,60", repr(text), "see --help"))
-    return [int(part) for part in parts]
 
 
 def _read_seeds(text: str) -> list[int]:

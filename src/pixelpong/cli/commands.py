@@ -125,28 +125,6 @@ def inspect(request: Request) -> int:
     return 0
 
 
-def demo_cluster(request: Request) -> int:
-    """``pixelpong demo cluster``"""
-    from pixelpong.demo import show_cluster
-    from pixelpong.engines import require_ray
-    from pixelpong.interrupts import stop_on_signals
-    from pixelpong.report.text import describe_demo
-
-    options = request.options
-    require_at_least("--updates", options.updates, 8)
-    require_at_least("--seed", options.seed, 0)
-    require_ray()
-    changes = {"seed": options.seed, "updates": options.updates, "streams": 24}
-    config = load_preset("fast").updated(changes, COMMAND_LINE)
-    with stop_on_signals() as should_stop:
-        tell = functools.partial(print, file=sys.stderr, flush=True)
-        report = show_cluster(config, should_stop, tell)
-    if report["is_interrupted"]:
-        return EXIT_INTERRUPTED
-    report_on(report, options.json, describe_demo)
-    return 0 if report["is_same"] else 1
-
-
 def verify(request: Request) -> int:
     """``pixelpong verify``"""
     from pixelpong.interrupts import stop_on_signals

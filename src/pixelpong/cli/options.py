@@ -140,14 +140,6 @@ class Verify(Reporting):
 
 
 @dataclass(frozen=True)
-class DemoCluster(Reporting):
-    """Three local Ray nodes train, one is killed in mid-update: the same hash; extra [ray]."""
-
-    updates: Annotated[int, arg(help="Length of the training.")] = 12
-    seed: Seed = 0
-
-
-@dataclass(frozen=True)
 class Bench(Reporting):
     """Measure this machine; see `pixelpong bench --help`."""
 
@@ -188,38 +180,6 @@ class BenchPredict(Reporting):
     """Measure for a minute, then say how long it takes to win on this machine."""
 
     seconds: Annotated[float, arg(help="Length of the measurement.")] = 60.0
-
-
-@dataclass(frozen=True)
-class BenchStartup(Reporting):
-    """Seconds until something happens, and the memory in use."""
-
-    rounds: Rounds = 5
-
-
-@dataclass(frozen=True)
-class BenchBatches(Reporting):
-    """Time batches of episodes, beside the figures of Ray's "Learning to Play Pong"."""
-
-    batch_sizes: Annotated[str, arg(help="Episodes a batch, with commas.")] = "1,10,60,300"
-    seed: Seed = 0
-
-
-@dataclass(frozen=True)
-class BenchDriver(Reporting):
-    """The driver's own work, with Ray actors that sleep instead of playing; extra [ray]."""
-
-    actors: Annotated[str, arg(help="Numbers of actors, with commas.")] = "1,8,32,64"
-    items: Annotated[str, arg(help="Episodes a batch, with commas.")] = "1,10,60,300"
-
-
-@dataclass(frozen=True)
-class BenchViewers(Reporting):
-    """What viewers of the page cost a training, and how fast they see it; extra [web]."""
-
-    viewers: Annotated[int, arg(help="Viewers at once.")] = 200
-    updates: Annotated[int, arg(help="Length of a training.")] = 40
-    rounds: Rounds = 5
 
 
 def with_config(command: type, shown: Config | None) -> type:

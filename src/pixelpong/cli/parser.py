@@ -34,10 +34,6 @@ def parse(words: list[str]) -> tuple[Command, o.Request]:
     """
     if words[:1] == ["bench"]:
         specs, prog, rest = _make_bench_specs(), "pixelpong bench", words[1:]
-    elif words[:1] == ["demo"]:
-        # There is one demonstration, and tyro makes no subcommand of a single one.
-        specs, prog = {"cluster": (o.DemoCluster, commands.demo_cluster)}, "pixelpong demo cluster"
-        rest = words[2:] if words[1:2] == ["cluster"] else words[1:]
     else:
         specs, prog, rest = _make_specs(words), "pixelpong", words
     options, unknown = _run_tyro(specs, prog, rest)
@@ -63,7 +59,6 @@ def _make_specs(words: list[str]) -> Specs:
         "export": (f.Export, faces.export),
         "track": (f.Track, faces.track),
         "bench": (o.Bench, bench.throughput),
-        "demo": (o.DemoCluster, commands.demo_cluster),
     }
 
 
@@ -72,10 +67,6 @@ def _make_bench_specs() -> Specs:
         "throughput": (o.with_engine(o.BenchThroughput, ["workers"]), bench.throughput),
         "solve": (o.with_engine(o.BenchSolve, ["workers"]), bench.solve),
         "predict": (o.with_engine(o.BenchPredict, ["workers"]), bench.predict),
-        "startup": (o.with_engine(o.BenchStartup, ["workers"]), bench.startup),
-        "batches": (o.with_engine(o.BenchBatches), bench.batches),
-        "driver": (o.BenchDriver, bench.driver),
-        "viewers": (o.BenchViewers, bench.viewers),
     }
 
 

@@ -3,10 +3,13 @@
 Trainings with and without viewers alternate, on the same cores. The server is the page's own, in a
 process of its own; the viewers are in another, which yields to everything else: in real life they
 are on other machines. When a line is there, they see by looking at the file fifty times a second.
+
+    python benchmarks/viewers.py --rounds 5 --json
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
 import json
@@ -106,7 +109,7 @@ def _watched(run: Path, viewers: int) -> Iterator[dict[str, Any]]:
             raise WorkerError(expected("the page", "no address", "see `pixelpong dashboard`"))
         before, since = _processor_seconds(server.pid), time.monotonic()
         crowd = stack.enter_context(
-            _started([sys.executable, "-m", __name__, found[1], str(run), str(viewers)], None)
+            _started([sys.executable, __file__, "--crowd", found[1], str(run), str(viewers)], None)
         )
         yield seen
         seen["share"] = [(_processor_seconds(server.pid) - before) / (time.monotonic() - since)]
@@ -183,7 +186,38 @@ async def _note_lines(path: Path, written: dict[int, float]) -> None:
         await asyncio.sleep(LOOK_SECONDS)
 
 
+# --- the command ------------------------------------------------------------------------------
+
+
+def describe(report: dict[str, Any]) -> str:
+    """The ratio of training with viewers to training without, and the delay."""
+    low, high = min(report["ratios"]), max(report["ratios"])
+    return (
+        f"training with {report['viewers']} viewers ÷ without: {report['ratio']:.3f} "
+        f"({low:.3f} to {high:.3f}, {report['rounds']} rounds)\n"
+        f"an update reaches a viewer after {report['delay_median_seconds']:.2f} s (median), "
+        f"{report['delay_p99_seconds']:.2f} s (99 of 100); {report['updates_received']:,} of "
+        f"{report['updates_expected']:,} seen\n"
+        f"the server takes {report['server_core_share']:.1%} of a core"
+    )
+
+
+def main() -> None:
+    """Measure and report; with --crowd, be the viewers' process."""
+    if sys.argv[1:2] == ["--crowd"]:
+        os.nice(19)
+        port, run, viewers = sys.argv[2:]
+        print(json.dumps(asyncio.run(_watch(int(port), Path(run), int(viewers)))))
+        return
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--viewers", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--updates", type=int, default=40)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    report = measure_viewers(options.viewers, options.rounds, options.updates)
+    print(json.dumps(report, indent=1) if options.json else describe(report))
+
+
 if __name__ == "__main__":
-    os.nice(19)
-    found = asyncio.run(_watch(int(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])))
-    print(json.dumps(found))
+    main()

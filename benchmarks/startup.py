@@ -1,8 +1,11 @@
-"""Seconds until something happens, and the memory in use, each seen from outside."""
+"""Seconds until something happens, and the memory in use, each seen from outside.
+
+python benchmarks/startup.py --rounds 5 --json
+"""
 
 from __future__ import annotations
 
-import contextlib
+import argparse
 import json
 import statistics
 import subprocess
@@ -12,6 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from pixelpong.bench.processes import peak_mb
 from pixelpong.machine import collect_versions, count_cores, describe_machine
 
 
@@ -62,26 +66,25 @@ def _watch_training(command: list[str], workers: int | None) -> tuple[float, flo
     return first, peak
 
 
-def peak_mb(pid: int) -> float:
-    """Peak resident memory of a process, in MB; 0 where the system does not tell."""
-    return _read_mb(pid, "status", "VmHWM:")
+def describe(report: dict[str, Any]) -> str:
+    """Seconds and megabytes."""
+    return (
+        f"--help          {report['help_seconds']:.2f} s\n"
+        f"first update    {report['first_update_seconds']:.2f} s\n"
+        f"at most         {report['peak_mb']:.0f} MB"
+    )
 
 
-def memory_mb(pid: int) -> float:
-    """Memory of a process, in MB, its part of what is shared; 0 where the system does not tell."""
-    return _read_mb(pid, "smaps_rollup", "Pss:")
+def main() -> None:
+    """Measure and report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--workers", type=int)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    report = measure_startup(options.rounds, options.workers)
+    print(json.dumps(report, indent=1) if options.json else describe(report))
 
 
-def _read_mb(pid: int, file: str, key: str) -> float:
-    with contextlib.suppress(OSError):
-        for line in Path(f"/proc/{pid}/{file}").read_text().splitlines():
-            if line.startswith(key):
-                return int(line.split()[1]) / 1024
-    return 0.0
-
-
-def children(pid: int) -> list[int]:
-    """Process ids of the children of a process; none where the system does not tell."""
-    with contextlib.suppress(OSError):
-        return [int(x) for x in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    return []
+if __name__ == "__main__":
+    main()

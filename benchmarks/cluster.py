@@ -1,21 +1,28 @@
-"""What engines cost: batches of episodes as the seeds time them, and the driver's own work.
+"""What engines cost: batches of episodes as the originals time them, and the driver's own work.
+
+    python benchmarks/cluster.py batches --engine ray --json
+    python benchmarks/cluster.py driver --actors 1,8,32,64 --json
 
 From both follows how long a batch would take on any number of cores (`predict_seconds`).
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import functools
 import heapq
+import json
 import math
 import pickle
 import statistics
+import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pixelpong.bench.sleeping import SleepingWorker
+from sleeping import SleepingWorker
+
 from pixelpong.config import Config
 from pixelpong.engines import Engine, make_engine
 from pixelpong.engines.serial import SerialEngine
@@ -229,3 +236,70 @@ def _origin() -> dict[str, Any]:
         "versions": collect_versions(),
         "machine": {**describe_machine(), "cores": count_cores()},
     }
+
+
+# --- the command ------------------------------------------------------------------------------
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(part) for part in text.split(",")]
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def describe_batches(report: dict[str, Any]) -> str:
+    """A row a batch size, the seeds' beside it, and what other numbers of cores would take."""
+    lines = [
+        f"engine {report['engine']}, {report['workers']} workers",
+        "episodes   seconds   model   Ray's page",
+    ]
+    for row in report["batches"]:
+        seeds = row["seeds"]
+        theirs = f"{seeds['seconds']:g} s on {seeds['machine']}" if seeds else "–"
+        lines.append(
+            f"{row['episodes']:8}  {row['seconds']:8.2f}  {row['model_seconds']:6.2f}   {theirs}"
+        )
+    sizes = [name for name in report["predicted"][0] if name != "cores"]
+    lines += ["", "by the model, seconds for batches of " + ", ".join(sizes)]
+    for row in report["predicted"]:
+        lines.append(f"{row['cores']:6} cores  " + "".join(f"{row[size]:8.2f}" for size in sizes))
+    return "\n".join(lines)
+
+
+def describe_driver(report: dict[str, Any]) -> str:
+    """A row for each number of actors and of items."""
+    lines = ["mode     workers as     items  wall s  driver ms an item  share  kB per 1,000 steps"]
+    for row in report["rows"]:
+        lines.append(
+            f"{row['mode']:8} {row['workers']:4} {row['ray_mode']:8} {row['items']:6}  "
+            f"{row['wall_seconds']:6.2f}  "
+            f"{1000 * row['driver_seconds_per_item']:17.2f}  {row['driver_share']:5.1%}  "
+            f"{row['bytes_per_1000_steps'] / 1000:18.0f}"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measure and report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("batches", "driver"))
+    parser.add_argument("--engine", default="threads", help="of batches")
+    parser.add_argument("--batch-sizes", type=_numbers, default=[1, 10, 60, 300])
+    parser.add_argument("--actors", type=_numbers, default=[1, 8, 32, 64], help="of the driver")
+    parser.add_argument("--items", type=_numbers, default=[1, 10, 60, 300], help="of the driver")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    if options.what == "batches":
+        changes = {"engine": options.engine, "seed": options.seed}
+        config = load_preset("classic").updated(changes, "the command line")
+        report, describe = measure_batches(config, options.batch_sizes, _tell), describe_batches
+    else:
+        report, describe = measure_driver(options.actors, options.items, _tell), describe_driver
+    print(json.dumps(report, indent=1) if options.json else describe(report))
+
+
+if __name__ == "__main__":
+    main()
