@@ -17,13 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from pixelpong.config import Config
-from pixelpong.engines import RunStats
 from pixelpong.interrupts import stop_on_signals
-from pixelpong.learners import UpdateStats
+from pixelpong.loop import Event, Outcome, Updated, train
 from pixelpong.presets import load_preset
-from pixelpong.progress import Progress
 from pixelpong.run import Run
-from pixelpong.train import Outcome, Silent, train
 
 NUM_NODES = 3
 
@@ -33,15 +30,18 @@ LOST_AFTER, JOINED_AFTER = 3, 6
 Tell = Callable[[str], None]
 
 
-class _Watch(Silent):
+class _Watch:
     """Tells what happens, and lets it happen."""
 
     def __init__(self, cluster: Any, tell: Tell) -> None:
         self._cluster = cluster
         self._tell = tell
 
-    def show(self, progress: Progress, stats: UpdateStats, run: RunStats) -> None:
-        """See `pixelpong.train.Display.show`."""
+    def __call__(self, event: Event) -> None:
+        """Look at what happens."""
+        if not isinstance(event, Updated):
+            return
+        progress, stats = event.progress, event.stats
         rate = stats.steps / stats.rollout_seconds
         self._tell(f"update {progress.update:2}: {rate:7,.0f} steps/s of rollouts")
         if progress.update == LOST_AFTER:
@@ -74,7 +74,7 @@ def show_cluster(config: Config, should_stop: Callable[[], bool], tell: Tell) ->
     with tempfile.TemporaryDirectory(prefix="pixelpong-demo-") as folder:
         tell("one process:")
         serial = config.updated({"engine": "serial"}, "demo")
-        alone, rate_alone, _ = _train(Path(folder) / "serial", serial, Silent(), should_stop)
+        alone, rate_alone, _ = _train(Path(folder) / "serial", serial, None, should_stop)
         tell(f"  {rate_alone:,.0f} steps/s of rollouts, params {alone.params_sha256[:16]}")
         tell(f"{NUM_NODES} nodes on this machine, a worker each:")
         cluster = LocalCluster(NUM_NODES)
@@ -100,7 +100,7 @@ def show_cluster(config: Config, should_stop: Callable[[], bool], tell: Tell) ->
 
 
 def _train(
-    path: Path, config: Config, display: Silent, should_stop: Callable[[], bool]
+    path: Path, config: Config, display: _Watch | None, should_stop: Callable[[], bool]
 ) -> tuple[Outcome, float, list[dict[str, Any]]]:
     """The outcome, the best rate of rollouts, and the timings of all updates."""
     run = Run.create(path, config)

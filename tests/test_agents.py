@@ -17,11 +17,11 @@ from pixelpong import agents
 from pixelpong.agents import Agent, decode_agent, encode_agent, is_due
 from pixelpong.engines.serial import SerialEngine
 from pixelpong.errors import CheckpointError, RunError
-from pixelpong.evaluate import evaluate
+from pixelpong.evaluation import evaluate
+from pixelpong.loop import train
 from pixelpong.presets import load_preset
 from pixelpong.report.shows import as_agent, choose_show, list_updates, load_agent
 from pixelpong.run import Run
-from pixelpong.train import train
 from pixelpong.worker import make_worker
 
 TOY = {

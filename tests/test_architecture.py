@@ -20,7 +20,7 @@ LAYERS = [
     {"env", "play", "replay", "policy"},
     {"worker", "learners", "progress"},
     {"engines", "arrays", "disk", "store", "metrics", "run", "interrupts", "agents"},
-    {"session", "train", "evaluate", "bench", "verify"},
+    {"session", "loop", "evaluation", "bench", "verify"},
     {"api", "cli", "report", "doctor", "__main__"},
 ]
 
@@ -154,7 +154,7 @@ def test_engines_know_no_policy_and_no_emulator():
 
 
 def test_training_never_imports_its_faces():
-    for name in ("train", "session", "evaluate", "verify", "bench.solve", "bench.throughput"):
+    for name in ("loop", "session", "evaluation", "verify", "bench.solve", "bench.throughput"):
         names = imports_of(modules()[name])
         assert not [n for n in names if n.startswith(FACES)]
 

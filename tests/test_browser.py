@@ -21,10 +21,10 @@ import numpy as np
 import pytest
 from conftest import wait_until
 
+from pixelpong.loop import train
 from pixelpong.presets import load_preset
 from pixelpong.report.shows import choose_show, list_updates
 from pixelpong.run import Run
-from pixelpong.train import train
 
 pytestmark = pytest.mark.browser
 

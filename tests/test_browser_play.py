@@ -21,10 +21,10 @@ from test_browser import (
 )
 from test_duel import OTHER, paddle
 
+from pixelpong.loop import train
 from pixelpong.presets import load_preset
 from pixelpong.report.web import game_socket as sockets
 from pixelpong.run import Run
-from pixelpong.train import train
 
 pytestmark = pytest.mark.browser
 

@@ -24,7 +24,7 @@ from pixelpong.doctor import FAILURE, LEVELS, NOTE, OK, WARNING, game, machine, 
 from pixelpong.env import native
 from pixelpong.env.native import NotCoveredError
 from pixelpong.env.rom import rom_path
-from pixelpong.train import train
+from pixelpong.loop import train
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs/howto/doctor.md").read_text("utf-8")

@@ -23,11 +23,11 @@ from pixelpong.config import OPTIONS
 from pixelpong.env import ale as ale_module
 from pixelpong.env.ale import AleConsole
 from pixelpong.env.pong import PongEmulator
+from pixelpong.loop import train
 from pixelpong.presets import load_preset
 from pixelpong.report.notebook import Run as NotebookRun
 from pixelpong.report.progress import TrainingDisplay
 from pixelpong.run import Run
-from pixelpong.train import train
 
 UPDATES = 3
 ALWAYS = {"hidden": 8, "engine": "serial", "updates": UPDATES, "save_every": 1}

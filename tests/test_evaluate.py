@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pixelpong.engines.serial import SerialEngine
-from pixelpong.evaluate import bootstrap_interval, evaluate
+from pixelpong.evaluation import bootstrap_interval, evaluate
 from pixelpong.learners.reinforce import ReinforceLearner
 from pixelpong.worker import make_worker
 

@@ -17,6 +17,7 @@ import pytest
 from pixelpong.agents import Agent
 from pixelpong.cli import main
 from pixelpong.errors import ConfigError, Interrupted, PixelpongError, RunError
+from pixelpong.loop import train
 from pixelpong.policy import APPEARED, OFF, STAYED, VANISHED, Sight
 from pixelpong.presets import load_preset
 from pixelpong.protocols import PROTOCOLS
@@ -25,7 +26,6 @@ from pixelpong.report import overlay, writers
 from pixelpong.report.film import choose_pace, describe_film, make_film
 from pixelpong.report.shows import Show, choose_show
 from pixelpong.run import Run
-from pixelpong.train import train
 
 av = pytest.importorskip("av", reason="films need the extra [video]")
 Image = pytest.importorskip("PIL.Image", reason="films need the extra [video]")

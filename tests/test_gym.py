@@ -17,7 +17,7 @@ from pixelpong.engines.serial import SerialEngine
 from pixelpong.env.gym import ACTION_SETS, OBSERVATIONS
 from pixelpong.env.preprocess import difference, preprocess
 from pixelpong.errors import ConfigError
-from pixelpong.evaluate import evaluate
+from pixelpong.evaluation import evaluate
 from pixelpong.learn.network import init_params
 from pixelpong.presets import load_preset
 from pixelpong.replay import Coins, Replay
@@ -25,6 +25,7 @@ from pixelpong.seeding import make_rng
 from pixelpong.trajectory import DOWN, UP, EpisodeItem
 from pixelpong.worker import make_worker
 
+NAME = "pixelpong.env.gym:pixelpong/Pong-v0"
 TOY = "Catch-v0"
 
 
@@ -48,7 +49,10 @@ def play(env, seed, actions, episodes=1):
 @pytest.mark.parametrize("actions", ACTION_SETS)
 def test_gymnasiums_checker_finds_no_fault(environment, observation, actions):
     env = gymnasium.make(
-        "pixelpong/Pong-v0", environment=environment, observation=observation, actions=actions
+        NAME,
+        environment=environment,
+        observation=observation,
+        actions=actions,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -173,7 +177,7 @@ def test_a_picture_is_the_newest_frame():
 
 
 def test_many_at_once_are_each_as_one_alone():
-    envs = gymnasium.make_vec("pixelpong/Pong-v0", num_envs=3, environment=TOY, actions="two")
+    envs = gymnasium.make_vec(NAME, num_envs=3, environment=TOY, actions="two")
     alone = [pixelpong.make_env(environment=TOY, actions="two") for _ in range(3)]
     seen, _ = envs.reset(seed=5)
     for index, env in enumerate(alone):

@@ -13,10 +13,10 @@ import pytest
 import pixelpong
 from pixelpong import Run
 from pixelpong.errors import CheckpointError, ConfigError, RunError
+from pixelpong.loop import train
 from pixelpong.presets import load_preset
 from pixelpong.report.notebook import Film
 from pixelpong.run import Run as RunDirectory
-from pixelpong.train import train
 
 pytest.importorskip("matplotlib")
 

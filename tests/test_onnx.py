@@ -18,13 +18,13 @@ from pixelpong.env.preprocess import preprocess
 from pixelpong.errors import ConfigError, RunError
 from pixelpong.learn import gated, network
 from pixelpong.learn.network import sigmoid
+from pixelpong.loop import train
 from pixelpong.policy import PlainPolicy
 from pixelpong.protocols import find_protocol
 from pixelpong.report import onnx as ours
 from pixelpong.report.files import write_whole
 from pixelpong.seeding import make_rng
 from pixelpong.store import fingerprint
-from pixelpong.train import train
 from pixelpong.trajectory import ACTIONS, STAY
 
 ALGORITHMS = ("reinforce", "ppo")

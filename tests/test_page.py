@@ -16,12 +16,12 @@ from conftest import wait_until
 
 from pixelpong.cli import main
 from pixelpong.errors import ConfigError, RunError
+from pixelpong.loop import train
 from pixelpong.replay import Replay
 from pixelpong.report import offline
 from pixelpong.report.page import write_page
 from pixelpong.report.shows import read_replays
 from pixelpong.store import fingerprint
-from pixelpong.train import train
 
 HOSTILE_NAME = "<script>alert(1)<script> <img src=x onerror=alert(1)> \"'&"
 HOSTILE_VALUE = "</script><script>alert(1)</script>\"'&<!--"

@@ -38,8 +38,9 @@ ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
 SHORTER = {
     "total_timesteps=1_000_000": "total_timesteps=512",
     "while not is_over:": "for _ in range(300):",
-    "make_vec_env(\"pixelpong/Pong-v0\", seed=0)":
-        "make_vec_env('pixelpong/Pong-v0', seed=0, env_kwargs={'environment': 'Catch-v0'})",
+    "make_vec_env(\"pixelpong.env.gym:pixelpong/Pong-v0\", seed=0)":
+        "make_vec_env('pixelpong.env.gym:pixelpong/Pong-v0', seed=0, "
+        "env_kwargs={'environment': 'Catch-v0'})",
 }  # fmt: skip
 """The page's figures, and what is a second instead of an hour."""
 
@@ -92,7 +93,7 @@ def test_our_agent_reaches_in_their_evaluation_what_it_reaches_in_ours():
     from stable_baselines3.common.evaluation import evaluate_policy
 
     policy, toy = pixelpong.Policy.load("package"), {"environment": "Catch-v0"}
-    envs = make_vec_env("pixelpong/Pong-v0", n_envs=3, seed=4, env_kwargs=toy)
+    envs = make_vec_env("pixelpong.env.gym:pixelpong/Pong-v0", n_envs=3, seed=4, env_kwargs=toy)
     theirs, lengths = evaluate_policy(policy, envs, n_eval_episodes=9, return_episode_rewards=True)
     ours = [
         each
@@ -113,7 +114,7 @@ def test_the_example_of_our_agent_runs_and_its_first_game_is_that_of_our_evaluat
     out = run_example("our_agent_in_their_world.py")
     (ours,) = pixelpong.evaluate("package", 1).returns
     first, second = out.splitlines()
-    assert first == f"pixelpong/Pong-v0: mean return {ours:+.2f}, deviation 0.00"
+    assert first == f"pixelpong.env.gym:pixelpong/Pong-v0: mean return {ours:+.2f}, deviation 0.00"
     assert float(re.match(r"ALE/Pong-v5: mean return \+(\d+\.\d+)", second)[1]) > 0
 
 

@@ -14,6 +14,7 @@ from pixelpong.cli import main
 from pixelpong.env import features
 from pixelpong.env.preprocess import preprocess
 from pixelpong.errors import CheckpointError, ConfigError, PixelpongError, RunError
+from pixelpong.loop import train
 from pixelpong.policy import APPEARED, STAYED, VANISHED
 from pixelpong.presets import load_preset
 from pixelpong.report import drawing, plots_weights
@@ -24,7 +25,6 @@ from pixelpong.report.plots_episode import _ACTION_COLOURS, _STATE_COLOURS
 from pixelpong.report.shows import choose_show
 from pixelpong.report.subjects import name_subjects
 from pixelpong.run import Run
-from pixelpong.train import train
 
 pytest.importorskip("matplotlib")
 

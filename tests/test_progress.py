@@ -7,9 +7,9 @@ import re
 
 import pytest
 
+from pixelpong.loop import train
 from pixelpong.progress import Progress
 from pixelpong.report.progress import TrainingDisplay, duration, signed
-from pixelpong.train import train
 
 
 class Terminal(io.StringIO):

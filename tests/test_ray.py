@@ -26,9 +26,9 @@ from pixelpong.engines.ray import RayEngine, seats
 from pixelpong.engines.ray.connection import _MORTAL
 from pixelpong.engines.ray.seats import _Actor
 from pixelpong.errors import WorkerError
+from pixelpong.loop import Updated, train
 from pixelpong.presets import load_preset
 from pixelpong.run import Run
-from pixelpong.train import Silent, train
 from pixelpong.worker import make_worker
 
 pytestmark = pytest.mark.ray
@@ -64,16 +64,16 @@ def pong(tmp_path):
 # --- faults -----------------------------------------------------------------------------------
 
 
-class Killer(Silent):
+class Killer:
     """Kills an actor at random in the middle of every fifth update."""
 
     def __init__(self) -> None:
         self.killed = 0
         self._rng = random.Random(0)
 
-    def show(self, progress, stats, run) -> None:
-        if progress.update % 5 == 0:
-            threading.Timer(stats.rollout_seconds / 3, self._kill).start()
+    def __call__(self, event) -> None:
+        if isinstance(event, Updated) and event.progress.update % 5 == 0:
+            threading.Timer(event.stats.rollout_seconds / 3, self._kill).start()
 
     def _kill(self) -> None:
         # Of those that play: where starting ones die too, three in a row are a broken cluster.
@@ -189,16 +189,15 @@ def test_a_node_whose_workers_are_killed_changes_nothing(ray_cluster, pong):
     undisturbed = train(pong("undisturbed", updates=12, engine="threads"))
     run = pong("disturbed", updates=12, engine="ray", ray_mode="nodes")
 
-    class NodeKiller(Silent):
-        def show(self, progress, stats, run) -> None:
-            if progress.update == 5:
-                threading.Timer(stats.rollout_seconds / 3, self._kill).start()
+    def kill() -> None:
+        (actor,) = processes_with("ray::_Actor")
+        os.kill(actor, signal.SIGKILL)
 
-        def _kill(self) -> None:
-            (actor,) = processes_with("ray::_Actor")
-            os.kill(actor, signal.SIGKILL)
+    def disturb(event) -> None:
+        if isinstance(event, Updated) and event.progress.update == 5:
+            threading.Timer(event.stats.rollout_seconds / 3, kill).start()
 
-    disturbed = train(run, NodeKiller())
+    disturbed = train(run, disturb)
     assert disturbed.params_sha256 == undisturbed.params_sha256
     timings = [line["timing"] for line in run.metrics.read()]
     assert timings[-1]["restarts"] == 1

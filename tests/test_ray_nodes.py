@@ -15,9 +15,9 @@ from conftest import workers_find_tests
 from fakes import EchoWorker
 
 from pixelpong.engines.ray import RayEngine
+from pixelpong.loop import Updated, train
 from pixelpong.presets import load_preset
 from pixelpong.run import Run
-from pixelpong.train import Silent, train
 
 pytestmark = pytest.mark.ray
 
@@ -32,16 +32,18 @@ def cluster():
         cluster.close()
 
 
-class Weather(Silent):
+class Weather:
     """Loses a node in the middle of one update, and adds one after another."""
 
     def __init__(self, cluster) -> None:
         self._cluster = cluster
 
-    def show(self, progress, stats, run) -> None:
-        if progress.update == 3:
-            threading.Timer(stats.rollout_seconds / 2, self._cluster.lose_node).start()
-        if progress.update == 6:
+    def __call__(self, event) -> None:
+        if not isinstance(event, Updated):
+            return
+        if event.progress.update == 3:
+            threading.Timer(event.stats.rollout_seconds / 2, self._cluster.lose_node).start()
+        if event.progress.update == 6:
             self._cluster.add_node()
 
 

@@ -134,7 +134,7 @@ def test_the_times_to_win_are_the_recorded_ones():
 
 def test_the_loop_is_the_loop():
     shown = re.search(r"```python\n(while True:.*?)```", README, flags=re.S)[1]
-    source = (ROOT / "src/pixelpong/train.py").read_text("utf-8")
+    source = (ROOT / "src/pixelpong/loop.py").read_text("utf-8")
     assert textwrap.indent(shown, 16 * " ") in source
 
 

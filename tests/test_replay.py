@@ -12,10 +12,10 @@ from test_train import with_updates
 
 from pixelpong.env import fake
 from pixelpong.errors import PixelpongError, RunError
+from pixelpong.loop import train
 from pixelpong.presets import load_preset
 from pixelpong.replay import Replay
 from pixelpong.run import Run
-from pixelpong.train import train
 
 TOY = {
     "fast": {"streams": 2, "horizon": 30, "updates": 24, "hidden": 8, "replay_every": 1},

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from pixelpong.errors import RunError
+from pixelpong.loop import train
 from pixelpong.metrics import LineFile
 from pixelpong.run import Run
-from pixelpong.train import train
 
 
 def test_a_run_is_opened_as_it_was_made(make_run):

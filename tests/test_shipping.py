@@ -9,10 +9,10 @@ import pytest
 
 from pixelpong.agents import decode_agent
 from pixelpong.cli import main
+from pixelpong.loop import train
 from pixelpong.presets import load_preset
 from pixelpong.report import shipping
 from pixelpong.run import Run
-from pixelpong.train import train
 
 
 @pytest.fixture(params=["fast", "classic"])

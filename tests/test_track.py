@@ -17,9 +17,9 @@ from test_train import with_updates
 
 from pixelpong.cli import main
 from pixelpong.errors import ConfigError, RunError
+from pixelpong.loop import train
 from pixelpong.report.track import describe_track, track
 from pixelpong.run import Run
-from pixelpong.train import train
 
 
 @pytest.fixture

@@ -16,11 +16,11 @@ from pixelpong import kernels
 from pixelpong.config import BudgetConfig
 from pixelpong.errors import CheckpointError, NumericsError, RunError, WorkerError
 from pixelpong.learners.reinforce import ReinforceLearner
+from pixelpong.loop import Began, Ended, Updated, reached_budget, train, training
 from pixelpong.progress import Progress
 from pixelpong.run import Run
 from pixelpong.session import Session
 from pixelpong.store import fingerprint
-from pixelpong.train import reached_budget, train
 from pixelpong.worker import EpisodeWorker
 
 
@@ -242,18 +242,22 @@ class Rude:
     def __init__(self, error):
         self.error = error
 
-    def begin(self, run, progress):
-        pass
-
-    def show(self, progress, stats, run):
-        if progress.update == 3:
+    def __call__(self, event):
+        if isinstance(event, Updated) and event.progress.update == 3:
             raise self.error
 
-    def show_evaluation(self, progress, evaluation):
-        pass
 
-    def end(self):
-        pass
+def test_a_training_that_is_left_in_the_middle_is_saved_and_goes_on(make_run):
+    run, reference = (make_run(name, updates=5, save_every=100) for name in ("run", "reference"))
+    kinds = [type(event) for event in training(reference)]
+    assert kinds == [Began, *[Updated] * 5, Ended]
+    for event in training(run):
+        if isinstance(event, Updated) and event.progress.update == 2:
+            break
+    del event
+    assert run.checkpoints.updates() == [0, 2]
+    train(run)
+    assert result_of(run) == result_of(reference)
 
 
 @pytest.mark.parametrize("error", [OSError("full"), SystemExit(1), KeyboardInterrupt()])

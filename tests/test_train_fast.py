@@ -12,11 +12,11 @@ from test_train import result_of, with_updates
 from pixelpong import progress as progress_module
 from pixelpong import session as session_module
 from pixelpong.errors import NumericsError
+from pixelpong.loop import Judged, Updated, train
 from pixelpong.play.streams import StreamPlayer
 from pixelpong.presets import load_preset
 from pixelpong.progress import POINT_WINDOW, Progress, expected_return
 from pixelpong.run import Run
-from pixelpong.train import Silent, train
 
 TOY = {
     "environment": "Catch-v0", "hidden": 16, "streams": 4, "horizon": 25, "engine": "serial",
@@ -148,14 +148,15 @@ def test_the_estimate_waits_for_a_thousand_points():
     assert Progress.from_dict(progress.to_dict()) == progress
 
 
-class Verdicts(Silent):
-    """Keeps what it is shown."""
+class Verdicts:
+    """Keeps those that it is shown."""
 
     def __init__(self):
         self.seen = []
 
-    def show_verdict(self, verdict):
-        self.seen.append(verdict)
+    def __call__(self, event):
+        if isinstance(event, Judged):
+            self.seen.append(event.verdict)
 
 
 @pytest.fixture
@@ -200,6 +201,10 @@ def test_a_target_that_is_not_reached_is_tried_again_and_at_the_end(make_run, sh
     assert [len(verdict.greedy.returns) for verdict in display.seen] == [2, 2, 2, 5]  # hopeless
 
 
+def _count_updates(events) -> int:
+    return sum(isinstance(event, Updated) for event in events)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("stop", [1, 2, 3, 4])
 def test_a_stop_does_not_change_when_the_target_is_tried(
@@ -212,14 +217,8 @@ def test_a_stop_does_not_change_when_the_target_is_tried(
     )
     train(reference)
 
-    class Counting(Silent):
-        shown = 0
-
-        def show(self, progress, stats, run):
-            self.shown += 1
-
-    display = Counting()
-    outcome = train(run, display, should_stop=lambda: display.shown >= stop)
+    shown = []
+    outcome = train(run, shown.append, should_stop=lambda: _count_updates(shown) >= stop)
     assert (outcome.reason, outcome.progress.update) == ("interrupted", stop)
     train(Run.open(run.path))
     assert result_of(run) == result_of(reference)

@@ -15,7 +15,7 @@ from pixelpong.agents import Agent, encode_agent, is_due
 from pixelpong.config import Config
 from pixelpong.engines import Engine
 from pixelpong.errors import CheckpointError, NumericsError, RunError, expected
-from pixelpong.evaluate import Evaluation, Verdict, evaluate
+from pixelpong.evaluation import Evaluation, Verdict, evaluate
 from pixelpong.learners import UpdateStats, make_learner
 from pixelpong.progress import RETURN_WINDOW, Progress
 from pixelpong.run import Run

@@ -18,9 +18,9 @@ from typing import Any
 from pixelpong.config import OPTIONS, Config
 from pixelpong.engines import never
 from pixelpong.errors import Interrupted
+from pixelpong.loop import train
 from pixelpong.run import Run
 from pixelpong.store import fingerprint
-from pixelpong.train import train
 
 WORKER_COUNTS = (1, 2, 3)
 """Numbers of workers that are compared."""

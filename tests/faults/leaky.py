@@ -14,9 +14,9 @@ import threading
 import time
 from pathlib import Path
 
+from pixelpong.loop import train
 from pixelpong.presets import load_preset
 from pixelpong.run import Run
-from pixelpong.train import Silent, train
 from pixelpong.worker import make_worker
 
 SMALL = {
@@ -60,13 +60,13 @@ class LeakyWorker:
         return True
 
 
-class LeakyDisplay(Silent):
+class LeakyDisplay:
     """Keeps something of every update when told to."""
 
     def __init__(self, orders: str) -> None:
         self._orders = Path(orders)
 
-    def show(self, progress, stats, run) -> None:
+    def __call__(self, event: object) -> None:
         """Show nothing."""
         if self._orders.read_text() == "driver":
             _kept.append(os.urandom(LEAKED_BYTES))
@@ -75,7 +75,7 @@ class LeakyDisplay(Silent):
 def main(folder: str, orders: str) -> None:
     """Train until the process is ended."""
     run = Run.create(Path(folder), load_preset("fast").updated(SMALL, "test"))
-    importlib.import_module("pixelpong.train").make_worker = functools.partial(LeakyWorker, orders)
+    importlib.import_module("pixelpong.loop").make_worker = functools.partial(LeakyWorker, orders)
     train(run, LeakyDisplay(orders))
 
 

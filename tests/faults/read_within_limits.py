@@ -18,8 +18,8 @@ from pathlib import Path
 
 from pixelpong.agents import decode_agent
 from pixelpong.errors import PixelpongError
+from pixelpong.loop import train
 from pixelpong.run import Run
-from pixelpong.train import train
 
 MAX_BYTES = 256 << 20
 MAX_SECONDS = 30  # of wall time, for what hangs; processor time is reported

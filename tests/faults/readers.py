@@ -22,6 +22,7 @@ from safetensors.numpy import load, save
 from pixelpong.agents import MilestoneStore
 from pixelpong.config import Config
 from pixelpong.env import make_emulator
+from pixelpong.loop import train
 from pixelpong.metrics import LineFile
 from pixelpong.policy import fit_params
 from pixelpong.presets import load_preset, resolve_config
@@ -37,7 +38,6 @@ from pixelpong.run import Run
 from pixelpong.seeding import make_rng
 from pixelpong.session import Session
 from pixelpong.store import CheckpointStore, _hash_of_manifest
-from pixelpong.train import train
 from pixelpong.worker import make_worker
 
 TOY = {

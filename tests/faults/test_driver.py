@@ -15,8 +15,8 @@ from drivers import Driver, words_of
 from outcomes import outcome_of, updates_of
 
 import pixelpong
+from pixelpong.loop import train
 from pixelpong.run import Run
-from pixelpong.train import train
 
 MORTAL = str(Path(pixelpong.__file__).parent / "engines" / "ray" / "mortal.py")
 

@@ -14,11 +14,11 @@ import pytest
 from test_train import result_of
 
 from pixelpong.errors import RunError
+from pixelpong.loop import train
 from pixelpong.metrics import LineFile
 from pixelpong.presets import load_preset
 from pixelpong.replay import Replay
 from pixelpong.run import Run
-from pixelpong.train import train
 
 TOY = {
     "environment": "Catch-v0", "engine": "serial", "hidden": 20, "updates": 8, "save_every": 2,

@@ -30,6 +30,7 @@ from pixelpong.errors import (
     expected,
 )
 from pixelpong.learners.reinforce import ReinforceLearner
+from pixelpong.loop import train
 from pixelpong.metrics import LineFile, decode_line
 from pixelpong.options import Option, check_value
 from pixelpong.presets import read_toml
@@ -39,7 +40,6 @@ from pixelpong.report.page import write_page
 from pixelpong.report.web.tail import MAX_COLUMNS, Table
 from pixelpong.run import Run
 from pixelpong.session import Session
-from pixelpong.train import train
 
 
 @pytest.fixture(scope="module")

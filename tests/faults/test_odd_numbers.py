@@ -32,10 +32,10 @@ from pixelpong.learners import refuse_overflow
 from pixelpong.learners.passes import Passes
 from pixelpong.learners.ppo import PPOLearner
 from pixelpong.learners.reinforce import ReinforceLearner
+from pixelpong.loop import train
 from pixelpong.presets import load_preset
 from pixelpong.run import Run
 from pixelpong.store import fingerprint
-from pixelpong.train import train
 from pixelpong.worker import EpisodeWorker, SegmentWorker
 
 UPDATES = 3

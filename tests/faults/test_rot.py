@@ -16,10 +16,10 @@ from test_train import result_of, with_updates
 
 from pixelpong.agents import Agent, decode_agent
 from pixelpong.errors import CheckpointError, PixelpongError, RunError
+from pixelpong.loop import train
 from pixelpong.replay import Replay
 from pixelpong.run import Run
 from pixelpong.store import CheckpointStore, fingerprint
-from pixelpong.train import train
 
 
 @pytest.fixture(scope="module", params=FEW)

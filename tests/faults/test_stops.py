@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from outcomes import outcome_of
 
+from pixelpong.loop import Updated, train
 from pixelpong.presets import load_preset
 from pixelpong.run import Run
-from pixelpong.train import Silent, train
 
 UPDATES = 20
 
@@ -21,14 +21,15 @@ TOY = {
 ENGINES = ["serial", "threads", pytest.param("ray", marks=pytest.mark.ray)]
 
 
-class StopAfter(Silent):
+class StopAfter:
     """Asks for a stop once an update is done, as Ctrl-C would."""
 
     def __init__(self, update: int) -> None:
         self._update, self._is_done = update, update == 0
 
-    def show(self, progress, stats, run) -> None:
-        self._is_done = progress.update >= self._update
+    def __call__(self, event) -> None:
+        if isinstance(event, Updated):
+            self._is_done = event.progress.update >= self._update
 
     def should_stop(self) -> bool:
         return self._is_done

@@ -30,9 +30,9 @@ from test_train import result_of
 from pixelpong import store as store_module
 from pixelpong.agents import encode_agent
 from pixelpong.arrays import TABLE_LIMIT, decode_arrays
+from pixelpong.loop import train
 from pixelpong.report.shows import load_agent
 from pixelpong.run import Run
-from pixelpong.train import train
 
 MAX_SECONDS = 1.0
 """Of processor time, for one reading."""

@@ -22,11 +22,11 @@ from test_engines import is_alive
 
 from pixelpong.engines import make_engine
 from pixelpong.errors import WorkerError
+from pixelpong.loop import train
 from pixelpong.presets import load_preset
 from pixelpong.run import Run
-from pixelpong.train import train
 
-TRAIN = importlib.import_module("pixelpong.train")
+TRAIN = importlib.import_module("pixelpong.loop")
 
 pytestmark = pytest.mark.ray
 

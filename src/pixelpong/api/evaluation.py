@@ -13,7 +13,7 @@ from pixelpong.errors import ConfigError, Interrupted, expected
 from pixelpong.interrupts import stop_on_signals
 
 if TYPE_CHECKING:
-    from pixelpong.evaluate import Evaluation
+    from pixelpong.evaluation import Evaluation
     from pixelpong.report.notebook import Run
 
 _SECTIONS = ("environment", "engine")
@@ -57,7 +57,7 @@ def evaluate(
     policy = what if isinstance(what, Policy) else Policy.load(what, which)
     config = _configure(policy, options)
     from pixelpong.engines import make_engine
-    from pixelpong.evaluate import evaluate as play
+    from pixelpong.evaluation import evaluate as play
     from pixelpong.worker import make_worker
 
     make = functools.partial(make_worker, config)

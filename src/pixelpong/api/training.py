@@ -2,6 +2,8 @@
 
     run = pixelpong.train("fast", seed=1, updates=20)
     run = pixelpong.resume(run, updates=40)
+    for event in pixelpong.training("fast", seed=1, updates=20):
+        ...
 
 Ctrl-C, or the stop button of a notebook, saves the last complete update and then raises
 KeyboardInterrupt, whose message names the run.
@@ -9,9 +11,10 @@ KeyboardInterrupt, whose message names the run.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -22,9 +25,9 @@ from pixelpong.options import COMMAND_LINE
 from pixelpong.presets import load_preset
 
 if TYPE_CHECKING:
+    from pixelpong.loop import Event, Outcome
     from pixelpong.report.notebook import Run
     from pixelpong.run import Run as RunDirectory
-    from pixelpong.train import Outcome
 
 SECONDS_BETWEEN_LINES = 2.0
 """Where no terminal shows a training live: in a notebook, a line an update would be a flood."""
@@ -77,6 +80,43 @@ did you mean 'learning_rate'?
         return Run.create(Path(path) if path is not None else None, config)
 
     return _go(create_run, quiet)
+
+
+def training(
+    preset: str | Config = "fast", *, path: str | Path | None = None, **options: Any
+) -> Iterator[Event]:
+    """The same as `train`, event by event, to look, plot and stop in between.
+
+    Leaving the loop ends the training; the last complete update is saved, and `resume` continues.
+
+    Args:
+        preset: as for `train`.
+        path: as for `train`.
+        options: as for `train`.
+
+    Yields:
+        `pixelpong.loop.Began`, `Updated`, `Evaluated`, `Judged`, and in the end `Ended`.
+
+    Raises:
+        ConfigError, RunError, WorkerError, NumericsError, KeyboardInterrupt: as `train`.
+
+    >>> import tempfile
+    >>> toy = {"environment": "Catch-v0", "hidden": 8, "batch_size": 2, "engine": "serial"}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for event in training("classic", path=f"{folder}/toy", updates=2, **toy):
+    ...         print(type(event).__name__)
+    Began
+    Updated
+    Updated
+    Ended
+    """
+    from pixelpong import loop
+    from pixelpong.run import Run
+
+    config = preset if isinstance(preset, Config) else load_preset(preset)
+    config = config.updated(options, "training")
+    require_budget(config, "training")
+    yield from loop.training(Run.create(Path(path) if path is not None else None, config))
 
 
 def resume(
@@ -168,16 +208,19 @@ def carry_out(
 
     Raises:
         Interrupted: the stop came before there was a run.
-        PixelpongError: as `pixelpong.train.train` and `open_or_create`.
+        PixelpongError: as `pixelpong.loop.train` and `open_or_create`.
     """
+    from pixelpong.loop import train as go
     from pixelpong.report.progress import TrainingDisplay
-    from pixelpong.train import train as go
 
     if should_stop():
         raise Interrupted  # nothing has been made
     run = open_or_create()
-    display = None if stream is None else TrainingDisplay(stream, seconds_between_lines)
-    return run, go(run, display, should_stop, began)
+    if stream is None:
+        return run, go(run, None, should_stop, began)
+    display = TrainingDisplay(stream, seconds_between_lines)
+    with contextlib.closing(display):
+        return run, go(run, display, should_stop, began)
 
 
 def _go(open_or_create: Callable[[], RunDirectory], quiet: bool) -> Run:

@@ -52,7 +52,7 @@ def resume(request: Request) -> int:
 
 def evaluate(request: Request) -> int:
     """``pixelpong evaluate RUN``"""
-    from pixelpong.evaluate import evaluate as play
+    from pixelpong.evaluation import evaluate as play
     from pixelpong.policy import fit_params
     from pixelpong.report.text import describe_evaluation
     from pixelpong.run import Run

@@ -14,12 +14,12 @@ class SerialEngine:
     """Carries out one item after the other."""
 
     num_restarts = 0
-    last_run = RunStats()
 
     def __init__(self, make_worker: MakeWorker, should_stop: Callable[[], bool] = never) -> None:
         self._make_worker = make_worker
         self._should_stop = should_stop
         self._worker: ItemWorker | None = None
+        self.last_run = RunStats()
 
     def run(self, items: Sequence[Any], params: Any) -> Iterator[Any]:
         """See `pixelpong.engines.Engine.run`."""

@@ -1,7 +1,7 @@
 """The exact Pong of our trainings as a Gymnasium environment, for agents of any origin.
 
     env = pixelpong.make_env()
-    env = gymnasium.make("pixelpong/Pong-v0")       the same, after `import pixelpong`
+    env = gymnasium.make("pixelpong.env.gym:pixelpong/Pong-v0")     the same
 
 It plays what a training and an evaluation play: the emulator without sticky actions of its own,
 the coin tossed outside. The k-th episode after ``reset(seed=S)`` has the coins of the k-th episode
@@ -152,7 +152,7 @@ def make_env(
     render_mode: str | None = None,
     emulator: str = "native",
 ) -> gymnasium.Env[NDArray[Any], np.int64]:
-    """Our exact Pong as a Gymnasium environment, as ``gymnasium.make("pixelpong/Pong-v0")``.
+    """Our exact Pong as a Gymnasium environment.
 
     Args:
         observation: ``"frame"``, [210, 160, 3] uint8, which our agents take; or ``"pixels"``,
@@ -213,3 +213,6 @@ def _check(
         "emulator": emulator,
     }  # fmt: skip
     return Config().updated(options, "make_env").environment.protocol
+
+
+gymnasium.register(ID, "pixelpong.env.gym:PongEnv")

@@ -19,14 +19,15 @@ from rich.table import Table
 
 from pixelpong.config import BudgetConfig
 from pixelpong.engines import RunStats
-from pixelpong.evaluate import Evaluation, Verdict
+from pixelpong.evaluation import Evaluation, Verdict
 from pixelpong.learners import UpdateStats
+from pixelpong.loop import Began, Ended, Evaluated, Event, Judged, Updated
 from pixelpong.progress import Progress
 from pixelpong.run import Run
 
 
 class TrainingDisplay:
-    """Shows a training on `stream`, live where that is a terminal."""
+    """Shows the events of a training on `stream`, live if that is a terminal."""
 
     def __init__(self, stream: TextIO, seconds_between_lines: float = 0.0) -> None:
         """Show nothing yet.
@@ -51,8 +52,21 @@ class TrainingDisplay:
         self._is_verbose = False
         self._clock = _TimeLeft(BudgetConfig(), Progress())
 
-    def begin(self, run: Run, progress: Progress) -> None:
-        """See `pixelpong.train.Display.begin`."""
+    def __call__(self, event: Event) -> None:
+        """Show an event."""
+        match event:
+            case Began(run, progress):
+                self._begin(run, progress)
+            case Updated(progress, stats, round_):
+                self._show(progress, stats, round_)
+            case Evaluated(progress, evaluation):
+                self._console.print(_evaluation_line(progress, evaluation))
+            case Judged(verdict):
+                self._console.print(_verdict_line(verdict))
+            case Ended():
+                self.close()
+
+    def _begin(self, run: Run, progress: Progress) -> None:
         self._is_verbose = run.config.display.verbose
         self._clock = _TimeLeft(run.config.budget, progress)
         self._console.print(_headline(run, progress))
@@ -60,12 +74,7 @@ class TrainingDisplay:
             self._live = Live(console=self._console, auto_refresh=False)
             self._live.start()
 
-    def show_evaluation(self, progress: Progress, evaluation: Evaluation) -> None:
-        """See `pixelpong.train.Display.show_evaluation`."""
-        self._console.print(_evaluation_line(progress, evaluation))
-
-    def show(self, progress: Progress, stats: UpdateStats, run: RunStats) -> None:
-        """See `pixelpong.train.Display.show`."""
+    def _show(self, progress: Progress, stats: UpdateStats, run: RunStats) -> None:
         if self._is_verbose:
             for line in verbose_lines(progress, stats):
                 self._console.print(line)
@@ -79,12 +88,8 @@ class TrainingDisplay:
         rows.add_row("   ".join(_timing(stats, run)), style="dim")
         self._live.update(rows, refresh=True)
 
-    def show_verdict(self, verdict: Verdict) -> None:
-        """See `pixelpong.train.Display.show_verdict`."""
-        self._console.print(_verdict_line(verdict))
-
-    def end(self) -> None:
-        """See `pixelpong.train.Display.end`."""
+    def close(self) -> None:
+        """Nothing more comes: leave the terminal as it was."""
         if self._live is not None:
             self._live.stop()
             self._live = None

@@ -23,7 +23,7 @@ from pixelpong.agents import Agent, decode_agent, encode_agent
 from pixelpong.engines import make_engine
 from pixelpong.env import make_emulator
 from pixelpong.errors import Interrupted
-from pixelpong.evaluate import evaluate
+from pixelpong.evaluation import evaluate
 from pixelpong.report.files import write_whole
 from pixelpong.report.progress import signed
 from pixelpong.report.shows import load_agent

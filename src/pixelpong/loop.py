@@ -1,8 +1,13 @@
 """The map of the system: one loop in which every part is named once.
 
-`pixelpong train` makes a run directory and calls `train`; `pixelpong resume` opens one and calls
-the same. Where each part lives: items and learning in `learner`, playing in `worker` and
-`rollout`, carrying out in `engines`, the disk in `run`, `store` and `metrics`.
+`pixelpong train` makes a run directory and starts the loop; `pixelpong resume` opens one and does
+the same. The loop is a generator of events, and its caller decides what to do with each.
+
+    for event in training(run):
+        display(event)
+
+Where each part lives: items and learning in `learners`, playing in `worker` and `play`, carrying
+out in `engines`, the disk in `run`, `store` and `metrics`.
 """
 
 from __future__ import annotations
@@ -10,14 +15,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Protocol
 
 from pixelpong.config import BudgetConfig
 from pixelpong.engines import RunStats, make_engine, never
 from pixelpong.errors import Interrupted, RunError
-from pixelpong.evaluate import Evaluation, Verdict
+from pixelpong.evaluation import Evaluation, Verdict
 from pixelpong.learners import UpdateStats
 from pixelpong.progress import Progress
 from pixelpong.run import Run
@@ -26,56 +30,18 @@ from pixelpong.store import fingerprint
 from pixelpong.worker import make_worker
 
 
-class Display(Protocol):
-    """Shows a training while it goes on."""
-
-    def begin(self, run: Run, progress: Progress) -> None:
-        """The training starts, or goes on from `progress`."""
-
-    def show(self, progress: Progress, stats: UpdateStats, run: RunStats) -> None:
-        """An update is done; `run` is what its rollouts waited for and moved."""
-
-    def show_evaluation(self, progress: Progress, evaluation: Evaluation) -> None:
-        """The newest parameters have been evaluated."""
-
-    def show_verdict(self, verdict: Verdict) -> None:
-        """It has been evaluated whether the target return is reached."""
-
-    def end(self) -> None:
-        """No more updates come, for whatever reason."""
-
-
-class Silent:
-    """The display that shows nothing."""
-
-    def begin(self, run: Run, progress: Progress) -> None:
-        """Nothing."""
-
-    def show(self, progress: Progress, stats: UpdateStats, run: RunStats) -> None:
-        """Nothing."""
-
-    def show_evaluation(self, progress: Progress, evaluation: Evaluation) -> None:
-        """Nothing."""
-
-    def show_verdict(self, verdict: Verdict) -> None:
-        """Nothing."""
-
-    def end(self) -> None:
-        """Nothing."""
-
-
 @dataclass(frozen=True)
 class Outcome:
     """How a training ended.
 
     Attributes:
         reason: the budget that was reached (``"updates"``, ``"episodes"``, ``"steps"``,
-            or ``"until_return"`` where an evaluation has confirmed it) or ``"interrupted"``.
+            or ``"until_return"`` if an evaluation has confirmed it) or ``"interrupted"``.
         progress: what has been played.
         params_sha256: of the final parameters.
         wall_seconds: wall time of the run, breaks not counted.
         training_seconds: the same without the evaluations.
-        verdict: the last one on the target return; None where none was asked for or reached.
+        verdict: the last one on the target return; None if none was asked for or reached.
     """
 
     reason: str
@@ -86,20 +52,63 @@ class Outcome:
     verdict: Verdict | None
 
 
-def train(
-    run: Run,
-    display: Display | None = None,
-    should_stop: Callable[[], bool] = never,
-    began: float | None = None,
-) -> Outcome:
-    """Train until the budget is spent, from the run's newest checkpoint where there is one.
+@dataclass(frozen=True)
+class Began:
+    """The training starts, or continues from `progress`."""
+
+    run: Run
+    progress: Progress
+
+
+@dataclass(frozen=True)
+class Updated:
+    """An update is done; `round` is what its rollouts waited for and moved."""
+
+    progress: Progress
+    stats: UpdateStats
+    round: RunStats
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """The newest parameters have been evaluated."""
+
+    progress: Progress
+    evaluation: Evaluation
+
+
+@dataclass(frozen=True)
+class Judged:
+    """It has been evaluated whether the target return is reached."""
+
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Ended:
+    """No more updates come; everything is saved."""
+
+    outcome: Outcome
+
+
+Event = Began | Updated | Evaluated | Judged | Ended
+
+
+def training(
+    run: Run, should_stop: Callable[[], bool] = never, began: float | None = None
+) -> Generator[Event, None, None]:
+    """Train until the budget is spent, from the run's newest checkpoint if there is one.
+
+    Closing the generator early saves the last complete update.
 
     Args:
         run: where everything is written; its configuration says what is trained.
-        display: shows what happens; nothing where not given.
         should_stop: asked several times a second; the update under way is then dropped, the
             last complete one saved, and the outcome's reason is ``"interrupted"``.
-        began: when the command started, on the monotonic clock; now where not given.
+        began: when the command started, on the monotonic clock; by default now.
+
+    Yields:
+        `Began` first, then what happens, `Ended` last.
 
     Raises:
         RunError: another training writes there, or the disk does not take a file.
@@ -107,23 +116,22 @@ def train(
         WorkerError: a worker raised, or failed too often; the last complete update is saved.
         NumericsError: a number is not finite; the last update that is whole stays saved.
     """
-    display = display or Silent()
     config = run.config
     with run.lock():
         session = Session(run, time.monotonic() if began is None else began)
         learner, progress, verdict = session.learner, session.learner.progress, None
         engine = make_engine(config.engine, functools.partial(make_worker, config), should_stop)
         with contextlib.closing(engine):
-            display.begin(run, progress)
             try:
+                yield Began(run, progress)
                 while True:
                     if session.should_evaluate():
-                        display.show_evaluation(progress, session.evaluate(engine))
+                        yield Evaluated(progress, session.evaluate(engine))
                     reason = reached_budget(config.budget, progress)
                     if session.should_confirm(is_last=bool(reason)):
                         verdict = session.confirm(engine, is_last=bool(reason))
                         reason = "until_return" if verdict.is_won else reason
-                        display.show_verdict(verdict)
+                        yield Judged(verdict)
                     if session.should_save():
                         session.save()
                     if reason:
@@ -131,7 +139,7 @@ def train(
                     results = engine.run(learner.items(), learner.params)
                     stats = learner.apply(results)
                     session.record(stats, engine)
-                    display.show(progress, stats, engine.last_run)
+                    yield Updated(progress, stats, engine.last_run)
             except Interrupted:
                 reason = "interrupted"
             except RunError:
@@ -139,17 +147,32 @@ def train(
             except BaseException:
                 session.save()  # a worker, a number, the terminal, Ctrl-C in a notebook
                 raise
-            finally:
-                display.end()
             session.save()
-    return Outcome(
-        reason,
-        progress,
-        fingerprint(learner.params),
-        session.wall_seconds,
-        session.training_seconds,
-        verdict,
-    )
+    params = fingerprint(learner.params)
+    seconds = session.wall_seconds, session.training_seconds
+    yield Ended(Outcome(reason, progress, params, *seconds, verdict))
+
+
+def train(
+    run: Run,
+    show: Callable[[Event], object] | None = None,
+    should_stop: Callable[[], bool] = never,
+    began: float | None = None,
+) -> Outcome:
+    """Train to the end; see `training`.
+
+    Args:
+        run: as there.
+        show: called with each event.
+        should_stop: as there.
+        began: as there.
+    """
+    with contextlib.closing(training(run, should_stop, began)) as events:
+        for event in events:
+            if show is not None:
+                show(event)
+    assert isinstance(event, Ended)
+    return event.outcome
 
 
 def reached_budget(budget: BudgetConfig, progress: Progress) -> str | None:
