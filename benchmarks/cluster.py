@@ -250,7 +250,7 @@ def _tell(text: str) -> None:
 
 
 def describe_batches(report: dict[str, Any]) -> str:
-    """A row a batch size, the seeds' beside it, and what other numbers of cores would take."""
+    """A row a batch size, the originals' beside it, and what other numbers of cores would take."""
     lines = [
         f"engine {report['engine']}, {report['workers']} workers",
         "episodes   seconds   model   Ray's page",

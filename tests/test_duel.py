@@ -150,7 +150,7 @@ def test_under_the_same_moves_the_agents_paddle_is_in_the_same_rows(seed):
 
 @pytest.mark.slow
 def test_preprocessed_frames_are_of_the_same_kind():
-    """As the seeds define them, from colours; and as the kernels do, from palette indices."""
+    """As the originals define them, from colours; and as the kernels do, from palette indices."""
     kinds = []
     for game in (Solo(), DuelEmulator()):
         kinds.append(Counter())

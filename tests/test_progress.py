@@ -1,4 +1,4 @@
-"""What a training shows: plain lines, the seeds' lines, a live display."""
+"""What a training shows: plain lines, the originals' lines, a live display."""
 
 from __future__ import annotations
 

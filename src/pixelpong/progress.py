@@ -26,7 +26,7 @@ class Progress:
         steps: decisions of the agent.
         frames: emulated frames.
         episodes: finished episodes.
-        running_mean: the seeds' running mean of episode returns, 0.99 old + 0.01 new; it starts
+        running_mean: the originals' running mean of episode returns, 0.99 old + 0.01 new; it starts
             at the first episode's return. None before that.
         recent_returns: returns of the last RETURN_WINDOW episodes, oldest first.
         recent_points: rewards of the last POINT_WINDOW points, oldest first.

@@ -28,7 +28,7 @@ BACKGROUND_INDICES = (0, 34, 228)
 
 
 def preprocess(frame: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """A frame as the seeds' network sees it.
+    """A frame as the originals' network sees it.
 
     Args:
         frame: [210, 160, 3] uint8, red, green and blue; not changed.

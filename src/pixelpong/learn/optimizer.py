@@ -1,4 +1,4 @@
-"""RMSProp as the seeds write it, and Adam.
+"""RMSProp as the originals write it, and Adam.
 
 RMSProp: ascent, with the constant outside the root.
 

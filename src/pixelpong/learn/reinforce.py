@@ -1,7 +1,7 @@
 """REINFORCE: the gradient of one episode, as readable NumPy.
 
 The objective of an episode is Σ_t A_t log π(a_t | x_t), with A the standardised returns. Its
-gradient in the logit is (y_t − p_t) A_t, where y is 1 for UP and 0 for DOWN: the seeds' "label
+gradient in the logit is (y_t − p_t) A_t, where y is 1 for UP and 0 for DOWN: the originals' "label
 minus probability" times the advantage. Ascent on it makes good actions more probable.
 
 Source: Williams (1992), equation 4; Karpathy (2016).

@@ -31,7 +31,7 @@ class UpdateStats:
 
     Attributes:
         episodes: statistics of the episodes that ended in it, in item order.
-        running_means: the seeds' running mean after each of them.
+        running_means: the originals' running mean after each of them.
         steps: decisions of the agent.
         points_won: points with reward +1.
         points_lost: points with reward −1.

@@ -1,9 +1,9 @@
 """What a training shows: a live display on a terminal, plain lines elsewhere.
 
-Both show update, episodes, steps, steps a second, the mean of the last 100 returns, the seeds'
+Both show update, episodes, steps, steps a second, the mean of the last 100 returns, the originals'
 running mean, the share of the last 1,000 points that was won and the return that it leads to, and
 the time left; the live display also where the time of the last update went. `--verbose` adds the
-seeds' lines: one a point, one an episode, one a batch.
+originals' lines: one a point, one an episode, one a batch.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class TrainingDisplay:
 
 
 def verbose_lines(progress: Progress, stats: UpdateStats) -> Iterator[str]:
-    """The seeds' lines for one update: a line a point, a line an episode, a line a batch."""
+    """The originals' lines for one update: a line a point, a line an episode, a line a batch."""
     first = progress.episodes - len(stats.episodes) + 1
     for number, (episode, mean) in enumerate(
         zip(stats.episodes, stats.running_means, strict=True), start=first
