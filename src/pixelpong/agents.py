@@ -168,7 +168,7 @@ def decode_agent(content: bytes, origin: str) -> Agent:
             params = {"W1": W1, **{name: w.astype(np.float32) for name, w in arrays.items()}}
         agent = Agent(params, card["algorithm"], read_protocol(card), _read_about(card["about"]))
         if agent.algorithm not in ("reinforce", "ppo"):
-            raise ValueError("an algorithm that is none")
+            raise ValueError("an unknown algorithm")
         agent.make_policy()  # which wants finite numbers, and those of the algorithm's shapes
         return agent
     except (
@@ -187,7 +187,7 @@ def _spread_rows(arrays: dict[str, NDArray[Any]], shape: Any) -> NDArray[np.floa
     if not (2 <= len(shape) <= 3 and min(shape) > 0 and math.prod(shape) <= MAX_WEIGHTS):
         raise ValueError(f"a first layer of shape {shape}")
     if rows.ndim != 1 or rows.dtype.kind not in "iu" or kept.dtype.kind not in "if":
-        raise ValueError("rows that are none")
+        raise ValueError("invalid rows")
     if len(rows) and not 0 <= rows.min() <= rows.max() < shape[0]:
         raise ValueError("rows that are not there")
     W1 = np.zeros(shape, np.float32)
@@ -207,7 +207,7 @@ def _read_about(about: Any) -> dict[str, Any]:
         whole(about.get(name, 0))
     estimate = about.get("estimated_return")
     if estimate is not None and not (type(estimate) is float and abs(estimate) <= 1000):
-        raise ValueError("an estimate that is none")
+        raise ValueError("an invalid estimate")
     return dict(about)
 
 

@@ -32,11 +32,11 @@ class EnvironmentConfig:
         "ALE/Pong-v5", "Protocol, by the name under which figures are published.", choices=PROTOCOLS
     )
     frame_skip: int | None = option(
-        None, "Frames a step; the protocol's own where not given.", minimum=1, maximum=60
+        None, "Frames a step; by default the protocol's own.", minimum=1, maximum=60
     )
     sticky: float | None = option(
         None,
-        "Probability that a frame keeps the held action; the protocol's own where not given.",
+        "Probability that a frame keeps the held action; by default the protocol's own.",
         minimum=0.0,
         maximum=1.0,
     )
@@ -195,7 +195,7 @@ class EngineConfig:
         is_free=True,
     )
     workers: int | None = option(
-        None, "Workers; one a core where not given.", minimum=1, maximum=4096, is_free=True
+        None, "Workers; by default one a core.", minimum=1, maximum=4096, is_free=True
     )
     worker_timeout: float = option(
         60.0,
@@ -207,7 +207,7 @@ class EngineConfig:
     )
     ray_address: str | None = option(
         None,
-        "Ray cluster to use, auto or HOST:PORT; one of its own where not given.",
+        "Ray cluster to use, auto or HOST:PORT; by default one of its own.",
         is_free=True,
     )
     ray_mode: str = option(

@@ -102,9 +102,9 @@ class Progress:
         mean = own["running_mean"]
         known = [*returns, 0.0 if mean is None else mean]
         if not all(type(value) is float and abs(value) <= 1000 for value in known):
-            raise ValueError("returns that are none")
+            raise ValueError("invalid returns")
         if not all(type(point) is int and abs(point) <= 1000 for point in points):
-            raise ValueError("points that are none")
+            raise ValueError("invalid points")
         return cls(**own | {"recent_returns": returns, "recent_points": points})
 
 

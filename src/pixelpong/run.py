@@ -114,7 +114,9 @@ class Run:
             RunError: it is not there, is no run, or is of another version.
         """
         if not path.is_dir():
-            raise RunError(expected("a run directory", f"{path}, which is none", "check its name"))
+            raise RunError(
+                expected("a run directory", f"{path}, which is not one", "check its name")
+            )
         content = _read_config(path)
         if content["format"] != FORMAT:
             got = f"format {content['format']}"

@@ -74,7 +74,7 @@ class Counters:
             )
             for seconds in (found.wall_seconds, found.evaluation_seconds):
                 if type(seconds) is not float or not 0 <= seconds < 1e12:
-                    raise ValueError("seconds that are none")
+                    raise ValueError("invalid seconds")
             if not isinstance(found.progress, dict):
                 raise ValueError("no progress")
             return found
@@ -295,7 +295,7 @@ class Session:
         self._write_optional(lambda: self._run.milestones.save(update, encode_agent(agent, rows)))
 
     def _write_optional(self, write: Callable[..., None], *content: Any) -> None:
-        """Write what nobody's result hangs on: without room it is left out, with a word."""
+        """Write what nobody's result hangs on: without room it is left out, with a warning."""
         try:
             write(*content)
         except (RunError, NumericsError) as error:

@@ -4,7 +4,7 @@ A checkpoint is a folder. It is written under a temporary name, every file is fl
 disk, the manifest with every file's SHA-256 comes last, and only then the folder gets its name.
 Where an update is saved again, the old folder stays, under a name that is read as well, until the
 new one has its own. Reading checks every hash; a damaged newest checkpoint falls back to the one
-before, with a word. Nothing that is read is ever unpickled: arrays are safetensors, the rest is
+before, with a warning. Nothing that is read is ever unpickled: arrays are safetensors, the rest is
 JSON; and nothing is read that is larger than it can be.
 
 Covered: saving, loading, also while a training saves, falling back, keeping the last three and

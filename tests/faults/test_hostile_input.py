@@ -118,7 +118,7 @@ def test_a_fourth_action_is_none():
     """Found by atheris: an action takes two bits, and there are three of them."""
     line = absurd("Catch-v0", actions=np.zeros(4, np.int8)).to_line() | {"actions": "wA=="}
     del line["crc32"]
-    with pytest.raises(RunError, match="expected a replay, got an action that is none"):
+    with pytest.raises(RunError, match="expected a replay, got an unknown action"):
         Replay.from_line(line)
 
 
@@ -223,7 +223,7 @@ def test_an_agent_of_an_unknown_algorithm_is_refused_whatever_its_shapes(trained
     del arrays["sha256"]
     card = json.loads(arrays["card"].tobytes()) | {"algorithm": "other"}
     text = np.frombuffer(json.dumps(card).encode(), np.uint8)
-    with pytest.raises(CheckpointError, match="an algorithm that is none"):
+    with pytest.raises(CheckpointError, match="an unknown algorithm"):
         decode_agent(encode_arrays(arrays | {"card": text}), "a test")
 
 
@@ -315,8 +315,8 @@ ODD_COUNTERS = [
     (("progress", "streams", 0, "tally", "steps"), -1, "where a count belongs"),
     (("progress", "steps"), 1.5, "where a count belongs"),
     (("progress", "update"), 1, "progress of update 1"),
-    (("wall_seconds",), float("nan"), "seconds that are none"),
-    (("evaluation_seconds",), "1", "seconds that are none"),
+    (("wall_seconds",), float("nan"), "invalid seconds"),
+    (("evaluation_seconds",), "1", "invalid seconds"),
     (("next_confirmation",), -1, "where a count belongs"),
 ]
 

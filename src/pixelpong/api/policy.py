@@ -108,7 +108,7 @@ class Policy:
 
         Args:
             observation: [210, 160, 3] uint8, a frame as `pixelpong.make_env` gives it; not changed.
-            rng: draws the action; the most probable one is taken where not given.
+            rng: draws the action; by default the most probable one is taken.
 
         Returns:
             One of `actions`.
@@ -164,7 +164,7 @@ class Policy:
         Args:
             observation: [210, 160, 3] uint8, or [n, 210, 160, 3].
             state: what the call before gave; None at the start.
-            episode_start: [n], where an episode begins; none does where not given.
+            episode_start: [n], where an episode begins; by default none does.
             deterministic: take the most probable action instead of drawing one from `rng`.
 
         Returns:
@@ -201,7 +201,7 @@ class Policy:
             seed: of the evaluation.
             overlay: points, probabilities, value and what the network sees beside the picture.
             speed: 1 is the game's own.
-            seconds: of film, after which it ends; the whole game where not given.
+            seconds: of film, after which it ends; by default the whole game.
 
         Raises:
             ConfigError: what makes films is not installed.

@@ -44,7 +44,7 @@ def train(
 
     Args:
         preset: the name of one (`preset_names`), or a configuration, from which options start.
-        path: the new run directory; the next free ``runs/PRESET-NNN`` where not given.
+        path: the new run directory; by default the next free ``runs/PRESET-NNN``.
         quiet: show nothing.
         options: under the names of `Config`, as ``seed=1``, ``updates=20``, ``workers=2``; one of
             ``updates``, ``episodes``, ``steps`` and ``until_return`` replaces the preset's budget.
@@ -128,7 +128,7 @@ def resume(
         run: it, or its directory.
         quiet: show nothing.
         allow_changes: accept changed options that change the result.
-        options: changed ones, as ``updates=100``; the run's own hold where not given.
+        options: changed ones, as ``updates=100``; by default the run's own hold.
 
     Returns:
         The run, to be looked at.

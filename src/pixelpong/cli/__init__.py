@@ -28,7 +28,7 @@ def main(argv: list[str] | None = None, begin: Callable[[], None] = _nothing) ->
     """Run one command and return its exit code.
 
     Args:
-        argv: the words after ``pixelpong``; those of this process where not given.
+        argv: the words after ``pixelpong``; by default those of this process.
         begin: is called when they have been read and the command is about to begin.
     """
     words = sys.argv[1:] if argv is None else argv
@@ -54,9 +54,7 @@ def main(argv: list[str] | None = None, begin: Callable[[], None] = _nothing) ->
         return 1
     except OSError as error:
         got = error.strerror or str(error)
-        message = expected(
-            "the system to read or write", got, "mend that, then try again or resume"
-        )
+        message = expected("the system to read or write", got, "fix that, then try again or resume")
         return _fail(error, message, 1, words)
     except MemoryError as error:
         message = expected("enough memory", "too little", "ask for less, or close other programs")

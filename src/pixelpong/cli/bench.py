@@ -107,7 +107,7 @@ def _read_seeds(text: str) -> list[int]:
 
 
 def _plotter() -> Any:
-    """What draws the plot; None, with a word, where matplotlib is not installed."""
+    """What draws the plot; None, with a warning, where matplotlib is not installed."""
     if importlib.util.find_spec("matplotlib") is None:
         print("no matplotlib, so no plot: pip install 'pixelpong[bench]'", file=sys.stderr)
         return None

@@ -13,7 +13,7 @@ from pixelpong.cli.options import Reporting, RunPath, Which
 OptionalRun = Annotated[
     Positional[Path | None],
     arg(
-        help="Run directory; the agent in the package where not given.",
+        help="Run directory; by default the agent in the package.",
         metavar="RUN",
         help_behavior_hint="",
     ),
@@ -75,7 +75,7 @@ class Plot(Reporting):
     out: Annotated[
         Path | None,
         arg(
-            help="Folder to write to; RUN/plots where not given.",
+            help="Folder to write to; by default RUN/plots.",
             metavar="DIR",
             help_behavior_hint="",
         ),
@@ -167,7 +167,7 @@ class Track(Reporting):
     out: Annotated[
         Path | None,
         arg(
-            help="Folder to write to; RUN/tensorboard where not given.",
+            help="Folder to write to; by default RUN/tensorboard.",
             metavar="DIR",
             help_behavior_hint="",
         ),

@@ -161,8 +161,8 @@ def make_env(
         actions: ``"six"``, numbered as in ``ALE/Pong-v5``, which our agents take; ``"three"``:
             stay, up, down; ``"two"``: up, down.
         environment: protocol, by the name under which figures are published.
-        frame_skip: frames a step; the protocol's own where not given.
-        sticky: probability that a frame keeps the held action; the protocol's own where not given.
+        frame_skip: frames a step; by default the protocol's own.
+        sticky: probability that a frame keeps the held action; by default the protocol's own.
         render_mode: ``"rgb_array"`` for `render`, or None.
         emulator: ``"native"``, our own, or ``"ale"``; to the same bits.
 

@@ -183,12 +183,12 @@ class Run:
         """A game as a film.
 
         Args:
-            update: the recorded game nearest to this update; the newest where not given.
+            update: the recorded game nearest to this update; by default the newest.
             best: instead, a game of the best agent.
             episode: the recorded game of this number; with `best`, which of its games.
             overlay: points, probabilities, value and what the network sees beside the picture.
             speed: 1 is the game's own.
-            seconds: of film, after which it ends; the whole game where not given.
+            seconds: of film, after which it ends; by default the whole game.
 
         Raises:
             ConfigError: both an update and `best`, or what makes films is not installed.

@@ -38,7 +38,7 @@ class Subject:
         Args:
             run: the directory.
             name: how a legend calls it.
-            show: the episode to be drawn; the newest where not given.
+            show: the episode to be drawn; by default the newest.
         """
         self.run = run
         self.name = plain(name)

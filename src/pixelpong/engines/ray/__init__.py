@@ -110,7 +110,7 @@ class RayEngine:
 
         Args:
             make_worker: makes one worker; picklable.
-            num_workers: how many; one a core of the whole cluster where not given, and more when
+            num_workers: how many; by default one a core of the whole cluster, and more when
                 it grows.
             item_timeout: deadline of one item, in seconds.
             should_stop: asked several times a second while waiting.

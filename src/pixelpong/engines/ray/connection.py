@@ -39,7 +39,7 @@ def connected(address: str | None, num_workers: int | None) -> Iterator[None]:
 
     Args:
         address: as in `RayEngine`. Where this process is connected already, it stays so.
-        num_workers: cores of a Ray of our own; this machine's where not given.
+        num_workers: cores of a Ray of our own; by default this machine's.
 
     Raises:
         ConfigError: nobody answers at the address.

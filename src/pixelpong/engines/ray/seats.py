@@ -171,7 +171,7 @@ def ask_for_seats(
         mode: ``"actors"``, ``"tasks"`` or ``"nodes"``.
         recipe: what makes one worker, pickled.
         item_timeout: deadline of one item, in seconds.
-        num_workers: how many there should be in all; one a core where not given.
+        num_workers: how many there should be in all; by default one a core.
         seats: those that there are, or have been asked for.
     """
     taken = [seat.size for seat in seats]
