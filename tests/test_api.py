@@ -22,7 +22,7 @@ from pixelpong.run import Run as RunDirectory
 
 NAMES = {
     "Config", "Evaluation", "PixelpongError", "Policy", "Run", "evaluate", "load_preset",
-    "make_env", "preset_names", "resume", "train",
+    "make_env", "preset_names", "resume", "train", "training",
 }  # fmt: skip
 
 TOY = {"environment": "Catch-v0", "hidden": 8, "batch_size": 2, "engine": "serial", "save_every": 1}

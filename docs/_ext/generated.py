@@ -122,15 +122,15 @@ def describe_commands() -> str:
 def list_commands() -> list[list[str]]:
     """Every command, as the words after ``pixelpong``.
 
-    >>> [words for words in list_commands() if words[0] in ("train", "demo")]
-    [['train'], ['demo', 'cluster']]
+    >>> [words for words in list_commands() if words[0] in ("train", "resume")]
+    [['train'], ['resume']]
     """
     commands = []
     for name in parser._make_specs([]):
         if name == "bench":
             commands += [[name, each] for each in parser._make_bench_specs()]
         else:
-            commands.append([name, "cluster"] if name == "demo" else [name])
+            commands.append([name])
     return commands
 
 
