@@ -7,11 +7,13 @@ import json
 import numpy as np
 import pytest
 
-from pixelpong.agents import decode_agent
+from pixelpong.agents import Start, decode_agent
 from pixelpong.cli import main
 from pixelpong.loop import train
 from pixelpong.presets import load_preset
 from pixelpong.report import shipping
+from pixelpong.report.shipping import find_start
+from pixelpong.report.shows import load_agent
 from pixelpong.run import Run
 
 
@@ -32,13 +34,26 @@ def test_the_file_holds_the_agent_and_its_evaluation(run, tmp_path, capsys):
     report = json.loads(capsys.readouterr().out)
     agent = decode_agent(file.read_bytes(), "a test")
     exact = run.checkpoints.load_latest().params["W1"]
-    kept = np.flatnonzero(agent.params["W1"].reshape(len(exact), -1).any(axis=1))
+    start = find_start(load_agent(run, "latest"), run.config)
+    assert start == (Start(run.config.seed, 1) if agent.algorithm == "ppo" else None)
+    others = 0 if start is None else start.draw(exact.shape)
+    kept = np.flatnonzero((agent.params["W1"] != others).reshape(len(exact), -1).any(axis=1))
     assert 0 < len(kept) <= report["rows"] < len(exact)
     np.testing.assert_allclose(agent.params["W1"][kept], exact[kept], atol=0.01)
     returns = agent.about["evaluation"]["greedy"]["returns"]
     played = [agent.play_episode(agent.about["evaluation_seed"], i) for i in range(3)]
     assert [replay.episode_return for replay in played] == returns
     assert agent.about["config"] == run.config.to_flat()
+
+
+def test_a_small_file_keeps_the_rows_that_matter_most(run, tmp_path, capsys):
+    sizes = []
+    for kilobytes in (1, 2000):
+        file = tmp_path / f"{kilobytes}.safetensors"
+        words = ["export", str(run.path), "--agent", str(file), "--episodes", "1", "--json"]
+        assert main([*words, "--checkpoint", "latest", "--kilobytes", str(kilobytes)]) == 0
+        sizes.append(json.loads(capsys.readouterr().out)["rows"])
+    assert 0 < sizes[0] < sizes[1]
 
 
 def test_wrong_wishes_are_refused_in_a_line(run, tmp_path, capsys):

@@ -13,6 +13,7 @@ Not covered: whole checkpoints (`pixelpong.store`), deciding (`pixelpong.policy`
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import importlib.resources
 import json
 import math
@@ -28,6 +29,7 @@ from pixelpong.arrays import decode_arrays, encode_arrays
 from pixelpong.disk import read_bytes, write_file
 from pixelpong.env import make_emulator
 from pixelpong.errors import CheckpointError, NumericsError, RunError, expected
+from pixelpong.learn import gated
 from pixelpong.policy import GREEDY, Policy, make_policy
 from pixelpong.protocols import Protocol
 from pixelpong.replay import Coins, Replay, read_protocol
@@ -94,13 +96,30 @@ class Agent:
         return Replay(self.protocol, coins, taken, 0, index, episode_return)
 
 
-def encode_agent(agent: Agent, rows: NDArray[np.intp], *, bits: int = 16) -> bytes:
+@dataclass(frozen=True)
+class Start:
+    """What a fast training drew its first layer from: the seed of the run, and the attempt."""
+
+    seed: int
+    attempt: int
+
+    def draw(self, shape: tuple[int, ...]) -> NDArray[np.float32]:
+        """The first layer [D, H, 2] before the first step."""
+        rng = make_rng(self.seed, "params", *([self.attempt] if self.attempt > 1 else []))
+        return gated.init_params(rng, *shape[:2])["W1"]
+
+
+def encode_agent(
+    agent: Agent, rows: NDArray[np.intp], *, bits: int = 16, start: Start | None = None
+) -> bytes:
     """The agent as a small file; see `decode_agent`.
 
     Args:
         agent: what to write.
-        rows: [K] of the first layer that are kept; the others are 0 when it is read.
+        rows: [K] of the first layer that are kept; the others are 0 when it is read, or as they
+            were at the start.
         bits: of a number of the first layer, 16 or 8; with 8, each row has a scale of its own.
+        start: of its training; then what is kept is how the rows have changed since.
 
     Raises:
         NumericsError: a number is not finite, or too large for so few bits.
@@ -109,6 +128,8 @@ def encode_agent(agent: Agent, rows: NDArray[np.intp], *, bits: int = 16) -> byt
     W1 = agent.params["W1"]
     _require_room(agent.params, bits)
     kept = W1.reshape(len(W1), W1.size // len(W1))[rows].astype(np.float32)
+    if start is not None:
+        kept = kept - start.draw(W1.shape)[rows].reshape(kept.shape)
     arrays: dict[str, NDArray[Any]] = {
         name: w.astype(np.float32) for name, w in agent.params.items() if name != "W1"
     }
@@ -127,6 +148,8 @@ def encode_agent(agent: Agent, rows: NDArray[np.intp], *, bits: int = 16) -> byt
         "shape": list(W1.shape),
         "about": agent.about | {"is_rounded": True},
     }
+    if start is not None:
+        card["start"] = dataclasses.asdict(start)
     arrays["card"] = np.frombuffer(json.dumps(card, sort_keys=True).encode(), np.uint8)
     arrays["sha256"] = np.frombuffer(bytes.fromhex(fingerprint(arrays)), np.uint8)
     return encode_arrays({name: np.ascontiguousarray(w) for name, w in arrays.items()})
@@ -165,6 +188,9 @@ def decode_agent(content: bytes, origin: str) -> Agent:
         card = json.loads(arrays.pop("card").tobytes())
         with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused below
             W1 = _spread_rows(arrays, card["shape"])
+            if "start" in card:
+                start = Start(whole(card["start"]["seed"]), whole(card["start"]["attempt"]))
+                W1 += start.draw(W1.shape)
             params = {"W1": W1, **{name: w.astype(np.float32) for name, w in arrays.items()}}
         agent = Agent(params, card["algorithm"], read_protocol(card), _read_about(card["about"]))
         if agent.algorithm not in ("reinforce", "ppo"):

@@ -1,9 +1,10 @@
 """A run's agent as one small file: what `pixelpong watch` and `play` have without a run.
 
-Only the first-layer rows stay that play has needed, those needed most if there is not room for all,
-with a byte a number. What is left out and rounded is little, but not nothing: so the file's own
-agent is evaluated, and the result stands in it, beside the configuration and the hash of the
-parameters as they were trained.
+Of the first layer only the rows stay that training has changed and play has needed, those that
+matter most if there is not room for all, with a byte a number; the others are as the seed drew
+them. What is left out and rounded is little, but not nothing: so the file's own agent is
+evaluated, and the result stands in it, beside the configuration and the hash of the parameters as
+they were trained.
 
 Made with: pixelpong export RUN --agent FILE
 """
@@ -19,7 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.agents import Agent, decode_agent, encode_agent
+from pixelpong.agents import Agent, Start, decode_agent, encode_agent
+from pixelpong.config import Config
 from pixelpong.engines import make_engine
 from pixelpong.env import make_emulator
 from pixelpong.errors import Interrupted
@@ -36,6 +38,9 @@ SURVEY_STEPS = 100_000
 
 _ROW_OVERHEAD = 4
 """Bytes of a row beside its numbers: its place, and its scale."""
+
+_MAX_ATTEMPTS, _LIKENESS = 4, 0.3
+"""Attempts of a training that are looked for, and the correlation that tells the right one."""
 
 EVALUATION_SEED = 1_000_003
 """Of the evaluation: no training has this one, so no agent was chosen by these games."""
@@ -67,8 +72,9 @@ def write_agent(
         Interrupted: `should_stop` said so; nothing has been written.
     """
     agent = load_agent(run, which)
-    rows = _choose_rows(agent, max_bytes, should_stop)
-    small = decode_agent(encode_agent(agent, rows, bits=8), str(path))
+    start = find_start(agent, run.config)
+    rows = _choose_rows(agent, start, max_bytes, should_stop)
+    small = decode_agent(encode_agent(agent, rows, bits=8, start=start), str(path))
     engine = make_engine(run.config.engine, functools.partial(make_worker, run.config), should_stop)
     try:
         results = {
@@ -89,7 +95,7 @@ def write_agent(
         "evaluation": results,
         "versions": run.versions,
     }
-    content = encode_agent(dataclasses.replace(agent, about=about), rows, bits=8)
+    content = encode_agent(dataclasses.replace(agent, about=about), rows, bits=8, start=start)
     write_whole(path, content)
     return {"file": str(path), "bytes": len(content), "rows": len(rows), **about}
 
@@ -109,12 +115,34 @@ def describe_agent(report: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _choose_rows(agent: Agent, max_bytes: int, should_stop: Callable[[], bool]) -> NDArray[np.intp]:
-    """The first-layer rows that sampled play needs, the most needed of them, ascending."""
-    counts = _survey(agent, should_stop)
-    bytes_each = agent.params["W1"][0].size + _ROW_OVERHEAD
-    by_need = np.argsort(-counts, kind="stable")[: max_bytes // bytes_each]
-    return np.sort(by_need[counts[by_need] > 0])
+def find_start(agent: Agent, config: Config) -> Start | None:
+    """What the agent's first layer was drawn from; None if that is not known any more.
+
+    Most rows have changed little, so the one that was drawn is like the one that was trained.
+    """
+    W1 = agent.params["W1"]
+    if agent.algorithm != "ppo":
+        return None
+    is_known = W1.any(axis=(1, 2))  # a milestone has no others
+    trained = W1[is_known].ravel().astype(np.float64)
+    for attempt in range(1, _MAX_ATTEMPTS + 1):
+        start = Start(config.seed, attempt)
+        drawn = start.draw(W1.shape)[is_known].ravel()
+        if trained.size and np.corrcoef(drawn, trained)[0, 1] > _LIKENESS:
+            return start
+    return None
+
+
+def _choose_rows(
+    agent: Agent, start: Start | None, max_bytes: int, should_stop: Callable[[], bool]
+) -> NDArray[np.intp]:
+    """The first-layer rows that matter most to sampled play, ascending."""
+    counts, W1 = _survey(agent, should_stop), agent.params["W1"]
+    rows = np.flatnonzero((counts > 0) & W1.reshape(len(W1), -1).any(axis=1))
+    change = W1[rows] if start is None else W1[rows] - start.draw(W1.shape)[rows]
+    size = np.linalg.norm(change.reshape(len(rows), W1[0].size), axis=1)
+    num_kept = max_bytes // (W1[0].size + _ROW_OVERHEAD)
+    return np.sort(rows[np.argsort(-counts[rows] * size, kind="stable")[:num_kept]])
 
 
 def _survey(agent: Agent, should_stop: Callable[[], bool]) -> NDArray[np.int64]:
