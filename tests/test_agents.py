@@ -228,7 +228,7 @@ def test_agent_describes_itself(make_run):
 def test_the_agents_in_the_package_are_what_their_cards_say():
     """Small, each stronger than the one before, and a recorded game comes out again."""
     folder = Path(agents.__file__).parent / "presets"
-    assert sum((folder / f"{name}.safetensors").stat().st_size for name in agents.SHIPPED) <= 1e6
+    assert sum((folder / f"{name}.safetensors").stat().st_size for name in agents.SHIPPED) <= 2.2e6
     means = []
     for name in agents.SHIPPED:
         agent = agents.load_shipped(name)

@@ -422,15 +422,15 @@ def test_a_picture_of_pairs_has_each_where_the_left_one_lies():
     rng = np.random.default_rng(0)
     W1 = rng.normal(size=(features.NUM_INPUTS, 2, 2))
     pairs = plots_weights.spread_gated(W1).pairs
-    assert pairs.shape[:2] == (79, 39)
-    right = (20, 39)  # cell of two pixels by two, in the rightmost column
+    assert pairs.shape[:2] == (159, 39)
+    right = (20, 39)  # cell of one row and two columns, in the rightmost ones
     for left in ((20, 38), (3, 10), (39, 0)):
         field = np.zeros((80, 80))
         for row, column in (left, right):
-            field[2 * row, 2 * column] = 1
+            field[row, 2 * column] = 1
         (pair,) = np.flatnonzero(features.find_pairs(field))
         weight = W1[features.NUM_FEATURES + features.NUM_CELLS + pair]
-        assert (pairs[39 + left[0] - right[0], left[1]] == weight).all()
+        assert (pairs[79 + left[0] - right[0], left[1]] == weight).all()
 
 
 @pytest.mark.slow

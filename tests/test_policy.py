@@ -140,7 +140,7 @@ def test_shares_go_to_the_pixels_that_put_the_input_on():
     """One pair, by hand: half of its worth to each of the two cells, evenly to their pixels."""
     previous = np.zeros((80, 80))
     frame = np.zeros((80, 80))
-    frame[10:12, 4] = 1  # left cell, two pixels
+    frame[10, 4:6] = 1  # left cell, two pixels
     frame[20, 40] = 1  # right cell, one
     x = features.observe_features(previous, frame, 0)
     pair = features.NUM_FEATURES + np.flatnonzero(features.find_features(frame))[-1]
@@ -149,6 +149,6 @@ def test_shares_go_to_the_pixels_that_put_the_input_on():
     shares = (inputs == pair).astype(np.float64)
     assert shares.sum() == 1
     shared = features.share_among_pixels(now, now[:0], inputs, shares)
-    assert shared[10, 4] == shared[11, 4] == 0.25
+    assert shared[10, 4] == shared[10, 5] == 0.25
     assert shared[20, 40] == 0.5
     assert shared.sum() == 1

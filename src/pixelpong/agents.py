@@ -106,7 +106,7 @@ class Start:
     def draw(self, shape: tuple[int, ...]) -> NDArray[np.float32]:
         """The first layer [D, H, 2] before the first step."""
         rng = make_rng(self.seed, "params", *([self.attempt] if self.attempt > 1 else []))
-        return gated.init_params(rng, *shape[:2])["W1"]
+        return gated.init_params(rng, shape[0], shape[1])["W1"]
 
 
 def encode_agent(

@@ -214,7 +214,7 @@ def _go_on(run: Run, forged: Forged, content: bytes) -> None:
         session = Session(Run.open(run.path, _ignore), 0.0)
         worker = make_worker(run.config)
         item = session.learner.items()[0]
-        result = worker.play(item, session.learner.acting)
+        result = worker.play(item, session.learner.params)
         assert result is not None
     finally:
         forged.restore()
