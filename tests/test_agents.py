@@ -132,12 +132,12 @@ def touched_share(agent):
     return float(np.mean(W1.reshape(len(W1), -1).any(axis=1)))
 
 
-def test_a_byte_a_number_is_a_half_of_a_percent_off(make_run):
+def test_four_bits_a_number_are_a_fourteenth_of_the_rows_largest_off(make_run):
     agent = as_agent(run := make_run(updates=1), run_trained(run))
     W1 = agent.params["W1"]
-    back = decode_agent(encode_agent(agent, np.arange(len(W1)), bits=8), "a test").params["W1"]
+    back = decode_agent(encode_agent(agent, np.arange(len(W1)), bits=4), "a test").params["W1"]
     largest = np.abs(W1.reshape(len(W1), -1)).max(axis=1).reshape(-1, *[1] * (W1.ndim - 1))
-    assert (np.abs(back - W1) <= 0.005 * largest).all()
+    assert (np.abs(back - W1) <= 0.0717 * largest).all()
 
 
 def run_trained(run):
@@ -228,7 +228,7 @@ def test_agent_describes_itself(make_run):
 def test_the_agents_in_the_package_are_what_their_cards_say():
     """Small, each stronger than the one before, and a recorded game comes out again."""
     folder = Path(agents.__file__).parent / "presets"
-    assert sum((folder / f"{name}.safetensors").stat().st_size for name in agents.SHIPPED) <= 2.2e6
+    assert sum((folder / f"{name}.safetensors").stat().st_size for name in agents.SHIPPED) <= 1e6
     means = []
     for name in agents.SHIPPED:
         agent = agents.load_shipped(name)

@@ -297,10 +297,10 @@ def play_against(agent, rows_a_frame, seed):
 
 @pytest.mark.slow
 def test_the_shipped_agent_plays_as_well_for_two_as_it_was_trained_to():
-    """Against nobody, and against one that follows the ball slowly."""
+    """Against nobody, and against one that follows the ball with half the built-in one's speed."""
     shipped = load_shipped()
     assert play_against(shipped, 0.0, seed=0) >= 15
-    assert np.mean([play_against(shipped, 0.5, seed) for seed in range(3)]) > 5
+    assert np.mean([play_against(shipped, 1.0, seed) for seed in range(3)]) > 0
 
 
 # ---- the WebSocket

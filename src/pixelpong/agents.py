@@ -4,7 +4,7 @@ A milestone is what is kept of the way: the parameters alone, rounded to half pr
 rows of the first layer that training has touched. They lie close together at first, when most is
 learned, and ever further apart: after a thousand updates there are fourteen. So one can see the
 same agent learn, and choose how strong it plays. The agents in the package are files of the same
-kind, with a byte a number.
+kind, with half a byte a number.
 
 Covered: the file, which milestones stay, naming and loading an agent.
 Not covered: whole checkpoints (`pixelpong.store`), deciding (`pixelpong.policy`).
@@ -48,6 +48,9 @@ CARD_LIMIT = 1 << 20
 
 SHIPPED = ("beginner", "club", "strong", "champion")
 """The agents that come with the package, the strongest last: one training at four of its ages."""
+
+_HALF_BYTE, _SMALLEST = 7, 6e-8
+"""The largest number of four bits with a sign; the smallest scale that half precision holds."""
 
 _ROWS = 1024
 """Of the first layer, that are scaled at once."""
@@ -118,13 +121,13 @@ def encode_agent(
         agent: what to write.
         rows: [K] of the first layer that are kept; the others are 0 when it is read, or as they
             were at the start.
-        bits: of a number of the first layer, 16 or 8; with 8, each row has a scale of its own.
+        bits: of a number of the first layer, 16 or 4; with 4, each row has a scale of its own.
         start: of its training; then what is kept is how the rows have changed since.
 
     Raises:
         NumericsError: a number is not finite, or too large for so few bits.
     """
-    assert bits in (8, 16), bits
+    assert bits in (4, 16), bits
     W1 = agent.params["W1"]
     _require_room(agent.params, bits)
     kept = W1.reshape(len(W1), W1.size // len(W1))[rows].astype(np.float32)
@@ -134,12 +137,11 @@ def encode_agent(
         name: w.astype(np.float32) for name, w in agent.params.items() if name != "W1"
     }
     arrays["rows"] = rows.astype(np.uint16)
-    if bits == 8:
-        scale = np.maximum(np.abs(kept).max(axis=1, initial=0), 1e-12) / 127
-        arrays["scale"] = scale.astype(np.float16).astype(np.float32)
-        kept = np.clip(np.rint(kept / np.maximum(arrays["scale"], 1e-12)[:, None]), -127, 127)
-        arrays["scale"] = arrays["scale"].astype(np.float16)
-    arrays["W1"] = kept.astype(np.int8 if bits == 8 else np.float16)
+    arrays["W1"] = kept.astype(np.float16)
+    if bits == 4:
+        scale = np.maximum(np.abs(kept).max(axis=1, initial=0) / _HALF_BYTE, _SMALLEST)
+        arrays["scale"] = scale.astype(np.float16)
+        arrays["W1"] = _pack(kept / arrays["scale"].astype(np.float32)[:, None])
     card = {
         "algorithm": agent.algorithm,
         "environment": agent.protocol.name,
@@ -155,8 +157,21 @@ def encode_agent(
     return encode_arrays({name: np.ascontiguousarray(w) for name, w in arrays.items()})
 
 
+def _pack(kept: NDArray[np.float32]) -> NDArray[np.uint8]:
+    """Numbers of -7 to 7, [K, N], as bytes of two, [K, N / 2 rounded up]."""
+    nibbles = (np.clip(np.rint(kept), -_HALF_BYTE, _HALF_BYTE) + 8).astype(np.uint8)
+    nibbles = np.pad(nibbles, ((0, 0), (0, nibbles.shape[1] % 2)))
+    return nibbles[:, 0::2] | nibbles[:, 1::2] << 4
+
+
+def _unpack(packed: NDArray[np.uint8], count: int) -> NDArray[np.float32]:
+    """What `_pack` was given, rounded; `count` is N."""
+    nibbles = np.stack([packed & 15, packed >> 4], axis=2).reshape(len(packed), -1)
+    return nibbles[:, :count].astype(np.float32) - 8
+
+
 def _require_room(params: Params, bits: int) -> None:
-    largest = float(np.finfo(np.float16).max) * (127 if bits == 8 else 1)
+    largest = float(np.finfo(np.float16).max) * (_HALF_BYTE if bits == 4 else 1)
     for name, w in params.items():
         limit = largest if name == "W1" else float(np.finfo(np.float32).max)
         if not np.abs(w).max(initial=0) <= limit:  # also for what is not a number
@@ -212,17 +227,21 @@ def _spread_rows(arrays: dict[str, NDArray[Any]], shape: Any) -> NDArray[np.floa
     shape = tuple(whole(size) for size in shape)
     if not (2 <= len(shape) <= 3 and min(shape) > 0 and math.prod(shape) <= MAX_WEIGHTS):
         raise ValueError(f"a first layer of shape {shape}")
-    if rows.ndim != 1 or rows.dtype.kind not in "iu" or kept.dtype.kind not in "if":
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or kept.dtype.kind not in "iuf":
         raise ValueError("invalid rows")
     if len(rows) and not 0 <= rows.min() <= rows.max() < shape[0]:
         raise ValueError("rows that are not there")
-    W1 = np.zeros(shape, np.float32)
-    W1[rows] = kept.reshape(len(rows), *shape[1:])
-    if scale is not None:
-        each = scale.astype(np.float32).reshape(len(rows), *(1,) * (len(shape) - 1))
-        for first in range(0, len(rows), _ROWS):
-            some = slice(first, first + _ROWS)
-            W1[rows[some]] *= each[some]
+    W1, size = np.zeros(shape, np.float32), math.prod(shape[1:])
+    if scale is None:
+        W1[rows] = kept.reshape(len(rows), *shape[1:])
+        return W1
+    if kept.dtype != np.uint8 or kept.shape != (len(rows), -(-size // 2)):
+        raise ValueError("invalid rows")
+    each = scale.astype(np.float32).reshape(len(rows), 1)
+    for first in range(0, len(rows), _ROWS):
+        some = slice(first, first + _ROWS)
+        scaled = _unpack(kept[some], size) * each[some]
+        W1[rows[some]] = scaled.reshape(len(scaled), *shape[1:])
     return W1
 
 

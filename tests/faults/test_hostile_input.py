@@ -247,7 +247,7 @@ def test_numbers_too_large_for_a_milestone_leave_it_out_with_a_word(tmp_path, mo
         params = {each: w.copy() for each, w in agent.params.items()}
         params[name].reshape(-1)[0] = value
         with pytest.raises(NumericsError, match=f"in {name} of a small agent, got 1 others"):
-            encode_agent(dataclasses.replace(agent, params=params), np.arange(3), bits=8)
+            encode_agent(dataclasses.replace(agent, params=params), np.arange(3), bits=4)
     many = {"W1": np.zeros((6400, MAX_WEIGHTS // 6400 + 1), np.float32)}
     with pytest.raises(NumericsError, match="a first layer of at most"):
         encode_agent(dataclasses.replace(agent, params=many), np.arange(3))

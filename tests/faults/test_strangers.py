@@ -348,7 +348,7 @@ def test_strange_agents_are_refused(reader, run, tmp_path):
         assert is_ours or "refused" in outcome, how
         assert not canary.exists(), how
     # What is in W1 may be of any size that its rows have.
-    path.write_bytes(encode_agent(load_agent(run, "latest"), run_rows(run), bits=8))
+    path.write_bytes(encode_agent(load_agent(run, "latest"), run_rows(run), bits=4))
     assert reader.ask("agent", path)["read"] == "Agent"
     path.write_bytes(table_of({}))
     assert "refused" in reader.ask("agent", path)

@@ -1,7 +1,7 @@
 """A run's agent as one small file: what `pixelpong watch` and `play` have without a run.
 
 Of the first layer only the rows stay that training has changed and play has needed, those that
-matter most if there is not room for all, with a byte a number; the others are as the seed drew
+matter most if there is not room for all, with half a byte a number; the others are as the seed drew
 them. What is left out and rounded is little, but not nothing: so the file's own agent is
 evaluated, and the result stands in it, beside the configuration and the hash of the parameters as
 they were trained.
@@ -74,7 +74,7 @@ def write_agent(
     agent = load_agent(run, which)
     start = find_start(agent, run.config)
     rows = _choose_rows(agent, start, max_bytes, should_stop)
-    small = decode_agent(encode_agent(agent, rows, bits=8, start=start), str(path))
+    small = decode_agent(encode_agent(agent, rows, bits=4, start=start), str(path))
     engine = make_engine(run.config.engine, functools.partial(make_worker, run.config), should_stop)
     try:
         results = {
@@ -95,7 +95,7 @@ def write_agent(
         "evaluation": results,
         "versions": run.versions,
     }
-    content = encode_agent(dataclasses.replace(agent, about=about), rows, bits=8, start=start)
+    content = encode_agent(dataclasses.replace(agent, about=about), rows, bits=4, start=start)
     write_whole(path, content)
     return {"file": str(path), "bytes": len(content), "rows": len(rows), **about}
 
@@ -141,7 +141,7 @@ def _choose_rows(
     rows = np.flatnonzero((counts > 0) & W1.reshape(len(W1), -1).any(axis=1))
     change = W1[rows] if start is None else W1[rows] - start.draw(W1.shape)[rows]
     size = np.linalg.norm(change.reshape(len(rows), W1[0].size), axis=1)
-    num_kept = max_bytes // (W1[0].size + _ROW_OVERHEAD)
+    num_kept = max_bytes // (-(-W1[0].size // 2) + _ROW_OVERHEAD)
     return np.sort(rows[np.argsort(-counts[rows] * size, kind="stable")[:num_kept]])
 
 
