@@ -24,12 +24,12 @@ from typing import Any
 from sleeping import SleepingWorker
 
 from pixelpong.config import Config
+from pixelpong.config.presets import load_preset
 from pixelpong.engines import Engine, make_engine
 from pixelpong.engines.serial import SerialEngine
 from pixelpong.learners import Learner, make_learner
 from pixelpong.machine import collect_versions, count_cores, describe_commit, describe_machine
-from pixelpong.presets import load_preset
-from pixelpong.worker import make_worker
+from pixelpong.play.worker import make_worker
 
 SEEDS_TABLE = {
     10: ("64 cores", 2.5),

@@ -89,7 +89,7 @@ class Machine:
 
     def play(self, draws: int) -> int:
         """Play as many steps as there are moves."""
-        from pixelpong.kernels.emulation import play_steps
+        from pixelpong.atari.calling import play_steps
 
         about = self.address, self.record, self.start, self.actions, FRAME_SKIP, draws
         _, stop = play_steps(*about)
@@ -114,8 +114,8 @@ def through_ctypes(moves: Any, draws: int) -> Play:
 
 def as_the_package_steps(moves: Any, emulator: str) -> Play:
     """Steps of `PongEmulator`, sticky actions and all; the full picture is drawn."""
+    from pixelpong.config.protocols import find_protocol
     from pixelpong.env.pong import PongEmulator
-    from pixelpong.protocols import find_protocol
     from pixelpong.seeding import make_rng
 
     game, moves = PongEmulator(find_protocol("ALE/Pong-v5"), emulator), moves[:200].tolist()
@@ -326,9 +326,9 @@ def make_forms(folder: Path, rounds: int) -> dict[str, tuple[Any, Report]]:
 
 def measure_snapshots(rounds: int) -> Report:
     """Microseconds of each; of the console, and of a game with its header and checksum."""
+    from pixelpong.config.protocols import find_protocol
     from pixelpong.env.native import NativeConsole
     from pixelpong.env.pong import PongEmulator, pack_snapshot, unpack_snapshot
-    from pixelpong.protocols import find_protocol
 
     console, game = NativeConsole(), PongEmulator(find_protocol("ALE/Pong-v5"))
     console.run(bytes([2] * 100), 1)
@@ -374,9 +374,9 @@ def measure(rounds: int, seconds: float, seed: int) -> Report:
     import numpy as np
 
     from pixelpong.env.native import load_game
+    from pixelpong.items import DOWN, UP
     from pixelpong.machine import collect_versions, describe_commit, describe_machine
     from pixelpong.seeding import make_rng
-    from pixelpong.trajectory import DOWN, UP
 
     commit, load = describe_commit(), list(os.getloadavg())
     moves = make_rng(seed, "bench").choice(np.array([UP, DOWN], np.uint8), MOVES)

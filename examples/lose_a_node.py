@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from pixelpong.config import Config
+from pixelpong.config.presets import load_preset
 from pixelpong.interrupts import stop_on_signals
 from pixelpong.loop import Event, Outcome, Updated, train
-from pixelpong.presets import load_preset
-from pixelpong.run import Run
+from pixelpong.run.directory import Run
 
 NUM_NODES = 3
 

@@ -16,9 +16,9 @@ import network_guard
 import pytest
 
 from pixelpong.config import Config
+from pixelpong.config.presets import load_preset
 from pixelpong.machine import count_cores
-from pixelpong.presets import load_preset
-from pixelpong.run import Run
+from pixelpong.run.directory import Run
 
 # The first example of a kernel compiles it, which no deadline of milliseconds allows for; the
 # examples are the same on every run, so that a red test is red again.

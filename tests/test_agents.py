@@ -13,16 +13,18 @@ from hypothesis import strategies as st
 from safetensors.numpy import load, save
 from test_train import with_updates
 
-from pixelpong import agents
-from pixelpong.agents import Agent, decode_agent, encode_agent, is_due
+from pixelpong.agent import file as agents
+from pixelpong.agent.file import Agent, decode_agent, encode_agent, load_milestone
+from pixelpong.agent.shows import as_agent, choose_show, list_updates, load_agent
+from pixelpong.config.presets import load_preset
 from pixelpong.engines.serial import SerialEngine
 from pixelpong.errors import CheckpointError, RunError
 from pixelpong.evaluation import evaluate
 from pixelpong.loop import train
-from pixelpong.presets import load_preset
-from pixelpong.report.shows import as_agent, choose_show, list_updates, load_agent
-from pixelpong.run import Run
-from pixelpong.worker import make_worker
+from pixelpong.play.worker import make_worker
+from pixelpong.run import milestones as milestones_module
+from pixelpong.run.directory import Run
+from pixelpong.run.milestones import is_due
 
 TOY = {
     "environment": "Catch-v0",
@@ -92,7 +94,7 @@ def test_no_room_for_a_milestone_is_a_word_and_no_end(make_run, monkeypatch):
     def refuse(self, update, content):
         raise RunError("expected to write, got no space")
 
-    monkeypatch.setattr(agents.MilestoneStore, "save", refuse)
+    monkeypatch.setattr(milestones_module.MilestoneStore, "save", refuse)
     run = make_run()
     assert train(run).reason == "updates"
     assert (
@@ -116,7 +118,7 @@ def test_a_milestone_that_cannot_be_written_leaves_nothing(make_run):
 def test_a_milestone_plays_as_the_checkpoint_does_but_for_rounding(make_run):
     run = make_run()
     train(run)
-    exact, rounded = as_agent(run, run.checkpoints.load(6)), run.milestones.load(6)
+    exact, rounded = as_agent(run, run.checkpoints.load(6)), load_milestone(run.milestones, 6)
     assert rounded.about == exact.about | {"is_rounded": True}
     assert (rounded.algorithm, rounded.protocol) == (exact.algorithm, exact.protocol)
     for name, w in exact.params.items():
@@ -172,7 +174,7 @@ def test_an_agents_file_that_is_none_is_refused(make_run):
 def test_the_card_cannot_be_another_file(make_run, tmp_path):
     run = make_run(updates=1)
     with pytest.raises(CheckpointError, match="expected the milestone"):
-        run.milestones.load(7)
+        load_milestone(run.milestones, 7)
 
 
 # --- playing ----------------------------------------------------------------------------------
@@ -227,7 +229,7 @@ def test_agent_describes_itself(make_run):
 @pytest.mark.slow
 def test_the_agents_in_the_package_are_what_their_cards_say():
     """Small, each stronger than the one before, and a recorded game comes out again."""
-    folder = Path(agents.__file__).parent / "presets"
+    folder = Path(agents.__file__).parent / "shipped"
     assert sum((folder / f"{name}.safetensors").stat().st_size for name in agents.SHIPPED) <= 1e6
     means = []
     for name in agents.SHIPPED:

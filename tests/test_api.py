@@ -17,8 +17,8 @@ import pytest
 
 import pixelpong
 from pixelpong.errors import CheckpointError, ConfigError, RunError
-from pixelpong.report.notebook import Run
-from pixelpong.run import Run as RunDirectory
+from pixelpong.faces.notebook import Run
+from pixelpong.run.directory import Run as RunDirectory
 
 NAMES = {
     "Config", "Evaluation", "PixelpongError", "Policy", "Run", "evaluate", "load_preset",

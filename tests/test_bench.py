@@ -16,7 +16,7 @@ import pytest
 from pixelpong.bench import solve as solve_module
 from pixelpong.bench.processes import children
 from pixelpong.bench.solve import recorded_steps, summarize
-from pixelpong.cli import main
+from pixelpong.faces.cli import main
 
 ROOT = Path(__file__).parents[1]
 

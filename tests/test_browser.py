@@ -21,10 +21,10 @@ import numpy as np
 import pytest
 from conftest import wait_until
 
+from pixelpong.agent.shows import choose_show, list_updates
+from pixelpong.config.presets import load_preset
 from pixelpong.loop import train
-from pixelpong.presets import load_preset
-from pixelpong.report.shows import choose_show, list_updates
-from pixelpong.run import Run
+from pixelpong.run.directory import Run
 
 pytestmark = pytest.mark.browser
 
@@ -63,7 +63,7 @@ class Served:
 @contextlib.contextmanager
 def serving(runs_dir: Path, *, port: int = 0, **chosen) -> Iterator[Served]:
     """Serve a folder of runs, as the commands do."""
-    from pixelpong.report.web import serve
+    from pixelpong.faces.page import serve
 
     lines: list[str] = []
     asked = threading.Event()

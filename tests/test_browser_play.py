@@ -21,10 +21,10 @@ from test_browser import (
 )
 from test_duel import OTHER, paddle
 
+from pixelpong.config.presets import load_preset
+from pixelpong.faces.games import socket as sockets
 from pixelpong.loop import train
-from pixelpong.presets import load_preset
-from pixelpong.report.web import game_socket as sockets
-from pixelpong.run import Run
+from pixelpong.run.directory import Run
 
 pytestmark = pytest.mark.browser
 

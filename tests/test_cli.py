@@ -15,10 +15,10 @@ import pytest
 from conftest import patience, wait_until
 from test_engines import is_alive
 
-from pixelpong.cli import main
-from pixelpong.presets import load_preset
-from pixelpong.run import Run
-from pixelpong.store import fingerprint
+from pixelpong.config.presets import load_preset
+from pixelpong.faces.cli import main
+from pixelpong.run.checkpoints import fingerprint
+from pixelpong.run.directory import Run
 
 TOY = [
     "--environment", "Catch-v0", "--hidden", "10", "--batch-size", "2", "--engine", "serial",
@@ -203,7 +203,7 @@ def test_verify_prints_a_table_of_hashes(call):
 @pytest.mark.slow
 def test_verify_fails_when_the_bits_differ(call, monkeypatch):
     """A worker that is not a pure function of its item must be found out."""
-    from pixelpong.worker import EpisodeWorker
+    from pixelpong.play.worker import EpisodeWorker
 
     real, count = EpisodeWorker.play, iter(range(1000))
 
@@ -270,10 +270,10 @@ def test_an_unknown_key_in_a_file_is_one_line(call, tmp_path):
 
 
 def test_a_training_without_a_budget_is_refused(call, tmp_path, monkeypatch):
-    from pixelpong.api.training import require_budget
     from pixelpong.config import Config
+    from pixelpong.config.options import COMMAND_LINE
     from pixelpong.errors import ConfigError
-    from pixelpong.options import COMMAND_LINE
+    from pixelpong.faces.api.training import require_budget
 
     with pytest.raises(ConfigError, match="expected a budget, got none; give --updates"):
         require_budget(Config(), COMMAND_LINE)
@@ -281,7 +281,7 @@ def test_a_training_without_a_budget_is_refused(call, tmp_path, monkeypatch):
 
 def test_debug_shows_the_traceback_and_the_workers(call, trained, monkeypatch):
     assert "Traceback" in call("resume", "none", "--debug")[2]
-    from pixelpong.worker import EpisodeWorker
+    from pixelpong.play.worker import EpisodeWorker
 
     def play(self, item, params):
         raise RuntimeError("planted")
@@ -474,7 +474,7 @@ def test_a_minus_sign_survives_any_terminal(tmp_path, encoding):
 
 
 def test_errors_are_read_out_of_both_kinds_of_frame():
-    from pixelpong.cli.parser import _condense
+    from pixelpong.faces.cli.parser import _condense
 
     text = "Error parsing --hidden: no type matching {None}|INT could be instantiated from ['x']."
     lines = f"╭─ Value error ─╮\n│ {text} │\n│ ───── │\n│ Argument helptext: │\n╰─────╯"

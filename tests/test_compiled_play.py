@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from pixelpong import env
+from pixelpong.config.protocols import PROTOCOLS, find_protocol
 from pixelpong.env.features import NUM_INPUTS
 from pixelpong.errors import EmulatorWarning
 from pixelpong.learn import gated
 from pixelpong.learn.network import init_params
 from pixelpong.play.episodes import Player
 from pixelpong.play.streams import StreamPlayer
-from pixelpong.protocols import PROTOCOLS, find_protocol
 from pixelpong.seeding import make_rng
 
 GAMES = [name for name in PROTOCOLS if name != "Catch-v0"]

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pixelpong.config import OPTIONS, Config, differences
+from pixelpong.config.presets import load_preset, preset_names, read_toml
+from pixelpong.config.protocols import PROTOCOLS, find_protocol
 from pixelpong.errors import ConfigError
-from pixelpong.presets import load_preset, preset_names, read_toml
-from pixelpong.protocols import PROTOCOLS, find_protocol
 
 
 def test_defaults_are_the_seeds_numbers():
@@ -138,7 +138,9 @@ def test_every_preset_states_its_source():
     from importlib import resources
 
     for name in preset_names():
-        text = (resources.files("pixelpong") / "presets" / f"{name}.toml").read_text("utf-8")
+        text = (resources.files("pixelpong") / "config" / "presets" / f"{name}.toml").read_text(
+            "utf-8"
+        )
         assert text.startswith("# "), name
 
 

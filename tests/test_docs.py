@@ -20,9 +20,9 @@ import pytest
 
 import pixelpong
 import pixelpong.errors
-from pixelpong.cli.parser import parse
 from pixelpong.config import OPTIONS
-from pixelpong.presets import load_preset, preset_names
+from pixelpong.config.presets import load_preset, preset_names
+from pixelpong.faces.cli.parser import parse
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -233,7 +233,9 @@ def test_every_value_that_a_preset_sets_stands_in_the_reference():
         for line in generated.describe_presets().splitlines()[2:]
     }
     for column, name in enumerate(preset_names(), start=2):
-        text = resources.files("pixelpong.presets").joinpath(f"{name}.toml").read_text("utf-8")
+        text = (
+            resources.files("pixelpong.config.presets").joinpath(f"{name}.toml").read_text("utf-8")
+        )
         for key, value in tomllib.loads(text).items():
             shown = rows[key][column] if key in rows else generated._spell(OPTIONS[key].default)
             assert shown == generated._spell(value), (name, key)

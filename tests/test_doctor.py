@@ -18,12 +18,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from pixelpong import doctor
-from pixelpong.cli import main
-from pixelpong.doctor import FAILURE, LEVELS, NOTE, OK, WARNING, game, machine, of_run
 from pixelpong.env import native
 from pixelpong.env.native import NotCoveredError
 from pixelpong.env.rom import rom_path
+from pixelpong.faces import doctor
+from pixelpong.faces.cli import main
+from pixelpong.faces.doctor import FAILURE, LEVELS, NOTE, OK, WARNING, game, machine, of_run
 from pixelpong.loop import train
 
 ROOT = Path(__file__).parent.parent
@@ -307,7 +307,7 @@ def test_the_page_names_every_check_field_level_and_finding(capsys, trained):
     wanted = set(report) | set(report["checks"][0]) | set(LEVELS)
     wanted |= {check["name"] for check in report["checks"]}
     assert wanted <= named, wanted - named
-    source = (ROOT / "src/pixelpong/report/health.py").read_text("utf-8")
+    source = (ROOT / "src/pixelpong/agent/health.py").read_text("utf-8")
     titles = set(re.findall(r'WARNING, "([A-Z][a-z ]+)"', source))
     assert titles
     assert titles <= set(re.findall(r"^### (.*)$", PAGE, flags=re.M))

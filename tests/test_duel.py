@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from lockstep import OracleForTwo, play_for_two_in_lockstep
 
+from pixelpong.config.protocols import find_protocol
 from pixelpong.env import duel
 from pixelpong.env.cartridge import LEFT_POINTS, RIGHT_POINTS
 from pixelpong.env.duel import LEFT, RIGHT, DuelEmulator
@@ -17,8 +18,7 @@ from pixelpong.env.native import NotCoveredError
 from pixelpong.env.pong import PongEmulator
 from pixelpong.env.preprocess import BACKGROUND_INDICES, preprocess
 from pixelpong.errors import EmulatorError
-from pixelpong.protocols import find_protocol
-from pixelpong.trajectory import DOWN, STAY, UP
+from pixelpong.items import DOWN, STAY, UP
 
 OWN, OTHER, BALL = 200, 56, 14
 FIELD = slice(34, 194)

@@ -17,17 +17,17 @@ import numpy as np
 import pytest
 from test_train import result_of, with_updates
 
-from pixelpong import worker as worker_module
-from pixelpong.cli import main
 from pixelpong.config import OPTIONS
+from pixelpong.config.presets import load_preset
 from pixelpong.env import ale as ale_module
 from pixelpong.env.ale import AleConsole
 from pixelpong.env.pong import PongEmulator
+from pixelpong.faces.cli import main
+from pixelpong.faces.display import TrainingDisplay
+from pixelpong.faces.notebook import Run as NotebookRun
 from pixelpong.loop import train
-from pixelpong.presets import load_preset
-from pixelpong.report.notebook import Run as NotebookRun
-from pixelpong.report.progress import TrainingDisplay
-from pixelpong.run import Run
+from pixelpong.play import worker as worker_module
+from pixelpong.run.directory import Run
 
 UPDATES = 3
 ALWAYS = {"hidden": 8, "engine": "serial", "updates": UPDATES, "save_every": 1}

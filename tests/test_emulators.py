@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pixelpong.config.protocols import find_protocol
 from pixelpong.env import Emulator, make_emulator
 from pixelpong.env.preprocess import preprocess
 from pixelpong.errors import EmulatorError
-from pixelpong.protocols import find_protocol
-from pixelpong.trajectory import DOWN, UP
+from pixelpong.items import DOWN, UP
 
 GAMES = ["ALE/Pong-v5", "Pong-v0", "Catch-v0"]
 

@@ -8,7 +8,7 @@ import pytest
 from pixelpong.engines.serial import SerialEngine
 from pixelpong.evaluation import bootstrap_interval, evaluate
 from pixelpong.learners.reinforce import ReinforceLearner
-from pixelpong.worker import make_worker
+from pixelpong.play.worker import make_worker
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pixelpong.items import DOWN, UP
 from pixelpong.learn import reinforce
-from pixelpong.trajectory import DOWN, UP
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "pong_in_one_file.py"
 

@@ -14,18 +14,17 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pixelpong.agents import Agent
-from pixelpong.cli import main
+from pixelpong.agent.file import Agent
+from pixelpong.agent.network import APPEARED, OFF, STAYED, VANISHED, Sight
+from pixelpong.agent.shows import Show, choose_show
+from pixelpong.config.presets import load_preset
+from pixelpong.config.protocols import PROTOCOLS
 from pixelpong.errors import ConfigError, Interrupted, PixelpongError, RunError
+from pixelpong.faces.cli import main
+from pixelpong.faces.film import choose_pace, describe_film, make_film, overlay, writers
 from pixelpong.loop import train
-from pixelpong.policy import APPEARED, OFF, STAYED, VANISHED, Sight
-from pixelpong.presets import load_preset
-from pixelpong.protocols import PROTOCOLS
-from pixelpong.replay import Replay
-from pixelpong.report import overlay, writers
-from pixelpong.report.film import choose_pace, describe_film, make_film
-from pixelpong.report.shows import Show, choose_show
-from pixelpong.run import Run
+from pixelpong.play.replay import Replay
+from pixelpong.run.directory import Run
 
 av = pytest.importorskip("av", reason="films need the extra [video]")
 Image = pytest.importorskip("PIL.Image", reason="films need the extra [video]")

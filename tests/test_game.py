@@ -19,17 +19,17 @@ from test_duel import OTHER, ball_of, paddle
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from pixelpong.agents import Agent, load_shipped
+from pixelpong.agent.file import Agent, load_shipped
+from pixelpong.agent.network import GREEDY, PlainPolicy
+from pixelpong.config.protocols import find_protocol
 from pixelpong.env.duel import LEFT, RIGHT, DuelEmulator
 from pixelpong.errors import CheckpointError, ConfigError
-from pixelpong.policy import GREEDY, PlainPolicy
-from pixelpong.protocols import find_protocol
-from pixelpong.report.web import game as games
-from pixelpong.report.web import game_socket as sockets
-from pixelpong.report.web.game import OVER, PAUSED, PLAY, PLAYING, READY, SERVE, WATCH, Game
-from pixelpong.report.web.guard import Refusal
+from pixelpong.faces.games import game as games
+from pixelpong.faces.games import socket as sockets
+from pixelpong.faces.games.game import OVER, PAUSED, PLAY, PLAYING, READY, SERVE, WATCH, Game
+from pixelpong.faces.page.guard import Refusal
+from pixelpong.items import DOWN, NUM_PIXELS, STAY, UP
 from pixelpong.seeding import make_rng
-from pixelpong.trajectory import DOWN, NUM_PIXELS, STAY, UP
 
 
 class SpiedAgent(Agent):

@@ -12,18 +12,18 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import pixelpong
-from pixelpong.agents import Agent, load_shipped
+from pixelpong.agent.file import Agent, load_shipped
+from pixelpong.config.presets import load_preset
 from pixelpong.engines.serial import SerialEngine
 from pixelpong.env.gym import ACTION_SETS, OBSERVATIONS
 from pixelpong.env.preprocess import difference, preprocess
 from pixelpong.errors import ConfigError
 from pixelpong.evaluation import evaluate
+from pixelpong.items import DOWN, UP, EpisodeItem
 from pixelpong.learn.network import init_params
-from pixelpong.presets import load_preset
-from pixelpong.replay import Coins, Replay
+from pixelpong.play.replay import Coins, Replay
+from pixelpong.play.worker import make_worker
 from pixelpong.seeding import make_rng
-from pixelpong.trajectory import DOWN, UP, EpisodeItem
-from pixelpong.worker import make_worker
 
 NAME = "pixelpong.env.gym:pixelpong/Pong-v0"
 TOY = "Catch-v0"

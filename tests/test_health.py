@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 
+from pixelpong.agent import health
+from pixelpong.agent.health import DeadUnits, Record, assess
+from pixelpong.agent.network import APPEARED, STAYED, VANISHED
 from pixelpong.learn import gated
 from pixelpong.learn.network import init_params
-from pixelpong.policy import APPEARED, STAYED, VANISHED
-from pixelpong.report import health
-from pixelpong.report.health import DeadUnits, Record, assess
 
 
 def columns(size=60, **changes):

@@ -20,7 +20,7 @@ def send():
 def main(begin):
 {body}
 
-pixelpong.cli = sys.modules["pixelpong.cli"] = types.SimpleNamespace(
+pixelpong.faces.cli = sys.modules["pixelpong.faces.cli"] = types.SimpleNamespace(
     main=main, show_warnings_plainly=lambda: None
 )
 from pixelpong.__main__ import main

@@ -14,9 +14,9 @@ from numba import njit
 
 from pixelpong import kernels
 from pixelpong.env.preprocess import difference, pack_field, preprocess
+from pixelpong.items import DOWN, NUM_PIXELS, UP, Trajectory
 from pixelpong.kernels import playing
 from pixelpong.learn import network, optimizer, reinforce, returns
-from pixelpong.trajectory import DOWN, NUM_PIXELS, UP, Trajectory
 
 # Parts of kernels, each by itself.
 compiled_alone = njit(error_model="numpy")

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from pixelpong.items import DOWN, NUM_PIXELS, UP
 from pixelpong.learn.network import backward, forward, init_params, sigmoid
 from pixelpong.learn.optimizer import rmsprop
 from pixelpong.learn.reinforce import advantages, entropy, episode_gradient, objective
 from pixelpong.learn.returns import discounted_returns, standardize
-from pixelpong.trajectory import DOWN, NUM_PIXELS, UP
 
 REWARDS = st.lists(st.sampled_from([-1.0, 0.0, 0.0, 0.0, 1.0]), max_size=60).map(np.array)
 

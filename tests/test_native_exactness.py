@@ -14,11 +14,11 @@ from lockstep import Oracle, field_of, play_in_lockstep, styles
 from machines import differences
 
 from pixelpong.atari.machine import DRAW_FIELD, DRAW_NOTHING, DRAW_PICTURE
+from pixelpong.config.protocols import PROTOCOLS, find_protocol
 from pixelpong.env.cartridge import LAST_POINT, LEFT_POINTS, RIGHT_POINTS
 from pixelpong.env.native import NativeConsole, NativeGame
 from pixelpong.env.pong import PongEmulator, pack_snapshot, unpack_snapshot
 from pixelpong.env.rom import read_rom
-from pixelpong.protocols import PROTOCOLS, find_protocol
 
 DRAWS = {"nothing": DRAW_NOTHING, "field": DRAW_FIELD, "picture": DRAW_PICTURE}
 PONGS = [name for name in PROTOCOLS if name != "Catch-v0"]

@@ -26,13 +26,13 @@ from machines import differences, made_up_state, without_faults
 from pixelpong.atari import native as machine_code
 from pixelpong.atari.machine import DRAW_FIELD, DRAW_NOTHING, DRAW_PICTURE, STATE
 from pixelpong.atari.native import NativeCode, cache_folder
+from pixelpong.config.protocols import find_protocol
 from pixelpong.env import native, pong
 from pixelpong.env.ale import AleConsole
 from pixelpong.env.native import NativeConsole, NativeGame, NotCoveredError
 from pixelpong.env.pong import PongEmulator, pack_snapshot
 from pixelpong.env.rom import ROM_SIZE, read_rom
 from pixelpong.errors import EmulatorError, EmulatorWarning
-from pixelpong.protocols import find_protocol
 
 V5 = find_protocol("ALE/Pong-v5")
 HERE = Path(__file__).parent

@@ -12,11 +12,11 @@ import pytest
 
 import pixelpong
 from pixelpong import Run
+from pixelpong.config.presets import load_preset
 from pixelpong.errors import CheckpointError, ConfigError, RunError
+from pixelpong.faces.notebook import Film
 from pixelpong.loop import train
-from pixelpong.presets import load_preset
-from pixelpong.report.notebook import Film
-from pixelpong.run import Run as RunDirectory
+from pixelpong.run.directory import Run as RunDirectory
 
 pytest.importorskip("matplotlib")
 
@@ -126,7 +126,7 @@ def test_a_film_shows_itself_as_html():
 
 def test_a_replay_is_a_film_of_the_recorded_game(run, tmp_path):
     pytest.importorskip("av")
-    pytest.importorskip("pixelpong.report.film")
+    pytest.importorskip("pixelpong.faces.film")
     film = run.replay(update=2)
     assert film.content[4:8] == b"ftyp"
     assert "update 2, return" in repr(film)
@@ -137,7 +137,7 @@ def test_a_replay_is_a_film_of_the_recorded_game(run, tmp_path):
 
 
 def test_a_replay_that_is_not_there_is_refused(run):
-    pytest.importorskip("pixelpong.report.film")
+    pytest.importorskip("pixelpong.faces.film")
     with pytest.raises(RunError, match="no replay of episode 999"):
         run.replay(episode=999)
     with pytest.raises(ConfigError, match="expected --update or an agent, got both"):
@@ -148,11 +148,11 @@ def test_a_replay_that_is_not_there_is_refused(run):
 def test_the_package_gives_run_only_when_asked():
     script = (
         "import sys, pixelpong\n"
-        "heavy = {'numpy', 'pixelpong.run', 'pixelpong.report', 'matplotlib', 'numba'}\n"
+        "heavy = {'numpy', 'pixelpong.run.directory', 'pixelpong.faces.plots', 'matplotlib', 'numba'}\n"
         "print(*(heavy & set(sys.modules)), 'Run' in dir(pixelpong))\n"
         "pixelpong.Run\n"
-        "print(*({'matplotlib', 'av', 'pixelpong.train'} & set(sys.modules)), 'pixelpong.run' in "
-        "sys.modules)"
+        "print(*({'matplotlib', 'av'} & set(sys.modules)), "
+        "'pixelpong.run.directory' in sys.modules)"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True

@@ -11,21 +11,21 @@ import numpy as np
 import pytest
 from conftest import patience
 
-from pixelpong.agents import Agent
-from pixelpong.cli import main
+from pixelpong.agent.file import Agent
+from pixelpong.agent.network import PlainPolicy
+from pixelpong.config.protocols import find_protocol
 from pixelpong.env import features
 from pixelpong.env.preprocess import preprocess
 from pixelpong.errors import ConfigError, RunError
+from pixelpong.faces import onnx as ours
+from pixelpong.faces.cli import main
+from pixelpong.items import ACTIONS, STAY
 from pixelpong.learn import gated, network
 from pixelpong.learn.network import sigmoid
 from pixelpong.loop import train
-from pixelpong.policy import PlainPolicy
-from pixelpong.protocols import find_protocol
-from pixelpong.report import onnx as ours
-from pixelpong.report.files import write_whole
+from pixelpong.run.checkpoints import fingerprint
+from pixelpong.run.files import write_whole
 from pixelpong.seeding import make_rng
-from pixelpong.store import fingerprint
-from pixelpong.trajectory import ACTIONS, STAY
 
 ALGORITHMS = ("reinforce", "ppo")
 

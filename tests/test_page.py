@@ -14,14 +14,14 @@ from html.parser import HTMLParser
 import pytest
 from conftest import wait_until
 
-from pixelpong.cli import main
+from pixelpong.agent.shows import read_replays
 from pixelpong.errors import ConfigError, RunError
+from pixelpong.faces.cli import main
+from pixelpong.faces.page import offline
+from pixelpong.faces.page.export import write_page
 from pixelpong.loop import train
-from pixelpong.replay import Replay
-from pixelpong.report import offline
-from pixelpong.report.page import write_page
-from pixelpong.report.shows import read_replays
-from pixelpong.store import fingerprint
+from pixelpong.play.replay import Replay
+from pixelpong.run.checkpoints import fingerprint
 
 HOSTILE_NAME = "<script>alert(1)<script> <img src=x onerror=alert(1)> \"'&"
 HOSTILE_VALUE = "</script><script>alert(1)</script>\"'&<!--"

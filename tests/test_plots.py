@@ -10,21 +10,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pixelpong.cli import main
+from pixelpong.agent.looks import look_at
+from pixelpong.agent.network import APPEARED, STAYED, VANISHED
+from pixelpong.agent.shows import choose_show
+from pixelpong.config.presets import load_preset
 from pixelpong.env import features
 from pixelpong.env.preprocess import preprocess
 from pixelpong.errors import CheckpointError, ConfigError, PixelpongError, RunError
+from pixelpong.faces.cli import main
+from pixelpong.faces.plots import KINDS, OVERLAID, SINGLE, draw_one, draw_plots, drawing
+from pixelpong.faces.plots import weights as plots_weights
+from pixelpong.faces.plots.episode import _ACTION_COLOURS, _STATE_COLOURS
+from pixelpong.faces.plots.subjects import name_subjects
 from pixelpong.loop import train
-from pixelpong.policy import APPEARED, STAYED, VANISHED
-from pixelpong.presets import load_preset
-from pixelpong.report import drawing, plots_weights
-from pixelpong.report.columns import read_episodes, read_evaluations, read_metrics, running
-from pixelpong.report.looks import look_at
-from pixelpong.report.plots import KINDS, OVERLAID, SINGLE, draw_one, draw_plots
-from pixelpong.report.plots_episode import _ACTION_COLOURS, _STATE_COLOURS
-from pixelpong.report.shows import choose_show
-from pixelpong.report.subjects import name_subjects
-from pixelpong.run import Run
+from pixelpong.run.directory import Run
+from pixelpong.run.table import read_episodes, read_evaluations, read_metrics, running
 
 pytest.importorskip("matplotlib")
 

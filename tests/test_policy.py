@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pixelpong.agent.network import APPEARED, GREEDY, OFF, STAYED, VANISHED, make_policy
+from pixelpong.config.protocols import find_protocol
 from pixelpong.env import features, make_emulator
 from pixelpong.env.preprocess import preprocess
+from pixelpong.items import ACTIONS, DOWN, STAY, UP
 from pixelpong.learn import gated, network
 from pixelpong.play.episodes import Player
 from pixelpong.play.streams import StreamPlayer
-from pixelpong.policy import APPEARED, GREEDY, OFF, STAYED, VANISHED, make_policy
-from pixelpong.protocols import find_protocol
 from pixelpong.seeding import make_rng
-from pixelpong.trajectory import ACTIONS, DOWN, STAY, UP
 
 GAMES = ["Catch-v0", "ALE/Pong-v5"]
 

@@ -13,11 +13,11 @@ import gymnasium
 import numpy as np
 import pytest
 
+from pixelpong.config.protocols import find_protocol
 from pixelpong.env.pong import PongEmulator
 from pixelpong.env.preprocess import preprocess
 from pixelpong.errors import EmulatorError
-from pixelpong.protocols import find_protocol
-from pixelpong.trajectory import DOWN, UP
+from pixelpong.items import DOWN, UP
 
 V5 = find_protocol("ALE/Pong-v5")
 PLAIN = find_protocol("ALE/Pong-v5", sticky=0.0)
@@ -189,7 +189,7 @@ FUTURE_OF = """
 import hashlib, json, sys
 import numpy as np
 from pixelpong.env.pong import PongEmulator
-from pixelpong.protocols import find_protocol
+from pixelpong.config.protocols import find_protocol
 
 emulator = PongEmulator(find_protocol("ALE/Pong-v5"))
 for line in sys.stdin:

@@ -36,6 +36,7 @@ from pixelpong.env.features import (
     observe_features,
 )
 from pixelpong.env.preprocess import pack_field, preprocess
+from pixelpong.items import ACTIONS
 from pixelpong.kernels import playing
 from pixelpong.learn import gated
 from pixelpong.learn.optimizer import ADAM_DECAYS, adam
@@ -47,7 +48,6 @@ from pixelpong.learn.ppo import (
     loss_gradient,
 )
 from pixelpong.play.deciders import GatedDecider
-from pixelpong.trajectory import ACTIONS
 
 DTYPES = [np.float32, np.float64]
 

@@ -10,6 +10,7 @@ import threading
 import numpy as np
 import pytest
 
+from pixelpong.config.presets import load_preset
 from pixelpong.engines.serial import SerialEngine
 from pixelpong.env.features import NUM_INPUTS
 from pixelpong.errors import CheckpointError, NumericsError
@@ -19,10 +20,9 @@ from pixelpong.learn.ppo import LossWeights, Minibatch, generalized_advantages, 
 from pixelpong.learn.returns import standardize
 from pixelpong.learners.passes import Crew
 from pixelpong.learners.ppo import PPOLearner
-from pixelpong.presets import load_preset
+from pixelpong.play.worker import make_worker
+from pixelpong.run.checkpoints import fingerprint
 from pixelpong.seeding import make_rng
-from pixelpong.store import fingerprint
-from pixelpong.worker import make_worker
 
 CHANGES = {
     "environment": "Catch-v0", "hidden": 70, "streams": 3, "horizon": 20, "epochs": 2,

@@ -7,9 +7,9 @@ import re
 
 import pytest
 
+from pixelpong.faces.display import TrainingDisplay, duration, signed
+from pixelpong.learners.progress import Progress
 from pixelpong.loop import train
-from pixelpong.progress import Progress
-from pixelpong.report.progress import TrainingDisplay, duration, signed
 
 
 class Terminal(io.StringIO):
@@ -85,7 +85,7 @@ def test_a_resumed_training_says_so(make_run):
 
 def test_time_left_is_of_the_budget_that_is_reached_first():
     from pixelpong.config import BudgetConfig
-    from pixelpong.report.progress import _TimeLeft
+    from pixelpong.faces.display import _TimeLeft
 
     clock = _TimeLeft(BudgetConfig(updates=100, steps=1000), Progress(update=0))
     assert clock.share(Progress(update=10, steps=500)) == 0.5

@@ -22,14 +22,14 @@ from conftest import wait_until
 from fakes import EchoWorker
 
 import pixelpong.engines.ray as ray_engine
+from pixelpong.config.presets import load_preset
 from pixelpong.engines.ray import RayEngine, seats
 from pixelpong.engines.ray.connection import _MORTAL
 from pixelpong.engines.ray.seats import _Actor
 from pixelpong.errors import WorkerError
 from pixelpong.loop import Updated, train
-from pixelpong.presets import load_preset
-from pixelpong.run import Run
-from pixelpong.worker import make_worker
+from pixelpong.play.worker import make_worker
+from pixelpong.run.directory import Run
 
 pytestmark = pytest.mark.ray
 
@@ -128,7 +128,7 @@ def test_params_that_did_not_come_are_never_played_without():
         actor.play("new", b"")
 
 
-TRAIN = "import sys; from pixelpong.cli import main; sys.exit(main(sys.argv[1:]))"
+TRAIN = "import sys; from pixelpong.faces.cli import main; sys.exit(main(sys.argv[1:]))"
 
 
 def command(folder: Path, *changes: str) -> list[str]:
@@ -343,7 +343,7 @@ def test_what_travels_is_counted(ray_cluster):
 
 
 def test_verify_covers_ray_in_both_modes(ray_cluster, capsys):
-    from pixelpong.cli import main
+    from pixelpong.faces.cli import main
 
     words = ["verify", "--engines", "serial,ray", "--environment", "Catch-v0", "--updates", "2"]
     assert main(words) == 0

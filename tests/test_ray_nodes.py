@@ -14,10 +14,10 @@ import pytest
 from conftest import workers_find_tests
 from fakes import EchoWorker
 
+from pixelpong.config.presets import load_preset
 from pixelpong.engines.ray import RayEngine
 from pixelpong.loop import Updated, train
-from pixelpong.presets import load_preset
-from pixelpong.run import Run
+from pixelpong.run.directory import Run
 
 pytestmark = pytest.mark.ray
 

@@ -143,6 +143,6 @@ def test_the_package_carries_its_presets_and_its_type_marker():
 
     import pixelpong
 
-    names = {path.name for path in (resources.files(pixelpong) / "presets").iterdir()}
+    names = {path.name for path in (resources.files(pixelpong) / "config" / "presets").iterdir()}
     assert {"fast.toml", "classic.toml", "karpathy.toml", "ray.toml", "numpy.toml"} <= names
     assert (resources.files(pixelpong) / "py.typed").is_file()

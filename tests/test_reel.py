@@ -9,11 +9,11 @@ import zlib
 import numpy as np
 import pytest
 
+from pixelpong.agent.shows import choose_show
+from pixelpong.config.presets import load_preset
+from pixelpong.faces.page.reel import encode_difference, make_reel
 from pixelpong.loop import train
-from pixelpong.presets import load_preset
-from pixelpong.report.reel import encode_difference, make_reel
-from pixelpong.report.shows import choose_show
-from pixelpong.run import Run
+from pixelpong.run.directory import Run
 
 
 @pytest.fixture(params=["fast", "classic"])

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from pixelpong.engines.serial import SerialEngine
 from pixelpong.errors import CheckpointError, NumericsError
+from pixelpong.items import NUM_PIXELS, SparseGrads
 from pixelpong.learn.optimizer import rmsprop
+from pixelpong.learners.progress import Progress
 from pixelpong.learners.reinforce import ReinforceLearner
-from pixelpong.progress import Progress
-from pixelpong.trajectory import NUM_PIXELS, SparseGrads
-from pixelpong.worker import make_worker
+from pixelpong.play.worker import make_worker
 
 
 def play_batch(config, learner):
@@ -143,7 +143,7 @@ def test_the_state_of_another_network_is_refused(catch, changes):
 
 
 def test_running_mean_is_the_seeds():
-    from pixelpong.trajectory import EpisodeStats
+    from pixelpong.items import EpisodeStats
 
     progress = Progress()
     for value in (-21.0, -19.0):
@@ -156,7 +156,7 @@ def test_running_mean_is_the_seeds():
 
 
 def test_the_mean_is_over_the_last_hundred_episodes():
-    from pixelpong.trajectory import EpisodeStats
+    from pixelpong.items import EpisodeStats
 
     progress = Progress()
     for value in [21.0] * 50 + [-21.0] * 100:
@@ -167,7 +167,7 @@ def test_the_mean_is_over_the_last_hundred_episodes():
 
 def test_sparse_gradient_of_an_early_episode_is_below_a_megabyte():
     """The seeds move 10.2 MB an episode."""
-    from pixelpong.presets import load_preset
+    from pixelpong.config.presets import load_preset
 
     config = load_preset("classic").updated({"batch_size": 1}, "test")
     learner = ReinforceLearner(config)

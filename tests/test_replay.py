@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_train import with_updates
 
+from pixelpong.config.presets import load_preset
 from pixelpong.env import fake
 from pixelpong.errors import PixelpongError, RunError
 from pixelpong.loop import train
-from pixelpong.presets import load_preset
-from pixelpong.replay import Replay
-from pixelpong.run import Run
+from pixelpong.play.replay import Replay
+from pixelpong.run.directory import Run
 
 TOY = {
     "fast": {"streams": 2, "horizon": 30, "updates": 24, "hidden": 8, "replay_every": 1},
@@ -181,8 +181,8 @@ def test_any_line_is_read_or_refused(line):
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4, 5, 8, 9])
 def test_actions_survive_their_encoding(number):
-    from pixelpong.replay import _decode, _encode
-    from pixelpong.trajectory import ACTIONS
+    from pixelpong.items import ACTIONS
+    from pixelpong.play.replay import _decode, _encode
 
     actions = np.random.default_rng(number).choice(ACTIONS, number).astype(np.int8)
     np.testing.assert_array_equal(_decode(_encode(actions), number), actions)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pixelpong.config.protocols import find_protocol
 from pixelpong.env import make_emulator
 from pixelpong.env.preprocess import difference, preprocess
+from pixelpong.items import DOWN, NUM_PIXELS, UP, Trajectory
 from pixelpong.learn.network import forward, init_params
 from pixelpong.play.deciders import PlainDecider
 from pixelpong.play.episodes import Player, summarize
-from pixelpong.protocols import find_protocol
 from pixelpong.seeding import make_rng
-from pixelpong.trajectory import DOWN, NUM_PIXELS, UP, Trajectory
 
 
 def play_densely(emulator, params, rng, is_greedy=False):

@@ -11,8 +11,8 @@ import pytest
 
 from pixelpong.errors import RunError
 from pixelpong.loop import train
-from pixelpong.metrics import LineFile
-from pixelpong.run import Run
+from pixelpong.run.directory import Run
+from pixelpong.run.lines import LineFile
 
 
 def test_a_run_is_opened_as_it_was_made(make_run):
@@ -90,7 +90,7 @@ def test_a_run_of_the_time_of_processes_goes_on_with_threads(make_run):
 def test_only_one_training_writes_to_a_run(make_run):
     run = make_run()
     script = (
-        "import sys; from pathlib import Path; from pixelpong.run import Run\n"
+        "import sys; from pathlib import Path; from pixelpong.run.directory import Run\n"
         "with Run.open(Path(sys.argv[1])).lock(): print('held', flush=True); sys.stdin.read()\n"
     )
     with subprocess.Popen(

@@ -7,14 +7,14 @@ import json
 import numpy as np
 import pytest
 
-from pixelpong.agents import Start, decode_agent
-from pixelpong.cli import main
+from pixelpong.agent.file import Start, decode_agent
+from pixelpong.agent.shows import load_agent
+from pixelpong.config.presets import load_preset
+from pixelpong.faces import shipping
+from pixelpong.faces.cli import main
+from pixelpong.faces.shipping import find_start
 from pixelpong.loop import train
-from pixelpong.presets import load_preset
-from pixelpong.report import shipping
-from pixelpong.report.shipping import find_start
-from pixelpong.report.shows import load_agent
-from pixelpong.run import Run
+from pixelpong.run.directory import Run
 
 
 @pytest.fixture(params=["fast", "classic"])

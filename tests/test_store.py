@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pixelpong import store as store_module
 from pixelpong.errors import CheckpointError, RunError
-from pixelpong.store import KEEP_LAST, Checkpoint, CheckpointStore, fingerprint
+from pixelpong.run import checkpoints as store_module
+from pixelpong.run.checkpoints import KEEP_LAST, Checkpoint, CheckpointStore, fingerprint
 
 FILES = ["params.safetensors", "state.safetensors", "state.json", "manifest.json"]
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pixelpong.config.protocols import find_protocol
 from pixelpong.env import make_emulator
 from pixelpong.env.features import NUM_INPUTS, observe_features
 from pixelpong.env.preprocess import preprocess
+from pixelpong.items import ACTIONS, STAY
 from pixelpong.learn import gated
 from pixelpong.learn.ppo import log_softmax
 from pixelpong.play.streams import StreamPlayer
-from pixelpong.protocols import find_protocol
 from pixelpong.seeding import make_rng
-from pixelpong.trajectory import ACTIONS, STAY
 
 GAMES = ["Catch-v0", "ALE/Pong-v5"]
 

@@ -15,11 +15,11 @@ import pytest
 from conftest import wait_until
 from test_train import with_updates
 
-from pixelpong.cli import main
 from pixelpong.errors import ConfigError, RunError
+from pixelpong.faces.cli import main
+from pixelpong.faces.track import describe_track, track
 from pixelpong.loop import train
-from pixelpong.report.track import describe_track, track
-from pixelpong.run import Run
+from pixelpong.run.directory import Run
 
 
 @pytest.fixture

@@ -15,13 +15,13 @@ from fakes import Tape
 from pixelpong import kernels
 from pixelpong.config import BudgetConfig
 from pixelpong.errors import CheckpointError, NumericsError, RunError, WorkerError
+from pixelpong.learners.progress import Progress
 from pixelpong.learners.reinforce import ReinforceLearner
 from pixelpong.loop import Began, Ended, Updated, reached_budget, train, training
-from pixelpong.progress import Progress
-from pixelpong.run import Run
+from pixelpong.play.worker import EpisodeWorker
+from pixelpong.run.checkpoints import fingerprint
+from pixelpong.run.directory import Run
 from pixelpong.session import Session
-from pixelpong.store import fingerprint
-from pixelpong.worker import EpisodeWorker
 
 
 def lines_of(run: Run) -> list[dict]:

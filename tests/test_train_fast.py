@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from test_train import result_of, with_updates
 
-from pixelpong import progress as progress_module
 from pixelpong import session as session_module
+from pixelpong.config.presets import load_preset
 from pixelpong.errors import NumericsError
+from pixelpong.learners import progress as progress_module
+from pixelpong.learners.progress import POINT_WINDOW, Progress, expected_return
 from pixelpong.loop import Judged, Updated, train
 from pixelpong.play.streams import StreamPlayer
-from pixelpong.presets import load_preset
-from pixelpong.progress import POINT_WINDOW, Progress, expected_return
-from pixelpong.run import Run
+from pixelpong.run.directory import Run
 
 TOY = {
     "environment": "Catch-v0", "hidden": 16, "streams": 4, "horizon": 25, "engine": "serial",

@@ -21,16 +21,16 @@ import pytest
 from conftest import patience, wait_until
 from web_client import connect, get, head, make_trained, metrics_line, serving, toy_config
 
+from pixelpong.agent.shows import choose_show
 from pixelpong.errors import ConfigError, RunError
-from pixelpong.report import web
-from pixelpong.report.reel import make_reel
-from pixelpong.report.shows import choose_show
-from pixelpong.report.web import library, live, serve
-from pixelpong.report.web.alive import is_live
-from pixelpong.report.web.library import Library, View, id_of
-from pixelpong.report.web.live import Viewer
-from pixelpong.report.web.tail import Table, Tail
-from pixelpong.run import Run, RunLock
+from pixelpong.faces import page as web
+from pixelpong.faces.page import library, live, serve
+from pixelpong.faces.page.library import Library, View, id_of
+from pixelpong.faces.page.live import Viewer
+from pixelpong.faces.page.reel import make_reel
+from pixelpong.run.alive import is_live
+from pixelpong.run.directory import Run, RunLock
+from pixelpong.run.tail import Table, Tail
 
 
 @pytest.fixture(autouse=True)
@@ -441,7 +441,7 @@ def test_time_left_follows_from_the_budget_and_the_pace(tmp_path):
 
 
 def test_dead_units_are_counted_over_the_newest_replay(run):
-    from pixelpong.report.web.jobs import carry_out
+    from pixelpong.faces.page.jobs import carry_out
 
     newest = run.checkpoints.updates()[-1]
     request = {"path": str(run.path), "job": "dead", "number": newest}
@@ -458,8 +458,8 @@ def test_dead_units_are_counted_over_the_newest_replay(run):
 
 @pytest.mark.slow
 def test_a_job_whose_process_is_killed_is_said_to_have_failed_and_the_next_goes_on(run):
-    from pixelpong.report.web.guard import Refusal
-    from pixelpong.report.web.reels import JobProcess
+    from pixelpong.faces.page.guard import Refusal
+    from pixelpong.faces.page.reels import JobProcess
 
     process = JobProcess()
     newest = run.checkpoints.updates()[-1]
@@ -633,7 +633,7 @@ def test_a_run_from_elsewhere_is_in_the_table_too(tmp_path):
 
 def test_serving_does_not_need_what_it_serves_with_to_be_imported():
     script = (
-        "import sys; import pixelpong.report.web\n"
+        "import sys; import pixelpong.faces.page\n"
         "print(*({'starlette', 'uvicorn', 'plotly', 'numpy'} & set(sys.modules)))"
     )
     done = subprocess.run(

@@ -24,8 +24,8 @@ from web_client import (
     serving,
 )
 
-from pixelpong.report.web import connections, live
-from pixelpong.report.web.library import id_of
+from pixelpong.faces.page import connections, live
+from pixelpong.faces.page.library import id_of
 
 TOKEN = "correct horse battery"
 
@@ -52,10 +52,10 @@ def game():
         await websocket.send_text("hello")
         await websocket.close()
 
-    stand_in = types.ModuleType("pixelpong.report.web.game_socket")
+    stand_in = types.ModuleType("pixelpong.faces.games.socket")
     stand_in.play_socket = play_socket
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "pixelpong.report.web.game_socket", stand_in)
+        patch.setitem(sys.modules, "pixelpong.faces.games.socket", stand_in)
         yield
 
 
@@ -355,7 +355,7 @@ def is_closed(made: socket.socket) -> bool:
 
 @pytest.mark.slow
 def test_where_there_is_no_room_those_who_wait_make_room(run, monkeypatch):
-    monkeypatch.setattr("pixelpong.report.web.count_connections", lambda: 30)
+    monkeypatch.setattr("pixelpong.faces.page.count_connections", lambda: 30)
     with serving(run.path.parent) as served:
         held = [connect(served.port) for _ in range(30)]
         time.sleep(connections.GRACE_SECONDS + 0.5)

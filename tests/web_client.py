@@ -14,10 +14,10 @@ from typing import Any
 from conftest import wait_until
 
 from pixelpong.config import Config
+from pixelpong.config.presets import load_preset
+from pixelpong.faces.page import serve
 from pixelpong.loop import train
-from pixelpong.presets import load_preset
-from pixelpong.report.web import serve
-from pixelpong.run import Run
+from pixelpong.run.directory import Run
 
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="
 

@@ -21,11 +21,11 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 import pixelpong
-from pixelpong.cli import parser
 from pixelpong.config import OPTIONS, Config
-from pixelpong.options import LARGEST_INT, Option, describe_values
-from pixelpong.presets import load_preset, preset_names
-from pixelpong.protocols import PROTOCOLS
+from pixelpong.config.options import LARGEST_INT, Option, describe_values
+from pixelpong.config.presets import load_preset, preset_names
+from pixelpong.config.protocols import PROTOCOLS
+from pixelpong.faces.cli import parser
 
 WIDTH = 80
 """Columns of the help texts: what a page of the site has room for."""

@@ -1,7 +1,7 @@
 """Files of the repository that a page links to become pages of the site.
 
-``[policy.py](../src/pixelpong/policy.py)`` works as it stands where the text is read beside the
-code. On the site it leads to the same file, highlighted. Other files, as pictures, are copied, as
+``[loop.py](../src/pixelpong/loop.py)`` works as it stands if the text is read beside the code. On
+the site it leads to the same file, highlighted. Other files, as pictures, are copied, as
 MyST does it.
 """
 

@@ -29,31 +29,31 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pixelpong.api.evaluation import evaluate as evaluate
-    from pixelpong.api.policy import Policy as Policy
-    from pixelpong.api.training import resume as resume
-    from pixelpong.api.training import train as train
-    from pixelpong.api.training import training as training
     from pixelpong.config import Config as Config
+    from pixelpong.config.presets import load_preset as load_preset
+    from pixelpong.config.presets import preset_names as preset_names
     from pixelpong.env.gym import make_env as make_env
     from pixelpong.errors import PixelpongError as PixelpongError
     from pixelpong.evaluation import Evaluation as Evaluation
-    from pixelpong.presets import load_preset as load_preset
-    from pixelpong.presets import preset_names as preset_names
-    from pixelpong.report.notebook import Run as Run
+    from pixelpong.faces.api.evaluation import evaluate as evaluate
+    from pixelpong.faces.api.policy import Policy as Policy
+    from pixelpong.faces.api.training import resume as resume
+    from pixelpong.faces.api.training import train as train
+    from pixelpong.faces.api.training import training as training
+    from pixelpong.faces.notebook import Run as Run
 
 _HOMES = {
-    "train": "api.training",
-    "training": "api.training",
-    "resume": "api.training",
-    "evaluate": "api.evaluation",
-    "Run": "report.notebook",
-    "Policy": "api.policy",
+    "train": "faces.api.training",
+    "training": "faces.api.training",
+    "resume": "faces.api.training",
+    "evaluate": "faces.api.evaluation",
+    "Run": "faces.notebook",
+    "Policy": "faces.api.policy",
     "Evaluation": "evaluation",
     "make_env": "env.gym",
     "Config": "config",
-    "load_preset": "presets",
-    "preset_names": "presets",
+    "load_preset": "config.presets",
+    "preset_names": "config.presets",
     "PixelpongError": "errors",
 }
 """Where each public name is made."""

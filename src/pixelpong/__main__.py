@@ -13,7 +13,7 @@ def main() -> None:
     exit_code = 130
     interrupts.note_signals()
     with contextlib.suppress(KeyboardInterrupt):
-        from pixelpong import cli
+        from pixelpong.faces import cli
 
         cli.show_warnings_plainly()
         exit_code = cli.main(begin=interrupts.heed_signals)

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from pixelpong.engines import Engine
+from pixelpong.items import EpisodeItem, Params
 from pixelpong.seeding import make_rng
-from pixelpong.trajectory import EpisodeItem, Params
 
 _RESAMPLES = 10_000
 

@@ -23,11 +23,11 @@ from pixelpong.engines import RunStats, make_engine, never
 from pixelpong.errors import Interrupted, RunError
 from pixelpong.evaluation import Evaluation, Verdict
 from pixelpong.learners import UpdateStats
-from pixelpong.progress import Progress
-from pixelpong.run import Run
+from pixelpong.learners.progress import Progress
+from pixelpong.play.worker import make_worker
+from pixelpong.run.checkpoints import fingerprint
+from pixelpong.run.directory import Run
 from pixelpong.session import Session
-from pixelpong.store import fingerprint
-from pixelpong.worker import make_worker
 
 
 @dataclass(frozen=True)

@@ -11,16 +11,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pixelpong.agents import Agent, encode_agent, is_due
+from pixelpong.agent.file import Agent, encode_agent
 from pixelpong.config import Config
 from pixelpong.engines import Engine
 from pixelpong.errors import CheckpointError, NumericsError, RunError, expected
 from pixelpong.evaluation import Evaluation, Verdict, evaluate
+from pixelpong.items import whole
 from pixelpong.learners import UpdateStats, make_learner
-from pixelpong.progress import RETURN_WINDOW, Progress
-from pixelpong.run import Run
-from pixelpong.store import Checkpoint, fingerprint
-from pixelpong.trajectory import whole
+from pixelpong.learners.progress import RETURN_WINDOW, Progress
+from pixelpong.run.checkpoints import Checkpoint, fingerprint
+from pixelpong.run.directory import Run
+from pixelpong.run.milestones import is_due
 
 LOOKS = ((10, -0.5), (40, 0.3))
 """The cheap looks that decide whether the verdict is worth playing, one after the other: greedy

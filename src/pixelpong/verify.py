@@ -19,8 +19,8 @@ from pixelpong.config import OPTIONS, Config
 from pixelpong.engines import never
 from pixelpong.errors import Interrupted
 from pixelpong.loop import train
-from pixelpong.run import Run
-from pixelpong.store import fingerprint
+from pixelpong.run.checkpoints import fingerprint
+from pixelpong.run.directory import Run
 
 WORKER_COUNTS = (1, 2, 3)
 """Numbers of workers that are compared."""

@@ -14,10 +14,10 @@ import threading
 import time
 from pathlib import Path
 
+from pixelpong.config.presets import load_preset
 from pixelpong.loop import train
-from pixelpong.presets import load_preset
-from pixelpong.run import Run
-from pixelpong.worker import make_worker
+from pixelpong.play.worker import make_worker
+from pixelpong.run.directory import Run
 
 SMALL = {
     "environment": "Catch-v0", "engine": "threads", "workers": 2, "streams": 4, "horizon": 30,

@@ -15,7 +15,7 @@ import numpy as np
 from pixelpong.config import Config
 from pixelpong.learners.ppo import PPOLearner
 from pixelpong.learners.reinforce import ReinforceLearner
-from pixelpong.worker import make_worker
+from pixelpong.play.worker import make_worker
 
 
 class LedgerWorker:
@@ -26,7 +26,7 @@ class LedgerWorker:
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
     def play(self, item: Any, params: Any) -> Any:
-        """See `pixelpong.worker`."""
+        """See `pixelpong.play.worker`."""
         result = self._worker.play(item, params)
         place = item.index if hasattr(item, "index") else item.stream
         os.write(self._file, f"{os.getpid()} {item.update} {place} {seal(result)}\n".encode())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pixelpong.run import Run
+from pixelpong.run.directory import Run
 
 
 def outcome_of(run: Run) -> dict[str, Any]:

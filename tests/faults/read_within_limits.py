@@ -16,10 +16,10 @@ import sys
 import time
 from pathlib import Path
 
-from pixelpong.agents import decode_agent
+from pixelpong.agent.file import decode_agent, load_milestone
 from pixelpong.errors import PixelpongError
 from pixelpong.loop import train
-from pixelpong.run import Run
+from pixelpong.run.directory import Run
 
 MAX_BYTES = 256 << 20
 MAX_SECONDS = 30  # of wall time, for what hangs; processor time is reported
@@ -34,7 +34,7 @@ WAYS = {
     "checkpoint": lambda path: Run.open(path, [].append).checkpoints.load(2),
     "latest": lambda path: Run.open(path, [].append).checkpoints.load_latest(),
     "best": lambda path: Run.open(path, [].append).checkpoints.load_best(),
-    "milestone": lambda path: Run.open(path, [].append).milestones.load(2),
+    "milestone": lambda path: load_milestone(Run.open(path, [].append).milestones, 2),
     "agent": lambda path: decode_agent(path.read_bytes(), "a file"),
     "run": lambda path: Run.open(path, [].append),
     "lines": read_lines,

@@ -19,26 +19,27 @@ from hostile import ODD_VALUES, altered, as_text, broken, inputs
 from hypothesis import strategies as st
 from safetensors.numpy import load, save
 
-from pixelpong.agents import MilestoneStore
+from pixelpong.agent.file import load_milestone
+from pixelpong.agent.network import fit_params
+from pixelpong.agent.shows import load_agent
 from pixelpong.config import Config
+from pixelpong.config.presets import load_preset, resolve_config
+from pixelpong.config.protocols import find_protocol
 from pixelpong.env import make_emulator
+from pixelpong.faces.games.game import Game
+from pixelpong.faces.games.socket import read_message
+from pixelpong.faces.page.library import View
+from pixelpong.faces.page.live import encode_json
 from pixelpong.loop import train
-from pixelpong.metrics import LineFile
-from pixelpong.policy import fit_params
-from pixelpong.presets import load_preset, resolve_config
-from pixelpong.protocols import find_protocol
-from pixelpong.replay import Replay
-from pixelpong.report.shows import load_agent
-from pixelpong.report.web.game import Game
-from pixelpong.report.web.game_socket import read_message
-from pixelpong.report.web.library import View
-from pixelpong.report.web.live import encode_json
-from pixelpong.report.web.tail import Table, Tail, read_end
-from pixelpong.run import Run
+from pixelpong.play.replay import Replay
+from pixelpong.play.worker import make_worker
+from pixelpong.run.checkpoints import CheckpointStore, _hash_of_manifest
+from pixelpong.run.directory import Run
+from pixelpong.run.lines import LineFile
+from pixelpong.run.milestones import MilestoneStore
+from pixelpong.run.tail import Table, Tail, read_end
 from pixelpong.seeding import make_rng
 from pixelpong.session import Session
-from pixelpong.store import CheckpointStore, _hash_of_manifest
-from pixelpong.worker import make_worker
 
 TOY = {
     "environment": "Catch-v0", "hidden": 2, "batch_size": 2, "streams": 2, "horizon": 40,
@@ -268,7 +269,7 @@ def agent_reader(run: Run) -> Reader:
 
     def read(content: bytes) -> None:
         store.path(1).write_bytes(content)
-        game = Game(store.load(1), "watch", make_rng(0, "play"))
+        game = Game(load_milestone(store, 1), "watch", make_rng(0, "play"))
         for _ in range(5):
             game.tick()
         encoded = json.dumps(game.describe(), allow_nan=False)

@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from test_store import make_checkpoint
 
 from pixelpong.errors import CheckpointError, RunError
-from pixelpong.store import Checkpoint, CheckpointStore, fingerprint
+from pixelpong.run.checkpoints import Checkpoint, CheckpointStore, fingerprint
 
 SCENARIOS = ("first", "fourth", "scored", "mended")
 """No checkpoint is there; three are, and the oldest goes; the newest is saved again with a score;

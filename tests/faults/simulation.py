@@ -18,8 +18,8 @@ from collections.abc import Callable
 from typing import Any
 
 from pixelpong.config import Config
-from pixelpong.presets import load_preset
-from pixelpong.worker import make_worker
+from pixelpong.config.presets import load_preset
+from pixelpong.play.worker import make_worker
 
 ITEM_TIMEOUT = 2.0
 """Deadline of an item, in seconds of the simulated world."""
@@ -133,7 +133,7 @@ class RecordedWorker:
         self.world: World | None = None
 
     def play(self, item: Any, params: Any) -> Any:
-        """See `pixelpong.worker`."""
+        """See `pixelpong.play.worker`."""
         seal = 0
         for name in sorted(params):
             seal = zlib.crc32(params[name], seal)

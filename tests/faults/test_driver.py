@@ -16,7 +16,7 @@ from outcomes import outcome_of, updates_of
 
 import pixelpong
 from pixelpong.loop import train
-from pixelpong.run import Run
+from pixelpong.run.directory import Run
 
 MORTAL = str(Path(pixelpong.__file__).parent / "engines" / "ray" / "mortal.py")
 

@@ -13,12 +13,12 @@ import subprocess
 import pytest
 from test_train import result_of
 
+from pixelpong.config.presets import load_preset
 from pixelpong.errors import RunError
 from pixelpong.loop import train
-from pixelpong.metrics import LineFile
-from pixelpong.presets import load_preset
-from pixelpong.replay import Replay
-from pixelpong.run import Run
+from pixelpong.play.replay import Replay
+from pixelpong.run.directory import Run
+from pixelpong.run.lines import LineFile
 
 TOY = {
     "environment": "Catch-v0", "engine": "serial", "hidden": 20, "updates": 8, "save_every": 2,

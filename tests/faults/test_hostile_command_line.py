@@ -28,8 +28,8 @@ from hypothesis import strategies as st
 from readers import make_trained
 
 from pixelpong.bench import solve, throughput
-from pixelpong.cli import main
-from pixelpong.cli import parser as parsers
+from pixelpong.faces.cli import main
+from pixelpong.faces.cli import parser as parsers
 
 PATIENCE = 0.4
 """Seconds until the Ctrl-C."""

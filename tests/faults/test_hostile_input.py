@@ -14,10 +14,17 @@ import pytest
 from hostile import Worst, for_examples, quick_and_soak, refuse_or_read, within_limits
 from readers import Forged, lines_of, make_readers, make_trained
 
-from pixelpong.agents import MAX_WEIGHTS, decode_agent, encode_agent, load_shipped
-from pixelpong.arrays import decode_arrays, encode_arrays
-from pixelpong.cli import main
+from pixelpong.agent.file import (
+    MAX_WEIGHTS,
+    decode_agent,
+    encode_agent,
+    load_milestone,
+    load_shipped,
+)
 from pixelpong.config import Config
+from pixelpong.config.options import Option, check_value
+from pixelpong.config.presets import read_toml
+from pixelpong.config.protocols import find_protocol
 from pixelpong.env import make_emulator
 from pixelpong.env.pong import pack_snapshot, unpack_snapshot
 from pixelpong.errors import (
@@ -29,16 +36,15 @@ from pixelpong.errors import (
     RunError,
     expected,
 )
+from pixelpong.faces.cli import main
+from pixelpong.faces.page.export import write_page
 from pixelpong.learners.reinforce import ReinforceLearner
 from pixelpong.loop import train
-from pixelpong.metrics import LineFile, decode_line
-from pixelpong.options import Option, check_value
-from pixelpong.presets import read_toml
-from pixelpong.protocols import find_protocol
-from pixelpong.replay import MAX_STEPS, Coins, Replay
-from pixelpong.report.page import write_page
-from pixelpong.report.web.tail import MAX_COLUMNS, Table
-from pixelpong.run import Run
+from pixelpong.play.replay import MAX_STEPS, Coins, Replay
+from pixelpong.run.arrays import decode_arrays, encode_arrays
+from pixelpong.run.directory import Run
+from pixelpong.run.lines import LineFile, decode_line
+from pixelpong.run.tail import MAX_COLUMNS, Table
 from pixelpong.session import Session
 
 
@@ -409,7 +415,7 @@ def test_a_pipe_in_a_files_place_is_not_waited_for(trained, tmp_path):
     with pytest.raises(RunError, match="no ordinary file"):
         list(run.metrics.read())
     with pytest.raises(CheckpointError, match="no ordinary file"):
-        run.milestones.load(2)
+        load_milestone(run.milestones, 2)
 
 
 @pytest.mark.parametrize("value", [2**63, 10**400, -(10**400), float("inf"), 1 << 20_000],

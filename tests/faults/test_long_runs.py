@@ -28,8 +28,8 @@ from conftest import patience, wait_until
 from growth import BLOCKS, LIMIT, Sample, find_growth, fit_trend, memory_trend
 from web_client import connect, get, head, make_trained, metrics_line
 
-from pixelpong.report.web.library import id_of
-from pixelpong.run import Run
+from pixelpong.faces.page.library import id_of
+from pixelpong.run.directory import Run
 
 PIXELPONG = [sys.executable, "-m", "pixelpong"]
 

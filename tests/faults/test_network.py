@@ -22,9 +22,9 @@ import pytest
 from network_guard import NetworkUseError, is_local
 from web_client import ask, get, handshake, make_trained
 
-from pixelpong.report.web.app import list_static
-from pixelpong.report.web.library import id_of
-from pixelpong.run import Run
+from pixelpong.faces.page.app import list_static
+from pixelpong.faces.page.library import id_of
+from pixelpong.run.directory import Run
 
 TESTS = Path(__file__).parent.parent
 ROOT = TESTS.parent

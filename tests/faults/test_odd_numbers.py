@@ -23,8 +23,8 @@ from hypothesis import strategies as st
 from safetensors.numpy import load
 
 from pixelpong import kernels
-from pixelpong import run as runs
-from pixelpong.agents import decode_agent
+from pixelpong.agent.file import decode_agent
+from pixelpong.config.presets import load_preset
 from pixelpong.env import fake
 from pixelpong.env.features import NUM_INPUTS
 from pixelpong.errors import NumericsError
@@ -33,10 +33,10 @@ from pixelpong.learners.passes import Passes
 from pixelpong.learners.ppo import PPOLearner
 from pixelpong.learners.reinforce import ReinforceLearner
 from pixelpong.loop import train
-from pixelpong.presets import load_preset
-from pixelpong.run import Run
-from pixelpong.store import fingerprint
-from pixelpong.worker import EpisodeWorker, SegmentWorker
+from pixelpong.play.worker import EpisodeWorker, SegmentWorker
+from pixelpong.run import directory as runs
+from pixelpong.run.checkpoints import fingerprint
+from pixelpong.run.directory import Run
 
 UPDATES = 3
 TOY = {

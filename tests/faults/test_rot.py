@@ -14,12 +14,12 @@ from test_full_disks import FEW, toy
 from test_store import FILES, assert_same, make_checkpoint
 from test_train import result_of, with_updates
 
-from pixelpong.agents import Agent, decode_agent
+from pixelpong.agent.file import Agent, decode_agent, load_milestone
 from pixelpong.errors import CheckpointError, PixelpongError, RunError
 from pixelpong.loop import train
-from pixelpong.replay import Replay
-from pixelpong.run import Run
-from pixelpong.store import CheckpointStore, fingerprint
+from pixelpong.play.replay import Replay
+from pixelpong.run.checkpoints import CheckpointStore, fingerprint
+from pixelpong.run.directory import Run
 
 
 @pytest.fixture(scope="module", params=FEW)
@@ -237,7 +237,7 @@ def test_a_damaged_configuration_is_refused(trained):
 def test_a_damaged_milestone_is_refused(trained):
     path = trained.milestones.path(2)
     every = max(37, len(path.read_bytes()) // 40)
-    check_reading(path, every, lambda: describe(trained.milestones.load(2)))
+    check_reading(path, every, lambda: describe(load_milestone(trained.milestones, 2)))
 
 
 def test_a_damaged_replay_is_left_out(trained):
@@ -249,13 +249,17 @@ def test_a_damaged_replay_is_left_out(trained):
 def test_every_single_bit_of_the_smaller_files_is_watched_over(trained):
     check_reading(trained.path / "config.json", 1, lambda: read_run(trained))
     check_replays(trained, every=3)
-    check_reading(trained.milestones.path(2), 61, lambda: describe(trained.milestones.load(2)))
+    check_reading(
+        trained.milestones.path(2), 61, lambda: describe(load_milestone(trained.milestones, 2))
+    )
 
 
 def test_the_agent_in_the_package_has_a_hash_and_a_damaged_one_is_refused():
     import importlib.resources
 
-    file = importlib.resources.files("pixelpong").joinpath("presets", "beginner.safetensors")
+    file = importlib.resources.files("pixelpong").joinpath(
+        "agent", "shipped", "beginner.safetensors"
+    )
     content = bytearray(file.read_bytes())
     for place in np.linspace(len(content) // 20, len(content) - 1, 25).astype(int):
         content[place] ^= 16

@@ -22,10 +22,10 @@ from pixelpong.engines.ray import RayEngine
 from pixelpong.engines.serial import SerialEngine
 from pixelpong.engines.threads import ThreadEngine
 from pixelpong.errors import Interrupted, WorkerError
+from pixelpong.items import EpisodeItem
 from pixelpong.learners import make_learner
+from pixelpong.run.checkpoints import fingerprint
 from pixelpong.session import summarize_update
-from pixelpong.store import fingerprint
-from pixelpong.trajectory import EpisodeItem
 
 MODES = ("classic", "fast")
 

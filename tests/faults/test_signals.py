@@ -15,7 +15,7 @@ from conftest import patience, wait_until
 from drivers import Driver
 from outcomes import updates_of
 
-from pixelpong.run import Run
+from pixelpong.run.directory import Run
 
 WAYS = {
     "rollouts": ["--batch-size", "200", "--save-every", "50"],

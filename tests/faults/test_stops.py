@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from outcomes import outcome_of
 
+from pixelpong.config.presets import load_preset
 from pixelpong.loop import Updated, train
-from pixelpong.presets import load_preset
-from pixelpong.run import Run
+from pixelpong.run.directory import Run
 
 UPDATES = 20
 

@@ -27,12 +27,12 @@ from strange_files import (
 from test_full_disks import toy
 from test_train import result_of
 
-from pixelpong import store as store_module
-from pixelpong.agents import encode_agent
-from pixelpong.arrays import TABLE_LIMIT, decode_arrays
+from pixelpong.agent.file import encode_agent
+from pixelpong.agent.shows import load_agent
 from pixelpong.loop import train
-from pixelpong.report.shows import load_agent
-from pixelpong.run import Run
+from pixelpong.run import checkpoints as store_module
+from pixelpong.run.arrays import TABLE_LIMIT, decode_arrays
+from pixelpong.run.directory import Run
 
 MAX_SECONDS = 1.0
 """Of processor time, for one reading."""

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 import pixelpong
+from pixelpong.config.presets import load_preset
 from pixelpong.loop import train
-from pixelpong.presets import load_preset
-from pixelpong.run import Run
-from pixelpong.store import fingerprint
+from pixelpong.run.checkpoints import fingerprint
+from pixelpong.run.directory import Run
 
 TOY = [
     "--preset", "classic", "--environment", "Catch-v0", "--hidden", "10", "--batch-size", "2",

@@ -15,12 +15,13 @@ import pytest
 from conftest import wait_until
 from test_store import make_checkpoint
 
-from pixelpong import store as store_module
-from pixelpong.cli import main
+from pixelpong.agent.file import load_milestone
 from pixelpong.errors import CheckpointError
-from pixelpong.report.web.library import Library, id_of
-from pixelpong.run import Run
-from pixelpong.store import CheckpointStore, fingerprint
+from pixelpong.faces.cli import main
+from pixelpong.faces.page.library import Library, id_of
+from pixelpong.run import checkpoints as store_module
+from pixelpong.run.checkpoints import CheckpointStore, fingerprint
+from pixelpong.run.directory import Run
 
 TOY = [
     "--preset", "classic", "--environment", "Catch-v0", "--hidden", "10", "--batch-size", "2",
@@ -88,7 +89,7 @@ import sys
 sys.path.insert(0, sys.argv[2])
 from pathlib import Path
 from test_store import make_checkpoint
-from pixelpong.store import CheckpointStore
+from pixelpong.run.checkpoints import CheckpointStore
 store, update = CheckpointStore(Path(sys.argv[1]), print), 0
 while True:
     update += 1
@@ -200,7 +201,7 @@ def read_everything(run: Run, library: Library, capsys) -> None:
     assert updates == list(range(1, len(updates) + 1))
     assert run.checkpoints.load_latest().update >= len(updates) - 1
     for update in run.milestones.updates()[-2:]:
-        assert run.milestones.load(update).about["update"] == update
+        assert load_milestone(run.milestones, update).about["update"] == update
     for line in list(run.replays.read())[-2:]:
         assert line["episode"] > 0
     told = library.view(id_of(run.path)).tell_all()

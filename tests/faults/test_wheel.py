@@ -29,8 +29,9 @@ ROOT = Path(__file__).parent.parent.parent
 SOURCES = ["pyproject.toml", "README.md", "LICENSE", ".gitignore"]
 SUFFIXES = {".py", ".typed", ".toml", ".safetensors", ".json", ".html", ".js", ".css"}
 NEEDED = {
-    "py.typed", "presets/fast.toml", "presets/classic.toml", "presets/beginner.safetensors",
-    "presets/champion.safetensors", "report/web/static/index.html", "report/web/static/app.js",
+    "py.typed", "config/presets/fast.toml", "config/presets/classic.toml",
+    "agent/shipped/beginner.safetensors", "agent/shipped/champion.safetensors",
+    "faces/page/static/index.html", "faces/page/static/app.js",
     "bench/recorded_steps.json",
 }  # fmt: skip
 TOY = ["--environment", "Catch-v0", "--updates", "2", "--workers", "2"]
@@ -159,7 +160,7 @@ def smoke(programs: Path, folder: Path, wheel: Path) -> None:
         assert re.fullmatch("[0-9a-f]{64}", json.loads(report)["params_sha256"])
     assert json.loads(call("inspect", "fast", "--json"))
     with watched(programs, folder) as address, zipfile.ZipFile(wheel) as archive:
-        static = "pixelpong/report/web/static/"
+        static = "pixelpong/faces/page/static/"
         for name in archive.namelist():
             if name.startswith(static) and not name.startswith(static + "offline"):
                 path = "/" if name.endswith("index.html") else "/static/" + Path(name).name

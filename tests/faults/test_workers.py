@@ -20,11 +20,11 @@ from ledgers import Ledger, require_exactly_once
 from outcomes import outcome_of
 from test_engines import is_alive
 
+from pixelpong.config.presets import load_preset
 from pixelpong.engines import make_engine
 from pixelpong.errors import WorkerError
 from pixelpong.loop import train
-from pixelpong.presets import load_preset
-from pixelpong.run import Run
+from pixelpong.run.directory import Run
 
 TRAIN = importlib.import_module("pixelpong.loop")
 

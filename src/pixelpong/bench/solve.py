@@ -25,14 +25,14 @@ import numpy as np
 
 from pixelpong.bench.processes import children, memory_mb
 from pixelpong.bench.throughput import measure_apart, measure_training, play_bare
+from pixelpong.config.presets import load_preset
 from pixelpong.engines.threads import ThreadEngine
 from pixelpong.errors import RunError, expected
 from pixelpong.machine import collect_versions, count_cores, describe_commit, describe_machine
-from pixelpong.presets import load_preset
-from pixelpong.run import Run
+from pixelpong.play.worker import make_worker
+from pixelpong.run.directory import Run
 from pixelpong.seeding import make_rng
 from pixelpong.session import Session
-from pixelpong.worker import make_worker
 
 _TIMEOUT = 600.0
 _RESAMPLES = 10_000

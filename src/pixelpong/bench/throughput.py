@@ -28,19 +28,19 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from pixelpong.config.presets import load_preset
 from pixelpong.engines import Engine
 from pixelpong.engines.threads import ThreadEngine
 from pixelpong.env import make_emulator, native
 from pixelpong.env.preprocess import difference, preprocess
+from pixelpong.items import DOWN, UP
 from pixelpong.learn.network import backward, forward, init_params
 from pixelpong.learn.reinforce import advantages
 from pixelpong.machine import collect_versions, count_cores, describe_machine
-from pixelpong.presets import load_preset
-from pixelpong.run import Run
+from pixelpong.play.worker import make_worker
+from pixelpong.run.directory import Run
 from pixelpong.seeding import make_rng
 from pixelpong.session import Session
-from pixelpong.trajectory import DOWN, UP
-from pixelpong.worker import make_worker
 
 _TIMEOUT = 600.0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 from collections.abc import Sequence
 
-from pixelpong.protocols import Protocol
+from pixelpong.config.protocols import Protocol
 
 if typing.TYPE_CHECKING:
     import numpy as np

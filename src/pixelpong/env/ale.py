@@ -29,7 +29,7 @@ from pixelpong.atari.machine import DRAW_NOTHING, ROWS, WIDTH
 from pixelpong.env.ale_state import is_between_frames, read_state, write_state
 from pixelpong.env.rom import rom_advice, rom_source
 from pixelpong.errors import EmulatorError, expected
-from pixelpong.trajectory import DOWN, UP
+from pixelpong.items import DOWN, UP
 
 _ACTIONS = tuple(
     each.value

@@ -21,7 +21,7 @@ What was found by experiment (``tests/test_duel.py`` holds each frame to multi-a
   first frame has colours of its own; here neither is so.
 
 Covered: frame by frame play, the serve, bringing the left paddle to a row.
-Not covered: sticky actions and deciding (`pixelpong.report.web.game`).
+Not covered: sticky actions and deciding (`pixelpong.faces.games.game`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from pixelpong.atari.palette import PALETTE
 from pixelpong.env.cartridge import LEFT_POINTS, RIGHT_POINTS
 from pixelpong.env.native import NativeConsole, NotCoveredError
 from pixelpong.errors import EmulatorError, expected
-from pixelpong.trajectory import DOWN, STAY, UP
+from pixelpong.items import DOWN, STAY, UP
 
 LEFT, RIGHT = 0, 1
 """The two sides, as places in `DuelEmulator.points`."""

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from pixelpong.config.protocols import Protocol
 from pixelpong.errors import EmulatorError, expected
-from pixelpong.protocols import Protocol
 
 POINTS = 5
 """Points of an episode."""

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.trajectory import ACTIONS
+from pixelpong.items import ACTIONS
 
 CELL_SHAPES = ((1, 8), (8, 1), (8, 8))
 """Rows and columns of a cell; they divide 80."""

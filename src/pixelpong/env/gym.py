@@ -21,12 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.config import Config
+from pixelpong.config.protocols import Protocol
 from pixelpong.env import make_emulator
 from pixelpong.env.preprocess import difference, preprocess
 from pixelpong.errors import ConfigError, expected
-from pixelpong.protocols import Protocol
+from pixelpong.items import DOWN, STAY, UP
 from pixelpong.seeding import make_rng
-from pixelpong.trajectory import DOWN, STAY, UP
 
 ID = "pixelpong/Pong-v0"
 

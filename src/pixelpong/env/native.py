@@ -5,7 +5,7 @@ takes a second; later processes load what was kept, in milliseconds. What is com
 game's logic and stays on the user's machine.
 
 The same functions can be called from compiled code, which then holds no lock: `NativeGame.address`
-with a machine of one's own (`pixelpong.kernels.emulation`).
+with a machine of one's own (`pixelpong.atari.calling`).
 
 Covered: loading, frames, states, the game for one and for two.
 Not covered: steps and sticky actions (`pixelpong.env.pong`).
@@ -44,7 +44,7 @@ from pixelpong.env import cartridge
 from pixelpong.env.preprocess import pack_field
 from pixelpong.env.rom import read_rom, rom_path
 from pixelpong.errors import EmulatorError
-from pixelpong.trajectory import DOWN, UP
+from pixelpong.items import DOWN, UP
 
 _REASONS = {
     NOT_TRANSLATED: "the game went to an address where no code was found",
@@ -239,7 +239,7 @@ def run_bare(seconds: float, rng: np.random.Generator) -> tuple[int, float]:
     Raises:
         NotCoveredError: the native emulator cannot play here.
     """
-    from pixelpong.kernels.emulation import play_steps  # numba, which playing a game does not need
+    from pixelpong.atari.calling import play_steps  # numba, which playing a game does not need
 
     console = NativeConsole()
     record = console.machine.view(np.uint8)

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from pixelpong.atari.check import fault_in
 from pixelpong.atari.machine import DRAW_PICTURE, STATE
 from pixelpong.atari.palette import PALETTE
+from pixelpong.config.protocols import Protocol
 from pixelpong.env.native import NativeConsole, NotCoveredError
 from pixelpong.errors import EmulatorError, EmulatorWarning, expected
-from pixelpong.protocols import Protocol
 
 NATIVE, ALE = "native", "ale"
 EMULATORS = (NATIVE, ALE)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.trajectory import NUM_PIXELS
+from pixelpong.items import NUM_PIXELS
 
 FIELD_ROWS = slice(35, 195)
 """Rows of the frame that show the field, without the points above and the border below."""

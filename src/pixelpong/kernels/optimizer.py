@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pixelpong.kernels.compiling import compiled
+from pixelpong.compiling import compiled
 from pixelpong.learn.optimizer import ADAM_DECAYS, ADAM_EPSILON, EPSILON
 
 # The NumPy error model: a division that cannot fail needs no check, and so can be vectorised.

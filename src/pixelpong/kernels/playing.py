@@ -13,8 +13,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, register_jitable
 
-from pixelpong.kernels.compiling import compiled
-from pixelpong.trajectory import ACTIONS, DOWN, NUM_PIXELS, UP
+from pixelpong.compiling import compiled
+from pixelpong.items import ACTIONS, DOWN, NUM_PIXELS, UP
 
 # The NumPy error model: a division that cannot fail needs no check.
 _kernel = compiled(error_model="numpy")

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.kernels.compiling import compiled
-from pixelpong.trajectory import NUM_PIXELS, UP, SparseGrads, Trajectory
+from pixelpong.compiling import compiled
+from pixelpong.items import NUM_PIXELS, UP, SparseGrads, Trajectory
 
 _kernel = compiled()
 

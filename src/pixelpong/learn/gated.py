@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.trajectory import Params
+from pixelpong.items import Params
 
 NUM_OUTPUTS = 4
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.trajectory import NUM_PIXELS, Params
+from pixelpong.items import NUM_PIXELS, Params
 
 
 def init_params(rng: np.random.Generator, hidden: int, dtype: str = "float32") -> Params:

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.trajectory import Params
+from pixelpong.items import Params
 
 EPSILON = 1e-5
 

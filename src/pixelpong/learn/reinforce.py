@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pixelpong.items import UP, Params
 from pixelpong.learn.network import backward, forward, logits
 from pixelpong.learn.returns import discounted_returns, standardize
-from pixelpong.trajectory import UP, Params
 
 
 def advantages(rewards: NDArray[Any], discount: float) -> NDArray[np.float64]:

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from pixelpong.config import Config
 from pixelpong.env.features import NUM_INPUTS
 from pixelpong.errors import CheckpointError, NumericsError, expected
-from pixelpong.progress import Progress
-from pixelpong.replay import Replay
-from pixelpong.trajectory import NUM_PIXELS, EpisodeStats, Params
+from pixelpong.items import NUM_PIXELS, EpisodeStats, Params
+from pixelpong.learners.progress import Progress
+from pixelpong.play.replay import Replay
 
 State = tuple[Params, dict[str, NDArray[Any]], dict[str, Any]]
 """Parameters, other arrays, and counters as JSON holds them: all that the future depends on."""

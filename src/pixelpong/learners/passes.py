@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 
 from pixelpong import kernels
 from pixelpong.env.features import NUM_INPUTS
+from pixelpong.items import Params
 from pixelpong.learn.gated import NUM_OUTPUTS
 from pixelpong.learn.optimizer import ADAM_DECAYS
 from pixelpong.learn.ppo import LossStats, LossWeights
 from pixelpong.learn.returns import standardize
-from pixelpong.trajectory import Params
 
 Moments = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 """A parameter, and the running means of its gradient and of the gradient's square."""

@@ -16,6 +16,17 @@ from numpy.typing import NDArray
 
 from pixelpong.config import Config
 from pixelpong.env.features import NUM_INPUTS
+from pixelpong.items import (
+    ACTIONS,
+    NUM_PIXELS,
+    UP,
+    Params,
+    SegmentItem,
+    SegmentResult,
+    StreamState,
+    Tally,
+    whole,
+)
 from pixelpong.learn import gated
 from pixelpong.learn.ppo import LossStats, LossWeights, generalized_advantages
 from pixelpong.learners import (
@@ -29,21 +40,10 @@ from pixelpong.learners import (
     rows_in,
 )
 from pixelpong.learners.passes import Crew, Passes, Steps
+from pixelpong.learners.progress import Progress
 from pixelpong.machine import count_cores
-from pixelpong.progress import Progress
-from pixelpong.replay import Replay, StreamRecorder
+from pixelpong.play.replay import Replay, StreamRecorder
 from pixelpong.seeding import make_rng
-from pixelpong.trajectory import (
-    ACTIONS,
-    NUM_PIXELS,
-    UP,
-    Params,
-    SegmentItem,
-    SegmentResult,
-    StreamState,
-    Tally,
-    whole,
-)
 
 
 class PPOLearner:

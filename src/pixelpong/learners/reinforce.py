@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pixelpong import kernels
 from pixelpong.config import Config
 from pixelpong.errors import NumericsError
+from pixelpong.items import NUM_PIXELS, EpisodeItem, EpisodeResult, EpisodeStats, Params
 from pixelpong.learn.network import init_params
 from pixelpong.learners import (
     State,
@@ -24,10 +25,9 @@ from pixelpong.learners import (
     restoring,
     rows_in,
 )
-from pixelpong.progress import Progress
-from pixelpong.replay import Coins, Replay, is_kept
+from pixelpong.learners.progress import Progress
+from pixelpong.play.replay import Coins, Replay, is_kept
 from pixelpong.seeding import make_rng
-from pixelpong.trajectory import NUM_PIXELS, EpisodeItem, EpisodeResult, EpisodeStats, Params
 
 _ONLY_ROW = np.zeros(1, np.uint16)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pixelpong import kernels
 from pixelpong.env.features import list_cells_of_pixels, list_geometry
-from pixelpong.trajectory import ACTIONS, NUM_PIXELS, STAY, Params, read_only
+from pixelpong.items import ACTIONS, NUM_PIXELS, STAY, Params, read_only
 
 GREEDY = -1.0
 """Instead of a draw: take the most probable action."""

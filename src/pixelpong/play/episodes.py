@@ -15,10 +15,10 @@ import time
 import numpy as np
 
 from pixelpong.env import Emulator
+from pixelpong.items import UP, EpisodeStats, Params, Trajectory
 from pixelpong.learn.reinforce import entropy
 from pixelpong.play.deciders import GREEDY, PlainDecider
 from pixelpong.play.game import Game
-from pixelpong.trajectory import UP, EpisodeStats, Params, Trajectory
 
 _BLOCK = 1024
 """Steps whose uniform numbers are drawn at once; most episodes are over by then."""

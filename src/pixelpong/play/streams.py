@@ -15,9 +15,7 @@ import time
 import numpy as np
 
 from pixelpong.env import Emulator
-from pixelpong.play.deciders import GREEDY, GatedDecider
-from pixelpong.play.game import Game
-from pixelpong.trajectory import (
+from pixelpong.items import (
     ACTIONS,
     UP,
     EpisodeStats,
@@ -27,6 +25,8 @@ from pixelpong.trajectory import (
     StreamState,
     Tally,
 )
+from pixelpong.play.deciders import GREEDY, GatedDecider
+from pixelpong.play.game import Game
 
 _BLOCK = 128
 """Steps whose uniform numbers are drawn at once, in an episode of unknown length."""

@@ -1,0 +1,247 @@
+"""A trained network that looks at one screen after another: to act, and to be looked into.
+
+It decides with the kernels of the rollouts, bit for bit as they do; what else there is to know of
+a decision (all probabilities, which pixels moved it) is worked out from the parameters when asked
+for. For whatever shows the agent or plays with it; training has its own, faster players.
+
+Saliency is exact for these networks. With the gates as they are, the logit of a classic decision
+is a sum over pixels; that of a gated one is a sum over pixels and over products of two sums of
+pixels, and a product's halves go to its two factors (so Shapley would share it):
+
+    classic  c_i = x_i Σ_h [h > 0] W1_ih W2_h
+    gated    c_i = Σ_h [a_h > 0] (A_ih (u_h + v_h b_h / 2) + B_ih v_h a_h / 2)
+
+with A, B the two columns of W1, and u, v the difference of W2's rows of UP and DOWN. The c_i and
+the bias add up to the difference of the logits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pixelpong.env import features
+from pixelpong.env.preprocess import pack_field
+from pixelpong.errors import CheckpointError, expected
+from pixelpong.items import ACTIONS, DOWN, NUM_PIXELS, UP, Params
+from pixelpong.learn import gated
+from pixelpong.learn.network import sigmoid
+from pixelpong.play.deciders import GREEDY, GatedDecider, PlainDecider
+
+OFF, STAYED, APPEARED, VANISHED = range(4)
+"""What a pixel of the field is to the network. The classic one does not see those that stayed."""
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What the network saw at one step, and what it made of it.
+
+    Attributes:
+        field: [80, 80] uint8, of each pixel OFF, STAYED, APPEARED or VANISHED.
+        probabilities: [A] float64, of the policy's `actions`.
+        value: what the point is worth to the agent, −1 … 1; None where the network has none.
+        logit: difference of the logits of UP and DOWN.
+        saliency: [80, 80] float64, what each pixel adds to `logit`.
+        rest: what else does: biases, and the last action where it is an input.
+    """
+
+    field: NDArray[np.uint8]
+    probabilities: NDArray[np.float64]
+    value: float | None
+    logit: float
+    saliency: NDArray[np.float64]
+    rest: float
+
+
+class Policy(Protocol):
+    """A network and what it remembers of the episode: the frame before, the last action.
+
+    Attributes:
+        actions: between which it decides, as Gymnasium numbers them.
+    """
+
+    actions: tuple[int, ...]
+
+    def reset(self) -> None:
+        """An episode begins."""
+
+    def act(self, screen: NDArray[np.uint8], draw: float = GREEDY) -> int:
+        """Look at the next screen and decide.
+
+        Args:
+            screen: [210, 160] uint8, palette indices; not changed.
+            draw: in [0, 1), chooses the action; `GREEDY` takes the most probable.
+
+        Returns:
+            The action, as Gymnasium numbers it.
+        """
+
+    def follow(self, screen: NDArray[np.uint8], action: int | None) -> None:
+        """Look at the next screen, where it is known what was then done, as in a replay.
+
+        Args:
+            screen: [210, 160] uint8, palette indices; not changed.
+            action: as Gymnasium numbers it; None where the episode is over.
+        """
+
+    def inputs(self) -> NDArray[np.intp]:
+        """The rows of the first layer that the last `act` added up: [K]."""
+
+    def explain(self) -> Sight:
+        """What was seen and thought at the last `act`."""
+
+
+def make_policy(params: Params, algorithm: str) -> Policy:
+    """The policy of a network.
+
+    Args:
+        params: its parameters; not changed.
+        algorithm: that it was trained with, ``"reinforce"`` or ``"ppo"``.
+
+    Raises:
+        CheckpointError: they are not those of such a network.
+    """
+    params = fit_params(params, algorithm)
+    return GatedPolicy(params) if algorithm == "ppo" else PlainPolicy(params)
+
+
+def fit_params(params: Params, algorithm: str) -> Params:
+    """The parameters of a network, where they are those; the kernels rely on their shapes.
+
+    Args:
+        params: from a file.
+        algorithm: that they were trained with, ``"reinforce"`` or ``"ppo"``.
+
+    Raises:
+        CheckpointError: they are another network's, or not finite.
+    """
+    shapes = {name: w.shape for name, w in sorted(params.items())}
+    second = shapes.get("W2", ())
+    wanted = {"W1": (NUM_PIXELS, *second[:1]), "W2": second[:1]}
+    if algorithm == "ppo":
+        hidden = second[1:2]
+        first, second = (features.NUM_INPUTS, *hidden, 2), (gated.NUM_OUTPUTS, *hidden, 2)
+        wanted = {"W1": first, "W2": second, "b2": (gated.NUM_OUTPUTS,)}
+    types = {str(w.dtype) for w in params.values()}
+    if shapes != wanted or len(types) != 1 or not types <= {"float32", "float64"}:
+        advice = "use the configuration that it was trained with"
+        got = f"{shapes} of {', '.join(sorted(types))}"
+        raise CheckpointError(expected(f"parameters of the algorithm {algorithm}", got, advice))
+    for name, w in params.items():
+        if not np.isfinite(w).all():
+            advice = "use another checkpoint"
+            raise CheckpointError(expected(f"finite numbers in {name}", "others", advice))
+    return params
+
+
+class PlainPolicy:
+    """The classic network; see `Policy`."""
+
+    actions: tuple[int, ...] = (UP, DOWN)
+
+    def __init__(self, params: Params) -> None:
+        """Forget everything but the parameters."""
+        self._params = params
+        self._decider = PlainDecider(params)
+
+    def reset(self) -> None:
+        """See `Policy.reset`."""
+        self._decider.start_episode()
+
+    def act(self, screen: NDArray[np.uint8], draw: float = GREEDY) -> int:
+        """See `Policy.act`."""
+        return _look_and_decide(self._decider, screen, draw)
+
+    def follow(self, screen: NDArray[np.uint8], action: int | None) -> None:
+        """See `Policy.follow`."""
+        self.act(screen)
+
+    def inputs(self) -> NDArray[np.intp]:
+        """See `Policy.inputs`."""
+        return self._decider.last_inputs().astype(np.intp) % NUM_PIXELS
+
+    def explain(self) -> Sight:
+        """See `Policy.explain`."""
+        pixels, is_gone = self.inputs(), self._decider.last_inputs() >= NUM_PIXELS
+        field, saliency = np.zeros(NUM_PIXELS, np.uint8), np.zeros(NUM_PIXELS)
+        field[pixels] = np.where(is_gone, VANISHED, APPEARED)
+        rows = self._params["W1"][pixels].astype(np.float64) * np.where(is_gone, -1, 1)[:, None]
+        shares = rows @ np.where(rows.sum(axis=0) > 0, self._params["W2"], 0)
+        saliency[pixels] = shares
+        logit = float(shares.sum())
+        p = float(sigmoid(np.array(logit)))
+        return Sight(
+            field.reshape(80, 80),
+            np.array([p, 1 - p]),
+            value=None,
+            logit=logit,
+            saliency=saliency.reshape(80, 80),
+            rest=0.0,
+        )
+
+
+class GatedPolicy:
+    """The fast network; see `Policy`."""
+
+    actions: tuple[int, ...] = ACTIONS
+
+    def __init__(self, params: Params) -> None:
+        """Forget everything but the parameters."""
+        self._params = params
+        self._decider = GatedDecider(params)
+
+    def reset(self) -> None:
+        """See `Policy.reset`."""
+        self._decider.start_episode()
+
+    def act(self, screen: NDArray[np.uint8], draw: float = GREEDY) -> int:
+        """See `Policy.act`."""
+        return _look_and_decide(self._decider, screen, draw)
+
+    def follow(self, screen: NDArray[np.uint8], action: int | None) -> None:
+        """See `Policy.follow`."""
+        self.act(screen)
+        if action is not None:
+            self._decider.memory["last_action"] = ACTIONS.index(action)
+
+    def inputs(self) -> NDArray[np.intp]:
+        """See `Policy.inputs`."""
+        return self._decider.last_inputs().astype(np.intp)
+
+    def explain(self) -> Sight:
+        """See `Policy.explain`."""
+        inputs = self.inputs()
+        rows = self._params["W1"][inputs].astype(np.float64)
+        z = rows.sum(axis=0)
+        y = gated.read_out(self._params, z[None])[0]
+        up, down = ACTIONS.index(UP), ACTIONS.index(DOWN)
+        u, v = (self._params["W2"][up].astype(np.float64) - self._params["W2"][down]).T
+        a, b = z.T
+        is_on, b2 = a > 0, self._params["b2"].astype(np.float64)
+        shares = rows[..., 0] @ (is_on * (u + v * b / 2)) + rows[..., 1] @ (is_on * v * a / 2)
+        before, now = self._decider.frames()
+        field = np.zeros(NUM_PIXELS, np.uint8)
+        field[before] = VANISHED
+        field[now] = np.where(field[now] == VANISHED, STAYED, APPEARED)
+        saliency = features.share_among_pixels(now, before, inputs, shares)
+        logit = float(y[up] - y[down])
+        probabilities = np.exp(y[: len(ACTIONS)] - y[: len(ACTIONS)].max())
+        return Sight(
+            field.reshape(80, 80),
+            probabilities / probabilities.sum(),
+            value=float(y[-1]),
+            logit=logit,
+            saliency=saliency,
+            rest=float(b2[up] - b2[down] + shares[inputs >= 3 * features.NUM_FEATURES].sum()),
+        )
+
+
+def _look_and_decide(
+    decider: PlainDecider | GatedDecider, screen: NDArray[np.uint8], draw: float
+) -> int:
+    decider.start_record()
+    decider.memory["is_new"] = 1
+    return decider.decide(pack_field(screen), draw)

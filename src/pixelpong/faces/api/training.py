@@ -1,0 +1,245 @@
+"""Training from Python, a script or a notebook; the command line goes the same way.
+
+    run = pixelpong.train("fast", seed=1, updates=20)
+    run = pixelpong.resume(run, updates=40)
+    for event in pixelpong.training("fast", seed=1, updates=20):
+        ...
+
+Ctrl-C, or the stop button of a notebook, saves the last complete update and then raises
+KeyboardInterrupt, whose message names the run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from pixelpong.config import BUDGET, Config, differences
+from pixelpong.config.options import COMMAND_LINE
+from pixelpong.config.presets import load_preset
+from pixelpong.errors import ConfigError, Interrupted, expected
+from pixelpong.interrupts import stop_on_signals
+
+if TYPE_CHECKING:
+    from pixelpong.faces.notebook import Run
+    from pixelpong.loop import Event, Outcome
+    from pixelpong.run.directory import Run as RunDirectory
+
+SECONDS_BETWEEN_LINES = 2.0
+"""Where no terminal shows a training live: in a notebook, a line an update would be a flood."""
+
+
+def train(
+    preset: str | Config = "fast",
+    *,
+    path: str | Path | None = None,
+    quiet: bool = False,
+    **options: Any,
+) -> Run:
+    """Train an agent in a new run directory, until its budget is spent.
+
+    Args:
+        preset: the name of one (`preset_names`), or a configuration, from which options start.
+        path: the new run directory; by default the next free ``runs/PRESET-NNN``.
+        quiet: show nothing.
+        options: under the names of `Config`, as ``seed=1``, ``updates=20``, ``workers=2``; one of
+            ``updates``, ``episodes``, ``steps`` and ``until_return`` replaces the preset's budget.
+
+    Returns:
+        The run, to be looked at: ``.plot()``, ``.replay()``, ``.metrics()``.
+
+    Raises:
+        ConfigError: an unknown name, or a value of the wrong type or out of range.
+        RunError: the directory exists already, or the disk does not take a file.
+        WorkerError: a worker raised, or failed too often; the last complete update is saved.
+        NumericsError: a number is not finite; the last update that is whole stays saved.
+        KeyboardInterrupt: somebody pressed Ctrl-C; the last complete update is saved.
+
+    >>> import tempfile
+    >>> toy = {"environment": "Catch-v0", "hidden": 8, "batch_size": 2, "engine": "serial"}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run = train("classic", path=f"{folder}/toy", quiet=True, updates=3, **toy)
+    ...     run.metrics()["episodes"].tolist()
+    [2, 4, 6]
+    >>> train("classic", learning_rat=0.001)
+    Traceback (most recent call last):
+    pixelpong.errors.ConfigError: train: expected the name of an option, got 'learning_rat'; \
+did you mean 'learning_rate'?
+    """
+    config = preset if isinstance(preset, Config) else load_preset(preset)
+    config = config.updated(options, "train")
+    require_budget(config)
+
+    def create_run() -> RunDirectory:
+        from pixelpong.run.directory import Run
+
+        return Run.create(Path(path) if path is not None else None, config)
+
+    return _go(create_run, quiet)
+
+
+def training(
+    preset: str | Config = "fast", *, path: str | Path | None = None, **options: Any
+) -> Iterator[Event]:
+    """The same as `train`, event by event, to look, plot and stop in between.
+
+    Leaving the loop ends the training; the last complete update is saved, and `resume` continues.
+
+    Args:
+        preset: as for `train`.
+        path: as for `train`.
+        options: as for `train`.
+
+    Yields:
+        `pixelpong.loop.Began`, `Updated`, `Evaluated`, `Judged`, and in the end `Ended`.
+
+    Raises:
+        ConfigError, RunError, WorkerError, NumericsError, KeyboardInterrupt: as `train`.
+
+    >>> import tempfile
+    >>> toy = {"environment": "Catch-v0", "hidden": 8, "batch_size": 2, "engine": "serial"}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for event in training("classic", path=f"{folder}/toy", updates=2, **toy):
+    ...         print(type(event).__name__)
+    Began
+    Updated
+    Updated
+    Ended
+    """
+    from pixelpong import loop
+    from pixelpong.run.directory import Run
+
+    config = preset if isinstance(preset, Config) else load_preset(preset)
+    config = config.updated(options, "training")
+    require_budget(config, "training")
+    yield from loop.training(Run.create(Path(path) if path is not None else None, config))
+
+
+def resume(
+    run: str | Path | Run, *, quiet: bool = False, allow_changes: bool = False, **options: Any
+) -> Run:
+    """Go on with a run, exactly as if it had never stopped.
+
+    Args:
+        run: it, or its directory.
+        quiet: show nothing.
+        allow_changes: accept changed options that change the result.
+        options: changed ones, as ``updates=100``; by default the run's own hold.
+
+    Returns:
+        The run, to be looked at.
+
+    Raises:
+        ConfigError: as `train`, or an option that changes the result and may not.
+        RunError: it is no run, or another training writes there.
+        CheckpointError: there are checkpoints and none is sound.
+        WorkerError, NumericsError, KeyboardInterrupt: as `train`.
+    """
+    path = path_of(run)
+    return _go(lambda: open_run(path, options, "resume", allow_changes=allow_changes), quiet)
+
+
+def path_of(run: str | Path | Run) -> Path:
+    """The directory of a run, which is named or is at hand."""
+    return Path(run) if isinstance(run, str | Path) else run.path
+
+
+def open_run(
+    path: Path, options: dict[str, Any], origin: str, *, allow_changes: bool
+) -> RunDirectory:
+    """A run to go on with, its options changed; nothing is written yet.
+
+    Args:
+        path: its directory.
+        options: changed ones.
+        origin: where they come from, for the error message.
+        allow_changes: also those that change the result.
+
+    Raises:
+        ConfigError, RunError: as `resume`.
+    """
+    from pixelpong.run.directory import Run
+
+    run = Run.open(path)
+    config = run.config.updated(options, origin)
+    changed = differences(run.config, config)
+    if changed and not allow_changes:
+        shown = ", ".join(f"{name} {old} → {new}" for name, (old, new) in changed.items())
+        advice = f"leave them out, or give {_spell('allow_changes', origin)}"
+        if origin != COMMAND_LINE:
+            advice += "=True"
+        raise ConfigError(expected(f"the options that {path} was trained with", shown, advice))
+    require_budget(config, origin)
+    run.warn_of_other_machine()
+    return run.with_config(config)
+
+
+def require_budget(config: Config, origin: str = "train") -> None:
+    """Refuse a training that would never end.
+
+    Raises:
+        ConfigError: no option of its budget is given.
+    """
+    if all(value is None for value in vars(config.budget).values()):
+        *names, last = (_spell(name, origin) for name in BUDGET)
+        raise ConfigError(expected("a budget", "none", f"give {', '.join(names)} or {last}"))
+
+
+def carry_out(
+    open_or_create: Callable[[], RunDirectory],
+    stream: TextIO | None,
+    should_stop: Callable[[], bool],
+    began: float,
+    *,
+    seconds_between_lines: float = 0.0,
+) -> tuple[RunDirectory, Outcome]:
+    """Train in a run until its budget is spent or a stop is asked for.
+
+    Args:
+        open_or_create: gives the run.
+        stream: where the training is shown; None for nowhere.
+        should_stop: asked several times a second, see `pixelpong.interrupts.stop_on_signals`.
+        began: when the command started, on the monotonic clock.
+        seconds_between_lines: see `pixelpong.faces.display.TrainingDisplay`.
+
+    Raises:
+        Interrupted: the stop came before there was a run.
+        PixelpongError: as `pixelpong.loop.train` and `open_or_create`.
+    """
+    from pixelpong.faces.display import TrainingDisplay
+    from pixelpong.loop import train as go
+
+    if should_stop():
+        raise Interrupted  # nothing has been made
+    run = open_or_create()
+    if stream is None:
+        return run, go(run, None, should_stop, began)
+    display = TrainingDisplay(stream, seconds_between_lines)
+    with contextlib.closing(display):
+        return run, go(run, display, should_stop, began)
+
+
+def _go(open_or_create: Callable[[], RunDirectory], quiet: bool) -> Run:
+    """Train, and give the run; a stop that was asked for is an exception, as everywhere."""
+    began, stream, pause = time.monotonic(), None if quiet else sys.stdout, SECONDS_BETWEEN_LINES
+    with stop_on_signals(ends_process=False) as should_stop:
+        try:
+            run, outcome = carry_out(
+                open_or_create, stream, should_stop, began, seconds_between_lines=pause
+            )
+        except Interrupted:
+            raise KeyboardInterrupt from None
+    if outcome.reason == "interrupted":
+        saved = f"update {outcome.progress.update} is saved"
+        raise KeyboardInterrupt(f"{saved}; go on with pixelpong.resume({str(run.path)!r})")
+    from pixelpong.faces.notebook import Run
+
+    return Run(run.path)
+
+
+def _spell(name: str, origin: str) -> str:
+    return "--" + name.replace("_", "-") if origin == COMMAND_LINE else name

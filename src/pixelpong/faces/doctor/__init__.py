@@ -1,0 +1,127 @@
+"""Looks at this machine, the game and a run: what is wrong, and what to do about it.
+
+    pixelpong doctor                    versions, cores, memory, disk, the game
+    pixelpong doctor runs/fast-001      and a run: is it sound, how does it learn
+
+No check may crash: if it can't be made, that is what it found. Each subject has a file, loaded only
+when its turn comes, because a missing package may be one that it imports.
+
+Covered: the list of checks, the report as data and as text.
+Not covered: what tests hold once for all machines, such as frame skip and sticky actions; speed
+(`pixelpong bench predict`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from pixelpong import __version__
+from pixelpong.errors import PixelpongError, expected
+
+SCHEMA = 2
+"""Version of the report's form; docs/howto/doctor.md describes it."""
+
+OK, NOTE, WARNING, FAILURE = LEVELS = ("ok", "note", "warning", "failure")
+"""Good; worth knowing; worse than it could be; broken."""
+
+_STYLES = {OK: "green", NOTE: "cyan", WARNING: "bold yellow", FAILURE: "bold red"}
+
+_MACHINE = (
+    "machine.check_packages",
+    "machine.check_extras",
+    "machine.check_cores",
+    "machine.check_memory",
+    "machine.check_disk",
+    "game.check_rom",
+    "game.check_emulator",
+)
+_RUN = "of_run.check_run"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at.
+
+    Attributes:
+        name: of the check, the same every time.
+        level: one of `LEVELS`.
+        text: one line: what was found; if that is not well, what was expected, what was got, and
+            what to do.
+        facts: the same as data, as JSON holds it.
+    """
+
+    name: str
+    level: str
+    text: str
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def examine(run: Path | None) -> Iterator[Check]:
+    """Make all checks.
+
+    Args:
+        run: directory of a run to look at as well.
+    """
+    for place in _MACHINE:
+        yield from _carry_out(place)
+    if run is not None:
+        yield from _carry_out(_RUN, run)
+
+
+def summarize(checks: Iterable[Check], run: Path | None) -> dict[str, Any]:
+    """The report as data."""
+    checks = list(checks)
+    counts = Counter(check.level for check in checks)
+    return {
+        "schema": SCHEMA,
+        "pixelpong": __version__,
+        "run": None if run is None else str(run),
+        "is_sound": not counts[FAILURE],
+        "counts": {level: counts[level] for level in LEVELS},
+        "checks": [asdict(check) for check in checks],
+    }
+
+
+def show(checks: Iterable[Check], stream: TextIO) -> Iterator[Check]:
+    """Print each check as soon as it is made, folded to the terminal, and pass it on."""
+    console = Console(file=stream, highlight=False, markup=False, emoji=False)
+    for check in checks:
+        head = f"{check.level:7}  {check.name:12}  "
+        text = "".join(letter if letter.isprintable() else "?" for letter in check.text)
+        width = max(console.width, len(head) + 20)
+        lines = textwrap.wrap(head + text, width, subsequent_indent=" " * len(head))
+        shown = Text("\n".join(lines))
+        shown.stylize(_STYLES[check.level], 0, len(check.level))
+        console.print(shown, soft_wrap=True)
+        yield check
+
+
+def describe(report: dict[str, Any]) -> str:
+    """The last line: how many of what."""
+    counts = report["counts"]
+    listed = ", ".join(f"{counts[level]} {level}" for level in LEVELS)
+    return f"{'nothing is broken' if report['is_sound'] else 'something is broken'}: {listed}"
+
+
+def _carry_out(place: str, *about: Path) -> Iterator[Check]:
+    file, function = place.split(".")
+    name = function.removeprefix("check_")
+    try:
+        yield from getattr(importlib.import_module(f"pixelpong.faces.doctor.{file}"), function)(
+            *about
+        )
+    except PixelpongError as error:
+        yield Check(name, FAILURE, str(error))
+    except Exception as error:
+        got = f"{type(error).__name__}: {error}"
+        advice = "reinstall pixelpong, and report it if that does not help"
+        yield Check(name, FAILURE, expected("a check that runs", got, advice))

@@ -1,0 +1,100 @@
+"""A run: whether it is sound, whether it can go on, and how it learns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pixelpong.agent import health
+from pixelpong.errors import CheckpointError, expected
+from pixelpong.faces.doctor import FAILURE, NOTE, OK, WARNING, Check
+from pixelpong.faces.doctor.machine import check_folder
+from pixelpong.faces.page.library import View
+from pixelpong.machine import collect_versions, describe_machine
+from pixelpong.run.alive import is_live
+from pixelpong.run.directory import Run
+
+_LEVELS = {health.GOOD: OK, health.NOTE: NOTE, health.WARNING: WARNING}
+
+
+def check_run(path: Path) -> Iterator[Check]:
+    """All there is to say of a run.
+
+    Raises:
+        RunError: it can't be opened.
+    """
+    run = Run.open(path, lambda _: None)  # its warnings are said as checks
+    config = run.config
+    state = "a training is writing to it now" if is_live(path) else "no training is writing to it"
+    text = f"preset {config.preset}, seed {config.seed}, {config.environment.environment}; {state}"
+    yield Check("run", OK, text, {"run": str(path), "is_live": is_live(path)})
+    yield _check_checkpoints(run)
+    yield _check_lines(run)
+    yield check_folder("run_disk", path)
+    yield _check_machine(run)
+    yield from _check_health(run)
+
+
+def _check_checkpoints(run: Run) -> Check:
+    """Every checkpoint, every byte of it against its hash."""
+    sound, damaged = [], {}
+    for update in run.checkpoints.updates():
+        try:
+            run.checkpoints.load(update)
+            sound.append(update)
+        except CheckpointError as error:
+            damaged[str(update)] = str(error)
+    facts = {"sound": sound, "damaged": damaged}
+    if damaged and sound:
+        got = f"damaged ones of updates {', '.join(damaged)}"
+        advice = f"a resume continues from update {sound[-1]}, to the same bits"
+        text = expected("only sound checkpoints", got, advice)
+        return Check("checkpoints", WARNING, text, facts)
+    if not sound and run.has_begun:
+        got = f"damaged ones of updates {', '.join(damaged)}" if damaged else "none"
+        text = expected(f"a sound checkpoint in {run.path}", got, "restore one from a copy")
+        return Check("checkpoints", FAILURE, text, facts)
+    if not sound:
+        return Check("checkpoints", NOTE, "none yet: this training has not begun", facts)
+    listed = ", ".join(map(str, sound))
+    return Check("checkpoints", OK, f"of updates {listed}: every file has its SHA-256", facts)
+
+
+def _check_lines(run: Run) -> Check:
+    """Lines that can be read; the last one may be half written while a training is at work."""
+    readable, damaged = {}, {}
+    for file in run.line_files:
+        count = sum(1 for _ in file.read())
+        readable[file.path.stem] = count
+        total = file.path.read_bytes().count(b"\n") if file.path.exists() else 0
+        if total > count:
+            damaged[file.path.stem] = total - count
+    facts = {"readable": readable, "damaged": damaged}
+    if damaged:
+        got = ", ".join(f"{count} damaged in {name}.jsonl" for name, count in damaged.items())
+        advice = "plots leave them out; training goes on all the same"
+        return Check("lines", WARNING, expected("whole lines", got, advice), facts)
+    listed = ", ".join(f"{count:,} of {name}" for name, count in readable.items())
+    return Check("lines", OK, listed, facts)
+
+
+def _check_machine(run: Run) -> Check:
+    here = {**collect_versions(), **describe_machine()}
+    there = {**run.versions, **run.machine}
+    changed = {name: [there.get(name), now] for name, now in here.items() if there.get(name) != now}
+    if not changed:
+        text = "the ones it was started with: a resume gives the same bits"
+        return Check("run_machine", OK, text, {"changed": changed})
+    got = "; ".join(f"{name} {old} → {new}" for name, (old, new) in changed.items())
+    wanted = "the machine and versions it was started with"
+    text = expected(wanted, got, "it continues, but the same bits are no longer promised")
+    return Check("run_machine", NOTE, text, {"changed": changed})
+
+
+def _check_health(run: Run) -> Iterator[Check]:
+    """How it learns, in the words of `pixelpong.agent.health`."""
+    view = View(run.path)
+    view.refresh()
+    for finding in view.tell_light()["health"]:
+        text = f"{finding['title']}: {finding['text']} {finding['advice']}".strip()
+        yield Check("health", _LEVELS[finding["level"]], text, dict(finding))

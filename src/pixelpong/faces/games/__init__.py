@@ -1,0 +1,1 @@
+"""Pong for two in the browser: a person against an agent."""

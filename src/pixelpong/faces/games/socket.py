@@ -1,0 +1,340 @@
+"""The game's WebSocket: pictures to the browser sixty times a second, moves from it.
+
+To the browser go, as JSON text:
+
+    {"type": "state", "mode", "phase", "points": [left, right], "speed", "agent": {…}}
+    {"type": "palette", "colours": [[index, red, green, blue], …]}   before a picture that needs it
+    {"type": "error", "text"}                           before the close; or what was not possible
+
+and as binary the pictures, [210, 160] palette indices each as what differs from the one before
+(`pixelpong.faces.page.reel.encode_difference`; the first from zeros). From it come the messages of
+`read_message`, as JSON text; anything else closes the socket with the reason.
+
+The browser tells every few pictures how many it has seen. Half a second behind, the game waits for
+it; ten seconds behind, it is dropped. An emulated frame, the agent's thought and a picture take
+0.2 ms and are done on the event loop; loading, starting anew and reading agents, in threads.
+Nothing here writes a file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+from collections.abc import Awaitable, Iterator
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from pixelpong.agent.file import Agent
+from pixelpong.errors import PixelpongError, expected
+from pixelpong.faces.games.game import MODES, SPEEDS, Game
+from pixelpong.faces.page.guard import Refusal
+from pixelpong.faces.page.reel import encode_difference
+from pixelpong.items import DOWN, STAY, UP
+from pixelpong.seeding import make_rng
+
+MAX_GAMES = 4
+"""At once: the server has other things to do."""
+
+PICTURES_PER_SECOND = 60
+
+MAX_MESSAGE = 200
+"""Characters of the longest message that is read."""
+
+MAX_MESSAGES_PER_SECOND = 300
+
+MAX_UNSEEN = 30
+"""Pictures under way at most; with as many, the game waits."""
+
+LATE_SECONDS = 10.0
+"""So long without having seen a picture, and the browser is dropped."""
+
+IDLE_SECONDS = 600.0
+"""A game that stands still for so long gives up its seat."""
+
+AGAINST_RULES, TRY_LATER = 1008, 1013
+"""Close codes of RFC 6455."""
+
+_DIRECTIONS = {"stay": STAY, "up": UP, "down": DOWN}
+
+
+class Library(Protocol):
+    """Who knows the agents."""
+
+    def load_agent(self, run_id: str, which: str) -> Agent:
+        """An agent of a run.
+
+        Raises:
+            Refusal: there is no such run.
+            PixelpongError: there is no such agent, or it is damaged.
+        """
+
+
+class _End(Exception):  # noqa: N818 - an end, with its reason
+    """The socket is to be closed."""
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+async def play_socket(websocket: WebSocket, library: Library) -> None:
+    """Serve one game, from its first picture until the browser goes.
+
+    Args:
+        websocket: not accepted yet; ``?run=ID&agent=UPDATE|best|latest&mode=play|watch``.
+        library: who knows the agents.
+    """
+    await websocket.accept()
+    with contextlib.suppress(WebSocketDisconnect):
+        try:
+            with _seat():
+                await _serve(websocket, library)
+        except _End as end:
+            await _close(websocket, end.code, str(end))
+        except (PixelpongError, Refusal) as error:
+            await _close(websocket, AGAINST_RULES, str(error))
+
+
+async def _serve(websocket: WebSocket, library: Library) -> None:
+    query = websocket.query_params
+    mode, run_id = query.get("mode", "play"), query.get("run", "")
+    if mode not in MODES:
+        advice = "use one of them"
+        raise _End(AGAINST_RULES, expected("mode=play or mode=watch", repr(mode[:20]), advice))
+    agent = await asyncio.to_thread(library.load_agent, run_id, query.get("agent", "best"))
+    rng = make_rng(int.from_bytes(os.urandom(4), "little"), "play")
+    game = await asyncio.to_thread(Game, agent, mode, rng)
+    viewer = _Viewer(websocket, library, run_id, game)
+    tasks = [asyncio.create_task(viewer.listen()), asyncio.create_task(viewer.show())]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        ends = await asyncio.gather(*tasks, return_exceptions=True)
+    for end in ends:
+        if isinstance(end, Exception):
+            raise end
+
+
+_taken = 0
+
+
+@contextlib.contextmanager
+def _seat() -> Iterator[None]:
+    """One of the `MAX_GAMES` seats; only the event loop's thread comes here."""
+    global _taken
+    if _taken >= MAX_GAMES:
+        got = f"{MAX_GAMES} games under way"
+        raise _End(TRY_LATER, expected("a free seat", got, "close one of them, then try again"))
+    _taken += 1
+    try:
+        yield
+    finally:
+        _taken -= 1
+
+
+async def _close(websocket: WebSocket, code: int, reason: str) -> None:
+    # A close frame has room for 123 bytes; the whole line goes before it.
+    short = reason.encode()[:120].decode(errors="ignore")
+    with contextlib.suppress(RuntimeError, TimeoutError):
+        async with asyncio.timeout(LATE_SECONDS):
+            await websocket.send_text(json.dumps({"type": "error", "text": reason}))
+            await websocket.close(code, short)
+
+
+def read_message(text: str) -> tuple[str, Any]:
+    """What the browser says: ``{"type": …, "value": …}`` as type and value.
+
+    ========  ==========================================================
+    move      ``"up"``, ``"down"`` or ``"stay"``: the keys
+    aim       0 … 1, from the field's top to its bottom: mouse or finger
+    serve     begin, or serve
+    pause     true or false
+    restart   a new game
+    speed     0.5, 1 or 2
+    agent     ``"best"``, ``"latest"`` or an update, as text
+    seen      how many pictures so far
+    ========  ==========================================================
+
+    Raises:
+        ValueError: it is nothing of that.
+
+    >>> read_message('{"type": "aim", "value": 0.5}')
+    ('aim', 0.5)
+    """
+    if len(text) > MAX_MESSAGE:
+        raise ValueError(f"a message of {len(text)} characters")
+    message = json.loads(text)
+    if not isinstance(message, dict) or not message.keys() <= {"type", "value"}:
+        raise ValueError("a message of another shape")
+    kind: Any = message.get("type")
+    value: Any = message.get("value")
+    is_number = type(value) in (int, float)
+    is_right = {
+        "move": lambda: isinstance(value, str) and value in _DIRECTIONS,
+        "aim": lambda: is_number and 0 <= value <= 1,
+        "serve": lambda: value is None,
+        "pause": lambda: isinstance(value, bool),
+        "restart": lambda: value is None,
+        "speed": lambda: is_number and value in SPEEDS,
+        "agent": lambda: isinstance(value, str) and 0 < len(value) <= 20 and value.isalnum(),
+        "seen": lambda: type(value) is int and value >= 0,
+    }.get(kind if isinstance(kind, str) else "")
+    if is_right is None or not is_right():
+        raise ValueError(f"a message {text[:60]!r}")
+    return str(kind), value
+
+
+class _Viewer:
+    """A browser, and the game it shows."""
+
+    def __init__(self, websocket: WebSocket, library: Library, run_id: str, game: Game) -> None:
+        self._websocket, self._library, self._run_id = websocket, library, run_id
+        self._game, self._lock = game, asyncio.Lock()
+        self._last: NDArray[np.uint8] = np.zeros(210 * 160, np.uint8)
+        self._colours: set[int] = set()
+        self._state, self._texts = "", list[str]()
+        self._num_shown = self._num_seen = 0
+        self._was_asked, self._was_seen = asyncio.Event(), asyncio.Event()
+
+    async def listen(self) -> None:
+        """Take what the browser says, until it goes or talks nonsense."""
+        loop = asyncio.get_running_loop()
+        second, count = 0.0, 0
+        while True:
+            received = await self._websocket.receive()
+            if received["type"] == "websocket.disconnect":
+                raise WebSocketDisconnect(received.get("code") or 1005)
+            if loop.time() - second >= 1:
+                second, count = loop.time(), 0
+            count += 1
+            try:
+                if count > MAX_MESSAGES_PER_SECOND:
+                    raise ValueError(f"more than {MAX_MESSAGES_PER_SECOND} a second")
+                kind, value = read_message(received.get("text") or "")
+                await self._obey(kind, value)
+            except ValueError as error:
+                got = " ".join(str(error).split())[:80]
+                line = expected("a message of the game", got, "reload the page")
+                raise _End(AGAINST_RULES, line) from error
+
+    async def _obey(self, kind: str, value: Any) -> None:
+        game = self._game
+        if kind == "seen":
+            if not self._num_seen <= value <= self._num_shown:
+                raise ValueError(f"{value} pictures seen of {self._num_shown}")
+            self._num_seen = value
+            self._was_seen.set()
+            return
+        if kind == "move":
+            game.move(_DIRECTIONS[value])
+        elif kind == "aim":
+            game.aim(value)
+        elif kind == "pause":
+            game.is_paused = value
+        elif kind == "speed":
+            game.speed = float(value)
+        elif kind == "serve":
+            game.serve()
+        elif kind == "restart":
+            async with self._lock:
+                await asyncio.to_thread(game.restart)
+        elif kind == "agent":
+            await self._seat_agent(value)
+        self._was_asked.set()
+
+    async def _seat_agent(self, which: str) -> None:
+        try:
+            agent = await asyncio.to_thread(self._library.load_agent, self._run_id, which)
+            async with self._lock:
+                await asyncio.to_thread(self._game.seat, agent)
+        except (PixelpongError, Refusal) as error:
+            self._texts.append(json.dumps({"type": "error", "text": str(error)}))
+
+    async def show(self) -> None:
+        """Let the game's time go by, and send its pictures, until the browser stays behind."""
+        clock = _Clock()
+        while True:
+            async with self._lock:
+                self._was_asked.clear()
+                self._was_seen.clear()
+                has_moved = self._game.tick()
+                texts, picture = self._look()
+            for text in texts:
+                await _soon(self._websocket.send_text(text))
+            if has_moved or len(picture) > 2:
+                await _soon(self._websocket.send_bytes(picture))
+                self._num_shown += 1
+            if self._game.is_still:
+                line = expected(
+                    "somebody to play", f"nobody for {IDLE_SECONDS / 60:.0f} minutes",
+                    "reload the page",
+                )  # fmt: skip
+                await _wait(self._was_asked, IDLE_SECONDS, line)
+                clock.start()
+            elif self._num_shown - self._num_seen >= MAX_UNSEEN:
+                await _wait(self._was_seen, LATE_SECONDS, _LATE)
+                clock.start()
+            await clock.beat()
+
+    def _look(self) -> tuple[list[str], bytes]:
+        """What is new: texts, and the picture."""
+        texts, self._texts = self._texts, []
+        screen = self._game.screen.reshape(-1)
+        state = json.dumps({"type": "state"} | self._game.describe())
+        if state != self._state:
+            texts.append(state)
+        picture = encode_difference(self._last, screen)
+        self._state, self._last = state, screen.copy()
+        unknown = set(picture[2 + (len(picture) - 2) // 3 * 2 :]) - self._colours
+        if unknown:
+            self._colours |= unknown
+            frame = self._game.frame().reshape(-1, 3)
+            colours = [[i, *frame[np.flatnonzero(screen == i)[0]].tolist()] for i in unknown]
+            texts.append(json.dumps({"type": "palette", "colours": colours}))
+        return texts, picture
+
+
+_LATE = expected(
+    "the pictures to be seen in time", f"a delay of {LATE_SECONDS:.0f} seconds", "reload the page"
+)
+
+
+async def _soon(sending: Awaitable[None]) -> None:
+    """Send, or find that the browser takes nothing any more."""
+    try:
+        async with asyncio.timeout(LATE_SECONDS):
+            await sending
+    except TimeoutError:
+        raise _End(AGAINST_RULES, _LATE) from None
+
+
+async def _wait(event: asyncio.Event, seconds: float, line: str) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        raise _End(TRY_LATER, line) from None
+
+
+class _Clock:
+    """Beats at fixed times, however long the work in between takes."""
+
+    def __init__(self) -> None:
+        self._now = asyncio.get_running_loop().time
+        self.start()
+
+    def start(self) -> None:
+        """The next beat is one period from now."""
+        self._due = self._now()
+
+    async def beat(self) -> None:
+        """Wait for the next; where it is long past, go on from now instead of hurrying after."""
+        self._due = max(self._due + 1 / PICTURES_PER_SECOND, self._now() - 0.1)
+        await asyncio.sleep(max(self._due - self._now(), 0))

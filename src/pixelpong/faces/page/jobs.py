@@ -1,0 +1,179 @@
+"""What takes long, in a process of its own: reels, weights as pictures, dead units.
+
+It works on one request at a time, a JSON line on its input, and answers each with a byte that says
+whether it went well, eight bytes of length, and the content. It ends when its input does. It is
+nicer than the training beside it, and another process than the one that serves, so neither waits.
+
+Run by `reels`: ``python -m pixelpong.faces.page.jobs``.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pixelpong.agent.file import Agent, load_milestone
+from pixelpong.agent.health import find_dead_units
+from pixelpong.agent.shows import choose_show, load_agent, read_replays, show_of
+from pixelpong.env import features
+from pixelpong.errors import PixelpongError, RunError, expected
+from pixelpong.faces.page.reel import make_reel
+from pixelpong.items import ACTIONS, DOWN, STAY, UP
+from pixelpong.play.replay import Replay
+from pixelpong.run.directory import Run
+
+NICENESS = 10
+
+NUM_UNITS = 40
+"""Hidden units whose weights are shown, those with the largest say."""
+
+DEAD_STEPS, DEAD_EVERY = 600, 4
+"""So many steps of an episode are played, and each so manyth is looked at: some eight points."""
+
+_REEL_STEPS = 12_000
+"""A reel is cut off here; an episode has some 1,500 steps."""
+
+
+def make_replay_reel(run: Run | None, number: int) -> Any:
+    """The reel of the training's episode of this number."""
+    assert run is not None
+    for line in read_replays(run):
+        if line["episode"] == number:
+            return make_reel(show_of(run, line), _stop_after(_REEL_STEPS))
+    raise RunError(expected("a replay of that episode", "none", "reload the page"))
+
+
+def make_agent_reel(run: Run | None, number: int) -> Any:
+    """The reel of a greedy episode of the agent of this update."""
+    which = "best" if run is None else str(number)
+    return make_reel(choose_show(run, which=which), _stop_after(_REEL_STEPS))
+
+
+def describe_weights(run: Run | None, number: int) -> Any:
+    """The first layer's weights as pictures, see `picture_units`."""
+    return picture_units(load_agent(run, "best" if run is None else str(number)))
+
+
+def count_dead_units(run: Run | None, number: int) -> Any:
+    """Dead units of the agent of this update over the newest replay; null without a replay."""
+    assert run is not None
+    lines = read_replays(run)
+    if not lines:
+        return None
+    has_milestone = number in run.milestones.updates()
+    agent = (
+        load_milestone(run.milestones, number) if has_milestone else load_agent(run, str(number))
+    )
+    replay, policy = Replay.from_line(lines[-1]), agent.make_policy()
+    fields, asked, last = [], [], ACTIONS.index(STAY)
+    for moment in replay.watch():
+        if moment.step >= DEAD_STEPS or moment.action is None:
+            break
+        policy.follow(moment.screen, moment.action)
+        if moment.step % DEAD_EVERY == 0:
+            fields.append(policy.explain().field)
+            asked.append(last)
+        last = ACTIONS.index(moment.action)
+    dead = find_dead_units(agent.params, fields, asked)
+    return {"dead": int(dead.sum()), "of": len(dead), "update": number}
+
+
+def picture_units(agent: Agent) -> dict[str, Any]:
+    """What the first layer looks for, unit by unit.
+
+    Returns:
+        ``units``, those with the largest say first: ``unit``, ``weight``, and ``picture``, base64
+        of [80, 80] int8 in 127ths of the unit's largest; ``note``, what that shows.
+    """
+    W1, W2 = (agent.params[name].astype(np.float64) for name in ("W1", "W2"))
+    if agent.algorithm == "ppo":
+        difference = W2[ACTIONS.index(UP)] - W2[ACTIONS.index(DOWN)]
+        say, weights = np.sqrt((difference**2).sum(axis=1)), difference[:, 0]
+        note = (
+            "How much an active pixel, through the cells that it is in, adds to a unit's first "
+            "sum: the mean of its cells' inputs for what stayed and what appeared. Pairs of cells "
+            "are left out. The weight is that of UP over DOWN."
+        )
+        chosen = np.argsort(-say, kind="stable")[:NUM_UNITS]
+        pictures = _spread_cells(W1[:, chosen, 0])
+    else:
+        say, weights = np.abs(W2), W2
+        note = "The first layer's weight of each pixel. The weight is that of the unit for UP."
+        chosen = np.argsort(-say, kind="stable")[:NUM_UNITS]
+        pictures = W1[:, chosen].T
+    units = [
+        {
+            "unit": int(unit),
+            "weight": float(weights[unit]),
+            "picture": base64.b64encode(_as_bytes(picture)).decode(),
+        }
+        for unit, picture in zip(chosen, pictures, strict=True)
+    ]
+    return {"units": units, "note": note}
+
+
+def _spread_cells(W: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The weights of the small cells on their pixels: [NUM_INPUTS, K] to [K, 6400]."""
+    n = features.NUM_FEATURES
+    mean = (W[:n] + W[n : 2 * n]) / 2  # stayed and appeared
+    cells = features.list_cells_of_pixels()[:, : len(features.CELL_SHAPES)].astype(np.intp)
+    return np.asarray(mean[cells].sum(axis=1).T)
+
+
+def _as_bytes(picture: NDArray[np.float64]) -> bytes:
+    largest = np.abs(picture).max()
+    scaled = np.rint(picture * (127 / largest if largest else 0.0))
+    return scaled.astype(np.int8).tobytes()
+
+
+def _stop_after(steps: int) -> Callable[[], bool]:
+    count = iter(range(steps))
+    return lambda: next(count, None) is None
+
+
+JOBS: dict[str, Callable[[Run | None, int], Any]] = {
+    "replay": make_replay_reel,
+    "agent": make_agent_reel,
+    "weights": describe_weights,
+    "dead": count_dead_units,
+}
+
+
+def carry_out(request: dict[str, Any]) -> tuple[bool, bytes]:
+    """Whether it went well, and the answer as gzipped JSON, or why not in one line."""
+    try:
+        path = request["path"]
+        run = None if path is None else Run.open(Path(path), lambda message: None)
+        result = JOBS[request["job"]](run, request["number"])
+        text = json.dumps(result, allow_nan=False, separators=(",", ":"))
+        return True, gzip.compress(text.encode(), 6, mtime=0)
+    except (PixelpongError, OSError, ValueError) as error:
+        return False, " ".join(str(error).split())[:500].encode()
+    except Exception as error:
+        got = type(error).__name__
+        return False, expected("a result", got, "is the run damaged?").encode()
+
+
+def main() -> None:
+    """Answer requests until there are no more."""
+    if hasattr(os, "nice"):
+        os.nice(NICENESS)
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what libraries print is no answer
+    for line in sys.stdin.buffer:
+        is_good, content = carry_out(json.loads(line))
+        answers.write(bytes([is_good]) + len(content).to_bytes(8, "little") + content)
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

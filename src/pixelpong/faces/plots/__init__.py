@@ -1,0 +1,146 @@
+"""``pixelpong plot RUN…``: what runs have learned, as pictures in files.
+
+    curve    return over the steps, with band and evaluations; several runs in one
+    points   share of points won, and how long a point takes; several runs in one
+    health   entropy, gradient, losses, speed; several runs in one
+    weights  the first layer, a picture a unit
+    frames   a frame, preprocessed, as the network sees it, and what moved the decision
+    episode  probabilities, value and advantage along the newest replay
+
+Covered: which are drawn of which runs, and the files. Not covered: how each is drawn.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pixelpong.errors import ConfigError, PixelpongError, expected
+from pixelpong.faces.plots import curves as plots_curves
+from pixelpong.faces.plots import episode as plots_episode
+from pixelpong.faces.plots import weights as plots_weights
+from pixelpong.faces.plots.drawing import (
+    FORMATS,
+    Figure,
+    house_style,
+    render,
+    require_matplotlib,
+    write_files,
+)
+from pixelpong.faces.plots.subjects import Subject, name_subjects
+from pixelpong.run.directory import Run
+
+OVERLAID: Mapping[str, Callable[[Sequence[Subject]], Figure]] = {
+    "curve": plots_curves.draw_curve,
+    "points": plots_curves.draw_points,
+    "health": plots_curves.draw_health,
+}
+"""All runs in one picture."""
+
+SINGLE: Mapping[str, Callable[[Subject], Figure]] = {
+    "weights": plots_weights.draw_weights,
+    "frames": plots_episode.draw_frames,
+    "episode": plots_episode.draw_episode,
+}
+"""A picture a run."""
+
+KINDS = (*OVERLAID, *SINGLE)
+
+ALL = "all"
+
+
+def draw_plots(
+    runs: Sequence[Run], folder: Path, kinds: Sequence[str], formats: Sequence[str]
+) -> list[Path]:
+    """Draw pictures of runs and write them to files, all of them or none.
+
+    Args:
+        runs: at least one.
+        folder: where to; made where it is missing.
+        kinds: of `KINDS`, or ``"all"`` for every one that the runs can give; of those that
+            they cannot, a word goes to `Run.warn`.
+        formats: of `FORMATS`.
+
+    Returns:
+        The files, named by kind, and by run where each of several has its own.
+
+    Raises:
+        ConfigError: an unknown kind or format, or matplotlib is not installed.
+        RunError: a run has no metrics yet, or the files cannot be written.
+        CheckpointError: there is no agent to look into, or it is damaged.
+        EmulatorError: the emulator or its game is not installed.
+    """
+    kinds = [_known("kind of picture", kind, (*KINDS, ALL)) for kind in kinds]
+    formats = [_known("format", each, FORMATS) for each in formats]
+    require_matplotlib()
+    subjects = name_subjects(runs)
+    files: dict[str, bytes] = {}
+    with house_style():
+        for name, figure in _draw_all(subjects, kinds):
+            files |= {f"{name}.{each}": render(figure, each) for each in formats}
+    return write_files(folder, files)
+
+
+def describe_plots(report: Mapping[str, Any]) -> str:
+    """The files, a line each."""
+    return "\n".join(report["files"])
+
+
+def draw_one(subjects: Sequence[Subject], kind: str, format: str) -> bytes:
+    """One picture as the bytes of a file; of one run, those that show one.
+
+    Raises as `draw_plots`.
+    """
+    kind = _known("kind of picture", kind, KINDS)
+    format = _known("format", format, FORMATS)
+    require_matplotlib()
+    with house_style():
+        if kind in OVERLAID:
+            return render(OVERLAID[kind](subjects), format)
+        if len(subjects) > 1:
+            what = f"one run for {kind}"
+            advice = f"leave the others out, or draw one of {', '.join(OVERLAID)}"
+            raise ConfigError(expected(what, len(subjects), advice))
+        return render(SINGLE[kind](subjects[0]), format)
+
+
+def _draw_all(subjects: list[Subject], kinds: Sequence[str]) -> list[tuple[str, Figure]]:
+    """The names of the pictures and what they show."""
+    is_lenient = ALL in kinds
+    drawn: list[tuple[str, Figure]] = []
+    refusals: list[PixelpongError] = []
+    for kind in KINDS if is_lenient else dict.fromkeys(kinds):
+        for name, draw in _jobs(subjects, kind):
+            try:
+                drawn.append((name, draw()))
+            except PixelpongError as error:
+                if not is_lenient:
+                    raise
+                refusals.append(error)
+                subjects[0].run.warn(f"no picture {name}: {error}")
+    if not drawn:
+        raise refusals[0]
+    return drawn
+
+
+def _jobs(subjects: list[Subject], kind: str) -> list[tuple[str, Callable[[], Figure]]]:
+    if kind in OVERLAID:
+        return [(kind, functools.partial(OVERLAID[kind], subjects))]
+    if len(subjects) == 1:
+        return [(kind, functools.partial(SINGLE[kind], subjects[0]))]
+    return [
+        (f"{kind}-{subject.file_name}", functools.partial(SINGLE[kind], subject))
+        for subject in subjects
+    ]
+
+
+def _known(what: str, name: str, names: Sequence[str]) -> str:
+    name = name.strip()
+    if name not in names:
+        near = difflib.get_close_matches(name, names, n=1)
+        advice = f"did you mean {near[0]!r}?" if near else f"use {', '.join(names)}"
+        raise ConfigError(expected(f"a {what}", repr(name), advice))
+    return name

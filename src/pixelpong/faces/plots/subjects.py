@@ -1,0 +1,95 @@
+"""A run as the pictures need it: read once, however many are drawn of it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pixelpong.agent.looks import Look, look_at
+from pixelpong.agent.shows import Show, choose_show
+from pixelpong.errors import RunError, expected
+from pixelpong.faces.plots.drawing import plain, short_names
+from pixelpong.run.directory import Run
+from pixelpong.run.table import (
+    Columns,
+    Episodes,
+    read_episodes,
+    read_evaluations,
+    read_metrics,
+)
+
+
+class Subject:
+    """One run to be drawn.
+
+    Attributes:
+        run: the directory.
+        name: how a legend calls it.
+        file_name: what files are called that show it alone.
+    """
+
+    def __init__(self, run: Run, name: str, show: Show | None = None) -> None:
+        """Read nothing yet.
+
+        Args:
+            run: the directory.
+            name: how a legend calls it.
+            show: the episode to be drawn; by default the newest.
+        """
+        self.run = run
+        self.name = plain(name)
+        self.file_name = name.replace("/", "-")
+        self._show = show
+
+    @functools.cached_property
+    def metrics(self) -> Columns:
+        """The columns of its metrics.
+
+        Raises:
+            RunError: there are none yet.
+        """
+        metrics = read_metrics(self.run)
+        if not np.isfinite(metrics.get("steps", np.array([np.nan]))).any():
+            raise RunError(
+                expected(f"metrics in {self.run.path}", "none", "train it for an update or more")
+            )
+        return metrics
+
+    @functools.cached_property
+    def episodes(self) -> Episodes:
+        """Its episodes. Raises as `metrics`."""
+        return read_episodes(self.run, self.metrics)
+
+    @functools.cached_property
+    def evaluations(self) -> NDArray[np.float64]:
+        """See `read_evaluations`. Raises as `metrics`."""
+        return read_evaluations(self.run, self.metrics)
+
+    @functools.cached_property
+    def look(self) -> Look:
+        """An episode, with what the agent makes of it.
+
+        Raises:
+            RunError: it comes out otherwise than when it was recorded.
+            CheckpointError: there is no agent yet, or it is damaged.
+            EmulatorError: the emulator or its game is not installed.
+        """
+        return look_at(self._show or choose_show(self.run))
+
+    def column(self, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Steps and figure of the updates that have it."""
+        steps, values = self.metrics["steps"], self.metrics.get(name)
+        if values is None:
+            return np.zeros(0), np.zeros(0)
+        has = np.isfinite(steps) & np.isfinite(values)
+        return steps[has], values[has]
+
+
+def name_subjects(runs: Sequence[Run]) -> list[Subject]:
+    """The runs, each with a name of its own."""
+    names = short_names([run.path for run in runs])
+    return [Subject(run, name) for run, name in zip(runs, names, strict=True)]

@@ -1,0 +1,129 @@
+"""The count of what has been played, and the estimate of how well."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from pixelpong.items import EpisodeStats, whole
+
+RETURN_WINDOW = 100
+"""Episodes that the mean return is taken over."""
+
+POINT_WINDOW = 1000
+"""Points that the share of won points is taken over."""
+
+
+@dataclass
+class Progress:
+    """What has been played since the start of the run.
+
+    Attributes:
+        update: updates done.
+        steps: decisions of the agent.
+        frames: emulated frames.
+        episodes: finished episodes.
+        running_mean: the originals' running mean of episode returns, 0.99 old + 0.01 new; it starts
+            at the first episode's return. None before that.
+        recent_returns: returns of the last RETURN_WINDOW episodes, oldest first.
+        recent_points: rewards of the last POINT_WINDOW points, oldest first.
+    """
+
+    update: int = 0
+    steps: int = 0
+    frames: int = 0
+    episodes: int = 0
+    running_mean: float | None = None
+    recent_returns: deque[float] = field(default_factory=lambda: deque(maxlen=RETURN_WINDOW))
+    recent_points: deque[int] = field(default_factory=lambda: deque(maxlen=POINT_WINDOW))
+
+    def count(self, steps: int, frames: int, points: Iterable[int]) -> None:
+        """Add what was played, in finished episodes or not."""
+        self.steps += steps
+        self.frames += frames
+        self.recent_points.extend(points)
+
+    def end_episode(self, stats: EpisodeStats) -> None:
+        """Add the return of a finished episode."""
+        self.episodes += 1
+        self.recent_returns.append(stats.episode_return)
+        if self.running_mean is None:
+            self.running_mean = stats.episode_return
+        else:
+            self.running_mean = 0.99 * self.running_mean + 0.01 * stats.episode_return
+
+    @property
+    def mean_return_100(self) -> float | None:
+        """Mean return of the last 100 episodes, or of all while there are fewer."""
+        if not self.recent_returns:
+            return None
+        return math.fsum(self.recent_returns) / len(self.recent_returns)
+
+    @property
+    def points_won_1000(self) -> float | None:
+        """Share of the last 1,000 points that was won, or of all while there are fewer."""
+        if not self.recent_points:
+            return None
+        return self.recent_points.count(1) / len(self.recent_points)
+
+    @property
+    def estimated_return(self) -> float | None:
+        """The return that the share of won points leads to; None before the window is full.
+
+        It lags less than the mean of the last episodes: an episode of long rallies ends
+        thousands of steps after it began.
+        """
+        if len(self.recent_points) < POINT_WINDOW or self.points_won_1000 is None:
+            return None
+        return expected_return(self.points_won_1000)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        lists = {name: list(getattr(self, name)) for name in ("recent_returns", "recent_points")}
+        return vars(self) | lists
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Progress:
+        """The inverse of `to_dict`; what a learner counts beside it is passed over.
+
+        Counters of before the points were kept have none.
+
+        Raises:
+            KeyError, TypeError, ValueError: they are something else.
+        """
+        for name in ("update", "steps", "frames", "episodes"):
+            whole(values[name])
+        own = {each.name: values[each.name] for each in fields(cls) if each.name in values}
+        returns = deque(values["recent_returns"], maxlen=RETURN_WINDOW)
+        points = deque(values.get("recent_points", ()), maxlen=POINT_WINDOW)
+        mean = own["running_mean"]
+        known = [*returns, 0.0 if mean is None else mean]
+        if not all(type(value) is float and abs(value) <= 1000 for value in known):
+            raise ValueError("invalid returns")
+        if not all(type(point) is int and abs(point) <= 1000 for point in points):
+            raise ValueError("invalid points")
+        return cls(**own | {"recent_returns": returns, "recent_points": points})
+
+
+def expected_return(share: float) -> float:
+    """Mean return of a game to 21 in which every point is won with probability `share`.
+
+    The loser's points are negative binomial: k with probability C(20 + k, k) p²¹ (1 − p)ᵏ.
+
+    Args:
+        share: 0 … 1.
+
+    >>> expected_return(0.0), expected_return(0.5), expected_return(1.0)
+    (-21.0, 0.0, 21.0)
+    """
+    return _mean_margin(share) - _mean_margin(1 - share)
+
+
+def _mean_margin(share: float) -> float:
+    """Σ_k P(win 21 to k) (21 − k)."""
+    return math.fsum(
+        math.comb(20 + k, k) * share**21 * (1 - share) ** k * (21 - k) for k in range(21)
+    )

@@ -1,0 +1,343 @@
+"""Replays: an episode as (start, coin seed, actions), played again frame by frame.
+
+What the emulator draws follows from the run's seed, so a few hundred bytes hold an episode: which
+generator gave its numbers, from which row on, and what the agent did. Nothing is learned or decided
+anew here: a replay needs no parameters.
+
+Covered: the record, its line in ``replays.jsonl``, playing it again, collecting one from a stream.
+Not covered: what the agent thought meanwhile (`pixelpong.agent`), films and pages (`faces`).
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pixelpong.config import Config
+from pixelpong.config.protocols import PROTOCOLS, Protocol
+from pixelpong.env import make_emulator
+from pixelpong.errors import RunError, expected
+from pixelpong.items import ACTIONS, EpisodeStats, whole
+from pixelpong.seeding import make_rng
+
+MAX_STEPS = 108_000
+"""Longer ones are not read: so many frames has an episode at most, 30 minutes of play."""
+
+_BLOCK = 1024
+"""Rows of random numbers that are in memory at once."""
+
+
+@dataclass(frozen=True)
+class Coins:
+    """Where an episode's random numbers come from.
+
+    Attributes:
+        seed: the run's seed.
+        purpose: of the generator, see `pixelpong.seeding`.
+        update: of the first generator.
+        index: the episode's place in its batch, or the stream's number.
+        offset: rows of the first generator that went to the episode before.
+        horizon: rows that one generator gives before that of the next update follows; None where
+            one gives all.
+    """
+
+    seed: int
+    purpose: str
+    update: int
+    index: int
+    offset: int = 0
+    horizon: int | None = None
+
+    def draw(self, num_steps: int, width: int) -> Iterator[list[float]]:
+        """The rows of uniform numbers in [0, 1), `width` wide, of so many steps."""
+        update, place, left = self.update, self.offset, num_steps
+        end = self.horizon or self.offset + num_steps
+        while left > 0:
+            rng = make_rng(self.seed, self.purpose, update, self.index)
+            rng.bit_generator.advance(place * width)  # type: ignore[attr-defined]
+            while place < end and left > 0:
+                rows = rng.random((min(_BLOCK, end - place, left), width))
+                yield from rows.tolist()
+                place, left = place + len(rows), left - len(rows)
+            update, place = update + 1, 0
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What there was to see at one step of an episode.
+
+    Attributes:
+        step: from 0 on; the last moment, after the end, has the number of steps.
+        screen: [210, 160] uint8, palette indices.
+        frame: [210, 160, 3] uint8, red, green and blue.
+        action: what the agent then did, as Gymnasium numbers it; None after the end.
+        reward: what the step before paid.
+        points: won by the opponent and by the agent so far.
+    """
+
+    step: int
+    screen: NDArray[np.uint8]
+    frame: NDArray[np.uint8]
+    action: int | None
+    reward: float
+    points: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Replay:
+    """One episode, to be played again.
+
+    Attributes:
+        protocol: what was played.
+        coins: where the random numbers come from.
+        actions: [T] int8, as Gymnasium numbers them.
+        update: the update in which it ended; 0 where no training played it.
+        episode: its number in the training, from 1 on; in an evaluation its place there.
+        episode_return: what the rewards add up to.
+    """
+
+    protocol: Protocol
+    coins: Coins
+    actions: NDArray[np.int8]
+    update: int
+    episode: int
+    episode_return: float
+
+    def __len__(self) -> int:
+        return len(self.actions)
+
+    def watch(self) -> Iterator[Moment]:
+        """Play it again: T + 1 moments, the last after the end.
+
+        Raises:
+            RunError: it comes out otherwise, as with another version of the emulator.
+            EmulatorError: the emulator or its game is not installed.
+        """
+        emulator = make_emulator(self.protocol)
+        emulator.reset()
+        reward, lost, won = 0.0, 0, 0
+        rows = self.coins.draw(len(self), 2 + self.protocol.max_frame_skip)
+        played = 0
+        for action, row in zip(self.actions.tolist(), rows, strict=True):
+            if emulator.is_over:
+                break
+            screen, frame = emulator.screen.copy(), emulator.frame()
+            yield Moment(played, screen, frame, action, reward, (lost, won))
+            reward = emulator.step(action, row[1:])
+            lost, won, played = lost + (reward < 0), won + (reward > 0), played + 1
+        self._require_same_end(won - lost, played, is_over=emulator.is_over)
+        screen, frame = emulator.screen.copy(), emulator.frame()
+        yield Moment(len(self), screen, frame, None, reward, (lost, won))
+
+    def to_line(self) -> dict[str, Any]:
+        """As a line of ``replays.jsonl``."""
+        line: dict[str, Any] = {
+            "update": self.update,
+            "episode": self.episode,
+            "episode_return": self.episode_return,
+            "steps": len(self),
+            "environment": self.protocol.name,
+            "frame_skips": list(self.protocol.frame_skips),
+            "sticky": self.protocol.sticky,
+            "coins": dataclasses.asdict(self.coins),
+            "actions": _encode(self.actions),
+        }
+        return line | {"crc32": _checksum(line)}
+
+    @classmethod
+    def from_line(cls, line: dict[str, Any]) -> Replay:
+        """What `to_line` gave.
+
+        Raises:
+            RunError: it is something else.
+        """
+        try:
+            # Those written before there was a checksum have none.
+            if line.get("crc32", _checksum(line)) != _checksum(line):
+                raise ValueError("a damaged one: another checksum")
+            result = line["episode_return"]
+            if not abs(result) <= 1000:
+                raise ValueError("numbers out of range")
+            return cls(
+                protocol=read_protocol(line),
+                coins=_read_coins(line["coins"]),
+                actions=_decode(line["actions"], _whole(line["steps"], 1, MAX_STEPS)),
+                update=_whole(line["update"], 0, 2**53),
+                episode=_whole(line["episode"], 0, 2**53),
+                episode_return=float(result),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+            got = " ".join(str(error).split())[:80] or type(error).__name__
+            raise RunError(expected("a replay", got, "was it written by pixelpong?")) from error
+
+    def _require_same_end(self, episode_return: float, played: int, *, is_over: bool) -> None:
+        if is_over and played == len(self) and episode_return == self.episode_return:
+            return
+        got = f"{episode_return:+.0f}"
+        if not is_over:
+            got += " in the middle of it"
+        elif played < len(self):
+            got += f" after {played} of its {len(self)} steps"
+        what = f"episode {self.episode} to end with a return of {self.episode_return:+.0f}"
+        advice = "play it with the versions of pixelpong and ale-py that recorded it"
+        raise RunError(expected(what, got, advice))
+
+
+class StreamRecorder:
+    """Collects what one stream does, segment by segment, and gives a replay of each episode."""
+
+    def __init__(self, config: Config, stream: int = 0) -> None:
+        """Begin where the stream does.
+
+        Args:
+            config: of the training.
+            stream: its number.
+        """
+        self._protocol = config.environment.protocol
+        self._seed, self._horizon = config.seed, config.ppo.horizon
+        self._every, self._stream = config.schedule.replay_every, stream
+        # Update, and step in its segment, at which the episode under way began; None where that
+        # is not known, until the next one begins.
+        self._start: tuple[int, int] | None = (1, 0)
+        self._actions: NDArray[np.int8] = np.zeros(0, np.int8)
+
+    def take(
+        self,
+        update: int,
+        places: NDArray[np.int8],
+        ended: Sequence[EpisodeStats],
+        *,
+        steps_before: int,
+        number: int,
+    ) -> tuple[Replay, ...]:
+        """Take the next segment; the replays to be kept of episodes that ended in it.
+
+        Args:
+            update: to which it belongs.
+            places: [T] int8, its actions as places in `ACTIONS`.
+            ended: statistics of the episodes that ended in it.
+            steps_before: of the episode under way, before this segment.
+            number: of the first of `ended` in the training.
+        """
+        actions = np.array(ACTIONS, np.int8)[places]
+        if len(self._actions) != steps_before:
+            self._start = None
+        begin, replays = 0, []
+        for index, stats in enumerate(ended):
+            end = begin + stats.steps - steps_before
+            if self._start is not None and is_kept(self._start[0], update, self._every):
+                first, offset = self._start
+                replays.append(
+                    Replay(
+                        self._protocol,
+                        Coins(self._seed, "train", first, self._stream, offset, self._horizon),
+                        np.concatenate([self._actions, actions[begin:end]]),
+                        update,
+                        number + index,
+                        stats.episode_return,
+                    )
+                )
+            self._start, self._actions = (update, end), actions[:0]
+            begin, steps_before = end, 0
+        self._actions = np.concatenate([self._actions, actions[begin:]])
+        return tuple(replays)
+
+    def get_state(self) -> tuple[NDArray[np.int8], dict[str, Any]]:
+        """The episode under way: what was done in it, and where it began."""
+        return self._actions, {"start": self._start, "of": self._describe()}
+
+    def set_state(self, actions: NDArray[np.int8], counters: dict[str, Any]) -> None:
+        """Go on from what `get_state` gave, where it is of the same game.
+
+        Raises:
+            KeyError, TypeError, ValueError, IndexError: it is something else.
+        """
+        if actions.dtype != np.int8 or actions.ndim != 1 or not np.isin(actions, ACTIONS).all():
+            raise ValueError("other actions than the agent has")
+        start = counters["start"] if counters["of"] == self._describe() else None
+        self._start = None if start is None else (whole(start[0]), whole(start[1]))
+        self._actions = actions
+
+    def _describe(self) -> str:
+        return f"{self._protocol}, seed {self._seed}, horizon {self._horizon}"
+
+
+def is_kept(first: int, last: int, every: int) -> bool:
+    """Whether an episode is kept: a multiple of `every` lies among the updates it was played in.
+
+    Args:
+        first: update in which it began.
+        last: update in which it ended.
+        every: updates between two replays, about; 0 for none.
+
+    >>> [update for update in range(1, 30) if is_kept(update, update, every=10)]
+    [10, 20]
+    """
+    return every > 0 and last // every > (first - 1) // every
+
+
+def read_protocol(card: dict[str, Any]) -> Protocol:
+    """The protocol that a file names; its numbers are those that the command line takes too.
+
+    Args:
+        card: ``environment``, ``frame_skips`` and ``sticky``, as JSON holds them.
+
+    Raises:
+        KeyError, TypeError, ValueError: it is something else.
+    """
+    low, high = (_whole(skip, 1, 60) for skip in card["frame_skips"])
+    sticky = card["sticky"]
+    if not (type(sticky) is float and 0 <= sticky <= 1 and low <= high):
+        raise ValueError("numbers out of range")
+    known = PROTOCOLS[card["environment"]]
+    return dataclasses.replace(known, frame_skips=(low, high), sticky=sticky)
+
+
+def _checksum(line: dict[str, Any]) -> int:
+    """Of all of it but the checksum: what is flipped in an action still reads as one."""
+    content = {name: value for name, value in line.items() if name != "crc32"}
+    return zlib.crc32(json.dumps(content, sort_keys=True).encode())
+
+
+def _whole(value: Any, low: int, high: int) -> int:
+    if type(value) is not int or not low <= value <= high:
+        raise ValueError(f"{str(value)[:40]} where a whole number from {low} to {high} belongs")
+    return value
+
+
+def _read_coins(content: dict[str, Any]) -> Coins:
+    coins = Coins(**content)
+    for each in (coins.seed, coins.update, coins.index, coins.offset):
+        _whole(each, 0, 2**63 - 1)
+    if coins.horizon is not None:
+        _whole(coins.horizon, max(1, coins.offset), MAX_STEPS)
+    if coins.offset > MAX_STEPS or coins.purpose not in ("train", "evaluate", "play"):
+        raise ValueError("unknown coins")
+    return coins
+
+
+def _encode(actions: NDArray[np.int8]) -> str:
+    """Two bits an action, its place in `ACTIONS`."""
+    places = np.zeros(-len(actions) % 4 + len(actions), np.uint8)
+    for place, action in enumerate(ACTIONS):
+        places[: len(actions)][actions == action] = place
+    fours = places.reshape(-1, 4) << np.array([0, 2, 4, 6], np.uint8)
+    return base64.b64encode(fours.sum(axis=1, dtype=np.uint8).tobytes()).decode()
+
+
+def _decode(text: str, num_steps: int) -> NDArray[np.int8]:
+    packed = np.frombuffer(base64.b64decode(text, validate=True), np.uint8)
+    if len(packed) != -(-num_steps // 4):
+        raise ValueError(f"actions of another number than {num_steps}")
+    places = (packed[:, None] >> np.array([0, 2, 4, 6], np.uint8) & 3).ravel()[:num_steps]
+    if places.max() >= len(ACTIONS):  # two bits have room for a fourth
+        raise ValueError("an unknown action")
+    return np.array(ACTIONS, np.int8)[places]

@@ -1,0 +1,108 @@
+"""A worker: owns one emulator, turns work items into results.
+
+`play` is a pure function of the item and the parameters: every item starts by setting the whole
+state, so nothing leaks from one to the next and any worker can run any of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from pixelpong import kernels
+from pixelpong.config import Config
+from pixelpong.env import Emulator, make_emulator
+from pixelpong.env.features import NUM_INPUTS
+from pixelpong.items import (
+    EpisodeItem,
+    EpisodeResult,
+    Params,
+    SegmentItem,
+    SegmentResult,
+    read_only,
+)
+from pixelpong.learn import gated
+from pixelpong.learn.network import init_params
+from pixelpong.learn.returns import standardize
+from pixelpong.play.episodes import Player, timed_play
+from pixelpong.play.streams import StreamPlayer
+from pixelpong.seeding import make_rng
+
+
+class EpisodeWorker:
+    """Plays whole episodes with the classic network, and differentiates them."""
+
+    def __init__(self, config: Config, emulator: Emulator) -> None:
+        self._discount = config.learning.discount
+        self._player = Player(emulator)
+
+    def play(self, item: EpisodeItem, params: Params) -> EpisodeResult:
+        """Play one episode; for training, differentiate it.
+
+        Args:
+            item: what to play.
+            params: not changed.
+        """
+        params = read_only(params)
+        rng = make_rng(item.seed, item.purpose, item.update, item.index)
+        trajectory, stats = timed_play(self._player, params, rng, is_greedy=item.is_greedy)
+        if item.purpose != "train":
+            return EpisodeResult(stats, grads=None)
+        returns = kernels.discounted_returns(trajectory.rewards, self._discount)
+        grads = kernels.episode_gradient(params["W2"], trajectory, standardize(returns))
+        return EpisodeResult(stats, grads, trajectory.actions if item.keeps_actions else None)
+
+    def warm_up(self, short: Emulator, dtype: str) -> None:
+        """Compile the kernels, in a game of a frame: then no item pays for it."""
+        rng = make_rng(0, "bench")
+        params = read_only(init_params(rng, hidden=1, dtype=dtype))
+        trajectory = Player(short).play(params, rng)
+        returns = kernels.discounted_returns(trajectory.rewards, self._discount)
+        kernels.episode_gradient(params["W2"], trajectory, returns)
+
+
+class SegmentWorker:
+    """Plays segments of streams, and whole episodes, with the gated network."""
+
+    def __init__(self, config: Config, emulator: Emulator) -> None:
+        self._horizon = config.ppo.horizon
+        self._player = StreamPlayer(emulator)
+
+    def play(
+        self, item: SegmentItem | EpisodeItem, params: Params
+    ) -> SegmentResult | EpisodeResult:
+        """Play one segment, or for an evaluation one episode.
+
+        Args:
+            item: what to play.
+            params: not changed.
+        """
+        if isinstance(item, SegmentItem):
+            rng = make_rng(item.seed, "train", item.update, item.stream)
+            return self._player.play_segment(params, item.state, self._horizon, rng)
+        rng = make_rng(item.seed, item.purpose, item.update, item.index)
+        stats = self._player.play_episode(params, rng, is_greedy=item.is_greedy)
+        return EpisodeResult(stats, grads=None)
+
+    def warm_up(self, short: Emulator, dtype: str) -> None:
+        """Compile the kernels, in a game of a frame: then no item pays for it."""
+        rng = make_rng(0, "bench")
+        params = gated.init_params(rng, NUM_INPUTS, hidden=1, dtype=dtype)
+        StreamPlayer(short).play_segment(params, None, 1, rng)
+
+
+Worker = EpisodeWorker | SegmentWorker
+
+
+def make_worker(config: Config) -> Worker:
+    """A worker for the algorithm that `config` names, its kernels compiled.
+
+    Raises:
+        EmulatorError: the emulator or its game is not installed.
+    """
+    kind = SegmentWorker if config.learning.algorithm == "ppo" else EpisodeWorker
+    protocol = config.environment.protocol
+    emulator = config.engine.emulator
+    worker = kind(config, make_emulator(protocol, emulator))
+    short = make_emulator(dataclasses.replace(protocol, max_frames=1), emulator)
+    worker.warm_up(short, config.network.dtype)
+    return worker

@@ -1,1 +1,0 @@
-"""Faces: what people look at. They read what the layers below have made and compute nothing new."""

@@ -1,0 +1,385 @@
+"""Checkpoints on disk: all or nothing, and never silently wrong.
+
+A checkpoint is a folder. It is written under a temporary name, every file is flushed to the
+disk, the manifest with every file's SHA-256 comes last, and only then the folder gets its name.
+Where an update is saved again, the old folder stays, under a name that is read as well, until the
+new one has its own. Reading checks every hash; a damaged newest checkpoint falls back to the one
+before, with a warning. Nothing that is read is ever unpickled: arrays are safetensors, the rest is
+JSON; and nothing is read that is larger than it can be.
+
+Covered: saving, loading, also while a training saves, falling back, keeping the last three and
+the best. Not covered: what the arrays mean.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pixelpong.errors import CheckpointError, RunError, VersionError, expected
+from pixelpong.run.arrays import Arrays, decode_arrays, encode_arrays
+from pixelpong.run.files import read_bytes, sync_folder, write_file
+
+FORMAT = 1
+"""Number of the layout described here; another one is refused."""
+
+KEEP_LAST = 3
+
+_MANIFEST = "manifest.json"
+_MANIFEST_LIMIT = 64 << 10
+_COUNTERS_LIMIT = 3 << 20  # those of 4,096 streams have two million bytes
+_FILES = ("params.safetensors", "state.safetensors", "state.json")
+_BEFORE = ".before"
+"""Ends the name of a checkpoint whose update is being saved again."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The complete state of a training at an update.
+
+    Attributes:
+        update: updates done.
+        params: name → array.
+        optimizer: name → array, the optimizer's memory.
+        counters: what else the future or the reports depend on, as JSON holds it.
+        score: what `best` is chosen by, the higher the better; None where nothing is known yet.
+        score_of: what the score is: ``"evaluation"`` or ``"mean_return_100"``. The best of all
+            evaluations goes before the best of the others, with which they do not compare.
+    """
+
+    update: int
+    params: dict[str, NDArray[Any]]
+    optimizer: dict[str, NDArray[Any]]
+    counters: dict[str, Any]
+    score: float | None = None
+    score_of: str = "mean_return_100"
+
+
+def fingerprint(arrays: Arrays) -> str:
+    """SHA-256 over names, types, shapes and bytes, in the order of the names."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(array.data)
+    return digest.hexdigest()
+
+
+class CheckpointStore:
+    """The checkpoints of one run, each in a folder named by its update."""
+
+    def __init__(
+        self, folder: Path, warn: Callable[[str], None], file_limit: int = 1 << 30
+    ) -> None:
+        """Use `folder`, which need not exist yet.
+
+        Args:
+            folder: where the checkpoints are.
+            warn: is told in one line when a checkpoint is damaged and another is taken, or when
+                one that is not needed any more stays.
+            file_limit: bytes of the largest file that is read.
+        """
+        self.folder = folder
+        self._warn = warn
+        self._file_limit = file_limit
+
+    def updates(self) -> list[int]:
+        """The updates that have a checkpoint, ascending; whether each is sound is not checked.
+
+        Raises:
+            RunError: the folder cannot be read.
+        """
+        try:
+            names = [entry.name.removesuffix(_BEFORE) for entry in self.folder.iterdir()]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            got = error.strerror or str(error)
+            raise RunError(expected(f"to read {self.folder}", got, "check the disk")) from error
+        numbers = {int(name) for name in names if name.isascii() and name.isdecimal()}
+        return sorted(number for number in numbers if self._name(number) in names)
+
+    def path(self, update: int) -> Path:
+        """The folder of an update's checkpoint."""
+        path = self.folder / self._name(update)
+        before = path.with_name(path.name + _BEFORE)
+        return before if before.exists() and not path.exists() else path
+
+    def sweep(self) -> None:
+        """Remove what a killed save has left; only for the one who holds the run's lock."""
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            for entry in self.folder.iterdir():
+                if entry.name.startswith(".tmp-"):
+                    shutil.rmtree(entry, ignore_errors=True)
+                elif re.fullmatch(r"\d{6,}" + re.escape(_BEFORE), entry.name):
+                    self._end_replacing(entry.with_name(entry.name.removesuffix(_BEFORE)))
+
+    def save(self, checkpoint: Checkpoint) -> None:
+        """Write a checkpoint whole or not at all, then drop those that need not be kept.
+
+        Raises:
+            RunError: it could not be written; the checkpoints before it are untouched.
+        """
+        temporary = self.folder / f".tmp-{checkpoint.update:06d}-{os.getpid()}"
+        target = self.folder / self._name(checkpoint.update)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(temporary, ignore_errors=True)
+            temporary.mkdir()
+            _write_files(temporary, checkpoint)
+            self._end_replacing(target)
+            if target.exists():  # the damaged one that a resume fell back from, or the same
+                target.rename(target.with_name(target.name + _BEFORE))
+            temporary.rename(target)
+            sync_folder(self.folder)
+        except OSError as error:
+            kept: list[int] = []
+            with contextlib.suppress(OSError, RunError):
+                shutil.rmtree(temporary, ignore_errors=True)
+                kept = self.updates()
+            good = f"; the checkpoint of update {kept[-1]} is kept" if kept else ""
+            raise RunError(
+                expected(
+                    f"to write the checkpoint of update {checkpoint.update} to {self.folder}",
+                    error.strerror or str(error),
+                    "make room there, then resume" + good,
+                )
+            ) from error
+        self._tidy(checkpoint.update)
+
+    def load(self, update: int) -> Checkpoint:
+        """Read one checkpoint and check every byte of it.
+
+        Raises:
+            CheckpointError: it is missing, damaged or of another version.
+        """
+        while True:
+            folder = self.path(update)
+            identity = _identify(folder)
+            try:
+                return _read_checkpoint(folder, update, self._file_limit)
+            except CheckpointError:
+                if _identify(self.path(update)) == identity:
+                    raise
+                # A training has put another in its place, or dropped it: look again.
+
+    def load_latest(self) -> Checkpoint:
+        """The newest sound checkpoint; a word to `warn` for each damaged one passed over.
+
+        Raises:
+            CheckpointError: there is none.
+        """
+        return self._load_first(by=int)
+
+    def load_best(self) -> Checkpoint:
+        """The sound checkpoint with the highest score, the newest of equals.
+
+        Raises:
+            CheckpointError: there is none.
+        """
+        return self._load_first(by=self._rank)
+
+    def _load_first(self, by: Callable[[int], Any]) -> Checkpoint:
+        tried: set[int] = set()
+        while untried := set(self.updates()) - tried:  # a training may go on meanwhile
+            update = max(untried, key=by)
+            tried.add(update)
+            try:
+                return self.load(update)
+            except VersionError:
+                raise
+            except CheckpointError as error:
+                if os.path.lexists(self.path(update)):  # it has not just been dropped
+                    self._warn(f"{error}; taking another checkpoint")
+        got = f"{len(tried)} damaged ones" if tried else "none at all"
+        advice = "put a copy of one there, or train anew in another run"
+        raise CheckpointError(expected(f"a sound checkpoint in {self.folder}", got, advice))
+
+    def _rank(self, update: int) -> tuple[bool, float, int]:
+        """Evaluations before means of training episodes, then the score, then the newest."""
+        try:
+            manifest = _read_manifest(self.path(update), update)
+        except CheckpointError:
+            return (False, -math.inf, update)
+        score = manifest["score"]
+        is_evaluation = score is not None and manifest.get("score_of") == "evaluation"
+        return (is_evaluation, -math.inf if score is None else score, update)
+
+    def _tidy(self, newest: int) -> None:
+        """Drop what need not be kept; the new checkpoint is good, whatever happens here."""
+        try:
+            self.sweep()
+            self._drop_old(newest)
+        except (OSError, RunError) as error:
+            got = getattr(error, "strerror", None) or str(error)
+            what = f"to remove checkpoints that are not needed from {self.folder}"
+            self._warn(expected(what, got, "they stay until the next save"))
+
+    def _drop_old(self, newest: int) -> None:
+        """Keep the last three up to `newest` and the best; put aside what lies beyond it.
+
+        Beyond it lies only what a resume has passed over because it was damaged.
+        """
+        for update in self.updates():
+            if update > newest:
+                aside = self.folder / f"damaged-{update:06d}"
+                shutil.rmtree(aside, ignore_errors=True)
+                self.path(update).rename(aside)
+        updates = self.updates()
+        kept = {*updates[-KEEP_LAST:], max(updates, key=self._rank)}
+        for update in set(updates) - kept:
+            # Out of the readers' sight first: half of it would look like a damaged one.
+            dropped = self.folder / f".tmp-{self._name(update)}-dropped"
+            shutil.rmtree(dropped, ignore_errors=True)
+            self.path(update).rename(dropped)
+            shutil.rmtree(dropped, ignore_errors=True)
+
+    @staticmethod
+    def _name(update: int) -> str:
+        return f"{update:06d}"
+
+    @staticmethod
+    def _end_replacing(target: Path) -> None:
+        """Drop the old folder where the new one stands, and else give it its name back."""
+        before = target.with_name(target.name + _BEFORE)
+        if target.exists():
+            shutil.rmtree(before, ignore_errors=True)
+        elif before.exists():
+            before.rename(target)
+
+
+def _write_files(folder: Path, checkpoint: Checkpoint) -> None:
+    contents = {
+        "params.safetensors": encode_arrays(checkpoint.params),
+        "state.safetensors": encode_arrays(checkpoint.optimizer),
+        "state.json": _encode_json({"update": checkpoint.update, "counters": checkpoint.counters}),
+    }
+    manifest: dict[str, Any] = {
+        "format": FORMAT,
+        "update": checkpoint.update,
+        "score": checkpoint.score,
+        "score_of": checkpoint.score_of,
+        "params_sha256": fingerprint(checkpoint.params),
+        "optimizer_sha256": fingerprint(checkpoint.optimizer),
+        "files": {
+            name: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+            for name, content in contents.items()
+        },
+    }
+    manifest["manifest_sha256"] = _hash_of_manifest(manifest)
+    for name, content in contents.items():
+        write_file(folder / name, content)
+    write_file(folder / _MANIFEST, _encode_json(manifest))
+    sync_folder(folder)
+
+
+def _read_checkpoint(folder: Path, update: int, limit: int) -> Checkpoint:
+    manifest = _read_manifest(folder, update)
+    params, optimizer = (
+        _require_arrays(folder, name, _read_file(folder, name, manifest, limit))
+        for name in _FILES[:2]
+    )
+    for name, w in params.items():
+        if w.dtype.kind != "f" or not np.isfinite(w).all():
+            raise _damaged(folder, f"{name} of the parameters with what is no finite number")
+    content = _read_file(folder, _FILES[2], manifest, _COUNTERS_LIMIT)
+    try:
+        state = json.loads(content)
+        if state["update"] != update or not isinstance(state["counters"], dict):
+            raise ValueError("those of another checkpoint")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise _damaged(folder, f"counters that cannot be read ({error})") from error
+    score, score_of = manifest["score"], manifest["score_of"]
+    return Checkpoint(update, params, optimizer, state["counters"], score, score_of)
+
+
+def _read_manifest(folder: Path, update: int) -> dict[str, Any]:
+    content = _read_bytes(folder / _MANIFEST, limit=_MANIFEST_LIMIT)
+    try:
+        manifest = json.loads(content)
+        claimed = manifest.pop("manifest_sha256")
+        if claimed != _hash_of_manifest(manifest):
+            raise ValueError("it does not match its own hash")
+        version = manifest["format"]
+        is_ours = version == FORMAT and _is_manifest(manifest, update)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise _damaged(folder, f"a manifest that cannot be read ({error})") from error
+    if version != FORMAT:
+        got = f"format {str(version)[:20]}"
+        advice = "use the version of pixelpong that wrote it"
+        raise VersionError(expected(f"a checkpoint of format {FORMAT} in {folder}", got, advice))
+    if not is_ours:
+        raise _damaged(folder, "a manifest of another place, or of none of ours")
+    return manifest
+
+
+def _is_manifest(manifest: dict[str, Any], update: int) -> bool:
+    """Whether the entries are of the types that `_write_files` gives them."""
+    score, files = manifest["score"], manifest["files"]
+    return (
+        type(manifest["update"]) is int
+        and manifest["update"] == update
+        and (score is None or (type(score) in (int, float) and abs(score) <= 1000))
+        and type(manifest["score_of"]) is str
+        and files.keys() == set(_FILES)
+        and all(type(e["bytes"]) is int and type(e["sha256"]) is str for e in files.values())
+    )
+
+
+def _read_file(folder: Path, name: str, manifest: dict[str, Any], limit: int) -> bytes:
+    entry = manifest["files"][name]
+    if entry["bytes"] > limit:
+        raise _damaged(folder, f"{name} of {entry['bytes']} bytes, where {limit} can be")
+    content = _read_bytes(folder / name, limit=entry["bytes"])
+    if hashlib.sha256(content).hexdigest() != entry["sha256"]:
+        raise _damaged(folder, f"{name} with another SHA-256")
+    return content
+
+
+def _require_arrays(folder: Path, name: str, content: bytes) -> dict[str, NDArray[Any]]:
+    try:
+        return decode_arrays(content)
+    except ValueError as error:
+        raise _damaged(folder, f"{name} that cannot be read: {error}") from error
+
+
+def _read_bytes(path: Path, limit: int) -> bytes:
+    try:
+        return read_bytes(path, limit)
+    except OSError as error:
+        raise _damaged(path.parent, f"{path.name}: {error.strerror}") from error
+
+
+def _identify(folder: Path) -> tuple[int, int, int] | None:
+    """What tells a folder from another of its name."""
+    try:
+        state = os.stat(folder)
+    except OSError:
+        return None
+    return state.st_dev, state.st_ino, state.st_mtime_ns
+
+
+def _damaged(folder: Path, got: str) -> CheckpointError:
+    return CheckpointError(
+        expected(f"a sound checkpoint in {folder}", got, "this checkpoint cannot be used")
+    )
+
+
+def _hash_of_manifest(manifest: dict[str, Any]) -> str:
+    return hashlib.sha256(_encode_json(manifest)).hexdigest()
+
+
+def _encode_json(value: Any) -> bytes:
+    return (json.dumps(value, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()

@@ -1,0 +1,94 @@
+"""Milestones of a run: the agent as it was on the way, a small file each.
+
+They lie close together at first, when most is learned, and ever further apart: after a thousand
+updates there are fourteen. So one can see the same agent learn, and choose how strong it plays.
+
+Covered: the files, and which of them stay. Not covered: what is in one (`pixelpong.agent.file`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from pixelpong.errors import CheckpointError, RunError, expected
+from pixelpong.run.files import write_file
+
+
+class MilestoneStore:
+    """The milestones of one run, a file each, named by its update."""
+
+    def __init__(self, folder: Path) -> None:
+        """Use `folder`, which need not exist yet."""
+        self.folder = folder
+
+    def updates(self) -> list[int]:
+        """The updates that have a milestone, ascending."""
+        with contextlib.suppress(OSError):
+            stems = (path.stem for path in self.folder.glob("*.safetensors"))
+            return sorted(int(stem) for stem in stems if stem.isascii() and stem.isdecimal())
+        return []
+
+    def path(self, update: int) -> Path:
+        """The file of an update's milestone."""
+        return self.folder / f"{update:06d}.safetensors"
+
+    def read(self, update: int) -> bytes:
+        """The file of one.
+
+        Raises:
+            CheckpointError: it is missing or damaged.
+        """
+        path = self.path(update)
+        try:
+            return path.read_bytes()
+        except OSError as error:
+            got = error.strerror or str(error)
+            advice = f"use one of {', '.join(map(str, self.updates())) or 'none'}"
+            raise CheckpointError(expected(f"the milestone {path}", got, advice)) from error
+
+    def save(self, update: int, content: bytes) -> None:
+        """Write one, whole or not at all.
+
+        Raises:
+            RunError: it could not be written; those before it are untouched.
+        """
+        temporary = self.folder / f".tmp-{update:06d}-{os.getpid()}"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            temporary.unlink(missing_ok=True)
+            write_file(temporary, content)
+            temporary.replace(self.path(update))
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            got = error.strerror or str(error)
+            what = f"to write the milestone of update {update} to {self.folder}"
+            raise RunError(expected(what, got, "make room there")) from error
+
+    def cut_back(self, update: int) -> None:
+        """Remove those later than `update`, and what a kill has left."""
+        with contextlib.suppress(OSError):
+            for path in self.folder.glob(".tmp-*"):
+                path.unlink()
+            for each in self.updates():
+                if each > update:
+                    self.path(each).unlink()
+
+
+def is_due(update: int, every: int) -> bool:
+    """Whether there is a milestone at this update: 0, 1, 2, 3, 4, 6, 8, 12, 16 … times `every`.
+
+    Args:
+        update: the one asked for.
+        every: updates between the first of them; 0 for none.
+
+    >>> [update for update in range(130) if is_due(update, every=10)]
+    [0, 10, 20, 30, 40, 60, 80, 120]
+    """
+    if every == 0 or update % every:
+        return False
+    number = update // every
+    unit = 1 << max(0, number.bit_length() - 2)
+    return number % unit == 0
