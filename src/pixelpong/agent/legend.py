@@ -1,0 +1,19 @@
+"""Words and colours for what an agent sees and decides: the same in films, plots, page and texts.
+
+The page has the colours as variables of its style sheet (``faces/page/static/style.css``); a test
+holds the two to each other.
+"""
+
+from __future__ import annotations
+
+from pixelpong.agent.network import APPEARED, STAYED, VANISHED
+from pixelpong.items import DOWN, STAY, UP
+
+ACTION_NAMES = {STAY: "stay", UP: "up", DOWN: "down"}
+
+ACTION_COLOURS = {STAY: "#8a8f98", UP: "#2f7fd6", DOWN: "#e07b1a"}
+"""Also of saliency: a pixel speaks for up (blue) or for down (orange)."""
+
+PIXEL_NAMES = {APPEARED: "appeared", STAYED: "stayed", VANISHED: "vanished"}
+
+PIXEL_COLOURS = {APPEARED: "#e8c532", STAYED: "#8a8f98", VANISHED: "#a45bd0"}
