@@ -1,7 +1,8 @@
 """Words and colours for what an agent sees and decides: the same in films, plots, page and texts.
 
 The page has the colours as variables of its style sheet (``faces/page/static/style.css``); a test
-holds the two to each other.
+holds the two to each other. The colours of each set differ in lightness by a sixth or more, so
+that a grey print says the same, and each can be seen on white and on black.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from pixelpong.items import DOWN, STAY, UP
 
 ACTION_NAMES = {STAY: "stay", UP: "up", DOWN: "down"}
 
-ACTION_COLOURS = {STAY: "#8a8f98", UP: "#2f7fd6", DOWN: "#e07b1a"}
+ACTION_COLOURS = {STAY: "#b2b7bf", UP: "#2569bd", DOWN: "#e07b1a"}
 """Also of saliency: a pixel speaks for up (blue) or for down (orange)."""
 
 PIXEL_NAMES = {APPEARED: "appeared", STAYED: "stayed", VANISHED: "vanished"}
 
-PIXEL_COLOURS = {APPEARED: "#e8c532", STAYED: "#8a8f98", VANISHED: "#a45bd0"}
+PIXEL_COLOURS = {APPEARED: "#e8c532", STAYED: "#8a8f98", VANISHED: "#9449c0"}
