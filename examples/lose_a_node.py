@@ -20,7 +20,7 @@ from pixelpong.config import Config
 from pixelpong.config.presets import load_preset
 from pixelpong.interrupts import stop_on_signals
 from pixelpong.loop import Event, Outcome, Updated, train
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 
 NUM_NODES = 3
 
@@ -103,7 +103,7 @@ def _train(
     path: Path, config: Config, display: _Watch | None, should_stop: Callable[[], bool]
 ) -> tuple[Outcome, float, list[dict[str, Any]]]:
     """The outcome, the best rate of rollouts, and the timings of all updates."""
-    run = Run.create(path, config)
+    run = RunDirectory.create(path, config)
     outcome = train(run, display, should_stop)
     lines = list(run.metrics.read())
     ends = [line["steps"] for line in lines]

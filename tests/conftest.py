@@ -18,7 +18,7 @@ import pytest
 from pixelpong.config import Config
 from pixelpong.config.presets import load_preset
 from pixelpong.machine import count_cores
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 
 # The first example of a kernel compiles it, which no deadline of milliseconds allows for; the
 # examples are the same on every run, so that a red test is red again.
@@ -113,9 +113,9 @@ def catch() -> Config:
 def make_run(tmp_path: Path, catch: Config):
     """Make a run of the toy training, with options changed; warnings are collected."""
 
-    def make(name: str = "run", **changes) -> Run:
+    def make(name: str = "run", **changes) -> RunDirectory:
         warnings: list[str] = []
-        return Run.create(tmp_path / name, catch.updated(changes, "test"), warnings.append)
+        return RunDirectory.create(tmp_path / name, catch.updated(changes, "test"), warnings.append)
 
     return make
 

@@ -23,7 +23,7 @@ from pixelpong.evaluation import evaluate
 from pixelpong.loop import train
 from pixelpong.play.worker import make_worker
 from pixelpong.run import milestones as milestones_module
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 from pixelpong.run.milestones import is_due
 
 TOY = {
@@ -37,11 +37,11 @@ TOY = {
 
 @pytest.fixture(params=["fast", "classic"])
 def make_run(request, tmp_path):
-    def make(name="run", **changes) -> Run:
+    def make(name="run", **changes) -> RunDirectory:
         few = {"streams": 2, "horizon": 30, "batch_size": 2}
         config = load_preset(request.param).updated(TOY | few | changes, "test")
         warnings: list[str] = []
-        run = Run.create(tmp_path / name, config, warnings.append)
+        run = RunDirectory.create(tmp_path / name, config, warnings.append)
         make.warnings = warnings
         return run
 

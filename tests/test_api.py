@@ -18,7 +18,7 @@ import pytest
 import pixelpong
 from pixelpong.errors import CheckpointError, ConfigError, RunError
 from pixelpong.faces.notebook import Run
-from pixelpong.run.directory import Run as RunDirectory
+from pixelpong.run.directory import RunDirectory
 
 NAMES = {
     "Config", "Evaluation", "PixelpongError", "Policy", "Run", "evaluate", "load_preset",

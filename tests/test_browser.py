@@ -24,7 +24,7 @@ from conftest import wait_until
 from pixelpong.agent.shows import choose_show, list_updates
 from pixelpong.config.presets import load_preset
 from pixelpong.loop import train
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 
 pytestmark = pytest.mark.browser
 
@@ -123,9 +123,11 @@ def open_page(browser):
         context.close()
 
 
-def make_toy(path: Path, **options) -> Run:
+def make_toy(path: Path, **options) -> RunDirectory:
     """A run of the toy game, not yet trained."""
-    return Run.create(path, load_preset(options["preset"]).updated(options, "test"), [].append)
+    return RunDirectory.create(
+        path, load_preset(options["preset"]).updated(options, "test"), [].append
+    )
 
 
 @pytest.fixture(scope="module")
@@ -348,7 +350,7 @@ def test_the_weights_are_drawn_as_they_are(site, gallery, open_page):
         ".filter((_, place) => place % 4 === 0)",
         unit.element_handle(),
     )
-    run = Run.open(gallery / "classic-toy")
+    run = RunDirectory.open(gallery / "classic-toy")
     params = run.checkpoints.load(list_updates(run)[-1]).params
     row = params["W1"][:, int(name.split()[1].rstrip(","))]
     np.testing.assert_allclose(np.array(grey) - 128, row / np.abs(row).max() * 127, atol=0.51)
@@ -417,7 +419,7 @@ def test_the_canvas_shows_the_very_frames_however_one_jumps(site, gallery, open_
     page = open_page(address(site, name))
     pause_at_start(page)
     page.get_by_label("What moved the decision").uncheck()
-    moments = list(choose_show(Run.open(gallery / name)).replay.watch())
+    moments = list(choose_show(RunDirectory.open(gallery / name)).replay.watch())
     last = len(moments) - 1
     for step in (0, 3, last, 1, last // 2, last - 1, 0):
         page.locator(".timeline input").fill(str(step))
@@ -439,7 +441,7 @@ def test_what_the_network_sees_is_shown_by_shape_and_its_mind_in_numbers(site, g
     page = open_page(address(site, "fast-toy"))
     pause_at_start(page)
     page.get_by_label("What moved the decision").uncheck()
-    show = choose_show(Run.open(gallery / "fast-toy"))
+    show = choose_show(RunDirectory.open(gallery / "fast-toy"))
     policy = show.agent.make_policy()
     for moment in show.replay.watch():
         policy.follow(moment.screen, moment.action)
@@ -475,7 +477,7 @@ def test_the_slider_shows_the_same_agent_learn(site, gallery, open_page):
     page = open_page(address(site, "fast-toy"))
     wait_for_viewer(page)
     page.get_by_label("See the same agent learn").check()
-    run = Run.open(gallery / "fast-toy")
+    run = RunDirectory.open(gallery / "fast-toy")
     updates = list_updates(run)
     wait_for_viewer(page, update=updates[-1])
     slider = page.get_by_label("The agent as it was")
@@ -493,7 +495,7 @@ def test_the_slider_shows_the_same_agent_learn(site, gallery, open_page):
 def test_a_replay_is_chosen_from_the_list(site, gallery, open_page):
     page = open_page(address(site, "classic-toy"))
     wait_for_viewer(page)
-    first = next(iter(Run.open(gallery / "classic-toy").replays.read()))
+    first = next(iter(RunDirectory.open(gallery / "classic-toy").replays.read()))
     page.locator(".chooser-part select").select_option(str(first["episode"]))
     page.wait_for_selector(f".outcome:has-text('Episode {first['episode']} of the training')")
 

@@ -24,7 +24,7 @@ from test_duel import OTHER, paddle
 from pixelpong.config.presets import load_preset
 from pixelpong.faces.games import socket as sockets
 from pixelpong.loop import train
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 
 pytestmark = pytest.mark.browser
 
@@ -81,7 +81,11 @@ def site(tmp_path_factory):
     """A folder with one run of real Pong, of an episode, and the agent in the package."""
     folder = tmp_path_factory.mktemp("gallery")
     changes = {"updates": 2, "batch_size": 1, "hidden": 4, "save_every": 1, "engine": "serial"}
-    train(Run.create(folder / "pong", load_preset("classic").updated(changes, "test"), [].append))
+    train(
+        RunDirectory.create(
+            folder / "pong", load_preset("classic").updated(changes, "test"), [].append
+        )
+    )
     with serving(folder) as served:
         yield served
 

@@ -18,7 +18,7 @@ from test_engines import is_alive
 from pixelpong.config.presets import load_preset
 from pixelpong.faces.cli import main
 from pixelpong.run.checkpoints import fingerprint
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 
 TOY = [
     "--environment", "Catch-v0", "--hidden", "10", "--batch-size", "2", "--engine", "serial",
@@ -121,7 +121,7 @@ def test_inspect_prints_what_the_checkpoint_holds(call, trained):
         "update", "steps", "episodes", "mean_return_100", "params_sha256", "optimizer_sha256",
         "config", "versions", "wall_seconds",
     } <= set(report)  # fmt: skip
-    checkpoint = Run.open(trained).checkpoints.load(3)
+    checkpoint = RunDirectory.open(trained).checkpoints.load(3)
     assert report["params_sha256"] == fingerprint(checkpoint.params)
     assert report["optimizer_sha256"] == fingerprint(checkpoint.optimizer)
     assert (report["update"], report["episodes"], report["config"]["hidden"]) == (3, 6, 10)
@@ -160,14 +160,14 @@ def test_a_file_of_options_with_overrides_on_the_line(call, tmp_path):
     )
     code, out, _ = call("train", "--config", "mine.toml", "--batch-size", "3", "--json")
     assert (code, json.loads(out)["episodes"]) == (0, 3)
-    config = Run.open(tmp_path / "runs/classic-001").config.to_flat()
+    config = RunDirectory.open(tmp_path / "runs/classic-001").config.to_flat()
     assert (config["hidden"], config["batch_size"], config["learning_rate"]) == (10, 3, 1e-4)
 
 
 def test_a_preset_in_a_file_is_its_base(call, tmp_path):
     (tmp_path / "mine.toml").write_text('preset = "ray"\nhidden = 10\n')
     call("train", "--config", "mine.toml", *TOY[:2], "--engine", "serial", "--updates", "1")
-    config = Run.open(tmp_path / "runs/ray-001").config.to_flat()
+    config = RunDirectory.open(tmp_path / "runs/ray-001").config.to_flat()
     assert (config["batch_size"], config["hidden"], config["preset"]) == (4, 10, "ray")
 
 
@@ -297,7 +297,7 @@ def test_debug_shows_the_traceback_and_the_workers(call, trained, monkeypatch):
 
 
 def test_a_bug_is_one_line_too(call, trained, monkeypatch):
-    monkeypatch.setattr(Run, "open", lambda path: 1 / 0)
+    monkeypatch.setattr(RunDirectory, "open", lambda path: 1 / 0)
     code, _, err = call("inspect", "run")
     assert code == 1
     assert err.splitlines() == [
@@ -313,7 +313,7 @@ def test_changed_options_are_accepted_when_told_to(call, trained):
         "resume", "run", "--updates", "4", "--learning-rate", "0.01", "--allow-changes"
     )
     assert code == 0
-    assert Run.open(trained).config.learning.learning_rate == 0.01
+    assert RunDirectory.open(trained).config.learning.learning_rate == 0.01
 
 
 @pytest.mark.slow
@@ -379,7 +379,7 @@ def test_an_interrupted_training_is_saved_and_leaves_nothing(tmp_path, engine, n
     assert time.monotonic() - begin < 5 * patience()
     assert (process.returncode, err) == (130, "")
     update = int(re.search(r"interrupted: update (\d+)", out)[1])
-    assert Run.open(tmp_path / "run").checkpoints.load_latest().update == update
+    assert RunDirectory.open(tmp_path / "run").checkpoints.load_latest().update == update
     assert "go on with: pixelpong resume run\n" in out
     assert wait_until(lambda: not any(map(is_alive, children)), seconds=2)
     assert set(Path("/dev/shm").iterdir()) <= shared
@@ -416,7 +416,7 @@ def test_a_reader_that_goes_away_ends_the_training_with_everything_saved(tmp_pat
     )
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
-    run = Run.open(tmp_path / "run")
+    run = RunDirectory.open(tmp_path / "run")
     assert run.checkpoints.updates()[-1] == [line["update"] for line in run.metrics.read()][-1] > 0
 
 
@@ -430,7 +430,7 @@ def test_a_full_disk_behind_stdout_is_one_line_and_saved(tmp_path):
     assert done.returncode == 1
     assert "got No space left on device" in done.stderr
     assert len(done.stderr.splitlines()) == 1
-    assert Run.open(tmp_path / "run").checkpoints.updates()
+    assert RunDirectory.open(tmp_path / "run").checkpoints.updates()
 
 
 @pytest.mark.slow
@@ -449,7 +449,7 @@ def test_a_file_of_options_can_come_through_a_pipe(tmp_path):
 def test_a_budget_on_the_line_is_added_to_the_files_and_replaces_the_presets(call, tmp_path):
     (tmp_path / "mine.toml").write_text("until_return = 18\nupdates = 7\n")
     call("train", "--config", "mine.toml", *TOY, "--updates", "1", "--run", "run")
-    budget = Run.open(tmp_path / "run").config.budget
+    budget = RunDirectory.open(tmp_path / "run").config.budget
     assert (budget.updates, budget.until_return) == (1, 18.0)
 
 

@@ -24,10 +24,10 @@ from pixelpong.env.ale import AleConsole
 from pixelpong.env.pong import PongEmulator
 from pixelpong.faces.cli import main
 from pixelpong.faces.display import TrainingDisplay
-from pixelpong.faces.notebook import Run as NotebookRun
+from pixelpong.faces.notebook import RunDirectory as NotebookRun
 from pixelpong.loop import train
 from pixelpong.play import worker as worker_module
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 
 UPDATES = 3
 ALWAYS = {"hidden": 8, "engine": "serial", "updates": UPDATES, "save_every": 1}
@@ -42,17 +42,17 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def make_run(tmp_path):
-    def make(preset: str, name: str = "run", **changes) -> Run:
+    def make(preset: str, name: str = "run", **changes) -> RunDirectory:
         config = load_preset(preset).updated(SHORT[preset] | changes, "test")
-        return Run.create(tmp_path / name, config, [].append)
+        return RunDirectory.create(tmp_path / name, config, [].append)
 
     return make
 
 
-def train_in_turn(run: Run, emulators: list[str]) -> Run:
+def train_in_turn(run: RunDirectory, emulators: list[str]) -> RunDirectory:
     """An update on each, stopped and resumed in between."""
     for number, emulator in enumerate(emulators, start=1):
-        run = Run.open(run.path)
+        run = RunDirectory.open(run.path)
         train(run.with_config(run.config.updated({"updates": number, "emulator": emulator}, "")))
     return run
 
@@ -66,7 +66,7 @@ def wanted(tmp_path_factory):
     results = {}
     for preset, changes in SHORT.items():
         config = load_preset(preset).updated(changes, "test")
-        run = Run.create(tmp_path_factory.mktemp("wanted") / "run", config, [].append)
+        run = RunDirectory.create(tmp_path_factory.mktemp("wanted") / "run", config, [].append)
         train(run)
         assert list(run.episodes.read())  # a game ended in it, and another one began
         results[preset] = result_of(run)
@@ -85,7 +85,7 @@ def test_a_training_on_ale_gives_the_same_bits(make_run, wanted, preset):
 def test_a_training_goes_on_on_the_other_emulator(make_run, wanted, preset, emulators):
     run = train_in_turn(make_run(preset), emulators)
     assert result_of(run) == wanted[preset]
-    assert Run.open(run.path).config.engine.emulator == emulators[-1]
+    assert RunDirectory.open(run.path).config.engine.emulator == emulators[-1]
 
 
 def test_verify_compares_both_emulators(capsys):
@@ -143,7 +143,7 @@ class OlderEmulator(PongEmulator):
         return header + where.tobytes() + data[where].tobytes()
 
 
-def make_older(run: Run) -> None:
+def make_older(run: RunDirectory) -> None:
     """Write a run's configuration as it was before there was a choice of emulators."""
     file = run.path / "config.json"
     content = json.loads(file.read_text("utf-8"))
@@ -165,7 +165,7 @@ def test_a_run_of_an_older_version_goes_on_to_the_same_bits(
     if preset == "fast":
         arrays = run.checkpoints.load_latest().optimizer
         assert arrays["stream.1.snapshot"][:4].tobytes() != b"PONG"
-    again = Run.open(run.path)
+    again = RunDirectory.open(run.path)
     assert again.config.engine.emulator == OPTIONS["emulator"].default == "native"
     changes = {"updates": UPDATES} | ({"emulator": emulator} if emulator else {})
     train(again.with_config(again.config.updated(changes, "test")))
@@ -237,5 +237,5 @@ def test_changing_the_emulator_needs_no_leave(make_run, capsys):
     train(run)
     words = ["resume", str(run.path), "--updates", "2", "--emulator", "ale", "--json"]
     assert main(words) == 0
-    train(with_updates(Run.open(run.path), 2))
+    train(with_updates(RunDirectory.open(run.path), 2))
     assert "changes" not in json.loads((run.path / "config.json").read_text("utf-8"))

@@ -24,30 +24,32 @@ from pixelpong.faces.cli import main
 from pixelpong.faces.film import choose_pace, describe_film, make_film, overlay, writers
 from pixelpong.loop import train
 from pixelpong.play.replay import Replay
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 
 av = pytest.importorskip("av", reason="films need the extra [video]")
 Image = pytest.importorskip("PIL.Image", reason="films need the extra [video]")
 
 
 @pytest.fixture(scope="module", params=["fast", "classic"])
-def toy(request, tmp_path_factory) -> Run:
+def toy(request, tmp_path_factory) -> RunDirectory:
     """A run of the toy game, by each algorithm."""
     return make_toy(request.param, tmp_path_factory.mktemp("runs") / request.param)
 
 
 @pytest.fixture(scope="module")
-def fast_toy(tmp_path_factory) -> Run:
+def fast_toy(tmp_path_factory) -> RunDirectory:
     return make_toy("fast", tmp_path_factory.mktemp("runs") / "fast")
 
 
-def make_toy(preset, path) -> Run:
+def make_toy(preset, path) -> RunDirectory:
     toy = {"environment": "Catch-v0", "engine": "serial", "save_every": 2, "replay_every": 1}
     sizes = {
         "fast": {"streams": 2, "horizon": 60, "updates": 8, "hidden": 8},
         "classic": {"batch_size": 3, "updates": 8, "hidden": 8},
     }
-    run = Run.create(path, load_preset(preset).updated(toy | sizes[preset], "test"), [].append)
+    run = RunDirectory.create(
+        path, load_preset(preset).updated(toy | sizes[preset], "test"), [].append
+    )
     train(run)
     return run
 

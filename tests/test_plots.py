@@ -23,7 +23,7 @@ from pixelpong.faces.plots import weights as plots_weights
 from pixelpong.faces.plots.episode import _ACTION_COLOURS, _STATE_COLOURS
 from pixelpong.faces.plots.subjects import name_subjects
 from pixelpong.loop import train
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 from pixelpong.run.table import read_episodes, read_evaluations, read_metrics, running
 
 pytest.importorskip("matplotlib")
@@ -42,16 +42,18 @@ def trained(tmp_path_factory) -> dict[str, Path]:
         options = {"environment": "Catch-v0", "engine": "serial", "save_every": 2}
         options |= {"evaluate_every": 4, "evaluate_episodes": 4} | toy
         paths[preset] = tmp_path_factory.mktemp("runs") / preset
-        train(Run.create(paths[preset], load_preset(preset).updated(options, "test")))
+        train(RunDirectory.create(paths[preset], load_preset(preset).updated(options, "test")))
     return paths
 
 
 @pytest.fixture
 def copy(trained, tmp_path):
-    def make(preset: str) -> Run:
+    def make(preset: str) -> RunDirectory:
         """A copy of one of them, whose warnings are collected."""
         warnings: list[str] = []
-        run = Run.open(shutil.copytree(trained[preset], tmp_path / preset), warnings.append)
+        run = RunDirectory.open(
+            shutil.copytree(trained[preset], tmp_path / preset), warnings.append
+        )
         object.__setattr__(run, "warnings", warnings)
         return run
 
@@ -59,17 +61,17 @@ def copy(trained, tmp_path):
 
 
 @pytest.fixture(params=TOY)
-def run(request, copy) -> Run:
+def run(request, copy) -> RunDirectory:
     return copy(request.param)
 
 
 @pytest.fixture
-def fast(copy) -> Run:
+def fast(copy) -> RunDirectory:
     return copy("fast")
 
 
 @pytest.fixture
-def classic(copy) -> Run:
+def classic(copy) -> RunDirectory:
     return copy("classic")
 
 
@@ -118,14 +120,14 @@ def test_the_users_own_settings_change_nothing(fast):
 
 @pytest.mark.slow
 def test_several_runs_share_a_picture_where_they_can(trained, tmp_path):
-    runs = [Run.open(path) for path in trained.values()]
+    runs = [RunDirectory.open(path) for path in trained.values()]
     files = draw_plots(runs, tmp_path / "out", ["curve", "weights"], ["png"])
     assert [file.name for file in files] == ["curve.png", "weights-fast.png", "weights-classic.png"]
 
 
 def test_runs_of_one_name_are_told_apart(trained, tmp_path):
     paths = [shutil.copytree(trained["fast"], tmp_path / name / "run") for name in "ab"]
-    subjects = name_subjects([Run.open(path) for path in paths])
+    subjects = name_subjects([RunDirectory.open(path) for path in paths])
     assert [subject.name for subject in subjects] == ["a/run", "b/run"]
     assert [subject.file_name for subject in subjects] == ["a-run", "b-run"]
 
@@ -133,8 +135,8 @@ def test_runs_of_one_name_are_told_apart(trained, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["_hidden", "a$b$c", "a^{b", "名前", "\N{GRINNING FACE}"])
 def test_any_name_can_stand_in_a_legend(trained, tmp_path, name):
-    odd = Run.open(shutil.copytree(trained["fast"], tmp_path / name))
-    plain = Run.open(trained["fast"])
+    odd = RunDirectory.open(shutil.copytree(trained["fast"], tmp_path / name))
+    plain = RunDirectory.open(trained["fast"])
     figure = figure_of(odd, "curve", plain)
     labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     assert len(labels) == 2

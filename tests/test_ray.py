@@ -29,7 +29,7 @@ from pixelpong.engines.ray.seats import _Actor
 from pixelpong.errors import WorkerError
 from pixelpong.loop import Updated, train
 from pixelpong.play.worker import make_worker
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 
 pytestmark = pytest.mark.ray
 
@@ -53,10 +53,10 @@ def processes_with(text: str) -> set[int]:
 def pong(tmp_path):
     """A short training on real Pong in the fast mode."""
 
-    def make(name: str, **changes) -> Run:
+    def make(name: str, **changes) -> RunDirectory:
         small = {"streams": 4, "horizon": 200, "hidden": 8, "minibatches": 2, "save_every": 5}
         config = load_preset("fast").updated({**small, "workers": 2, **changes}, "test")
-        return Run.create(tmp_path / name, config)
+        return RunDirectory.create(tmp_path / name, config)
 
     return make
 
@@ -159,11 +159,11 @@ def test_a_driver_that_is_killed_leaves_no_process_and_resumes_to_the_same_bits(
         assert len(processes_marked(mark)) > 4  # Ray's own, and at least an actor
         driver.kill()
     assert wait_until(lambda: not processes_marked(mark), 20)
-    run = Run.open(tmp_path / "killed")
+    run = RunDirectory.open(tmp_path / "killed")
     updates = max(run.checkpoints.updates()) + 3
     config = run.config.updated({"updates": updates, "engine": "serial"}, "test")
     resumed = train(run.with_config(config))
-    whole = train(Run.create(tmp_path / "whole", config))
+    whole = train(RunDirectory.create(tmp_path / "whole", config))
     assert resumed.params_sha256 == whole.params_sha256
 
 

@@ -17,7 +17,7 @@ from fakes import EchoWorker
 from pixelpong.config.presets import load_preset
 from pixelpong.engines.ray import RayEngine
 from pixelpong.loop import Updated, train
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 
 pytestmark = pytest.mark.ray
 
@@ -51,11 +51,11 @@ class Weather:
 def test_a_lost_node_and_a_new_one_change_nothing(cluster, tmp_path, mode):
     small = {"streams": 6, "horizon": 128, "hidden": 8, "minibatches": 2, "updates": 40}
     config = load_preset("fast").updated({**small, "engine": "threads", "workers": 2}, "test")
-    undisturbed = train(Run.create(tmp_path / "undisturbed", config))
+    undisturbed = train(RunDirectory.create(tmp_path / "undisturbed", config))
     # ALE's items are long enough for a node to be lost, and another to join, between two of them.
     changes = {"engine": "ray", "ray_address": cluster.address, "workers": None, "ray_mode": mode}
     changes["emulator"] = "ale"
-    run = Run.create(tmp_path / "disturbed", config.updated(changes, "test"))
+    run = RunDirectory.create(tmp_path / "disturbed", config.updated(changes, "test"))
     begin = time.monotonic()
     disturbed = train(run, Weather(cluster))
     assert time.monotonic() - begin < 120

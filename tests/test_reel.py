@@ -13,14 +13,16 @@ from pixelpong.agent.shows import choose_show
 from pixelpong.config.presets import load_preset
 from pixelpong.faces.page.reel import encode_difference, make_reel
 from pixelpong.loop import train
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 
 
 @pytest.fixture(params=["fast", "classic"])
 def run(request, tmp_path):
     toy = {"environment": "Catch-v0", "engine": "serial", "hidden": 8, "save_every": 2}
     few = {"updates": 24, "streams": 2, "horizon": 30, "batch_size": 2, "replay_every": 1}
-    run = Run.create(tmp_path / "run", load_preset(request.param).updated(toy | few, "test"))
+    run = RunDirectory.create(
+        tmp_path / "run", load_preset(request.param).updated(toy | few, "test")
+    )
     train(run)
     return run
 

@@ -15,7 +15,7 @@ from pixelpong.env import fake
 from pixelpong.errors import PixelpongError, RunError
 from pixelpong.loop import train
 from pixelpong.play.replay import Replay
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 
 TOY = {
     "fast": {"streams": 2, "horizon": 30, "updates": 24, "hidden": 8, "replay_every": 1},
@@ -25,10 +25,10 @@ TOY = {
 
 @pytest.fixture(params=TOY)
 def make_run(request, tmp_path):
-    def make(name="run", **changes) -> Run:
+    def make(name="run", **changes) -> RunDirectory:
         toy = {"environment": "Catch-v0", "engine": "serial", "save_every": 1}
         config = load_preset(request.param).updated(toy | TOY[request.param] | changes, "test")
-        return Run.create(tmp_path / name, config, [].append)
+        return RunDirectory.create(tmp_path / name, config, [].append)
 
     make.preset = request.param
     return make
@@ -111,7 +111,7 @@ def test_after_another_horizon_only_whole_episodes_are_replayed(make_run):
 def test_pong_is_replayed_frame_by_frame(tmp_path):
     """On the real game: the colours that the emulator showed, and the end it came to."""
     changes = {"updates": 1, "batch_size": 1, "hidden": 4, "replay_every": 1, "engine": "serial"}
-    run = Run.create(tmp_path / "run", load_preset("classic").updated(changes, "test"))
+    run = RunDirectory.create(tmp_path / "run", load_preset("classic").updated(changes, "test"))
     train(run)
     (replay,) = replays_of(run)
     moments = list(replay.watch())

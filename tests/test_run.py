@@ -11,13 +11,13 @@ import pytest
 
 from pixelpong.errors import RunError
 from pixelpong.loop import train
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 from pixelpong.run.lines import LineFile
 
 
 def test_a_run_is_opened_as_it_was_made(make_run):
     run = make_run(seed=7)
-    again = Run.open(run.path)
+    again = RunDirectory.open(run.path)
     assert again.config == run.config
     assert again.versions["numpy"]
     assert again.machine["processor"]
@@ -28,16 +28,16 @@ def test_a_directory_that_exists_is_never_written_to(make_run, tmp_path):
     run = make_run()
     before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
     with pytest.raises(RunError, match="expected a new run directory, got .*run, which exists"):
-        Run.create(run.path, run.config)
+        RunDirectory.create(run.path, run.config)
     (tmp_path / "empty").mkdir()
     with pytest.raises(RunError, match="which exists"):
-        Run.create(tmp_path / "empty", run.config)
+        RunDirectory.create(tmp_path / "empty", run.config)
     assert before == {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
 
 
 def test_runs_without_a_name_are_numbered(catch, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    paths = [Run.create(None, catch).path for _ in range(3)]
+    paths = [RunDirectory.create(None, catch).path for _ in range(3)]
     assert [path.as_posix() for path in paths] == [f"runs/classic-00{n}" for n in (1, 2, 3)]
 
 
@@ -45,7 +45,7 @@ def test_a_place_that_cannot_be_written_is_one_line(catch, tmp_path):
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "file" / "run", Path("/proc/run")):
         with pytest.raises(RunError, match="expected"):
-            Run.create(path, catch)
+            RunDirectory.create(path, catch)
 
 
 @pytest.mark.parametrize(
@@ -56,14 +56,14 @@ def test_what_is_no_run_is_one_line(make_run, content):
     run = make_run()
     (run.path / "config.json").write_bytes(content.encode("utf-8", "surrogateescape"))
     with pytest.raises(RunError, match="expected a run's configuration"):
-        Run.open(run.path)
+        RunDirectory.open(run.path)
 
 
 def test_a_missing_run_is_one_line(tmp_path):
     with pytest.raises(RunError, match="expected a run directory, got .*none"):
-        Run.open(tmp_path / "none")
+        RunDirectory.open(tmp_path / "none")
     with pytest.raises(RunError, match="No such file"):
-        Run.open(tmp_path)
+        RunDirectory.open(tmp_path)
 
 
 def test_a_run_of_another_version_says_so(make_run):
@@ -71,7 +71,7 @@ def test_a_run_of_another_version_says_so(make_run):
     file = run.path / "config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"format": 9}))
     with pytest.raises(RunError, match="run of format 1 .* got format 9"):
-        Run.open(run.path)
+        RunDirectory.open(run.path)
 
 
 def test_a_run_of_the_time_of_processes_goes_on_with_threads(make_run):
@@ -81,17 +81,18 @@ def test_a_run_of_the_time_of_processes_goes_on_with_threads(make_run):
     content["config"]["engine"] = "processes"
     del content["sha256"]
     file.write_text(json.dumps(content))
-    again = Run.open(run.path)
+    again = RunDirectory.open(run.path)
     assert again.config == run.config
     assert train(again).reason == "updates"
-    assert Run.open(run.path).config == run.config
+    assert RunDirectory.open(run.path).config == run.config
 
 
 def test_only_one_training_writes_to_a_run(make_run):
     run = make_run()
     script = (
-        "import sys; from pathlib import Path; from pixelpong.run.directory import Run\n"
-        "with Run.open(Path(sys.argv[1])).lock(): print('held', flush=True); sys.stdin.read()\n"
+        "import sys; from pathlib import Path; from pixelpong.run.directory import RunDirectory\n"
+        "with RunDirectory.open(Path(sys.argv[1])).lock():\n"
+        "    print('held', flush=True); sys.stdin.read()\n"
     )
     with subprocess.Popen(
         [sys.executable, "-c", script, run.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -114,7 +115,7 @@ def test_another_machine_or_library_is_said(make_run):
     del content["sha256"]
     file.write_text(json.dumps(content))
     warnings = []
-    Run.open(run.path, warnings.append).warn_of_other_machine()
+    RunDirectory.open(run.path, warnings.append).warn_of_other_machine()
     assert len(warnings) == 1
     assert "numpy 1.0 → " in warnings[0]
     assert "processor 6502 → " in warnings[0]
@@ -128,7 +129,7 @@ def test_what_a_stranger_says_of_its_machine_is_shown_on_one_line(make_run):
     del content["sha256"]
     file.write_text(json.dumps(content))
     warnings = []
-    Run.open(file.parent, warnings.append).warn_of_other_machine()
+    RunDirectory.open(file.parent, warnings.append).warn_of_other_machine()
     assert "numpy 1.0 ?[2Jx" in warnings[0]
     assert len(warnings[0]) < 1000
     assert warnings[0].isprintable()
@@ -184,10 +185,10 @@ def test_a_run_that_cannot_be_made_leaves_its_name_free(catch, small_disk):
     disk = small_disk("64k")
     (disk / "fill").write_bytes(b"x" * (64 << 10))
     with pytest.raises(RunError, match="No space left on device"):
-        Run.create(disk / "run", catch)
+        RunDirectory.create(disk / "run", catch)
     assert not (disk / "run").exists()
     (disk / "fill").unlink()
-    Run.create(disk / "run", catch)
+    RunDirectory.create(disk / "run", catch)
 
 
 @pytest.mark.parametrize("rest", [b'{"update": 2', b'{"update": 2}', b"nonsense\n", b"\xff\xfe\n"])

@@ -14,7 +14,7 @@ from pixelpong.faces import shipping
 from pixelpong.faces.cli import main
 from pixelpong.faces.shipping import find_start
 from pixelpong.loop import train
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 
 
 @pytest.fixture(params=["fast", "classic"])
@@ -22,7 +22,9 @@ def run(request, tmp_path, monkeypatch):
     monkeypatch.setattr(shipping, "SURVEY_STEPS", 500)
     toy = {"environment": "Catch-v0", "engine": "serial", "hidden": 8, "updates": 3}
     few = {"streams": 2, "horizon": 30, "batch_size": 2}
-    run = Run.create(tmp_path / "run", load_preset(request.param).updated(toy | few, "test"))
+    run = RunDirectory.create(
+        tmp_path / "run", load_preset(request.param).updated(toy | few, "test")
+    )
     train(run)
     return run
 

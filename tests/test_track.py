@@ -19,7 +19,7 @@ from pixelpong.errors import ConfigError, RunError
 from pixelpong.faces.cli import main
 from pixelpong.faces.track import describe_track, track
 from pixelpong.loop import train
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def test_tensorboard_forgets_what_a_resume_has_cut_back(make_run):
     track(run)
     newest = run.checkpoints.updates()[-1]
     (run.checkpoints.path(newest) / "params.safetensors").unlink()
-    train(with_updates(Run.open(run.path), 6))
+    train(with_updates(RunDirectory.open(run.path), 6))
     track(run)
     assert read_board(run.path / "tensorboard") == wanted_board(run)
 

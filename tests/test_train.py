@@ -20,16 +20,16 @@ from pixelpong.learners.reinforce import ReinforceLearner
 from pixelpong.loop import Began, Ended, Updated, reached_budget, train, training
 from pixelpong.play.worker import EpisodeWorker
 from pixelpong.run.checkpoints import fingerprint
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 from pixelpong.session import Session
 
 
-def lines_of(run: Run) -> list[dict]:
+def lines_of(run: RunDirectory) -> list[dict]:
     lines = [*run.metrics.read(), *run.episodes.read(), *run.evaluations.read()]
     return [{key: value for key, value in line.items() if key != "timing"} for line in lines]
 
 
-def result_of(run: Run) -> tuple:
+def result_of(run: RunDirectory) -> tuple:
     checkpoint = run.checkpoints.load_latest()
     return (
         checkpoint.update,
@@ -39,7 +39,7 @@ def result_of(run: Run) -> tuple:
     )
 
 
-def with_updates(run: Run, updates: int) -> Run:
+def with_updates(run: RunDirectory, updates: int) -> RunDirectory:
     return run.with_config(run.config.updated({"updates": updates}, "test"))
 
 
@@ -151,11 +151,11 @@ def test_stopping_and_resuming_at_every_update_changes_nothing(make_run, dtype):
     for stop in range(1, 5):
         run = make_run(f"stop-{stop}", updates=stop, dtype=dtype)
         train(run)
-        train(with_updates(Run.open(run.path), 5))
+        train(with_updates(RunDirectory.open(run.path), 5))
         assert result_of(run) == result_of(reference), stop
     run = make_run("every", updates=1, dtype=dtype)
     for updates in range(1, 6):
-        train(with_updates(Run.open(run.path), updates))
+        train(with_updates(RunDirectory.open(run.path), updates))
     assert result_of(run) == result_of(reference)
 
 
@@ -180,7 +180,7 @@ def test_a_damaged_checkpoint_costs_its_updates_and_no_more(make_run):
     train(run)
     (run.checkpoints.path(4) / "params.safetensors").write_bytes(b"damaged")
     warnings: list[str] = []
-    train(with_updates(Run.open(run.path, warnings.append), 5))
+    train(with_updates(RunDirectory.open(run.path, warnings.append), 5))
     assert len(warnings) == 1
     assert result_of(run) == result_of(reference)
 
@@ -352,7 +352,7 @@ def test_a_configuration_that_does_not_fit_is_never_written(make_run):
     train(changed)
     content = json.loads((run.path / "config.json").read_text())
     assert content["changes"] == [{"update": 2, "learning_rate": [3e-3, 0.1]}]
-    assert Run.open(run.path).config == changed.config
+    assert RunDirectory.open(run.path).config == changed.config
 
 
 @pytest.mark.parametrize("save_every", [1, 100])
@@ -375,7 +375,7 @@ def test_a_number_that_is_not_finite_never_reaches_the_disk(make_run, monkeypatc
 
 def test_a_disk_that_fills_stops_the_training_with_one_line(catch, small_disk):
     """Three checkpoints of a megabyte are kept on three and a half: the fourth has no room."""
-    run = Run.create(small_disk("3500k") / "run", catch.updated({"updates": 6}, "test"))
+    run = RunDirectory.create(small_disk("3500k") / "run", catch.updated({"updates": 6}, "test"))
     with pytest.raises(RunError, match="No space left on device; make room there, then resume"):
         train(run)
     assert run.checkpoints.load_latest().update == run.checkpoints.updates()[-1] >= 2

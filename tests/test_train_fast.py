@@ -16,7 +16,7 @@ from pixelpong.learners import progress as progress_module
 from pixelpong.learners.progress import POINT_WINDOW, Progress, expected_return
 from pixelpong.loop import Judged, Updated, train
 from pixelpong.play.streams import StreamPlayer
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 
 TOY = {
     "environment": "Catch-v0", "hidden": 16, "streams": 4, "horizon": 25, "engine": "serial",
@@ -28,9 +28,9 @@ STEPS_AN_UPDATE = TOY["streams"] * TOY["horizon"]
 
 @pytest.fixture
 def make_run(tmp_path):
-    def make(name="run", **changes) -> Run:
+    def make(name="run", **changes) -> RunDirectory:
         config = load_preset("fast").updated(TOY | changes, "test")
-        return Run.create(tmp_path / name, config, [].append)
+        return RunDirectory.create(tmp_path / name, config, [].append)
 
     return make
 
@@ -56,11 +56,11 @@ def test_stopping_and_resuming_at_every_update_changes_nothing(make_run, dtype):
     for stop in range(1, 5):
         run = make_run(f"stop-{stop}", updates=stop, dtype=dtype)
         train(run)
-        train(with_updates(Run.open(run.path), 5))
+        train(with_updates(RunDirectory.open(run.path), 5))
         assert result_of(run) == result_of(reference), stop
     run = make_run("every", updates=1, dtype=dtype)
     for updates in range(1, 6):
-        train(with_updates(Run.open(run.path), updates))
+        train(with_updates(RunDirectory.open(run.path), updates))
     assert result_of(run) == result_of(reference)
 
 
@@ -220,7 +220,7 @@ def test_a_stop_does_not_change_when_the_target_is_tried(
     shown = []
     outcome = train(run, shown.append, should_stop=lambda: _count_updates(shown) >= stop)
     assert (outcome.reason, outcome.progress.update) == ("interrupted", stop)
-    train(Run.open(run.path))
+    train(RunDirectory.open(run.path))
     assert result_of(run) == result_of(reference)
     tried = [[line["update"] for line in each.evaluations.read()] for each in (run, reference)]
     assert tried[0] == tried[1] == [1, 3, 5, 6]
@@ -242,7 +242,7 @@ def test_the_time_to_win_leaves_the_evaluations_out(make_run, short_windows, mon
     outcome = train(run, began=-7.0)
     assert outcome.wall_seconds == 107
     assert outcome.training_seconds == 7
-    run = Run.open(run.path)
+    run = RunDirectory.open(run.path)
     again = train(run.with_config(run.config.updated({"updates": 4, "until_return": 21.0}, "t")))
     assert (again.wall_seconds, again.training_seconds) == (207, 7)
 

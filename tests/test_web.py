@@ -29,7 +29,7 @@ from pixelpong.faces.page.library import Library, View, id_of
 from pixelpong.faces.page.live import Viewer
 from pixelpong.faces.page.reel import make_reel
 from pixelpong.run.alive import is_live
-from pixelpong.run.directory import Run, RunLock
+from pixelpong.run.directory import RunDirectory, RunLock
 from pixelpong.run.tail import Table, Tail
 
 
@@ -338,8 +338,8 @@ def test_a_run_that_is_deleted_while_watched_is_said_to_be_gone(tmp_path):
 @pytest.mark.slow
 def test_runs_that_begin_or_are_damaged_or_foreign_do_not_stop_the_list(tmp_path):
     make_trained(tmp_path / "sound", updates=2)
-    Run.create(tmp_path / "begins", toy_config(), [].append)
-    foreign = Run.create(tmp_path / "foreign", toy_config(), [].append)
+    RunDirectory.create(tmp_path / "begins", toy_config(), [].append)
+    foreign = RunDirectory.create(tmp_path / "foreign", toy_config(), [].append)
     config = foreign.path / "config.json"
     config.write_text(config.read_text().replace('"format": 1', '"format": 99'))
     for name, content in (
@@ -391,7 +391,7 @@ def test_nothing_is_written_where_runs_are(tmp_path):
 
 
 def test_a_run_is_live_while_its_lock_is_held_and_looking_never_takes_it(tmp_path):
-    run = Run.create(tmp_path / "toy", toy_config(), [].append)
+    run = RunDirectory.create(tmp_path / "toy", toy_config(), [].append)
     assert not is_live(run.path)
     stop = threading.Event()
 
@@ -421,7 +421,7 @@ def test_a_run_is_live_while_its_lock_is_held_and_looking_never_takes_it(tmp_pat
 
 
 def test_time_left_follows_from_the_budget_and_the_pace(tmp_path):
-    run = Run.create(tmp_path / "toy", toy_config(updates=100), [].append)
+    run = RunDirectory.create(tmp_path / "toy", toy_config(updates=100), [].append)
     run.metrics.append(*(metrics_line(update) for update in range(1, 41)))
     view = View(run.path)
     view.refresh()
@@ -430,7 +430,7 @@ def test_time_left_follows_from_the_budget_and_the_pace(tmp_path):
         told = view.tell_light()
         assert told["seconds_left"] == pytest.approx(60 * 1.5)
         assert told["steps_per_second"] == pytest.approx(100 / 1.5)
-    by_return = Run.create(
+    by_return = RunDirectory.create(
         tmp_path / "other", toy_config(until_return=18.0, updates=None), [].append
     )
     by_return.metrics.append(*(metrics_line(update) for update in range(1, 41)))

@@ -17,7 +17,7 @@ from pixelpong.config import Config
 from pixelpong.config.presets import load_preset
 from pixelpong.faces.page import serve
 from pixelpong.loop import train
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="
 
@@ -157,9 +157,9 @@ def toy_config(preset: str = "fast", **changes: Any) -> Config:
     return load_preset(preset).updated(toy | small | changes, "test")
 
 
-def make_trained(path: Path, preset: str = "fast", **changes: Any) -> Run:
+def make_trained(path: Path, preset: str = "fast", **changes: Any) -> RunDirectory:
     """A run that was trained for a second."""
-    run = Run.create(path, toy_config(preset, **changes), [].append)
+    run = RunDirectory.create(path, toy_config(preset, **changes), [].append)
     train(run)
     return run
 

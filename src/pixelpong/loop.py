@@ -26,7 +26,7 @@ from pixelpong.learners import UpdateStats
 from pixelpong.learners.progress import Progress
 from pixelpong.play.worker import make_worker
 from pixelpong.run.checkpoints import fingerprint
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 from pixelpong.session import Session
 
 
@@ -56,7 +56,7 @@ class Outcome:
 class Began:
     """The training starts, or continues from `progress`."""
 
-    run: Run
+    run: RunDirectory
     progress: Progress
 
 
@@ -95,7 +95,7 @@ Event = Began | Updated | Evaluated | Judged | Ended
 
 
 def training(
-    run: Run, should_stop: Callable[[], bool] = never, began: float | None = None
+    run: RunDirectory, should_stop: Callable[[], bool] = never, began: float | None = None
 ) -> Generator[Event, None, None]:
     """Train until the budget is spent, from the run's newest checkpoint if there is one.
 
@@ -154,7 +154,7 @@ def training(
 
 
 def train(
-    run: Run,
+    run: RunDirectory,
     show: Callable[[Event], object] | None = None,
     should_stop: Callable[[], bool] = never,
     began: float | None = None,

@@ -20,7 +20,7 @@ from pixelpong.items import whole
 from pixelpong.learners import UpdateStats, make_learner
 from pixelpong.learners.progress import RETURN_WINDOW, Progress
 from pixelpong.run.checkpoints import Checkpoint, fingerprint
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 from pixelpong.run.milestones import is_due
 
 LOOKS = ((10, -0.5), (40, 0.3))
@@ -87,7 +87,7 @@ class Counters:
 class Session:
     """A learner and its run directory: what is restored, recorded and saved."""
 
-    def __init__(self, run: Run, began: float) -> None:
+    def __init__(self, run: RunDirectory, began: float) -> None:
         """Restore the newest checkpoint, or start anew in a run that has never begun.
 
         Args:

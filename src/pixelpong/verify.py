@@ -20,7 +20,7 @@ from pixelpong.engines import never
 from pixelpong.errors import Interrupted
 from pixelpong.loop import train
 from pixelpong.run.checkpoints import fingerprint
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 
 WORKER_COUNTS = (1, 2, 3)
 """Numbers of workers that are compared."""
@@ -115,7 +115,11 @@ def _go(
         path = Path(folder) / "run"
         for part in parts:
             step = config.updated(part, "verify")
-            run = Run.open(path).with_config(step) if path.exists() else Run.create(path, step)
+            run = (
+                RunDirectory.open(path).with_config(step)
+                if path.exists()
+                else RunDirectory.create(path, step)
+            )
             if train(run, should_stop=should_stop).reason == "interrupted":
                 raise Interrupted
         checkpoint = run.checkpoints.load_latest()

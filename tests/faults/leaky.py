@@ -17,7 +17,7 @@ from pathlib import Path
 from pixelpong.config.presets import load_preset
 from pixelpong.loop import train
 from pixelpong.play.worker import make_worker
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 
 SMALL = {
     "environment": "Catch-v0", "engine": "threads", "workers": 2, "streams": 4, "horizon": 30,
@@ -74,7 +74,7 @@ class LeakyDisplay:
 
 def main(folder: str, orders: str) -> None:
     """Train until the process is ended."""
-    run = Run.create(Path(folder), load_preset("fast").updated(SMALL, "test"))
+    run = RunDirectory.create(Path(folder), load_preset("fast").updated(SMALL, "test"))
     importlib.import_module("pixelpong.loop").make_worker = functools.partial(LeakyWorker, orders)
     train(run, LeakyDisplay(orders))
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 
 
-def outcome_of(run: Run) -> dict[str, Any]:
+def outcome_of(run: RunDirectory) -> dict[str, Any]:
     """The last checkpoint byte by byte, every line, every milestone; wall times are left out."""
     checkpoint = run.checkpoints.load_latest()
     folder = run.checkpoints.path(checkpoint.update)
@@ -32,6 +32,6 @@ def _without_clocks(value: Any) -> Any:
     return [_without_clocks(each) for each in value] if isinstance(value, list) else value
 
 
-def updates_of(run: Run) -> list[int]:
+def updates_of(run: RunDirectory) -> list[int]:
     """The updates of which there is a line, in the order of the file."""
     return [line["update"] for line in run.metrics.read()]

@@ -19,26 +19,26 @@ from pathlib import Path
 from pixelpong.agent.file import decode_agent, load_milestone
 from pixelpong.errors import PixelpongError
 from pixelpong.loop import train
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 
 MAX_BYTES = 256 << 20
 MAX_SECONDS = 30  # of wall time, for what hangs; processor time is reported
 
 
 def read_lines(path: Path) -> None:
-    for file in Run.open(path).line_files:
+    for file in RunDirectory.open(path).line_files:
         list(file.read())
 
 
 WAYS = {
-    "checkpoint": lambda path: Run.open(path, [].append).checkpoints.load(2),
-    "latest": lambda path: Run.open(path, [].append).checkpoints.load_latest(),
-    "best": lambda path: Run.open(path, [].append).checkpoints.load_best(),
-    "milestone": lambda path: load_milestone(Run.open(path, [].append).milestones, 2),
+    "checkpoint": lambda path: RunDirectory.open(path, [].append).checkpoints.load(2),
+    "latest": lambda path: RunDirectory.open(path, [].append).checkpoints.load_latest(),
+    "best": lambda path: RunDirectory.open(path, [].append).checkpoints.load_best(),
+    "milestone": lambda path: load_milestone(RunDirectory.open(path, [].append).milestones, 2),
     "agent": lambda path: decode_agent(path.read_bytes(), "a file"),
-    "run": lambda path: Run.open(path, [].append),
+    "run": lambda path: RunDirectory.open(path, [].append),
     "lines": read_lines,
-    "resume": lambda path: train(Run.open(path, [].append)),
+    "resume": lambda path: train(RunDirectory.open(path, [].append)),
 }
 
 

@@ -34,7 +34,7 @@ from pixelpong.loop import train
 from pixelpong.play.replay import Replay
 from pixelpong.play.worker import make_worker
 from pixelpong.run.checkpoints import CheckpointStore, _hash_of_manifest
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 from pixelpong.run.lines import LineFile
 from pixelpong.run.milestones import MilestoneStore
 from pixelpong.run.tail import Table, Tail, read_end
@@ -90,10 +90,10 @@ FILES = ("params.safetensors", "state.safetensors", "state.json", "manifest.json
 LINES = ("metrics", "evaluations", "replays", "config")
 
 
-def make_trained(path: Path, preset: str, **changes: Any) -> Run:
+def make_trained(path: Path, preset: str, **changes: Any) -> RunDirectory:
     """A run that has been trained for a moment."""
     config = load_preset(preset).updated(TOY | changes, "test")
-    run = Run.create(path, config, _ignore)
+    run = RunDirectory.create(path, config, _ignore)
     train(run)
     return run
 
@@ -128,7 +128,7 @@ def sealed(manifest: dict[str, Any]) -> bytes:
 class Forged:
     """The newest checkpoint of a run, of which one file is replaced and the hashes made to fit."""
 
-    def __init__(self, run: Run, name: str) -> None:
+    def __init__(self, run: RunDirectory, name: str) -> None:
         update = run.checkpoints.updates()[-1]
         self.folder, self.update = run.checkpoints.path(update), update
         self.path = self.folder / name
@@ -149,7 +149,7 @@ class Forged:
             (self.folder / each).write_bytes(whole)
 
 
-def file_reader(run: Run, name: str) -> Reader:
+def file_reader(run: RunDirectory, name: str) -> Reader:
     """One file of a checkpoint, read alone, and by those who look for the newest and the best."""
     forged = Forged(run, name)
 
@@ -208,11 +208,11 @@ def tensors(draw: st.DrawFn, valid: bytes) -> bytes:
     return save({each: np.ascontiguousarray(w) for each, w in arrays.items()})
 
 
-def _go_on(run: Run, forged: Forged, content: bytes) -> None:
+def _go_on(run: RunDirectory, forged: Forged, content: bytes) -> None:
     """Resume from a checkpoint, and play what comes next."""
     forged.put(content)
     try:
-        session = Session(Run.open(run.path, _ignore), 0.0)
+        session = Session(RunDirectory.open(run.path, _ignore), 0.0)
         worker = make_worker(run.config)
         item = session.learner.items()[0]
         result = worker.play(item, session.learner.params)
@@ -221,7 +221,7 @@ def _go_on(run: Run, forged: Forged, content: bytes) -> None:
         forged.restore()
 
 
-def counters_reader(run: Run) -> Reader:
+def counters_reader(run: RunDirectory) -> Reader:
     """The counters of a checkpoint that a training goes on from, and an agent's."""
     forged = Forged(run, "state.json")
 
@@ -236,13 +236,13 @@ def counters_reader(run: Run) -> Reader:
     return Reader(forged.valid, altered(json.loads(forged.valid)).map(as_text), read)
 
 
-def arrays_reader(run: Run) -> Reader:
+def arrays_reader(run: RunDirectory) -> Reader:
     """The optimizer's memory and the streams that a training goes on from."""
     forged = Forged(run, "state.safetensors")
     return Reader(forged.valid, tensors(forged.valid), lambda content: _go_on(run, forged, content))
 
 
-def params_reader(run: Run) -> Reader:
+def params_reader(run: RunDirectory) -> Reader:
     """The parameters that a training goes on from, and that an evaluation plays with."""
     forged = Forged(run, "params.safetensors")
 
@@ -258,7 +258,7 @@ def params_reader(run: Run) -> Reader:
     return Reader(forged.valid, tensors(forged.valid), read)
 
 
-def agent_reader(run: Run) -> Reader:
+def agent_reader(run: RunDirectory) -> Reader:
     """A small agent's file, and a game that it plays."""
     path = run.milestones.path(run.milestones.updates()[-1])
     arrays = load(path.read_bytes())
@@ -288,7 +288,7 @@ def agent_reader(run: Run) -> Reader:
 # --- lines ------------------------------------------------------------------------------------
 
 
-def lines_of(run: Run) -> dict[str, dict[str, Any]]:
+def lines_of(run: RunDirectory) -> dict[str, dict[str, Any]]:
     """The last line of each of a run's files, without its checksum."""
     lines = {file.path.stem: list(file.read())[-1] for file in run.line_files}
     return {name: _without_hash(line) for name, line in lines.items()}
@@ -330,7 +330,7 @@ def _lines(draw: st.DrawFn, line: dict[str, Any]) -> bytes:
     return b"\n".join([as_text(line), *texts]) + draw(st.sampled_from([b"", b"\n"]))
 
 
-def page_reader(run: Run, name: str) -> Reader:
+def page_reader(run: RunDirectory, name: str) -> Reader:
     """A run as the page shows it, with one of its files replaced."""
     path = run.path / (f"{name}.jsonl" if name != "config" else "config.json")
     valid = path.read_bytes()
@@ -355,7 +355,7 @@ def _refuse_constant(name: str) -> None:
     raise AssertionError(f"{name} is no JSON")
 
 
-def replay_reader(run: Run) -> Reader:
+def replay_reader(run: RunDirectory) -> Reader:
     """A replay's line, and the first moments of the episode."""
     line = lines_of(run)["replays"]
 
@@ -376,7 +376,7 @@ def replay_reader(run: Run) -> Reader:
 # --- configuration ----------------------------------------------------------------------------
 
 
-def config_reader(run: Run) -> Reader:
+def config_reader(run: RunDirectory) -> Reader:
     """A run's configuration: opened, compared with this machine, written anew."""
     path = run.path / "config.json"
     valid = path.read_bytes()
@@ -384,12 +384,12 @@ def config_reader(run: Run) -> Reader:
     def read(content: bytes) -> None:
         path.write_bytes(content)
         try:
-            opened = Run.open(run.path, _check_line)
+            opened = RunDirectory.open(run.path, _check_line)
             opened.warn_of_other_machine()
             assert Config().updated(opened.config.to_flat(), "again") == opened.config
             changed = opened.config.updated({"verbose": True, "discount": 0.5}, "test")
             opened.with_config(changed).write_config(1)
-            Run.open(run.path, _check_line)
+            RunDirectory.open(run.path, _check_line)
         finally:
             path.write_bytes(valid)
 

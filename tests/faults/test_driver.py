@@ -16,7 +16,7 @@ from outcomes import outcome_of, updates_of
 
 import pixelpong
 from pixelpong.loop import train
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 
 MORTAL = str(Path(pixelpong.__file__).parent / "engines" / "ray" / "mortal.py")
 
@@ -56,7 +56,7 @@ def die_again_and_again(folder: Path, mode: str, times: int, seed: int, *words: 
         driver.send(signal.SIGKILL)
         driver.wait(30.0)
         deaths.seconds.append(driver.seconds_until_gone(20.0 if "ray" in words else 2.0))
-        run = Run.open(folder / "run")
+        run = RunDirectory.open(folder / "run")
         newest = run.checkpoints.load_latest().update
         deaths.lost.append(max(updates_of(run), default=0) - newest)
         deaths.updates.append(newest)
@@ -77,9 +77,9 @@ def require_nothing_lost(folder: Path, deaths: Deaths) -> None:
     updates = deaths.updates[-1] + 3
     driver = Driver(folder, "resume", "run", "--updates", str(updates))
     assert driver.wait(60.0) == 0, driver.said()
-    run = Run.open(folder / "run")
+    run = RunDirectory.open(folder / "run")
     whole = run.config.updated({"engine": "serial"}, "test")
-    undisturbed = Run.create(folder / "undisturbed", whole)
+    undisturbed = RunDirectory.create(folder / "undisturbed", whole)
     train(undisturbed)
     assert outcome_of(run) == outcome_of(undisturbed)
     assert updates_of(run) == list(range(1, updates + 1))

@@ -17,7 +17,7 @@ from pixelpong.config.presets import load_preset
 from pixelpong.errors import RunError
 from pixelpong.loop import train
 from pixelpong.play.replay import Replay
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 from pixelpong.run.lines import LineFile
 
 TOY = {
@@ -38,7 +38,7 @@ def undisturbed(tmp_path_factory):
 
     def train_once(preset: str) -> tuple:
         if preset not in found:
-            run = Run.create(tmp_path_factory.mktemp(preset) / "run", toy(preset))
+            run = RunDirectory.create(tmp_path_factory.mktemp(preset) / "run", toy(preset))
             train(run)
             found[preset] = result_of(run), [each["episode"] for each in run.replays.read()]
         return found[preset]
@@ -46,7 +46,7 @@ def undisturbed(tmp_path_factory):
     return train_once
 
 
-def train_until_full(run: Run) -> str | None:
+def train_until_full(run: RunDirectory) -> str | None:
     """The one line that it ended with, or None where it came to its end."""
     try:
         train(run)
@@ -58,10 +58,10 @@ def train_until_full(run: Run) -> str | None:
     return None
 
 
-def require_sound(run: Run) -> None:
+def require_sound(run: RunDirectory) -> None:
     """The last checkpoint can be loaded, none is damaged, and each line is whole."""
     warnings: list[str] = []
-    again = Run.open(run.path, warnings.append)
+    again = RunDirectory.open(run.path, warnings.append)
     if again.checkpoints.updates():
         assert again.checkpoints.load_latest().update == again.checkpoints.updates()[-1]
     else:
@@ -106,7 +106,7 @@ def narrow(small_disk):
 def test_without_room_for_a_line_the_training_stops_and_resumes_to_the_same_bits(
     tmp_path, narrow, undisturbed, preset, name
 ):
-    run = Run.create(tmp_path / "run", toy(preset))
+    run = RunDirectory.create(tmp_path / "run", toy(preset))
     disk = narrow(run.path / f"{name}.jsonl", "4k")
     if name == "evaluations":
         (disk / "ballast").write_bytes(b"x" * 4096)
@@ -115,7 +115,7 @@ def test_without_room_for_a_line_the_training_stops_and_resumes_to_the_same_bits
     require_sound(run)
     (disk / "ballast").unlink(missing_ok=True)
     resize(disk, "1m")
-    train(Run.open(run.path))
+    train(RunDirectory.open(run.path))
     assert result_of(run) == undisturbed(preset)[0]
 
 
@@ -124,7 +124,9 @@ def test_without_room_for_replays_and_milestones_the_training_goes_on(
     tmp_path, narrow, undisturbed, preset
 ):
     warnings: list[str] = []
-    run = Run.create(tmp_path / "run", toy(preset).updated({"updates": 5}, "test"), warnings.append)
+    run = RunDirectory.create(
+        tmp_path / "run", toy(preset).updated({"updates": 5}, "test"), warnings.append
+    )
     disks = [
         narrow(run.replays.path, "4k"),
         narrow(run.milestones.folder, "4k", is_folder=True),
@@ -144,7 +146,7 @@ def test_without_room_for_replays_and_milestones_the_training_goes_on(
     for disk in disks:
         resize(disk, "2m")
     whole, episodes = undisturbed(preset)
-    again = Run.open(run.path)
+    again = RunDirectory.open(run.path)
     train(again.with_config(again.config.updated({"updates": 8}, "test")))
     assert result_of(run) == whole
     kept = [Replay.from_line(line).episode for line in run.replays.read()]
@@ -159,18 +161,18 @@ def check_disk(disk, size: str, preset: str, whole: tuple) -> str | None:
     warnings: list[str] = []
     resize(disk, size)
     try:
-        run = Run.create(disk / "run", toy(preset), warnings.append)
+        run = RunDirectory.create(disk / "run", toy(preset), warnings.append)
     except RunError as error:
         assert "No space left" in str(error)
         assert not (disk / "run").exists()
         return str(error)
     error = train_until_full(run)
     require_sound(run)
-    again = train_until_full(Run.open(run.path))  # as long as there is no room
+    again = train_until_full(RunDirectory.open(run.path))  # as long as there is no room
     assert again is None or error is not None
     require_sound(run)
     resize(disk, "32m")
-    train(Run.open(run.path))
+    train(RunDirectory.open(run.path))
     assert result_of(run) == whole
     return error
 
@@ -224,7 +226,7 @@ def test_with_files_of_limited_size_nothing_is_lost(tmp_path, undisturbed, size)
     whole, _ = undisturbed("classic")
     with file_size_limit(size):
         try:
-            run = Run.create(tmp_path / "run", toy("classic"), [].append)
+            run = RunDirectory.create(tmp_path / "run", toy("classic"), [].append)
         except RunError as error:
             assert size == 300
             assert "File too large" in str(error)
@@ -233,5 +235,5 @@ def test_with_files_of_limited_size_nothing_is_lost(tmp_path, undisturbed, size)
         error = train_until_full(run)
     assert (error is None) == (size == 2_000_000)
     require_sound(run)
-    train(Run.open(run.path))
+    train(RunDirectory.open(run.path))
     assert result_of(run) == whole

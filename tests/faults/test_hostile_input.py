@@ -42,7 +42,7 @@ from pixelpong.learners.reinforce import ReinforceLearner
 from pixelpong.loop import train
 from pixelpong.play.replay import MAX_STEPS, Coins, Replay
 from pixelpong.run.arrays import decode_arrays, encode_arrays
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 from pixelpong.run.lines import LineFile, decode_line
 from pixelpong.run.tail import MAX_COLUMNS, Table
 from pixelpong.session import Session
@@ -189,7 +189,7 @@ def test_what_is_nested_without_end_is_refused(tmp_path, trained):
     run = copied(trained, tmp_path)
     (run.path / "config.json").write_bytes(b'{"format": 1, "x": ' + deep + b"}")
     with pytest.raises(RunError, match="expected a run's configuration"):
-        Run.open(run.path)
+        RunDirectory.open(run.path)
 
 
 def test_an_option_without_bounds_is_finite_all_the_same():
@@ -242,7 +242,9 @@ def test_numbers_too_large_for_a_milestone_leave_it_out_with_a_word(tmp_path, mo
         self.params["W1"][:] *= 1e8
 
     monkeypatch.setattr(ReinforceLearner, "__init__", init)
-    monkeypatch.setattr(Run, "_from_content", classmethod(_with_words(Run._from_content.__func__)))
+    monkeypatch.setattr(
+        RunDirectory, "_from_content", classmethod(_with_words(RunDirectory._from_content.__func__))
+    )
     WORDS.clear()
     run = make_trained(tmp_path / "run", "classic", updates=2)
     assert run.milestones.updates() == []
@@ -269,12 +271,12 @@ def _with_words(real):
     return from_content
 
 
-def copied(run: Run, tmp_path) -> Run:
+def copied(run: RunDirectory, tmp_path) -> RunDirectory:
     """A copy of a run, to be damaged."""
     import shutil
 
     shutil.copytree(run.path, tmp_path / "copy")
-    return Run.open(tmp_path / "copy", lambda message: None)
+    return RunDirectory.open(tmp_path / "copy", lambda message: None)
 
 
 @pytest.mark.parametrize("command", ["evaluate", "record", "watch", "export"])
@@ -307,13 +309,13 @@ def test_streams_that_lie_beyond_the_field_are_refused(tmp_path):
     for name in ("stream.0.previous", "stream.1.current"):
         forged.put(encode_arrays(arrays | {name: np.array([6400], np.uint16)}))
         with pytest.raises(CheckpointError, match="got no pixels of stream"):
-            Session(Run.open(run.path), 0.0)
+            Session(RunDirectory.open(run.path), 0.0)
     forged = Forged(run, "state.json")
     state = json.loads(forged.valid)
     state["counters"]["progress"]["streams"][0]["last_action"] = 3
     forged.put(json.dumps(state).encode())
     with pytest.raises(CheckpointError, match="got no last action of stream 0"):
-        Session(Run.open(run.path), 0.0)
+        Session(RunDirectory.open(run.path), 0.0)
 
 
 ODD_COUNTERS = [
@@ -338,7 +340,7 @@ def test_counters_that_cannot_be_are_no_state_to_go_on_from(tmp_path):
         owner[last] = value
         forged.put(json.dumps(state).encode())
         with pytest.raises(CheckpointError, match=why):
-            Session(Run.open(run.path), 0.0)
+            Session(RunDirectory.open(run.path), 0.0)
 
 
 @pytest.mark.parametrize(
@@ -356,7 +358,7 @@ def test_a_configuration_with_other_things_in_it_is_none(trained, tmp_path, chan
     del content["sha256"]
     path.write_text(json.dumps(content))
     with pytest.raises(RunError, match=why):
-        Run.open(run.path)
+        RunDirectory.open(run.path)
 
 
 def test_metrics_with_names_without_end_make_a_page_of_a_few():
@@ -383,7 +385,7 @@ def test_an_odd_evaluation_is_no_score(trained, tmp_path, line):
     valid = lines_of(trained)["evaluations"]
     run.evaluations.path.write_text(json.dumps(valid | {"update": 2} | line) + "\n")
     train(run)
-    assert Session(Run.open(run.path), 0.0).learner.progress.update == 2
+    assert Session(RunDirectory.open(run.path), 0.0).learner.progress.update == 2
     assert run.checkpoints.load_best().score_of == "mean_return_100"
 
 
@@ -411,7 +413,7 @@ def test_a_pipe_in_a_files_place_is_not_waited_for(trained, tmp_path):
         (run.path / name).unlink()
         os.mkfifo(run.path / name)
     with pytest.raises(RunError, match="no ordinary file"):
-        Run.open(run.path)
+        RunDirectory.open(run.path)
     with pytest.raises(RunError, match="no ordinary file"):
         list(run.metrics.read())
     with pytest.raises(CheckpointError, match="no ordinary file"):

@@ -29,7 +29,7 @@ from growth import BLOCKS, LIMIT, Sample, find_growth, fit_trend, memory_trend
 from web_client import connect, get, head, make_trained, metrics_line
 
 from pixelpong.faces.page.library import id_of
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 
 PIXELPONG = [sys.executable, "-m", "pixelpong"]
 
@@ -239,7 +239,7 @@ def test_long_runs_of_training_hold_no_more_at_the_end(preset, tmp_path):
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 130
     settled = [each for each in samples if each.seconds >= WARM_UP]
-    last = list(Run.open(run).metrics.read())[-1]
+    last = list(RunDirectory.open(run).metrics.read())[-1]
     report(f"training {preset}", settled, updates=last["update"], steps=last["steps"])
     assert find_growth(settled) == []
     assert find_growth(with_leak(settled, 10.0)), "10 MB/h would not have been seen"
@@ -248,7 +248,7 @@ def test_long_runs_of_training_hold_no_more_at_the_end(preset, tmp_path):
 # --- the page ---------------------------------------------------------------------------------
 
 
-def visit(port: int, run: Run, rng: random.Random, until: float) -> int:
+def visit(port: int, run: RunDirectory, rng: random.Random, until: float) -> int:
     """Look around on the page, leave in the middle of something, come again; how often."""
     own, path, visits = f"127.0.0.1:{port}", f"/api/runs/{id_of(run.path)}", 0
     while time.monotonic() < until:
@@ -293,7 +293,7 @@ def play_for_a_while(port: int, seconds: float) -> None:
                 game.recv(2)
 
 
-def crowd(port: int, run: Run, seed: int) -> int:
+def crowd(port: int, run: RunDirectory, seed: int) -> int:
     """Let so many look at the page for a while, until all are gone; how many visits."""
     until, visits, failed = time.monotonic() + CROWD_SECONDS, [], []
 

@@ -24,7 +24,7 @@ from web_client import ask, get, handshake, make_trained
 
 from pixelpong.faces.page.app import list_static
 from pixelpong.faces.page.library import id_of
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 
 TESTS = Path(__file__).parent.parent
 ROOT = TESTS.parent
@@ -202,7 +202,7 @@ def test_no_process_of_a_training_reaches_out(engine, tmp_path):
     assert find_outward(text) == set()
 
 
-def pages_of(run: Run) -> list[str]:
+def pages_of(run: RunDirectory) -> list[str]:
     path, update = f"/api/runs/{id_of(run.path)}", max(run.checkpoints.updates())
     return [
         "/", *(f"/static/{name}" for name in sorted(list_static())), "/api/runs", path,

@@ -36,7 +36,7 @@ from pixelpong.loop import train
 from pixelpong.play.worker import EpisodeWorker, SegmentWorker
 from pixelpong.run import directory as runs
 from pixelpong.run.checkpoints import fingerprint
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 
 UPDATES = 3
 TOY = {
@@ -220,7 +220,7 @@ NAMED = re.compile(
 
 def carry_out(case: Case, folder: Path, *, goes_on: bool = True) -> str:
     """Train with the number planted, then resume without it; what the training said."""
-    run = Run.create(folder, case.config, _ignore)
+    run = RunDirectory.create(folder, case.config, _ignore)
     said = ""
     try:
         with planted(case):
@@ -234,7 +234,7 @@ def carry_out(case: Case, folder: Path, *, goes_on: bool = True) -> str:
     if said:
         assert kept.update >= (case.update - 1) // case.save_every * case.save_every
     if said and goes_on:
-        resumed = Run.open(folder, _ignore)
+        resumed = RunDirectory.open(folder, _ignore)
         if kept.update < case.update:
             assert train(resumed).progress.update == UPDATES
             kept = run.checkpoints.load_latest()
@@ -255,7 +255,7 @@ def reference(config, folder: Path) -> str:
 @functools.lru_cache(maxsize=64)
 def _reference(config, folder: Path) -> str:
     shutil.rmtree(folder, ignore_errors=True)
-    run = Run.create(folder, config, _ignore)
+    run = RunDirectory.create(folder, config, _ignore)
     train(run)
     return fingerprint(run.checkpoints.load_latest().params)
 
@@ -351,7 +351,7 @@ def test_games_of_equal_rewards_or_of_one_step_are_learned_from(number, tmp_path
         preset, changes, points, reward = example
         shutil.rmtree(tmp_path / "run", ignore_errors=True)
         config = load_preset(preset).updated(TOY | changes | {"save_every": 1}, "test")
-        run = Run.create(tmp_path / "run", config, _ignore)
+        run = RunDirectory.create(tmp_path / "run", config, _ignore)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(fake, "POINTS", points)
             if reward is not None:
@@ -390,7 +390,7 @@ def test_huge_logits_are_played_and_learned_from_or_refused(number, tmp_path, no
                 if name in (each, "all"):
                     w[...] = np.clip(w * 10.0**exponent, -1e38, 1e38) + (each == "b2") * exponent
 
-        run = Run.create(tmp_path / "run", config, _ignore)
+        run = RunDirectory.create(tmp_path / "run", config, _ignore)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(owner, "__init__", init)
             try:

@@ -19,13 +19,13 @@ from pixelpong.errors import CheckpointError, PixelpongError, RunError
 from pixelpong.loop import train
 from pixelpong.play.replay import Replay
 from pixelpong.run.checkpoints import CheckpointStore, fingerprint
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 
 
 @pytest.fixture(scope="module", params=FEW)
-def trained(request, tmp_path_factory) -> Run:
+def trained(request, tmp_path_factory) -> RunDirectory:
     """A run of eight updates, to be damaged and mended again."""
-    run = Run.create(tmp_path_factory.mktemp("trained") / "run", toy(request.param))
+    run = RunDirectory.create(tmp_path_factory.mktemp("trained") / "run", toy(request.param))
     train(run)
     return run
 
@@ -138,7 +138,7 @@ def test_every_entry_of_a_manifest_is_watched_over(two_checkpoints):
 def test_a_training_goes_on_from_the_checkpoint_before_to_the_same_bits(
     tmp_path, trained, name, how
 ):
-    run = Run.open(shutil.copytree(trained.path, tmp_path / "run"), said := [].append)
+    run = RunDirectory.open(shutil.copytree(trained.path, tmp_path / "run"), said := [].append)
     said = said.__self__
     newest = run.checkpoints.updates()[-1]
     path = run.checkpoints.path(newest) / name
@@ -155,7 +155,7 @@ def test_a_training_goes_on_from_the_checkpoint_before_to_the_same_bits(
 
 @pytest.mark.parametrize("left", ["metrics", "episodes", "evaluations", "replays", "milestones"])
 def test_a_run_of_which_anything_is_left_never_starts_over(tmp_path, trained, left):
-    run = Run.open(shutil.copytree(trained.path, tmp_path / "run"))
+    run = RunDirectory.open(shutil.copytree(trained.path, tmp_path / "run"))
     shutil.rmtree(run.checkpoints.folder)
     for file in run.line_files:
         if file.path.stem != left:
@@ -193,8 +193,8 @@ def check_reading(path: Path, every: int, read) -> None:
     assert refused > 0.9 * count
 
 
-def read_run(run: Run):
-    again = Run.open(run.path, [].append)
+def read_run(run: RunDirectory):
+    again = RunDirectory.open(run.path, [].append)
     return again.config, again.versions, again.machine
 
 
@@ -203,7 +203,7 @@ def describe(agent: Agent):
     return fingerprint(agent.params), agent.algorithm, agent.protocol, about
 
 
-def read_all_replays(run: Run) -> list[tuple]:
+def read_all_replays(run: RunDirectory) -> list[tuple]:
     """Those that can be read, in every bit."""
     found = []
     for line in run.replays.read():
@@ -213,7 +213,7 @@ def read_all_replays(run: Run) -> list[tuple]:
     return [tuple(value for value in each if not hasattr(value, "dtype")) for each in found]
 
 
-def check_replays(run: Run, every: int) -> None:
+def check_replays(run: RunDirectory, every: int) -> None:
     """A damaged line is left out, all others are what they were."""
     path = run.replays.path
     content = path.read_bytes()

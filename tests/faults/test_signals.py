@@ -15,7 +15,7 @@ from conftest import patience, wait_until
 from drivers import Driver
 from outcomes import updates_of
 
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 
 WAYS = {
     "rollouts": ["--batch-size", "200", "--save-every", "50"],
@@ -68,7 +68,7 @@ def interrupt(driver: Driver, stop: Stop) -> None:
     assert driver.said() in ("", "pixelpong: interrupted\n")
     assert driver.temporary_files() == []
     if (driver.folder / "run" / "config.json").exists():
-        run = Run.open(driver.folder / "run")
+        run = RunDirectory.open(driver.folder / "run")
         if run.checkpoints.updates() or driver.said() == "":
             assert run.checkpoints.load_latest().update == max(updates_of(run), default=0)
 
@@ -117,7 +117,7 @@ def test_a_signal_in_the_middle_of_an_evaluation_loses_nothing(tmp_path):
     metrics = driver.folder / "run" / "metrics.jsonl"
     assert wait_until(lambda: metrics.exists() and metrics.stat().st_size > 0, 30)
     interrupt(driver, Stop(signal.SIGINT, 0.0, 0.1, to_all=True))
-    run = Run.open(driver.folder / "run")
+    run = RunDirectory.open(driver.folder / "run")
     assert len(list(run.evaluations.read())) < max(updates_of(run))
 
 

@@ -9,7 +9,7 @@ from outcomes import outcome_of
 
 from pixelpong.config.presets import load_preset
 from pixelpong.loop import Updated, train
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 
 UPDATES = 20
 
@@ -35,13 +35,13 @@ class StopAfter:
         return self._is_done
 
 
-def make(path: Path, mode: str, engine: str = "serial") -> Run:
+def make(path: Path, mode: str, engine: str = "serial") -> RunDirectory:
     changes = {
         **TOY[mode], "environment": "Catch-v0", "updates": UPDATES, "engine": engine, "workers": 2,
         "save_every": 7, "milestone_every": 1, "replay_every": 2, "evaluate_every": 6,
         "evaluate_episodes": 4,
     }  # fmt: skip
-    return Run.create(path, load_preset(mode).updated(changes, "test"))
+    return RunDirectory.create(path, load_preset(mode).updated(changes, "test"))
 
 
 def stop_and_go_on(path: Path, mode: str, engine: str, stops: list[int]) -> dict:
@@ -50,7 +50,7 @@ def stop_and_go_on(path: Path, mode: str, engine: str, stops: list[int]) -> dict
         display = StopAfter(update)
         outcome = train(run, display, display.should_stop)
         assert (outcome.reason, outcome.progress.update) == ("interrupted", update)
-        run = Run.open(path)
+        run = RunDirectory.open(path)
         assert run.checkpoints.updates()[-1] == update
     train(run)
     return outcome_of(run)

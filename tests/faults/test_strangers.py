@@ -32,7 +32,7 @@ from pixelpong.agent.shows import load_agent
 from pixelpong.loop import train
 from pixelpong.run import checkpoints as store_module
 from pixelpong.run.arrays import TABLE_LIMIT, decode_arrays
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 
 MAX_SECONDS = 1.0
 """Of processor time, for one reading."""
@@ -84,7 +84,7 @@ def made(tmp_path_factory) -> Path:
     config = toy("classic").updated(
         {"updates": 2, "save_every": 1, "hidden": 4, "evaluate_every": 0}, "test"
     )
-    train(Run.create(folder / "run", config))
+    train(RunDirectory.create(folder / "run", config))
     (folder / "others" / "2019").mkdir(parents=True)
     (folder / "others" / "2019" / "photo").write_text("of a cat")
     (folder / "others" / "letters.txt").write_text("dear friend\n")
@@ -96,7 +96,7 @@ def run(made, tmp_path):
     """A copy of it; what is not in the run's own folder must be as it was in the end."""
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     before = contents(tmp_path)
-    yield Run.open(tmp_path / "run", [].append)
+    yield RunDirectory.open(tmp_path / "run", [].append)
     assert contents(tmp_path) == before
 
 
@@ -110,7 +110,7 @@ def contents(folder: Path) -> dict[str, bytes | None]:
     }
 
 
-def forge(run: Run, put: dict[str, bytes], **changes) -> None:
+def forge(run: RunDirectory, put: dict[str, bytes], **changes) -> None:
     """Put files into the newest checkpoint, with a manifest whose hashes fit."""
     folder = run.checkpoints.path(2)
     manifest = json.loads((folder / "manifest.json").read_text())
@@ -130,7 +130,7 @@ def replace(path: Path, make) -> None:
     make(path)
 
 
-def require_passed_over(reader: Reader, run: Run) -> None:
+def require_passed_over(reader: Reader, run: RunDirectory) -> None:
     """The newest is refused; the one before it is taken, in one way or the other."""
     assert "refused" in reader.ask("checkpoint", run.path)
     assert reader.ask("latest", run.path)["read"] == "Checkpoint"
@@ -354,7 +354,7 @@ def test_strange_agents_are_refused(reader, run, tmp_path):
     assert "refused" in reader.ask("agent", path)
 
 
-def run_rows(run: Run):
+def run_rows(run: RunDirectory):
     import numpy as np
 
     return np.arange(len(run.checkpoints.load(2).params["W1"]))

@@ -17,7 +17,7 @@ import pixelpong
 from pixelpong.config.presets import load_preset
 from pixelpong.loop import train
 from pixelpong.run.checkpoints import fingerprint
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 
 TOY = [
     "--preset", "classic", "--environment", "Catch-v0", "--hidden", "10", "--batch-size", "2",
@@ -52,7 +52,9 @@ def call(folder: Path, *words: str, changes=None, **options) -> subprocess.Compl
 def undisturbed(tmp_path_factory) -> str:
     """The hash that all must come to."""
     config = load_preset("classic").updated(SAME, "test")
-    return train(Run.create(tmp_path_factory.mktemp("plain") / "run", config)).params_sha256
+    return train(
+        RunDirectory.create(tmp_path_factory.mktemp("plain") / "run", config)
+    ).params_sha256
 
 
 @pytest.fixture
@@ -77,7 +79,7 @@ def test_a_clock_that_jumps_changes_nothing(tmp_path, undisturbed, astray):
     assert 0 < report["training_seconds"] < report["wall_seconds"] + 1 < 200
     words = ["resume", "run", "--updates", "3", "--json"]
     assert json.loads(call(tmp_path, *words, changes=astray).stdout)["update"] == 3
-    for line in Run.open(tmp_path / "run").metrics.read():
+    for line in RunDirectory.open(tmp_path / "run").metrics.read():
         assert 0 < line["timing"]["wall_seconds"] < 200
 
 
@@ -96,7 +98,7 @@ def test_a_clock_that_jumps_changes_nothing(tmp_path, undisturbed, astray):
 def test_in_other_environments_the_result_is_the_same(tmp_path, undisturbed, changes):
     done = call(tmp_path, "train", *TOY, "--run", ODD_NAME, changes=changes)
     assert (done.returncode, done.stderr) == (0, "")
-    run = Run.open(tmp_path / ODD_NAME)
+    run = RunDirectory.open(tmp_path / ODD_NAME)
     assert fingerprint(run.checkpoints.load_latest().params) == undisturbed
     done = call(tmp_path, "inspect", ODD_NAME + "?", changes=changes)
     assert done.returncode == 1
@@ -111,7 +113,7 @@ def test_without_standard_streams_no_word_ends_up_in_a_file(tmp_path, undisturbe
     script = f'exec "$@" {closed}'
     done = subprocess.run(["sh", "-c", script, "sh", *words], cwd=tmp_path, capture_output=True)
     assert done.returncode == 0
-    run = Run.open(tmp_path / "run")
+    run = RunDirectory.open(tmp_path / "run")
     assert fingerprint(run.checkpoints.load_latest().params) == undisturbed
     assert re.fullmatch(rb"\d+\n", (tmp_path / "run" / "run.lock").read_bytes())
     for file in run.line_files:
@@ -153,7 +155,7 @@ def test_the_display_keeps_to_the_terminals_columns(tmp_path, undisturbed, colum
         seen += piece
     os.close(ours)
     assert process.wait(60) == 0
-    run = Run.open(tmp_path / name)
+    run = RunDirectory.open(tmp_path / name)
     assert fingerprint(run.checkpoints.load_latest().params) == undisturbed
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen.decode())
     live = [line for line in re.split(r"[\r\n]+", text) if "━" in line or "adding up" in line]
@@ -210,7 +212,7 @@ def test_a_damaged_cache_of_kernels_is_made_anew(tmp_path, undisturbed):
 @pytest.mark.slow
 def test_on_another_machine_a_run_goes_on_with_a_word(tmp_path, undisturbed):
     config = load_preset("classic").updated(SAME | {"updates": 1}, "test")
-    train(Run.create(tmp_path / "run", config))
+    train(RunDirectory.create(tmp_path / "run", config))
     file = tmp_path / "run" / "config.json"
     content = json.loads(file.read_text())
     content["machine"]["processor"] = "MOS 6502"

@@ -21,7 +21,7 @@ from pixelpong.faces.cli import main
 from pixelpong.faces.page.library import Library, id_of
 from pixelpong.run import checkpoints as store_module
 from pixelpong.run.checkpoints import CheckpointStore, fingerprint
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 
 TOY = [
     "--preset", "classic", "--environment", "Catch-v0", "--hidden", "10", "--batch-size", "2",
@@ -54,7 +54,7 @@ def test_of_trainings_that_begin_at_once_in_one_run_one_goes_on(tmp_path):
     for code, err in found:
         assert err.count("\n") == code
         assert code == 0 or "expected a new run directory, got run, which exists" in err
-    assert Run.open(tmp_path / "run").checkpoints.load_latest().update == 3
+    assert RunDirectory.open(tmp_path / "run").checkpoints.load_latest().update == 3
 
 
 @pytest.mark.slow
@@ -71,7 +71,7 @@ def test_while_one_trains_resumes_are_refused_and_change_nothing(tmp_path):
     assert (tmp_path / "run" / "config.json").read_bytes() == config
     first.terminate()
     assert ends([first])[0] == (130, "")
-    run = Run.open(tmp_path / "run")
+    run = RunDirectory.open(tmp_path / "run")
     lines = [line["update"] for line in run.metrics.read()]
     newest = run.checkpoints.load_latest().update
     assert lines == list(range(1, newest + 1))
@@ -195,7 +195,7 @@ def test_readers_of_checkpoints_never_see_half_of_one_for_minutes(tmp_path):
     print(hammer_checkpoints(tmp_path / "checkpoints", 120))
 
 
-def read_everything(run: Run, library: Library, capsys) -> None:
+def read_everything(run: RunDirectory, library: Library, capsys) -> None:
     """All that a run shows, as the faces read it."""
     updates = [line["update"] for line in run.metrics.read()]
     assert updates == list(range(1, len(updates) + 1))
@@ -222,7 +222,8 @@ def test_everything_can_be_read_while_a_training_writes(tmp_path, capsys):
     try:
         assert wait_until((tmp_path / "run" / "checkpoints" / "000002").exists, 30)
         said: list[str] = []
-        run, library, rounds = Run.open(tmp_path / "run", said.append), Library(tmp_path), 0
+        run = RunDirectory.open(tmp_path / "run", said.append)
+        library, rounds = Library(tmp_path), 0
         deadline = time.monotonic() + 2
         while time.monotonic() < deadline:
             read_everything(run, library, capsys)

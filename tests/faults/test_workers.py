@@ -24,7 +24,7 @@ from pixelpong.config.presets import load_preset
 from pixelpong.engines import make_engine
 from pixelpong.errors import WorkerError
 from pixelpong.loop import train
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 
 TRAIN = importlib.import_module("pixelpong.loop")
 
@@ -103,7 +103,7 @@ def _pids_of(engine) -> list[int]:
 def hunted(tmp_path, monkeypatch, ray_cluster):
     """Train while a hunter is out, until it is done; the run, its ledger, restarts each update."""
 
-    def go(game: str, hunter: Hunter, **changes) -> tuple[Run, Ledger]:
+    def go(game: str, hunter: Hunter, **changes) -> tuple[RunDirectory, Ledger]:
         mode = game.split()[1]
         ledger = Ledger(tmp_path / "ledger")
         ledger.watch_learning(monkeypatch)
@@ -118,7 +118,7 @@ def hunted(tmp_path, monkeypatch, ray_cluster):
             {**GAMES[game], "engine": "ray", "workers": 2, "updates": 10**6, **changes},
             "test",
         )
-        run = Run.create(tmp_path / "hunted", config)
+        run = RunDirectory.create(tmp_path / "hunted", config)
         hunter.ledger = ledger
         hunter.start()
         while not hunter.is_done.is_set():
@@ -134,18 +134,18 @@ def hunted(tmp_path, monkeypatch, ray_cluster):
     return go
 
 
-def require_nothing_lost(run: Run, ledger: Ledger, folder: Path) -> int:
+def require_nothing_lost(run: RunDirectory, ledger: Ledger, folder: Path) -> int:
     """The bits, the lines and the ledger are those of a training in which nobody died."""
     updates = run.checkpoints.load_latest().update
     serial = run.config.updated({"engine": "serial", "updates": updates}, "test")
-    undisturbed = Run.create(folder / "undisturbed", serial)
+    undisturbed = RunDirectory.create(folder / "undisturbed", serial)
     train(undisturbed)
     assert outcome_of(run) == outcome_of(undisturbed)
     num_items = {"reinforce": serial.reinforce.batch_size, "ppo": serial.ppo.streams}
     return require_exactly_once(ledger, updates, num_items[serial.learning.algorithm])
 
 
-def seconds_lost(run: Run) -> list[float]:
+def seconds_lost(run: RunDirectory) -> list[float]:
     """What each lost worker has cost: rollouts in which some were lost, above the usual ones.
 
     Left out is the first update of each sitting, which waits for its workers to start.

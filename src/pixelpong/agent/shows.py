@@ -12,7 +12,7 @@ from pixelpong.learners import restoring
 from pixelpong.learners.progress import Progress
 from pixelpong.play.replay import Replay
 from pixelpong.run.checkpoints import Checkpoint, fingerprint
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Show:
     title: str
 
 
-def as_agent(run: Run, checkpoint: Checkpoint) -> Agent:
+def as_agent(run: RunDirectory, checkpoint: Checkpoint) -> Agent:
     """The agent of a checkpoint, to the bit.
 
     Raises:
@@ -53,7 +53,7 @@ def as_agent(run: Run, checkpoint: Checkpoint) -> Agent:
     return Agent(params, algorithm, run.config.environment.protocol, about)
 
 
-def load_agent(run: Run | None, which: str = "best") -> Agent:
+def load_agent(run: RunDirectory | None, which: str = "best") -> Agent:
     """An agent by name.
 
     Args:
@@ -81,12 +81,12 @@ def load_agent(run: Run | None, which: str = "best") -> Agent:
     return load_milestone(run.milestones, update)
 
 
-def list_updates(run: Run) -> list[int]:
+def list_updates(run: RunDirectory) -> list[int]:
     """The updates whose agent is kept, as checkpoint or milestone, ascending."""
     return sorted({*run.checkpoints.updates(), *run.milestones.updates()})
 
 
-def read_replays(run: Run) -> list[dict[str, Any]]:
+def read_replays(run: RunDirectory) -> list[dict[str, Any]]:
     """The lines of the run's replays that can be read, in the order of the training."""
     lines = []
     for line in run.replays.read():
@@ -100,7 +100,7 @@ def read_replays(run: Run) -> list[dict[str, Any]]:
 
 
 def choose_show(
-    run: Run | None,
+    run: RunDirectory | None,
     *,
     update: int | None = None,
     which: str | None = None,
@@ -136,7 +136,7 @@ def choose_show(
     return show_of(run, line)
 
 
-def show_of(run: Run, line: dict[str, Any]) -> Show:
+def show_of(run: RunDirectory, line: dict[str, Any]) -> Show:
     """The show of one line of `read_replays`."""
     replay = Replay.from_line(line)
     agents = list_updates(run)
@@ -151,7 +151,7 @@ def show_of(run: Run, line: dict[str, Any]) -> Show:
     return Show(replay, load_agent(run, str(nearest)), is_own=False, title=title)
 
 
-def _play_show(run: Run | None, which: str, index: int) -> Show:
+def _play_show(run: RunDirectory | None, which: str, index: int) -> Show:
     agent = load_agent(run, which)
     seed = 0 if run is None else run.config.seed
     replay = agent.play_episode(seed, index)

@@ -30,7 +30,7 @@ from pixelpong.engines.threads import ThreadEngine
 from pixelpong.errors import RunError, expected
 from pixelpong.machine import collect_versions, count_cores, describe_commit, describe_machine
 from pixelpong.play.worker import make_worker
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 from pixelpong.seeding import make_rng
 from pixelpong.session import Session
 
@@ -125,7 +125,7 @@ def predict(seconds: float, workers: int | None) -> Report:
             )
         )
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="pixelpong-bench-"))
-        session = Session(Run.create(Path(folder) / "run", config), time.monotonic())
+        session = Session(RunDirectory.create(Path(folder) / "run", config), time.monotonic())
         measure_training(engine, session, 0.5)  # starts the workers, compiles what is not yet
         bare(0.1)  # starts the processes
         limit = bare(seconds / 6)

@@ -38,7 +38,7 @@ from pixelpong.learn.network import backward, forward, init_params
 from pixelpong.learn.reinforce import advantages
 from pixelpong.machine import collect_versions, count_cores, describe_machine
 from pixelpong.play.worker import make_worker
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 from pixelpong.seeding import make_rng
 from pixelpong.session import Session
 
@@ -210,7 +210,7 @@ def _prepare_ray(stack: contextlib.ExitStack, num_workers: int, seed: int) -> di
 def _new_session(stack: contextlib.ExitStack, preset: str, num_workers: int, seed: int) -> Session:
     config = load_preset(preset).updated({"seed": seed, "workers": num_workers}, "bench")
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="pixelpong-bench-"))
-    return Session(Run.create(Path(folder) / "run", config), time.monotonic())
+    return Session(RunDirectory.create(Path(folder) / "run", config), time.monotonic())
 
 
 @contextlib.contextmanager

@@ -23,7 +23,7 @@ from pixelpong.evaluation import Evaluation, Verdict
 from pixelpong.learners import UpdateStats
 from pixelpong.learners.progress import Progress
 from pixelpong.loop import Began, Ended, Evaluated, Event, Judged, Updated
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 
 
 class TrainingDisplay:
@@ -66,7 +66,7 @@ class TrainingDisplay:
             case Ended():
                 self.close()
 
-    def _begin(self, run: Run, progress: Progress) -> None:
+    def _begin(self, run: RunDirectory, progress: Progress) -> None:
         self._is_verbose = run.config.display.verbose
         self._clock = _TimeLeft(run.config.budget, progress)
         self._console.print(_headline(run, progress))
@@ -205,7 +205,7 @@ def _percent(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.1f} %"
 
 
-def _headline(run: Run, progress: Progress) -> str:
+def _headline(run: RunDirectory, progress: Progress) -> str:
     config = run.config
     verb = f"going on after update {progress.update}" if progress.update else "training"
     emulator = "" if config.environment.is_toy else f", emulator {config.engine.emulator}"

@@ -31,7 +31,7 @@ from pixelpong.faces.display import duration, signed
 from pixelpong.faces.plots import KINDS, draw_one
 from pixelpong.faces.plots.drawing import DPI
 from pixelpong.faces.plots.subjects import name_subjects
-from pixelpong.run.directory import Run as RunDirectory
+from pixelpong.run.directory import RunDirectory
 from pixelpong.run.table import Columns, as_number, read_metrics
 
 _SHOWN_DPI = 96

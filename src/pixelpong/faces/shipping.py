@@ -29,7 +29,7 @@ from pixelpong.errors import Interrupted
 from pixelpong.evaluation import evaluate
 from pixelpong.faces.display import signed
 from pixelpong.play.worker import make_worker
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 from pixelpong.run.files import write_whole
 from pixelpong.seeding import make_rng
 
@@ -47,7 +47,7 @@ EVALUATION_SEED = 1_000_003
 
 
 def write_agent(
-    run: Run,
+    run: RunDirectory,
     which: str,
     path: Path,
     *,

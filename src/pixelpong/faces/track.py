@@ -24,7 +24,7 @@ from typing import Any, Protocol
 
 from pixelpong.errors import ConfigError, RunError, expected
 from pixelpong.run.alive import is_live as is_being_trained
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 from pixelpong.run.files import write_whole
 
 SINKS = {"tensorboard": "tensorboardX", "wandb": "wandb"}
@@ -56,7 +56,7 @@ class Sink(Protocol):
 
 
 def track(
-    run: Run,
+    run: RunDirectory,
     to: str = "tensorboard",
     out: Path | None = None,
     *,
@@ -115,7 +115,7 @@ def describe_track(report: dict[str, Any]) -> str:
 
 
 def _follow(
-    run: Run,
+    run: RunDirectory,
     sink: Sink,
     folder: Path,
     state: dict[str, Any],
@@ -183,7 +183,7 @@ def _numbers(group: str, line: Line) -> dict[str, float]:
     return found | (_numbers("timing", timing) if isinstance(timing, dict) else {})
 
 
-def _find_begin(run: Run, lines: list[Line]) -> float:
+def _find_begin(run: RunDirectory, lines: list[Line]) -> float:
     """When the training would have begun had there been no breaks, in seconds since 1970."""
     if not lines:
         return time.time()
@@ -191,7 +191,7 @@ def _find_begin(run: Run, lines: list[Line]) -> float:
     return run.metrics.path.stat().st_mtime - seconds
 
 
-def _claim(run: Run, folder: Path) -> dict[str, Any]:
+def _claim(run: RunDirectory, folder: Path) -> dict[str, Any]:
     """Make the folder, or continue with it; what it remembers."""
     name, path = str(run.path.resolve()), folder / _STATE
     folder.mkdir(parents=True, exist_ok=True)
@@ -221,7 +221,7 @@ def _refusals(folder: Path) -> Iterator[None]:
 class TensorBoard:
     """See `Sink`. Steps are updates; the times are those of the training."""
 
-    def __init__(self, run: Run, folder: Path) -> None:
+    def __init__(self, run: RunDirectory, folder: Path) -> None:
         """Write to a folder."""
         self._run, self._folder = run, folder
         self._writer: Any = None
@@ -256,7 +256,7 @@ class TensorBoard:
 class Wandb:
     """See `Sink`. Steps only go up: an update that was told before is left out."""
 
-    def __init__(self, run: Run, folder: Path) -> None:
+    def __init__(self, run: RunDirectory, folder: Path) -> None:
         """Begin a run of wandb, or continue the one of this folder.
 
         Raises:

@@ -47,7 +47,7 @@ def _warn_on_stderr(message: str) -> None:
 
 
 @dataclass(frozen=True)
-class Run:
+class RunDirectory:
     """An opened run directory.
 
     Attributes:
@@ -79,7 +79,7 @@ class Run:
     @classmethod
     def create(
         cls, path: Path | None, config: Config, warn: Callable[[str], None] = _warn_on_stderr
-    ) -> Run:
+    ) -> RunDirectory:
         """Make a new run directory.
 
         Args:
@@ -106,7 +106,7 @@ class Run:
         return cls._from_content(path, content, warn)
 
     @classmethod
-    def open(cls, path: Path, warn: Callable[[str], None] = _warn_on_stderr) -> Run:
+    def open(cls, path: Path, warn: Callable[[str], None] = _warn_on_stderr) -> RunDirectory:
         """Open an existing run directory, to read it or to go on with it.
 
         Raises:
@@ -124,7 +124,9 @@ class Run:
         return cls._from_content(path, content, warn)
 
     @classmethod
-    def _from_content(cls, path: Path, content: dict[str, Any], warn: Callable[[str], None]) -> Run:
+    def _from_content(
+        cls, path: Path, content: dict[str, Any], warn: Callable[[str], None]
+    ) -> RunDirectory:
         try:
             config = _config_of(content, path)
             versions, machine = _texts(content["versions"]), _texts(content["machine"])
@@ -148,7 +150,7 @@ class Run:
         files = any(file.has_content for file in self.line_files)
         return files or bool(self.checkpoints.updates() or self.milestones.updates())
 
-    def with_config(self, config: Config) -> Run:
+    def with_config(self, config: Config) -> RunDirectory:
         """This run with another configuration, which `write_config` has yet to write."""
         return dataclasses.replace(self, config=config)
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 
 Columns = dict[str, NDArray[Any]]
 
@@ -32,7 +32,7 @@ def as_number(value: Any) -> float:
     return float(value)
 
 
-def read_metrics(run: Run) -> Columns:
+def read_metrics(run: RunDirectory) -> Columns:
     """The columns of ``metrics.jsonl``, those of ``timing`` among them, a row an update.
 
     Whole numbers are int64 where every row has one, all others are float64.
@@ -71,7 +71,7 @@ class Episodes:
     is_won: NDArray[np.bool_]
 
 
-def read_episodes(run: Run, metrics: Columns) -> Episodes:
+def read_episodes(run: RunDirectory, metrics: Columns) -> Episodes:
     """The episodes whose update is among `metrics`, in the order of the training."""
     steps_at = _steps_by_update(metrics)
     steps, returns = [], []
@@ -98,7 +98,7 @@ def _rallies(line: dict[str, Any]) -> Iterable[tuple[float, bool]]:
     return zip(lengths.tolist(), (as_number(reward) > 0 for reward in rewards), strict=True)
 
 
-def read_evaluations(run: Run, metrics: Columns) -> NDArray[np.float64]:
+def read_evaluations(run: RunDirectory, metrics: Columns) -> NDArray[np.float64]:
     """[N, 4] steps, mean return, and the ends of its 95 % interval, of each evaluation."""
     steps_at, rows = _steps_by_update(metrics), []
     for line in run.evaluations.read():

@@ -90,7 +90,7 @@ class Policy:
         ('ALE/Pong-v5', (0, 2, 3))
         """
         from pixelpong.agent.shows import load_agent
-        from pixelpong.run.directory import Run as RunDirectory
+        from pixelpong.run.directory import RunDirectory
 
         if what == "package":
             return cls(load_agent(None, str(which)))

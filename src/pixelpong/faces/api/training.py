@@ -27,7 +27,7 @@ from pixelpong.interrupts import stop_on_signals
 if TYPE_CHECKING:
     from pixelpong.faces.notebook import Run
     from pixelpong.loop import Event, Outcome
-    from pixelpong.run.directory import Run as RunDirectory
+    from pixelpong.run.directory import RunDirectory
 
 SECONDS_BETWEEN_LINES = 2.0
 """Where no terminal shows a training live: in a notebook, a line an update would be a flood."""
@@ -75,9 +75,9 @@ did you mean 'learning_rate'?
     require_budget(config)
 
     def create_run() -> RunDirectory:
-        from pixelpong.run.directory import Run
+        from pixelpong.run.directory import RunDirectory
 
-        return Run.create(Path(path) if path is not None else None, config)
+        return RunDirectory.create(Path(path) if path is not None else None, config)
 
     return _go(create_run, quiet)
 
@@ -111,12 +111,12 @@ def training(
     Ended
     """
     from pixelpong import loop
-    from pixelpong.run.directory import Run
+    from pixelpong.run.directory import RunDirectory
 
     config = preset if isinstance(preset, Config) else load_preset(preset)
     config = config.updated(options, "training")
     require_budget(config, "training")
-    yield from loop.training(Run.create(Path(path) if path is not None else None, config))
+    yield from loop.training(RunDirectory.create(Path(path) if path is not None else None, config))
 
 
 def resume(
@@ -162,9 +162,9 @@ def open_run(
     Raises:
         ConfigError, RunError: as `resume`.
     """
-    from pixelpong.run.directory import Run
+    from pixelpong.run.directory import RunDirectory
 
-    run = Run.open(path)
+    run = RunDirectory.open(path)
     config = run.config.updated(options, origin)
     changed = differences(run.config, config)
     if changed and not allow_changes:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pixelpong.engines import Engine
     from pixelpong.faces.cli.options import Request
     from pixelpong.run.checkpoints import Checkpoint
-    from pixelpong.run.directory import Run
+    from pixelpong.run.directory import RunDirectory
 
 EXIT_INTERRUPTED = 130
 
@@ -31,10 +31,10 @@ def train(request: Request) -> int:
     config = resolve_config(request.given.get("preset"), options.config, request.given)
     require_budget(config, COMMAND_LINE)
 
-    def create_run() -> Run:
-        from pixelpong.run.directory import Run
+    def create_run() -> RunDirectory:
+        from pixelpong.run.directory import RunDirectory
 
-        return Run.create(options.run, config)
+        return RunDirectory.create(options.run, config)
 
     return _go(create_run, is_json=options.json)
 
@@ -43,7 +43,7 @@ def resume(request: Request) -> int:
     """``pixelpong resume RUN``"""
     options = request.options
 
-    def reopen_run() -> Run:
+    def reopen_run() -> RunDirectory:
         allow_changes = options.allow_changes
         return open_run(options.run, request.given, COMMAND_LINE, allow_changes=allow_changes)
 
@@ -55,13 +55,13 @@ def evaluate(request: Request) -> int:
     from pixelpong.agent.network import fit_params
     from pixelpong.evaluation import evaluate as play
     from pixelpong.faces.text import describe_evaluation
-    from pixelpong.run.directory import Run
+    from pixelpong.run.directory import RunDirectory
 
     options = request.options
     if not 1 <= options.episodes <= 100_000:
         raise ConfigError(expected("--episodes from 1 to 100000", options.episodes, "see --help"))
     require_at_least("--seed", options.seed, 0)
-    run = Run.open(options.run)
+    run = RunDirectory.open(options.run)
     checkpoint = _choose_checkpoint(run, options.checkpoint)
     given = {name: value for name, value in request.given.items() if name != "seed"}
     config = run.config.updated(given, COMMAND_LINE)
@@ -95,10 +95,10 @@ def inspect(request: Request) -> int:
     from pixelpong.learners import restoring
     from pixelpong.learners.progress import Progress
     from pixelpong.run.checkpoints import fingerprint
-    from pixelpong.run.directory import Run
+    from pixelpong.run.directory import RunDirectory
     from pixelpong.session import Counters
 
-    run = Run.open(request.options.run)
+    run = RunDirectory.open(request.options.run)
     checkpoint = _choose_checkpoint(run, request.options.checkpoint)
     counters = Counters.of(checkpoint)
     with restoring():
@@ -180,7 +180,7 @@ def _shorten(preset: str, request: Request) -> Config:
     return load_preset(preset).updated(length | request.given, COMMAND_LINE)
 
 
-def _go(make_run: Callable[[], Run], *, is_json: bool) -> int:
+def _go(make_run: Callable[[], RunDirectory], *, is_json: bool) -> int:
     """Train in the run that `make_run` gives, and say how it ended."""
     began = time.monotonic() - time.process_time()  # imports came first, at full load
     stream = sys.stderr if is_json else sys.stdout
@@ -217,7 +217,7 @@ def _count_on_terminal(name: str, total: int, number: int) -> None:
         print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
-def _choose_checkpoint(run: Run, which: str) -> Checkpoint:
+def _choose_checkpoint(run: RunDirectory, which: str) -> Checkpoint:
     if which == "latest":
         return run.checkpoints.load_latest()
     if which == "best":

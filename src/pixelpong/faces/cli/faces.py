@@ -13,7 +13,7 @@ from pixelpong.faces.cli.reporting import report_on, require_at_least
 
 if TYPE_CHECKING:
     from pixelpong.faces.cli.options import Request
-    from pixelpong.run.directory import Run
+    from pixelpong.run.directory import RunDirectory
 
 Exported = tuple[dict[str, Any], Callable[[dict[str, Any]], str]]
 """A report, and what puts it into words."""
@@ -50,12 +50,12 @@ def record(request: Request) -> int:
 def plot(request: Request) -> int:
     """``pixelpong plot RUN…``"""
     from pixelpong.faces.plots import describe_plots, draw_plots
-    from pixelpong.run.directory import Run
+    from pixelpong.run.directory import RunDirectory
 
     options = request.options
     if not options.runs:
         raise ConfigError(expected("a run to plot", "none", "name one or several"))
-    runs = [Run.open(path) for path in options.runs]
+    runs = [RunDirectory.open(path) for path in options.runs]
     folder = options.out or options.runs[0] / "plots"
     files = draw_plots(runs, folder, options.kinds.split(","), options.formats.split(","))
     report_on({"files": [str(file) for file in files]}, options.json, describe_plots)
@@ -91,21 +91,21 @@ def export(request: Request) -> int:
     return 0
 
 
-def _export_page(run: Run | None, options: Any) -> Exported:
+def _export_page(run: RunDirectory | None, options: Any) -> Exported:
     from pixelpong.faces.page.export import describe_page, write_page
 
     page = write_page(_require(run, "--html"), options.html, max_replays=options.replays)
     return page, describe_page
 
 
-def _export_onnx(run: Run | None, options: Any) -> Exported:
+def _export_onnx(run: RunDirectory | None, options: Any) -> Exported:
     from pixelpong.agent.shows import load_agent
     from pixelpong.faces.onnx import describe_onnx, write_onnx
 
     return write_onnx(load_agent(run, options.checkpoint), options.onnx), describe_onnx
 
 
-def _export_agent(run: Run | None, options: Any) -> Exported:
+def _export_agent(run: RunDirectory | None, options: Any) -> Exported:
     from pixelpong.faces.shipping import describe_agent, write_agent
     from pixelpong.interrupts import stop_on_signals
 
@@ -127,10 +127,10 @@ def track(request: Request) -> int:
     """``pixelpong track RUN --to SINK``"""
     from pixelpong.faces import track as tracking
     from pixelpong.interrupts import stop_on_signals
-    from pixelpong.run.directory import Run
+    from pixelpong.run.directory import RunDirectory
 
     options = request.options
-    run = Run.open(options.run)
+    run = RunDirectory.open(options.run)
     with stop_on_signals() as should_stop:
         report = tracking.track(
             run, options.to, options.out, is_live=options.live, should_stop=should_stop
@@ -139,17 +139,17 @@ def track(request: Request) -> int:
     return 0
 
 
-def _require(run: Run | None, flag: str) -> Run:
+def _require(run: RunDirectory | None, flag: str) -> RunDirectory:
     if run is None:
         raise ConfigError(expected(f"a run for {flag}", "none", "name one"))
     return run
 
 
-def _open(path: Path | None) -> Run | None:
+def _open(path: Path | None) -> RunDirectory | None:
     """The run that is named; None, for the agent in the package, where none is."""
-    from pixelpong.run.directory import Run
+    from pixelpong.run.directory import RunDirectory
 
-    return None if path is None else Run.open(path)
+    return None if path is None else RunDirectory.open(path)
 
 
 def _default_film(run: Path | None, episode: int) -> Path:

@@ -12,7 +12,7 @@ from pixelpong.faces.doctor.machine import check_folder
 from pixelpong.faces.page.library import View
 from pixelpong.machine import collect_versions, describe_machine
 from pixelpong.run.alive import is_live
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 
 _LEVELS = {health.GOOD: OK, health.NOTE: NOTE, health.WARNING: WARNING}
 
@@ -23,7 +23,7 @@ def check_run(path: Path) -> Iterator[Check]:
     Raises:
         RunError: it can't be opened.
     """
-    run = Run.open(path, lambda _: None)  # its warnings are said as checks
+    run = RunDirectory.open(path, lambda _: None)  # its warnings are said as checks
     config = run.config
     state = "a training is writing to it now" if is_live(path) else "no training is writing to it"
     text = f"preset {config.preset}, seed {config.seed}, {config.environment.environment}; {state}"
@@ -35,7 +35,7 @@ def check_run(path: Path) -> Iterator[Check]:
     yield from _check_health(run)
 
 
-def _check_checkpoints(run: Run) -> Check:
+def _check_checkpoints(run: RunDirectory) -> Check:
     """Every checkpoint, every byte of it against its hash."""
     sound, damaged = [], {}
     for update in run.checkpoints.updates():
@@ -60,7 +60,7 @@ def _check_checkpoints(run: Run) -> Check:
     return Check("checkpoints", OK, f"of updates {listed}: every file has its SHA-256", facts)
 
 
-def _check_lines(run: Run) -> Check:
+def _check_lines(run: RunDirectory) -> Check:
     """Lines that can be read; the last one may be half written while a training is at work."""
     readable, damaged = {}, {}
     for file in run.line_files:
@@ -78,7 +78,7 @@ def _check_lines(run: Run) -> Check:
     return Check("lines", OK, listed, facts)
 
 
-def _check_machine(run: Run) -> Check:
+def _check_machine(run: RunDirectory) -> Check:
     here = {**collect_versions(), **describe_machine()}
     there = {**run.versions, **run.machine}
     changed = {name: [there.get(name), now] for name, now in here.items() if there.get(name) != now}
@@ -91,7 +91,7 @@ def _check_machine(run: Run) -> Check:
     return Check("run_machine", NOTE, text, {"changed": changed})
 
 
-def _check_health(run: Run) -> Iterator[Check]:
+def _check_health(run: RunDirectory) -> Iterator[Check]:
     """How it learns, in the words of `pixelpong.agent.health`."""
     view = View(run.path)
     view.refresh()

@@ -24,7 +24,7 @@ from pixelpong.faces.page.jobs import count_dead_units
 from pixelpong.faces.page.library import View
 from pixelpong.faces.page.offline import assemble
 from pixelpong.faces.page.reel import Reel, make_reel
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 from pixelpong.run.files import write_whole
 
 MAX_ROWS = 1000
@@ -38,7 +38,7 @@ _HASHED = ("config.json", "metrics.jsonl", "episodes.jsonl", "evaluations.jsonl"
 Report = dict[str, Any]
 
 
-def write_page(run: Run, path: Path, *, max_replays: int) -> Report:
+def write_page(run: RunDirectory, path: Path, *, max_replays: int) -> Report:
     """Write the page of a run, whole or not at all.
 
     Args:
@@ -87,7 +87,7 @@ def describe_page(report: Report) -> str:
     return "\n".join([*lines, *(f"left out: {line}" for line in report["left_out"])])
 
 
-def choose_shows(run: Run, max_replays: int) -> list[Callable[[], Show]]:
+def choose_shows(run: RunDirectory, max_replays: int) -> list[Callable[[], Show]]:
     """What is replayed: the best agent's greedy episode, then some of the training, oldest first.
 
     Returns:
@@ -105,7 +105,7 @@ def choose_shows(run: Run, max_replays: int) -> list[Callable[[], Show]]:
     return [best, *(functools.partial(show_of, run, line) for line in chosen)]
 
 
-def collect_hashes(run: Run, left_out: list[str]) -> dict[str, str]:
+def collect_hashes(run: RunDirectory, left_out: list[str]) -> dict[str, str]:
     """SHA-256 of the parameters that are kept whole, and of the run's files.
 
     Args:
@@ -130,7 +130,7 @@ def collect_hashes(run: Run, left_out: list[str]) -> dict[str, str]:
     return hashes
 
 
-def _make_reels(run: Run, max_replays: int, left_out: list[str]) -> Iterator[Reel]:
+def _make_reels(run: RunDirectory, max_replays: int, left_out: list[str]) -> Iterator[Reel]:
     """What cannot be replayed is no reason to have no page."""
     for make_show in choose_shows(run, max_replays):
         try:
@@ -145,7 +145,7 @@ def _stop_after(steps: int) -> Callable[[], bool]:
     return lambda: next(count, None) is None
 
 
-def _count_dead(run: Run, facts: Report) -> DeadUnits | None:
+def _count_dead(run: RunDirectory, facts: Report) -> DeadUnits | None:
     if not facts["agents"]:
         return None
     try:

@@ -29,7 +29,7 @@ from pixelpong.errors import PixelpongError, RunError, expected
 from pixelpong.faces.page.reel import make_reel
 from pixelpong.items import ACTIONS, DOWN, STAY, UP
 from pixelpong.play.replay import Replay
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 
 NICENESS = 10
 
@@ -43,7 +43,7 @@ _REEL_STEPS = 12_000
 """A reel is cut off here; an episode has some 1,500 steps."""
 
 
-def make_replay_reel(run: Run | None, number: int) -> Any:
+def make_replay_reel(run: RunDirectory | None, number: int) -> Any:
     """The reel of the training's episode of this number."""
     assert run is not None
     for line in read_replays(run):
@@ -52,18 +52,18 @@ def make_replay_reel(run: Run | None, number: int) -> Any:
     raise RunError(expected("a replay of that episode", "none", "reload the page"))
 
 
-def make_agent_reel(run: Run | None, number: int) -> Any:
+def make_agent_reel(run: RunDirectory | None, number: int) -> Any:
     """The reel of a greedy episode of the agent of this update."""
     which = "best" if run is None else str(number)
     return make_reel(choose_show(run, which=which), _stop_after(_REEL_STEPS))
 
 
-def describe_weights(run: Run | None, number: int) -> Any:
+def describe_weights(run: RunDirectory | None, number: int) -> Any:
     """The first layer's weights as pictures, see `picture_units`."""
     return picture_units(load_agent(run, "best" if run is None else str(number)))
 
 
-def count_dead_units(run: Run | None, number: int) -> Any:
+def count_dead_units(run: RunDirectory | None, number: int) -> Any:
     """Dead units of the agent of this update over the newest replay; null without a replay."""
     assert run is not None
     lines = read_replays(run)
@@ -140,7 +140,7 @@ def _stop_after(steps: int) -> Callable[[], bool]:
     return lambda: next(count, None) is None
 
 
-JOBS: dict[str, Callable[[Run | None, int], Any]] = {
+JOBS: dict[str, Callable[[RunDirectory | None, int], Any]] = {
     "replay": make_replay_reel,
     "agent": make_agent_reel,
     "weights": describe_weights,
@@ -152,7 +152,7 @@ def carry_out(request: dict[str, Any]) -> tuple[bool, bytes]:
     """Whether it went well, and the answer as gzipped JSON, or why not in one line."""
     try:
         path = request["path"]
-        run = None if path is None else Run.open(Path(path), lambda message: None)
+        run = None if path is None else RunDirectory.open(Path(path), lambda message: None)
         result = JOBS[request["job"]](run, request["number"])
         text = json.dumps(result, allow_nan=False, separators=(",", ":"))
         return True, gzip.compress(text.encode(), 6, mtime=0)

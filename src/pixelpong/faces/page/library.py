@@ -25,7 +25,7 @@ from pixelpong.errors import CheckpointError, PixelpongError, RunError, expected
 from pixelpong.faces.page.guard import Refusal
 from pixelpong.faces.page.picked import pick_evaluation, pick_replay
 from pixelpong.run.alive import is_live
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 from pixelpong.run.tail import Columns, Table, Tail, number_of, read_end
 
 PACKAGE = "package"
@@ -72,7 +72,7 @@ class View:
         self.lock = threading.RLock()
         self.dead: DeadUnits | None = None
         self.table = Table()
-        self._run: Run | None = None
+        self._run: RunDirectory | None = None
         self._problem: str | None = None
         self.state: tuple[int, ...] = ()
         self._tails = {
@@ -106,7 +106,7 @@ class View:
             return min(list(self._changes)[-num_changes:]) if num_changes else None
 
     @property
-    def run(self) -> Run:
+    def run(self) -> RunDirectory:
         """The run, opened.
 
         Raises:
@@ -234,7 +234,7 @@ class View:
                 return
             if not file.is_file():
                 raise OSError("no file")
-            self._run, self._problem = Run.open(self.path, _ignore), None
+            self._run, self._problem = RunDirectory.open(self.path, _ignore), None
         except OSError:
             key, self._run = (), None
             self._problem = "expected a run, got a directory without one; was it deleted?"

@@ -31,7 +31,7 @@ from pixelpong.faces.plots.drawing import (
     write_files,
 )
 from pixelpong.faces.plots.subjects import Subject, name_subjects
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 
 OVERLAID: Mapping[str, Callable[[Sequence[Subject]], Figure]] = {
     "curve": plots_curves.draw_curve,
@@ -53,7 +53,7 @@ ALL = "all"
 
 
 def draw_plots(
-    runs: Sequence[Run], folder: Path, kinds: Sequence[str], formats: Sequence[str]
+    runs: Sequence[RunDirectory], folder: Path, kinds: Sequence[str], formats: Sequence[str]
 ) -> list[Path]:
     """Draw pictures of runs and write them to files, all of them or none.
 
@@ -61,7 +61,7 @@ def draw_plots(
         runs: at least one.
         folder: where to; made where it is missing.
         kinds: of `KINDS`, or ``"all"`` for every one that the runs can give; of those that
-            they cannot, a word goes to `Run.warn`.
+            they cannot, `RunDirectory.warn` is told.
         formats: of `FORMATS`.
 
     Returns:

@@ -13,7 +13,7 @@ from pixelpong.agent.looks import Look, look_at
 from pixelpong.agent.shows import Show, choose_show
 from pixelpong.errors import RunError, expected
 from pixelpong.faces.plots.drawing import plain, short_names
-from pixelpong.run.directory import Run
+from pixelpong.run.directory import RunDirectory
 from pixelpong.run.table import (
     Columns,
     Episodes,
@@ -32,7 +32,7 @@ class Subject:
         file_name: what files are called that show it alone.
     """
 
-    def __init__(self, run: Run, name: str, show: Show | None = None) -> None:
+    def __init__(self, run: RunDirectory, name: str, show: Show | None = None) -> None:
         """Read nothing yet.
 
         Args:
@@ -89,7 +89,7 @@ class Subject:
         return steps[has], values[has]
 
 
-def name_subjects(runs: Sequence[Run]) -> list[Subject]:
+def name_subjects(runs: Sequence[RunDirectory]) -> list[Subject]:
     """The runs, each with a name of its own."""
     names = short_names([run.path for run in runs])
     return [Subject(run, name) for run, name in zip(runs, names, strict=True)]
