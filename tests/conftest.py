@@ -14,9 +14,9 @@ from typing import Any
 import hypothesis
 import network_guard
 import pytest
+from toys import toy_config
 
 from pixelpong.config import Config
-from pixelpong.config.presets import load_preset
 from pixelpong.machine import count_cores
 from pixelpong.run.directory import RunDirectory
 
@@ -97,25 +97,23 @@ def workers_find_tests() -> Iterator[None]:
 @pytest.fixture
 def catch() -> Config:
     """A training of a second: the toy game, three updates of three episodes, in this process."""
-    changes = {
-        "environment": "Catch-v0",
-        "hidden": 20,
-        "batch_size": 3,
-        "updates": 3,
-        "save_every": 1,
-        "learning_rate": 3e-3,
-        "engine": "serial",
-    }
-    return load_preset("classic").updated(changes, "test")
+    return toy_config("classic")
+
+
+@pytest.fixture(params=["classic", "fast"])
+def mode(request: pytest.FixtureRequest) -> str:
+    """Both algorithms, one after the other; `make_run` then makes a run of it."""
+    return request.param
 
 
 @pytest.fixture
-def make_run(tmp_path: Path, catch: Config):
-    """Make a run of the toy training, with options changed; warnings are collected."""
+def make_run(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., RunDirectory]:
+    """Make a run of the toy training, with options changed."""
+    chosen = "mode" in request.fixturenames
+    preset = request.getfixturevalue("mode") if chosen else "classic"
 
-    def make(name: str = "run", **changes) -> RunDirectory:
-        warnings: list[str] = []
-        return RunDirectory.create(tmp_path / name, catch.updated(changes, "test"), warnings.append)
+    def make(name: str = "run", preset: str = preset, **changes) -> RunDirectory:
+        return RunDirectory.create(tmp_path / name, toy_config(preset, **changes), [].append)
 
     return make
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import load, save
-from test_train import with_updates
+from toys import with_updates
 
 from pixelpong.agent import file as agents
 from pixelpong.agent.file import Agent, decode_agent, encode_agent, load_milestone

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_train import result_of, with_updates
+from toys import result_of, with_updates
 
 from pixelpong.config import OPTIONS
 from pixelpong.config.presets import load_preset

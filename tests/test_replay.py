@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_train import with_updates
+from toys import with_updates
 
 from pixelpong.config.presets import load_preset
 from pixelpong.env import fake

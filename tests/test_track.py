@@ -13,7 +13,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 from conftest import wait_until
-from test_train import with_updates
+from toys import with_updates
 
 from pixelpong.errors import ConfigError, RunError
 from pixelpong.faces.cli import main

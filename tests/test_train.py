@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import threading
 import time
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fakes import Tape
+from toys import result_of, with_updates
 
 from pixelpong import kernels
 from pixelpong.config import BudgetConfig
@@ -18,30 +20,11 @@ from pixelpong.errors import CheckpointError, NumericsError, RunError, WorkerErr
 from pixelpong.learners.progress import Progress
 from pixelpong.learners.reinforce import ReinforceLearner
 from pixelpong.loop import Began, Ended, Updated, reached_budget, train, training
+from pixelpong.play.streams import StreamPlayer
 from pixelpong.play.worker import EpisodeWorker
 from pixelpong.run.checkpoints import fingerprint
 from pixelpong.run.directory import RunDirectory
 from pixelpong.session import Session
-
-
-def lines_of(run: RunDirectory) -> list[dict]:
-    lines = [*run.metrics.read(), *run.episodes.read(), *run.evaluations.read()]
-    return [{key: value for key, value in line.items() if key != "timing"} for line in lines]
-
-
-def result_of(run: RunDirectory) -> tuple:
-    checkpoint = run.checkpoints.load_latest()
-    return (
-        checkpoint.update,
-        fingerprint(checkpoint.params),
-        fingerprint(checkpoint.optimizer),
-        lines_of(run),
-    )
-
-
-def with_updates(run: RunDirectory, updates: int) -> RunDirectory:
-    return run.with_config(run.config.updated({"updates": updates}, "test"))
-
 
 # --- the loop ---------------------------------------------------------------------------------
 
@@ -113,13 +96,22 @@ def test_the_budget_that_is_reached_first_ends_the_training(budget, progress, re
     assert reached_budget(BudgetConfig(**budget), Progress(**progress)) == reason
 
 
-def test_it_learns_to_catch(make_run):
+def test_the_classic_mode_learns_to_catch(make_run):
     """Twenty thousand steps of the toy, from missing nearly all to catching more than half."""
     run = make_run(updates=80, batch_size=10, hidden=50, save_every=80)
     train(run)
     returns = [line["mean_return"] for line in run.metrics.read()]
     assert np.mean(returns[:10]) < -2
     assert np.mean(returns[-10:]) > 0
+
+
+def test_the_fast_mode_learns_to_catch(make_run):
+    """Twenty thousand steps of the toy, from missing nearly all to catching nearly all."""
+    run = make_run(preset="fast", updates=50, hidden=32, streams=16, save_every=100, discount=0.95)
+    train(run)
+    shares = [line["points_won_share"] for line in run.metrics.read()]
+    assert np.mean(shares[:3]) < 0.4
+    assert np.mean(shares[-5:]) > 0.75
 
 
 # --- the same bits ----------------------------------------------------------------------------
@@ -135,7 +127,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others(make_run):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2, 3])
-def test_threads_give_the_bits_of_one_worker(make_run, workers):
+def test_threads_give_the_bits_of_one_worker(make_run, mode, workers):
     reference = make_run("reference")
     train(reference)
     run = make_run("run", engine="threads", workers=workers)
@@ -145,7 +137,7 @@ def test_threads_give_the_bits_of_one_worker(make_run, workers):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_stopping_and_resuming_at_every_update_changes_nothing(make_run, dtype):
+def test_stopping_and_resuming_at_every_update_changes_nothing(make_run, mode, dtype):
     reference = make_run("reference", updates=5, dtype=dtype)
     train(reference)
     for stop in range(1, 5):
@@ -159,14 +151,12 @@ def test_stopping_and_resuming_at_every_update_changes_nothing(make_run, dtype):
     assert result_of(run) == result_of(reference)
 
 
-def test_a_killed_training_resumes_from_its_last_checkpoint_to_the_same_bits(make_run):
+def test_a_killed_training_resumes_from_its_last_checkpoint_to_the_same_bits(make_run, mode):
     """Lines written after the checkpoint are cut back, none is there twice."""
     reference = make_run("reference", updates=6)
     train(reference)
     run = make_run("run", updates=5, save_every=2)
     train(run)
-    import shutil
-
     shutil.rmtree(run.checkpoints.path(5))  # as if it had been killed after update 5's lines
     assert run.checkpoints.updates()[-1] == 4
     train(with_updates(run, 6))
@@ -199,11 +189,12 @@ def test_when_no_checkpoint_is_sound_nothing_is_overwritten(make_run):
 # --- stops and faults -------------------------------------------------------------------------
 
 
-def test_an_interrupted_training_is_saved_and_resumes_to_the_same_bits(make_run):
+def test_an_interrupted_training_is_saved_and_resumes_to_the_same_bits(make_run, mode):
     reference = make_run("reference", updates=4)
     train(reference)
     run = make_run("run", updates=4, save_every=100)
-    asked = iter([False] * 7 + [True] * 10)  # in the middle of the third update
+    items = 3 if mode == "classic" else 4
+    asked = iter([False] * (2 * items + 1) + [True] * 10)  # in the middle of the third update
     outcome = train(run, should_stop=lambda: next(asked))
     assert outcome.reason == "interrupted"
     assert run.checkpoints.updates() == [0, 2]
@@ -330,8 +321,6 @@ def test_a_stop_in_an_evaluation_loses_nothing(make_run):
 
 
 def test_a_run_that_lost_its_checkpoints_does_not_start_over(make_run):
-    import shutil
-
     run = make_run(updates=2)
     train(run)
     shutil.rmtree(run.checkpoints.folder)
@@ -371,6 +360,29 @@ def test_a_number_that_is_not_finite_never_reaches_the_disk(make_run, monkeypatc
         train(run)
     assert run.checkpoints.updates() == ([0, 1, 2] if save_every == 1 else [0, 2])
     assert all(np.isfinite(w).all() for w in run.checkpoints.load_latest().params.values())
+
+
+@pytest.mark.slow
+def test_a_number_that_is_not_finite_in_a_segment_never_reaches_the_disk(make_run, monkeypatch):
+    run = make_run(preset="fast", updates=4)
+    real, calls = StreamPlayer.play_segment, []
+
+    def play(self, *args):
+        result = real(self, *args)
+        calls.append(1)
+        if len(calls) == 10:  # in the third update
+            result.segment.values[3] = np.nan
+        return result
+
+    monkeypatch.setattr(StreamPlayer, "play_segment", play)
+    with pytest.raises(NumericsError, match="update 3"):
+        train(run)
+    monkeypatch.undo()
+    assert run.checkpoints.load_latest().update == 2
+    train(run)
+    reference = make_run("reference", preset="fast", updates=4)
+    train(reference)
+    assert result_of(run) == result_of(reference)
 
 
 def test_a_disk_that_fills_stops_the_training_with_one_line(catch, small_disk):

@@ -18,6 +18,18 @@ from pixelpong.engines import Engine
 from pixelpong.items import EpisodeItem, Params
 from pixelpong.seeding import make_rng
 
+LOOKS = ((10, -0.5), (40, 0.3))
+"""The cheap looks that decide whether the verdict is worth playing, one after the other: greedy
+episodes, and by how much their mean must exceed the target, for the verdict wants its interval
+above it."""
+
+VERDICT_EPISODES = 200
+"""Greedy episodes of the verdict. They are used for nothing else: not for a look, and not for a
+verdict before."""
+
+SAMPLED_EPISODES = 40
+"""Episodes of sampled play that follow a win, to be told beside it."""
+
 _RESAMPLES = 10_000
 
 
@@ -117,6 +129,29 @@ def evaluate(
         returns=tuple(returns.tolist()),
         mean_steps=float(np.mean([result.stats.steps for result in results])),
     )
+
+
+def judge(
+    play: Callable[..., Evaluation], target: float, *, at_once: bool
+) -> tuple[bool, Evaluation]:
+    """Whether a target return is reached, and the evaluation of greedy play that says so.
+
+    It is reached if the 95 % interval of the mean return of `VERDICT_EPISODES` greedy episodes lies
+    above it. With less, a run that tries until it passes would win by luck.
+
+    Args:
+        play: evaluates this many episodes, with ``is_greedy`` and ``first`` as `evaluate` has them.
+        target: mean return.
+        at_once: leave out the cheap looks, which decide whether the verdict is worth playing.
+    """
+    first = 0
+    for episodes, lead in () if at_once else LOOKS:
+        look = play(episodes, is_greedy=True, first=first)
+        first += episodes
+        if look.mean_return < target + lead:
+            return False, look
+    greedy = play(VERDICT_EPISODES, is_greedy=True, first=first)
+    return greedy.ci95[0] >= target, greedy
 
 
 def bootstrap_interval(values: Any, rng: np.random.Generator) -> tuple[float, float]:

@@ -15,7 +15,7 @@ from pixelpong.agent.file import Agent, encode_agent
 from pixelpong.config import Config
 from pixelpong.engines import Engine
 from pixelpong.errors import CheckpointError, NumericsError, RunError, expected
-from pixelpong.evaluation import Evaluation, Verdict, evaluate
+from pixelpong.evaluation import SAMPLED_EPISODES, Evaluation, Verdict, evaluate, judge
 from pixelpong.items import whole
 from pixelpong.learners import UpdateStats, make_learner
 from pixelpong.learners.progress import RETURN_WINDOW, Progress
@@ -23,23 +23,11 @@ from pixelpong.run.checkpoints import Checkpoint, fingerprint
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.milestones import is_due
 
-LOOKS = ((10, -0.5), (40, 0.3))
-"""The cheap looks that decide whether the verdict is worth playing, one after the other: greedy
-episodes, and by how much their mean must exceed the target, for the verdict wants its interval
-above it."""
-
 LOOK_MARGIN = 1.0
 """So far below the target the estimate may be: it is of sampled play, and greedy play is better."""
 
 LOOK_EVERY = 100_000
 """Steps between two looks."""
-
-VERDICT_EPISODES = 200
-"""Greedy episodes of the verdict. They are used for nothing else: not for a look, and not for a
-verdict before."""
-
-SAMPLED_EPISODES = 40
-"""Episodes of sampled play that follow a win, to be told beside it."""
 
 
 @dataclass(frozen=True)
@@ -213,10 +201,6 @@ class Session:
     def confirm(self, engine: Engine, *, is_last: bool) -> Verdict:
         """Evaluate the newest parameters against the target, and write the result down.
 
-        The target is reached if the 95 % interval of the mean return of `VERDICT_EPISODES` greedy
-        episodes lies above it. With less, a run that tries until it
-        passes would win by luck.
-
         Args:
             engine: where they play.
             is_last: no other update comes, so all episodes are played, hopeless or not.
@@ -224,15 +208,7 @@ class Session:
         target, progress = self.config.budget.until_return, self.learner.progress
         assert target is not None
         play = functools.partial(self._evaluate, engine, update=progress.update)
-        is_worth_it, first = True, 0
-        for episodes, lead in () if is_last else LOOKS:
-            greedy = play(episodes, is_greedy=True, first=first)
-            is_worth_it, first = greedy.mean_return >= target + lead, first + episodes
-            if not is_worth_it:
-                break
-        if is_worth_it:
-            greedy = play(VERDICT_EPISODES, is_greedy=True, first=first)
-        is_won = is_worth_it and greedy.ci95[0] >= target
+        is_won, greedy = judge(play, target, at_once=is_last)
         seconds = self.wall_seconds
         sampled = play(SAMPLED_EPISODES, is_greedy=False) if is_won else None
         self._write_evaluation(greedy)

@@ -11,7 +11,7 @@ import signal
 import subprocess
 
 import pytest
-from test_train import result_of
+from toys import result_of
 
 from pixelpong.config.presets import load_preset
 from pixelpong.errors import RunError

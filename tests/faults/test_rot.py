@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from test_full_disks import FEW, toy
 from test_store import FILES, assert_same, make_checkpoint
-from test_train import result_of, with_updates
+from toys import result_of, with_updates
 
 from pixelpong.agent.file import Agent, decode_agent, load_milestone
 from pixelpong.errors import CheckpointError, PixelpongError, RunError

@@ -25,7 +25,7 @@ from strange_files import (
     table_of,
 )
 from test_full_disks import toy
-from test_train import result_of
+from toys import result_of
 
 from pixelpong.agent.file import encode_agent
 from pixelpong.agent.shows import load_agent

@@ -1,0 +1,39 @@
+"""The toy trainings that the tests share: a second each, of the game of catching a ball."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pixelpong.config import Config
+from pixelpong.config.presets import load_preset
+from pixelpong.run.checkpoints import fingerprint
+from pixelpong.run.directory import RunDirectory
+
+TOY: dict[str, dict[str, Any]] = {
+    "classic": {"hidden": 20, "batch_size": 3, "learning_rate": 3e-3},
+    "fast": {"hidden": 16, "streams": 4, "horizon": 25},
+}
+
+
+def toy_config(preset: str, **changes: Any) -> Config:
+    """Three updates of the toy game, each saved, in this process; `changes` come on top."""
+    common = {"environment": "Catch-v0", "engine": "serial", "updates": 3, "save_every": 1}
+    return load_preset(preset).updated(common | TOY[preset] | changes, "test")
+
+
+def with_updates(run: RunDirectory, updates: int) -> RunDirectory:
+    """The same run, to be trained until another update."""
+    return run.with_config(run.config.updated({"updates": updates}, "test"))
+
+
+def lines_of(run: RunDirectory) -> list[dict[str, Any]]:
+    """Every line of metrics, episodes and evaluations, without the wall times."""
+    lines = [*run.metrics.read(), *run.episodes.read(), *run.evaluations.read()]
+    return [{key: value for key, value in line.items() if key != "timing"} for line in lines]
+
+
+def result_of(run: RunDirectory) -> tuple[int, str, str, list[dict[str, Any]]]:
+    """What two trainings are compared by: update, hashes of the newest checkpoint, lines."""
+    checkpoint = run.checkpoints.load_latest()
+    hashes = fingerprint(checkpoint.params), fingerprint(checkpoint.optimizer)
+    return checkpoint.update, *hashes, lines_of(run)
