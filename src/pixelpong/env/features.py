@@ -209,4 +209,5 @@ def _divide(field: NDArray[Any], shape: tuple[int, int]) -> NDArray[np.bool_]:
     assert field.shape == (80, 80), field.shape
     rows, columns = shape
     blocks = (field != 0).reshape(80 // rows, rows, 80 // columns, columns)
-    return blocks.any(axis=(1, 3))
+    is_on: NDArray[np.bool_] = blocks.any(axis=(1, 3))
+    return is_on

@@ -43,7 +43,8 @@ def sigmoid(z: NDArray[Any]) -> NDArray[Any]:
     array([0. , 0.5, 1. ])
     """
     smaller = np.exp(-np.abs(z))
-    return np.where(z >= 0, 1 / (1 + smaller), smaller / (1 + smaller))
+    p: NDArray[Any] = np.where(z >= 0, 1 / (1 + smaller), smaller / (1 + smaller))
+    return p
 
 
 def logits(params: Params, x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -68,7 +68,8 @@ def generalized_advantages(
 def log_softmax(logits: NDArray[Any]) -> NDArray[Any]:
     """log π for logits [M, 3], without overflow; its sum of exponentials is 1."""
     shifted = logits - logits.max(axis=1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    log_pi: NDArray[Any] = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return log_pi
 
 
 @dataclass(frozen=True)

@@ -60,4 +60,6 @@ def entropy(p: NDArray[Any]) -> NDArray[Any]:
     array([0.    , 0.6931])
     """
     q = np.stack([p, 1 - p])
-    return np.sum(np.where(q > 0, -q * np.log(np.where(q > 0, q, 1)), 0), axis=0)
+    terms = np.where(q > 0, -q * np.log(np.where(q > 0, q, 1)), 0)
+    total: NDArray[Any] = np.sum(terms, axis=0)
+    return total

@@ -340,4 +340,5 @@ def _decode(text: str, num_steps: int) -> NDArray[np.int8]:
     places = (packed[:, None] >> np.array([0, 2, 4, 6], np.uint8) & 3).ravel()[:num_steps]
     if places.max() >= len(ACTIONS):  # two bits have room for a fourth
         raise ValueError("an unknown action")
-    return np.array(ACTIONS, np.int8)[places]
+    actions: NDArray[np.int8] = np.array(ACTIONS, np.int8)[places]
+    return actions
