@@ -14,8 +14,8 @@ from safetensors.numpy import load, save
 from toys import with_updates
 
 from pixelpong.agent import file as agents
+from pixelpong.agent.choice import as_agent, choose_replay, list_updates, load_agent
 from pixelpong.agent.file import Agent, decode_agent, encode_agent, load_milestone
-from pixelpong.agent.shows import as_agent, choose_show, list_updates, load_agent
 from pixelpong.config.presets import load_preset
 from pixelpong.engines.serial import SerialEngine
 from pixelpong.errors import CheckpointError, RunError
@@ -197,22 +197,22 @@ def test_the_show_is_the_newest_replay_and_else_the_agent_plays(make_run):
     run = make_run(updates=40, replay_every=1)
     train(run)
     lines = list(run.replays.read())
-    assert choose_show(run).replay.episode == lines[-1]["episode"]
-    assert choose_show(run, episode=lines[0]["episode"]).replay.episode == lines[0]["episode"]
-    near = choose_show(run, update=lines[1]["update"])
+    assert choose_replay(run).replay.episode == lines[-1]["episode"]
+    assert choose_replay(run, episode=lines[0]["episode"]).replay.episode == lines[0]["episode"]
+    near = choose_replay(run, update=lines[1]["update"])
     assert near.replay.update == lines[1]["update"]
     assert not near.is_own
-    assert choose_show(run, which="latest").is_own
+    assert choose_replay(run, which="latest").is_own
     with pytest.raises(RunError, match="expected a replay in .*, got no replay of episode 999"):
-        choose_show(run, episode=999)
+        choose_replay(run, episode=999)
     with pytest.raises(CheckpointError, match=r"expected an agent of .*use best, latest or one of"):
-        choose_show(run, which="77")
+        choose_replay(run, which="77")
 
 
 def test_without_replays_the_best_agent_plays(make_run):
     run = make_run(replay_every=0)
     train(run)
-    assert choose_show(run).is_own
+    assert choose_replay(run).is_own
 
 
 def test_agent_describes_itself(make_run):
@@ -243,7 +243,7 @@ def test_the_agents_in_the_package_are_what_their_cards_say():
         means.append(greedy["mean_return"])
     assert means == sorted(means)
     assert means[-1] > 18
-    assert choose_show(None).is_own
+    assert choose_replay(None).is_own
 
 
 def test_an_agent_that_the_package_does_not_have_is_refused_with_the_list():

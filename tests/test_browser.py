@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 from conftest import wait_until
 
-from pixelpong.agent.shows import choose_show, list_updates
+from pixelpong.agent.choice import choose_replay, list_updates
 from pixelpong.config.presets import load_preset
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
@@ -419,7 +419,7 @@ def test_the_canvas_shows_the_very_frames_however_one_jumps(site, gallery, open_
     page = open_page(address(site, name))
     pause_at_start(page)
     page.get_by_label("What moved the decision").uncheck()
-    moments = list(choose_show(RunDirectory.open(gallery / name)).replay.watch())
+    moments = list(choose_replay(RunDirectory.open(gallery / name)).replay.watch())
     last = len(moments) - 1
     for step in (0, 3, last, 1, last // 2, last - 1, 0):
         page.locator(".timeline input").fill(str(step))
@@ -441,34 +441,34 @@ def test_what_the_network_sees_is_shown_by_shape_and_its_mind_in_numbers(site, g
     page = open_page(address(site, "fast-toy"))
     pause_at_start(page)
     page.get_by_label("What moved the decision").uncheck()
-    show = choose_show(RunDirectory.open(gallery / "fast-toy"))
-    policy = show.agent.make_policy()
+    show = choose_replay(RunDirectory.open(gallery / "fast-toy"))
+    policy = show.agent.make_network()
     for moment in show.replay.watch():
         policy.follow(moment.screen, moment.action)
-        sight = policy.explain()
+        explanation = policy.explain()
         if moment.step not in (0, 2, 11):
             continue
         page.locator(".timeline input").fill(str(moment.step))
-        cells = read_canvas(page, "canvas.sight")[..., 0].reshape(80, 6, 80, 6)
+        cells = read_canvas(page, "canvas.explanation")[..., 0].reshape(80, 6, 80, 6)
         is_on = cells.max(axis=(1, 3)) > 100
-        np.testing.assert_array_equal(is_on, sight.field > 0)
+        np.testing.assert_array_equal(is_on, explanation.field > 0)
         middle, edge = cells[:, 2, :, 2] > 100, cells[:, 1, :, 1] > 100
-        np.testing.assert_array_equal(middle, (sight.field == 1) | (sight.field == 2))
-        np.testing.assert_array_equal(edge, (sight.field == 2) | (sight.field == 3))
+        np.testing.assert_array_equal(middle, (explanation.field == 1) | (explanation.field == 2))
+        np.testing.assert_array_equal(edge, (explanation.field == 2) | (explanation.field == 3))
         shares = page.locator(".action .number").all_inner_texts()
-        wanted = [f"{100 * p:.0f} %" for p in np.round(sight.probabilities, 4)]
+        wanted = [f"{100 * p:.0f} %" for p in np.round(explanation.probabilities, 4)]
         assert [share.split(" %")[0] + " %" for share in shares] == wanted
         value = page.locator(".thoughts dd").first.inner_text().replace("−", "-")
-        assert float(value) == pytest.approx(sight.value, abs=0.006)
+        assert float(value) == pytest.approx(explanation.value, abs=0.006)
 
 
 def test_saliency_can_be_switched(site, open_page):
     page = open_page(address(site, "fast-toy"))
     pause_at_start(page)
     page.locator(".timeline input").fill("5")
-    with_it = read_canvas(page, "canvas.sight")
+    with_it = read_canvas(page, "canvas.explanation")
     page.get_by_label("What moved the decision").uncheck()
-    without = read_canvas(page, "canvas.sight")
+    without = read_canvas(page, "canvas.explanation")
     assert (without[..., 0] == without[..., 2]).all(), "only grey"
     assert (with_it[..., 0] != with_it[..., 2]).any(), "coloured marks"
 
@@ -485,7 +485,7 @@ def test_the_slider_shows_the_same_agent_learn(site, gallery, open_page):
     for place in (0, len(updates) // 2):
         slider.fill(str(place))
         wait_for_viewer(page, update=updates[place])
-        replay = choose_show(run, which=str(updates[place])).replay
+        replay = choose_replay(run, which=str(updates[place])).replay
         words = page.locator(".outcome").inner_text()
         sign = "−" if replay.episode_return < 0 else "+"
         assert f"return {sign}{abs(replay.episode_return):.0f}" in words

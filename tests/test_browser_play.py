@@ -262,7 +262,7 @@ def test_on_a_phone_a_finger_serves_and_leads_the_paddle(open_game):
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
     box = page.locator(".play-canvas").bounding_box()
     assert box["width"] > 300
-    assert box["y"] + box["height"] < PHONE[1], "the whole field is in sight"
+    assert box["y"] + box["height"] < PHONE[1], "the whole field is in explanation"
     rows = []
     for share in (0.3, 0.8):
         page.touchscreen.tap(box["x"] + 100, box["y"] + share * box["height"])

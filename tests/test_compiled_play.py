@@ -23,7 +23,7 @@ GAMES = [name for name in PROTOCOLS if name != "Catch-v0"]
 
 
 class StepByStep:
-    """An emulator whose compiled game is out of sight."""
+    """An emulator whose compiled game is out of explanation."""
 
     native = None
 

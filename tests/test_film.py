@@ -14,9 +14,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from pixelpong.agent.choice import ChosenReplay, choose_replay
 from pixelpong.agent.file import Agent
-from pixelpong.agent.network import APPEARED, OFF, STAYED, VANISHED, Sight
-from pixelpong.agent.shows import Show, choose_show
+from pixelpong.agent.network import APPEARED, OFF, STAYED, VANISHED, Explanation
 from pixelpong.config.presets import load_preset
 from pixelpong.config.protocols import PROTOCOLS
 from pixelpong.errors import ConfigError, Interrupted, PixelpongError, RunError
@@ -55,12 +55,12 @@ def make_toy(preset, path) -> RunDirectory:
 
 
 @pytest.fixture(scope="module")
-def pong() -> Show:
+def pong() -> ChosenReplay:
     """An episode of the real game."""
     rng = np.random.default_rng(0)
     params = {"W1": rng.normal(size=(6400, 4)), "W2": rng.normal(size=4)}
     agent = Agent(params, "reinforce", PROTOCOLS["ALE/Pong-v5"], {"update": 0})
-    return Show(agent.play_episode(0), agent, is_own=True, title="Pong")
+    return ChosenReplay(agent.play_episode(0), agent, is_own=True, title="Pong")
 
 
 def film(show, path, **changes):
@@ -97,7 +97,7 @@ def enlarge(frame, scale):
 @pytest.mark.parametrize("ending", ["gif", "webp"])
 @pytest.mark.parametrize("scale", [1, 3])
 def test_pixels_are_those_of_the_emulator(toy, tmp_path, ending, scale):
-    show, path = choose_show(toy), tmp_path / f"film.{ending}"
+    show, path = choose_replay(toy), tmp_path / f"film.{ending}"
     report = film(show, path, scale=scale)
     pictures, moments = decode(path), list(show.replay.watch())
     assert len({moment.frame.tobytes() for moment in moments}) > 10
@@ -122,7 +122,7 @@ def test_pixels_of_pong_are_those_of_the_emulator(pong, tmp_path, ending, has_ov
 
 
 def test_an_mp4_has_a_frame_for_each_step_and_stays_at_the_end(toy, tmp_path):
-    show, path = choose_show(toy), tmp_path / "film.mp4"
+    show, path = choose_replay(toy), tmp_path / "film.mp4"
     report = film(show, path)
     with av.open(str(path)) as container:
         stream = container.streams.video[0]
@@ -175,7 +175,7 @@ def test_chroma_is_that_of_the_colours(tmp_path, pong):
 def test_a_gif_keeps_delays_that_browsers_respect(fast_toy, tmp_path):
     for speed in (0.5, 1.0, 3.0, 7.0):
         path = tmp_path / f"{speed}.gif"
-        report = film(choose_show(fast_toy), path, speed=speed, scale=1)
+        report = film(choose_replay(fast_toy), path, speed=speed, scale=1)
         delays = [delay for _, delay in decode(path)]
         assert min(delays) >= 20
         assert sum(delays) / 1000 == pytest.approx(report["seconds"], abs=0.01)
@@ -199,7 +199,7 @@ def test_a_film_runs_at_the_speed_of_the_game(name, speed, most, rate, every):
 
 
 def test_where_steps_are_left_out_the_last_one_is_shown(fast_toy, tmp_path):
-    show, path = choose_show(fast_toy), tmp_path / "film.webp"
+    show, path = choose_replay(fast_toy), tmp_path / "film.webp"
     report = film(show, path, speed=13.0, scale=1)
     *_, last = show.replay.watch()
     pictures = decode(path)
@@ -210,7 +210,7 @@ def test_where_steps_are_left_out_the_last_one_is_shown(fast_toy, tmp_path):
 
 @pytest.mark.parametrize("ending", ["mp4", "gif", "webp"])
 def test_a_film_ends_after_so_many_seconds(fast_toy, tmp_path, ending):
-    show = choose_show(fast_toy)
+    show = choose_replay(fast_toy)
     report = film(show, tmp_path / f"film.{ending}", seconds=1.5, scale=1)
     assert (report["frames"], report["steps"], report["is_whole"]) == (22, 21, False)
     assert "the first 21" in describe_film(report)
@@ -221,8 +221,8 @@ def test_a_film_ends_after_so_many_seconds(fast_toy, tmp_path, ending):
 
 @pytest.mark.parametrize("scale", [1, 2, 3, 4])
 def test_the_panel_never_touches_the_game(toy, scale):
-    show = choose_show(toy, which="latest")
-    panel, policy = overlay.Panel(show, scale), show.agent.make_policy()
+    show = choose_replay(toy, which="latest")
+    panel, policy = overlay.Panel(show, scale), show.agent.make_network()
     canvas = np.full(panel.shape, overlay.PAPER, np.uint8)
     row, column = panel.corner
     game = canvas[row : row + 210 * scale, column : column + 160 * scale]
@@ -249,23 +249,23 @@ def written(monkeypatch) -> list[str]:
 
 
 def test_the_panel_says_what_happens(toy, written):
-    show = choose_show(toy, which="latest")
-    panel, policy = overlay.Panel(show, 3), show.agent.make_policy()
+    show = choose_replay(toy, which="latest")
+    panel, policy = overlay.Panel(show, 3), show.agent.make_network()
     assert f"by the agent that plays, of update {show.agent.about['update']}" in written
     assert show.title in written
     for moment in show.replay.watch():
         written.clear()
         policy.follow(moment.screen, moment.action)
-        sight = policy.explain()
-        panel.draw(np.zeros(panel.shape, np.uint8), moment, sight)
+        explanation = policy.explain()
+        panel.draw(np.zeros(panel.shape, np.uint8), moment, explanation)
         assert written[:3] == [*map(str, moment.points), f"{moment.step} of {len(show.replay)}"]
-        assert [f"{p:.0%}" for p in sight.probabilities] == [t for t in written if "%" in t]
-        if sight.value is not None:
-            assert written[-1] == f"{sight.value:+.2f}"
+        assert [f"{p:.0%}" for p in explanation.probabilities] == [t for t in written if "%" in t]
+        if explanation.value is not None:
+            assert written[-1] == f"{explanation.value:+.2f}"
 
 
 def test_whose_probabilities_are_shown_is_said(toy, written):
-    show = choose_show(toy)
+    show = choose_replay(toy)
     assert not show.is_own
     overlay.Panel(show, 3)
     (note,) = [line for line in written if "nearest agent that is kept" in line]
@@ -273,15 +273,15 @@ def test_whose_probabilities_are_shown_is_said(toy, written):
 
 
 def test_the_action_that_was_taken_has_an_arrow_and_a_frame(toy):
-    show = choose_show(toy, which="latest")
-    panel, policy = overlay.Panel(show, 3), show.agent.make_policy()
+    show = choose_replay(toy, which="latest")
+    panel, policy = overlay.Panel(show, 3), show.agent.make_network()
     moment = next(show.replay.watch())
     policy.follow(moment.screen, moment.action)
-    sight = policy.explain()
+    explanation = policy.explain()
     drawn = {}
     for action in (None, *policy.actions):
         canvas = np.zeros(panel.shape, np.uint8)
-        panel.draw(canvas, dataclasses.replace(moment, action=action), sight)
+        panel.draw(canvas, dataclasses.replace(moment, action=action), explanation)
         drawn[action] = canvas == overlay.INK  # in black and white
     rows = []
     for action in policy.actions:
@@ -292,15 +292,15 @@ def test_the_action_that_was_taken_has_an_arrow_and_a_frame(toy):
 
 
 def test_bars_are_as_long_as_the_probabilities(toy):
-    show = choose_show(toy, which="latest")
+    show = choose_replay(toy, which="latest")
     panel = overlay.Panel(show, 3)
     moment = dataclasses.replace(next(show.replay.watch()), action=None)
-    num = len(show.agent.make_policy().actions)
+    num = len(show.agent.make_network().actions)
     nothing = np.zeros((80, 80))
     probabilities = np.array([0.25, 0.75, 0.0][:num])
-    sight = Sight(nothing.astype(np.uint8), probabilities, None, 0.0, nothing, 0.0)
+    explanation = Explanation(nothing.astype(np.uint8), probabilities, None, 0.0, nothing, 0.0)
     canvas = np.zeros(panel.shape, np.uint8)
-    panel.draw(canvas, moment, sight)
+    panel.draw(canvas, moment, explanation)
     lengths = [n for n in (canvas == overlay._BAR).sum(axis=1).tolist() if n]
     assert sorted(set(lengths)) == [84, 252]
 
@@ -325,7 +325,7 @@ def test_saliency_is_graded_by_its_sign_and_size():
 
 
 def test_a_long_title_is_cut(fast_toy, written):
-    show = dataclasses.replace(choose_show(fast_toy), title="x" * 300)
+    show = dataclasses.replace(choose_replay(fast_toy), title="x" * 300)
     overlay.Panel(show, 1)
     (title,) = [line for line in written if line.startswith("x")]
     assert title.endswith("x…")
@@ -411,7 +411,7 @@ def test_what_cannot_be_done_is_said_in_one_line(fast_toy, tmp_path, capsys, cas
 def test_a_missing_extra_is_named(fast_toy, tmp_path, monkeypatch, module):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ConfigError, match=r"pip install 'pixelpong\[video\]'"):
-        film(choose_show(fast_toy), tmp_path / "film.mp4")
+        film(choose_replay(fast_toy), tmp_path / "film.mp4")
 
 
 ENDINGS = ["mp4", "gif", "webp"]
@@ -423,7 +423,7 @@ def test_a_stop_leaves_nothing_behind(fast_toy, tmp_path, ending, has_overlay):
     asked = []
     with pytest.raises(Interrupted):
         film(
-            choose_show(fast_toy),
+            choose_replay(fast_toy),
             tmp_path / "a" / "b" / f"film.{ending}",
             has_overlay=has_overlay,
             should_stop=lambda: len(asked) > 20 or asked.append(1),
@@ -452,7 +452,7 @@ def test_ctrl_c_leaves_nothing_behind(fast_toy, tmp_path, capsys, monkeypatch):
 def test_a_film_that_exists_is_replaced_by_a_whole_one_alone(fast_toy, tmp_path, ending):
     path = tmp_path / f"film.{ending}"
     path.write_text("older")
-    show = choose_show(fast_toy)
+    show = choose_replay(fast_toy)
     with pytest.raises(Interrupted):
         film(show, path, should_stop=lambda: True)
     assert path.read_text() == "older"
@@ -471,7 +471,7 @@ def test_a_full_disk_is_said_and_leaves_nothing(fast_toy, small_disk, ending, ro
     def fill():
         message = r"expected to write the film .*(No space left|of \d+ frames)"
         with pytest.raises(RunError, match=message):
-            film(choose_show(fast_toy), disk / "new" / f"film.{ending}", has_overlay=True)
+            film(choose_replay(fast_toy), disk / "new" / f"film.{ending}", has_overlay=True)
 
     fill()
     gc.collect()  # the error's traceback holds the file, and the disk is taken away
@@ -479,7 +479,7 @@ def test_a_full_disk_is_said_and_leaves_nothing(fast_toy, small_disk, ending, ro
 
 
 def test_a_replay_that_comes_out_otherwise_makes_no_film(fast_toy, tmp_path):
-    show = choose_show(fast_toy)
+    show = choose_replay(fast_toy)
     other = dataclasses.replace(show.replay, episode_return=show.replay.episode_return + 1)
     with pytest.raises(PixelpongError, match="to end with a return of"):
         film(dataclasses.replace(show, replay=other), tmp_path / "film.gif")

@@ -20,7 +20,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from pixelpong.agent.file import Agent, load_shipped
-from pixelpong.agent.network import GREEDY, PlainPolicy
+from pixelpong.agent.network import GREEDY, PlainNetwork
 from pixelpong.config.protocols import find_protocol
 from pixelpong.env.duel import LEFT, RIGHT, DuelEmulator
 from pixelpong.errors import CheckpointError, ConfigError
@@ -35,11 +35,11 @@ from pixelpong.seeding import make_rng
 class SpiedAgent(Agent):
     """Remembers what its policies were shown."""
 
-    def make_policy(self):
-        return SpiedPolicy(self.params)
+    def make_network(self):
+        return SpiedNetwork(self.params)
 
 
-class SpiedPolicy(PlainPolicy):
+class SpiedNetwork(PlainNetwork):
     def __init__(self, params):
         super().__init__(params)
         self.shown, self.draws = [], set()

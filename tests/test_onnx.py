@@ -12,7 +12,7 @@ import pytest
 from conftest import patience
 
 from pixelpong.agent.file import Agent
-from pixelpong.agent.network import PlainPolicy
+from pixelpong.agent.network import PlainNetwork
 from pixelpong.config.protocols import find_protocol
 from pixelpong.env import features
 from pixelpong.env.preprocess import preprocess
@@ -96,12 +96,12 @@ def test_the_file_decides_as_the_agent_does(tmp_path, algorithm):
     ours.write_onnx(agent, tmp_path / "agent.onnx")
     facts = read_metadata(tmp_path / "agent.onnx")
     codes = json.loads(facts["action_codes"])
-    policy = agent.make_policy()
+    policy = agent.make_network()
     assert codes == list(policy.actions)
-    observations, sights = [], []
+    observations, explanations = [], []
     before, last = np.zeros((80, 80), np.float32), STAY
     for moment in agent.play_episode(5, is_greedy=False).watch():
-        if moment.action is None or len(sights) == 150:
+        if moment.action is None or len(explanations) == 150:
             break
         now = preprocess(moment.frame)
         if algorithm == "ppo":
@@ -110,13 +110,13 @@ def test_the_file_decides_as_the_agent_does(tmp_path, algorithm):
             is_first = moment.step == 0
             observations.append((np.zeros_like(now) if is_first else now - before).ravel())
         policy.follow(moment.screen, moment.action)
-        sights.append(policy.explain())
+        explanations.append(policy.explain())
         before, last = now, moment.action
     got = run_elsewhere(tmp_path / "agent.onnx", np.stack(observations))
-    wanted = np.stack([sight.probabilities for sight in sights])
+    wanted = np.stack([explanation.probabilities for explanation in explanations])
     np.testing.assert_allclose(got["probabilities"], wanted, atol=1e-5)
     if algorithm == "ppo":
-        np.testing.assert_allclose(got["value"], [sight.value for sight in sights], atol=1e-5)
+        np.testing.assert_allclose(got["value"], [each.value for each in explanations], atol=1e-5)
 
 
 @pytest.mark.slow
@@ -135,8 +135,8 @@ def test_any_number_of_observations_goes_through(tmp_path, algorithm):
 def test_the_observations_are_those_that_the_policy_sees():
     agent = make_agent("reinforce")
     x = ours.collect_observations(agent, 150)
-    policy = agent.make_policy()
-    assert isinstance(policy, PlainPolicy)
+    policy = agent.make_network()
+    assert isinstance(policy, PlainNetwork)
     for row, moment in zip(x, agent.play_episode(0, is_greedy=False).watch(), strict=False):
         policy.act(moment.screen)
         indices = policy._decider.last_inputs().astype(np.intp)

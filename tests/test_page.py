@@ -14,7 +14,7 @@ from html.parser import HTMLParser
 import pytest
 from conftest import wait_until
 
-from pixelpong.agent.shows import read_replays
+from pixelpong.agent.choice import read_replays
 from pixelpong.errors import ConfigError, RunError
 from pixelpong.faces.cli import main
 from pixelpong.faces.page import offline

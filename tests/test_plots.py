@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pixelpong.agent.looks import look_at
-from pixelpong.agent.network import APPEARED, STAYED, VANISHED
-from pixelpong.agent.shows import choose_show
+from pixelpong.agent.choice import choose_replay
+from pixelpong.agent.explain import explain_all
+from pixelpong.agent.legend import ACTION_COLOURS, PIXEL_COLOURS
+from pixelpong.agent.network import APPEARED, OFF, STAYED, VANISHED
 from pixelpong.config.presets import load_preset
 from pixelpong.env import features
 from pixelpong.env.preprocess import preprocess
@@ -20,7 +21,6 @@ from pixelpong.errors import CheckpointError, ConfigError, PixelpongError, RunEr
 from pixelpong.faces.cli import main
 from pixelpong.faces.plots import KINDS, OVERLAID, SINGLE, draw_one, draw_plots, drawing
 from pixelpong.faces.plots import weights as plots_weights
-from pixelpong.faces.plots.episode import _ACTION_COLOURS, _STATE_COLOURS
 from pixelpong.faces.plots.subjects import name_subjects
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
@@ -219,8 +219,7 @@ def test_all_leaves_out_what_a_run_cannot_give_with_a_word(fast, tmp_path):
 
 def test_without_replays_the_best_agent_plays(run):
     run.replays.path.unlink()
-    look = subject_of(run).look
-    assert look.show.is_own
+    assert subject_of(run).explanations.chosen.is_own
     assert "greedy episode" in figure_of(run, "episode").get_suptitle()
 
 
@@ -334,7 +333,7 @@ def test_runs_are_told_apart_by_dashes_as_well_as_colours():
     assert len({look["color"] for look in first}) == 6
 
 
-@pytest.mark.parametrize("colours", [_ACTION_COLOURS, _STATE_COLOURS])
+@pytest.mark.parametrize("colours", [ACTION_COLOURS, {OFF: "#ffffff"} | PIXEL_COLOURS])
 def test_fillings_differ_in_a_grey_print(colours):
     def lightness(colour):
         red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
@@ -356,27 +355,27 @@ def test_no_letter_is_too_small_to_read(run):
 
 
 def test_an_episode_is_looked_at_step_by_step(run):
-    show = choose_show(run, which="best")
-    look = look_at(show)
-    *moments, last = show.replay.watch()
-    assert len(look) == len(show.replay)
+    chosen = choose_replay(run, which="best")
+    look = explain_all(chosen)
+    *moments, last = chosen.replay.watch()
+    assert len(look) == len(chosen.replay)
     assert look.rewards.tolist() == [each.reward for each in moments[1:]] + [last.reward]
     most_probable = np.array(look.actions)[look.probabilities.argmax(axis=1)]
-    assert most_probable.tolist() == show.replay.actions.tolist()
-    glimpse = look.glimpse
-    assert (glimpse.frame == moments[glimpse.step].frame).all()
-    assert glimpse.action == show.replay.actions[glimpse.step]
-    assert (glimpse.before == preprocess(moments[glimpse.step - 1].frame)).all()
-    seen = {APPEARED: (1, 0), VANISHED: (0, 1)}
+    assert most_probable.tolist() == chosen.replay.actions.tolist()
+    moment, now = look.moment, preprocess(look.moment.frame)
+    before = preprocess(look.frame_before)
+    assert (moment.frame == moments[moment.step].frame).all()
+    assert moment.action == chosen.replay.actions[moment.step]
+    assert (look.frame_before == moments[moment.step - 1].frame).all()
+    seen = {APPEARED: (now > before), VANISHED: (now < before)}
     if run.config.preset == "fast":
-        seen[STAYED] = (1, 1)
-    for state, (now, before) in seen.items():
-        is_so = (glimpse.now == now) & (glimpse.before == before)
-        assert ((glimpse.sight.field == state) == is_so).all()
+        seen[STAYED] = (now > 0) & (before > 0)
+    for state, is_so in seen.items():
+        assert ((look.explanation.field == state) == is_so).all()
 
 
 def test_advantages_are_those_of_the_definition(run):
-    look, discount = subject_of(run).look, run.config.learning.discount
+    look, discount = subject_of(run).explanations, run.config.learning.discount
     rewards, T = look.rewards, len(look)
     expected = np.zeros(T)
     ends = [t for t in range(T) if rewards[t] != 0 or t == T - 1]
@@ -399,7 +398,7 @@ def test_probabilities_in_the_picture_add_up_to_one(run):
     patches = [each for each in figure.axes[0].patches if hasattr(each, "get_data")]
     highest = patches[-1].get_data().values
     assert highest == pytest.approx(1.0)
-    assert len(highest) == len(subject_of(run).look)
+    assert len(highest) == len(subject_of(run).explanations)
 
 
 # The weights

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pixelpong.agent.network import APPEARED, GREEDY, OFF, STAYED, VANISHED, make_policy
+from pixelpong.agent.network import APPEARED, GREEDY, OFF, STAYED, VANISHED, make_network
 from pixelpong.config.protocols import find_protocol
 from pixelpong.env import features, make_emulator
 from pixelpong.env.preprocess import preprocess
@@ -35,7 +35,7 @@ def play(algorithm, game, *, is_greedy, steps=300):
     """Moments of one episode: screen before the action, the policy's action; and the policy."""
     emulator, policy = (
         make_emulator(find_protocol(game)),
-        make_policy(make_params(algorithm), algorithm),
+        make_network(make_params(algorithm), algorithm),
     )
     rng = make_rng(3, "evaluate", 0, 1)
     emulator.reset()
@@ -92,13 +92,13 @@ def dense_logits(algorithm, params, previous, frame, last):
 def test_what_it_thinks_is_what_the_definitions_give(algorithm, game):
     params = make_params(algorithm)
     for previous, frame, last, _, policy in play(algorithm, game, is_greedy=False, steps=120):
-        sight = policy.explain()
+        explanation = policy.explain()
         logits, value = dense_logits(algorithm, params, previous, frame, last)
         expected = np.exp(logits - logits.max())
-        np.testing.assert_allclose(sight.probabilities, expected / expected.sum(), atol=1e-9)
-        assert sight.value == (None if value is None else pytest.approx(value, abs=1e-9))
+        np.testing.assert_allclose(explanation.probabilities, expected / expected.sum(), atol=1e-9)
+        assert explanation.value == (None if value is None else pytest.approx(value, abs=1e-9))
         by_action = dict(zip(policy.actions, logits, strict=True))
-        assert sight.logit == pytest.approx(by_action[UP] - by_action[DOWN], abs=1e-9)
+        assert explanation.logit == pytest.approx(by_action[UP] - by_action[DOWN], abs=1e-9)
 
 
 def test_what_it_saw_is_the_preprocessed_frames(algorithm):
@@ -117,9 +117,11 @@ def test_what_it_saw_is_the_preprocessed_frames(algorithm):
 @pytest.mark.parametrize("game", GAMES)
 def test_saliency_adds_up_to_the_decision(algorithm, game):
     for *_, policy in play(algorithm, game, is_greedy=False, steps=120):
-        sight = policy.explain()
-        assert sight.saliency.sum() + sight.rest == pytest.approx(sight.logit, abs=1e-9)
-        assert (sight.saliency[sight.field == OFF] == 0).all()
+        explanation = policy.explain()
+        assert explanation.saliency.sum() + explanation.rest == pytest.approx(
+            explanation.logit, abs=1e-9
+        )
+        assert (explanation.saliency[explanation.field == OFF] == 0).all()
 
 
 def test_saliency_is_what_a_pixel_taken_away_takes_away(algorithm):
@@ -128,12 +130,12 @@ def test_saliency_is_what_a_pixel_taken_away_takes_away(algorithm):
         pytest.skip("there a pixel's inputs may go on without it")
     params = make_params(algorithm)
     *_, (previous, frame, _, _, policy) = play(algorithm, "ALE/Pong-v5", is_greedy=False, steps=90)
-    sight = policy.explain()
+    explanation = policy.explain()
     x = (frame - previous).ravel().astype(np.float64)
     _, h = network.logits(params, x[None])
     for pixel in np.flatnonzero(x):
         row = x[pixel] * params["W1"][pixel] * (h[0] > 0)
-        assert sight.saliency.ravel()[pixel] == pytest.approx(row @ params["W2"], abs=1e-12)
+        assert explanation.saliency.ravel()[pixel] == pytest.approx(row @ params["W2"], abs=1e-12)
 
 
 def test_shares_go_to_the_pixels_that_put_the_input_on():

@@ -120,13 +120,13 @@ def test_sparse_features_equal_their_definition(frames, last_action, is_kept):
     pixels, memory = start_seeing()
     marks = np.zeros((4, kernels.NUM_MARKS), np.uint16)
     indices = np.zeros(7 + kernels.MAX_INPUTS, np.uint16)
-    before, sight = np.zeros((80, 80)), (list_cells_of_pixels(), list_geometry())
+    before, explanation = np.zeros((80, 80)), (list_cells_of_pixels(), list_geometry())
     memory["last_action"] = last_action
     for screen in frames:
         take_field(pack_field(screen), pixels, memory)
         if not is_kept:
             marks[:2], memory["num_features"] = 0, -1
-        end = find_inputs(sight, pixels, memory, marks, indices, 7)
+        end = find_inputs(explanation, pixels, memory, marks, indices, 7)
         now = preprocess(colour(screen))
         wanted = np.flatnonzero(observe_features(before, now, last_action))
         assert sorted(indices[7:end].tolist()) == wanted.tolist()

@@ -9,7 +9,7 @@ import zlib
 import numpy as np
 import pytest
 
-from pixelpong.agent.shows import choose_show
+from pixelpong.agent.choice import choose_replay
 from pixelpong.config.presets import load_preset
 from pixelpong.faces.page.reel import encode_difference, make_reel
 from pixelpong.loop import train
@@ -46,25 +46,25 @@ def pictures_in(text, size, count):
 @pytest.mark.slow
 @pytest.mark.parametrize("which", [None, "latest"])
 def test_a_reel_holds_the_frames_and_what_the_network_saw(run, which):
-    show = choose_show(run, which=which)
-    reel = json.loads(json.dumps(make_reel(show)))
-    moments = list(show.replay.watch())
+    chosen = choose_replay(run, which=which)
+    reel = json.loads(json.dumps(make_reel(chosen)))
+    moments = list(chosen.replay.watch())
     count = reel["steps"]
-    assert count == len(moments) == len(show.replay) + 1
+    assert count == len(moments) == len(chosen.replay) + 1
     screens = pictures_in(reel["screen"], 210 * 160, count)
     palette = np.array(reel["palette"], np.uint8)
-    policy = show.agent.make_policy()
+    policy = chosen.agent.make_network()
     fields = pictures_in(reel["field"], 6400, count)
     shares = pictures_in(reel["saliency"], 6400, count).view(np.int8)
     for step, moment in enumerate(moments):
         np.testing.assert_array_equal(screens[step].reshape(210, 160), moment.screen)
         np.testing.assert_array_equal(palette[screens[step]].reshape(210, 160, 3), moment.frame)
         policy.follow(moment.screen, moment.action)
-        sight = policy.explain()
-        np.testing.assert_array_equal(fields[step].reshape(80, 80), sight.field)
+        explanation = policy.explain()
+        np.testing.assert_array_equal(fields[step].reshape(80, 80), explanation.field)
         largest = reel["saliency_max"][step]
         rounded = shares[step].reshape(80, 80) / 127 * largest
-        np.testing.assert_allclose(rounded, sight.saliency, atol=largest / 200 + 1e-4)
+        np.testing.assert_allclose(rounded, explanation.saliency, atol=largest / 200 + 1e-4)
     assert reel["actions"][-1] is None
     assert reel["points"][-1] == list(moments[-1].points)
     assert sum(reel["rewards"]) == reel["episode_return"]
@@ -74,8 +74,8 @@ def test_a_reel_holds_the_frames_and_what_the_network_saw(run, which):
 @pytest.mark.slow
 def test_the_agent_that_played_finds_its_own_actions_most_probable(run):
     """It is told what was done, not what it would have done: else the last action were wrong."""
-    show = choose_show(run, which="latest")
-    reel = make_reel(show)
+    chosen = choose_replay(run, which="latest")
+    reel = make_reel(chosen)
     assert reel["is_own"]
     for action, probabilities in zip(reel["actions"][:-1], reel["probabilities"], strict=False):
         chosen = probabilities[reel["action_codes"].index(action)]
@@ -85,7 +85,7 @@ def test_the_agent_that_played_finds_its_own_actions_most_probable(run):
 @pytest.mark.slow
 def test_a_reel_can_be_given_up(run):
     calls = iter(range(100))
-    assert make_reel(choose_show(run), lambda: next(calls) >= 5)["steps"] == 5
+    assert make_reel(choose_replay(run), lambda: next(calls) >= 5)["steps"] == 5
 
 
 def test_a_difference_is_count_places_and_values():

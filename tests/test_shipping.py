@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
+from pixelpong.agent.choice import load_agent
 from pixelpong.agent.file import Start, decode_agent
-from pixelpong.agent.shows import load_agent
 from pixelpong.config.presets import load_preset
 from pixelpong.faces import shipping
 from pixelpong.faces.cli import main

@@ -21,7 +21,7 @@ import pytest
 from conftest import patience, wait_until
 from web_client import connect, get, head, make_trained, metrics_line, serving, toy_config
 
-from pixelpong.agent.shows import choose_show
+from pixelpong.agent.choice import choose_replay
 from pixelpong.errors import ConfigError, RunError
 from pixelpong.faces import page as web
 from pixelpong.faces.page import library, live, serve
@@ -152,7 +152,7 @@ def test_long_runs_are_thinned_and_keep_their_last_line():
 
 def test_a_reel_is_that_of_the_replay(client, run):
     episode = next(iter(run.replays.read()))["episode"]
-    wanted = make_reel(choose_show(run, episode=episode))
+    wanted = make_reel(choose_replay(run, episode=episode))
     answer = client.get(path_of(run, f"/reels/replay/{episode}"))
     assert answer.headers["content-encoding"] == "gzip"
     assert answer.json() == json.loads(json.dumps(wanted))
@@ -163,7 +163,7 @@ def test_a_reel_is_that_of_the_replay(client, run):
 
 def test_a_reel_of_an_agent_is_that_of_its_greedy_episode(client, run):
     newest = run.checkpoints.updates()[-1]
-    wanted = make_reel(choose_show(run, which=str(newest)))
+    wanted = make_reel(choose_replay(run, which=str(newest)))
     assert client.get(path_of(run, f"/reels/agent/{newest}")).json() == json.loads(
         json.dumps(wanted)
     )

@@ -19,9 +19,9 @@ from hostile import ODD_VALUES, altered, as_text, broken, inputs
 from hypothesis import strategies as st
 from safetensors.numpy import load, save
 
+from pixelpong.agent.choice import load_agent
 from pixelpong.agent.file import load_milestone
 from pixelpong.agent.network import fit_params
-from pixelpong.agent.shows import load_agent
 from pixelpong.config import Config
 from pixelpong.config.presets import load_preset, resolve_config
 from pixelpong.config.protocols import find_protocol
@@ -229,7 +229,7 @@ def counters_reader(run: RunDirectory) -> Reader:
         _go_on(run, forged, content)
         forged.put(content)
         try:
-            load_agent(run, "latest").make_policy()
+            load_agent(run, "latest").make_network()
         finally:
             forged.restore()
 

@@ -27,8 +27,8 @@ from strange_files import (
 from test_full_disks import toy
 from toys import result_of
 
+from pixelpong.agent.choice import load_agent
 from pixelpong.agent.file import encode_agent
-from pixelpong.agent.shows import load_agent
 from pixelpong.loop import train
 from pixelpong.run import checkpoints as store_module
 from pixelpong.run.arrays import TABLE_LIMIT, decode_arrays

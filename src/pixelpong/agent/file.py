@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.agent.network import GREEDY, Policy, make_policy
+from pixelpong.agent.network import GREEDY, Network, make_network
 from pixelpong.config.protocols import Protocol
 from pixelpong.env import make_emulator
 from pixelpong.errors import CheckpointError, NumericsError, expected
@@ -68,9 +68,9 @@ class Agent:
     protocol: Protocol
     about: dict[str, Any]
 
-    def make_policy(self) -> Policy:
+    def make_network(self) -> Network:
         """What plays: one for each game, it remembers the frame before."""
-        return make_policy(self.params, self.algorithm)
+        return make_network(self.params, self.algorithm)
 
     def play_episode(self, seed: int, index: int = 0, *, is_greedy: bool = True) -> Replay:
         """Play the very episode that an evaluation would, and keep it as a replay.
@@ -82,7 +82,7 @@ class Agent:
         """
         coins = Coins(seed, "evaluate", 0, index)
         rng = make_rng(seed, coins.purpose, coins.update, index)
-        emulator, policy = make_emulator(self.protocol), self.make_policy()
+        emulator, policy = make_emulator(self.protocol), self.make_network()
         width = 2 + self.protocol.max_frame_skip
         actions, episode_return = [], 0.0
         while not emulator.is_over:
@@ -205,7 +205,7 @@ def decode_agent(content: bytes, origin: str) -> Agent:
         agent = Agent(params, card["algorithm"], read_protocol(card), _read_about(card["about"]))
         if agent.algorithm not in ("reinforce", "ppo"):
             raise ValueError("an unknown algorithm")
-        agent.make_policy()  # which wants finite numbers, and those of the algorithm's shapes
+        agent.make_network()  # which wants finite numbers, and those of the algorithm's shapes
         return agent
     except (
         ValueError, KeyError, TypeError, IndexError, OverflowError, AttributeError,

@@ -153,7 +153,7 @@ def find_dead_units(
 
     Args:
         params: of either network; three axes of W1 tell the gated one.
-        fields: [80, 80] each, as `pixelpong.agent.network.Sight` has them, of some steps.
+        fields: [80, 80] each, as `pixelpong.agent.network.Explanation` has them, of some steps.
         last_actions: for each, the place in `ACTIONS` of the step before; the classic network
             does not look at it.
 

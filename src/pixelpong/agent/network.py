@@ -1,8 +1,8 @@
-"""A trained network that looks at one screen after another: to act, and to be looked into.
+"""A trained network that looks at one screen after another: to act, and to explain itself.
 
-It decides with the kernels of the rollouts, bit for bit as they do; what else there is to know of
-a decision (all probabilities, which pixels moved it) is worked out from the parameters when asked
-for. For whatever shows the agent or plays with it; training has its own, faster players.
+It decides with the kernels of the rollouts, bit for bit as they do. The rest of an explanation
+(all probabilities, which pixels moved the decision) is computed from the parameters on request.
+Everything that shows an agent or plays with it uses this; training has its own, faster players.
 
 Saliency is exact for these networks. With the gates as they are, the logit of a classic decision
 is a sum over pixels; that of a gated one is a sum over pixels and over products of two sums of
@@ -17,8 +17,8 @@ the bias add up to the difference of the logits.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,23 +29,23 @@ from pixelpong.errors import CheckpointError, expected
 from pixelpong.items import ACTIONS, DOWN, NUM_PIXELS, UP, Params
 from pixelpong.learn import gated
 from pixelpong.learn.network import sigmoid
-from pixelpong.play.deciders import GREEDY, GatedDecider, PlainDecider
+from pixelpong.play.deciders import GREEDY, Decider, GatedDecider, PlainDecider
 
 OFF, STAYED, APPEARED, VANISHED = range(4)
 """What a pixel of the field is to the network. The classic one does not see those that stayed."""
 
 
 @dataclass(frozen=True)
-class Sight:
+class Explanation:
     """What the network saw at one step, and what it made of it.
 
     Attributes:
-        field: [80, 80] uint8, of each pixel OFF, STAYED, APPEARED or VANISHED.
-        probabilities: [A] float64, of the policy's `actions`.
-        value: what the point is worth to the agent, −1 … 1; None where the network has none.
+        field: [80, 80] uint8, for each pixel OFF, STAYED, APPEARED or VANISHED.
+        probabilities: [A] float64, of the network's `actions`.
+        value: what the point is worth to the agent, −1 … 1; None if the network has no value.
         logit: difference of the logits of UP and DOWN.
         saliency: [80, 80] float64, what each pixel adds to `logit`.
-        rest: what else does: biases, and the last action where it is an input.
+        rest: what the biases add to it, and the last action if that is an input.
     """
 
     field: NDArray[np.uint8]
@@ -56,17 +56,22 @@ class Sight:
     rest: float
 
 
-class Policy(Protocol):
+class Network(ABC):
     """A network and what it remembers of the episode: the frame before, the last action.
 
     Attributes:
-        actions: between which it decides, as Gymnasium numbers them.
+        actions: the actions it chooses from, as Gymnasium numbers them.
     """
 
     actions: tuple[int, ...]
 
+    def __init__(self, params: Params, decider: Decider) -> None:
+        """Remember nothing but the parameters; see `make_network`."""
+        self._params, self._decider = params, decider
+
     def reset(self) -> None:
         """An episode begins."""
+        self._decider.start_episode()
 
     def act(self, screen: NDArray[np.uint8], draw: float = GREEDY) -> int:
         """Look at the next screen and decide.
@@ -78,45 +83,54 @@ class Policy(Protocol):
         Returns:
             The action, as Gymnasium numbers it.
         """
+        self._decider.start_record()
+        self._decider.memory["is_new"] = 1
+        return self._decider.decide(pack_field(screen), draw)
 
     def follow(self, screen: NDArray[np.uint8], action: int | None) -> None:
-        """Look at the next screen, where it is known what was then done, as in a replay.
+        """Look at the next screen of a replay, in which the action is known.
 
         Args:
             screen: [210, 160] uint8, palette indices; not changed.
-            action: as Gymnasium numbers it; None where the episode is over.
+            action: as Gymnasium numbers it; None if the episode is over.
         """
+        self.act(screen)
 
+    @abstractmethod
     def inputs(self) -> NDArray[np.intp]:
         """The rows of the first layer that the last `act` added up: [K]."""
 
-    def explain(self) -> Sight:
+    @abstractmethod
+    def explain(self) -> Explanation:
         """What was seen and thought at the last `act`."""
 
 
-def make_policy(params: Params, algorithm: str) -> Policy:
-    """The policy of a network.
+def make_network(params: Params, algorithm: str) -> Network:
+    """The network with these parameters.
 
     Args:
         params: its parameters; not changed.
-        algorithm: that it was trained with, ``"reinforce"`` or ``"ppo"``.
+        algorithm: the one it was trained with, ``"reinforce"`` or ``"ppo"``.
 
     Raises:
-        CheckpointError: they are not those of such a network.
+        CheckpointError: they belong to another network, or are not finite.
     """
     params = fit_params(params, algorithm)
-    return GatedPolicy(params) if algorithm == "ppo" else PlainPolicy(params)
+    return GatedNetwork(params) if algorithm == "ppo" else PlainNetwork(params)
 
 
 def fit_params(params: Params, algorithm: str) -> Params:
-    """The parameters of a network, where they are those; the kernels rely on their shapes.
+    """Check parameters from a file; the kernels rely on their shapes.
 
     Args:
         params: from a file.
-        algorithm: that they were trained with, ``"reinforce"`` or ``"ppo"``.
+        algorithm: the one they were trained with, ``"reinforce"`` or ``"ppo"``.
+
+    Returns:
+        The same parameters.
 
     Raises:
-        CheckpointError: they are another network's, or not finite.
+        CheckpointError: they belong to another network, or are not finite.
     """
     shapes = {name: w.shape for name, w in sorted(params.items())}
     second = shapes.get("W2", ())
@@ -137,34 +151,21 @@ def fit_params(params: Params, algorithm: str) -> Params:
     return params
 
 
-class PlainPolicy:
-    """The classic network; see `Policy`."""
+class PlainNetwork(Network):
+    """The classic network."""
 
-    actions: tuple[int, ...] = (UP, DOWN)
+    actions = (UP, DOWN)
 
     def __init__(self, params: Params) -> None:
-        """Forget everything but the parameters."""
-        self._params = params
-        self._decider = PlainDecider(params)
-
-    def reset(self) -> None:
-        """See `Policy.reset`."""
-        self._decider.start_episode()
-
-    def act(self, screen: NDArray[np.uint8], draw: float = GREEDY) -> int:
-        """See `Policy.act`."""
-        return _look_and_decide(self._decider, screen, draw)
-
-    def follow(self, screen: NDArray[np.uint8], action: int | None) -> None:
-        """See `Policy.follow`."""
-        self.act(screen)
+        """Remember nothing but the parameters."""
+        super().__init__(params, PlainDecider(params))
 
     def inputs(self) -> NDArray[np.intp]:
-        """See `Policy.inputs`."""
+        """See `Network.inputs`."""
         return self._decider.last_inputs().astype(np.intp) % NUM_PIXELS
 
-    def explain(self) -> Sight:
-        """See `Policy.explain`."""
+    def explain(self) -> Explanation:
+        """See `Network.explain`."""
         pixels, is_gone = self.inputs(), self._decider.last_inputs() >= NUM_PIXELS
         field, saliency = np.zeros(NUM_PIXELS, np.uint8), np.zeros(NUM_PIXELS)
         field[pixels] = np.where(is_gone, VANISHED, APPEARED)
@@ -173,7 +174,7 @@ class PlainPolicy:
         saliency[pixels] = shares
         logit = float(shares.sum())
         p = float(sigmoid(np.array(logit)))
-        return Sight(
+        return Explanation(
             field.reshape(80, 80),
             np.array([p, 1 - p]),
             value=None,
@@ -183,36 +184,27 @@ class PlainPolicy:
         )
 
 
-class GatedPolicy:
-    """The fast network; see `Policy`."""
+class GatedNetwork(Network):
+    """The fast network."""
 
-    actions: tuple[int, ...] = ACTIONS
+    actions = ACTIONS
 
     def __init__(self, params: Params) -> None:
-        """Forget everything but the parameters."""
-        self._params = params
-        self._decider = GatedDecider(params)
-
-    def reset(self) -> None:
-        """See `Policy.reset`."""
-        self._decider.start_episode()
-
-    def act(self, screen: NDArray[np.uint8], draw: float = GREEDY) -> int:
-        """See `Policy.act`."""
-        return _look_and_decide(self._decider, screen, draw)
+        """Remember nothing but the parameters."""
+        super().__init__(params, GatedDecider(params))
 
     def follow(self, screen: NDArray[np.uint8], action: int | None) -> None:
-        """See `Policy.follow`."""
+        """See `Network.follow`."""
         self.act(screen)
         if action is not None:
             self._decider.memory["last_action"] = ACTIONS.index(action)
 
     def inputs(self) -> NDArray[np.intp]:
-        """See `Policy.inputs`."""
+        """See `Network.inputs`."""
         return self._decider.last_inputs().astype(np.intp)
 
-    def explain(self) -> Sight:
-        """See `Policy.explain`."""
+    def explain(self) -> Explanation:
+        """See `Network.explain`."""
         inputs = self.inputs()
         rows = self._params["W1"][inputs].astype(np.float64)
         z = rows.sum(axis=0)
@@ -229,7 +221,7 @@ class GatedPolicy:
         saliency = features.share_among_pixels(now, before, inputs, shares)
         logit = float(y[up] - y[down])
         probabilities = np.exp(y[: len(ACTIONS)] - y[: len(ACTIONS)].max())
-        return Sight(
+        return Explanation(
             field.reshape(80, 80),
             probabilities / probabilities.sum(),
             value=float(y[-1]),
@@ -237,11 +229,3 @@ class GatedPolicy:
             saliency=saliency,
             rest=float(b2[up] - b2[down] + shares[inputs >= 3 * features.NUM_FEATURES].sum()),
         )
-
-
-def _look_and_decide(
-    decider: PlainDecider | GatedDecider, screen: NDArray[np.uint8], draw: float
-) -> int:
-    decider.start_record()
-    decider.memory["is_new"] = 1
-    return decider.decide(pack_field(screen), draw)

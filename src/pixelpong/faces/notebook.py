@@ -24,8 +24,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pixelpong.agent.choice import (
+    ChosenReplay,
+    choose_replay,
+    list_updates,
+    load_agent,
+    read_replays,
+)
 from pixelpong.agent.file import Agent
-from pixelpong.agent.shows import Show, choose_show, list_updates, load_agent, read_replays
 from pixelpong.config import Config
 from pixelpong.faces.display import duration, signed
 from pixelpong.faces.plots import KINDS, draw_one
@@ -197,8 +203,8 @@ class Run:
             EmulatorError: the emulator or its game is not installed.
         """
         which = "best" if best else None
-        show = choose_show(self._directory, update=update, which=which, episode=episode)
-        return film_of(show, overlay=overlay, speed=speed, seconds=seconds)
+        chosen = choose_replay(self._directory, update=update, which=which, episode=episode)
+        return film_of(chosen, overlay=overlay, speed=speed, seconds=seconds)
 
     def __repr__(self) -> str:
         config = self.config
@@ -214,14 +220,14 @@ class Run:
         return "\n  ".join(rows)
 
 
-def film_of(show: Show, *, overlay: bool, speed: float, seconds: float | None) -> Film:
+def film_of(chosen: ChosenReplay, *, overlay: bool, speed: float, seconds: float | None) -> Film:
     """The film of an episode; see `Run.replay`."""
     from pixelpong.faces.film import make_film
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "replay.mp4"
         make_film(
-            show,
+            chosen,
             path,
             has_overlay=overlay,
             scale=2,
@@ -229,7 +235,7 @@ def film_of(show: Show, *, overlay: bool, speed: float, seconds: float | None) -
             seconds=seconds,
             should_stop=lambda: False,
         )
-        return Film(path.read_bytes(), show.title)
+        return Film(path.read_bytes(), chosen.title)
 
 
 def _game(run: RunDirectory) -> str:

@@ -268,7 +268,7 @@ def _describe_agent(agent: Agent) -> dict[str, str]:
         "environment": protocol.name,
         "frame_skips": list(protocol.frame_skips),
         "sticky": protocol.sticky,
-        "action_codes": list(agent.make_policy().actions),
+        "action_codes": list(agent.make_network().actions),
         "algorithm": agent.algorithm,
         "update": about["update"],
         "params_sha256": _hash_of(agent),

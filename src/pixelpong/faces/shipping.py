@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pixelpong.agent.choice import load_agent
 from pixelpong.agent.file import Agent, Start, decode_agent, encode_agent
-from pixelpong.agent.shows import load_agent
 from pixelpong.config import Config
 from pixelpong.engines import make_engine
 from pixelpong.env import make_emulator
@@ -59,7 +59,7 @@ def write_agent(
 
     Args:
         run: whose agent it is.
-        which: `pixelpong.agent.shows.load_agent`.
+        which: `pixelpong.agent.choice.load_agent`.
         path: of the file.
         max_bytes: that its first layer may take.
         episodes: of its evaluation, each of greedy and of sampled play.
@@ -147,7 +147,7 @@ def _choose_rows(
 
 def _survey(agent: Agent, should_stop: Callable[[], bool]) -> NDArray[np.int64]:
     """How often sampled play needs each row of the first layer."""
-    emulator, policy = make_emulator(agent.protocol), agent.make_policy()
+    emulator, policy = make_emulator(agent.protocol), agent.make_network()
     counts = np.zeros(len(agent.params["W1"]), np.int64)
     rng = make_rng(0, "play")
     width = 2 + agent.protocol.max_frame_skip

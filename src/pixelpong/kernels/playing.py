@@ -182,9 +182,9 @@ def play_plain(game, params, pixels, memory, record, draws):  # type: ignore[no-
 
 
 @_part
-def _mark_features(sight, pixels, num_pixels, is_on, found):  # type: ignore[no-untyped-def]
+def _mark_features(explanation, pixels, num_pixels, is_on, found):  # type: ignore[no-untyped-def]
     """Mark the features of a frame, and list them; their order follows from the pixels alone."""
-    cells, geometry = sight
+    cells, geometry = explanation
     num_features, num_offsets, beside = geometry[0], geometry[1], geometry[2:]
     num_columns, num_shapes = len(beside), cells.shape[1] - 1
     count = end = base = 0
@@ -216,7 +216,7 @@ def _mark_features(sight, pixels, num_pixels, is_on, found):  # type: ignore[no-
 
 
 @_part
-def observe_features(sight, pixels, memory, marks, indices, start):  # type: ignore[no-untyped-def]
+def observe_features(explanation, pixels, memory, marks, indices, start):  # type: ignore[no-untyped-def]
     """Write the inputs that are 1 into ``indices[start:]``.
 
     Definition: `pixelpong.env.features.observe_features`. They come in an order that follows from
@@ -224,7 +224,7 @@ def observe_features(sight, pixels, memory, marks, indices, start):  # type: ign
     action.
 
     Args:
-        sight: [NUM_PIXELS, ·] uint16, `pixelpong.env.features.list_cells_of_pixels`, and
+        explanation: [NUM_PIXELS, ·] uint16, `pixelpong.env.features.list_cells_of_pixels`, and
             int64, `pixelpong.env.features.list_geometry`.
         pixels, memory: as in `take_field`; the memory counts the features, for the next frame.
         marks: [4, `NUM_MARKS`] uint16, changed: for the two frames in turn, a 1 at each feature
@@ -235,14 +235,14 @@ def observe_features(sight, pixels, memory, marks, indices, start):  # type: ign
     Returns:
         Where the written part ends.
     """
-    m, num_features, end = memory[0], sight[1][0], start
+    m, num_features, end = memory[0], explanation[1][0], start
     now, before = m.newest, 1 - m.newest
     is_now, is_before = marks[now], marks[before]
     if m.num_features < 0:
         m.num_features = _mark_features(
-            sight, pixels[before], m.num_before, is_before, marks[2 + before]
+            explanation, pixels[before], m.num_before, is_before, marks[2 + before]
         )
-    num_now = _mark_features(sight, pixels[now], m.num_now, is_now, marks[2 + now])
+    num_now = _mark_features(explanation, pixels[now], m.num_now, is_now, marks[2 + now])
     for k in range(num_now):
         feature = marks[2 + now, k]
         indices[end] = feature if is_before[feature] else num_features + feature
@@ -311,7 +311,7 @@ def _choose(scratch, steps, t, draw):  # type: ignore[no-untyped-def]
 
 
 @_kernel
-def play_gated(game, params, sight, pixels, memory, scratch, record, draws):  # type: ignore[no-untyped-def]
+def play_gated(game, params, explanation, pixels, memory, scratch, record, draws):  # type: ignore[no-untyped-def]
     """Play on until the episode is over, the draws are used up, or the record has no room.
 
     If the game is not compiled code, decide once: ``memory.wanted`` is the action.
@@ -321,7 +321,7 @@ def play_gated(game, params, sight, pixels, memory, scratch, record, draws):  # 
     Args:
         game, pixels, memory: as in `play_plain`.
         params: W1 [D, 2H], W2 [4, 2H], b2 [4].
-        sight: as in `observe_features`.
+        explanation: as in `observe_features`.
         scratch: marks as there; [2H] and [8] of the params' type, [4], [3], [3] float64; changed.
         record: what is written at step t:
             indices [·] uint16, from ``offsets[t]`` on;
@@ -334,11 +334,11 @@ def play_gated(game, params, sight, pixels, memory, scratch, record, draws):  # 
     (about, actions, field), marks = game, scratch[0]
     while m.step < min(first + len(draws), len(steps)):
         t = m.step
-        if offsets[t] + 2 * sight[1][0] + 1 > len(indices):
+        if offsets[t] + 2 * explanation[1][0] + 1 > len(indices):
             return
         if m.is_new:
             take_field(field, pixels, memory)
-        end = observe_features(sight, pixels, memory, marks, indices, offsets[t])
+        end = observe_features(explanation, pixels, memory, marks, indices, offsets[t])
         _read_out(params, scratch, indices, offsets[t], end)
         offsets[t + 1], steps[t].value = end, scratch[3][3]
         m.step += 1

@@ -240,7 +240,7 @@ class CheckpointStore:
         updates = self.updates()
         kept = {*updates[-KEEP_LAST:], max(updates, key=self._rank)}
         for update in set(updates) - kept:
-            # Out of the readers' sight first: half of it would look like a damaged one.
+            # Out of the readers' explanation first: half of it would look like a damaged one.
             dropped = self.folder / f".tmp-{self._name(update)}-dropped"
             shutil.rmtree(dropped, ignore_errors=True)
             self.path(update).rename(dropped)

@@ -63,7 +63,7 @@ class Policy:
     def __init__(self, agent: Agent) -> None:
         """See `load`."""
         self._agent = agent
-        self._network = agent.make_policy()
+        self._network = agent.make_network()
         self._screen = np.full((210, 160), _BACKGROUND, np.uint8)
         self.algorithm, self.protocol = agent.algorithm, agent.protocol
         self.params, self.about = agent.params, agent.about
@@ -89,7 +89,7 @@ class Policy:
         >>> policy.protocol.name, policy.actions
         ('ALE/Pong-v5', (0, 2, 3))
         """
-        from pixelpong.agent.shows import load_agent
+        from pixelpong.agent.choice import load_agent
         from pixelpong.run.directory import RunDirectory
 
         if what == "package":
@@ -207,13 +207,13 @@ class Policy:
             ConfigError: what makes films is not installed.
             EmulatorError: the emulator or its game is not installed.
         """
-        from pixelpong.agent.shows import Show
+        from pixelpong.agent.choice import ChosenReplay
         from pixelpong.faces.notebook import film_of
 
         played = self._agent.play_episode(seed, episode)
         title = f"{self!r}, greedy episode {episode}, return {played.episode_return:+.0f}"
-        show = Show(played, self._agent, is_own=True, title=title)
-        return film_of(show, overlay=overlay, speed=speed, seconds=seconds)
+        chosen = ChosenReplay(played, self._agent, is_own=True, title=title)
+        return film_of(chosen, overlay=overlay, speed=speed, seconds=seconds)
 
     def __repr__(self) -> str:
         words = [f"{self.algorithm} on {self.protocol.name}"]

@@ -23,7 +23,7 @@ _tell = functools.partial(print, file=sys.stderr, flush=True)
 
 def record(request: Request) -> int:
     """``pixelpong record RUN``"""
-    from pixelpong.agent.shows import choose_show
+    from pixelpong.agent.choice import choose_replay
     from pixelpong.faces.film import describe_film, make_film
     from pixelpong.interrupts import stop_on_signals
 
@@ -31,11 +31,11 @@ def record(request: Request) -> int:
     require_at_least("--scale", options.scale, 1)
     run = _open(options.run)
     which = "best" if options.best else options.checkpoint
-    show = choose_show(run, update=options.update, which=which, episode=options.episode)
-    path = options.out or _default_film(options.run, show.replay.episode)
+    chosen = choose_replay(run, update=options.update, which=which, episode=options.episode)
+    path = options.out or _default_film(options.run, chosen.replay.episode)
     with stop_on_signals() as should_stop:
         report = make_film(
-            show,
+            chosen,
             path,
             has_overlay=options.overlay,
             scale=options.scale,
@@ -99,7 +99,7 @@ def _export_page(run: RunDirectory | None, options: Any) -> Exported:
 
 
 def _export_onnx(run: RunDirectory | None, options: Any) -> Exported:
-    from pixelpong.agent.shows import load_agent
+    from pixelpong.agent.choice import load_agent
     from pixelpong.faces.onnx import describe_onnx, write_onnx
 
     return write_onnx(load_agent(run, options.checkpoint), options.onnx), describe_onnx
@@ -160,7 +160,7 @@ def _default_film(run: Path | None, episode: int) -> Path:
 def _serve_game(request: Request, mode: str) -> int:
     """Serve the page on which the named run's agent plays."""
     path = request.options.run
-    from pixelpong.agent.shows import load_agent
+    from pixelpong.agent.choice import load_agent
 
     # So that what is wrong with it is said here and not on the page.
     load_agent(_open(path), request.options.checkpoint)

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from pixelpong.agent.shows import Show
+from pixelpong.agent.choice import ChosenReplay
 from pixelpong.config.protocols import Protocol
 from pixelpong.errors import ConfigError, Interrupted, expected
 from pixelpong.faces.film.overlay import FIRST_SLOT, Panel, Picture, list_colours
@@ -42,7 +42,7 @@ SPEEDS = (0.1, 60.0)
 
 
 def make_film(
-    show: Show,
+    show: ChosenReplay,
     path: Path,
     *,
     has_overlay: bool,
@@ -137,10 +137,10 @@ class _Stage:
         palette: [256, 3]; colours of the game come in as they appear, and then stay.
     """
 
-    def __init__(self, show: Show, scale: int, *, has_overlay: bool) -> None:
+    def __init__(self, show: ChosenReplay, scale: int, *, has_overlay: bool) -> None:
         self._replay, self._scale = show.replay, scale
         self._panel = Panel(show, scale) if has_overlay else None
-        self._policy = show.agent.make_policy() if has_overlay else None
+        self._policy = show.agent.make_network() if has_overlay else None
         shape = self._panel.shape if self._panel else (210 * scale, 160 * scale)
         row, column = self._panel.corner if self._panel else (0, 0)
         self.canvas: Picture = np.full(shape, FIRST_SLOT, np.uint8)
@@ -202,7 +202,7 @@ def _write(
 
 
 def _describe(
-    stage: _Stage, show: Show, moment: Moment, count: int, rate: Fraction
+    stage: _Stage, show: ChosenReplay, moment: Moment, count: int, rate: Fraction
 ) -> dict[str, Any]:
     height, width = stage.canvas.shape
     return {

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.agent.network import APPEARED, STAYED, VANISHED, Sight
-from pixelpong.agent.shows import Show
-from pixelpong.faces.page.reel import ACTION_NAMES
+from pixelpong.agent.choice import ChosenReplay
+from pixelpong.agent.legend import ACTION_NAMES
+from pixelpong.agent.network import APPEARED, STAYED, VANISHED, Explanation
 from pixelpong.play.replay import Moment
 
 FIRST_SLOT = 192
@@ -65,7 +65,7 @@ class Panel:
         corner: row and column of the game's upper left corner, in pixels.
     """
 
-    def __init__(self, show: Show, scale: int) -> None:
+    def __init__(self, show: ChosenReplay, scale: int) -> None:
         """Lay it out.
 
         Args:
@@ -74,8 +74,8 @@ class Panel:
                 so that it can be read.
         """
         self._unit = unit = max(scale, 2)
-        self._names = [ACTION_NAMES[action] for action in show.agent.make_policy().actions]
-        self._actions = show.agent.make_policy().actions
+        self._names = [ACTION_NAMES[action] for action in show.agent.make_network().actions]
+        self._actions = show.agent.make_network().actions
         self._num_steps = len(show.replay)
         self._left = 160 * scale
         self.shape = (_HEIGHT * unit, 160 * scale + _WIDTH * unit)
@@ -86,13 +86,13 @@ class Panel:
         self._draw_headings(show)
         self._draw_legends(sees_all=show.agent.algorithm == "ppo")
 
-    def draw(self, canvas: Picture, moment: Moment, sight: Sight) -> None:
+    def draw(self, canvas: Picture, moment: Moment, explanation: Explanation) -> None:
         """Draw the panel of a moment.
 
         Args:
             canvas: of `shape`; changed, but for the game's picture.
             moment: what happened.
-            sight: what the agent saw and thought.
+            explanation: what the agent saw and thought.
         """
         canvas[: _TITLE * self._unit] = self._template[: _TITLE * self._unit]
         canvas[:, self._left :] = self._template[:, self._left :]
@@ -100,11 +100,11 @@ class Panel:
         self._write(canvas, str(lost), 8, 12.5, size=18)
         self._write(canvas, str(won), 62, 12.5, size=18)
         self._write(canvas, f"{moment.step:,} of {self._num_steps:,}", 110, 16.5, size=10)
-        self._draw_probabilities(canvas, moment.action, sight.probabilities)
-        if sight.value is not None:
-            self._draw_value(canvas, sight.value)
-        self._place(canvas, _tile(self._stamps[0][sight.field]), 8, _PICTURES)
-        saliency = self._stamps[1][_grade(sight.saliency)]
+        self._draw_probabilities(canvas, moment.action, explanation.probabilities)
+        if explanation.value is not None:
+            self._draw_value(canvas, explanation.value)
+        self._place(canvas, _tile(self._stamps[0][explanation.field]), 8, _PICTURES)
+        saliency = self._stamps[1][_grade(explanation.saliency)]
         self._place(canvas, _tile(saliency), 96, _PICTURES)
 
     def _draw_probabilities(
@@ -138,7 +138,7 @@ class Panel:
             title = title.rstrip("…")[:-1] + "…"
         _put(self._template, _text(title, size, INK), 6 * self._unit, 2 * self._unit)
 
-    def _draw_headings(self, show: Show) -> None:
+    def _draw_headings(self, show: ChosenReplay) -> None:
         for text, x in (("opponent", 8), ("agent", 62), ("step", 110)):
             self._write(self._template, text, x, 2.5, size=7, slot=_DIM)
         self._write(self._template, "probability of each action", 8, _HEADING, size=7, slot=_DIM)

@@ -237,7 +237,7 @@ class Game:
         if known != (agent.protocol.name == "Catch-v0"):
             got = f"one of {agent.protocol.name}"
             raise ConfigError(expected("an agent of the same game", got, "choose another"))
-        self.agent, self._policy = agent, agent.make_policy()
+        self.agent, self._policy = agent, agent.make_network()
         self._policy.act(self._court.screen)  # now, and not while the clock runs: it may compile
         self.restart()
 

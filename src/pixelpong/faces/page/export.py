@@ -17,8 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from pixelpong.agent.choice import (
+    ChosenReplay,
+    choose_replay,
+    load_agent,
+    open_replay,
+    read_replays,
+)
 from pixelpong.agent.health import DeadUnits
-from pixelpong.agent.shows import Show, choose_show, load_agent, read_replays, show_of
 from pixelpong.errors import CheckpointError, ConfigError, PixelpongError, RunError, expected
 from pixelpong.faces.page.jobs import count_dead_units
 from pixelpong.faces.page.library import View
@@ -87,7 +93,7 @@ def describe_page(report: Report) -> str:
     return "\n".join([*lines, *(f"left out: {line}" for line in report["left_out"])])
 
 
-def choose_shows(run: RunDirectory, max_replays: int) -> list[Callable[[], Show]]:
+def choose_shows(run: RunDirectory, max_replays: int) -> list[Callable[[], ChosenReplay]]:
     """What is replayed: the best agent's greedy episode, then some of the training, oldest first.
 
     Returns:
@@ -101,8 +107,8 @@ def choose_shows(run: RunDirectory, max_replays: int) -> list[Callable[[], Show]
     lines = read_replays(run)
     places = np.linspace(0, len(lines) - 1, min(len(lines), max_replays - 1))
     chosen = [lines[round(place)] for place in places.tolist()]
-    best = functools.partial(choose_show, run, which="best")
-    return [best, *(functools.partial(show_of, run, line) for line in chosen)]
+    best = functools.partial(choose_replay, run, which="best")
+    return [best, *(functools.partial(open_replay, run, line) for line in chosen)]
 
 
 def collect_hashes(run: RunDirectory, left_out: list[str]) -> dict[str, str]:

@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pixelpong.agent.choice import choose_replay, load_agent, open_replay, read_replays
+from pixelpong.agent.explain import explain
 from pixelpong.agent.file import Agent, load_milestone
 from pixelpong.agent.health import find_dead_units
-from pixelpong.agent.shows import choose_show, load_agent, read_replays, show_of
 from pixelpong.env import features
 from pixelpong.errors import PixelpongError, RunError, expected
 from pixelpong.faces.page.reel import make_reel
@@ -48,14 +49,14 @@ def make_replay_reel(run: RunDirectory | None, number: int) -> Any:
     assert run is not None
     for line in read_replays(run):
         if line["episode"] == number:
-            return make_reel(show_of(run, line), _stop_after(_REEL_STEPS))
+            return make_reel(open_replay(run, line), _stop_after(_REEL_STEPS))
     raise RunError(expected("a replay of that episode", "none", "reload the page"))
 
 
 def make_agent_reel(run: RunDirectory | None, number: int) -> Any:
     """The reel of a greedy episode of the agent of this update."""
     which = "best" if run is None else str(number)
-    return make_reel(choose_show(run, which=which), _stop_after(_REEL_STEPS))
+    return make_reel(choose_replay(run, which=which), _stop_after(_REEL_STEPS))
 
 
 def describe_weights(run: RunDirectory | None, number: int) -> Any:
@@ -73,16 +74,13 @@ def count_dead_units(run: RunDirectory | None, number: int) -> Any:
     agent = (
         load_milestone(run.milestones, number) if has_milestone else load_agent(run, str(number))
     )
-    replay, policy = Replay.from_line(lines[-1]), agent.make_policy()
-    fields, asked, last = [], [], ACTIONS.index(STAY)
-    for moment in replay.watch():
+    replay, fields, asked = Replay.from_line(lines[-1]), [], []
+    for moment, explanation in explain(replay, agent, DEAD_EVERY):
         if moment.step >= DEAD_STEPS or moment.action is None:
             break
-        policy.follow(moment.screen, moment.action)
-        if moment.step % DEAD_EVERY == 0:
-            fields.append(policy.explain().field)
-            asked.append(last)
-        last = ACTIONS.index(moment.action)
+        fields.append(explanation.field)
+        last = int(replay.actions[moment.step - 1]) if moment.step else STAY
+        asked.append(ACTIONS.index(last))
     dead = find_dead_units(agent.params, fields, asked)
     return {"dead": int(dead.sum()), "of": len(dead), "update": number}
 

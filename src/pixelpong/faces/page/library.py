@@ -18,9 +18,9 @@ from collections import OrderedDict, deque
 from pathlib import Path
 from typing import Any
 
+from pixelpong.agent.choice import list_updates, load_agent
 from pixelpong.agent.file import SHIPPED, Agent, load_shipped
 from pixelpong.agent.health import DeadUnits, Record, assess
-from pixelpong.agent.shows import list_updates, load_agent
 from pixelpong.errors import CheckpointError, PixelpongError, RunError, expected
 from pixelpong.faces.page.guard import Refusal
 from pixelpong.faces.page.picked import pick_evaluation, pick_replay
@@ -304,7 +304,7 @@ class Library:
         return view
 
     def load_agent(self, run_id: str, which: str = "best") -> Agent:
-        """An agent by name, see `pixelpong.agent.shows.load_agent`.
+        """An agent by name, see `pixelpong.agent.choice.load_agent`.
 
         Raises:
             PixelpongError: there is no such run or agent, or it is damaged.

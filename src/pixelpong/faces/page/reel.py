@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.agent.network import Sight
-from pixelpong.agent.shows import Show
-from pixelpong.items import DOWN, STAY, UP
-
-ACTION_NAMES = {STAY: "stay", UP: "up", DOWN: "down"}
+from pixelpong.agent.choice import ChosenReplay
+from pixelpong.agent.explain import explain
+from pixelpong.agent.legend import ACTION_NAMES
+from pixelpong.agent.network import Explanation
+from pixelpong.play.replay import Moment
 
 Reel = dict[str, Any]
 
@@ -35,53 +35,43 @@ def _never() -> bool:
     return False
 
 
-def make_reel(show: Show, should_stop: Callable[[], bool] = _never) -> Reel:
-    """Play an episode again and look into the agent at every step.
+def make_reel(chosen: ChosenReplay, should_stop: Callable[[], bool] = _never) -> Reel:
+    """Explain a replay step by step, for a page.
 
     Args:
-        show: the episode.
-        should_stop: asked at every step; where it says so, the reel ends there.
+        chosen: the episode and the agent.
+        should_stop: asked at every step; the reel ends there if it says so.
 
     Raises:
-        RunError: the episode comes out otherwise than when it was recorded.
+        RunError: the episode comes out differently from when it was recorded.
         EmulatorError: the emulator or its game is not installed.
     """
-    replay, policy = show.replay, show.agent.make_policy()
-    low, high = replay.protocol.frame_skips
+    replay, actions = chosen.replay, chosen.agent.make_network().actions
     screens, fields, saliencies = _Differences(210 * 160), _Differences(6400), _Differences(6400)
     palette, is_known = np.zeros((256, 3), np.uint8), np.zeros(256, np.bool_)
-    steps: dict[str, list[Any]] = {
-        name: []
-        for name in ("actions", "rewards", "points", "probabilities", "values", "saliency_max")
-    }
-    for moment in replay.watch():
+    steps: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
+    for moment, explanation in explain(replay, chosen.agent):
         if should_stop():
             break
-        if not is_known[moment.screen].all():  # hardly ever, and writing all of it takes long
+        if not is_known[moment.screen].all():  # rare, and writing all of it takes long
             palette[moment.screen], is_known[moment.screen] = moment.frame, True
+        largest = float(np.abs(explanation.saliency).max())
         screens.add(moment.screen)
-        policy.follow(moment.screen, moment.action)
-        sight = policy.explain()
-        largest = float(np.abs(sight.saliency).max())
-        fields.add(sight.field)
-        saliencies.add(_as_bytes(sight, largest))
-        steps["actions"].append(moment.action)
-        steps["rewards"].append(moment.reward)
-        steps["points"].append(moment.points)
-        steps["probabilities"].append([round(float(p), 4) for p in sight.probabilities])
-        steps["values"].append(None if sight.value is None else round(sight.value, 4))
-        steps["saliency_max"].append(round(largest, 4))
+        fields.add(explanation.field)
+        saliencies.add(_as_bytes(explanation, largest))
+        for name, value in zip(_COLUMNS, _describe(moment, explanation, largest), strict=True):
+            steps[name].append(value)
     return {
-        "title": show.title,
-        "is_own": show.is_own,
-        "agent_update": show.agent.about["update"],
+        "title": chosen.title,
+        "is_own": chosen.is_own,
+        "agent_update": chosen.agent.about["update"],
         "episode": replay.episode,
         "update": replay.update,
         "episode_return": replay.episode_return,
         "steps": len(screens),
-        "steps_per_second": 60 / ((low + high) / 2),
-        "action_names": [ACTION_NAMES[action] for action in policy.actions],
-        "action_codes": list(policy.actions),
+        "steps_per_second": 2 * 60 / sum(replay.protocol.frame_skips),
+        "action_names": [ACTION_NAMES[action] for action in actions],
+        "action_codes": list(actions),
         "palette": palette.tolist(),
         "screen": screens.encode(),
         "field": fields.encode(),
@@ -90,8 +80,17 @@ def make_reel(show: Show, should_stop: Callable[[], bool] = _never) -> Reel:
     }
 
 
-def _as_bytes(sight: Sight, largest: float) -> NDArray[np.uint8]:
-    scaled = np.rint(sight.saliency * (127 / largest if largest else 0.0))
+_COLUMNS = ("actions", "rewards", "points", "probabilities", "values", "saliency_max")
+
+
+def _describe(moment: Moment, explanation: Explanation, largest: float) -> tuple[Any, ...]:
+    probabilities = [round(float(p), 4) for p in explanation.probabilities]
+    value = None if explanation.value is None else round(explanation.value, 4)
+    return moment.action, moment.reward, moment.points, probabilities, value, round(largest, 4)
+
+
+def _as_bytes(explanation: Explanation, largest: float) -> NDArray[np.uint8]:
+    scaled = np.rint(explanation.saliency * (127 / largest if largest else 0.0))
     return scaled.astype(np.int8).view(np.uint8)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.agent.looks import Look, look_at
-from pixelpong.agent.shows import Show, choose_show
+from pixelpong.agent.choice import choose_replay
+from pixelpong.agent.explain import Explanations, explain_all
 from pixelpong.errors import RunError, expected
 from pixelpong.faces.plots.drawing import plain, short_names
 from pixelpong.run.directory import RunDirectory
@@ -32,18 +32,11 @@ class Subject:
         file_name: what files are called that show it alone.
     """
 
-    def __init__(self, run: RunDirectory, name: str, show: Show | None = None) -> None:
-        """Read nothing yet.
-
-        Args:
-            run: the directory.
-            name: how a legend calls it.
-            show: the episode to be drawn; by default the newest.
-        """
+    def __init__(self, run: RunDirectory, name: str) -> None:
+        """Read nothing yet; see the attributes."""
         self.run = run
         self.name = plain(name)
         self.file_name = name.replace("/", "-")
-        self._show = show
 
     @functools.cached_property
     def metrics(self) -> Columns:
@@ -70,15 +63,15 @@ class Subject:
         return read_evaluations(self.run, self.metrics)
 
     @functools.cached_property
-    def look(self) -> Look:
-        """An episode, with what the agent makes of it.
+    def explanations(self) -> Explanations:
+        """The newest episode, explained by the agent.
 
         Raises:
-            RunError: it comes out otherwise than when it was recorded.
+            RunError: it comes out differently from when it was recorded.
             CheckpointError: there is no agent yet, or it is damaged.
             EmulatorError: the emulator or its game is not installed.
         """
-        return look_at(self._show or choose_show(self.run))
+        return explain_all(choose_replay(self.run))
 
     def column(self, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
         """Steps and figure of the updates that have it."""

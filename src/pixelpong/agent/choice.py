@@ -1,4 +1,4 @@
-"""What there is to show of a run: its agents, and an episode with somebody to explain it."""
+"""The choice of what to look at: a run's agents, and its replays with an agent to explain them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from pixelpong.run.directory import RunDirectory
 
 
 @dataclass(frozen=True)
-class Show:
-    """An episode, and the agent whose probabilities, values and saliency are shown beside it.
+class ChosenReplay:
+    """A replay, and the agent that explains it (`pixelpong.agent.explain`).
 
     Attributes:
         replay: the episode.
-        agent: the one that played it, or where that is not kept, the nearest there is.
+        agent: the one that played it; if that was not saved, the closest one that was.
         is_own: whether it is the one that played it, to the bit.
-        title: one line about it.
+        title: one line about the episode.
     """
 
     replay: Replay
@@ -36,7 +36,7 @@ def as_agent(run: RunDirectory, checkpoint: Checkpoint) -> Agent:
     """The agent of a checkpoint, to the bit.
 
     Raises:
-        CheckpointError: it is that of another algorithm, or no agent at all.
+        CheckpointError: it belongs to another algorithm, or holds no agent.
     """
     with restoring():
         progress = Progress.from_dict(checkpoint.counters["progress"])
@@ -58,11 +58,11 @@ def load_agent(run: RunDirectory | None, which: str = "best") -> Agent:
 
     Args:
         run: None for an agent in the package.
-        which: ``"best"``, ``"latest"``, or an update's number; in the package, see
+        which: ``"best"``, ``"latest"``, or the number of an update; in the package, see
             `pixelpong.agent.file.load_shipped`.
 
     Raises:
-        CheckpointError: there is none of this name, or it is damaged.
+        CheckpointError: there is no agent of this name, or it is damaged.
     """
     if run is None:
         return load_shipped(which)
@@ -82,12 +82,12 @@ def load_agent(run: RunDirectory | None, which: str = "best") -> Agent:
 
 
 def list_updates(run: RunDirectory) -> list[int]:
-    """The updates whose agent is kept, as checkpoint or milestone, ascending."""
+    """The updates whose agent is saved, as a checkpoint or a milestone, ascending."""
     return sorted({*run.checkpoints.updates(), *run.milestones.updates()})
 
 
 def read_replays(run: RunDirectory) -> list[dict[str, Any]]:
-    """The lines of the run's replays that can be read, in the order of the training."""
+    """The lines of the run's replays that can be read, in the order of training."""
     lines = []
     for line in run.replays.read():
         try:
@@ -99,21 +99,21 @@ def read_replays(run: RunDirectory) -> list[dict[str, Any]]:
     return lines
 
 
-def choose_show(
+def choose_replay(
     run: RunDirectory | None,
     *,
     update: int | None = None,
     which: str | None = None,
     episode: int | None = None,
-) -> Show:
-    """An episode of a run.
+) -> ChosenReplay:
+    """Choose a replay of a run; without replays, its best agent plays.
 
     Args:
         run: None for the agent in the package.
-        update: the training's replay nearest to this update.
-        which: instead, an agent (`load_agent`), which plays an episode of an evaluation.
-        episode: the replay of the training's episode of this number; with `which`, the episode's
-            place in the evaluation.
+        update: the training's replay closest to this update; by default the newest.
+        which: instead of a replay, an agent (`load_agent`), which plays an episode of an
+            evaluation.
+        episode: the number of the training's episode; with `which`, of the evaluation's.
 
     Raises:
         ConfigError: both an update and an agent.
@@ -124,7 +124,7 @@ def choose_show(
         raise ConfigError(expected("--update or an agent", "both", "leave one of them out"))
     lines = [] if run is None or which is not None else read_replays(run)
     if run is None or which is not None or not (lines or update or episode):
-        return _play_show(run, which or "best", episode or 0)
+        return _play_episode(run, which or "best", episode or 0)
     chosen = [line for line in lines if episode in (None, line["episode"])]
     if not chosen:
         listed = ", ".join(str(line["episode"]) for line in lines[-20:]) or "none"
@@ -133,11 +133,11 @@ def choose_show(
         raise RunError(expected(f"a replay in {run.path}", got, advice))
     target = chosen[-1]["update"] if update is None else update
     line = min(reversed(chosen), key=lambda each: abs(each["update"] - target))
-    return show_of(run, line)
+    return open_replay(run, line)
 
 
-def show_of(run: RunDirectory, line: dict[str, Any]) -> Show:
-    """The show of one line of `read_replays`."""
+def open_replay(run: RunDirectory, line: dict[str, Any]) -> ChosenReplay:
+    """The replay of one line of `read_replays`, with the closest agent."""
     replay = Replay.from_line(line)
     agents = list_updates(run)
     if not agents:
@@ -148,10 +148,10 @@ def show_of(run: RunDirectory, line: dict[str, Any]) -> Show:
         f"episode {replay.episode} of {run.path.name}, update {replay.update}, "
         f"return {replay.episode_return:+.0f}"
     )
-    return Show(replay, load_agent(run, str(nearest)), is_own=False, title=title)
+    return ChosenReplay(replay, load_agent(run, str(nearest)), is_own=False, title=title)
 
 
-def _play_show(run: RunDirectory | None, which: str, index: int) -> Show:
+def _play_episode(run: RunDirectory | None, which: str, index: int) -> ChosenReplay:
     agent = load_agent(run, which)
     seed = 0 if run is None else run.config.seed
     replay = agent.play_episode(seed, index)
@@ -160,4 +160,4 @@ def _play_show(run: RunDirectory | None, which: str, index: int) -> Show:
         f"{name}, update {agent.about['update']}, greedy episode {index}, "
         f"return {replay.episode_return:+.0f}"
     )
-    return Show(replay, agent, is_own=True, title=title)
+    return ChosenReplay(replay, agent, is_own=True, title=title)
