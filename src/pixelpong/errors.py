@@ -47,7 +47,7 @@ class WorkerError(PixelpongError):
     """A worker raised, died or hung too often.
 
     Attributes:
-        details: the worker's own traceback, empty where there is none.
+        details: the worker's own traceback, empty if there is none.
     """
 
     def __init__(self, message: str, details: str = "") -> None:
@@ -60,7 +60,7 @@ class NumericsError(PixelpongError):
 
 
 class Interrupted(Exception):  # noqa: N818 - a request, not an error
-    """Somebody asked for a stop; the work of the current update is dropped."""
+    """A stop was requested; the work of the current update is dropped."""
 
 
 MAX_GOT = 500

@@ -1,7 +1,7 @@
 """Evaluation: how well the parameters play, with an interval.
 
-Every episode has its own generator and the number of episodes is fixed beforehand. (Playing
-streams until so many episodes have ended favours short ones, which in Pong are the lost ones.)
+Every episode has its own generator, and the number of episodes is fixed beforehand. (Playing
+streams until N episodes have ended favours short ones, which in Pong are the lost ones.)
 
 Covered: greedy and sampled play, mean, deviation, bootstrap interval.
 """
@@ -62,14 +62,14 @@ class Verdict:
 
     Attributes:
         is_won: whether the interval of the mean return of greedy play lies above the target.
-        target: mean return of greedy play that was asked for.
+        target: mean return of greedy play to reach.
         update: of the checkpoint.
         steps: decisions of the agent until then.
-        seconds: wall time of the run until the games were played that decide: evaluations are in
-            it, breaks are not.
+        seconds: wall time of the run until the deciding games were played: evaluations are
+            included, breaks are not.
         greedy: evaluation of greedy play: the one that decides, or the cheap look before it if
             that one fell short.
-        sampled: the same for sampled play; None where it is not won.
+        sampled: the same for sampled play; None if it is not won.
     """
 
     is_won: bool
@@ -86,7 +86,7 @@ class Verdict:
 
 
 def tell_nobody(number: int) -> None:
-    """Nobody wants to know how many episodes are done."""
+    """Do nothing with the number of episodes that are done."""
 
 
 def evaluate(
@@ -103,14 +103,14 @@ def evaluate(
     """Play `episodes` episodes with `params` and summarise their returns.
 
     Args:
-        engine: where they are played.
+        engine: that plays them.
         params: what plays.
         seed: of the episodes; greedy and sampled play of one seed meet the same coins.
         episodes: how many, at least 1.
         is_greedy: take the most probable action instead of drawing one.
         update: distinguishes evaluations of one seed that are to meet other coins.
         first: number of the first episode, for the same purpose.
-        tell: is told after each episode how many are done.
+        tell: called after each episode with the number that are done.
 
     Raises:
         WorkerError, Interrupted: as `Engine.run`.
@@ -155,7 +155,7 @@ def judge(
 
 
 def bootstrap_interval(values: Any, rng: np.random.Generator) -> tuple[float, float]:
-    """95 % percentile interval of the mean of `values` [n]; its ends agree where all are equal.
+    """95 % percentile interval of the mean of `values` [n]; its ends agree if all values are equal.
 
     Source: Efron (1979).
 

@@ -6,8 +6,7 @@ the same. The loop is a generator of events, and its caller decides what to do w
     for event in training(run):
         display(event)
 
-Where each part lives: items and learning in `learners`, playing in `worker` and `play`, carrying
-out in `engines`, the disk in `run`, `store` and `metrics`.
+Items and learning are in `learners`, playing in `play`, carrying out in `engines`, the disk in `run`.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class Outcome:
         params_sha256: of the final parameters.
         wall_seconds: wall time of the run, breaks not counted.
         training_seconds: the same without the evaluations.
-        verdict: the last one on the target return; None if none was asked for or reached.
+        verdict: the last one on the target return; None if there was no target, or it was not tried.
     """
 
     reason: str
@@ -71,7 +70,7 @@ class Updated:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """The newest parameters have been evaluated."""
+    """The newest parameters were evaluated."""
 
     progress: Progress
     evaluation: Evaluation
@@ -79,7 +78,7 @@ class Evaluated:
 
 @dataclass(frozen=True)
 class Judged:
-    """It has been evaluated whether the target return is reached."""
+    """It was tried whether the target return is reached."""
 
     verdict: Verdict
 

@@ -25,7 +25,7 @@ def collect_versions() -> dict[str, str]:
 
 
 def describe_commit() -> str:
-    """The commit of the working copy that is run, or "unknown" where the package is installed."""
+    """The commit of the working copy that is run, or "unknown" if the package is installed."""
     try:
         done = subprocess.run(
             ["git", "describe", "--always", "--dirty", "--abbrev=12"],
@@ -96,7 +96,7 @@ def groups_of(root: Path, controller: str) -> Iterator[Path]:
 
 
 def read_kernel_file(path: Path) -> str | None:
-    """What a file of the kernel says; None where there is none."""
+    """The text of a file of the kernel; None if there is none."""
     try:
         return path.read_text("utf-8", "replace").strip()
     except OSError:

@@ -24,7 +24,7 @@ from pixelpong.run.directory import RunDirectory
 from pixelpong.run.milestones import is_due
 
 LOOK_MARGIN = 1.0
-"""So far below the target the estimate may be: it is of sampled play, and greedy play is better."""
+"""How far below the target the estimate may be. It is of sampled play, and greedy play is better."""
 
 LOOK_EVERY = 100_000
 """Steps between two looks."""
@@ -185,11 +185,10 @@ class Session:
     def should_confirm(self, *, is_last: bool) -> bool:
         """Whether it is time to see if the target return is reached.
 
-        It is where the running estimate comes near, though not at every update, and at the very
-        end.
+        That is when the running estimate comes near, though not at every update, and at the end.
 
         Args:
-            is_last: no other update comes.
+            is_last: no other update follows.
         """
         target, progress = self.config.budget.until_return, self.learner.progress
         if target is None or progress.update == 0:
@@ -202,8 +201,8 @@ class Session:
         """Evaluate the newest parameters against the target, and write the result down.
 
         Args:
-            engine: where they play.
-            is_last: no other update comes, so all episodes are played, hopeless or not.
+            engine: that plays them.
+            is_last: no other update follows, so all episodes are played, hopeless or not.
         """
         target, progress = self.config.budget.until_return, self.learner.progress
         assert target is not None
@@ -216,7 +215,7 @@ class Session:
         return Verdict(is_won, target, progress.update, progress.steps, seconds, greedy, sampled)
 
     def should_save(self) -> bool:
-        """Whether a checkpoint is due after this update: every so often, and where evaluated."""
+        """Whether a checkpoint is due after this update: every few, and after an evaluation."""
         update = self.learner.progress.update
         is_due = update % self.config.schedule.save_every == 0 or self._evaluation is not None
         return is_due and update != self._saved_update
@@ -224,8 +223,8 @@ class Session:
     def save(self) -> None:
         """Save a checkpoint of the last complete update, unless it is saved already.
 
-        An update that was broken off in the middle, or whose lines the disk did not take, is
-        not complete: then nothing is saved, and what was saved before stands.
+        An update that was interrupted, or whose lines the disk did not take, is not complete:
+        then nothing is saved, and the checkpoint before it stands.
 
         Raises:
             RunError: it could not be written.
@@ -249,7 +248,7 @@ class Session:
         self._saved_update = update
 
     def _keep_milestone(self) -> None:
-        """Where one is due.
+        """Write a milestone if one is due.
 
         Raises:
             NumericsError: a parameter is not finite, and must not reach the disk.
@@ -272,7 +271,7 @@ class Session:
         self._write_optional(lambda: self._run.milestones.save(update, encode_agent(agent, rows)))
 
     def _write_optional(self, write: Callable[..., None], *content: Any) -> None:
-        """Write what nobody's result hangs on: without room it is left out, with a warning."""
+        """Write something that no result depends on: without room it warns and leaves it out."""
         try:
             write(*content)
         except (RunError, NumericsError) as error:
@@ -316,7 +315,7 @@ class Session:
 
     def _score(self) -> tuple[float | None, str]:
         if self._evaluation is not None:
-            # Where the interval begins: a few lucky games are no better than many good ones.
+            # The lower end of the interval: a few lucky games are no better than many good ones.
             return self._evaluation["ci95"][0], "evaluation"
         progress = self.learner.progress
         is_known = len(progress.recent_returns) == RETURN_WINDOW
@@ -324,14 +323,14 @@ class Session:
 
 
 def _is_evaluation(line: dict[str, Any], update: int) -> bool:
-    """Whether a line is that of an evaluation at this update, and has what `best` goes by."""
+    """Whether a line is an evaluation of this update, with the score that `best` goes by."""
     ends: Any = line.get("ci95")
     has_score = isinstance(ends, list) and len(ends) == 2 and type(ends[0]) is float
     return has_score and abs(ends[0]) <= 1000 and line["update"] == update
 
 
 def summarize_update(progress: Progress, stats: UpdateStats) -> dict[str, Any]:
-    """The part of a metrics line that depends on nothing but seed and configuration."""
+    """The part of a metrics line that depends only on seed and configuration."""
     episodes = stats.episodes
     points = stats.points_won + stats.points_lost
     steps, returns = stats.steps, [episode.episode_return for episode in episodes]

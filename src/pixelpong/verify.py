@@ -48,7 +48,7 @@ class Way:
 
 
 def default_emulators(config: Config) -> list[str]:
-    """The emulators to compare if nobody names any: both, but for the toy, which needs none."""
+    """The emulators to compare by default: both; the toy game has only one."""
     emulators = list(OPTIONS["emulator"].metadata["choices"])
     return emulators[:1] if config.environment.is_toy else emulators
 
@@ -108,7 +108,7 @@ def _go(
     Args:
         config: what is trained.
         name: of the way.
-        parts: the options that change, ``updates`` among them: where the part stops.
+        parts: the options that change, among them ``updates``, at which the part stops.
         should_stop: asked several times a second.
     """
     with tempfile.TemporaryDirectory(prefix="pixelpong-verify-") as folder:

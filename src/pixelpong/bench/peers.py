@@ -21,7 +21,7 @@ _STREAMS = 32
 
 
 def require(*modules: str) -> None:
-    """Refuse to start where a module is missing.
+    """Refuse to start if a module is missing.
 
     Raises:
         ConfigError: one of them is not installed.

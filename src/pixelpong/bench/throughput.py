@@ -45,14 +45,14 @@ from pixelpong.session import Session
 _TIMEOUT = 600.0
 
 Measure = Callable[[float], float]
-"""Measures for so many seconds, about; returns steps a second."""
+"""Measures for about this many seconds; returns steps a second."""
 
 Peers = dict[str, Callable[[int], contextlib.AbstractContextManager[Measure]]]
-"""What else to measure: by name, what makes a measure for so many cores."""
+"""What else to measure: by name, what makes a measure for this many cores."""
 
 
 Play = Callable[[int, float], tuple[int, float]]
-"""Plays with a seed for so many seconds, at least; returns steps and seconds."""
+"""Plays with a seed for at least this many seconds; returns steps and seconds."""
 
 
 def play_bare(seed: int, seconds: float) -> tuple[int, float]:
@@ -87,7 +87,7 @@ class _DensePlayer:
         self._params = init_params(make_rng(0, "params"), hidden=200, dtype="float64")
 
     def play(self, rng: np.random.Generator, seconds: float) -> tuple[int, float]:
-        """Play whole episodes for so many seconds, at least; return steps and seconds."""
+        """Play whole episodes for at least this many seconds; return steps and seconds."""
         begin, steps = time.perf_counter(), 0
         while time.perf_counter() - begin < seconds:
             steps += self._play_episode(rng)

@@ -14,7 +14,7 @@ def discounted_returns(rewards: NDArray[Any], discount: float) -> NDArray[np.flo
         G_t = r_t                          where r_t ≠ 0 (a point ends here)
         G_t = r_t + discount · G_{t+1}     elsewhere, with G_T = 0
 
-    Source: Karpathy (2016); the restart is particular to Pong, where a point's outcome owes
+    Source: Karpathy (2016); the restart is particular to Pong, because a point's outcome owes
     nothing to the next one.
 
     Args:
@@ -42,7 +42,7 @@ def standardize(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
     Where all values are equal the deviation is 0 and the originals divide by it; here the result
     is all zeros: such an episode says nothing about which action was better. Rounding can leave
-    a deviation of some 1e-17 where it ought to be 0, so the values are compared as well.
+    a deviation of some 1e-17 instead of 0, so the values are compared as well.
 
     >>> standardize(np.array([1.0, 3.0])), standardize(np.array([-0.1, -0.1, -0.1]))
     (array([-1.,  1.]), array([0., 0., 0.]))

@@ -131,7 +131,7 @@ class Passes:
         self._steps = np.zeros(0, np.uint16)
         self._z = np.zeros((0, columns), dtype)
         self._dW1 = np.empty((NUM_INPUTS, columns), dtype)
-        # Of each piece, and behind it room that nobody uses: two threads that write to the same
+        # Of each piece, and behind it unused room: two threads that write to the same
         # cache line would wait for each other.
         self._dW2 = np.zeros((MAX_PIECES, NUM_OUTPUTS + 1, outer), dtype)[:, :NUM_OUTPUTS]
         self._h = np.ones((MAX_PIECES, 3, outer), dtype)[:, :2]
@@ -224,7 +224,7 @@ class Passes:
         return totals
 
     def _make_room(self, size: int, num_entries: int, W1: NDArray[Any]) -> None:
-        """For a minibatch of so many steps, of a round of so many entries."""
+        """For a minibatch of this many steps, of a round of this many entries."""
         if len(self._z) < size:
             self._z = np.empty((size, W1.shape[1]), W1.dtype)
         kind = np.uint16 if size <= 1 << 16 else np.uint32

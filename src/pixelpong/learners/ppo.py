@@ -230,7 +230,7 @@ class PPOLearner:
         return math.sqrt(math.fsum(squares.values()))
 
     def _finite(self, stats: LossStats, update: int) -> dict[str, float]:
-        """Means of a minibatch by name, where they are numbers."""
+        """Means of a minibatch by name; they are finite."""
         losses = dict(vars(stats))
         self._refuse_non_finite(losses, f"the losses of update {update}")
         return losses

@@ -19,7 +19,7 @@ GREEDY = -1.0
 """Instead of a draw: take the most probable action."""
 
 LOOK = 2.0
-"""Instead of a draw: see the next frame, and say what it is worth; the gated network alone."""
+"""Instead of a draw: see the next frame and estimate its value; for the gated network only."""
 
 Compiled = tuple[NDArray[Any], NDArray[np.uint8], NDArray[np.uint64]]
 """A compiled game as the kernels take it: `pixelpong.kernels.GAME`, actions, field."""
@@ -37,7 +37,7 @@ class Decider:
     """
 
     _max_inputs: int
-    """More active inputs than this no step has."""
+    """The most active inputs that a step can have."""
 
     def __init__(self, step: np.dtype[Any], room: int) -> None:
         self.memory = np.zeros(1, kernels.MEMORY)
@@ -132,7 +132,7 @@ class PlainDecider(Decider):
     _max_inputs = kernels.MAX_ACTIVE
 
     def __init__(self, params: Params, room: int = 1) -> None:
-        """Begin an episode, with room for so many steps."""
+        """Begin an episode, with room for this many steps."""
         super().__init__(kernels.PLAIN_STEP, room)
         self.hidden = np.zeros((room, 0), np.float32)
         self.use(params)
@@ -163,7 +163,7 @@ class GatedDecider(Decider):
     _max_inputs = kernels.MAX_INPUTS
 
     def __init__(self, params: Params, room: int = 1) -> None:
-        """Begin an episode, with room for so many steps."""
+        """Begin an episode, with room for this many steps."""
         super().__init__(kernels.GATED_STEP, room)
         self._sight = (list_cells_of_pixels(), list_geometry())
         self._marks = np.zeros((4, kernels.NUM_MARKS), np.uint16)

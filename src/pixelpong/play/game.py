@@ -23,7 +23,7 @@ class Game:
     """A game that goes on.
 
     Attributes:
-        emulator: it is played on; whoever resets it or sets its state tells the decider.
+        emulator: that is played on; code that resets it or sets its state must tell the decider.
     """
 
     def __init__(self, emulator: Emulator) -> None:

@@ -51,7 +51,7 @@ class StreamPlayer:
 
         Args:
             params: of the gated network.
-            state: where the stream stands, not changed; None at its start.
+            state: the state of the stream, not changed; None at its start.
             horizon: T, steps.
             rng: the segment's own generator; its state moves on.
         """
