@@ -6,7 +6,8 @@ the same. The loop is a generator of events, and its caller decides what to do w
     for event in training(run):
         display(event)
 
-Items and learning are in `learners`, playing in `play`, carrying out in `engines`, the disk in `run`.
+Items and learning are in `learners`, playing is in `play`, carrying out in `engines`, the disk in
+`run`.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Outcome:
         params_sha256: of the final parameters.
         wall_seconds: wall time of the run, breaks not counted.
         training_seconds: the same without the evaluations.
-        verdict: the last one on the target return; None if there was no target, or it was not tried.
+        verdict: the last one on the target return; None if it was never tried.
     """
 
     reason: str

@@ -24,7 +24,7 @@ from pixelpong.run.directory import RunDirectory
 from pixelpong.run.milestones import is_due
 
 LOOK_MARGIN = 1.0
-"""How far below the target the estimate may be. It is of sampled play, and greedy play is better."""
+"""How far below the target the estimate may be: it is of sampled play; greedy play is better."""
 
 LOOK_EVERY = 100_000
 """Steps between two looks."""
