@@ -41,8 +41,8 @@ TIMED = (
 
 FENCES = {
     "ale_py": ("env/ale.py", "bench/peers.py"),
-    "numba": ("kernels/", "compiling.py", "atari/calling.py"),
-    "llvmlite": ("kernels/", "atari/calling.py", "atari/native.py"),
+    "numba": ("kernels/", "compiling.py"),
+    "llvmlite": ("kernels/", "atari/native.py"),
     "tyro": "faces/cli/",
     "rich": ("faces/display.py", "faces/doctor/__init__.py"),
     "safetensors": "run/arrays.py",

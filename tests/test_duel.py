@@ -15,7 +15,7 @@ from pixelpong.env import duel
 from pixelpong.env.cartridge import LEFT_POINTS, RIGHT_POINTS
 from pixelpong.env.duel import LEFT, RIGHT, DuelEmulator
 from pixelpong.env.native import NotCoveredError
-from pixelpong.env.pong import PongEmulator
+from pixelpong.env.pong import Emulator
 from pixelpong.env.preprocess import BACKGROUND_INDICES, preprocess
 from pixelpong.errors import EmulatorError
 from pixelpong.items import DOWN, STAY, UP
@@ -28,7 +28,7 @@ class Solo:
     """The single player's game, frame by frame, with the calls of `DuelEmulator`."""
 
     def __init__(self):
-        self._emulator = PongEmulator(find_protocol("PongNoFrameskip-v4"))
+        self._emulator = Emulator(find_protocol("PongNoFrameskip-v4"))
         self.screen, self.points = self._emulator.screen, [0, 0]
         # The first frame after a reset has another palette.
         self.act(STAY, STAY)

@@ -21,7 +21,7 @@ from pixelpong.config import OPTIONS
 from pixelpong.config.presets import load_preset
 from pixelpong.env import ale as ale_module
 from pixelpong.env.ale import AleConsole
-from pixelpong.env.pong import PongEmulator
+from pixelpong.env.pong import Emulator
 from pixelpong.faces.cli import main
 from pixelpong.faces.display import TrainingDisplay
 from pixelpong.faces.notebook import RunDirectory as NotebookRun
@@ -120,7 +120,7 @@ def test_verify_finds_an_emulator_that_plays_otherwise(capsys, monkeypatch):
 # --- runs of versions that knew ALE alone -----------------------------------------------------
 
 
-class OlderEmulator(PongEmulator):
+class OlderEmulator(Emulator):
     """ALE, with snapshots as they were while it was the only one.
 
     Such a snapshot has the action held (ALE's number), the frames so far, the size of ALE's state

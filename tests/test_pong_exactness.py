@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from pixelpong.config.protocols import find_protocol
-from pixelpong.env.pong import PongEmulator
+from pixelpong.env.pong import Emulator
 from pixelpong.env.preprocess import preprocess
 from pixelpong.errors import EmulatorError
 from pixelpong.items import DOWN, UP
@@ -38,7 +38,7 @@ def follow_the_ball(frame: np.ndarray) -> int:
 
 
 def test_the_palette_of_play_and_of_the_first_frame_is_as_described():
-    emulator = PongEmulator(V5)
+    emulator = Emulator(V5)
     assert set(np.unique(emulator.screen[35:195])) == {138, 210, 228}
     for _ in range(40):
         emulator.step(UP, [0.0] + [0.9] * 4)
@@ -46,7 +46,7 @@ def test_the_palette_of_play_and_of_the_first_frame_is_as_described():
 
 
 def test_preprocessing_of_a_known_frame_is_as_stored():
-    emulator = PongEmulator(PLAIN)
+    emulator = Emulator(PLAIN)
     for step in range(80):
         emulator.step(UP if step % 2 else DOWN, NO_DRAWS)
     frame = emulator.frame()
@@ -67,7 +67,7 @@ def test_preprocessing_of_a_known_frame_is_as_stored():
 @pytest.mark.timeout(120)
 def test_frames_and_rewards_equal_gymnasiums_over_whole_episodes():
     env = gymnasium.make("ALE/Pong-v5", repeat_action_probability=0.0, disable_env_checker=True)
-    ours = PongEmulator(PLAIN)
+    ours = Emulator(PLAIN)
     rng = np.random.default_rng(0)
     steps = episodes = 0
     while steps < 5_000 or episodes < 2:
@@ -91,7 +91,7 @@ def test_frames_and_rewards_equal_gymnasiums_over_whole_episodes():
     env.close()
 
 
-class HeldActions(PongEmulator):
+class HeldActions(Emulator):
     """Notes the action that each emulated frame got."""
 
     def __init__(self, protocol):
@@ -143,7 +143,7 @@ def test_a_new_episode_holds_no_action():
 
 @pytest.mark.slow
 def test_a_drawn_frame_skip_is_uniform():
-    emulator = PongEmulator(find_protocol("Pong-v0"))
+    emulator = Emulator(find_protocol("Pong-v0"))
     rng = np.random.default_rng(2)
     counts = np.zeros(5)
     for _ in range(3000):
@@ -162,7 +162,7 @@ def test_a_drawn_frame_skip_is_uniform():
 def test_a_fixed_policy_returns_the_same_under_our_coin_and_under_ales():
     """Two-sample test on episode returns of one policy; 4 standard errors allowed."""
     ours, theirs = [], []
-    emulator = PongEmulator(V5)
+    emulator = Emulator(V5)
     rng = np.random.default_rng(3)
     for _ in range(30):
         emulator.reset()
@@ -188,10 +188,10 @@ def test_a_fixed_policy_returns_the_same_under_our_coin_and_under_ales():
 FUTURE_OF = """
 import hashlib, json, sys
 import numpy as np
-from pixelpong.env.pong import PongEmulator
+from pixelpong.env.pong import Emulator
 from pixelpong.config.protocols import find_protocol
 
-emulator = PongEmulator(find_protocol("ALE/Pong-v5"))
+emulator = Emulator(find_protocol("ALE/Pong-v5"))
 for line in sys.stdin:
     state, seed = json.loads(line)
     emulator.set_state(bytes.fromhex(state))
@@ -209,7 +209,7 @@ for line in sys.stdin:
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_a_snapshot_has_the_same_future_in_another_process_at_120_points():
-    emulator = PongEmulator(V5)
+    emulator = Emulator(V5)
     rng = np.random.default_rng(4)
     questions = []
     for seed in range(120):
@@ -249,12 +249,12 @@ def test_no_game_is_one_line(monkeypatch, tmp_path, content, capsys):
         (tmp_path / "pong.bin").write_bytes(content)
     monkeypatch.setenv("ALE_ROMS_DIR", str(tmp_path))
     with pytest.raises(EmulatorError, match="expected Pong's ROM in the folder in ALE_ROMS_DIR"):
-        PongEmulator(V5)
+        Emulator(V5)
     assert capsys.readouterr().out == ""
 
 
 def test_the_games_of_another_folder_are_used_without_a_word_on_stdout(monkeypatch, capsys):
     folder = Path(ale_py.__file__).parent / "roms"
     monkeypatch.setenv("ALE_ROMS_DIR", str(folder))
-    PongEmulator(V5)
+    Emulator(V5)
     assert capsys.readouterr().out == ""

@@ -42,9 +42,9 @@ def replays_of(run):
 def test_a_replay_shows_the_very_screens_that_the_agent_saw(make_run, monkeypatch):
     """With one stream, or one episode a batch, an episode's screens are drawn one after another."""
     seen = []
-    draw = fake.CatchEmulator._draw
+    draw = fake.CatchConsole._draw
     monkeypatch.setattr(
-        fake.CatchEmulator, "_draw", lambda self: (draw(self), seen.append(self.screen.tobytes()))
+        fake.CatchConsole, "_draw", lambda self: (draw(self), seen.append(self.picture.tobytes()))
     )
     run = make_run(streams=1, batch_size=1)
     train(run)

@@ -1,48 +1,58 @@
-"""How kernels are compiled: kept for the next process where there is a place to keep them."""
+"""How kernels are compiled: once, and kept for the next process if there is a place for it."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from numba import njit
+import numba
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """`numba.njit` without the lock, in numba's cache.
 
-    That is beside the file, or in the user's cache directory. Where neither can be written to, as
-    in a container of which only some folders can, each process compiles anew. What is damaged there
-    is compiled and written anew.
+    That is beside the file, or in the user's cache directory. If neither can be written to, as in a
+    container of which only some folders can, each process compiles anew. Numba unpickles its cache
+    unchecked, so damage of any kind can raise anything; such a kernel is compiled and kept anew.
 
     Args:
         options: more of `numba.njit`'s.
     """
 
     def compile_it(function: Callable[..., Any]) -> Callable[..., Any]:
-        kernel: Callable[..., Any]
-        try:
-            kernel = njit(function, cache=True, nogil=True, **options)
-            _survive_damage(kernel)
-        except RuntimeError:  # numba: no locator available
-            kernel = njit(function, nogil=True, **options)
-        return kernel
+        kernel = _make(function, options)
+
+        @functools.wraps(function)
+        def call(*args: Any) -> Any:
+            nonlocal kernel
+            try:
+                return kernel(*args)
+            except Exception:
+                if tuple(map(numba.typeof, args)) in kernel.signatures:
+                    raise  # it was loaded, so the error is its own
+            _drop_from_cache(kernel)
+            kernel = _make(function, options)
+            return kernel(*args)
+
+        return call
 
     return compile_it
 
 
-def _survive_damage(kernel: Any) -> None:
-    """Numba unpickles its cache unchecked, and whatever that raises would end every training."""
-    cache = kernel._cache
-    load = cache.load_overload
+def _make(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    try:
+        return numba.njit(function, cache=True, nogil=True, **options)
+    except RuntimeError:  # numba: no locator available
+        return numba.njit(function, nogil=True, **options)
 
-    def load_if_sound(*args: Any) -> Any:
-        try:
-            return load(*args)
-        except Exception:
-            with contextlib.suppress(OSError):
-                cache.flush()
-            return None
 
-    cache.load_overload = load_if_sound
+def _drop_from_cache(kernel: Any) -> None:
+    """Remove what numba keeps of a kernel, in files that are named after it."""
+    function, folder = kernel.py_func, kernel.stats.cache_path
+    name = f"{Path(function.__code__.co_filename).stem}.{function.__qualname__}-"
+    for path in Path(folder).glob(f"{name}*.nb[ci]") if folder else ():
+        with contextlib.suppress(OSError):
+            path.unlink()

@@ -25,7 +25,7 @@ from safetensors.numpy import load
 from pixelpong import kernels
 from pixelpong.agent.file import decode_agent
 from pixelpong.config.presets import load_preset
-from pixelpong.env import fake
+from pixelpong.env import fake, pong
 from pixelpong.env.features import NUM_INPUTS
 from pixelpong.errors import NumericsError
 from pixelpong.learners import refuse_overflow
@@ -355,9 +355,9 @@ def test_games_of_equal_rewards_or_of_one_step_are_learned_from(number, tmp_path
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(fake, "POINTS", points)
             if reward is not None:
-                real = fake.CatchEmulator.step
+                real = pong.Emulator.step
                 patch.setattr(
-                    fake.CatchEmulator, "step",
+                    pong.Emulator, "step",
                     lambda self, *args: reward if real(self, *args) else 0.0,
                 )  # fmt: skip
             try:

@@ -79,15 +79,7 @@ class AleConsole:
         self.picture[:] = self._start_picture
 
     def run(self, actions: bytes, draws: int) -> tuple[int, bool, int]:
-        """Play frames; no more after the one in which a side reaches 21 points.
-
-        Args:
-            actions: a byte a frame, 0 to 5 as ``ALE/Pong-v5`` numbers its actions.
-            draws: what is drawn of the last frame. With DRAW_NOTHING `picture` stays as it was.
-
-        Returns:
-            The points won less the points lost, whether the game is over, frames played.
-        """
+        """Play frames; see `pixelpong.env.native.NativeConsole.run`."""
         ale, reward, frames = self._ale, 0, 0
         is_over = bool(ale.game_over())
         for action in actions:

@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.config import Config
-from pixelpong.config.protocols import Protocol
 from pixelpong.env import make_emulator
 from pixelpong.env.preprocess import difference, preprocess
 from pixelpong.errors import ConfigError, expected
@@ -34,6 +33,10 @@ OBSERVATIONS = ("frame", "pixels")
 
 ACTION_SETS = {"six": (0, 1, 2, 3, 4, 5), "three": (STAY, UP, DOWN), "two": (UP, DOWN)}
 """What an action of each set is, as ``ALE/Pong-v5`` numbers them."""
+
+_WORDS: dict[str, tuple[str | None, ...]] = {
+    "observation": OBSERVATIONS, "actions": tuple(ACTION_SETS), "render_mode": (None, "rgb_array"),
+}  # fmt: skip
 
 Step = tuple[NDArray[Any], float, bool, bool, dict[str, Any]]
 
@@ -64,9 +67,12 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
             ConfigError: an unknown word, or a number out of range.
             EmulatorError: the emulator or its game is not installed.
         """
-        self.protocol = _check(
-            observation, actions, environment, frame_skip, sticky, render_mode, emulator
-        )
+        _check_words(observation=observation, actions=actions, render_mode=render_mode)
+        options = {
+            "environment": environment, "frame_skip": frame_skip, "sticky": sticky,
+            "emulator": emulator,
+        }  # fmt: skip
+        self.protocol = Config().updated(options, "make_env").environment.protocol
         self.actions = ACTION_SETS[actions]
         self.render_mode = render_mode
         self.metadata = self.metadata | {"render_fps": 60 / self.protocol.max_frame_skip}
@@ -88,7 +94,7 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
         """Start an episode.
 
         Args:
-            seed: begin with the first episode of this seed; where not given, go on with the next
+            seed: begin with the first episode of this seed; if not given, go on with the next
                 one, at first of a seed from the system.
             options: none are known.
         """
@@ -128,7 +134,7 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
         return self._observe(), reward, is_over and not is_cut, is_cut, self._info()
 
     def render(self) -> NDArray[np.uint8] | None:
-        """The newest frame, [210, 160, 3] uint8, where ``render_mode`` is ``"rgb_array"``."""
+        """The newest frame, [210, 160, 3] uint8, if ``render_mode`` is ``"rgb_array"``."""
         return self._emulator.frame() if self.render_mode == "rgb_array" else None
 
     def _observe(self) -> NDArray[Any]:
@@ -176,7 +182,7 @@ def make_env(
     >>> observation.shape, reward, info
     ((80, 80), 0.0, {'frames': 4, 'points_won': 0, 'points_lost': 0})
     """
-    _check(observation, actions, environment, frame_skip, sticky, render_mode, emulator)
+    _check_words(render_mode=render_mode)  # Gymnasium has ideas of its own
     return gymnasium.make(
         ID,
         observation=observation,
@@ -189,30 +195,11 @@ def make_env(
     )
 
 
-def _check(
-    observation: str,
-    actions: str,
-    environment: str,
-    frame_skip: int | None,
-    sticky: float | None,
-    render_mode: str | None,
-    emulator: str,
-) -> Protocol:
-    """The protocol, where all words are known and all numbers in range."""
-    words = {
-        "observation": (observation, OBSERVATIONS),
-        "actions": (actions, tuple(ACTION_SETS)),
-        "render_mode": (render_mode, (None, "rgb_array")),
-    }
-    for name, (word, known) in words.items():
-        if word not in known:
-            advice = f"use one of {', '.join(map(repr, known))}"
+def _check_words(**words: str | None) -> None:
+    for name, word in words.items():
+        if word not in _WORDS[name]:
+            advice = f"use one of {', '.join(map(repr, _WORDS[name]))}"
             raise ConfigError(expected(f"a known {name}", repr(word), advice))
-    options = {
-        "environment": environment, "frame_skip": frame_skip, "sticky": sticky,
-        "emulator": emulator,
-    }  # fmt: skip
-    return Config().updated(options, "make_env").environment.protocol
 
 
 gymnasium.register(ID, "pixelpong.env.gym:PongEnv")

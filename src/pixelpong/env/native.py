@@ -5,7 +5,7 @@ takes a second; later processes load what was kept, in milliseconds. What is com
 game's logic and stays on the user's machine.
 
 The same functions can be called from compiled code, which then holds no lock: `NativeGame.address`
-with a machine of one's own (`pixelpong.atari.calling`).
+with a machine of one's own (`pixelpong.kernels.records.GAME`).
 
 Covered: loading, frames, states, the game for one and for two.
 Not covered: steps and sticky actions (`pixelpong.env.pong`).
@@ -155,7 +155,7 @@ class NativeGame:
 
 
 class NativeConsole:
-    """A console with Pong in it, reused for game after game; see `pixelpong.env.pong.Console`.
+    """A console with Pong in it, reused for game after game. `AleConsole` keeps the same contract.
 
     Attributes:
         machine: [1] MACHINE, for compiled code that plays on it.
@@ -200,7 +200,15 @@ class NativeConsole:
         self.machine[:] = self._start
 
     def run(self, actions: bytes, draws: int) -> tuple[int, bool, int]:
-        """Play frames; see `pixelpong.env.pong.Console.run`.
+        """Play frames; no more after the one in which a side reaches 21 points.
+
+        Args:
+            actions: a byte a frame, as Gymnasium numbers actions, 0 to 5.
+            draws: what is drawn of the last frame, see `pixelpong.atari.machine`; if nothing,
+                `picture` stays as it was.
+
+        Returns:
+            The points won less the points lost, whether the game is over, frames played.
 
         Raises:
             NotCoveredError: the game did something that is not covered; the state is as before.
@@ -227,7 +235,7 @@ class NativeConsole:
 
 
 def run_bare(seconds: float, rng: np.random.Generator) -> tuple[int, float]:
-    """Step the game from compiled code: 4 frames, the field of the last one drawn, random moves.
+    """Step the game alone: 4 frames, the field of the last one drawn, random moves.
 
     Args:
         seconds: how long, at least.
@@ -239,18 +247,13 @@ def run_bare(seconds: float, rng: np.random.Generator) -> tuple[int, float]:
     Raises:
         NotCoveredError: the native emulator cannot play here.
     """
-    from pixelpong.atari.calling import play_steps  # numba, which playing a game does not need
-
     console = NativeConsole()
-    record = console.machine.view(np.uint8)
-    start = record[: STATE.itemsize].copy()
-    moves = rng.choice(np.array([UP, DOWN], np.uint8), 1000)
-    game = console.address, record, start, np.repeat(moves, 4), 4, DRAW_FIELD
-    play_steps(*game)  # compiles
+    moves = [bytes([move] * 4) for move in rng.choice([UP, DOWN], 1000).tolist()]
     begin, steps = time.perf_counter(), 0
     while time.perf_counter() - begin < seconds:
-        _, stop = play_steps(*game)
-        assert stop == 0, "random play meets nothing that is not covered"
+        for held in moves:
+            if console.run(held, DRAW_FIELD)[1]:
+                console.reset()
         steps += len(moves)
     return steps, time.perf_counter() - begin
 

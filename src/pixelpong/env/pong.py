@@ -27,8 +27,13 @@ from pixelpong.config.protocols import Protocol
 from pixelpong.env.native import NativeConsole, NotCoveredError
 from pixelpong.errors import EmulatorError, EmulatorWarning, expected
 
+if typing.TYPE_CHECKING:
+    from pixelpong.env.ale import AleConsole
+    from pixelpong.env.fake import CatchConsole
+
+    Console = NativeConsole | AleConsole | CatchConsole
+
 NATIVE, ALE = "native", "ale"
-EMULATORS = (NATIVE, ALE)
 
 _NOOP = 0
 _NUM_ACTIONS = 6
@@ -41,48 +46,11 @@ _PROGRESS = struct.Struct("<B3xI")
 """Then the action held and the frames so far; then the console's state."""
 
 
-class Console(typing.Protocol):
-    """What both emulators offer: a game, frame by frame.
-
-    Attributes:
-        name: NATIVE or ALE.
-        picture: [210, 160] uint8 palette indices of the newest frame that was drawn; overwritten.
-    """
-
-    name: str
-    picture: NDArray[np.uint8]
-
-    @property
-    def is_over(self) -> bool:
-        """Whether a side has 21 points."""
-
-    def reset(self) -> None:
-        """Start a game; the picture is that of its first frame."""
-
-    def run(self, actions: bytes, draws: int) -> tuple[int, bool, int]:
-        """Play frames; no more after the one in which a side reaches 21 points.
-
-        Args:
-            actions: a byte a frame, as Gymnasium numbers actions, 0 to 5.
-            draws: what is drawn of the last frame, see `pixelpong.atari.machine`.
-
-        Returns:
-            The points won less the points lost, whether the game is over, frames played.
-        """
-
-    def get_state(self) -> NDArray[np.void]:
-        """All that the future depends on: [1] STATE."""
-
-    def set_state(self, state: NDArray[np.void]) -> None:
-        """Play on from a state; until the next frame, `picture` stays as it was.
-
-        Args:
-            state: [1] STATE, from any emulator.
-        """
-
-
 def make_console(emulator: str) -> Console:
-    """A console with Pong in it; ALE, with a warning, where the native emulator can't play.
+    """A console with Pong in it; ALE, with a warning, if the native emulator can't play.
+
+    Args:
+        emulator: NATIVE or ALE.
 
     Raises:
         EmulatorError: the game is not where the ale-py package keeps it.
@@ -105,40 +73,45 @@ def _turn_to_ale(reason: NotCoveredError) -> Console:
     return console
 
 
-class PongEmulator:
-    """One game of Pong, reused for game after game.
+class Emulator:
+    """One game, reused for game after game.
 
     Attributes:
+        protocol: what is played.
         console: plays it.
+        screen: [210, 160] uint8 palette indices of the newest frame, overwritten at every step;
+            not defined between `set_state` and the next step.
+        num_frames: frames emulated since the last reset.
         held: the action of the last frame, which the next one may keep.
     """
 
-    def __init__(
-        self, protocol: Protocol, emulator: str = NATIVE, *, console: Console | None = None
-    ) -> None:
-        """Load the game.
+    def __init__(self, protocol: Protocol, console: Console) -> None:
+        """Start a game.
 
         Args:
             protocol: what is played.
-            emulator: NATIVE or ALE.
-            console: to play on, if it is there already.
-
-        Raises:
-            EmulatorError: the game is not where the ale-py package keeps it.
+            console: to play on.
         """
         self.protocol = protocol
         self._low, self._high = protocol.frame_skips
-        self.console = console or make_console(emulator)
-        self.screen = self.console.picture
+        self.console = console
+        self.screen = console.picture
         self.reset()
 
     def reset(self) -> None:
-        """See `pixelpong.env.Emulator.reset`."""
+        """Start an episode: the same start every time."""
         self.console.reset()
         self.held, self.num_frames = _NOOP, 0
 
     def step(self, action: int, draws: Sequence[float]) -> float:
-        """See `pixelpong.env.Emulator.step`."""
+        """Ask for `action` for one step and return the reward: −1, 0 or +1.
+
+        Args:
+            action: 0 to 5, as ``ALE/Pong-v5`` numbers them; ours are STAY, UP and DOWN.
+            draws: uniform numbers in [0, 1): the first chooses the frame skip if the protocol
+                leaves it open, the next ones are the coin of each frame; at least
+                1 + protocol.max_frame_skip of them.
+        """
         skip = self._low + int(draws[0] * (self._high - self._low + 1))
         sticky, held = self.protocol.sticky, self.held
         frames = bytearray()
@@ -161,7 +134,7 @@ class PongEmulator:
 
     @property
     def native(self) -> NativeConsole | None:
-        """See `pixelpong.env.Emulator.native`."""
+        """The console whose game is compiled code; None if another one plays."""
         return self.console if isinstance(self.console, NativeConsole) else None
 
     def turn_to_ale(self, reason: NotCoveredError) -> None:
@@ -172,19 +145,23 @@ class PongEmulator:
 
     @property
     def is_over(self) -> bool:
-        """See `pixelpong.env.Emulator.is_over`."""
+        """Whether the episode has ended: the last point is played, or the frames are used up."""
         return self.console.is_over or self.num_frames >= self.protocol.max_frames
 
     def frame(self) -> NDArray[np.uint8]:
-        """See `pixelpong.env.Emulator.frame`."""
+        """The newest frame in colour, [210, 160, 3] uint8; not defined if `screen` is not."""
         return PALETTE[self.screen]
 
     def get_state(self) -> bytes:
-        """See `pixelpong.env.Emulator.get_state`; 236 bytes, the same from either emulator."""
+        """All that the future depends on, 236 bytes; the picture is not part of it."""
         return _Own(pack_snapshot(self.held, self.num_frames, self.console.get_state()))
 
     def set_state(self, state: bytes) -> None:
-        """See `pixelpong.env.Emulator.set_state`."""
+        """Go on from `state`, taken by any emulator of the same protocol, in any process.
+
+        Raises:
+            EmulatorError: `state` is not a snapshot.
+        """
         unpack = _unpack_content if type(state) is _Own else unpack_snapshot
         self.held, self.num_frames, record = unpack(state)
         self.console.set_state(record)

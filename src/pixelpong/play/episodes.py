@@ -14,7 +14,7 @@ import time
 
 import numpy as np
 
-from pixelpong.env import Emulator
+from pixelpong.env.pong import Emulator
 from pixelpong.items import UP, EpisodeStats, Params, Trajectory
 from pixelpong.learn.reinforce import entropy
 from pixelpong.play.deciders import GREEDY, PlainDecider

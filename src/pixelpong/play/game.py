@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from pixelpong import kernels
 from pixelpong.config.protocols import Protocol as Rules
-from pixelpong.env import Emulator
 from pixelpong.env.native import NativeConsole, NotCoveredError
+from pixelpong.env.pong import Emulator
 from pixelpong.env.preprocess import pack_field
 from pixelpong.play.deciders import LOOK, Compiled, Decider
 

@@ -14,7 +14,7 @@ import time
 
 import numpy as np
 
-from pixelpong.env import Emulator
+from pixelpong.env.pong import Emulator
 from pixelpong.items import (
     ACTIONS,
     UP,

@@ -10,8 +10,9 @@ import dataclasses
 
 from pixelpong import kernels
 from pixelpong.config import Config
-from pixelpong.env import Emulator, make_emulator
+from pixelpong.env import make_emulator
 from pixelpong.env.features import NUM_INPUTS
+from pixelpong.env.pong import Emulator
 from pixelpong.items import (
     EpisodeItem,
     EpisodeResult,
