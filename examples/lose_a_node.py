@@ -1,7 +1,8 @@
-"""A cluster on one machine that loses a node in the middle of an update, and what it changes.
+"""A cluster on one machine that loses a node in the middle of an update, and what that changes.
 
-Nothing: that is what it shows. Three nodes with a worker each train; one is killed without grace,
-its items run again elsewhere, another node joins, and the parameters have the bits of one process.
+It changes nothing, and the example shows it. Three nodes train, with one worker each. One node is
+killed, its items run again elsewhere, and a new node joins. The parameters end up with the same
+bits as those of a single process.
 
     python examples/lose_a_node.py          # extra [ray]; half a minute
 """
@@ -25,20 +26,20 @@ from pixelpong.run.directory import RunDirectory
 NUM_NODES = 3
 
 LOST_AFTER, JOINED_AFTER = 3, 6
-"""Updates: in the middle of the one after the first a node is lost; after the second one joins."""
+"""Updates: in the one after the first, a node is lost; after the second, a new one joins."""
 
 Tell = Callable[[str], None]
 
 
 class _Watch:
-    """Tells what happens, and lets it happen."""
+    """Tells what happens, and makes it happen."""
 
     def __init__(self, cluster: Any, tell: Tell) -> None:
         self._cluster = cluster
         self._tell = tell
 
     def __call__(self, event: Event) -> None:
-        """Look at what happens."""
+        """React to an event of the training."""
         if not isinstance(event, Updated):
             return
         progress, stats = event.progress, event.stats
@@ -56,27 +57,26 @@ class _Watch:
 
 
 def show_cluster(config: Config, should_stop: Callable[[], bool], tell: Tell) -> dict[str, Any]:
-    """Train once in this process and once on a cluster that loses a node; compare.
+    """Train once in this process and once on a cluster that loses a node, and compare the two.
 
     Args:
-        config: what is trained; its engine is replaced.
-        should_stop: asked several times a second.
-        tell: is told what happens.
+        config: what to train; its engine is replaced.
+        should_stop: called several times a second.
+        tell: called with a line for each thing that happens.
 
     Returns:
-        Both hashes, whether they are the same, what was played again, and the efficiency: the
-        cluster's best rate of rollouts over that of one process and the number of cores it has.
+        Both hashes, whether they are equal, what was played again, and both rates of rollouts.
     """
     from pixelpong.engines.ray.cluster import LocalCluster
 
-    # On our own emulator, an update is over before a node can be lost in it.
+    # On our own emulator an update is over before it can lose a node.
     config = config.updated({"emulator": "ale"}, "demo")
     with tempfile.TemporaryDirectory(prefix="pixelpong-demo-") as folder:
         tell("one process:")
         serial = config.updated({"engine": "serial"}, "demo")
         alone, rate_alone, _ = _train(Path(folder) / "serial", serial, None, should_stop)
         tell(f"  {rate_alone:,.0f} steps/s of rollouts, params {alone.params_sha256[:16]}")
-        tell(f"{NUM_NODES} nodes on this machine, a worker each:")
+        tell(f"{NUM_NODES} nodes on this machine, one worker each:")
         cluster = LocalCluster(NUM_NODES)
         try:
             changes = {"engine": "ray", "ray_address": cluster.address, "workers": None}
@@ -114,8 +114,8 @@ def _train(
 
 
 def describe(report: dict[str, Any]) -> str:
-    """What a lost node has changed."""
-    word = "the same bits" if report["is_same"] else "OTHER bits: that is a bug"
+    """What the lost node changed."""
+    word = "the same bits" if report["is_same"] else "DIFFERENT bits: that is a bug"
     ratio = report["cluster_steps_per_second"] / report["serial_steps_per_second"]
     return (
         f"{report['workers_lost']} workers lost, {report['items_played_again']} items played "
@@ -127,7 +127,7 @@ def describe(report: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    """Show it; 0 if the bits are the same."""
+    """Run the example; 0 if the bits are the same."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--updates", type=int, default=12, help="at least 8")
     parser.add_argument("--seed", type=int, default=0)

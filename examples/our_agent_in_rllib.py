@@ -1,14 +1,14 @@
-"""Our agent in RLlib: one of its modules, which its own runners of environments can play.
+"""Our agent in RLlib: a module that RLlib's own environment runners can play with.
 
-    pip install '.' 'ray[rllib]==2.60.0' torch     (an environment of its own: see below)
+    pip install '.' 'ray[rllib]==2.60.0' torch     (in a separate environment: see below)
     python examples/our_agent_in_rllib.py --episodes 10
 
-RLlib asks a module for actions, and carries what a module has to remember from step to step: of
-ours, the frame before and what was asked for last. So whatever evaluates a module of RLlib, alone
-or on a cluster, evaluates our agent; it is not trained there.
+RLlib asks a module for actions, and carries the module's memory from step to step: for ours, the
+previous frame and the last action. So any RLlib tool that evaluates a module, on one machine or on
+a cluster, can evaluate our agent. It can't train the agent.
 
-RLlib 2.60 wants PyTorch and Gymnasium 1.2.2 exactly, older than the one in constraints.txt;
-pixelpong works with both.
+RLlib 2.60 needs PyTorch and exactly Gymnasium 1.2.2, which is older than the one in
+constraints.txt; pixelpong works with both.
 """
 
 import argparse
@@ -25,18 +25,18 @@ import pixelpong
 
 
 class PixelpongModule(TorchRLModule):
-    """An agent of pixelpong, as RLlib asks it; ``model_config["agent"]`` names it."""
+    """A pixelpong agent as an RLlib module; ``model_config["agent"]`` names the agent."""
 
     def setup(self):
         """RLlib calls this once."""
         self.policy = pixelpong.Policy.load(self.model_config["agent"])
 
     def get_initial_state(self):
-        """What is remembered where an episode begins: nothing was seen."""
+        """The memory at the beginning of an episode: nothing seen yet."""
         return {"field": np.zeros((80, 80), bool), "asked": np.int8(-1)}
 
     def _forward(self, batch, **kwargs):
-        """One step of each episode: [n, 1, 210, 160, 3] frames, and what each remembers."""
+        """One step of each episode: frames [n, 1, 210, 160, 3], and the memory of each."""
         state = tuple(np.asarray(batch[Columns.STATE_IN][name]) for name in ("field", "asked"))
         frames = np.asarray(batch[Columns.OBS])[:, 0]
         actions, (field, asked) = self.policy.predict(frames, state)
@@ -47,7 +47,7 @@ class PixelpongModule(TorchRLModule):
 
 
 def make_runner(agent: str, environment: str, seed: int) -> SingleAgentEnvRunner:
-    """RLlib's runner, which plays with the agent on our environment, in this process."""
+    """RLlib's runner, which plays our environment with the agent, in this process."""
     register_env("pixelpong", lambda options: pixelpong.make_env(**options))
     spec = RLModuleSpec(
         module_class=PixelpongModule, model_config={"agent": agent, "max_seq_len": 1}

@@ -3,10 +3,10 @@
     pip install -c constraints.txt '.[peers]'
     python examples/our_agent_in_their_world.py --episodes 100
 
-`Policy.predict` is what stable-baselines3 asks of its own agents, so whatever takes one takes
-ours: `evaluate_policy`, its callbacks, its recorders of films. On our environment each game comes
-out as in `pixelpong.evaluate`, to the point; on ``ALE/Pong-v5`` the emulator tosses coins of its
-own, so that only the distribution is the same.
+`Policy.predict` is the method that stable-baselines3 expects of an agent. So our agent works with
+`evaluate_policy`, with its callbacks, and with its film recorders. On our environment each game
+ends with the same points as in `pixelpong.evaluate`. On ``ALE/Pong-v5`` the emulator tosses its own
+coins, so only the distribution is the same.
 """
 
 import argparse

@@ -1,10 +1,10 @@
-"""Pong from pixels in one file: the whole idea, for reading, in NumPy and the emulator alone.
+"""Pong from pixels in one file, to be read: the whole idea, with only NumPy and the emulator.
 
     python examples/pong_in_one_file.py --updates 3
 
-The package does the same thing many times as fast, on all cores, and can be stopped and resumed.
-Here nothing is hidden: play an episode, find out which actions led to
-points, make those more probable, repeat.
+The package does the same many times as fast, on all cores, and you can stop and resume it. Here
+nothing is hidden: play an episode, find out which actions led to points, make those more probable,
+repeat.
 """
 
 import argparse
@@ -15,11 +15,11 @@ from ale_py import roms
 
 HIDDEN, PIXELS = 200, 80 * 80
 BATCH, DISCOUNT, RATE, DECAY = 10, 0.99, 1e-4, 0.99
-UP, DOWN = ale_py.Action.RIGHT, ale_py.Action.LEFT  # a paddle is turned, not pushed
+UP, DOWN = ale_py.Action.RIGHT, ale_py.Action.LEFT  # you turn a paddle, you don't push it
 
 
 def make_game(seed):
-    """An emulator with Pong in it, four frames a step, a held action kept in a quarter of them."""
+    """An emulator with Pong: four frames per step, and a quarter of them keep the old action."""
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
     ale = ale_py.ALEInterface()
     ale.setInt("random_seed", seed)
@@ -36,7 +36,7 @@ def preprocess(frame):
 
 
 def init_params(rng):
-    """One hidden layer; small weights, so that at first both actions are about as probable."""
+    """One hidden layer, with small weights: at first both actions are about equally probable."""
     return {
         "W1": rng.standard_normal((PIXELS, HIDDEN)) / np.sqrt(PIXELS),
         "W2": rng.standard_normal(HIDDEN) / np.sqrt(HIDDEN),
@@ -51,7 +51,7 @@ def forward(params, x):
 
 
 def play_episode(ale, params, rng):
-    """One game to 21. What was seen, what was thought, what was done and what came of it."""
+    """One game to 21: what the agent saw, thought and did, and what came of it."""
     ale.reset_game()
     previous = None
     xs, hs, ps, ups, rewards = [], [], [], [], []
@@ -71,7 +71,7 @@ def play_episode(ale, params, rng):
 
 
 def compute_advantages(rewards):
-    """Every step gets the point that it led to, the less the longer before; then standardised."""
+    """Each step gets the point that it led to, discounted by its distance; then standardised."""
     returns = np.zeros(len(rewards))
     following = 0.0
     for t in reversed(range(len(rewards))):
@@ -82,21 +82,21 @@ def compute_advantages(rewards):
 
 
 def episode_gradient(params, xs, hs, ps, ups, advantages):
-    """Upwards in the probability of what was done, times how good it turned out to be."""
+    """Up in the log-probability of what it did, times how good that turned out to be."""
     dz = (ups - ps) * advantages
     dh = np.outer(dz, params["W2"]) * (hs > 0)
     return {"W1": xs.T @ dh, "W2": hs.T @ dz}
 
 
 def rmsprop(params, grads, cache):
-    """A step whose length does not depend on the gradient's scale, weight by weight."""
+    """One step. For each weight, its length does not depend on the gradient's scale."""
     for name, g in grads.items():
         cache[name] = DECAY * cache[name] + (1 - DECAY) * g**2
         params[name] += RATE * g / (np.sqrt(cache[name]) + 1e-5)
 
 
 def train(updates, batch, seed):
-    """Play a batch, add its gradients, take a step; yield each update's mean return."""
+    """Play a batch, add up its gradients, take a step; yield the mean return of each update."""
     rng, ale = np.random.default_rng(seed), make_game(seed)
     params = init_params(rng)
     cache = {name: np.zeros_like(w) for name, w in params.items()}
