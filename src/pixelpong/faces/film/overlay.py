@@ -1,15 +1,14 @@
-"""What a film shows beside the game: points, probabilities, value, what the network sees and why.
+"""The pictures of a film: the game and, beside it, what the agent sees and thinks.
 
-Pictures are made of slots, numbers that a film's palette gives a colour each; the panel has a few
-of its own, so that a film with a panel still has fewer than 256 colours and a GIF keeps them all.
-Nothing is told by colour alone: the action that was taken has an arrow and a frame, and what a
-pixel is to the network is also a shape.
+All pictures are in one palette, the console's 128 colours and some of the panel's own, so that a
+GIF can keep them all. Nothing is told by colour alone: the action that was taken has an arrow and
+a frame, and what a pixel is to the network is also a shape.
 
-    full square     appeared                    moved the decision towards up
+    full square     appeared      moved the decision towards up
     stripes         stayed
-    hollow square   vanished                    moved the decision towards down
+    hollow square   vanished      moved the decision towards down
 
-Covered: laying out and drawing the panel. Not covered: the game's picture, files (`report.film`).
+Covered: layout and drawing. Not covered: files (`pixelpong.faces.film.writers`).
 """
 
 from __future__ import annotations
@@ -22,209 +21,239 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.agent.choice import ChosenReplay
-from pixelpong.agent.legend import ACTION_NAMES
+from pixelpong.agent.legend import ACTION_COLOURS, ACTION_NAMES, PIXEL_COLOURS, PIXEL_NAMES
 from pixelpong.agent.network import APPEARED, STAYED, VANISHED, Explanation
+from pixelpong.atari.palette import PALETTE
+from pixelpong.items import DOWN, STAY, UP
 from pixelpong.play.replay import Moment
 
-FIRST_SLOT = 192
-"""The slots from here on are the panel's, those below the game's."""
+Picture = Any
+"""A `PIL.Image.Image` of places in the palette. Typed loosely: Pillow is an extra."""
 
-_SHADES = 16
-_PAPER, _INK = (17, 19, 24), (240, 242, 246)
-_OTHERS = [
-    (72, 118, 190), (120, 190, 255),                                    # a bar, that of the action
-    (250, 232, 110), (150, 158, 172), (205, 130, 255),                  # appeared, stayed, vanished
-    (124, 74, 22), (168, 102, 28), (214, 130, 36), (255, 166, 60),      # towards up, ever more
-    (30, 100, 132), (34, 130, 170), (40, 160, 206), (70, 196, 244),     # towards down
-]  # fmt: skip
+_SHADES, _LEVELS = 16, 4
+PAPER = 128
+"""The first colour of the panel, behind all of it; the console's are before it."""
+INK = PAPER + _SHADES - 1
+"""Of text, which is smoothed with the shades between."""
+_LINE, _DIM = PAPER + 5, PAPER + 11
+_PAPER_COLOUR, _INK_COLOUR = "#111318", "#f0f2f6"
 
-PAPER, INK = FIRST_SLOT, FIRST_SLOT + _SHADES - 1
-_DIM, _LINE, _TRACK = PAPER + 11, PAPER + 5, PAPER + 2
-_BAR, _TAKEN, _APPEARED, _STAYED, _VANISHED, _UP, _DOWN = INK + np.array([1, 2, 3, 4, 5, 6, 10])
-_LEVELS = 4
-
-Picture = NDArray[np.uint8]
-"""[height, width] of slots."""
-
-
-def list_colours() -> NDArray[np.uint8]:
-    """[K, 3] red, green and blue of the slots from `FIRST_SLOT` on."""
-    shade = np.linspace(0, 1, _SHADES)[:, None]
-    ramp = np.rint((1 - shade) * _PAPER + shade * _INK)
-    return np.vstack([ramp, _OTHERS]).astype(np.uint8)
-
-
-class Panel:
-    """Draws on a film's canvas, around the game's picture and never on it.
-
-    All lengths are in units of `unit` pixels. The title is on top, the game below it on the left,
-    the panel on the right.
-
-    Attributes:
-        shape: height and width of the canvas, in pixels, both even.
-        corner: row and column of the game's upper left corner, in pixels.
-    """
-
-    def __init__(self, show: ChosenReplay, scale: int) -> None:
-        """Lay it out.
-
-        Args:
-            show: what is shown.
-            scale: pixels of the film for one of the game; below 2 the panel is larger than that,
-                so that it can be read.
-        """
-        self._unit = unit = max(scale, 2)
-        self._names = [ACTION_NAMES[action] for action in show.agent.make_network().actions]
-        self._actions = show.agent.make_network().actions
-        self._num_steps = len(show.replay)
-        self._left = 160 * scale
-        self.shape = (_HEIGHT * unit, 160 * scale + _WIDTH * unit)
-        self.corner = (_TITLE * unit + (210 * unit - 210 * scale) // 2, 0)
-        self._stamps = _stamp_field(unit), _stamp_saliency(unit)
-        self._template = np.full(self.shape, PAPER, np.uint8)
-        self._draw_title(show.title)
-        self._draw_headings(show)
-        self._draw_legends(sees_all=show.agent.algorithm == "ppo")
-
-    def draw(self, canvas: Picture, moment: Moment, explanation: Explanation) -> None:
-        """Draw the panel of a moment.
-
-        Args:
-            canvas: of `shape`; changed, but for the game's picture.
-            moment: what happened.
-            explanation: what the agent saw and thought.
-        """
-        canvas[: _TITLE * self._unit] = self._template[: _TITLE * self._unit]
-        canvas[:, self._left :] = self._template[:, self._left :]
-        lost, won = moment.points
-        self._write(canvas, str(lost), 8, 12.5, size=18)
-        self._write(canvas, str(won), 62, 12.5, size=18)
-        self._write(canvas, f"{moment.step:,} of {self._num_steps:,}", 110, 16.5, size=10)
-        self._draw_probabilities(canvas, moment.action, explanation.probabilities)
-        if explanation.value is not None:
-            self._draw_value(canvas, explanation.value)
-        self._place(canvas, _tile(self._stamps[0][explanation.field]), 8, _PICTURES)
-        saliency = self._stamps[1][_grade(explanation.saliency)]
-        self._place(canvas, _tile(saliency), 96, _PICTURES)
-
-    def _draw_probabilities(
-        self, canvas: Picture, taken: int | None, probabilities: NDArray[np.float64]
-    ) -> None:
-        for row, (action, name) in enumerate(zip(self._actions, self._names, strict=True)):
-            y, p = _BARS + 11 * row, float(probabilities[row])
-            is_taken = action == taken
-            self._write(canvas, name, 17, y, size=7, slot=INK if is_taken else _DIM)
-            if is_taken:
-                self._place(canvas, _arrow(7 * self._unit), 8, y + 0.5)
-                self._fill(canvas, INK, _BAR_LEFT - 1, y - 1, _BAR_WIDTH + 2, 10)
-                self._fill(canvas, PAPER, _BAR_LEFT - 0.5, y - 0.5, _BAR_WIDTH + 1, 9)
-            self._fill(canvas, _TRACK, _BAR_LEFT, y, _BAR_WIDTH, 8)
-            self._fill(canvas, _TAKEN if is_taken else _BAR, _BAR_LEFT, y, _BAR_WIDTH * p, 8)
-            self._write(canvas, f"{p:.0%}", 176, y, size=7, is_right=True)
-
-    def _draw_value(self, canvas: Picture, value: float) -> None:
-        middle, half = _BAR_LEFT + _BAR_WIDTH / 2, _BAR_WIDTH / 2
-        reach = half * min(max(value, -1.0), 1.0)
-        self._write(canvas, "value", 17, _VALUE, size=7, slot=_DIM)
-        self._fill(canvas, _TRACK, _BAR_LEFT, _VALUE, _BAR_WIDTH, 8)
-        self._fill(canvas, _BAR, min(middle, middle + reach), _VALUE, abs(reach), 8)
-        self._fill(canvas, INK, middle - 0.25, _VALUE - 1, 0.5, 10)
-        self._write(canvas, f"{value:+.2f}", 176, _VALUE, size=7, is_right=True)
-
-    def _draw_title(self, title: str) -> None:
-        room = self.shape[1] - 12 * self._unit
-        size = 8 * self._unit
-        while _length(title, size) > room:
-            title = title.rstrip("…")[:-1] + "…"
-        _put(self._template, _text(title, size, INK), 6 * self._unit, 2 * self._unit)
-
-    def _draw_headings(self, show: ChosenReplay) -> None:
-        for text, x in (("opponent", 8), ("agent", 62), ("step", 110)):
-            self._write(self._template, text, x, 2.5, size=7, slot=_DIM)
-        self._write(self._template, "probability of each action", 8, _HEADING, size=7, slot=_DIM)
-        update = show.agent.about["update"]
-        note = f"by the agent that plays, of update {update:,}"
-        if not show.is_own:
-            note = f"by the nearest agent that is kept, of update {update:,}"
-        self._write(self._template, note, 8, _HEADING + 9, size=7)
-        for text, x in (("what the network sees", 8), ("what moved the decision", 96)):
-            self._write(self._template, text, x, _PICTURES - 11, size=7, slot=_DIM)
-            self._fill(self._template, _LINE, x - 0.5, _PICTURES - 0.5, 81, 81)
-
-    def _draw_legends(self, *, sees_all: bool) -> None:
-        field, saliency = self._stamps
-        for state, text, x in ((APPEARED, "new", 8), (VANISHED, "gone", 34), (STAYED, "still", 63)):
-            if state != STAYED or sees_all:
-                self._explain(field[state], text, x)
-        for level, text, x in ((_LEVELS, "to up", 96), (2 * _LEVELS, "to down", 134)):
-            self._explain(saliency[level], text, x)
-
-    def _explain(self, stamp: Picture, text: str, x: float) -> None:
-        self._place(self._template, np.tile(stamp, (5, 5)), x, _PICTURES + 84)
-        self._write(self._template, text, x + 7, _PICTURES + 83, size=7, slot=_DIM)
-
-    def _write(
-        self,
-        canvas: Picture,
-        text: str,
-        x: float,
-        y: float,
-        *,
-        size: float,
-        slot: int = INK,
-        is_right: bool = False,
-    ) -> None:
-        patch = _text(text, size * self._unit, slot)
-        x -= patch.shape[1] / self._unit if is_right else 0
-        self._place(canvas, patch, x, y)
-
-    def _place(self, canvas: Picture, patch: Picture, x: float, y: float) -> None:
-        column, row = self._left + round(x * self._unit), round((y + _TITLE) * self._unit)
-        _put(canvas, patch, column, row)
-
-    def _fill(
-        self, canvas: Picture, slot: int, x: float, y: float, width: float, height: float
-    ) -> None:
-        top, left = round((y + _TITLE) * self._unit), self._left + round(x * self._unit)
-        bottom, right = top + round(height * self._unit), left + round(width * self._unit)
-        canvas[top:bottom, left:right] = slot
-
+PIXELS = {APPEARED: INK + 1, STAYED: INK + 2, VANISHED: INK + 3}
+"""Places in the palette of the legend's colours of pixels."""
+ACTIONS = {STAY: INK + 4, UP: INK + 5, DOWN: INK + 6}
+"""Of the legend's colours of actions."""
+_MOVED_UP, _MOVED_DOWN = INK + 7, INK + 7 + _LEVELS
 
 _TITLE, _HEIGHT, _WIDTH = 14, 224, 184
 _HEADING, _BARS, _VALUE, _PICTURES = 36.5, 56, 92, 116
 _BAR_LEFT, _BAR_WIDTH = 40, 112
+_SEEN, _MOVED = 8, 96
 
 
-def _put(canvas: Picture, patch: Picture, column: int, row: int) -> None:
-    region = canvas[row : row + patch.shape[0], column : column + patch.shape[1]]
-    region[:] = patch[: region.shape[0], : region.shape[1]]
+def list_colours() -> NDArray[np.uint8]:
+    """[K, 3] red, green and blue of the palette."""
+    shades = [_mix(_INK_COLOUR, share) for share in np.linspace(0, 1, _SHADES)]
+    pixels = [_mix(PIXEL_COLOURS[state]) for state in PIXELS]
+    actions = [_mix(ACTION_COLOURS[action]) for action in ACTIONS]
+    shares = np.linspace(0.5, 1, _LEVELS)
+    moved = [_mix(ACTION_COLOURS[action], share) for action in (UP, DOWN) for share in shares]
+    return np.vstack([PALETTE[::2], shades, pixels, actions, moved]).astype(np.uint8)
 
 
-def _tile(stamped: Picture) -> Picture:
+def _mix(colour: str, share: float = 1.0) -> NDArray[np.float64]:
+    """A colour on paper, by its share."""
+    over, under = (np.array(list(bytes.fromhex(each[1:]))) for each in (colour, _PAPER_COLOUR))
+    return np.rint(share * over + (1 - share) * under)
+
+
+def draw_game(moment: Moment, scale: int) -> Picture:
+    """The game's picture, `scale` times as large."""
+    from PIL import Image
+
+    picture = Image.fromarray(moment.screen >> 1)
+    return picture.resize((160 * scale, 210 * scale), Image.Resampling.NEAREST)
+
+
+class Panel:
+    """Draws what is around the game's picture: the title above it, the panel on the right.
+
+    Lengths are in units of `unit` pixels.
+
+    Attributes:
+        size: width and height of the whole picture, in pixels, both even.
+        corner: column and row of the game's upper left corner, in pixels.
+    """
+
+    def __init__(self, chosen: ChosenReplay, scale: int) -> None:
+        """Lay it out.
+
+        Args:
+            chosen: what is shown.
+            scale: pixels of the film for one of the game; below 2 the panel is larger than that,
+                so that it can be read.
+        """
+        unit = max(scale, 2)
+        self.size = (160 * scale + _WIDTH * unit, _HEIGHT * unit)
+        self.corner = (0, _TITLE * unit + 105 * (unit - scale))
+        self._origin, self._unit = (160 * scale, _TITLE * unit), unit
+        self._actions = chosen.agent.make_network().actions
+        self._num_steps = len(chosen.replay)
+        self._stamps = stamp_field(unit), stamp_saliency(unit)
+        self._template = self._draw_template(chosen)
+
+    def draw(self, moment: Moment, explanation: Explanation) -> Picture:
+        """The whole picture of a moment; the place of the game's is left blank."""
+        picture = self._template.copy()
+        pen = _Pen(picture, self._origin, self._unit)
+        lost, won = moment.points
+        pen.write(str(lost), 8, 12.5, size=18)
+        pen.write(str(won), 62, 12.5, size=18)
+        pen.write(f"{moment.step:,} of {self._num_steps:,}", 110, 16.5, size=10)
+        for row, (action, p) in enumerate(
+            zip(self._actions, explanation.probabilities.tolist(), strict=True)
+        ):
+            self._draw_probability(
+                pen, _BARS + 11 * row, action, p, is_taken=action == moment.action
+            )
+        if explanation.value is not None:
+            self._draw_value(pen, explanation.value)
+        pen.paste(_tile(self._stamps[0][explanation.field]), _SEEN, _PICTURES)
+        pen.paste(_tile(self._stamps[1][grade(explanation.saliency)]), _MOVED, _PICTURES)
+        return picture
+
+    def _draw_probability(
+        self, pen: _Pen, y: float, action: int, p: float, *, is_taken: bool
+    ) -> None:
+        pen.write(ACTION_NAMES[action], 17, y, slot=INK if is_taken else _DIM)
+        if is_taken:
+            pen.point(8, y + 0.5, 7)
+            pen.fill(INK, _BAR_LEFT - 1, y - 1, _BAR_WIDTH + 2, 10)
+            pen.fill(PAPER, _BAR_LEFT - 0.5, y - 0.5, _BAR_WIDTH + 1, 9)
+        pen.fill(PAPER + 2, _BAR_LEFT, y, _BAR_WIDTH, 8)
+        pen.fill(ACTIONS[action], _BAR_LEFT, y, _BAR_WIDTH * p, 8)
+        pen.write_number(f"{p:.0%}", y)
+
+    def _draw_value(self, pen: _Pen, value: float) -> None:
+        middle, half = _BAR_LEFT + _BAR_WIDTH / 2, _BAR_WIDTH / 2
+        reach = half * min(max(value, -1.0), 1.0)
+        pen.write("value", 17, _VALUE, slot=_DIM)
+        pen.fill(PAPER + 2, _BAR_LEFT, _VALUE, _BAR_WIDTH, 8)
+        pen.fill(_DIM, min(middle, middle + reach), _VALUE, abs(reach), 8)
+        pen.fill(INK, middle - 0.25, _VALUE - 1, 0.5, 10)
+        pen.write_number(f"{value:+.2f}", _VALUE)
+
+    def _draw_template(self, chosen: ChosenReplay) -> Picture:
+        """What stays the same in every picture."""
+        from PIL import Image
+
+        template = Image.new("P", self.size, PAPER)
+        _Pen(template, (0, 0), self._unit).write_title(chosen.title)
+        pen = _Pen(template, self._origin, self._unit)
+        for text, x in (("opponent", 8), ("agent", 62), ("step", 110)):
+            pen.write(text, x, 2.5, slot=_DIM)
+        pen.write("probability of each action", 8, _HEADING, slot=_DIM)
+        whose = "the agent that plays" if chosen.is_own else "the closest agent saved"
+        pen.write(f"by {whose}, of update {chosen.agent.about['update']:,}", 8, _HEADING + 9)
+        for text, x in (("what the network sees", _SEEN), ("what moved the decision", _MOVED)):
+            pen.write(text, x, _PICTURES - 11, slot=_DIM)
+            pen.fill(_LINE, x - 0.5, _PICTURES - 0.5, 81, 81)
+        field, saliency = self._stamps
+        states = [
+            state for state in PIXEL_NAMES if state != STAYED or chosen.agent.algorithm == "ppo"
+        ]
+        pen.explain({PIXEL_NAMES[state]: field[state] for state in states}, _SEEN)
+        ways = {UP: saliency[_LEVELS], DOWN: saliency[2 * _LEVELS]}
+        pen.explain({f"for {ACTION_NAMES[way]}": stamp for way, stamp in ways.items()}, _MOVED)
+        return template
+
+
+class _Pen:
+    """Draws on a picture, in units from an origin."""
+
+    def __init__(self, picture: Picture, origin: tuple[int, int], unit: int) -> None:
+        self._picture, self._origin, self._unit = picture, origin, unit
+
+    def _at(self, x: float, y: float) -> tuple[int, int]:
+        return self._origin[0] + round(x * self._unit), self._origin[1] + round(y * self._unit)
+
+    def write(self, text: str, x: float, y: float, size: float = 7, slot: int = INK) -> float:
+        """A line of text that begins at `x`; how long it is."""
+        line = draw_text(text, size * self._unit, slot)
+        self._picture.paste(line, self._at(x, y))
+        return float(line.width / self._unit)
+
+    def write_number(self, text: str, y: float) -> None:
+        """A number at the right end of a row."""
+        self.write(text, 176 - draw_text(text, 7 * self._unit, INK).width / self._unit, y)
+
+    def write_title(self, text: str) -> None:
+        """A line that is cut if it is too long."""
+        size = 8 * self._unit
+        while draw_text(text, size, INK).width > self._picture.width - 12 * self._unit:
+            text = text.rstrip("…")[:-1] + "…"
+        self.write(text, 6, 2, size=8)
+
+    def explain(self, stamps: dict[str, NDArray[np.uint8]], x: float) -> None:
+        """A legend below one of the two pictures: each stamp and its word."""
+        for word, stamp in stamps.items():
+            self.paste(np.tile(stamp, (4, 4)), x, _PICTURES + 84.5)
+            x += 7 + self.write(word, x + 5, _PICTURES + 83, size=5.5, slot=_DIM)
+
+    def fill(self, slot: int, x: float, y: float, width: float, height: float) -> None:
+        """A rectangle."""
+        self._picture.paste(slot, (*self._at(x, y), *self._at(x + width, y + height)))
+
+    def point(self, x: float, y: float, size: float) -> None:
+        """A triangle that points to the right."""
+        from PIL import ImageDraw
+
+        corners = [self._at(x, y), self._at(x, y + size), self._at(x + 0.9 * size, y + size / 2)]
+        ImageDraw.Draw(self._picture).polygon(corners, fill=INK)
+
+    def paste(self, places: NDArray[np.uint8], x: float, y: float) -> None:
+        """Pixels, [height, width] of places in the palette."""
+        from PIL import Image
+
+        self._picture.paste(Image.fromarray(places), self._at(x, y))
+
+
+@functools.lru_cache(maxsize=4096)
+def draw_text(text: str, size: float, slot: int) -> Picture:
+    """A line of text on paper; drawn once, since most lines come again and again."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    font: Any = ImageFont.load_default(size)
+    height = sum(font.getmetrics())
+    line = Image.new("P", (max(1, math.ceil(font.getlength(text))), height), PAPER)
+    pen = ImageDraw.Draw(line)
+    pen.fontmode = "L"  # smooth: between paper and ink, places in the palette are shades
+    pen.text((0, 0), text, slot, font)
+    return line
+
+
+def _tile(stamped: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """[rows, columns, k, k] → [rows · k, columns · k]."""
     rows, columns, k, _ = stamped.shape
     return stamped.transpose(0, 2, 1, 3).reshape(rows * k, columns * k)
 
 
-def _stamp_field(unit: int) -> Picture:
-    """[4, unit, unit]: for each state of a pixel how it is drawn; the shapes are in the module."""
+def stamp_field(unit: int) -> NDArray[np.uint8]:
+    """[4, unit, unit]: how each state of a pixel is drawn; the shapes are in the module."""
     stamps = np.full((4, unit, unit), PAPER, np.uint8)
-    stamps[APPEARED] = _APPEARED
-    stamps[STAYED, unit // 2] = _STAYED
-    stamps[VANISHED] = _hollow(unit, _VANISHED)
+    stamps[APPEARED] = PIXELS[APPEARED]
+    stamps[STAYED, unit // 2] = PIXELS[STAYED]
+    stamps[VANISHED] = _hollow(unit, PIXELS[VANISHED])
     return stamps
 
 
-def _stamp_saliency(unit: int) -> Picture:
+def stamp_saliency(unit: int) -> NDArray[np.uint8]:
     """[1 + 2 · levels, unit, unit]: nothing, towards up ever more, towards down ever more."""
-    stamps = np.full((1 + 2 * _LEVELS, unit, unit), PAPER, np.uint8)
-    for level in range(_LEVELS):
-        stamps[1 + level] = _UP + level
-        stamps[1 + _LEVELS + level] = _hollow(unit, _DOWN + level)
-    return stamps
+    up = [np.full((unit, unit), _MOVED_UP + level) for level in range(_LEVELS)]
+    down = [_hollow(unit, _MOVED_DOWN + level) for level in range(_LEVELS)]
+    return np.array([np.full((unit, unit), PAPER), *up, *down], np.uint8)
 
 
-def _hollow(unit: int, slot: int) -> Picture:
+def _hollow(unit: int, slot: int) -> NDArray[np.uint8]:
     """A square without its inside; of two by two pixels, a diagonal."""
     if unit == 2:
         return np.where(np.eye(2, dtype=bool), slot, PAPER).astype(np.uint8)
@@ -233,39 +262,8 @@ def _hollow(unit: int, slot: int) -> Picture:
     return stamp
 
 
-def _grade(saliency: NDArray[np.float64]) -> NDArray[np.intp]:
-    """[80, 80] places in `_stamp_saliency`, as parts of the largest."""
+def grade(saliency: NDArray[np.float64]) -> NDArray[np.intp]:
+    """[80, 80] places in `stamp_saliency`, by the share of the largest."""
     largest = np.abs(saliency).max()
     level = np.rint(saliency * (_LEVELS / largest if largest else 0.0)).astype(np.intp)
     return np.where(level < 0, _LEVELS - level, level)
-
-
-@functools.cache
-def _arrow(size: int) -> Picture:
-    """A triangle that points to the right."""
-    rows, columns = np.mgrid[:size, :size] + 0.5
-    is_inside = columns <= 0.9 * size * (1 - np.abs(2 * rows / size - 1))
-    return np.where(is_inside, INK, PAPER).astype(np.uint8)
-
-
-@functools.lru_cache(maxsize=4096)
-def _text(text: str, size: float, slot: int) -> Picture:
-    """A line of text on paper."""
-    from PIL import Image, ImageDraw
-
-    font = _font(size)
-    ascent, descent = font.getmetrics()
-    image = Image.new("L", (max(1, math.ceil(font.getlength(text))), ascent + descent))
-    ImageDraw.Draw(image).text((0, 0), text, 255, font)
-    return (PAPER + np.rint(np.asarray(image) * ((slot - PAPER) / 255))).astype(np.uint8)
-
-
-def _length(text: str, size: float) -> float:
-    return float(_font(size).getlength(text))
-
-
-@functools.cache
-def _font(size: float) -> Any:
-    from PIL import ImageFont
-
-    return ImageFont.load_default(size)
