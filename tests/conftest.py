@@ -17,6 +17,7 @@ import pytest
 from toys import toy_config
 
 from pixelpong.config import Config
+from pixelpong.loop import train
 from pixelpong.machine import count_cores
 from pixelpong.run.directory import RunDirectory
 
@@ -116,6 +117,18 @@ def make_run(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Ru
         return RunDirectory.create(tmp_path / name, toy_config(preset, **changes), [].append)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def toy_runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A trained run of each mode with evaluations, replays and milestones; not to be changed."""
+    changes = {"updates": 12, "save_every": 2, "replay_every": 1, "evaluate_every": 4}
+    changes |= {"evaluate_episodes": 4, "hidden": 8, "streams": 2, "horizon": 60}
+    paths = {}
+    for preset in ("fast", "classic"):
+        paths[preset] = tmp_path_factory.mktemp("toys") / preset
+        train(RunDirectory.create(paths[preset], toy_config(preset, **changes), [].append))
+    return paths
 
 
 @pytest.fixture

@@ -5,53 +5,39 @@ from __future__ import annotations
 import dataclasses
 import gc
 import json
-import os
 import signal
 import sys
-import types
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from pixelpong.agent.choice import ChosenReplay, choose_replay
+from pixelpong.agent.explain import explain
 from pixelpong.agent.file import Agent
-from pixelpong.agent.network import APPEARED, OFF, STAYED, VANISHED, Explanation
-from pixelpong.config.presets import load_preset
+from pixelpong.agent.legend import ACTION_COLOURS, ACTION_NAMES, PIXEL_COLOURS, PIXEL_NAMES
+from pixelpong.agent.network import APPEARED, OFF, STAYED, VANISHED
 from pixelpong.config.protocols import PROTOCOLS
 from pixelpong.errors import ConfigError, Interrupted, PixelpongError, RunError
 from pixelpong.faces.cli import main
-from pixelpong.faces.film import choose_pace, describe_film, make_film, overlay, writers
-from pixelpong.loop import train
+from pixelpong.faces.film import choose_pace, describe_film, make_film, overlay
 from pixelpong.play.replay import Replay
 from pixelpong.run.directory import RunDirectory
 
 av = pytest.importorskip("av", reason="films need the extra [video]")
 Image = pytest.importorskip("PIL.Image", reason="films need the extra [video]")
 
-
-@pytest.fixture(scope="module", params=["fast", "classic"])
-def toy(request, tmp_path_factory) -> RunDirectory:
-    """A run of the toy game, by each algorithm."""
-    return make_toy(request.param, tmp_path_factory.mktemp("runs") / request.param)
+ENDINGS = ["mp4", "gif", "webp"]
 
 
-@pytest.fixture(scope="module")
-def fast_toy(tmp_path_factory) -> RunDirectory:
-    return make_toy("fast", tmp_path_factory.mktemp("runs") / "fast")
+@pytest.fixture(params=["fast", "classic"])
+def toy(request, toy_runs) -> RunDirectory:
+    return RunDirectory.open(toy_runs[request.param], [].append)
 
 
-def make_toy(preset, path) -> RunDirectory:
-    toy = {"environment": "Catch-v0", "engine": "serial", "save_every": 2, "replay_every": 1}
-    sizes = {
-        "fast": {"streams": 2, "horizon": 60, "updates": 8, "hidden": 8},
-        "classic": {"batch_size": 3, "updates": 8, "hidden": 8},
-    }
-    run = RunDirectory.create(
-        path, load_preset(preset).updated(toy | sizes[preset], "test"), [].append
-    )
-    train(run)
-    return run
+@pytest.fixture
+def fast_toy(toy_runs) -> RunDirectory:
+    return RunDirectory.open(toy_runs["fast"], [].append)
 
 
 @pytest.fixture(scope="module")
@@ -63,21 +49,19 @@ def pong() -> ChosenReplay:
     return ChosenReplay(agent.play_episode(0), agent, is_own=True, title="Pong")
 
 
-def film(show, path, **changes):
+def film(chosen, path, **changes):
     """Make a film with the command's defaults."""
     defaults = {"has_overlay": False, "scale": 3, "speed": 1.0, "seconds": None}
-    return make_film(show, path, **({"should_stop": lambda: False} | defaults | changes))
+    return make_film(chosen, path, **({"should_stop": lambda: False} | defaults | changes))
 
 
 def decode(path):
-    """Each picture [height, width, 3] with its time in milliseconds; also of GIF and WebP."""
+    """Each picture [height, width, 3] with its time in milliseconds; of GIF and WebP."""
     with Image.open(path) as image:
-        pictures = []
         for index in range(image.n_frames):
             image.seek(index)
             image.load()
-            pictures.append((np.asarray(image.convert("RGB")), image.info["duration"]))
-    return pictures
+            yield np.asarray(image.convert("RGB")), image.info["duration"]
 
 
 def shown_at(pictures, milliseconds):
@@ -93,37 +77,34 @@ def enlarge(frame, scale):
     return frame.repeat(scale, axis=0).repeat(scale, axis=1)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("ending", ["gif", "webp"])
-@pytest.mark.parametrize("scale", [1, 3])
-def test_pixels_are_those_of_the_emulator(toy, tmp_path, ending, scale):
-    show, path = choose_replay(toy), tmp_path / f"film.{ending}"
-    report = film(show, path, scale=scale)
-    pictures, moments = decode(path), list(show.replay.watch())
-    assert len({moment.frame.tobytes() for moment in moments}) > 10
-    for number, moment in enumerate(moments):
-        middle = 1000 * (number + 0.5) / report["frames_per_second"]
-        np.testing.assert_array_equal(shown_at(pictures, middle), enlarge(moment.frame, scale))
+# What is in the file
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", ["gif", "webp"])
-@pytest.mark.parametrize("has_overlay", [False, True])
-def test_pixels_of_pong_are_those_of_the_emulator(pong, tmp_path, ending, has_overlay):
-    path = tmp_path / f"film.{ending}"
-    film(pong, path, scale=2, seconds=5.0, has_overlay=has_overlay)
-    pictures = decode(path)
-    row, column = overlay.Panel(pong, 2).corner if has_overlay else (0, 0)
-    for number, moment in zip(range(75), pong.replay.watch(), strict=False):
+@pytest.mark.parametrize(
+    ("game", "scale", "has_overlay"),
+    [("toy", 1, False), ("toy", 3, True), ("pong", 2, False), ("pong", 2, True)],
+)
+def test_pixels_are_those_of_the_emulator(
+    fast_toy, pong, tmp_path, ending, game, scale, has_overlay
+):
+    chosen, path = pong if game == "pong" else choose_replay(fast_toy), tmp_path / f"film.{ending}"
+    film(chosen, path, scale=scale, seconds=5.0, has_overlay=has_overlay)
+    pictures, seen = list(decode(path)), set()
+    column, row = overlay.Panel(chosen, scale).corner if has_overlay else (0, 0)
+    for number, moment in zip(range(75), chosen.replay.watch(), strict=False):
         picture = shown_at(pictures, 1000 * (number + 0.5) / 15)
-        game = picture[row : row + 420, column : column + 320]
-        np.testing.assert_array_equal(game, enlarge(moment.frame, 2))
-        assert picture.shape[1] > 320 if has_overlay else picture.shape == (420, 320, 3)
+        frame = picture[row : row + 210 * scale, column : column + 160 * scale]
+        np.testing.assert_array_equal(frame, enlarge(moment.frame, scale))
+        assert picture.shape[1] > 160 * scale or not has_overlay
+        seen.add(moment.frame.tobytes())
+    assert len(seen) > 10
 
 
 def test_an_mp4_has_a_frame_for_each_step_and_stays_at_the_end(toy, tmp_path):
-    show, path = choose_replay(toy), tmp_path / "film.mp4"
-    report = film(show, path)
+    chosen, path = choose_replay(toy), tmp_path / "film.mp4"
+    report = film(chosen, path)
     with av.open(str(path)) as container:
         stream = container.streams.video[0]
         frames = list(container.decode(stream))
@@ -131,7 +112,7 @@ def test_an_mp4_has_a_frame_for_each_step_and_stays_at_the_end(toy, tmp_path):
         assert (stream.width, stream.height) == (480, 630)
         assert stream.average_rate == 15
         assert container.duration / 1e6 == pytest.approx(report["seconds"])
-    assert len(frames) == report["frames"] == len(show.replay) + 15
+    assert len(frames) == report["frames"] == len(chosen.replay) + 15
     assert report["seconds"] == pytest.approx(len(frames) / 15)
     assert frames[0].time == 0.0
     content = path.read_bytes()
@@ -143,13 +124,12 @@ def test_an_mp4_has_a_frame_for_each_step_and_stays_at_the_end(toy, tmp_path):
 def test_an_mp4_looks_like_what_was_put_in(pong, tmp_path, has_overlay):
     film(pong, tmp_path / "film.mp4", seconds=6.0, has_overlay=has_overlay)
     film(pong, tmp_path / "film.webp", seconds=6.0, has_overlay=has_overlay)
-    pictures = decode(tmp_path / "film.webp")
+    pictures = list(decode(tmp_path / "film.webp"))
     with av.open(str(tmp_path / "film.mp4")) as container:
         for number, frame in enumerate(container.decode(video=0)):
             meant = shown_at(pictures, 1000 * (number + 0.5) / 15)
             luma = 16 + 219 / 255 * (meant @ np.array([0.2126, 0.7152, 0.0722]))
-            planes = frame.to_ndarray()
-            off = np.abs(planes[: frame.height].astype(float) - luma)
+            off = np.abs(frame.to_ndarray()[: frame.height].astype(float) - luma)
             assert off.mean() < 1.5
             assert np.percentile(off, 99.9) < 30
     assert number == 89
@@ -172,14 +152,26 @@ def test_chroma_is_that_of_the_colours(tmp_path, pong):
     np.testing.assert_allclose(colour, moment.frame[120, 80], atol=4)
 
 
-def test_a_gif_keeps_delays_that_browsers_respect(fast_toy, tmp_path):
-    for speed in (0.5, 1.0, 3.0, 7.0):
-        path = tmp_path / f"{speed}.gif"
-        report = film(choose_replay(fast_toy), path, speed=speed, scale=1)
-        delays = [delay for _, delay in decode(path)]
-        assert min(delays) >= 20
-        assert sum(delays) / 1000 == pytest.approx(report["seconds"], abs=0.01)
-        assert delays[-1] >= 1000 * 0.97  # the last moment stays
+@pytest.mark.parametrize("speed", [0.5, 1.0, 3.0, 7.0])
+def test_a_gif_keeps_delays_that_browsers_respect(fast_toy, tmp_path, speed):
+    report = film(choose_replay(fast_toy), tmp_path / "film.gif", speed=speed, scale=1)
+    delays = [delay for _, delay in decode(tmp_path / "film.gif")]
+    assert min(delays) >= 20
+    assert sum(delays) / 1000 == pytest.approx(report["seconds"], abs=0.01)
+
+
+@pytest.mark.parametrize("ending", ["gif", "webp"])
+@pytest.mark.parametrize("speed", [1.0, 13.0])
+def test_the_last_moment_is_shown_and_stays(fast_toy, tmp_path, ending, speed):
+    chosen, path = choose_replay(fast_toy), tmp_path / f"film.{ending}"
+    report = film(chosen, path, speed=speed, scale=1)
+    *_, last = chosen.replay.watch()
+    pictures = list(decode(path))
+    for milliseconds in (20, 970):
+        picture = shown_at(pictures, sum(time for _, time in pictures) - milliseconds)
+        np.testing.assert_array_equal(picture, last.frame)
+    assert report["frames"] < len(chosen.replay) / (3 if speed > 1 else 1) + 62
+    assert (report["steps"], report["is_whole"]) == (len(chosen.replay), True)
 
 
 @pytest.mark.parametrize(
@@ -198,119 +190,128 @@ def test_a_film_runs_at_the_speed_of_the_game(name, speed, most, rate, every):
     assert rate * every * sum(PROTOCOLS[name].frame_skips) / 2 == pytest.approx(60 * speed)
 
 
-def test_where_steps_are_left_out_the_last_one_is_shown(fast_toy, tmp_path):
-    show, path = choose_replay(fast_toy), tmp_path / "film.webp"
-    report = film(show, path, speed=13.0, scale=1)
-    *_, last = show.replay.watch()
-    pictures = decode(path)
-    np.testing.assert_array_equal(pictures[-1][0], last.frame)
-    assert report["frames"] < len(show.replay) / 3 + 62
-    assert (report["steps"], report["is_whole"]) == (len(show.replay), True)
-
-
-@pytest.mark.parametrize("ending", ["mp4", "gif", "webp"])
+@pytest.mark.parametrize("ending", ENDINGS)
 def test_a_film_ends_after_so_many_seconds(fast_toy, tmp_path, ending):
-    show = choose_replay(fast_toy)
-    report = film(show, tmp_path / f"film.{ending}", seconds=1.5, scale=1)
+    chosen = choose_replay(fast_toy)
+    report = film(chosen, tmp_path / f"film.{ending}", seconds=1.5, scale=1)
     assert (report["frames"], report["steps"], report["is_whole"]) == (22, 21, False)
     assert "the first 21" in describe_film(report)
-    whole = len(show.replay) + 1
-    report = film(show, tmp_path / f"film.{ending}", seconds=(whole + 3.01) / 15, scale=1)
+    whole = len(chosen.replay) + 1
+    report = film(chosen, tmp_path / f"film.{ending}", seconds=(whole + 3.01) / 15, scale=1)
     assert (report["frames"], report["is_whole"]) == (whole + 3, True)
 
 
-@pytest.mark.parametrize("scale", [1, 2, 3, 4])
-def test_the_panel_never_touches_the_game(toy, scale):
-    show = choose_replay(toy, which="latest")
-    panel, policy = overlay.Panel(show, scale), show.agent.make_network()
-    canvas = np.full(panel.shape, overlay.PAPER, np.uint8)
-    row, column = panel.corner
-    game = canvas[row : row + 210 * scale, column : column + 160 * scale]
-    assert game.shape == (210 * scale, 160 * scale)
-    assert panel.shape[0] % 2 == panel.shape[1] % 2 == 0
-    for moment in show.replay.watch():
-        game[:] = enlarge(moment.screen % 191, scale)
-        policy.follow(moment.screen, moment.action)
-        panel.draw(canvas, moment, policy.explain())
-        np.testing.assert_array_equal(game, enlarge(moment.screen % 191, scale))
-    game[:] = overlay.PAPER
-    assert canvas.min() >= overlay.FIRST_SLOT
+# The panel
+
+
+@pytest.fixture
+def explained(toy):
+    """A replay, its moments, and what the agent that played it makes of each."""
+    chosen = choose_replay(toy, which="latest")
+    return chosen, list(explain(chosen.replay, chosen.agent))
 
 
 @pytest.fixture
 def written(monkeypatch) -> list[str]:
     """The lines of text that are drawn."""
     lines: list[str] = []
-    draw = overlay._text
-    monkeypatch.setattr(
-        overlay, "_text", lambda text, *rest: (lines.append(text), draw(text, *rest))[1]
-    )
+    draw = overlay.draw_text
+
+    def note(text, size, slot):
+        lines.append(text)
+        return draw(text, size, slot)
+
+    monkeypatch.setattr(overlay, "draw_text", note)
     return lines
 
 
-def test_the_panel_says_what_happens(toy, written):
-    show = choose_replay(toy, which="latest")
-    panel, policy = overlay.Panel(show, 3), show.agent.make_network()
-    assert f"by the agent that plays, of update {show.agent.about['update']}" in written
-    assert show.title in written
-    for moment in show.replay.watch():
+@pytest.mark.parametrize("scale", [1, 2, 3, 4])
+def test_the_game_hides_nothing_of_the_panel(explained, scale):
+    chosen, steps = explained
+    panel = overlay.Panel(chosen, scale)
+    column, row = panel.corner
+    assert panel.size[0] % 2 == panel.size[1] % 2 == 0
+    for moment, explanation in steps[::5]:
+        picture = np.asarray(panel.draw(moment, explanation))
+        assert picture.shape == panel.size[::-1]
+        game = picture[row : row + 210 * scale, column : column + 160 * scale]
+        assert game.shape == (210 * scale, 160 * scale)
+        assert (game == overlay.PAPER).all()
+
+
+def test_the_panel_says_what_happens_in_the_words_of_the_legend(explained, written):
+    chosen, steps = explained
+    panel, actions = overlay.Panel(chosen, 3), chosen.agent.make_network().actions
+    assert f"by the agent that plays, of update {chosen.agent.about['update']}" in written
+    sees_all = chosen.agent.algorithm == "ppo"
+    seen = {name for state, name in PIXEL_NAMES.items() if sees_all or state != STAYED}
+    assert {chosen.title, "for up", "for down", *seen} <= set(written)
+    for moment, explanation in steps:
         written.clear()
-        policy.follow(moment.screen, moment.action)
-        explanation = policy.explain()
-        panel.draw(np.zeros(panel.shape, np.uint8), moment, explanation)
-        assert written[:3] == [*map(str, moment.points), f"{moment.step} of {len(show.replay)}"]
-        assert [f"{p:.0%}" for p in explanation.probabilities] == [t for t in written if "%" in t]
+        panel.draw(moment, explanation)
+        steps_of = f"{moment.step} of {len(chosen.replay)}"
+        assert written[:3] == [*map(str, moment.points), steps_of]
+        assert {ACTION_NAMES[action] for action in actions} <= set(written)
+        chances = [f"{p:.0%}" for p in explanation.probabilities]
+        assert list(dict.fromkeys(t for t in written if "%" in t)) == list(dict.fromkeys(chances))
         if explanation.value is not None:
             assert written[-1] == f"{explanation.value:+.2f}"
 
 
+def test_the_panel_has_the_colours_of_the_legend():
+    colours = overlay.list_colours()
+    assert len(colours) < 256, "one is left for a GIF"
+    for places, legend in ((overlay.ACTIONS, ACTION_COLOURS), (overlay.PIXELS, PIXEL_COLOURS)):
+        assert {key: "#" + bytes(colours[place]).hex() for key, place in places.items()} == legend
+    field, saliency = overlay.stamp_field(3), overlay.stamp_saliency(3)
+    assert {state: field[state].max() for state in PIXEL_NAMES} == overlay.PIXELS
+    for action, place in overlay.ACTIONS.items():
+        if ACTION_NAMES[action] != "stay":
+            strongest = saliency[4 if ACTION_NAMES[action] == "up" else 8].max()
+            np.testing.assert_array_equal(colours[strongest], colours[place])
+
+
 def test_whose_probabilities_are_shown_is_said(toy, written):
-    show = choose_replay(toy)
-    assert not show.is_own
-    overlay.Panel(show, 3)
-    (note,) = [line for line in written if "nearest agent that is kept" in line]
-    assert note.endswith(f"of update {show.agent.about['update']}")
+    chosen = choose_replay(toy)
+    assert not chosen.is_own
+    overlay.Panel(chosen, 3)
+    assert f"by the closest agent saved, of update {chosen.agent.about['update']}" in written
 
 
-def test_the_action_that_was_taken_has_an_arrow_and_a_frame(toy):
-    show = choose_replay(toy, which="latest")
-    panel, policy = overlay.Panel(show, 3), show.agent.make_network()
-    moment = next(show.replay.watch())
-    policy.follow(moment.screen, moment.action)
-    explanation = policy.explain()
-    drawn = {}
-    for action in (None, *policy.actions):
-        canvas = np.zeros(panel.shape, np.uint8)
-        panel.draw(canvas, dataclasses.replace(moment, action=action), explanation)
-        drawn[action] = canvas == overlay.INK  # in black and white
-    rows = []
-    for action in policy.actions:
+def test_the_action_that_was_taken_has_an_arrow_and_a_frame(explained):
+    chosen, ((moment, explanation), *_) = explained
+    panel, actions, rows = overlay.Panel(chosen, 3), chosen.agent.make_network().actions, []
+    drawn = {
+        action: np.asarray(panel.draw(dataclasses.replace(moment, action=action), explanation))
+        == overlay.INK  # in black and white
+        for action in (None, *actions)
+    }
+    for action in actions:
         places = np.argwhere(drawn[action] & ~drawn[None])
         assert len(places) > 300
         rows.append(places[:, 0].mean())
     assert np.all(np.diff(rows) > 20), "each has its own row"
 
 
-def test_bars_are_as_long_as_the_probabilities(toy):
-    show = choose_replay(toy, which="latest")
-    panel = overlay.Panel(show, 3)
-    moment = dataclasses.replace(next(show.replay.watch()), action=None)
-    num = len(show.agent.make_network().actions)
+def test_bars_are_as_long_as_the_probabilities(explained):
+    chosen, ((moment, explanation), *_) = explained
+    actions = chosen.agent.make_network().actions
+    probabilities = np.array([0.25, 0.75, 0.0][: len(actions)])
     nothing = np.zeros((80, 80))
-    probabilities = np.array([0.25, 0.75, 0.0][:num])
-    explanation = Explanation(nothing.astype(np.uint8), probabilities, None, 0.0, nothing, 0.0)
-    canvas = np.zeros(panel.shape, np.uint8)
-    panel.draw(canvas, moment, explanation)
-    lengths = [n for n in (canvas == overlay._BAR).sum(axis=1).tolist() if n]
-    assert sorted(set(lengths)) == [84, 252]
+    explanation = dataclasses.replace(
+        explanation, probabilities=probabilities, field=nothing.astype(np.uint8), saliency=nothing
+    )
+    picture = np.asarray(overlay.Panel(chosen, 3).draw(moment, explanation))[:400]
+    for action, p in zip(actions, probabilities, strict=True):
+        assert (picture == overlay.ACTIONS[action]).sum(axis=1).max() == 336 * p
 
 
 @pytest.mark.parametrize("unit", range(2, 11))
 def test_what_a_pixel_is_can_be_told_by_its_shape(unit):
-    stamps = overlay._stamp_field(unit) != overlay.PAPER
+    stamps = overlay.stamp_field(unit) != overlay.PAPER
     shapes = {state: stamps[state].tobytes() for state in (OFF, STAYED, APPEARED, VANISHED)}
     assert len(set(shapes.values())) == 4
-    ways = overlay._stamp_saliency(unit) != overlay.PAPER
+    ways = overlay.stamp_saliency(unit) != overlay.PAPER
     up, down = ways[1:5], ways[5:]
     assert len({*map(bytes, up)}) == len({*map(bytes, down)}) == 1
     assert up[0].tobytes() != down[0].tobytes()
@@ -319,37 +320,37 @@ def test_what_a_pixel_is_can_be_told_by_its_shape(unit):
 def test_saliency_is_graded_by_its_sign_and_size():
     saliency = np.zeros((80, 80))
     saliency[0, :5] = 2.0, 0.5, -2.0, -1.0, 0.01
-    grades = overlay._grade(saliency)
-    assert grades[0, :6].tolist() == [4, 1, 8, 6, 0, 0]
-    assert not overlay._grade(np.zeros((80, 80))).any()
+    assert overlay.grade(saliency)[0, :6].tolist() == [4, 1, 8, 6, 0, 0]
+    assert not overlay.grade(np.zeros((80, 80))).any()
 
 
 def test_a_long_title_is_cut(fast_toy, written):
-    show = dataclasses.replace(choose_replay(fast_toy), title="x" * 300)
-    overlay.Panel(show, 1)
-    (title,) = [line for line in written if line.startswith("x")]
+    overlay.Panel(dataclasses.replace(choose_replay(fast_toy), title="x" * 300), 1)
+    title = [line for line in written if line.startswith("x")][-1]
     assert title.endswith("x…")
     assert len(title) < 100
 
 
+# The command
+
 WAYS = {
     "newest": [], "update": ["--update", "3"], "best": ["--best"],
-    "checkpoint": ["--checkpoint", "latest"], "milestone": ["--checkpoint", "4"],
+    "checkpoint": ["--checkpoint", "latest"], "milestone": ["--checkpoint", "0"],
     "fifth": ["--best", "--episode", "5"],
 }  # fmt: skip
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("has_overlay", [False, True])
-def test_the_command_makes_the_film_that_was_asked_for(toy, tmp_path, capsys, way, has_overlay):
+def test_the_command_makes_the_film_that_was_asked_for(toy, tmp_path, capsys, way):
     path = tmp_path / "film.webp"
     words = ["record", str(toy.path), "--out", str(path), "--scale", "1", "--json", *WAYS[way]]
+    has_overlay = way in ("newest", "best")
     assert main([*words, *["--overlay"] * has_overlay]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["is_own"] == (way not in ("newest", "update"))
     assert report["bytes"] == path.stat().st_size
-    *_, (last, _) = pictures = decode(path)
+    *_, (last, _) = pictures = list(decode(path))
     assert last.shape[:2] == (report["height"], report["width"])
     assert report["has_overlay"] == has_overlay == (last.shape[1] > 160)
     assert sum(time for _, time in pictures) == pytest.approx(1000 * report["seconds"], abs=30)
@@ -379,7 +380,7 @@ BAD = {
     "ending": (["--out", "{}/film.avi"], "expected a film's ending for --out, got '.avi'"),
     "no ending": (["--out", "{}/film"], "which has no ending"),
     "folder": (["--out", "{}/folder.mp4"], "got the folder"),
-    "file as folder": (["--out", "{}/file/film.gif"], "expected to write the film"),
+    "file as folder": (["--out", "{}/file/film.gif"], "expected to write "),
     "scale 0": (["--scale", "0"], "expected --scale of at least 1, got 0"),
     "scale 11": (["--scale", "11"], "expected --scale from 1 to 10, got 11"),
     "speed 0": (["--speed", "0"], "expected --speed from 0.1 to 60, got 0"),
@@ -414,16 +415,16 @@ def test_a_missing_extra_is_named(fast_toy, tmp_path, monkeypatch, module):
         film(choose_replay(fast_toy), tmp_path / "film.mp4")
 
 
-ENDINGS = ["mp4", "gif", "webp"]
+# Whole or none
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("has_overlay", [False, True])
 def test_a_stop_leaves_nothing_behind(fast_toy, tmp_path, ending, has_overlay):
-    asked = []
+    chosen, asked = choose_replay(fast_toy), []
     with pytest.raises(Interrupted):
         film(
-            choose_replay(fast_toy),
+            chosen,
             tmp_path / "a" / "b" / f"film.{ending}",
             has_overlay=has_overlay,
             should_stop=lambda: len(asked) > 20 or asked.append(1),
@@ -450,27 +451,25 @@ def test_ctrl_c_leaves_nothing_behind(fast_toy, tmp_path, capsys, monkeypatch):
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_a_film_that_exists_is_replaced_by_a_whole_one_alone(fast_toy, tmp_path, ending):
-    path = tmp_path / f"film.{ending}"
+    chosen, path = choose_replay(fast_toy), tmp_path / f"film.{ending}"
     path.write_text("older")
-    show = choose_replay(fast_toy)
     with pytest.raises(Interrupted):
-        film(show, path, should_stop=lambda: True)
+        film(chosen, path, should_stop=lambda: True)
     assert path.read_text() == "older"
-    film(show, path)
+    film(chosen, path)
     assert path.stat().st_size > 1000
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", ENDINGS)
-@pytest.mark.parametrize("room", [0, 1, 3, 6])
+@pytest.mark.parametrize("room", [0, 6])
 def test_a_full_disk_is_said_and_leaves_nothing(fast_toy, small_disk, ending, room):
     disk, page = small_disk("40k"), 4096
     (disk / "filler").write_bytes(bytes(40 * 1024 - room * page))
 
     def fill():
-        message = r"expected to write the film .*(No space left|of \d+ frames)"
-        with pytest.raises(RunError, match=message):
+        with pytest.raises(RunError, match="expected to write .*No space left"):
             film(choose_replay(fast_toy), disk / "new" / f"film.{ending}", has_overlay=True)
 
     fill()
@@ -479,26 +478,8 @@ def test_a_full_disk_is_said_and_leaves_nothing(fast_toy, small_disk, ending, ro
 
 
 def test_a_replay_that_comes_out_otherwise_makes_no_film(fast_toy, tmp_path):
-    show = choose_replay(fast_toy)
-    other = dataclasses.replace(show.replay, episode_return=show.replay.episode_return + 1)
+    chosen = choose_replay(fast_toy)
+    other = dataclasses.replace(chosen.replay, episode_return=chosen.replay.episode_return + 1)
     with pytest.raises(PixelpongError, match="to end with a return of"):
-        film(dataclasses.replace(show, replay=other), tmp_path / "film.gif")
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_film_that_was_cut_short_unheard_is_noticed(fast_toy, tmp_path):
-    """The system may say that a disk is full only when a file is closed, and libav keeps that."""
-    path, (make_writer, _) = tmp_path / "film.mp4", writers.FORMATS[".mp4"]
-    palette = np.arange(768).astype(np.uint8).reshape(256, 3)
-    with pytest.raises(RunError, match=r"got a file with \d+ of 30 frames"):
-        with writers.write_film(path, make_writer, (64, 64), Fraction(15), palette) as writer:
-            for number in range(30):
-                writer.add(np.full((64, 64), number, np.uint8))
-            whole = writer._container
-
-            def close():
-                whole.close()
-                os.truncate(writer._path, writer._path.stat().st_size - 200)
-
-            writer._container = types.SimpleNamespace(mux=whole.mux, close=close)
+        film(dataclasses.replace(chosen, replay=other), tmp_path / "film.gif")
     assert not list(tmp_path.iterdir())

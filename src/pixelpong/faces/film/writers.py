@@ -1,24 +1,25 @@
 """The files that films are written to, picture by picture: MP4, GIF and WebP, by PyAV.
 
 Pictures share one palette (`pixelpong.faces.film.overlay`), so GIF and WebP keep every colour.
-Python opens the file, not libav, so that no error of the disk is lost when the file is closed.
+A film is encoded in memory and written at the end: some 5 MB for a thousand steps with the panel.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib.util
+import io
 import itertools
-import os
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pixelpong.errors import ConfigError, RunError, expected
 from pixelpong.faces.film.overlay import Picture, list_colours
+from pixelpong.run.files import write_whole
 
 
 class Format(NamedTuple):
@@ -95,13 +96,13 @@ def write_film(
     palette[: len(colours)] = np.insert(colours, 0, 255, axis=1)
     numbers = itertools.count()
     with (
-        _whole_file(path) as file,
+        _whole_file(path) as film,
         av.open(
-            file,
+            film,
             "w",
             format=form.container,
             options=form.container_options,
-            io_open=lambda *_: Path(file.name).open("rb"),  # to move the index to the front
+            io_open=lambda *_: io.BytesIO(film.getvalue()),  # to move the index to the front
         ) as container,
     ):
         stream: Any = container.add_stream(form.codec, rate=rate, options=form.codec_options)
@@ -126,27 +127,21 @@ def write_film(
 
 
 @contextlib.contextmanager
-def _whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Yield a file that is at `path` when all is done, or nowhere."""
-    import av
-
+def _whole_file(path: Path) -> Iterator[io.BytesIO]:
+    """Yield what will be the content of a file, when all is done; if not, nothing is left."""
     if path.is_dir():
         advice = "give the file's name too, with --out"
         raise RunError(expected("a file to write the film to", f"the folder {path}", advice))
-    temporary = path.with_name(f".tmp-film-{os.getpid()}")
     made = [folder for folder in (path.parent, *path.parent.parents) if not folder.exists()]
+    content = io.BytesIO()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("w+b") as file:
-            yield file
-        temporary.replace(path)
-    except (OSError, av.FFmpegError) as error:
-        got = " ".join(str(error.strerror or error).split())
-        what = f"to write the film {path}"
-        raise RunError(expected(what, got, "make room there, or choose another --out")) from error
+        yield content
+        write_whole(path, content.getvalue())
+    except OSError as error:
+        advice = "choose another --out"
+        raise RunError(expected(f"to write {path}", error.strerror, advice)) from error
     finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
         for folder in made:
             with contextlib.suppress(OSError):
                 folder.rmdir()  # if there is no film; others are not empty
