@@ -86,6 +86,21 @@ def browser() -> Iterator[Any]:
         chromium.close()
 
 
+@pytest.fixture
+def open_page(browser: Any) -> Iterator[Any]:
+    """Open an address in the browser: ``open_page(url, size, scheme)``; see `pages`."""
+    from pages import watched_pages
+
+    with watched_pages(browser) as open_at:
+        yield open_at
+
+
+@pytest.fixture(scope="module")
+def axe() -> Any:
+    """Deque's checker of accessibility: ``axe.run(page)``."""
+    return pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+
+
 @contextlib.contextmanager
 def workers_find_tests() -> Iterator[None]:
     """Let processes that Ray starts import the stand-ins of this folder."""

@@ -1,8 +1,7 @@
 """A run as one HTML file that opens from disk, with nothing else there and no network.
 
 ``pixelpong export RUN --html FILE``. Curves, replays that play, health, evaluations, configuration
-and hashes. The page's own viewer and curves are joined into it; in plotly's place stands a drawing
-of our own (``static/drawing.js``), some 8 kB where plotly has 4.8 MB.
+and hashes: the page's own view of a run, with the answers that it would ask the server for.
 
 Covered: what goes in. Not covered: how it is put together (`pixelpong.faces.page.offline`).
 """
@@ -18,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from pixelpong.agent.choice import (
-    ChosenReplay,
     choose_replay,
     load_agent,
     open_replay,
@@ -28,7 +26,7 @@ from pixelpong.agent.health import DeadUnits
 from pixelpong.errors import CheckpointError, ConfigError, PixelpongError, RunError, expected
 from pixelpong.faces.page.jobs import count_dead_units
 from pixelpong.faces.page.library import View
-from pixelpong.faces.page.offline import assemble
+from pixelpong.faces.page.offline import RUN, assemble
 from pixelpong.faces.page.reel import Reel, make_reel
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.files import write_whole
@@ -71,8 +69,10 @@ def write_page(run: RunDirectory, path: Path, *, max_replays: int) -> Report:
     if facts["problem"]:
         raise RunError(facts["problem"])
     view.dead = _count_dead(run, facts)
-    about = view.tell_all() | {"hashes": collect_hashes(run, left_out), "left_out": left_out}
-    text = assemble(about, _columns(view), reels)
+    hashes = _hash_files(run, left_out)
+    left_out = list(dict.fromkeys(left_out))
+    about = view.tell_all() | {"hashes": hashes, "left_out": left_out}
+    text = assemble(about["name"], _collect_answers(about, view, reels))
     write_whole(path, text.encode())
     return {
         "file": str(path),
@@ -93,39 +93,30 @@ def describe_page(report: Report) -> str:
     return "\n".join([*lines, *(f"left out: {line}" for line in report["left_out"])])
 
 
-def choose_shows(run: RunDirectory, max_replays: int) -> list[Callable[[], ChosenReplay]]:
-    """What is replayed: the best agent's greedy episode, then some of the training, oldest first.
-
-    Returns:
-        What makes each of them, and raises where there is no agent, or nothing to play on.
-
-    Raises:
-        RunError: the run cannot be read.
-    """
+def _make_reels(run: RunDirectory, max_replays: int, left_out: list[str]) -> Iterator[Reel]:
+    """The best agent's greedy episode, then some of the training, oldest first."""
     if max_replays < 1:
-        return []
+        return
     lines = read_replays(run)
     places = np.linspace(0, len(lines) - 1, min(len(lines), max_replays - 1))
-    chosen = [lines[round(place)] for place in places.tolist()]
-    best = functools.partial(choose_replay, run, which="best")
-    return [best, *(functools.partial(open_replay, run, line) for line in chosen)]
+    makers = [functools.partial(choose_replay, run, which="best")]
+    makers += [functools.partial(open_replay, run, lines[round(each)]) for each in places.tolist()]
+    for make in makers:
+        try:
+            yield make_reel(make(), _stop_after(REEL_STEPS))
+        except PixelpongError as error:
+            left_out.append(str(error))
 
 
-def collect_hashes(run: RunDirectory, left_out: list[str]) -> dict[str, str]:
-    """SHA-256 of the parameters that are kept whole, and of the run's files.
-
-    Args:
-        run: the run.
-        left_out: is told what cannot be read.
-    """
+def _hash_files(run: RunDirectory, left_out: list[str]) -> dict[str, str]:
+    """SHA-256 of the parameters of the best and the latest agent, and of the run's files."""
     hashes = {}
     for which in ("best", "latest"):
         try:
             about = load_agent(run, which).about
             hashes[f"params of {which}, update {about['update']}"] = about["params_sha256"]
         except CheckpointError as error:
-            if str(error) not in left_out:
-                left_out.append(str(error))
+            left_out.append(str(error))
     for name in _HASHED:
         try:
             hashes[name] = hashlib.sha256((run.path / name).read_bytes()).hexdigest()
@@ -134,16 +125,6 @@ def collect_hashes(run: RunDirectory, left_out: list[str]) -> dict[str, str]:
         except OSError as error:
             raise RunError(expected(f"to read {name}", error.strerror, "check it")) from error
     return hashes
-
-
-def _make_reels(run: RunDirectory, max_replays: int, left_out: list[str]) -> Iterator[Reel]:
-    """What cannot be replayed is no reason to have no page."""
-    for make_show in choose_shows(run, max_replays):
-        try:
-            yield make_reel(make_show(), _stop_after(REEL_STEPS))
-        except PixelpongError as error:
-            if str(error) not in left_out:
-                left_out.append(str(error))
 
 
 def _stop_after(steps: int) -> Callable[[], bool]:
@@ -161,7 +142,27 @@ def _count_dead(run: RunDirectory, facts: Report) -> DeadUnits | None:
     return None if found is None else DeadUnits(**found)
 
 
-def _columns(view: View) -> dict[str, list[Any]]:
-    """The metrics as the page's charts name them."""
-    columns = view.table.columns(max_rows=MAX_ROWS)
-    return {name.removeprefix("timing."): column for name, column in columns.items()}
+def _collect_answers(about: Report, view: View, reels: list[Reel]) -> Report:
+    """What the page asks for, by path; it knows the agents and replays that are in the file."""
+    base = f"/api/runs/{RUN}"
+    own = {reel["agent_update"]: reel for reel in reels if reel["is_own"]}
+    others = {reel["episode"]: reel for reel in reels if not reel["is_own"]}
+    replays = [
+        {name: reel[name] for name in ("episode", "update", "episode_return")}
+        | {"steps": reel["steps"] - 1}
+        for reel in others.values()
+    ]
+    shown = about | {
+        "id": RUN,
+        "is_offline": True,
+        "is_live": False,
+        "was_live": about["is_live"],
+        "agents": [agent for agent in about["agents"] if agent["update"] in own],
+        "replays": replays,
+    }
+    return {
+        base: shown,
+        f"{base}/metrics?after=0": {"columns": view.table.columns(max_rows=MAX_ROWS)},
+        **{f"{base}/reels/agent/{update}": reel for update, reel in own.items()},
+        **{f"{base}/reels/replay/{episode}": reel for episode, reel in others.items()},
+    }

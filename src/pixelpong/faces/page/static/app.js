@@ -1,46 +1,46 @@
-// The page: which view the address names, the list of runs, the comparison, the game's place.
+// The page: which view the address names, the list of runs, the comparison.
 //
 //     #runs   #run/ID   #compare/ID,ID   #play/ID/UPDATE   #watch/ID/UPDATE
-import { build } from "./viewer.js";
-import { AXES, mountCurves } from "./charts.js";
-import { describeReturn, describeState, formatAgo, formatCount, formatValue, getJson, repeat, warnAbove } from "./parts.js";
+import { build, buildTable, describeReturn, describeState, formatAgo, formatCount, formatValue, getJson, repeat, warnAbove } from "./parts.js";
+import { mountCurves } from "./charts.js";
+import { mountGame } from "./play.js";
 import { mountRun } from "./run.js";
 
 const LIST_SECONDS = 3;
 const MAX_COMPARED = 6;
-const ticked = new Set(); // ids of the runs to be compared, kept when one comes back to the list
+const ticked = new Set(); // ids of the runs to be compared, kept when you come back to the list
 
 const main = document.getElementById("main");
-const VIEWS = { runs: mountList, run: mountRun, compare: mountComparison, play: mountGame, watch: mountGame };
-let leave = () => {};
-let isFirst = true;
+const VIEWS = {
+  runs: mountList, run: mountRun, compare: mountComparison,
+  play: (...place) => mountGame("play", ...place), watch: (...place) => mountGame("watch", ...place),
+};
+let leave = null;
 
 function route() {
   const [name, ...rest] = location.hash.slice(1).split("/").map(decodeURIComponent);
   if (name === "main") return; // the skip link
-  leave();
+  const isFirst = leave === null;
+  leave?.();
   warnAbove(null);
   const view = build("div", { class: "view" });
   main.replaceChildren(view);
-  const mounted = (VIEWS[name] ?? mountList)(view, ...(name in VIEWS ? rest : []), name);
+  const mounted = name in VIEWS ? VIEWS[name](view, ...rest) : mountList(view);
   leave = () => mounted.unmount();
   for (const link of document.querySelectorAll("nav a")) {
     const isHere = link.hash.slice(1).split("/")[0] === (name || "runs");
     if (isHere) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  if (!isFirst) main.focus({ preventScroll: true });
-  if (!isFirst) scrollTo(0, 0);
-  isFirst = false;
+  if (isFirst) return;
+  main.focus({ preventScroll: true });
+  scrollTo(0, 0);
 }
-
-// ---- the list of runs
 
 function mountList(element) {
   document.title = "Runs · pixelpong";
   const stop = new AbortController(), rows = new Map();
-  const list = build("ul", { class: "runs", "aria-label": "Runs" });
-  const bar = buildCompareBar();
+  const list = build("ul", { class: "runs", "aria-label": "Runs" }), bar = buildCompareBar();
   const state = build("p", { class: "quiet" }, "Looking for runs…");
   element.append(build("h1", {}, "Runs"), state, bar.element, list);
   const ask = async () => {
@@ -69,15 +69,13 @@ function buildEmpty() {
 }
 
 function buildCompareBar() {
-  const link = build("a", { class: "button primary", href: "#compare/" }, "Compare");
-  const words = build("span", {});
-  const element = build("div", { class: "compare-bar", hidden: true }, words, link);
+  const link = build("a", { class: "button primary" }, "Compare"), words = build("span");
+  const element = build("div", { class: "compare-bar" }, words, link);
   const update = () => {
     element.hidden = ticked.size === 0;
-    const count = `${ticked.size} ticked`;
-    words.textContent = ticked.size < 2 ? `${count}: tick another to compare` : count;
     link.hidden = ticked.size < 2;
     link.href = `#compare/${[...ticked].join(",")}`;
+    words.textContent = `${ticked.size} ticked${ticked.size < 2 ? ": tick another to compare" : ""}`;
   };
   update();
   return { element, update };
@@ -109,69 +107,44 @@ function makeRow(run, onTick) {
     else ticked.delete(run.id);
     onTick();
   };
-  const mark = build("span", { class: "state" }), facts = build("span", { class: "quiet facts-line" });
-  const figure = build("span", { class: "return-figure" }), meter = buildMeter();
-  const name = build("a", { class: "run-name", href: `#run/${run.id}` }, run.name);
+  const state = build("span"), facts = build("span", { class: "quiet" }), figure = build("span", { class: "return-figure" });
+  const mark = build("span", { class: "meter-mark" }), meter = build("span", { class: "meter", "aria-hidden": "true" }, mark);
   const element = build(
     "li", { class: "run-row", "data-run": run.id }, build("label", { class: "tick" }, box),
-    build("div", { class: "run-words" }, build("div", { class: "run-head" }, name, mark), facts), build("div", { class: "run-return" }, figure, meter.element),
+    build("div", {}, build("div", { class: "run-head" }, build("a", { class: "run-name", href: `#run/${run.id}` }, run.name), state), facts),
+    build("div", { class: "run-return" }, figure, meter),
   );
   const update = (now) => {
-    const state = describeState(now), best = describeReturn(now);
-    mark.textContent = state.word;
-    mark.className = `state ${state.kind}`;
+    const { word, kind } = describeState(now), best = describeReturn(now), place = Math.max(-21, Math.min(21, best.value));
+    state.textContent = word;
+    state.className = `state ${kind}`;
     box.disabled = Boolean(now.problem);
     facts.textContent = now.problem ?? [
       now.preset, now.environment, `update ${formatCount(now.update ?? 0)}`, `${formatCount(now.steps)} steps`,
       `${formatCount(now.episodes)} episodes`, `written ${formatAgo(now.modified)}`,
     ].filter(Boolean).join(" · ");
     figure.replaceChildren(...(now.problem ? [] : [build("strong", { class: "number" }, best.text), build("span", { class: "quiet" }, ` ${best.of}`)]));
-    meter.update(now.problem ? null : best.value);
+    meter.hidden = Boolean(now.problem) || best.value === null;
+    mark.style.left = `${(100 * (place + 21)) / 42}%`;
   };
   return { element, update };
 }
-
-// Where a return lies between −21 and 21.
-function buildMeter() {
-  const mark = build("span", { class: "meter-mark" });
-  const element = build("span", { class: "meter", "aria-hidden": "true" }, mark);
-  const update = (value) => {
-    element.hidden = value === null;
-    if (value !== null) mark.style.left = `${(100 * (Math.max(-21, Math.min(21, value)) + 21)) / 42}%`;
-  };
-  return { element, update };
-}
-
-// ---- the comparison
 
 function mountComparison(element, ids = "") {
   document.title = "Comparison · pixelpong";
   const stop = new AbortController(), chosen = [...new Set(ids.split(",").filter(Boolean))].slice(0, MAX_COMPARED);
-  const plots = build("div", { class: "curves" }), curves = mountCurves(plots);
-  const table = build("div", { class: "scroller", role: "region", tabindex: "0", "aria-label": "How the runs differ" });
-  const problem = build("p", { class: "problem", hidden: true });
-  const axis = build(
-    "select", { onchange: () => curves.setAxis(axis.value) },
-    Object.entries(AXES).map(([name, { title }]) => build("option", { value: name }, title)),
-  );
-  element.append(
-    build("h1", {}, "Comparison"), problem, build("div", { class: "section-head" }, build("h2", {}, "Curves"), build("label", {}, "Over ", axis)),
-    plots, build("h2", {}, "How they differ"), table,
-  );
+  const problem = build("p", { class: "problem" }), table = build("div");
+  element.append(build("h1", {}, "Comparison"), problem);
+  const curves = mountCurves(element);
+  element.append(build("h2", {}, "How they differ"), table);
   const ask = async () => {
-    try {
-      const answers = await Promise.allSettled(chosen.map((id) => readCompared(id, stop.signal)));
-      const found = answers.flatMap((answer) => (answer.status === "fulfilled" ? [answer.value] : []));
-      const failed = answers.flatMap((answer) => (answer.status === "rejected" ? [answer.reason] : []));
-      if (stop.signal.aborted) return;
-      warnAbove(failed.some((error) => error.isGone) ? `${failed[0].message} Trying again by itself.` : null);
-      problem.hidden = found.length > 1 && !failed.length;
-      problem.textContent = failed.length ? failed.map((error) => error.message).join(" ") : "Tick at least two runs in the list.";
-      curves.update(found.map(({ run, columns }) => ({ name: run.name, columns })));
-      table.replaceChildren(buildDifferences(found.map(({ run }) => run)));
-    } catch (error) {
-      return false;
-    }
+    const answers = await Promise.allSettled(chosen.map((id) => readCompared(id, stop.signal)));
+    if (stop.signal.aborted) return;
+    const found = answers.flatMap((answer) => answer.value ?? []), failed = answers.flatMap((answer) => answer.reason ?? []);
+    warnAbove(failed.some((error) => error.isGone) ? `${failed[0].message} Trying again by itself.` : null);
+    problem.textContent = failed.map((error) => error.message).join(" ") || (found.length > 1 ? "" : "Tick at least two runs in the list.");
+    curves.update(found.map(({ run, columns }) => ({ name: run.name, columns })));
+    table.replaceChildren(buildDifferences(found.map(({ run }) => run)));
   };
   repeat(ask, 2 * LIST_SECONDS, stop.signal);
   return { unmount: () => { stop.abort(); curves.unmount(); } };
@@ -186,44 +159,13 @@ async function readCompared(id, signal) {
 
 function buildDifferences(runs) {
   const names = [...new Set(runs.flatMap((run) => Object.keys(run.config ?? {})))];
-  const differing = names.filter((name) => new Set(runs.map((run) => formatValue(run.config?.[name]))).size > 1);
-  const line = (title, read) => build("tr", {}, build("th", { scope: "row" }, title), runs.map((run) => build("td", {}, read(run))));
-  return build(
-    "table", {}, build("thead", {}, build("tr", {}, build("td", {}), runs.map((run) => build("th", { scope: "col" }, build("a", { href: `#run/${run.id}` }, run.name))))),
-    build(
-      "tbody", {}, line("state", (run) => describeState(run).word), line("return", (run) => describeReturn(run).text),
-      line("steps", (run) => formatCount(run.steps)), line("episodes", (run) => formatCount(run.episodes)),
-      differing.map((name) => line(name, (run) => formatValue(run.config?.[name]))),
-    ),
-  );
-}
-
-// ---- the game, which play.js shows
-
-function mountGame(element, run = "package", agent = "0", mode = "play") {
-  const word = mode === "watch" ? "Watch" : "Play";
-  document.title = `${word} · pixelpong`;
-  const stop = new AbortController(), place = build("div", { class: "game-place" }, build("p", { class: "quiet" }, "Loading the game…"));
-  element.append(place);
-  let game = null;
-  const token = new URLSearchParams(location.search).get("token");
-  const load = async () => {
-    const module = await import("./play.js").catch(() => null);
-    if (stop.signal.aborted) return;
-    if (!module) {
-      place.replaceChildren(build("h1", {}, word), build("p", { class: "problem" }, "The game's part of this page is missing. Is the package whole, and the server still running?"));
-      return;
-    }
-    const about = await getJson(`/api/runs/${run}`, stop.signal).catch(() => null);
-    if (stop.signal.aborted) return;
-    place.replaceChildren();
-    if (!document.getElementById("game-style")) {
-      document.head.append(build("link", { id: "game-style", rel: "stylesheet", href: "/static/play.css" }));
-    }
-    game = module.mount(place, { run, agent, mode, agents: about?.opponents ?? about?.agents ?? [], token });
-  };
-  load();
-  return { unmount: () => { stop.abort(); game?.unmount(); } };
+  const options = names.map((name) => [name, ...runs.map((run) => formatValue(run.config?.[name]))]);
+  const line = (title, tell) => [title, ...runs.map(tell)];
+  return buildTable("How the runs differ", ["", ...runs.map((run) => build("a", { href: `#run/${run.id}` }, run.name))], [
+    line("state", (run) => describeState(run).word), line("return", (run) => describeReturn(run).text),
+    line("steps played", (run) => formatCount(run.steps)), line("episodes played", (run) => formatCount(run.episodes)),
+    ...options.filter(([, ...values]) => new Set(values).size > 1),
+  ]);
 }
 
 addEventListener("hashchange", route);

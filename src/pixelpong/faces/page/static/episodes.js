@@ -1,92 +1,84 @@
 // Which episode of a run is shown: a replay of its training, or what the agent as it was at an
-// update plays: the slider with which one sees the same agent learn.
-import { build, formatSigned, mount } from "./viewer.js";
-import { announce, formatCount, getJson } from "./parts.js";
+// update plays: the slider with which you see the same agent learn.
+import { announce, build, formatCount, formatSigned, getJson, rewrite } from "./parts.js";
+import { mount } from "./viewer.js";
 
 const SETTLE_MS = 300;
-const MAX_CACHED = 6;
+const RETRY_MS = 3000;
 
-// `mountEpisodes(element, run)`; `update(run)` when there are more agents and replays.
-export function mountEpisodes(element, run) {
-  const chooser = new Chooser(element, run);
-  return { update: (now) => chooser.update(now), unmount: () => chooser.leave() };
-}
-
-class Chooser {
+// Fills `element`; `update(run)` tells it that there are more agents and replays.
+export class Episodes {
   constructor(element, run) {
-    Object.assign(this, { run, viewer: null, shown: null, reels: new Map(), mode: null, agentCount: -1, replayKey: "" });
-    this.stop = new AbortController();
-    this.build(element);
+    Object.assign(this, { viewer: null, shown: null, mode: null, agents: [] });
+    this.build(element, run);
     this.update(run);
   }
 
-  leave() {
-    this.stop.abort();
+  unmount() {
     this.request?.abort();
     clearTimeout(this.timer);
     this.viewer?.unmount();
   }
 
-  build(element) {
-    this.modes = ["replay", "agent"].map((mode) => build("input", { type: "radio", name: "episode-mode", value: mode, onchange: () => this.setMode(mode) }));
-    const [replay, agent] = this.modes;
+  build(element, run) {
+    const radio = (value) => build("input", { type: "radio", name: "episode-mode", value, onchange: () => this.setMode(value) });
+    this.modes = { replay: radio("replay"), agent: radio("agent") };
     this.replays = build("select", { onchange: () => this.choose() });
-    this.slider = build("input", { type: "range", min: 0, max: 0, step: 1, value: 0, list: "agent-ticks", oninput: () => this.slide() });
-    this.sliderWords = build("output", { class: "number slider-words" });
+    this.slider = build("input", { type: "range", min: 0, max: 0, step: 1, value: 0, oninput: () => this.slide() });
+    this.sliderWords = build("output", { class: "number quiet" });
+    this.parts = {
+      replay: build("div", { class: "chooser-part" }, build("label", {}, "Replay ", this.replays)),
+      agent: build("div", { class: "chooser-part" }, build("label", {}, "The agent as it was", this.slider), this.sliderWords),
+    };
     this.outcome = build("p", { class: "outcome" });
     this.stage = build("div", { class: "viewer-place" });
-    this.replayPart = build("div", { class: "chooser-part" }, build("label", {}, "Replay ", this.replays));
-    this.agentPart = build("div", { class: "chooser-part agent-part" }, build("label", { class: "slider-label" }, build("span", {}, "The agent as it was"), this.slider), this.sliderWords);
-    element.replaceChildren(
+    element.append(
       build(
         "fieldset", { class: "modes" }, build("legend", { class: "unseen" }, "Which episode"),
-        build("label", {}, replay, build("span", {}, "Replays of the training")), build("label", {}, agent, build("span", {}, "See the same agent learn")),
+        build("label", {}, this.modes.replay, "Replays of the training"), build("label", {}, this.modes.agent, run.is_offline ? "The best agent" : "See the same agent learn"),
       ),
-      this.replayPart, this.agentPart, this.outcome, this.stage,
+      this.parts.replay, this.parts.agent, this.outcome, this.stage,
     );
   }
 
   update(run) {
     this.run = run;
-    this.listReplays(run.replays ?? []);
-    this.listAgents(run.agents ?? []);
-    this.modes[0].disabled = !run.replays?.length;
-    this.modes[1].disabled = !run.agents?.length;
-    if (this.mode === null && run.replays?.length) this.setMode("replay");
-    else if (this.mode === null && run.agents?.length) this.setMode("agent");
-    if (this.mode === null) this.say("Nothing to show yet: the first replay or checkpoint appears here by itself.");
-    this.replayPart.hidden = this.mode !== "replay";
-    this.agentPart.hidden = this.mode !== "agent";
+    this.listReplays(run.replays);
+    this.listAgents(run.agents);
+    this.modes.replay.disabled = !run.replays.length;
+    this.modes.agent.disabled = !run.agents.length;
+    const first = run.is_offline ? ["agent", "replay"] : ["replay", "agent"]; // a file begins with its best agent
+    if (this.mode === null) this.setMode(first.find((mode) => !this.modes[mode].disabled) ?? null);
   }
 
   listReplays(replays) {
-    const key = replays.map((each) => each.episode).join();
-    if (key === this.replayKey) return;
-    this.replayKey = key;
+    const describe = ({ episode, update, episode_return: result, steps }) => `episode ${episode}: ${formatSigned(result)} · update ${update} · ${formatCount(steps)} steps`;
+    const known = [["newest", "the newest"], ...[...replays].reverse().map((each) => [String(each.episode), describe(each)])];
     const chosen = this.replays.value;
-    const words = ({ episode, update, episode_return: result, steps }) => `episode ${episode}: ${formatSigned(result)} · update ${update} · ${formatCount(steps)} steps`;
-    const options = [...replays].reverse().map((each) => build("option", { value: each.episode }, words(each)));
-    this.replays.replaceChildren(build("option", { value: "newest" }, "the newest"), ...options);
-    this.replays.value = [...this.replays.options].some((option) => option.value === chosen) ? chosen : "newest";
+    rewrite(this.replays, known, () => known.map(([value, words]) => build("option", { value, selected: value === chosen }, words)));
   }
 
   listAgents(agents) {
-    if (agents.length === this.agentCount && agents.at(-1)?.update === this.lastAgent) return;
-    const chosen = this.agents?.[Number(this.slider.value)]?.update;
-    Object.assign(this, { agents, agentCount: agents.length, lastAgent: agents.at(-1)?.update });
+    const chosen = this.agent?.update, place = agents.findIndex((agent) => agent.update === chosen);
+    this.agents = agents;
     this.slider.max = Math.max(0, agents.length - 1);
-    const place = agents.findIndex((agent) => agent.update === chosen);
     this.slider.value = place < 0 ? agents.length - 1 : place;
-    this.slider.disabled = agents.length < 2;
+    this.slider.parentElement.hidden = agents.length < 2;
     this.describeAgent();
+  }
+
+  get agent() {
+    return this.agents[Number(this.slider.value)];
   }
 
   setMode(mode) {
     this.mode = mode;
-    this.modes.forEach((input) => { input.checked = input.value === mode; });
-    this.replayPart.hidden = mode !== "replay";
-    this.agentPart.hidden = mode !== "agent";
-    this.choose();
+    for (const name of ["replay", "agent"]) {
+      this.modes[name].checked = name === mode;
+      this.parts[name].hidden = name !== mode;
+    }
+    if (mode) this.choose();
+    else this.say("Nothing to show yet: the first replay or checkpoint appears here by itself.");
   }
 
   slide() {
@@ -96,43 +88,41 @@ class Chooser {
   }
 
   describeAgent() {
-    const agent = this.agents?.[Number(this.slider.value)];
-    if (!agent) return;
-    const estimate = agent.estimated_return == null ? "" : `, estimated return ${formatSigned(agent.estimated_return, 1)}`;
-    const text = `update ${agent.update}, ${formatCount(agent.steps)} steps played${estimate}`;
-    this.sliderWords.textContent = text;
+    if (!this.agent) return;
+    const { update, steps, estimated_return: value } = this.agent;
+    const text = `update ${update}, ${formatCount(steps)} steps played${value == null ? "" : `, estimated return ${formatSigned(value, 1)}`}`;
+    rewrite(this.sliderWords, text, () => [text]);
     this.slider.setAttribute("aria-valuetext", text);
   }
 
-  // The address of the reel that is wanted, and a word about it.
+  // The address of the reel that is wanted, and what to say until it is there.
   wanted() {
     const base = `/api/runs/${this.run.id}/reels`;
     if (this.mode === "agent") {
-      const { update } = this.agents[Number(this.slider.value)];
+      const { update } = this.agent;
       return { path: `${base}/agent/${update}`, word: `The agent of update ${update} is playing an episode, which takes some seconds…` };
     }
-    const episode = this.replays.value === "newest" ? this.run.replays.at(-1).episode : Number(this.replays.value);
+    const episode = this.replays.value === "newest" ? this.run.replays.at(-1).episode : this.replays.value;
     return { path: `${base}/replay/${episode}`, word: `Episode ${episode} is being played again, which takes some seconds…` };
   }
 
   async choose() {
     const { path, word } = this.wanted();
     this.request?.abort();
-    const request = (this.request = new AbortController());
-    if (!this.reels.has(path)) this.say(word, true);
+    clearTimeout(this.timer);
+    const { signal } = (this.request = new AbortController());
+    this.say(word, true);
     try {
-      const reel = this.reels.get(path) ?? (await getJson(path, request.signal));
-      if (!request.signal.aborted) this.show(path, reel);
+      const reel = await getJson(path, signal);
+      if (!signal.aborted) this.show(path, reel);
     } catch (error) {
       if (error.name === "AbortError") return;
       this.say(error.message);
-      if (error.isGone || error.status === 503) this.timer = setTimeout(() => this.choose(), 3000);
+      if (error.isGone || error.status === 503) this.timer = setTimeout(() => this.choose(), RETRY_MS);
     }
   }
 
   show(path, reel) {
-    this.reels.set(path, reel);
-    if (this.reels.size > MAX_CACHED) this.reels.delete(this.reels.keys().next().value);
     this.shown = path;
     const [lost, won] = reel.points.at(-1);
     const who = this.mode === "agent" ? `Agent of update ${reel.agent_update}, greedy` : `Episode ${reel.episode} of the training, update ${reel.update}`;
@@ -142,7 +132,7 @@ class Chooser {
     this.viewer = mount(this.stage, reel, { onend: () => this.followNewest() });
   }
 
-  // Who watches the newest sees the next newest when this one is over.
+  // If the newest is being watched, the next newest comes when it is over.
   followNewest() {
     if (this.mode === "replay" && this.replays.value === "newest" && this.wanted().path !== this.shown) this.choose();
   }

@@ -1,8 +1,42 @@
-// What all views need: asking the server, and saying figures in words.
-import { formatSigned } from "./viewer.js";
+// What all views need: making elements, asking the server, saying figures in words.
 
-// The server's answer, or an error whose message can be shown; `isGone` where it does not answer.
+const SVG = "http://www.w3.org/2000/svg";
+
+// An element with attributes, listeners (`onclick: f`) and children; "svg:path" is one of SVG.
+export function build(tag, attributes = {}, ...children) {
+  const element = tag.startsWith("svg:") ? document.createElementNS(SVG, tag.slice(4)) : document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== false && value != null) element.setAttribute(name, value);
+  }
+  element.append(...children.flat().filter((child) => child != null && child !== false));
+  return element;
+}
+
+// Fill an element anew if what it shows has changed, so that focus and scrolling stay otherwise.
+export function rewrite(element, content, makeChildren) {
+  const key = JSON.stringify(content);
+  if (element.dataset.content === key) return;
+  element.dataset.content = key;
+  element.replaceChildren(...makeChildren());
+}
+
+// A table that scrolls where there is no room; a row's first cell is its heading.
+export function buildTable(name, head, rows) {
+  const line = ([first, ...cells]) => build("tr", {}, build("th", { scope: "row" }, first), cells.map((cell) => build("td", {}, cell)));
+  const table = build(
+    "table", {}, build("thead", {}, build("tr", {}, head.map((word) => (word ? build("th", { scope: "col" }, word) : build("td"))))),
+    build("tbody", {}, rows.map(line)),
+  );
+  return build("div", { class: "scroller", role: "region", tabindex: "0", "aria-label": name }, table);
+}
+
+// The server's answer, or the one that the file of an exported page holds; or an error whose
+// message can be shown. `isGone` is set if the server does not answer.
 export async function getJson(path, signal) {
+  const held = document.getElementById(path);
+  if (held) return JSON.parse(held.textContent);
   let answer;
   try {
     answer = await fetch(path, { signal, headers: { Accept: "application/json" } });
@@ -20,6 +54,14 @@ export async function getJson(path, signal) {
   throw Object.assign(new Error(content?.error ?? `The server said ${answer.status}.`), { status: answer.status });
 }
 
+// A number with its sign, the minus as it is printed: "+0.50", "−21".
+export function formatSigned(value, digits = 0) {
+  if (value == null || !Number.isFinite(value)) return "–";
+  const text = Math.abs(value).toFixed(digits);
+  if (Number(text) === 0) return text;
+  return (value < 0 ? "−" : "+") + text;
+}
+
 // 1234567 → "1.23 million"; small ones with thousands' commas.
 export function formatCount(value) {
   if (value == null) return "–";
@@ -29,7 +71,7 @@ export function formatCount(value) {
 
 // 200 → "3 min 20 s"
 export function formatDuration(seconds) {
-  if (seconds == null) return "–";
+  if (seconds == null) return "not known";
   if (seconds < 60) return `${Math.ceil(seconds)} s`;
   const minutes = Math.round(seconds / 60);
   if (seconds < 600) return `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`;
@@ -38,33 +80,31 @@ export function formatDuration(seconds) {
   return hours < 48 ? `${Math.floor(minutes / 60)} h ${minutes % 60} min` : `${Math.round(hours / 24)} days`;
 }
 
-// How long ago, in words; `moment` as seconds since 1970 or as an ISO date.
+// How long ago a time in seconds since 1970 was, in words.
 export function formatAgo(moment) {
-  const then = typeof moment === "number" ? moment * 1000 : Date.parse(moment);
-  if (!Number.isFinite(then)) return "at an unknown time";
-  const seconds = (Date.now() - then) / 1000;
+  if (moment == null) return "at an unknown time";
+  const seconds = Date.now() / 1000 - moment;
   return seconds < 5 ? "just now" : `${formatDuration(seconds)} ago`;
+}
+
+// A value of the configuration, as a person writes it.
+export function formatValue(value) {
+  if (value == null) return "–";
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
 // The state of a run, in a word or two and as a class for its mark.
 export function describeState(run) {
   if (run.problem) return { word: "cannot be read", kind: "broken" };
-  if (run.is_live) return run.update ? { word: "training now", kind: "live" } : { word: "starting", kind: "live" };
-  return run.update ? { word: "not training", kind: "rest" } : { word: "nothing trained yet", kind: "rest" };
+  if (run.is_live) return { word: run.update ? "training now" : "starting", kind: "live" };
+  return { word: run.update ? "not training" : "nothing trained yet", kind: "rest" };
 }
 
 // The best known estimate of how well it plays, and what that is.
 export function describeReturn(run) {
-  if (run.estimated_return != null) return { value: run.estimated_return, text: formatSigned(run.estimated_return, 1), of: "estimated return" };
-  if (run.mean_return_100 != null) return { value: run.mean_return_100, text: formatSigned(run.mean_return_100, 1), of: "mean return" };
-  return { value: null, text: "–", of: "no episode yet" };
-}
-
-// A value of the configuration, as a person writes it.
-export function formatValue(value) {
-  if (value === null || value === undefined) return "–";
-  if (typeof value === "object") return JSON.stringify(value);
-  return String(value);
+  const kinds = [["estimated_return", "estimated return"], ["mean_return_100", "mean return"]];
+  const [name, of] = kinds.find(([column]) => run[column] != null) ?? [null, "no episode yet"];
+  return { value: run[name] ?? null, text: formatSigned(run[name], 1), of };
 }
 
 // Say something once to screen readers.
@@ -81,18 +121,17 @@ export function warnAbove(text) {
 }
 
 // Do `task` now and then every `seconds` while the page is in sight, until the signal says stop;
-// sooner again after `task` has returned false, as where nobody answered.
+// sooner again after `task` has returned false because nobody answered.
 export function repeat(task, seconds, signal) {
   let timer = null;
   const again = async () => {
     clearTimeout(timer);
     if (signal.aborted) return;
-    const isFine = document.hidden ? true : await task();
+    const isFine = document.hidden || (await task());
     clearTimeout(timer);
     if (!signal.aborted) timer = setTimeout(again, 1000 * (isFine === false ? Math.min(2, seconds) : seconds));
   };
-  const atSight = () => { if (!document.hidden) again(); };
-  document.addEventListener("visibilitychange", atSight, { signal });
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) again(); }, { signal });
   signal.addEventListener("abort", () => clearTimeout(timer));
   again();
 }

@@ -2,83 +2,84 @@
 //
 // The server emulates the game; here it is only drawn. A picture is what differs from the one
 // before: how many places (uint16), the places (uint16), their palette indices (uint8), all
-// little-endian. What is said both ways stands in `web/game_socket.py`.
-import { build, formatSigned } from "./viewer.js";
+// little-endian. What is said both ways is described in faces/games/socket.py.
+import { build, formatSigned, getJson } from "./parts.js";
 
 const WIDTH = 160, HEIGHT = 210, FIRST_ROW = 34, NUM_ROWS = 160;
 const SEEN_EVERY = 6; // pictures
 const KEYS = { KeyW: "up", ArrowUp: "up", KeyS: "down", ArrowDown: "down" };
-const SPEEDS = [[0.5, "half"], [1, "as on the Atari"], [2, "double"]];
+const PACE = [[0.5, "half"], [1, "as on the Atari"], [2, "double"]];
 
-export function mount(element, options) {
-  const game = new GameView(element, options);
-  return { unmount: () => game.unmount() };
+// The view of a game: `mode` is "play" or "watch".
+export function mountGame(mode, element, run = "package", agent = "0") {
+  document.title = `${mode === "watch" ? "Watch" : "Play"} · pixelpong`;
+  const stop = new AbortController();
+  let game = null;
+  element.append(build("p", { class: "quiet" }, "Loading the game…"));
+  getJson(`/api/runs/${run}`, stop.signal).catch(() => null).then((about) => {
+    if (!stop.signal.aborted) game = new GameView(element, run, agent, mode, about?.opponents ?? about?.agents ?? []);
+  });
+  return { unmount: () => { stop.abort(); game?.leave(); } };
 }
 
 class GameView {
-  constructor(element, { run, agent, mode, agents, token }) {
-    Object.assign(this, { run, agent: String(agent), mode, agents: agents ?? [], token, state: null, socket: null });
-    this.isPackage = run === "package";
-    if (this.isPackage && !this.agents.some(({ name }) => name === this.agent)) this.agent = this.agents.at(-1)?.name ?? "best";
-    this.isPlay = mode !== "watch";
+  constructor(element, run, agent, mode, agents) {
+    Object.assign(this, { run, agent, mode, agents, isPlay: mode === "play", isPackage: run === "package", state: null, socket: null });
+    if (this.isPackage && !agents.some(({ name }) => name === agent)) this.agent = agents.at(-1)?.name ?? "best";
+    this.names = [this.isPlay ? "You" : "Opponent", "Agent"];
     this.stop = new AbortController();
     this.build(element);
     this.listen();
     this.connect();
   }
 
-  // ---- what is on the page
+  leave() {
+    this.stop.abort();
+    const { socket } = this;
+    this.socket = null;
+    socket?.close();
+  }
 
   build(element) {
-    this.names = this.isPlay ? ["You", "Agent"] : ["Opponent", "Agent"];
+    const { isPlay } = this, button = (word, task) => build("button", { type: "button", onclick: () => this.act(task) }, word);
     this.score = build("p", { class: "play-score" });
     this.count([0, 0]);
     this.said = build("p", { class: "unseen", role: "status" });
     this.canvas = build("canvas", { width: WIDTH, height: HEIGHT, class: "play-canvas" });
     this.message = build("div", { class: "play-message", hidden: true });
-    this.stage = build("div", { class: "play-stage", tabindex: "0", role: "application", "aria-label": this.describeKeys() }, this.canvas, this.message);
-    this.pause = build("button", { type: "button", class: "play-button", onclick: () => this.act(() => this.togglePause()) }, "Pause");
-    this.again = build("button", { type: "button", class: "play-button", onclick: () => this.act(() => this.send("restart")) }, "New game");
+    this.stage = build("div", { class: "play-stage", tabindex: "0", role: "application", "aria-label": "Pong", "aria-describedby": "play-help" }, this.canvas, this.message);
+    this.pause = button("Pause", () => this.togglePause());
+    this.again = button("New game", () => this.send("restart"));
     this.speed = build("select", { onchange: () => this.act(() => this.send("speed", Number(this.speed.value))) },
-      SPEEDS.map(([value, word]) => build("option", { value: String(value), selected: value === 1 }, `${value} × – ${word}`)));
+      PACE.map(([value, word]) => build("option", { value, selected: value === 1 }, `${value} × – ${word}`)));
     this.choice = build("select", { onchange: () => this.act(() => this.choose()) }, this.listAgents());
-    this.note = build("p", { class: "play-note problem", role: "alert", hidden: true });
-    this.title = build("h1", {}, this.isPlay ? "Play against the agent" : "Watch the agent");
+    this.note = build("p", { class: "problem", role: "alert" });
     this.opponent = build("p", { class: "quiet play-opponent" }, "Connecting…");
-    const other = this.isPlay ? ["watch", "Watch it against the game's own opponent"] : ["play", "Play against it yourself"];
-    this.root = build("section", { class: "play" },
-      this.title,
-      build("div", { class: "play-board" }, this.score, this.stage, this.said),
-      build("div", { class: "play-side" },
-        this.opponent,
-        build("div", { class: "play-buttons" }, this.pause, this.again),
-        this.note,
-        build("label", { class: "play-field", hidden: this.choice.length < 2 }, build("span", {}, this.isPackage ? "How strong" : "How strong: the agent as it was after update"), this.choice),
-        build("label", { class: "play-field" }, build("span", {}, "Speed"), this.speed),
-        this.buildHelp(),
-        build("p", {}, build("a", { href: `#${other[0]}/${this.run}/${this.agent}` }, other[1]))));
-    element.append(this.root);
+    const [other, words] = isPlay ? ["watch", "Watch it against the game's own opponent"] : ["play", "Play against it yourself"];
+    element.replaceChildren(build(
+      "section", { class: "play" }, build("h1", {}, isPlay ? "Play against the agent" : "Watch the agent"),
+      build("div", {}, this.score, this.stage, this.said),
+      build(
+        "div", { class: "play-side" }, this.opponent, build("div", { class: "play-buttons" }, this.pause, this.again), this.note,
+        build("label", { hidden: this.choice.length < 2 }, this.isPackage ? "How strong" : "How strong: the agent as it was after update", this.choice),
+        build("label", {}, "Speed", this.speed), this.buildHelp(),
+        build("p", {}, build("a", { href: `#${other}/${this.run}/${this.agent}` }, words)),
+      ),
+    ));
     this.context = this.canvas.getContext("2d", { alpha: false, willReadFrequently: true });
     this.image = this.context.createImageData(WIDTH, HEIGHT);
     this.dots = new Uint32Array(this.image.data.buffer).fill(0xff000000);
-    this.places = new Uint8Array(WIDTH * HEIGHT);
     this.palette = new Uint32Array(256).fill(0xff000000);
   }
 
   buildHelp() {
-    const key = (...names) => build("dt", {}, names.map((name) => build("kbd", {}, name)));
+    const key = (...names) => build("dt", {}, names.map((name) => build("kbd", {}, name))), tell = (text) => build("dd", {}, text);
     const moves = [
-      key("W", "S"), build("dd", {}, "or the arrow keys: your paddle, on the left"),
-      build("dt", {}, "Mouse, finger"), build("dd", {}, "the paddle follows it up and down; a click or tap serves"),
+      key("W", "S"), tell("or the arrow keys: your paddle, on the left"),
+      build("dt", {}, "Mouse, finger"), tell("the paddle follows it up and down; a click or tap serves"),
     ];
-    return build("dl", { class: "play-help" }, this.isPlay ? moves : [],
-      key("Space"), build("dd", {}, this.isPlay ? "begin, serve, pause, go on" : "pause, go on"),
-      key("P"), build("dd", {}, "pause, go on"), key("R"), build("dd", {}, "a new game"));
-  }
-
-  describeKeys() {
-    if (!this.isPlay) return "Pong. Space pauses and goes on, R begins a new game.";
-    return "Pong. Your paddle is on the left: W and S or the arrow keys move it, Space begins, serves and pauses, R begins a new game.";
+    return build("dl", { class: "play-help", id: "play-help" }, this.isPlay ? moves : [],
+      key("Space"), tell(this.isPlay ? "begin, serve, pause, go on" : "pause, go on"), key("P"), tell("pause, go on"), key("R"), tell("a new game"));
   }
 
   listAgents() {
@@ -92,18 +93,11 @@ class GameView {
     return known.map(([value, text]) => build("option", { value, selected: value === this.agent }, text));
   }
 
-  // ---- the connection
-
   connect() {
-    this.socket?.close();
-    this.isOpen = false;
-    this.numPictures = 0;
-    this.direction = "stay";
-    this.held = [];
-    this.places.fill(0);
-    this.reason = "";
+    Object.assign(this, { isOpen: false, numPictures: 0, direction: "stay", held: [], reason: "" });
     const query = new URLSearchParams({ run: this.run, agent: this.agent, mode: this.mode });
-    if (this.token) query.set("token", this.token);
+    const token = new URLSearchParams(location.search).get("token");
+    if (token) query.set("token", token);
     const socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/game?${query}`);
     socket.binaryType = "arraybuffer";
     socket.onopen = () => { this.isOpen = true; };
@@ -114,7 +108,7 @@ class GameView {
   }
 
   send(type, value) {
-    if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(value === undefined ? { type } : { type, value }));
+    if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify({ type, value }));
   }
 
   hear(message) {
@@ -122,33 +116,24 @@ class GameView {
       for (const [index, red, green, blue] of message.colours) this.palette[index] = 0xff000000 | (blue << 16) | (green << 8) | red;
     } else if (message.type === "error") {
       this.reason = message.text;
-      this.warn(message.text);
-    } else if (message.type === "state") {
-      this.show(message);
-    }
+      this.note.textContent = message.text;
+    } else if (message.type === "state") this.show(message);
   }
 
   lose(event) {
-    const wasOpen = this.isOpen;
-    this.isOpen = false;
-    this.state = null;
     const reason = this.reason || event.reason;
-    this.warn(null);
-    this.say(reason ? "The game has ended" : wasOpen ? "The connection was lost" : "No connection",
-      reason || "The server does not answer. Is pixelpong still running?",
-      ["Try again", () => this.connect()]);
+    this.note.textContent = "";
+    this.say(reason ? "The game has ended" : this.isOpen ? "The connection was lost" : "No connection",
+      reason || "The server does not answer. Is pixelpong still running?", ["Try again", () => this.connect()]);
     this.opponent.textContent = "Not connected.";
     this.pause.disabled = this.again.disabled = true;
+    this.state = null;
   }
 
-  // ---- what the server says
-
   show(state) {
-    const before = this.state;
+    const before = this.state, [left, right] = state.points, { update, estimated_return: value } = state.agent;
     this.state = state;
-    const [left, right] = state.points;
     this.count(state.points);
-    const { update, estimated_return: value } = state.agent;
     this.opponent.textContent = `${this.isPlay ? "Against" : "This is"} the agent after update ${update}${value == null ? "" : `, estimated return ${formatSigned(value, 1)}`}.`;
     this.pause.textContent = state.phase === "paused" ? "Go on" : "Pause";
     this.pause.disabled = !["playing", "serve", "paused"].includes(state.phase);
@@ -159,8 +144,7 @@ class GameView {
   }
 
   count([left, right]) {
-    this.score.replaceChildren(
-      build("span", { class: "play-left" }, this.names[0], " "), build("strong", {}, `${left} : ${right}`), build("span", { class: "play-right" }, " ", this.names[1]));
+    this.score.replaceChildren(build("span", {}, this.names[0], " "), build("strong", {}, `${left} : ${right}`), build("span", {}, " ", this.names[1]));
   }
 
   explain({ phase, points: [left, right] }) {
@@ -174,44 +158,33 @@ class GameView {
 
   draw(data) {
     const view = new DataView(data), count = view.getUint16(0, true), end = 2 + 2 * count;
-    for (let k = 0; k < count; k++) {
-      const place = view.getUint16(2 + 2 * k, true), index = view.getUint8(end + k);
-      this.places[place] = index;
-      this.dots[place] = this.palette[index];
-    }
+    for (let k = 0; k < count; k += 1) this.dots[view.getUint16(2 + 2 * k, true)] = this.palette[view.getUint8(end + k)];
     if (count) this.context.putImageData(this.image, 0, 0);
     if (++this.numPictures % SEEN_EVERY === 0) this.send("seen", this.numPictures);
   }
 
-  // A panel over the picture: a title, a line and a button; nothing where there is no title.
+  // A panel over the picture: a title, a line and a button; nothing if there is no title.
   say(title, line, button, kind = "") {
     this.message.hidden = !title;
     this.message.className = `play-message ${kind}`;
+    this.tell([title, line].filter(Boolean).join(" "));
     if (!title) return;
     this.message.replaceChildren(build("p", { class: "play-title" }, title));
     if (line) this.message.append(build("p", {}, line));
     if (button) this.message.append(build("button", { type: "button", class: "primary", onclick: () => this.act(button[1]) }, button[0]));
-    this.tell(`${title}. ${line ?? ""}`);
   }
 
   tell(text) {
     if (this.said.textContent !== text) this.said.textContent = text;
   }
 
-  warn(text) {
-    this.note.hidden = !text;
-    this.note.textContent = text ?? "";
-  }
-
-  // ---- what the person does
-
   listen() {
-    const signal = this.stop.signal, on = (target, name, handle) => target.addEventListener(name, handle, { signal });
+    const { signal } = this.stop, on = (target, name, handle) => target.addEventListener(name, handle, { signal });
     on(document, "keydown", (event) => this.press(event));
-    on(document, "keyup", (event) => this.release(event));
-    on(window, "blur", () => this.letGo());
+    on(document, "keyup", (event) => this.steer(this.held.filter((code) => code !== event.code)));
+    on(window, "blur", () => this.steer([]));
     on(document, "visibilitychange", () => {
-      this.letGo();
+      this.steer([]);
       if (document.hidden && ["playing", "serve"].includes(this.state?.phase)) this.send("pause", true);
     });
     on(this.stage, "pointerdown", (event) => this.tap(event));
@@ -220,18 +193,16 @@ class GameView {
 
   // A control has been used: back to the game, so that Space is the game's again.
   act(task) {
-    this.warn(null);
+    this.note.textContent = "";
     task();
     this.stage.focus({ preventScroll: true });
   }
 
   press(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.target.closest?.("select, input, textarea")) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("select, input, textarea")) return;
     if (event.code in KEYS) {
       event.preventDefault();
-      if (!this.held.includes(event.code)) this.held.push(event.code);
-      this.steer();
+      if (!this.held.includes(event.code)) this.steer([...this.held, event.code]);
     } else if (event.code === "Space" && !event.target.closest?.("button, a")) {
       event.preventDefault();
       if (!event.repeat) this.go();
@@ -239,19 +210,10 @@ class GameView {
     else if (event.code === "KeyR" && !event.repeat) this.send("restart");
   }
 
-  release(event) {
-    this.held = this.held.filter((code) => code !== event.code);
-    this.steer();
-  }
-
-  letGo() {
-    this.held = [];
-    this.steer();
-  }
-
-  // The key pressed last counts.
-  steer() {
-    const direction = this.held.length ? KEYS[this.held.at(-1)] : "stay";
+  // Of the keys that are held, the one pressed last counts.
+  steer(held) {
+    this.held = held;
+    const direction = KEYS[held.at(-1)] ?? "stay";
     if (direction === this.direction || !this.isPlay) return;
     this.direction = direction;
     this.send("move", direction);
@@ -294,13 +256,5 @@ class GameView {
       this.aiming = null;
       this.send("aim", this.place);
     });
-  }
-
-  unmount() {
-    this.stop.abort();
-    const socket = this.socket;
-    this.socket = null;
-    socket?.close();
-    this.root.remove();
   }
 }

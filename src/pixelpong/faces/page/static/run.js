@@ -1,14 +1,15 @@
-// One run: how it stands, an episode of it, its curves, its first layer, its configuration.
-import { build, formatSigned } from "./viewer.js";
-import { AXES, mountCurves } from "./charts.js";
-import { announce, describeReturn, describeState, formatAgo, formatCount, formatDuration, formatValue, getJson, repeat, warnAbove } from "./parts.js";
-import { mountEpisodes } from "./episodes.js";
+// One run: how it stands, an episode of it, its curves, its first layer, its configuration. The
+// exported page shows it too, from the answers that its file holds.
+import { announce, build, buildTable, describeReturn, describeState, formatAgo, formatCount, formatDuration, formatSigned, formatValue, getJson, repeat, rewrite, warnAbove } from "./parts.js";
+import { mountCurves } from "./charts.js";
+import { Episodes } from "./episodes.js";
 import { mountWeights } from "./weights.js";
 
 const MAX_ROWS = 4000;
+const NEWEST = ["update", "steps", "episodes", "estimated_return", "mean_return_100", "points_won_1000"];
 const LEVELS = { good: ["✓", "Good"], note: ["i", "Note"], warning: ["!", "Warning"] };
 
-// The view of a run; where it cannot be read, it says why and asks again now and then.
+// The view of a run; if it cannot be read, it says why and asks again now and then.
 export function mountRun(element, id) {
   document.title = "Run · pixelpong";
   const stop = new AbortController();
@@ -39,9 +40,6 @@ class RunView {
     Object.assign(this, { run, signal, columns: {}, source: null, wait: 1, isLost: false });
     document.title = `${run.name} · pixelpong`;
     this.build(element);
-    this.episodes = mountEpisodes(this.episodesPlace, run);
-    this.weights = mountWeights(this.weightsPlace, run);
-    this.curves = mountCurves(this.curvesPlace);
     this.show();
     this.connect();
   }
@@ -49,93 +47,66 @@ class RunView {
   leave() {
     clearTimeout(this.retry);
     this.source?.close();
-    for (const part of [this.episodes, this.weights, this.curves]) part.unmount();
+    for (const part of [this.curves, ...this.followers]) part.unmount();
   }
 
   build(element) {
-    const { run } = this, place = (name) => build("div", { class: name });
+    const { run } = this, isOnline = !run.is_offline;
     this.state = build("span", { class: "state" });
-    this.facts = new Facts();
-    this.health = build("ul", { class: "health" });
-    this.note = build("p", { class: "quiet" });
-    this.evaluations = place("evaluations");
-    [this.episodesPlace, this.curvesPlace, this.weightsPlace] = ["episodes", "curves", "weights"].map(place);
-    const axis = build(
-      "select", { onchange: () => this.curves.setAxis(axis.value) },
-      Object.entries(AXES).map(([name, { title }]) => build("option", { value: name }, title)),
-    );
-    const head = (title, ...rest) => build("div", { class: "section-head" }, build("h2", {}, title), rest);
     this.actions = build("p", { class: "actions-line" });
-    element.replaceChildren(
-      build("p", { class: "crumbs" }, build("a", { href: "#runs" }, "← All runs")),
+    this.facts = build("dl", { class: "facts" });
+    this.health = build("ul", { class: "health" });
+    this.note = build("p", { class: "quiet" }, "No update is finished yet: the curves begin with the first.");
+    this.evaluations = build("section");
+    const episodes = build("div", { class: "episodes" }), curves = build("section"), weights = build("div", { class: "weights" });
+    const hasEpisodes = isOnline || run.agents.length + run.replays.length > 0;
+    element.replaceChildren(...[
+      isOnline && build("p", { class: "quiet" }, build("a", { href: "#runs" }, "← All runs")),
       build("div", { class: "run-title" }, build("h1", {}, run.name), this.state), this.actions,
-      this.facts.element, this.health,
-      build("section", {}, head("Watch it"), this.episodesPlace),
-      build("section", {}, head("Curves", build("label", {}, "Over ", axis)), this.note, this.curvesPlace),
-      this.evaluations,
-      build("section", {}, head("First layer"), this.weightsPlace),
+      (run.left_out ?? []).map((text) => build("p", { class: "problem" }, `Left out: ${text}`)), this.facts, this.health,
+      hasEpisodes && build("section", {}, build("h2", {}, "Watch it"), episodes), curves, this.note, this.evaluations,
+      isOnline && build("section", {}, build("h2", {}, "First layer"), weights),
       buildConfiguration(run),
-    );
+    ].flat().filter(Boolean));
+    this.curves = mountCurves(curves);
+    this.followers = [hasEpisodes && new Episodes(episodes, run), isOnline && mountWeights(weights, run)].filter(Boolean);
   }
 
   // What has changed in the light part of the run.
   take(part) {
     Object.assign(this.run, part);
-    this.episodes.update(this.run);
-    this.weights.update(this.run);
+    for (const follower of this.followers) follower.update(this.run);
     this.show();
   }
 
   show() {
-    const { run } = this, state = describeState(run);
+    const { run, columns } = this, state = describeState(run);
     this.state.textContent = state.word;
     this.state.className = `state ${state.kind}`;
-    this.facts.show(run, this.newest());
-    showHealth(this.health, run.health ?? []);
-    const agent = run.agents?.at(-1)?.update;
-    const isSame = this.actionsOf === agent;
-    if (!isSame || !this.actions.childNodes.length) this.showActions(agent);
-    const count = this.columns.update?.length ?? 0;
-    this.note.hidden = count > 0;
-    this.note.textContent = "No update is finished yet: the curves begin with the first.";
-    this.curves.update([{ name: run.name, columns: this.columns, evaluations: run.evaluations }]);
-    this.evaluations.replaceChildren(...buildEvaluations(run.evaluations ?? []));
-  }
-
-  showActions(agent) {
-    this.actionsOf = agent;
-    const { id, environment } = this.run;
-    if (agent === undefined) this.actions.textContent = "No checkpoint is saved yet: when one is, you can watch and play it.";
-    else if (!/pong/i.test(environment ?? "")) this.actions.textContent = `${environment} is a toy: it can be watched below, but not played.`;
-    else {
-      this.actions.replaceChildren(
-        build("a", { class: "button primary", href: `#play/${id}/${agent}` }, "Play against it"),
-        build("a", { class: "button", href: `#watch/${id}/${agent}` }, "Watch a live game"),
-      );
-    }
-  }
-
-  newest() {
-    const last = (name) => this.columns[name]?.findLast((value) => value !== null);
-    const names = ["update", "steps", "episodes", "estimated_return", "mean_return_100", "points_won_1000"];
-    return Object.fromEntries(names.map((name) => [name, last(name)]).filter(([, value]) => value !== undefined));
+    showFacts(this.facts, { ...run, ...findNewest(columns) });
+    rewrite(this.health, run.health, () => run.health.map(buildFinding));
+    const agent = run.agents.at(-1)?.update ?? null;
+    rewrite(this.actions, agent, () => buildActions(run, agent));
+    this.note.hidden = Boolean(columns.update?.length);
+    this.curves.update([{ name: run.name, columns, evaluations: run.evaluations }]);
+    this.evaluations.hidden = !run.evaluations.length;
+    rewrite(this.evaluations, run.evaluations, () => buildEvaluations(run.evaluations));
   }
 
   // Read what there is, then listen to what comes.
   async connect() {
-    const { id } = this.run;
+    const path = `/api/runs/${this.run.id}`;
     try {
       if (!this.columns.update) {
-        const { columns } = await getJson(`/api/runs/${id}/metrics?after=0`, this.signal);
-        this.columns = columns;
+        this.columns = (await getJson(`${path}/metrics?after=0`, this.signal)).columns;
         this.show();
       } else if (this.isLost) await this.refresh();
     } catch (error) {
       if (error.name !== "AbortError") this.connectLater(error);
       return;
     }
-    if (this.signal.aborted) return;
-    this.source = new EventSource(`/api/runs/${id}/events?after=${this.columns.update?.at(-1) ?? 0}`);
+    if (this.signal.aborted || this.run.is_offline) return;
+    this.source = new EventSource(`${path}/events?after=${this.columns.update?.at(-1) ?? 0}`);
     this.source.onopen = () => this.connected();
     this.source.addEventListener("metrics", (event) => this.hear(JSON.parse(event.data)));
     this.source.addEventListener("summary", (event) => this.hearSummary(JSON.parse(event.data)));
@@ -167,7 +138,7 @@ class RunView {
     if (this.signal.aborted) return;
     this.isLost = true;
     const isDeleted = error.status === 404;
-    warnAbove(isDeleted ? "This run is not there any more: deleted or moved. Shown is what was read before." : `${error.message} Trying again by itself.`);
+    warnAbove(isDeleted ? "This run is not there any more: deleted or moved. This page shows what was read before." : `${error.message} Trying again by itself.`);
     clearTimeout(this.retry);
     this.retry = setTimeout(() => this.connect(), 1000 * this.wait);
     this.wait = Math.min(8, 2 * this.wait);
@@ -179,13 +150,12 @@ class RunView {
   }
 }
 
-// Rows of `more` after those of `columns` up to the update `after`: where a run was resumed from an
+// Rows of `more` after those of `columns` up to the update `after`: if a run was resumed from an
 // earlier one, what came later no longer holds.
 export function mergeColumns(columns, more, after) {
   const old = columns.update ?? [], cut = old.findIndex((update) => update > after);
   const kept = cut < 0 ? old.length : cut, count = more.update?.length ?? 0;
-  const isLong = kept + count > MAX_ROWS;
-  const merged = {};
+  const isLong = kept + count > MAX_ROWS, merged = {};
   for (const name of new Set([...Object.keys(columns), ...Object.keys(more)])) {
     const before = columns[name]?.slice(0, kept) ?? Array(kept).fill(null);
     const all = before.concat(more[name] ?? Array(count).fill(null));
@@ -194,65 +164,60 @@ export function mergeColumns(columns, more, after) {
   return merged;
 }
 
-// The figures at the top; only what changes is written anew.
-class Facts {
-  constructor() {
-    this.cells = new Map();
-    this.element = build("dl", { class: "facts" });
-  }
-
-  show(run, newest) {
-    const now = { ...run, ...newest }, best = describeReturn(now);
-    this.set(best.of, best.text);
-    this.set("points won, last 1,000", now.points_won_1000 == null ? "–" : `${(100 * now.points_won_1000).toFixed(1)} %`);
-    this.set("steps played", formatCount(now.steps));
-    this.set("update", formatCount(now.update ?? 0));
-    this.set("episodes", formatCount(now.episodes ?? 0));
-    this.set("steps a second", formatCount(now.steps_per_second));
-    const left = now.seconds_left == null ? "not known" : formatDuration(now.seconds_left);
-    this.set("time left", now.is_live ? left : "not training");
-    this.set("written", formatAgo(now.modified));
-  }
-
-  set(name, text) {
-    const key = name.includes("return") || name.includes("episode yet") ? "return" : name;
-    if (!this.cells.has(key)) {
-      const cell = { name: build("dt", {}), text: build("dd", { class: "number" }) };
-      this.cells.set(key, cell);
-      this.element.append(build("div", { class: "fact", "data-fact": key }, cell.name, cell.text));
-    }
-    const cell = this.cells.get(key);
-    if (cell.name.textContent !== name) cell.name.textContent = name;
-    if (cell.text.textContent !== text) cell.text.textContent = text;
-  }
+// The newest figures among the metrics, which come sooner than the summary.
+function findNewest(columns) {
+  const last = NEWEST.map((name) => [name, columns[name]?.findLast((value) => value !== null)]);
+  return Object.fromEntries(last.filter(([, value]) => value !== undefined));
 }
 
-function showHealth(list, health) {
-  const key = JSON.stringify(health);
-  if (list.dataset.key === key) return;
-  list.dataset.key = key;
-  list.replaceChildren(...health.map(({ level, title, text, advice }) => {
-    const [sign, word] = LEVELS[level] ?? LEVELS.note;
-    return build(
-      "li", { class: `health-item ${level}` }, build("span", { class: "sign", "aria-hidden": "true" }, sign),
-      build("div", {}, build("p", {}, build("strong", {}, `${word}: ${title}.`), " ", text), advice && build("p", { class: "quiet" }, advice)),
-    );
-  }));
+function buildActions({ id, preset, environment, update, is_offline: isOffline, was_live: wasLive }, agent) {
+  if (isOffline) {
+    const moment = update ? `as it stood at update ${formatCount(update)}` : "no update yet";
+    return [[preset, environment, moment, wasLive && "still being trained then"].filter(Boolean).join(" · ")];
+  }
+  if (agent === null) return ["No checkpoint is saved yet: when one is, you can watch and play it."];
+  if (!/pong/i.test(environment ?? "")) return [`${environment} is a toy: you can watch it below, but not play it.`];
+  return [
+    build("a", { class: "button primary", href: `#play/${id}/${agent}` }, "Play against it"),
+    build("a", { class: "button", href: `#watch/${id}/${agent}` }, "Watch a live game"),
+  ];
+}
+
+// The figures at the top.
+function showFacts(list, run) {
+  const best = describeReturn(run), won = run.points_won_1000;
+  const facts = [
+    [best.of, best.text, "return"],
+    ["points won, last 1,000", won == null ? "–" : `${(100 * won).toFixed(1)} %`],
+    ["steps played", formatCount(run.steps)],
+    ["update", formatCount(run.update ?? 0)],
+    ["episodes", formatCount(run.episodes ?? 0)],
+    ["steps a second", formatCount(run.steps_per_second)],
+    ["time left", run.is_live ? formatDuration(run.seconds_left) : "not training"],
+    ["written", formatAgo(run.modified)],
+  ];
+  rewrite(list, facts, () => facts.map(([name, text, key = name]) => (
+    build("div", { class: "fact", "data-fact": key }, build("dt", {}, name), build("dd", { class: "number" }, text))
+  )));
+}
+
+function buildFinding({ level, title, text, advice }) {
+  const [sign, word] = LEVELS[level] ?? LEVELS.note;
+  return build(
+    "li", { class: `health-item ${level}` }, build("span", { class: "sign", "aria-hidden": "true" }, sign),
+    build("div", {}, build("p", {}, build("strong", {}, `${word}: ${title}.`), " ", text), advice && build("p", { class: "quiet" }, advice)),
+  );
 }
 
 function buildEvaluations(lines) {
-  if (!lines.length) return [];
-  const rows = lines.slice(-10).reverse().map((line) => build(
-    "tr", {}, build("td", {}, formatCount(line.update)), build("td", {}, formatSigned(line.mean_return, 2)),
-    build("td", {}, line.ci95 ? `${formatSigned(line.ci95[0], 1)} … ${formatSigned(line.ci95[1], 1)}` : "–"), build("td", {}, `${line.returns?.length ?? line.episodes ?? "–"}`),
-  ));
-  const head = ["update", "mean return", "95 % interval", "episodes"].map((word) => build("th", { scope: "col" }, word));
-  const table = build("table", {}, build("thead", {}, build("tr", {}, head)), build("tbody", {}, rows));
-  return [build("section", {}, build("div", { class: "section-head" }, build("h2", {}, "Evaluations")), build("div", { class: "scroller", role: "region", tabindex: "0", "aria-label": "Evaluations" }, table))];
+  const rows = [...lines].reverse().map(({ update, mean_return: mean, ci95: [low, high], std, returns }) => [
+    formatCount(update), formatSigned(mean, 2), `${formatSigned(low, 1)} … ${formatSigned(high, 1)}`, std?.toFixed(2) ?? "–", `${returns.length}`,
+  ]);
+  return [build("h2", {}, "Evaluations"), buildTable("Evaluations", ["update", "mean return", "95 % interval", "deviation", "episodes"], rows)];
 }
 
 function buildConfiguration(run) {
-  const groups = [["Configuration", run.config], ["Versions", run.versions], ["Machine", run.machine], ["Hashes", run.hashes]];
+  const groups = [["Configuration", run.config], ["Versions", run.versions], ["Machine", run.machine], ["SHA-256", run.hashes]];
   const tables = groups.filter(([, content]) => content && Object.keys(content).length).map(([title, content]) => build(
     "div", { class: "config-group" }, build("h3", {}, title),
     build("dl", { class: "config" }, Object.entries(content).map(([name, value]) => build("div", {}, build("dt", {}, name), build("dd", {}, formatValue(value))))),

@@ -1,20 +1,19 @@
 // The first layer of an agent as pictures, one a hidden unit.
-import { build, formatSigned } from "./viewer.js";
-import { getJson } from "./parts.js";
+import { build, formatSigned, getJson, rewrite } from "./parts.js";
 
 const SIDE = 80;
 
 // `mountWeights(element, run)` loads them when they come into sight.
 export function mountWeights(element, run) {
   const stop = new AbortController();
-  const select = build("select", { onchange: () => load() });
-  const note = build("p", { class: "quiet" }, "Loaded when you come here."), grid = build("div", { class: "units" });
-  element.replaceChildren(build("label", {}, "Agent of update ", select), note, grid);
-  let key = "", isInSight = false, loaded = null;
+  const select = build("select", { onchange: () => load() }), label = build("label", {}, "Agent of update ", select);
+  const note = build("p", { class: "quiet" }), grid = build("div", { class: "units" });
+  element.append(label, note, grid);
+  let isInSight = false, loaded = null;
 
   const load = async () => {
     const update = select.value;
-    if (!update || loaded === update) return;
+    if (!isInSight || !update || loaded === update) return;
     loaded = update;
     note.textContent = "Reading the weights…";
     try {
@@ -27,19 +26,15 @@ export function mountWeights(element, run) {
     }
   };
   const update = ({ agents = [] }) => {
-    const now = agents.map((agent) => agent.update).join();
-    if (now === key) return;
-    key = now;
-    const chosen = select.value;
-    select.replaceChildren(...[...agents].reverse().map((agent) => build("option", { value: agent.update }, agent.update)));
-    if (agents.some((agent) => String(agent.update) === chosen)) select.value = chosen;
-    element.classList.toggle("is-empty", !agents.length);
-    if (!agents.length) note.textContent = "No checkpoint is saved yet.";
-    else if (isInSight && !loaded) load();
+    const updates = agents.map((agent) => String(agent.update)).reverse(), chosen = select.value;
+    rewrite(select, updates, () => updates.map((each) => build("option", { value: each, selected: each === chosen }, each)));
+    label.hidden = !updates.length;
+    if (!updates.length) note.textContent = "No checkpoint is saved yet.";
+    else if (!loaded) load();
   };
   const sight = new IntersectionObserver(([entry]) => {
     isInSight = entry.isIntersecting;
-    if (isInSight && !loaded) load();
+    if (!loaded) load();
   });
   sight.observe(element);
   update(run);
@@ -47,13 +42,12 @@ export function mountWeights(element, run) {
 }
 
 function drawUnit({ unit, weight, picture }) {
-  const words = `unit ${unit}, weight ${formatSigned(weight, 2)}`;
-  const canvas = build("canvas", { width: SIDE, height: SIDE, role: "img", "aria-label": words });
+  const words = `unit ${unit}, weight ${formatSigned(weight, 2)}, ${weight > 0 ? "for up" : "for down"}`;
+  const canvas = build("canvas", { width: SIDE, height: SIDE, role: "img", "aria-label": words, title: words });
   const context = canvas.getContext("2d"), image = context.createImageData(SIDE, SIDE);
   const bytes = atob(picture), dots = new Uint32Array(image.data.buffer);
   for (let place = 0; place < dots.length; place += 1) {
-    const value = (bytes.charCodeAt(place) << 24) >> 24;
-    const grey = 128 + value;
+    const grey = 128 + ((bytes.charCodeAt(place) << 24) >> 24);
     dots[place] = (255 << 24) | (grey << 16) | (grey << 8) | grey;
   }
   context.putImageData(image, 0, 0);
