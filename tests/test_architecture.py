@@ -43,7 +43,6 @@ FENCES = {
     "ale_py": ("env/ale.py", "bench/peers.py"),
     "numba": ("kernels/", "compiling.py"),
     "llvmlite": ("kernels/", "atari/native.py"),
-    "tyro": "faces/cli/",
     "rich": ("faces/display.py", "faces/doctor/__init__.py"),
     "safetensors": "run/arrays.py",
     "gymnasium": ("bench/peers.py", "env/gym.py"),

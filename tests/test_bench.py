@@ -120,10 +120,10 @@ def test_a_forecast_is_the_recorded_steps_at_the_measured_pace(capsys):
     [
         ("solve --seeds x", "expected --seeds as 0-4 or 0,3,7, got 'x'"),
         ("solve --seeds 4-2", "expected --seeds"),
-        ("solve --target 22", "expected --target from -21 to 21, got 22.0"),
-        ("solve --steps 0", "expected --steps of at least 1, got 0"),
-        ("predict --seconds 0", "expected --seconds from 1 to 3600"),
-        ("throughput --rounds 0", "expected --rounds of at least 1, got 0"),
+        ("solve --target 22", "expected --target to be a number from -21 to 21, got 22.0"),
+        ("solve --steps 0", "expected --steps to be a whole number of at least 1, got 0"),
+        ("predict --seconds 0", "expected --seconds to be a number from 1 to 3600, got 0.0"),
+        ("throughput --rounds 0", "expected --rounds to be a whole number of at least 1, got 0"),
     ],
 )
 def test_wrong_words_are_one_line(capsys, words, message):

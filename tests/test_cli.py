@@ -15,8 +15,10 @@ import pytest
 from conftest import patience, wait_until
 from test_engines import is_alive
 
-from pixelpong.config.presets import load_preset
+from pixelpong.config.presets import load_preset, preset_names
 from pixelpong.faces.cli import main
+from pixelpong.faces.cli.parser import list_commands, parse
+from pixelpong.play.worker import EpisodeWorker
 from pixelpong.run.checkpoints import fingerprint
 from pixelpong.run.directory import RunDirectory
 
@@ -24,10 +26,7 @@ TOY = [
     "--environment", "Catch-v0", "--hidden", "10", "--batch-size", "2", "--engine", "serial",
     "--preset", "classic",
 ]  # fmt: skip
-COMMANDS = [
-    ["train"], ["resume"], ["evaluate"], ["inspect"], ["doctor"], ["verify"],
-    ["bench"], ["bench", "throughput"], ["bench", "solve"],
-]  # fmt: skip
+PIXELPONG = [sys.executable, "-m", "pixelpong"]
 
 
 @pytest.fixture
@@ -53,20 +52,17 @@ def trained(call, tmp_path) -> Path:
     return tmp_path / "run"
 
 
-# --- what it prints ---------------------------------------------------------------------------
+# --- help -------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_every_command_has_a_help_that_fits_eighty_columns(words, monkeypatch):
-    environment = {**os.environ, "COLUMNS": "80"}
-    done = subprocess.run(
-        [sys.executable, "-m", "pixelpong", *words, "--help"],
-        capture_output=True, text=True, env=environment, check=True,
-    )  # fmt: skip
-    assert done.stdout.startswith("usage: pixelpong " + words[0])
-    assert max(map(len, done.stdout.splitlines()[1:])) <= 80
-    assert done.stderr == ""
+@pytest.mark.parametrize("columns", [40, 80])
+@pytest.mark.parametrize("command", ["", "bench", *list_commands()])
+def test_every_command_has_a_help_that_fits_the_terminal(call, monkeypatch, command, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    code, out, err = call(*command.split(), "--help")
+    assert (code, err) == (0, "")
+    assert out.startswith(f"usage: pixelpong {command}")
+    assert max(map(len, out.splitlines()[1:])) <= columns
 
 
 def test_help_names_every_option_of_the_issue_with_its_default(call):
@@ -81,21 +77,121 @@ def test_help_names_every_option_of_the_issue_with_its_default(call):
         "--restart-after",
     ):  # fmt: skip
         assert re.search(rf"{flag}[ ,]", out), flag
+    assert re.search(r"classic,\s+fast, karpathy, numpy or ray", out)
+    assert preset_names() == ["classic", "fast", "karpathy", "numpy", "ray"]
     rate = load_preset("fast").learning.learning_rate
-    assert re.search(rf"\(default:\W+{rate}\)", out)
-    _, out, _ = call("train", "--preset", "ray", "--help")
-    assert re.search(r"--batch-size INT.*\(default: 4\)", out)
+    assert re.search(rf"Source: Karpathy.\s+\(default:\W+{rate}\)", out)
+
+
+@pytest.mark.parametrize(
+    "words", ["--preset ray --help", "--help --preset=ray", "--config mine.toml -h"]
+)
+def test_help_shows_the_defaults_of_the_preset_and_the_file_on_the_line(call, tmp_path, words):
+    (tmp_path / "mine.toml").write_text("batch_size = 4\n")
+    assert re.search(r"--batch-size INT.*\(default: 4\)", call("train", *words.split())[1])
+    assert call("train", "--config", "none.toml", "--help")[0] == 0
 
 
 def test_help_is_quick():
     """In seconds of a processor, for another test may run beside this one."""
     before = os.times()
-    subprocess.run([sys.executable, "-m", "pixelpong", "--help"], check=True, capture_output=True)
+    subprocess.run([*PIXELPONG, "--help"], check=True, capture_output=True)
     after = os.times()
     spent = (after.children_user + after.children_system) - (
         before.children_user + before.children_system
     )
-    assert spent < 0.6  # 0.25 s measured
+    assert spent < 0.6  # 0.15 s measured
+
+
+# --- words ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "given"),
+    [
+        ("train --batch-size 3 --until-return -5", {"batch_size": 3, "until_return": -5.0}),
+        ("train --batch_size=3 --until-return=-0.5", {"batch_size": 3, "until_return": -0.5}),
+        ("train --sticky 0 --preset ray", {"sticky": 0.0, "preset": "ray"}),
+        ("train --verbose", {"verbose": True}),
+        ("train --verbose --no-verbose --seed 1 --seed 2", {"verbose": False, "seed": 2}),
+        ("resume --workers 2 -- -run", {"workers": 2}),
+        ("evaluate --seed 3 run --episodes 5 --sticky .5", {"sticky": 0.5}),
+        ("plot --out x -- -a b", {}),
+    ],
+)
+def test_words_are_read(line, given):
+    assert parse(line.split())[1].given == given
+
+
+def test_a_command_gets_its_own_options_with_their_defaults():
+    _, options = parse(["plot", "a", "b", "--formats", "svg"])
+    assert options.runs == (Path("a"), Path("b"))
+    assert (options.kinds, options.formats, options.out, options.json) == (
+        "all",
+        "svg",
+        None,
+        False,
+    )
+    _, options = parse(["evaluate", "run", "--seed", "3", "--json"])
+    assert (options.run, options.seed, options.episodes) == (Path("run"), 3, 100)
+    assert (options.checkpoint, options.json, options.debug) == ("latest", True, False)
+
+
+BAD = [
+    ("", 2, "expected a command, got none; use one of train, resume, evaluate, inspect"),
+    ("frobnicate", 2, "expected a command, got 'frobnicate'; use one of train"),
+    ("trian", 2, "expected a command, got 'trian'; did you mean train?"),
+    ("bench thruput", 2, "did you mean throughput?"),
+    ("bench quickly", 2, "use one of throughput, solve, predict"),
+    ("train --bath-size 3", 2, "got --bath-size; did you mean --batch-size?"),
+    ("train --upd 3", 2, "did you mean --updates?"),
+    ("train --lr 3", 2, "expected an option of this command, got --lr; see `pixelpong train"),
+    ("inspect run -x", 2, "expected an option of this command, got -x; see"),
+    ("train extra", 2, "expected an option, got 'extra'"),
+    ("train --batch-size", 2, "--batch-size: expected one argument; see `pixelpong train --help`"),
+    ("train --batch-size abc", 2, "expected --batch-size to be a whole number from 1 to 100000, "
+     "got 'abc'"),
+    ("train --batch-size 1e3", 2, "to be a whole number"),
+    ("train --batch-size 0", 2, "expected --batch-size to be a whole number from 1"),
+    ("train --learning-rate fast", 2, "expected --learning-rate to be a number from 0 to 10, got"),
+    ("train --environment Breakout", 2, "expected --environment to be one of ALE/Pong-v5"),
+    ("train --preset slow", 2, "expected the name of a preset, got 'slow'; use one of"),
+    ("train --config none.toml", 2, "expected a TOML file at none.toml, got No such file"),
+    ("train --config mine.toml", 2, "mine.toml: expected the name of an option, got 'bach_size'; "
+     "did you mean 'batch_size'?"),
+    ("train --run run", 1, "expected a new run directory, got run, which exists"),
+    ("train --run /proc/none/run", 1, "expected to make the run directory"),
+    ("train --run run/config.json/x", 1, "config.json, which is no directory"),
+    ("resume none", 1, "expected a run directory, got none"),
+    ("resume", 2, "expected RUN, got none; see `pixelpong resume --help`"),
+    ("resume run --seed 4", 2, "got seed 0 → 4; leave them out, or give --allow-changes"),
+    ("inspect run --checkpoint 99", 1, "use latest, best or one of: 0, 3"),
+    ("inspect run --checkpoint ²", 1, "use latest, best or one of: 0, 3"),
+    ("evaluate run --checkpoint 99", 1, "use best, latest or one of: 0, 3"),
+    ("evaluate run --episodes 0", 2, "expected --episodes to be a whole number from 1 to 100000"),
+    ("evaluate run --episodes 1000000000", 2, "expected --episodes to be a whole number from 1"),
+    ("verify --emulators x", 2, "--emulators: expected emulator to be one of native, ale"),
+    ("verify --engines processes", 2, "expected engine to be one of serial, threads"),
+    ("plot", 2, "expected RUN..., got none"),
+    ("dashboard --open maybe", 2, "expected --open to be one of yes, no, got 'maybe'"),
+    ("track run --to paper", 2, "expected --to to be one of tensorboard, wandb, got 'paper'"),
+    ("bench throughput --seconds nan", 2, "expected --seconds to be a number from 0.1 to 3600"),
+    ("bench throughput --workers 0", 2, "expected --workers to be a whole number from 1"),
+]  # fmt: skip
+
+
+def test_what_goes_wrong_is_said_in_one_line(call, trained, tmp_path):
+    (tmp_path / "mine.toml").write_text("bach_size = 3\n")
+    for line, code, words in BAD:
+        got, out, err = call(*line.split())
+        assert got == code, line
+        assert words in err, line
+        assert err.startswith("pixelpong: error: "), line
+        assert len(err.splitlines()) == 1, line
+        assert "Traceback" not in out + err, line
+
+
+# --- what the commands do ---------------------------------------------------------------------
 
 
 def test_train_says_what_came_out(call):
@@ -203,8 +299,6 @@ def test_verify_prints_a_table_of_hashes(call):
 @pytest.mark.slow
 def test_verify_fails_when_the_bits_differ(call, monkeypatch):
     """A worker that is not a pure function of its item must be found out."""
-    from pixelpong.play.worker import EpisodeWorker
-
     real, count = EpisodeWorker.play, iter(range(1000))
 
     def play(self, item, params):
@@ -222,66 +316,9 @@ def test_verify_fails_when_the_bits_differ(call, monkeypatch):
 
 # --- what goes wrong --------------------------------------------------------------------------
 
-BAD = [
-    ("", 2, "Expected one of"),
-    ("frobnicate", 2, "Expected one of"),
-    ("train --bath-size 3", 2, "did you mean --batch-size?"),
-    ("train --batch-size abc", 2, "expected a whole number for --batch-size, got 'abc'"),
-    ("train --learning-rate fast", 2, "expected a number for --learning-rate, got 'fast'"),
-    ("train --batch-size 0", 2, "expected --batch-size to be a whole number from 1"),
-    ("train --batch-size", 2, "Missing value for argument '--batch-size'"),
-    ("train --environment Breakout", 2, "expected --environment to be one of ALE/Pong-v5"),
-    ("train --preset slow", 2, "expected the name of a preset, got 'slow'; use one of"),
-    ("train --config none.toml", 2, "expected a TOML file at none.toml, got No such file"),
-    ("train extra", 2, "expected an option, got 'extra'"),
-    ("train --run run", 1, "expected a new run directory, got run, which exists"),
-    ("train --run /proc/none/run", 1, "expected to make the run directory"),
-    ("resume none", 1, "expected a run directory, got none"),
-    ("resume", 2, "RUN"),
-    ("resume run --seed 4", 2, "got seed 0 → 4; leave them out, or give --allow-changes"),
-    ("inspect run --checkpoint 99", 1, "use latest, best or one of: 0, 3"),
-    ("evaluate run --episodes 0", 2, "expected --episodes from 1 to 100000, got 0"),
-    ("verify --emulators x", 2, "--emulators: expected emulator to be one of native, ale"),
-    ("verify --engines processes", 2, "expected engine to be one of serial, threads"),
-    ("bench quickly", 2, "Expected one of"),
-    ("bench throughput --seconds nan", 2, "expected --seconds from 0.1 to 3600, got nan"),
-    ("bench throughput --workers 0", 2, "expected --workers to be a whole number from 1"),
-    ("inspect run --checkpoint ²", 1, "use latest, best or one of: 0, 3"),
-    ("evaluate run --episodes 1000000000", 2, "expected --episodes from 1 to 100000"),
-    ("train --run run/config.json/x", 1, "config.json, which is no directory"),
-]
-
-
-@pytest.mark.parametrize(("line", "code", "words"), BAD, ids=[line for line, _, _ in BAD])
-def test_what_goes_wrong_is_said_in_one_line(call, trained, line, code, words):
-    got, out, err = call(*line.split())
-    assert got == code
-    assert words in err
-    assert len(err.splitlines()) == 1
-    assert err.startswith("pixelpong: error: ")
-    assert "Traceback" not in out + err
-
-
-def test_an_unknown_key_in_a_file_is_one_line(call, tmp_path):
-    (tmp_path / "mine.toml").write_text("bach_size = 3\n")
-    code, _, err = call("train", "--config", "mine.toml")
-    assert code == 2
-    assert "mine.toml: expected the name of an option, got 'bach_size'; did you mean" in err
-
-
-def test_a_training_without_a_budget_is_refused(call, tmp_path, monkeypatch):
-    from pixelpong.config import Config
-    from pixelpong.config.options import COMMAND_LINE
-    from pixelpong.errors import ConfigError
-    from pixelpong.faces.api.training import require_budget
-
-    with pytest.raises(ConfigError, match="expected a budget, got none; give --updates"):
-        require_budget(Config(), COMMAND_LINE)
-
 
 def test_debug_shows_the_traceback_and_the_workers(call, trained, monkeypatch):
     assert "Traceback" in call("resume", "none", "--debug")[2]
-    from pixelpong.play.worker import EpisodeWorker
 
     def play(self, item, params):
         raise RuntimeError("planted")
@@ -347,7 +384,7 @@ def test_without_the_game_it_is_one_line(call, monkeypatch, tmp_path):
 def start_training(folder: Path, *words: str) -> subprocess.Popen:
     """A training in a process group of its own, as a terminal starts it."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "pixelpong", "train", "--run", "run", *words],
+        [*PIXELPONG, "train", "--run", "run", *words],
         cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0,
     )  # fmt: skip
     metrics = folder / "run" / "metrics.jsonl"
@@ -396,7 +433,7 @@ def test_interrupted_and_resumed_pong_ends_with_the_hash_of_the_undisturbed(tmp_
     reports = []
     for command in (["resume", "run"], ["train", "--run", "undisturbed", *words]):
         done = subprocess.run(
-            [sys.executable, "-m", "pixelpong", *command, "--json"],
+            [*PIXELPONG, *command, "--json"],
             cwd=tmp_path, capture_output=True, text=True, check=True,
         )  # fmt: skip
         reports.append(json.loads(done.stdout))
@@ -424,7 +461,7 @@ def test_a_reader_that_goes_away_ends_the_training_with_everything_saved(tmp_pat
 def test_a_full_disk_behind_stdout_is_one_line_and_saved(tmp_path):
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "pixelpong", "train", *TOY, "--updates", "9", "--run", "run"],
+            [*PIXELPONG, "train", *TOY, "--updates", "9", "--run", "run"],
             cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
     assert done.returncode == 1
@@ -466,18 +503,8 @@ def test_a_change_that_cannot_work_leaves_the_run_as_it_was(call, trained):
 def test_a_minus_sign_survives_any_terminal(tmp_path, encoding):
     environment = {**os.environ, "PYTHONUTF8": "0", "PYTHONIOENCODING": encoding}
     done = subprocess.run(
-        [sys.executable, "-m", "pixelpong", "train", *TOY, "--updates", "1", "--run", "ä run"],
+        [*PIXELPONG, "train", *TOY, "--updates", "1", "--run", "ä run"],
         cwd=tmp_path, capture_output=True, env=environment,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, b"")
     assert ("−" if encoding == "utf-8" else " -") in done.stdout.decode(encoding)
-
-
-def test_errors_are_read_out_of_both_kinds_of_frame():
-    from pixelpong.faces.cli.parser import _condense
-
-    text = "Error parsing --hidden: no type matching {None}|INT could be instantiated from ['x']."
-    lines = f"╭─ Value error ─╮\n│ {text} │\n│ ───── │\n│ Argument helptext: │\n╰─────╯"
-    hyphens = f" Value error  \n -------------- \n  {text}  \n  --------- \n  Argument helptext:  "
-    for box in (lines, hyphens):
-        assert _condense(box) == "expected a whole number for --hidden, got 'x'; see --help"

@@ -49,7 +49,7 @@ def test_every_option_has_a_help_and_is_unique_by_name():
     ]
     assert len(names) == len(set(names))
     assert set(names) == set(OPTIONS)
-    assert all(each.metadata["help"] for each in OPTIONS.values())
+    assert all(each.help for each in OPTIONS.values())
 
 
 def test_flat_form_and_configuration_are_inverse():
@@ -114,7 +114,7 @@ def test_options_that_do_not_change_the_result_are_free():
 
 
 def test_an_option_is_free_only_where_the_parameters_cannot_depend_on_it():
-    bound = {name for name, each in OPTIONS.items() if not each.metadata["is_free"]}
+    bound = {name for name, each in OPTIONS.items() if not each.is_free}
     assert bound == {
         "seed", "environment", "frame_skip", "sticky", "hidden", "dtype",
         "algorithm", "learning_rate", "discount", "batch_size", "decay_rate",

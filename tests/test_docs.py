@@ -222,9 +222,9 @@ def test_every_option_stands_in_the_reference_with_flag_key_default_and_help():
     for name, each in OPTIONS.items():
         (row,) = [line for line in text.splitlines() if f"`--{name.replace('_', '-')}`" in line]
         assert f"`{name}`" in row
-        assert each.metadata["help"] in row
-        assert each.metadata["unit"] in row
-        assert each.metadata["source"] in row
+        assert each.help in row
+        assert each.unit in row
+        assert each.source in row
 
 
 def test_every_value_that_a_preset_sets_stands_in_the_reference():

@@ -11,7 +11,7 @@ import pytest
 
 COMMAND = """
 import atexit, os, sys, types
-import pixelpong
+import pixelpong.faces
 from pixelpong.interrupts import stop_on_signals
 
 def send():

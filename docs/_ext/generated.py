@@ -22,7 +22,7 @@ from sphinx.util.docutils import SphinxDirective
 
 import pixelpong
 from pixelpong.config import OPTIONS, Config
-from pixelpong.config.options import LARGEST_INT, Option, describe_values
+from pixelpong.config.options import Option
 from pixelpong.config.presets import load_preset, preset_names
 from pixelpong.config.protocols import PROTOCOLS
 from pixelpong.faces.cli import parser
@@ -48,29 +48,20 @@ def describe_options() -> str:
 
 
 def _describe_option(each: Option, presets: dict[str, dict[str, Any]]) -> tuple[str, ...]:
-    flag = "--" + each.name.replace("_", "-")
-    metadata = each.metadata
-    words = [metadata["help"], _describe_values(each)]
-    if metadata["source"]:
-        words.append(f"Source: {metadata['source']}.")
-    if metadata["is_free"]:
+    values = each.describe_values()
+    unit = f", in {each.unit}" * bool(each.unit)
+    words = [each.help, f"{values[0].upper()}{values[1:]}{unit}."]
+    if each.source:
+        words.append(f"Source: {each.source}.")
+    if each.is_free:
         words.append("Does not change the result.")
     own = [
         f"{name} {_spell(flat[each.name])}"
         for name, flat in presets.items()
         if flat[each.name] != each.default and each.name != "preset"
     ]
-    names = f"[]{{#option-{flag[2:]}}}`{flag}`<br>`{each.name}`"
+    names = f"[]{{#option-{each.flag[2:]}}}`{each.flag}`<br>`{each.name}`"
     return names, " ".join(words), _spell(each.default), "<br>".join(own) or "–"
-
-
-def _describe_values(each: Option) -> str:
-    metadata = dict(each.metadata)
-    if metadata["maximum"] == LARGEST_INT:  # no limit that a reader would notice
-        metadata["maximum"] = None
-    text = describe_values(dataclasses.replace(each, metadata=metadata))
-    unit = f", in {metadata['unit']}" * bool(metadata["unit"])
-    return f"{text[0].upper()}{text[1:]}{unit}."
 
 
 def describe_presets() -> str:
@@ -125,13 +116,7 @@ def list_commands() -> list[list[str]]:
     >>> [words for words in list_commands() if words[0] in ("train", "resume")]
     [['train'], ['resume']]
     """
-    commands = []
-    for name in parser._make_specs([]):
-        if name == "bench":
-            commands += [[name, each] for each in parser._make_bench_specs()]
-        else:
-            commands.append([name])
-    return commands
+    return [name.split() for name in parser.list_commands()]
 
 
 def help_of(words: list[str]) -> str:

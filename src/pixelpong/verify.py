@@ -49,7 +49,7 @@ class Way:
 
 def default_emulators(config: Config) -> list[str]:
     """The emulators to compare by default: both; the toy game has only one."""
-    emulators = list(OPTIONS["emulator"].metadata["choices"])
+    emulators = list(OPTIONS["emulator"].choices)
     return emulators[:1] if config.environment.is_toy else emulators
 
 

@@ -9,7 +9,6 @@ real, then they count as interrupted.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import gc
 import io
 import os
@@ -28,8 +27,9 @@ from hypothesis import strategies as st
 from readers import make_trained
 
 from pixelpong.bench import solve, throughput
+from pixelpong.config import OPTIONS
 from pixelpong.faces.cli import main
-from pixelpong.faces.cli import parser as parsers
+from pixelpong.faces.cli.parser import list_commands
 
 PATIENCE = 0.4
 """Seconds until the Ctrl-C."""
@@ -70,25 +70,11 @@ GOOD_WORDS = ("1", "2", "0.5", "run", "best", "latest", "classic", "new", "page.
 ODD_HOSTS = ("127.0.0.1", "localhost", "", "\0", "a" * 300, "..", "\u00e9" * 80)
 
 
-def flags_of_all() -> dict[str, list[str]]:
-    """The options of every command."""
-    specs = parsers._make_specs([]) | {
-        f"bench {name}": spec for name, spec in parsers._make_bench_specs().items()
-    }
-    return {name: _flags(specs[name][0]) for name in COMMANDS}
-
-
-def _flags(spec: type) -> list[str]:
-    flags = []
-    for each in dataclasses.fields(spec):
-        owner = each.default_factory if each.default_factory is not dataclasses.MISSING else None
-        inner = owner() if owner else None
-        name = "--" + each.name.replace("_", "-")
-        flags += _flags(type(inner)) if dataclasses.is_dataclass(inner) else [name]
-    return flags
-
-
-FLAGS = flags_of_all()
+FLAGS = {
+    name: [each.flag for each in (*command.options, *map(OPTIONS.get, command.training))]
+    for name, command in list_commands().items()
+}
+"""The options of every command."""
 
 
 @st.composite

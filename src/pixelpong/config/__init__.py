@@ -10,14 +10,13 @@ Not covered: presets and files (`config.presets`), the command line (`faces.cli`
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import typing
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, fields, is_dataclass, replace
 from typing import Any
 
-from pixelpong.config.options import Option, check_value, option
+from pixelpong.config.options import Option, option
 from pixelpong.config.protocols import PROTOCOLS, Protocol, find_protocol
 from pixelpong.errors import ConfigError, expected
 
@@ -29,16 +28,17 @@ class EnvironmentConfig:
     """What is played."""
 
     environment: str = option(
-        "ALE/Pong-v5", "Protocol, by the name under which figures are published.", choices=PROTOCOLS
+        "ALE/Pong-v5",
+        "Protocol, by the name under which figures are published.",
+        choices=tuple(PROTOCOLS),
     )
     frame_skip: int | None = option(
-        None, "Frames a step; by default the protocol's own.", minimum=1, maximum=60
+        None, "Frames per step; by default the protocol's own.", bounds=(1, 60)
     )
     sticky: float | None = option(
         None,
-        "Probability that a frame keeps the held action; by default the protocol's own.",
-        minimum=0.0,
-        maximum=1.0,
+        "Probability that a frame repeats the previous action; by default the protocol's own.",
+        bounds=(0.0, 1.0),
     )
 
     @property
@@ -56,7 +56,7 @@ class EnvironmentConfig:
 class NetworkConfig:
     """The policy network: one hidden layer, on what is seen of the screen."""
 
-    hidden: int = option(200, "Hidden units.", source="Karpathy", minimum=1, maximum=65536)
+    hidden: int = option(200, "Hidden units.", source="Karpathy", bounds=(1, 65536))
     dtype: str = option(
         "float32", "Floating-point type of the parameters.", choices=("float32", "float64")
     )
@@ -72,66 +72,63 @@ class LearningConfig:
         choices=("reinforce", "ppo"),
     )
     learning_rate: float = option(
-        1e-4, "Step size of the optimizer.", source="Karpathy", minimum=0.0, maximum=10.0
+        1e-4, "Step size of the optimizer.", source="Karpathy", bounds=(0.0, 10.0)
     )
     discount: float = option(
-        0.99, "Discount of a reward one step later.", source="Karpathy", minimum=0.0, maximum=1.0
+        0.99, "Discount of a reward one step later.", source="Karpathy", bounds=(0.0, 1.0)
     )
 
 
 @dataclass(frozen=True)
 class ReinforceConfig:
-    """Of REINFORCE alone."""
+    """REINFORCE only."""
 
-    batch_size: int = option(
-        10, "Episodes an update.", source="Karpathy", minimum=1, maximum=100_000
-    )
+    batch_size: int = option(10, "Episodes per update.", source="Karpathy", bounds=(1, 100_000))
     decay_rate: float = option(
-        0.99, "Share of the old mean square that RMSProp keeps.", source="Karpathy", minimum=0.0,
-        maximum=1.0,
-    )  # fmt: skip
+        0.99,
+        "Share of the old mean square that RMSProp keeps.",
+        source="Karpathy",
+        bounds=(0.0, 1.0),
+    )
 
 
 @dataclass(frozen=True)
 class PPOConfig:
-    """Of PPO alone."""
+    """PPO only."""
 
-    streams: int = option(32, "Games that go on side by side.", minimum=1, maximum=4096)
-    horizon: int = option(128, "Steps of each stream an update.", minimum=1, maximum=100_000)
-    epochs: int = option(3, "Passes over the steps of an update.", minimum=1, maximum=100)
-    minibatches: int = option(4, "Steps of Adam a pass.", minimum=1, maximum=10_000)
+    streams: int = option(32, "Games played side by side.", bounds=(1, 4096))
+    horizon: int = option(128, "Steps of each stream per update.", bounds=(1, 100_000))
+    epochs: int = option(3, "Passes over the steps of an update.", bounds=(1, 100))
+    minibatches: int = option(4, "Adam steps per pass.", bounds=(1, 10_000))
     clip_ratio: float = option(
-        0.2, "How far a step may change a probability.", source="Schulman et al. 2017",
-        minimum=0.0, maximum=10.0,
-    )  # fmt: skip
+        0.2,
+        "How far a step may change a probability.",
+        source="Schulman et al. 2017",
+        bounds=(0.0, 10.0),
+    )
     gae_lambda: float = option(
-        0.95, "Weight of later errors of the value.", source="Schulman et al. 2016",
-        minimum=0.0, maximum=1.0,
-    )  # fmt: skip
+        0.95,
+        "Weight of later errors of the value (GAE lambda).",
+        source="Schulman et al. 2016",
+        bounds=(0.0, 1.0),
+    )
     gae_lambda_end: float = option(
         0.95,
-        "Lambda where all points are won; it falls towards this as rate and bonus fall.",
-        minimum=0.0,
-        maximum=1.0,
+        "GAE lambda when all points are won; it falls towards this as the rate and the bonus fall.",
+        bounds=(0.0, 1.0),
     )
-    entropy_bonus: float = option(
-        0.01, "What the entropy of the policy is worth.", minimum=0.0, maximum=10.0
-    )
-    value_weight: float = option(
-        0.5, "Weight of the squared error of the value.", minimum=0.0, maximum=10.0
-    )
+    entropy_bonus: float = option(0.01, "Weight of the policy's entropy.", bounds=(0.0, 10.0))
+    value_weight: float = option(0.5, "Weight of the value's squared error.", bounds=(0.0, 10.0))
     anneal_from: float = option(
         0.5,
-        "Share of points won from which rate and entropy bonus fall, to 0 where all are.",
-        minimum=0.0,
-        maximum=1.0,
+        "Share of points won from which the rate and the entropy bonus fall towards 0.",
+        bounds=(0.0, 1.0),
     )
     restart_after: int = option(
         0,
         "Steps after which, with a smaller share of points won than --anneal-from, it starts again "
         "with other parameters; 0 is never.",
-        minimum=0,
-        maximum=10**12,
+        bounds=(0, 10**12),
     )
 
 
@@ -139,43 +136,39 @@ class PPOConfig:
 class BudgetConfig:
     """When it stops: whichever comes first. Giving one replaces the preset's."""
 
-    updates: int | None = option(None, "Stop after this many updates.", minimum=1, is_free=True)
+    updates: int | None = option(None, "Stop after this many updates.", bounds=(1, None))
     episodes: int | None = option(
-        None, "Stop at the first update with this many episodes.", minimum=1, is_free=True
+        None, "Stop at the first update with this many episodes.", bounds=(1, None)
     )
     steps: int | None = option(
-        None, "Stop at the first update with this many steps.", minimum=1, is_free=True
+        None, "Stop at the first update with this many steps.", bounds=(1, None)
     )
     until_return: float | None = option(
         None,
         "Stop when an evaluation confirms this mean return of greedy play.",
-        minimum=-21.0,
-        maximum=21.0,
-        is_free=True,
+        bounds=(-21.0, 21.0),
     )
 
 
-BUDGET = tuple(each.name for each in dataclasses.fields(BudgetConfig))
+BUDGET = tuple(each.name for each in fields(BudgetConfig))
 """The options of which one replaces all others."""
 
 
 @dataclass(frozen=True)
 class ScheduleConfig:
-    """What is done now and then."""
+    """What is done from time to time."""
 
-    save_every: int = option(10, "Updates between two checkpoints.", minimum=1, is_free=True)
+    save_every: int = option(10, "Updates between two checkpoints.", bounds=(1, None))
     milestone_every: int = option(
-        10, "Updates between the first milestones; 0 is never.", minimum=0, is_free=True
+        10, "Updates between the first milestones; 0 is never.", bounds=(0, None)
     )
     replay_every: int = option(
-        10, "Updates between two replays, about; 0 is never.", minimum=0, is_free=True
+        10, "Updates between two replays, roughly; 0 is never.", bounds=(0, None)
     )
     evaluate_every: int = option(
-        0, "Updates between two evaluations; 0 is never.", minimum=0, is_free=True
+        0, "Updates between two evaluations; 0 is never.", bounds=(0, None)
     )
-    evaluate_episodes: int = option(
-        10, "Greedy episodes of such an evaluation.", minimum=1, is_free=True
-    )
+    evaluate_episodes: int = option(10, "Greedy episodes in each evaluation.", bounds=(1, None))
 
 
 @dataclass(frozen=True)
@@ -184,37 +177,28 @@ class EngineConfig:
 
     engine: str = option(
         "threads",
-        "Where episodes are played: one by one, in a thread a worker, or by Ray.",
+        "How episodes are played: one by one, in one thread per worker, or by Ray.",
         choices=("serial", "threads", "ray"),
-        is_free=True,
     )
     emulator: str = option(
         "native",
-        "What plays Pong: our own emulator, or ALE: the same bits, many times slower, on one core.",
+        "What plays Pong: our own emulator or ALE, which gives the same bits but is slower.",
         choices=("native", "ale"),
-        is_free=True,
     )
-    workers: int | None = option(
-        None, "Workers; by default one a core.", minimum=1, maximum=4096, is_free=True
-    )
+    workers: int | None = option(None, "Workers; by default one per core.", bounds=(1, 4096))
     worker_timeout: float = option(
         60.0,
         "Deadline of one episode; with Ray, a worker that exceeds it is replaced.",
         unit="seconds",
-        minimum=0.1,
-        maximum=86_400.0,
-        is_free=True,
+        bounds=(0.1, 86_400.0),
     )
     ray_address: str | None = option(
-        None,
-        "Ray cluster to use, auto or HOST:PORT; by default one of its own.",
-        is_free=True,
+        None, "Ray cluster to use, auto or HOST:PORT; by default a new local one."
     )
     ray_mode: str = option(
         "actors",
         "How Ray keeps workers: as actors, as tasks, or all of a node as one actor.",
         choices=("actors", "tasks", "nodes"),
-        is_free=True,
     )
 
 
@@ -222,9 +206,7 @@ class EngineConfig:
 class DisplayConfig:
     """What is printed."""
 
-    verbose: bool = option(
-        False, "Also print a line a point, a line an episode and a line a batch.", is_free=True
-    )
+    verbose: bool = option(False, "Also print one line per point, per episode and per batch.")
 
 
 @dataclass(frozen=True)
@@ -232,9 +214,10 @@ class Config:
     """Everything that a run directory needs to be made again, bit for bit."""
 
     preset: str = option(
-        DEFAULT_PRESET, "Named set of options that the others start from.", is_free=True
+        DEFAULT_PRESET,
+        "Set of options from which the others start: classic, fast, karpathy, numpy or ray.",
     )
-    seed: int = option(0, "Seed of everything random in the run.", minimum=0, maximum=2**63 - 1)
+    seed: int = option(0, "Seed of everything random in the run.", bounds=(0, None))
     environment: EnvironmentConfig = EnvironmentConfig()
     network: NetworkConfig = NetworkConfig()
     learning: LearningConfig = LearningConfig()
@@ -248,16 +231,15 @@ class Config:
     def to_flat(self) -> dict[str, Any]:
         """All options by name, as they stand in a file."""
         flat: dict[str, Any] = {}
-        for each in dataclasses.fields(self):
-            value = getattr(self, each.name)
-            flat |= dataclasses.asdict(value) if _is_section(each) else {each.name: value}
+        for name, value in vars(self).items():
+            flat |= vars(value) if is_dataclass(value) else {name: value}
         return flat
 
     def updated(self, changes: Mapping[str, Any], origin: str) -> Config:
         """This configuration with `changes` applied.
 
-        Where `changes` names any budget option, the budget that stood before is dropped:
-        asking for 5,000 episodes must not be cut short by a preset's 100 updates.
+        If `changes` names any budget option, the budget that stood before is dropped: asking for
+        5,000 episodes must not be cut short by a preset's 100 updates.
 
         Args:
             changes: options by name, flat.
@@ -266,64 +248,68 @@ class Config:
         Raises:
             ConfigError: an unknown name, or a value of the wrong type or out of range.
         """
-        _refuse_unknown(changes, origin)
-        flat = self.to_flat()
-        if any(changes.get(name) is not None for name in BUDGET):
-            flat |= dict.fromkeys(BUDGET)
-        for name, value in changes.items():
-            flat[name] = check_value(OPTIONS[name], value, origin)
-        return _from_flat(flat)
+        values = {name: _find(name, origin).check(value, origin) for name, value in changes.items()}
+        if any(values.get(name) is not None for name in BUDGET):
+            values = dict.fromkeys(BUDGET) | values
+        sections: dict[str, dict[str, Any]] = {}
+        for name, value in values.items():
+            sections.setdefault(OPTIONS[name].section, {})[name] = value
+        own = sections.pop("", {})
+        parts = {name: replace(getattr(self, name), **part) for name, part in sections.items()}
+        return replace(self, **own, **parts)
 
 
-def _is_section(each: dataclasses.Field[Any]) -> bool:
-    return dataclasses.is_dataclass(each.default)
+_FREE = ("preset", "budget", "schedule", "engine", "display")
+"""What may change when a run is resumed: see `Option.is_free`."""
 
 
-def _from_flat(flat: Mapping[str, Any]) -> Config:
-    def pick(cls: type) -> Any:
-        return cls(**{each.name: flat[each.name] for each in dataclasses.fields(cls)})
-
-    values = {
-        each.name: pick(type(each.default)) if _is_section(each) else flat[each.name]
-        for each in dataclasses.fields(Config)
-    }
-    return Config(**values)
+def _is_section(each: Field[Any]) -> bool:
+    return is_dataclass(each.default)
 
 
 def _collect_options() -> dict[str, Option]:
-    options = {}
-    for each in dataclasses.fields(Config):
-        owner: type = type(each.default) if _is_section(each) else Config
-        hints = typing.get_type_hints(owner)
+    found = []
+    for each in fields(Config):
         section = each.name if _is_section(each) else ""
-        for inner in dataclasses.fields(owner) if section else (each,):
-            options[inner.name] = Option(
-                inner.name, hints[inner.name], inner.default, inner.metadata, section
+        owner: type = type(each.default) if section else Config
+        hints = typing.get_type_hints(owner)
+        found += [
+            Option(
+                one.name,
+                hints[one.name],
+                one.default,
+                is_free=(section or one.name) in _FREE,
+                section=section,
+                **one.metadata,
             )
-    return options
+            for one in (fields(owner) if section else (each,))
+        ]
+    return {option.name: option for option in found}
 
 
 OPTIONS: dict[str, Option] = _collect_options()
 """Every option by name, in the order of the dataclasses."""
 
 
-def _refuse_unknown(names: Iterable[str], origin: str) -> None:
-    for name in names:
-        if name not in OPTIONS:
-            near = difflib.get_close_matches(name, OPTIONS, n=1)
-            advice = f"did you mean {near[0]!r}?" if near else "see `pixelpong train --help`"
-            raise ConfigError(f"{origin}: " + expected("the name of an option", repr(name), advice))
+def _find(name: str, origin: str) -> Option:
+    if name not in OPTIONS:
+        near = difflib.get_close_matches(name, OPTIONS, n=1)
+        advice = f"did you mean {near[0]!r}?" if near else "see `pixelpong train --help`"
+        raise ConfigError(f"{origin}: " + expected("the name of an option", repr(name), advice))
+    return OPTIONS[name]
 
 
 def differences(old: Config, new: Config, *, with_free: bool = False) -> dict[str, tuple[Any, Any]]:
     """The options that differ, as name → (old, new).
 
     Args:
+        old: a configuration.
+        new: another one.
         with_free: also those that do not change the result, as the budget or the engine.
     """
     before, after = old.to_flat(), new.to_flat()
     return {
         name: (before[name], after[name])
         for name, each in OPTIONS.items()
-        if before[name] != after[name] and (with_free or not each.metadata["is_free"])
+        if before[name] != after[name] and (with_free or not each.is_free)
     }

@@ -1,10 +1,13 @@
-"""Options: a default, a help and the values allowed, written once as a field of a dataclass."""
+"""Options: a default, a help and the values allowed, each written once.
+
+Those of a training are fields of the dataclasses in `pixelpong.config`; those that one command has
+for itself stand in `pixelpong.faces.cli.options`.
+"""
 
 from __future__ import annotations
 
 import math
 import typing
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,76 +19,118 @@ COMMAND_LINE = "command line"
 LARGEST_INT = 2**63 - 1
 """Of every whole number: what a file, an array and a deadline can hold."""
 
-
-def option(
-    default: Any,
-    help: str,
-    *,
-    unit: str = "",
-    source: str = "",
-    minimum: float | None = None,
-    maximum: float | None = None,
-    choices: Iterable[str] = (),
-    is_free: bool = False,
-) -> Any:
-    """One option: its default, its help and the values it takes.
-
-    Args:
-        default: the value where nobody says otherwise.
-        help: one line for ``--help``.
-        unit: what the number counts.
-        source: where the default comes from.
-        minimum: smallest value allowed.
-        maximum: largest value allowed.
-        choices: the only values allowed, where they can be listed.
-        is_free: the option does not change the parameters that a given number of updates leads
-            to, so that a resumed run may have another value.
-    """
-    metadata = {
-        "help": help,
-        "unit": unit,
-        "source": source,
-        "minimum": minimum,
-        "maximum": maximum,
-        "choices": tuple(choices),
-        "is_free": is_free,
-    }
-    return field(default=default, metadata=metadata)
+_KINDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
 
 
 @dataclass(frozen=True)
 class Option:
-    """One option as the command line, the documentation and the check see it."""
+    """One option as the command line, the documentation and the check see it.
+
+    Attributes:
+        name: in a file; as a flag it has hyphens.
+        type: of its value; a union with None if there need not be one.
+        default: the value if nobody gives another.
+        help: one line for ``--help``.
+        unit: what the number counts.
+        source: where the default comes from.
+        bounds: smallest and largest value allowed; None if there is no such limit.
+        choices: the only values allowed, if they can be listed.
+        is_free: the option does not change the parameters that a given number of updates leads
+            to, so that a resumed run may have another value.
+        section: the part of `pixelpong.config.Config` that holds it; "" is itself.
+        metavar: what a value is called in ``--help``; by default by its type.
+    """
 
     name: str
     type: Any
     default: Any
-    metadata: Mapping[str, Any]
-    section: str
+    help: str = ""
+    unit: str = ""
+    source: str = ""
+    bounds: tuple[float | None, float | None] = (None, None)
+    choices: tuple[str, ...] = ()
+    is_free: bool = False
+    section: str = ""
+    metavar: str = ""
+
+    @property
+    def flag(self) -> str:
+        """How it is spelled on the command line."""
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def kind(self) -> type:
+        """The type of a value that is given."""
+        kinds = typing.get_args(self.type) or (self.type,)
+        return next(kind for kind in kinds if kind is not type(None))
+
+    def read(self, text: str) -> Any:
+        """The value that stands on the command line.
+
+        Raises:
+            ConfigError: the text is no such value, or it is out of range.
+        """
+        try:
+            return self.check(self.kind(text), COMMAND_LINE)
+        except ValueError:
+            return self.check(text, COMMAND_LINE)  # refuses it in the same words
+
+    def check(self, value: Any, origin: str) -> Any:
+        """`value` in the option's own type.
+
+        Args:
+            value: what was given.
+            origin: where it was given, for the error message.
+
+        Raises:
+            ConfigError: it is of the wrong type or out of range.
+        """
+        if value is None and type(None) in typing.get_args(self.type):
+            return None
+        if self.kind is float and type(value) is int and abs(value) <= LARGEST_INT:
+            value = float(value)
+        if not self._allows(value):
+            spelled = self.flag if origin == COMMAND_LINE else self.name
+            what = f"{spelled} to be {self.describe_values()}"
+            raise ConfigError(f"{origin}: " + expected(what, _spell(value), "change it"))
+        return value
+
+    def _allows(self, value: Any) -> bool:
+        if not isinstance(value, self.kind) or (isinstance(value, bool) and self.kind is not bool):
+            return False
+        if self.choices and value not in self.choices:
+            return False
+        if isinstance(value, float) and not math.isfinite(value):
+            return False
+        if isinstance(value, int) and abs(value) > LARGEST_INT:
+            return False
+        low, high = self.bounds
+        return (low is None or value >= low) and (high is None or value <= high)
+
+    def describe_values(self) -> str:
+        """The values it takes, in words.
+
+        >>> Option("x", float, 0.5, bounds=(0, 1)).describe_values()
+        'a number from 0 to 1'
+        """
+        if self.choices:
+            return "one of " + ", ".join(self.choices)
+        low, high = (f"{x:g}" if isinstance(x, float) else x for x in self.bounds)
+        bounds = "" if low is None else f" of at least {low}"
+        if high is not None:
+            bounds = f" from {low} to {high}"
+        return _KINDS.get(self.kind, "a path") + bounds
 
 
-def check_value(each: Option, value: Any, origin: str) -> Any:
-    """`value` in the option's own type.
+def option(default: Any, help: str, **facts: Any) -> Any:
+    """One option as a field of a dataclass.
 
     Args:
-        each: the option.
-        value: what was given.
-        origin: where it was given, for the error message.
-
-    Raises:
-        ConfigError: it is of the wrong type or out of range.
+        default: its default.
+        help: its help.
+        facts: other attributes of `Option`.
     """
-    allowed = typing.get_args(each.type) or (each.type,)
-    wanted = next(kind for kind in allowed if kind is not type(None))
-    if value is None and type(None) in allowed:
-        return None
-    if wanted is float and type(value) is int and abs(value) <= LARGEST_INT:
-        value = float(value)
-    if type(value) is not wanted or not _is_in_range(value, each.metadata):
-        spelled = "--" + each.name.replace("_", "-") if origin == COMMAND_LINE else each.name
-        what = f"{spelled} to be {describe_values(each)}"
-        raise ConfigError(f"{origin}: " + expected(what, _spell(value), "change it"))
-    return value
+    return field(default=default, metadata={"help": help, **facts})
 
 
 def _spell(value: Any) -> str:
@@ -95,32 +140,3 @@ def _spell(value: Any) -> str:
         return f"a {type(value).__name__} of very many digits"
     except RecursionError:
         return f"a {type(value).__name__} nested without end"
-
-
-def _is_in_range(value: Any, metadata: Mapping[str, Any]) -> bool:
-    if isinstance(value, int) and abs(value) > LARGEST_INT:
-        return False
-    if metadata["choices"] and value not in metadata["choices"]:
-        return False
-    if isinstance(value, float) and not math.isfinite(value):
-        return False
-    low, high = metadata["minimum"], metadata["maximum"]
-    return (low is None or value >= low) and (high is None or value <= high)
-
-
-def describe_values(each: Option) -> str:
-    """The values an option takes, in words.
-
-    >>> describe_values(Option("x", float, 0.5, {"choices": (), "minimum": 0, "maximum": 1}, ""))
-    'a number from 0 to 1'
-    """
-    if each.metadata["choices"]:
-        return "one of " + ", ".join(each.metadata["choices"])
-    names = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
-    wanted = next(t for t in typing.get_args(each.type) or (each.type,) if t is not type(None))
-    low, high = each.metadata["minimum"], each.metadata["maximum"]
-    low, high = (f"{end:g}" if isinstance(end, float) else end for end in (low, high))
-    bounds = f" from {low} to {high}" if high is not None else ""
-    if high is None and low is not None:
-        bounds = f" of at least {low}"
-    return names[wanted] + bounds

@@ -12,7 +12,6 @@ Made with: pixelpong export RUN --agent FILE
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,12 +22,10 @@ from numpy.typing import NDArray
 from pixelpong.agent.choice import load_agent
 from pixelpong.agent.file import Agent, Start, decode_agent, encode_agent
 from pixelpong.config import Config
-from pixelpong.engines import make_engine
 from pixelpong.env import make_emulator
 from pixelpong.errors import Interrupted
-from pixelpong.evaluation import evaluate
+from pixelpong.faces.api.evaluation import evaluate_ways
 from pixelpong.faces.display import signed
-from pixelpong.play.worker import make_worker
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.files import write_whole
 from pixelpong.seeding import make_rng
@@ -75,20 +72,8 @@ def write_agent(
     start = find_start(agent, run.config)
     rows = _choose_rows(agent, start, max_bytes, should_stop)
     small = decode_agent(encode_agent(agent, rows, bits=4, start=start), str(path))
-    engine = make_engine(run.config.engine, functools.partial(make_worker, run.config), should_stop)
-    try:
-        results = {
-            name: evaluate(
-                engine,
-                small.params,
-                seed=EVALUATION_SEED,
-                episodes=episodes,
-                is_greedy=name == "greedy",
-            ).to_dict()
-            for name in ("greedy", "sampled")
-        }
-    finally:
-        engine.close()
+    ways = evaluate_ways(run.config, small.params, EVALUATION_SEED, episodes, should_stop)
+    results = {way: evaluation.to_dict() for way, evaluation in ways.items()}
     about = agent.about | {
         "config": run.config.to_flat(),
         "evaluation_seed": EVALUATION_SEED,

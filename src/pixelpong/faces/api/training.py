@@ -70,16 +70,7 @@ def train(
     pixelpong.errors.ConfigError: train: expected the name of an option, got 'learning_rat'; \
 did you mean 'learning_rate'?
     """
-    config = preset if isinstance(preset, Config) else load_preset(preset)
-    config = config.updated(options, "train")
-    require_budget(config)
-
-    def create_run() -> RunDirectory:
-        from pixelpong.run.directory import RunDirectory
-
-        return RunDirectory.create(Path(path) if path is not None else None, config)
-
-    return _go(create_run, quiet)
+    return _go(lambda: _create(preset, path, options, "train"), quiet)
 
 
 def training(
@@ -111,12 +102,8 @@ def training(
     Ended
     """
     from pixelpong import loop
-    from pixelpong.run.directory import RunDirectory
 
-    config = preset if isinstance(preset, Config) else load_preset(preset)
-    config = config.updated(options, "training")
-    require_budget(config, "training")
-    yield from loop.training(RunDirectory.create(Path(path) if path is not None else None, config))
+    yield from loop.training(_create(preset, path, options, "training"))
 
 
 def resume(
@@ -139,8 +126,7 @@ def resume(
         CheckpointError: there are checkpoints and none is sound.
         WorkerError, NumericsError, KeyboardInterrupt: as `train`.
     """
-    path = path_of(run)
-    return _go(lambda: open_run(path, options, "resume", allow_changes=allow_changes), quiet)
+    return _go(lambda: open_run(path_of(run), options, "resume", allow_changes), quiet)
 
 
 def path_of(run: str | Path | Run) -> Path:
@@ -148,10 +134,8 @@ def path_of(run: str | Path | Run) -> Path:
     return Path(run) if isinstance(run, str | Path) else run.path
 
 
-def open_run(
-    path: Path, options: dict[str, Any], origin: str, *, allow_changes: bool
-) -> RunDirectory:
-    """A run to go on with, its options changed; nothing is written yet.
+def open_run(path: Path, options: dict[str, Any], origin: str, allow_changes: bool) -> RunDirectory:
+    """A run to continue, its options changed; nothing is written yet.
 
     Args:
         path: its directory.
@@ -169,24 +153,30 @@ def open_run(
     changed = differences(run.config, config)
     if changed and not allow_changes:
         shown = ", ".join(f"{name} {old} → {new}" for name, (old, new) in changed.items())
-        advice = f"leave them out, or give {_spell('allow_changes', origin)}"
-        if origin != COMMAND_LINE:
-            advice += "=True"
+        allowing = "--allow-changes" if origin == COMMAND_LINE else "allow_changes=True"
+        advice = f"leave them out, or give {allowing}"
         raise ConfigError(expected(f"the options that {path} was trained with", shown, advice))
-    require_budget(config, origin)
+    _require_budget(config, origin)
     run.warn_of_other_machine()
     return run.with_config(config)
 
 
-def require_budget(config: Config, origin: str = "train") -> None:
-    """Refuse a training that would never end.
+def _create(
+    preset: str | Config, path: str | Path | None, options: dict[str, Any], origin: str
+) -> RunDirectory:
+    from pixelpong.run.directory import RunDirectory
 
-    Raises:
-        ConfigError: no option of its budget is given.
-    """
+    config = preset if isinstance(preset, Config) else load_preset(preset)
+    config = config.updated(options, origin)
+    _require_budget(config, origin)
+    return RunDirectory.create(None if path is None else Path(path), config)
+
+
+def _require_budget(config: Config, origin: str) -> None:
+    """Refuse a training that would never end: a preset's always does."""
     if all(value is None for value in vars(config.budget).values()):
-        *names, last = (_spell(name, origin) for name in BUDGET)
-        raise ConfigError(expected("a budget", "none", f"give {', '.join(names)} or {last}"))
+        advice = f"give {', '.join(BUDGET[:-1])} or {BUDGET[-1]}"
+        raise ConfigError(f"{origin}: " + expected("a budget", "none", advice))
 
 
 def carry_out(
@@ -218,28 +208,27 @@ def carry_out(
     run = open_or_create()
     if stream is None:
         return run, go(run, None, should_stop, began)
-    display = TrainingDisplay(stream, seconds_between_lines)
-    with contextlib.closing(display):
+    with contextlib.closing(TrainingDisplay(stream, seconds_between_lines)) as display:
         return run, go(run, display, should_stop, began)
 
 
 def _go(open_or_create: Callable[[], RunDirectory], quiet: bool) -> Run:
     """Train, and give the run; a stop that was asked for is an exception, as everywhere."""
-    began, stream, pause = time.monotonic(), None if quiet else sys.stdout, SECONDS_BETWEEN_LINES
+    from pixelpong.faces.notebook import Run
+
+    stream = None if quiet else sys.stdout
     with stop_on_signals(ends_process=False) as should_stop:
         try:
             run, outcome = carry_out(
-                open_or_create, stream, should_stop, began, seconds_between_lines=pause
+                open_or_create,
+                stream,
+                should_stop,
+                time.monotonic(),
+                seconds_between_lines=SECONDS_BETWEEN_LINES,
             )
         except Interrupted:
             raise KeyboardInterrupt from None
     if outcome.reason == "interrupted":
         saved = f"update {outcome.progress.update} is saved"
         raise KeyboardInterrupt(f"{saved}; go on with pixelpong.resume({str(run.path)!r})")
-    from pixelpong.faces.notebook import Run
-
     return Run(run.path)
-
-
-def _spell(name: str, origin: str) -> str:
-    return "--" + name.replace("_", "-") if origin == COMMAND_LINE else name

@@ -20,11 +20,7 @@ from typing import Any
 from pixelpong.errors import EmulatorWarning, Interrupted, PixelpongError, expected
 
 
-def _nothing() -> None:
-    """Nothing is to be done."""
-
-
-def main(argv: list[str] | None = None, begin: Callable[[], None] = _nothing) -> int:
+def main(argv: list[str] | None = None, begin: Callable[[], None] = lambda: None) -> int:
     """Run one command and return its exit code.
 
     Args:
@@ -43,26 +39,34 @@ def main(argv: list[str] | None = None, begin: Callable[[], None] = _nothing) ->
         command, options = parse(words)
         begin()
         return command(options)
-    except PixelpongError as error:
-        return _fail(error, str(error), error.exit_code, words)
     except (Interrupted, KeyboardInterrupt):
         print("pixelpong: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader of our output has gone, as `| head` does: no reason for a word.
+        # The reader of our output has gone, as `| head` does: there is nothing to say.
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - kept until the process ends
         return 1
-    except OSError as error:
-        got = error.strerror or str(error)
-        message = expected("the system to read or write", got, "fix that, then try again or resume")
-        return _fail(error, message, 1, words)
-    except MemoryError as error:
-        message = expected("enough memory", "too little", "ask for less, or close other programs")
-        return _fail(error, message, 1, words)
     except Exception as error:
-        got = f"{type(error).__name__}: {error}"
-        message = f"expected no such error, got {got}; this is a bug: run again with --debug"
-        return _fail(error, message, 1, words)
+        if "--debug" in words:
+            traceback.print_exception(error)
+            if details := getattr(error, "details", ""):
+                print(f"\nIn the worker:\n{details}", file=sys.stderr)
+        print(f"pixelpong: error: {' '.join(_describe(error).split())}", file=sys.stderr)
+        return error.exit_code if isinstance(error, PixelpongError) else 1
+
+
+def _describe(error: Exception) -> str:
+    """What went wrong, and what to do."""
+    match error:
+        case PixelpongError():
+            return str(error)
+        case OSError():
+            got, advice = error.strerror or str(error), "fix that, then try again or resume"
+            return expected("the system to read or write", got, advice)
+        case MemoryError():
+            return expected("enough memory", "too little", "ask for less, or close other programs")
+    got = f"{type(error).__name__}: {error}"
+    return f"expected no such error, got {got}; this is a bug: run again with --debug"
 
 
 def show_warnings_plainly() -> None:
@@ -84,9 +88,10 @@ def show_warnings_plainly() -> None:
 
 
 def _open_missing_streams() -> None:
-    """Who starts us without some of them must not find our words, or C code's, in our files.
+    """Open the standard streams that this process was started without.
 
-    The first file that a process opens gets the first number that is free.
+    The first file that a process opens gets the first number that is free: else our words, or C
+    code's, would be written into one of our files.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
@@ -103,13 +108,3 @@ def _spell_plainly(error: UnicodeError) -> tuple[str, int]:
     plain = {"−": "-", "–": "-", "→": "->", "×": "x"}
     letters = error.object[error.start : error.end]
     return "".join(plain.get(letter, "?") for letter in letters), error.end
-
-
-def _fail(error: Exception, message: str, exit_code: int, words: list[str]) -> int:
-    if "--debug" in words:
-        traceback.print_exception(error)
-        details = getattr(error, "details", "")
-        if details:
-            print(f"\nIn the worker:\n{details}", file=sys.stderr)
-    print("pixelpong: error: " + " ".join(message.split()), file=sys.stderr)
-    return exit_code

@@ -2,94 +2,112 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pixelpong.config import Config
+from pixelpong.config import OPTIONS
 from pixelpong.config.options import COMMAND_LINE
 from pixelpong.config.presets import load_preset, resolve_config
-from pixelpong.errors import CheckpointError, ConfigError, expected
-from pixelpong.faces.api.training import carry_out, open_run, require_budget
-from pixelpong.faces.cli.reporting import report_on, require_at_least
+from pixelpong.errors import CheckpointError, expected
+from pixelpong.faces.cli.reporting import report_on
+from pixelpong.interrupts import stop_on_signals
 
 if TYPE_CHECKING:
-    from pixelpong.engines import Engine
-    from pixelpong.faces.cli.options import Request
     from pixelpong.run.checkpoints import Checkpoint
     from pixelpong.run.directory import RunDirectory
 
 EXIT_INTERRUPTED = 130
 
 
-def train(request: Request) -> int:
+def train(options: Any) -> int:
     """``pixelpong train``"""
-    options = request.options
-    config = resolve_config(request.given.get("preset"), options.config, request.given)
-    require_budget(config, COMMAND_LINE)
+    config = resolve_config(options.given.get("preset"), options.config, options.given)
 
     def create_run() -> RunDirectory:
         from pixelpong.run.directory import RunDirectory
 
         return RunDirectory.create(options.run, config)
 
-    return _go(create_run, is_json=options.json)
+    return _carry_out(create_run, options)
 
 
-def resume(request: Request) -> int:
+def resume(options: Any) -> int:
     """``pixelpong resume RUN``"""
-    options = request.options
+    from pixelpong.faces.api.training import open_run
 
-    def reopen_run() -> RunDirectory:
-        allow_changes = options.allow_changes
-        return open_run(options.run, request.given, COMMAND_LINE, allow_changes=allow_changes)
-
-    return _go(reopen_run, is_json=options.json)
+    changes = options.given, COMMAND_LINE, options.allow_changes
+    return _carry_out(lambda: open_run(options.run, *changes), options)
 
 
-def evaluate(request: Request) -> int:
+def _carry_out(make_run: Callable[[], RunDirectory], options: Any) -> int:
+    """Train in the run that `make_run` gives, and say how it ended."""
+    began = time.monotonic() - time.process_time()  # imports came first, at full load
+    stream = sys.stderr if options.json else sys.stdout
+    with stop_on_signals() as should_stop:
+        from pixelpong.faces.api.training import carry_out
+        from pixelpong.faces.text import describe_outcome
+
+        run, outcome = carry_out(make_run, stream, should_stop, began)
+    progress = outcome.progress
+    report = {
+        "run": str(run.path),
+        "reason": outcome.reason,
+        "update": progress.update,
+        "steps": progress.steps,
+        "episodes": progress.episodes,
+        "mean_return_100": progress.mean_return_100,
+        "running_mean": progress.running_mean,
+        "points_won_1000": progress.points_won_1000,
+        "estimated_return": progress.estimated_return,
+        "params_sha256": outcome.params_sha256,
+        "wall_seconds": outcome.wall_seconds,
+        "training_seconds": outcome.training_seconds,
+        "verdict": outcome.verdict and outcome.verdict.to_dict(),
+    }
+    report_on(report, options.json, describe_outcome)
+    return EXIT_INTERRUPTED if outcome.reason == "interrupted" else 0
+
+
+def evaluate(options: Any) -> int:
     """``pixelpong evaluate RUN``"""
-    from pixelpong.agent.network import fit_params
-    from pixelpong.evaluation import evaluate as play
+    from pixelpong.agent.choice import load_agent
+    from pixelpong.faces.api.evaluation import evaluate_ways
     from pixelpong.faces.text import describe_evaluation
     from pixelpong.run.directory import RunDirectory
 
-    options = request.options
-    if not 1 <= options.episodes <= 100_000:
-        raise ConfigError(expected("--episodes from 1 to 100000", options.episodes, "see --help"))
-    require_at_least("--seed", options.seed, 0)
     run = RunDirectory.open(options.run)
-    checkpoint = _choose_checkpoint(run, options.checkpoint)
-    given = {name: value for name, value in request.given.items() if name != "seed"}
-    config = run.config.updated(given, COMMAND_LINE)
-    report: dict[str, Any] = {
+    agent = load_agent(run, options.checkpoint)
+    config = run.config.updated(options.given, COMMAND_LINE)
+
+    def count(way: str, number: int) -> None:
+        """Keep a line that counts for a person at a terminal; it is gone at the end."""
+        if sys.stderr.isatty():
+            total = options.episodes
+            text = "" if number == total else f"{way} play: {number} of {total} episodes"
+            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+    with stop_on_signals() as should_stop:
+        results = evaluate_ways(
+            config, agent.params, options.seed, options.episodes, should_stop, tell=count
+        )
+    protocol = config.environment.protocol
+    report = {
         "run": str(run.path),
-        "update": checkpoint.update,
-        "environment": config.environment.environment,
-        "frame_skip": list(config.environment.protocol.frame_skips),
-        "sticky": config.environment.protocol.sticky,
+        "update": agent.about["update"],
+        "environment": protocol.name,
+        "frame_skip": list(protocol.frame_skips),
+        "sticky": protocol.sticky,
         "seed": options.seed,
         "episodes": options.episodes,
+        **{way: result.to_dict() for way, result in results.items()},
     }
-    params = fit_params(checkpoint.params, config.learning.algorithm)
-    with _engine_until_signal(config) as engine:
-        for name, is_greedy in (("greedy", True), ("sampled", False)):
-            report[name] = play(
-                engine,
-                params,
-                seed=options.seed,
-                episodes=options.episodes,
-                is_greedy=is_greedy,
-                tell=functools.partial(_count_on_terminal, name, options.episodes),
-            ).to_dict()
     report_on(report, options.json, describe_evaluation)
     return 0
 
 
-def inspect(request: Request) -> int:
+def inspect(options: Any) -> int:
     """``pixelpong inspect RUN``"""
     from pixelpong.faces.text import describe_run
     from pixelpong.learners import restoring
@@ -98,8 +116,8 @@ def inspect(request: Request) -> int:
     from pixelpong.run.directory import RunDirectory
     from pixelpong.session import Counters
 
-    run = RunDirectory.open(request.options.run)
-    checkpoint = _choose_checkpoint(run, request.options.checkpoint)
+    run = RunDirectory.open(options.run)
+    checkpoint = _choose_checkpoint(run, options.checkpoint)
     counters = Counters.of(checkpoint)
     with restoring():
         progress = Progress.from_dict(counters.progress)
@@ -121,100 +139,8 @@ def inspect(request: Request) -> int:
         "machine": run.machine,
         "config": run.config.to_flat(),
     }
-    report_on(report, request.options.json, describe_run)
+    report_on(report, options.json, describe_run)
     return 0
-
-
-def verify(request: Request) -> int:
-    """``pixelpong verify``"""
-    from pixelpong.interrupts import stop_on_signals
-    from pixelpong.verify import compare_ways, default_emulators
-
-    options, ways, verdicts = request.options, [], []
-    engines = _read_names("engine", options.engines)
-    emulators = options.emulators and _read_names("emulator", options.emulators)
-    configs = [_shorten(preset, request) for preset in options.presets.split(",")]
-    with stop_on_signals() as should_stop:
-        for config in configs:
-            of_this = []
-            names = emulators or default_emulators(config)
-            for way in compare_ways(config, engines, names, should_stop):
-                of_this.append(way)
-                if not options.json:
-                    word = "same" if way.matches(of_this[0]) else "DIFFERENT"
-                    line = f"{way.params_sha256[:16]}  {word:9}  {config.preset}, {way.name}"
-                    print(line, flush=True)
-            ways += [{"preset": config.preset, **vars(way)} for way in of_this]
-            is_equal = all(way.matches(of_this[0]) for way in of_this)
-            verdicts.append((config.preset, len(of_this), is_equal))
-    is_equal = all(verdict[-1] for verdict in verdicts)
-    report_on({"is_equal": is_equal, "ways": ways}, options.json, lambda _: _describe(verdicts))
-    return 0 if is_equal else 1
-
-
-def _read_names(option: str, text: str) -> list[str]:
-    """Values of an option, of which a command takes several."""
-    names = text.split(",")
-    for name in names:
-        Config().updated({option: name}, f"--{option}s")
-    return names
-
-
-def _describe(verdicts: list[tuple[str, int, bool]]) -> str:
-    return "\n".join(
-        f"{preset}: " + (f"all {count} ways gave the same bits" if is_equal else "the bits differ")
-        for preset, count, is_equal in verdicts
-    )
-
-
-def _shorten(preset: str, request: Request) -> Config:
-    """What `verify` trains: a preset, made as short as asked for."""
-    options = request.options
-    length = {
-        "updates": options.updates,
-        "batch_size": options.batch_size,
-        "streams": options.batch_size,
-        "seed": options.seed,
-        "verbose": False,
-    }
-    return load_preset(preset).updated(length | request.given, COMMAND_LINE)
-
-
-def _go(make_run: Callable[[], RunDirectory], *, is_json: bool) -> int:
-    """Train in the run that `make_run` gives, and say how it ended."""
-    began = time.monotonic() - time.process_time()  # imports came first, at full load
-    stream = sys.stderr if is_json else sys.stdout
-    from pixelpong.interrupts import stop_on_signals
-
-    with stop_on_signals() as should_stop:
-        from pixelpong.faces.text import describe_outcome
-
-        run, outcome = carry_out(make_run, stream, should_stop, began)
-    progress = outcome.progress
-    report = {
-        "run": str(run.path),
-        "reason": outcome.reason,
-        "update": progress.update,
-        "steps": progress.steps,
-        "episodes": progress.episodes,
-        "mean_return_100": progress.mean_return_100,
-        "running_mean": progress.running_mean,
-        "points_won_1000": progress.points_won_1000,
-        "estimated_return": progress.estimated_return,
-        "params_sha256": outcome.params_sha256,
-        "wall_seconds": outcome.wall_seconds,
-        "training_seconds": outcome.training_seconds,
-        "verdict": outcome.verdict and outcome.verdict.to_dict(),
-    }
-    report_on(report, is_json, describe_outcome)
-    return EXIT_INTERRUPTED if outcome.reason == "interrupted" else 0
-
-
-def _count_on_terminal(name: str, total: int, number: int) -> None:
-    """One line that counts, for somebody who waits at a terminal; it is gone at the end."""
-    if sys.stderr.isatty():
-        text = "" if number == total else f"{name} play: {number} of {total} episodes"
-        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
 def _choose_checkpoint(run: RunDirectory, which: str) -> Checkpoint:
@@ -224,19 +150,54 @@ def _choose_checkpoint(run: RunDirectory, which: str) -> Checkpoint:
         return run.checkpoints.load_best()
     known = run.checkpoints.updates()
     if which not in map(str, known):
-        listed = ", ".join(str(update) for update in known) or "none"
-        advice = f"use latest, best or one of: {listed}"
+        advice = f"use latest, best or one of: {', '.join(map(str, known)) or 'none'}"
         raise CheckpointError(expected(f"a checkpoint of {run.path}", repr(which), advice))
     return run.checkpoints.load(int(which))
 
 
-@contextlib.contextmanager
-def _engine_until_signal(config: Config) -> Iterator[Engine]:
-    from pixelpong.engines import make_engine
-    from pixelpong.interrupts import stop_on_signals
-    from pixelpong.play.worker import make_worker
+def doctor(options: Any) -> int:
+    """``pixelpong doctor [RUN]``"""
+    from pixelpong.faces.doctor import describe, examine, show, summarize
 
+    checks = examine(options.run)
+    if not options.json:
+        checks = show(checks, sys.stdout)
+    report = summarize(checks, options.run)
+    report_on(report, options.json, describe)
+    return 0 if report["is_sound"] else 1
+
+
+def verify(options: Any) -> int:
+    """``pixelpong verify``"""
+    from pixelpong.verify import compare_ways, default_emulators
+
+    engines = _read_names("engine", options.engines)
+    emulators = options.emulators and _read_names("emulator", options.emulators)
+    length = {name: getattr(options, name) for name in ("updates", "batch_size", "seed")}
+    changes = {**length, "streams": options.batch_size, "verbose": False, **options.given}
+    presets = options.presets.split(",")
+    configs = [load_preset(preset).updated(changes, COMMAND_LINE) for preset in presets]
+    ways: list[dict[str, Any]] = []
+    lines, is_equal = [], True
     with stop_on_signals() as should_stop:
-        engine = make_engine(config.engine, functools.partial(make_worker, config), should_stop)
-        with contextlib.closing(engine):
-            yield engine
+        for config in configs:
+            names = emulators or default_emulators(config)
+            of_this = []
+            for way in compare_ways(config, engines, names, should_stop):
+                of_this.append(way)
+                if not options.json:
+                    word = "same" if way.matches(of_this[0]) else "DIFFERENT"
+                    line = f"{way.params_sha256[:16]}  {word:9}  {config.preset}, {way.name}"
+                    print(line, flush=True)
+            ways += [{"preset": config.preset, **vars(way)} for way in of_this]
+            is_same = all(way.matches(of_this[0]) for way in of_this)
+            found = f"all {len(of_this)} ways gave the same bits" if is_same else "the bits differ"
+            lines.append(f"{config.preset}: {found}")
+            is_equal &= is_same
+    report_on({"is_equal": is_equal, "ways": ways}, options.json, lambda _: "\n".join(lines))
+    return 0 if is_equal else 1
+
+
+def _read_names(option: str, text: str) -> list[str]:
+    """Values of an option, of which a command takes several."""
+    return [OPTIONS[option].check(name, f"--{option}s") for name in text.split(",")]

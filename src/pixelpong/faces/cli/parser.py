@@ -2,166 +2,170 @@
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
+import argparse
 import difflib
-import io
-import itertools
 import re
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
-
-import tyro
+from typing import Any, NoReturn
 
 from pixelpong.config import DEFAULT_PRESET, OPTIONS, Config
+from pixelpong.config.options import Option
 from pixelpong.config.presets import load_preset, resolve_config
-from pixelpong.errors import ConfigError, PixelpongError, expected
-from pixelpong.faces.cli import bench, commands, doctor, faces
-from pixelpong.faces.cli import face_options as f
-from pixelpong.faces.cli import options as o
+from pixelpong.errors import MAX_GOT, ConfigError, PixelpongError, expected, on_one_line
+from pixelpong.faces.cli.options import PROGRAM, REQUIRED, Command, Group, Place
 
-Command = Callable[[o.Request], int]
-Specs = dict[str, tuple[type, Command]]
+_METAVARS = {int: "INT", float: "FLOAT", str: "TEXT"}
 
 
-def parse(words: list[str]) -> tuple[Command, o.Request]:
-    """The command that `words` ask for; prints help and exits where asked to.
+def parse(words: list[str]) -> tuple[Callable[[Any], int], argparse.Namespace]:
+    """The command that `words` ask for, and its options; prints help and exits if asked to.
 
     Raises:
         ConfigError: the words are no command line of ours.
     """
-    if words[:1] == ["bench"]:
-        specs, prog, rest = _make_bench_specs(), "pixelpong bench", words[1:]
-    else:
-        specs, prog, rest = _make_specs(words), "pixelpong", words
-    options, unknown = _run_tyro(specs, prog, rest)
+    command, prog, rest = _find_command(words)
+    # A flag may be spelled as the key in a file is.
+    rest = [re.sub(r"^--\w[\w-]*", lambda flag: flag[0].replace("_", "-"), word) for word in rest]
+    parser = _make_parser(prog, command, {})
+    found, unknown = parser.parse_known_args(rest)
+    texts = vars(found)
+    if texts.pop("help"):
+        _make_parser(prog, command, _find_defaults(texts)).print_help()
+        parser.exit()
     if unknown:
-        raise ConfigError(_describe_unknown(unknown[0], options))
-    command = next(command for spec, command in specs.values() if spec is type(options))
-    return command, o.Request(options, _given_options(options, words))
+        raise ConfigError(_describe_unknown(unknown, command, prog))
+    own = {each.name: each for each in command.options}
+    values: dict[str, Any] = {name: each.default for name, each in own.items()}
+    given: dict[str, Any] = {}
+    for name, text in texts.items():
+        (values if name in own else given)[name] = _read(own.get(name) or OPTIONS[name], text)
+    for name, each in own.items():
+        if values[name] is REQUIRED:
+            raise ConfigError(expected(each.metavar, "none", f"see `{prog} --help`"))
+    return command.run, argparse.Namespace(**values, given=given)
 
 
-def _make_specs(words: list[str]) -> Specs:
-    return {
-        "train": (o.with_config(o.Train, _defaults_to_show(words)), commands.train),
-        "resume": (o.with_config(o.Resume, None), commands.resume),
-        "evaluate": (o.with_engine(o.with_protocol(o.Evaluate, "the run's")), commands.evaluate),
-        "inspect": (o.Inspect, commands.inspect),
-        "doctor": (o.Doctor, doctor.doctor),
-        "verify": (o.with_protocol(o.Verify, "the preset's"), commands.verify),
-        "record": (f.Record, faces.record),
-        "plot": (f.Plot, faces.plot),
-        "dashboard": (f.Dashboard, faces.dashboard),
-        "watch": (f.Watch, faces.watch),
-        "play": (f.Play, faces.play),
-        "export": (f.Export, faces.export),
-        "track": (f.Track, faces.track),
-        "bench": (o.Bench, bench.throughput),
-    }
-
-
-def _make_bench_specs() -> Specs:
-    return {
-        "throughput": (o.with_engine(o.BenchThroughput, ["workers"]), bench.throughput),
-        "solve": (o.with_engine(o.BenchSolve, ["workers"]), bench.solve),
-        "predict": (o.with_engine(o.BenchPredict, ["workers"]), bench.predict),
-    }
-
-
-def _defaults_to_show(words: list[str]) -> Config:
-    """The defaults that ``train --help`` names: those of the preset and file on the line."""
-    if not {"-h", "--help"} & set(words):
-        return load_preset(DEFAULT_PRESET)  # nobody looks; a pipe can be read only once
-    file = _peek(words, "--config")
-    try:
-        return resolve_config(_peek(words, "--preset"), Path(file) if file else None, {})
-    except PixelpongError:
-        return load_preset(DEFAULT_PRESET)  # what is wrong with them is said when they are used
-
-
-def _peek(words: list[str], flag: str) -> str | None:
-    for word, following in itertools.pairwise([*words, None]):
-        if word == flag:
-            return following
-        if word and word.startswith(flag + "="):
-            return word.partition("=")[2]
-    return None
-
-
-def _given_options(options: Any, words: list[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for each in dataclasses.fields(options):
-        value = getattr(options, each.name)
-        if dataclasses.is_dataclass(value):
-            found |= _given_options(value, words)
-        elif each.name in OPTIONS and _is_given(each.name, value, words):
-            found[each.name] = value
+def list_commands(group: Group = PROGRAM) -> dict[str, Command]:
+    """Every command, by the words after ``pixelpong``."""
+    found: dict[str, Command] = {}
+    for name, each in group.commands.items():
+        inner = list_commands(each) if isinstance(each, Group) else {"": each}
+        found |= {f"{name} {words}".strip(): command for words, command in inner.items()}
     return found
 
 
-def _is_given(name: str, value: Any, words: list[str]) -> bool:
-    if isinstance(value, bool):  # a flag cannot be None, so its False means nothing by itself
-        return f"--{name}" in words or f"--no-{name}" in words
-    return value is not None
+def _find_command(
+    words: list[str], group: Group = PROGRAM, prog: str = "pixelpong"
+) -> tuple[Command, str, list[str]]:
+    """The command, how it is called, and the words after it."""
+    word = words[0] if words else ""
+    match group.commands.get(word):
+        case Command() as command:
+            return command, f"{prog} {word}", words[1:]
+        case Group() as inner:
+            return _find_command(words[1:], inner, f"{prog} {word}")
+    if word in ("-h", "--help"):
+        parser = argparse.ArgumentParser(prog, f"{prog} COMMAND [options]", group.help)
+        listed = parser.add_subparsers(title="commands", metavar="COMMAND")
+        for name, each in group.commands.items():
+            listed.add_parser(name, help=each.help)
+        parser.print_help()
+        parser.exit()
+    near = difflib.get_close_matches(word, group.commands, n=1)
+    advice = f"did you mean {near[0]}?" if near else f"use one of {', '.join(group.commands)}"
+    raise ConfigError(expected("a command", repr(word) if words else "none", advice))
 
 
-def _run_tyro(specs: Specs, prog: str, words: list[str]) -> tuple[Any, list[str]]:
-    members = tuple(
-        Annotated[spec, tyro.conf.subcommand(name)] for name, (spec, _) in specs.items()
-    )
-    union: Any = typing.Union[members]  # noqa: UP007 - made at run time
-    errors = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(errors):
-            found: tuple[Any, list[str]] = tyro.cli(
-                union,
-                prog=prog,
-                description="Teaches a program to play Atari Pong from its screen.",
-                args=words,
-                return_unknown_args=True,
-                config=(tyro.conf.OmitArgPrefixes,),
-            )
-            return found
-    except SystemExit as exit:
-        if not exit.code:
-            raise
-        raise ConfigError(_condense(errors.getvalue())) from None
+class _Parser(argparse.ArgumentParser):
+    """Argparse's own, with our errors."""
+
+    def error(self, message: str) -> NoReturn:
+        """Refuse words that it cannot split."""
+        text = on_one_line(message.removeprefix("argument "))[:MAX_GOT]
+        raise ConfigError(f"{text}; see `{self.prog} --help`")
 
 
-def _condense(box: str) -> str:
-    """The first paragraph of tyro's boxed message, as one line in our words.
+def _make_parser(prog: str, command: Command, shown: Mapping[str, Any]) -> _Parser:
+    """What splits words into texts by option; an option that is not there is left out.
 
-    >>> _condense("╭ Value error ╮\\n│ Error parsing --seed: invalid literal for int(): 'x'│\\n╰─╯")
-    "expected a whole number for --seed, got 'x'; see --help"
+    Args:
+        prog: how the command is called.
+        command: it.
+        shown: defaults of the options of a training that the help names.
     """
-    # The frame is drawn with lines, or where the terminal knows no such letters, with hyphens.
-    lines = [line.strip("│ ") for line in box.splitlines()[1:]]
-    body = itertools.dropwhile(lambda line: line.startswith("---"), lines)
-    paragraph = itertools.takewhile(lambda line: not line.startswith(("─", "╰", "---")), body)
-    text = " ".join(" ".join(paragraph).split())
-    if bad := re.match(r"Error parsing (--\S+): .*?'(.*?)'", text):
-        kind = "a whole number" if re.search(r"\bint\b", text, re.IGNORECASE) else "a number"
-        return expected(f"{kind} for {bad[1]}", repr(bad[2]), "see --help")
-    return f"{text.rstrip('.')}; see --help"
+    places = [each for each in command.options if isinstance(each, Place)]
+    usage = [each.metavar if each.default is REQUIRED else f"[{each.metavar}]" for each in places]
+    parser = _Parser(
+        prog,
+        " ".join([prog, "[options]", *usage]),
+        command.help,
+        argument_default=argparse.SUPPRESS,
+        allow_abbrev=False,
+        add_help=False,
+    )
+    parser.add_argument("-h", "--help", action="store_true", default=False, help="Print this text.")
+    for each in command.options:
+        _add(parser, each, each.default)
+    sections: dict[str, Any] = {"": parser}
+    for each in map(OPTIONS.__getitem__, command.training):
+        if each.section not in sections:
+            about = getattr(Config, each.section).__doc__
+            sections[each.section] = parser.add_argument_group(f"{each.section} options", about)
+        _add(sections[each.section], each, command.shown or shown.get(each.name))
+    return parser
 
 
-def _describe_unknown(word: str, options: Any) -> str:
-    if not word.startswith("-"):
-        return expected("an option", repr(word), "see --help")
-    flag = word.partition("=")[0]
-    near = difflib.get_close_matches(flag, _flags_of(options), n=1)
-    advice = f"did you mean {near[0]}?" if near else "see --help"
-    return expected("an option of this command", flag, advice)
+def _add(group: Any, option: Option, default: Any) -> None:
+    """One option, with the default that its help names."""
+    help = _describe(option, default)
+    metavar = option.metavar or _METAVARS.get(option.kind)
+    if isinstance(option, Place):
+        nargs = "*" if typing.get_origin(option.type) is tuple else "?"
+        group.add_argument(option.name, nargs=nargs, metavar=metavar, help=help)
+    elif option.kind is not bool:
+        group.add_argument(option.flag, metavar=metavar, help=help)
+    else:  # that of a preset or a file can be taken back
+        action = argparse.BooleanOptionalAction if option.section else "store_true"
+        group.add_argument(option.flag, action=action, help=help)
 
 
-def _flags_of(options: Any) -> list[str]:
-    flags = []
-    for each in dataclasses.fields(options):
-        value = getattr(options, each.name)
-        if dataclasses.is_dataclass(value):
-            flags += _flags_of(value)
-        else:
-            flags.append("--" + each.name.replace("_", "-"))
-    return flags
+def _describe(option: Option, default: Any) -> str:
+    parts = [option.help]
+    if option.choices:
+        parts.append(f"One of {', '.join(option.choices)}.")
+    if option.unit:
+        parts.append(f"In {option.unit}.")
+    if option.source:
+        parts.append(f"Source: {option.source}.")
+    if default not in (None, REQUIRED):
+        parts.append(f"(default: {default})")
+    return " ".join(parts).replace("%", "%%")
+
+
+def _find_defaults(texts: Mapping[str, str]) -> dict[str, Any]:
+    """The defaults that ``--help`` names: those of the preset and the file on the line."""
+    try:
+        file = texts.get("config")
+        return resolve_config(texts.get("preset"), Path(file) if file else None, {}).to_flat()
+    except PixelpongError:  # what is wrong with them is said when they are used
+        return load_preset(DEFAULT_PRESET).to_flat()
+
+
+def _read(option: Option, text: Any) -> Any:
+    if isinstance(text, list):
+        return tuple(map(option.read, text))
+    return text if isinstance(text, bool) else option.read(text)
+
+
+def _describe_unknown(unknown: list[str], command: Command, prog: str) -> str:
+    advice = f"see `{prog} --help`"
+    flag = next((word.partition("=")[0] for word in unknown if word.startswith("-")), None)
+    if flag is None:
+        return expected("an option", repr(unknown[0]), advice)
+    known = [each.flag for each in (*command.options, *map(OPTIONS.get, command.training)) if each]
+    near = difflib.get_close_matches(flag, known, n=1, cutoff=0.7)
+    return expected(
+        "an option of this command", flag, f"did you mean {near[0]}?" if near else advice
+    )

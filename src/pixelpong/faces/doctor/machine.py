@@ -24,7 +24,7 @@ from pixelpong.machine import (
 
 CORE = {
     "numpy": "numpy", "ale-py": "ale_py", "gymnasium": "gymnasium", "numba": "numba",
-    "llvmlite": "llvmlite", "tyro": "tyro", "rich": "rich", "safetensors": "safetensors",
+    "llvmlite": "llvmlite", "msgspec": "msgspec", "rich": "rich", "safetensors": "safetensors",
     "threadpoolctl": "threadpoolctl",
 }  # fmt: skip
 """What always has to be there: name of the distribution, name of the module."""
