@@ -16,7 +16,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pixelpong.agent.legend import ACTION_COLOURS, PIXEL_COLOURS
 from pixelpong.errors import ConfigError, RunError, expected
+from pixelpong.items import DOWN, UP
 
 Figure = Any
 """A matplotlib Figure. Typed loosely: the library is an extra, and may not be there."""
@@ -87,6 +89,21 @@ def new_figure(width: float, height: float) -> Figure:
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
+
+
+def pixel_colours() -> Any:
+    """A colour map of what a pixel is to the network: white if it is off, else the legend's."""
+    from matplotlib.colors import ListedColormap
+
+    return ListedColormap(["white", *(PIXEL_COLOURS[state] for state in sorted(PIXEL_COLOURS))])
+
+
+def saliency_colours() -> Any:
+    """A colour map from the legend's colour of down, through white, to that of up."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    ends = [ACTION_COLOURS[DOWN], "white", ACTION_COLOURS[UP]]
+    return LinearSegmentedColormap.from_list("saliency", ends)
 
 
 def render(figure: Figure, format: str) -> bytes:

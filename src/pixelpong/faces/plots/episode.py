@@ -9,10 +9,18 @@ from numpy.typing import NDArray
 
 from pixelpong.agent.explain import Explanations
 from pixelpong.agent.legend import ACTION_COLOURS, ACTION_NAMES, PIXEL_COLOURS, PIXEL_NAMES
-from pixelpong.agent.network import OFF
 from pixelpong.config import Config
 from pixelpong.env.preprocess import preprocess
-from pixelpong.faces.plots.drawing import BLACK, GREY, VERMILION, Figure, new_figure, plain
+from pixelpong.faces.plots.drawing import (
+    BLACK,
+    GREY,
+    VERMILION,
+    Figure,
+    new_figure,
+    pixel_colours,
+    plain,
+    saliency_colours,
+)
 from pixelpong.faces.plots.subjects import Subject
 from pixelpong.items import DOWN, STAY, UP
 
@@ -56,14 +64,9 @@ def draw_frames(subject: Subject) -> Figure:
 
 
 def _draw_field(axes: Any, field: NDArray[np.uint8]) -> None:
-    from matplotlib.colors import to_rgb
     from matplotlib.patches import Patch
 
-    colours = {OFF: "white"} | PIXEL_COLOURS
-    axes.imshow(
-        np.array([to_rgb(colours[state]) for state in sorted(colours)])[field],
-        interpolation="nearest",
-    )
+    axes.imshow(field, cmap=pixel_colours(), vmin=-0.5, vmax=3.5, interpolation="nearest")
     handles = [
         Patch(facecolor=PIXEL_COLOURS[state], edgecolor=GREY, label=name)
         for state, name in PIXEL_NAMES.items()
@@ -76,12 +79,10 @@ def _draw_field(axes: Any, field: NDArray[np.uint8]) -> None:
 
 
 def _draw_saliency(axes: Any, saliency: NDArray[np.float64]) -> None:
-    from matplotlib.colors import LinearSegmentedColormap
-
-    ends = [ACTION_COLOURS[DOWN], "white", ACTION_COLOURS[UP]]
-    colours = LinearSegmentedColormap.from_list("saliency", ends)
     most = float(np.abs(saliency).max()) or 1.0
-    image = axes.imshow(saliency, cmap=colours, vmin=-most, vmax=most, interpolation="nearest")
+    image = axes.imshow(
+        saliency, cmap=saliency_colours(), vmin=-most, vmax=most, interpolation="nearest"
+    )
     place = axes.inset_axes((0.1, -0.075, 0.8, 0.04))
     bar = axes.figure.colorbar(image, cax=place, orientation="horizontal")
     labels = [f"DOWN {most:.2g}", "0", f"UP {most:.2g}"]
