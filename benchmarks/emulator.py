@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
 import functools
 import hashlib
 import itertools
@@ -74,6 +75,28 @@ def bare_ale(moves: Any) -> Play:
     return play
 
 
+@functools.cache
+def compile_steps(address: int) -> Any:
+    """A compiled loop of steps, which calls the game by its address and holds no lock."""
+    import numba
+
+    number, pointer = ctypes.c_int32, ctypes.c_void_p
+    play_frames = ctypes.CFUNCTYPE(number, pointer, pointer, number, number)(address)
+
+    @numba.njit(nogil=True)  # type: ignore[untyped-decorator]
+    def play_steps(machine, start, actions, frame_skip, draws):  # type: ignore[no-untyped-def]
+        for step in range(len(actions) // frame_skip):
+            held = actions.ctypes.data + step * frame_skip
+            answer = play_frames(machine.ctypes.data, held, frame_skip, draws)
+            if answer < 0:
+                return -answer
+            if answer >> 8 & 1:  # the game is over: the next one begins
+                machine[: len(start)] = start
+        return 0
+
+    return play_steps
+
+
 class Machine:
     """A machine of our own at the start of a game, stepped by a compiled loop."""
 
@@ -89,10 +112,8 @@ class Machine:
 
     def play(self, draws: int) -> int:
         """Play as many steps as there are moves."""
-        from pixelpong.atari.calling import play_steps
-
-        about = self.address, self.record, self.start, self.actions, FRAME_SKIP, draws
-        _, stop = play_steps(*about)
+        about = self.record, self.start, self.actions, FRAME_SKIP, draws
+        stop = compile_steps(self.address)(*about)
         assert stop == 0, "it met what it does not cover"
         return len(self.actions) // FRAME_SKIP
 
@@ -113,12 +134,12 @@ def through_ctypes(moves: Any, draws: int) -> Play:
 
 
 def as_the_package_steps(moves: Any, emulator: str) -> Play:
-    """Steps of `PongEmulator`, sticky actions and all; the full picture is drawn."""
+    """Steps of the package's `Emulator`, sticky actions and all; the full picture is drawn."""
     from pixelpong.config.protocols import find_protocol
-    from pixelpong.env.pong import PongEmulator
+    from pixelpong.env import make_emulator
     from pixelpong.seeding import make_rng
 
-    game, moves = PongEmulator(find_protocol("ALE/Pong-v5"), emulator), moves[:200].tolist()
+    game, moves = make_emulator(find_protocol("ALE/Pong-v5"), emulator), moves[:200].tolist()
     coins = make_rng(0, "bench").random((len(moves), 1 + FRAME_SKIP)).tolist()
 
     def play() -> int:
@@ -327,10 +348,11 @@ def make_forms(folder: Path, rounds: int) -> dict[str, tuple[Any, Report]]:
 def measure_snapshots(rounds: int) -> Report:
     """Microseconds of each; of the console, and of a game with its header and checksum."""
     from pixelpong.config.protocols import find_protocol
+    from pixelpong.env import make_emulator
     from pixelpong.env.native import NativeConsole
-    from pixelpong.env.pong import PongEmulator, pack_snapshot, unpack_snapshot
+    from pixelpong.env.pong import pack_snapshot, unpack_snapshot
 
-    console, game = NativeConsole(), PongEmulator(find_protocol("ALE/Pong-v5"))
+    console, game = NativeConsole(), make_emulator(find_protocol("ALE/Pong-v5"))
     console.run(bytes([2] * 100), 1)
     state = console.get_state()
     snapshot = pack_snapshot(2, 100, state)
