@@ -162,7 +162,7 @@ def smoke(programs: Path, folder: Path, wheel: Path) -> None:
     with watched(programs, folder) as address, zipfile.ZipFile(wheel) as archive:
         static = "pixelpong/faces/page/static/"
         for name in archive.namelist():
-            if name.startswith(static) and not name.startswith(static + "offline"):
+            if name.startswith(static):
                 path = "/" if name.endswith("index.html") else "/static/" + Path(name).name
                 served = urllib.request.urlopen(address + path, timeout=20).read()
                 assert served == archive.read(name), name

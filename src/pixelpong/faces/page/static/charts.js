@@ -3,7 +3,7 @@
 // `mountCurves(element)` gives an object whose `update(series)` draws them again in place, at most
 // twice a second and only those in sight. Values are read with the pointer; the legend's buttons
 // take curves out.
-import { build, formatSigned, rewrite } from "./parts.js";
+import { build, formatCount, formatSigned, rewrite } from "./parts.js";
 
 const REDRAW_MS = 500;
 const MARGIN = { left: 50, right: 12, top: 8, bottom: 38 };
@@ -17,7 +17,6 @@ const SHAPES = ["m-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z", "m-3.5-3.5h7v7h-7z", DIAMO
 
 const tellPercent = (value) => `${(100 * value).toFixed(1)} %`;
 const tellPlain = (value) => (value === 0 ? "0" : Number(value.toPrecision(3)).toString().replace("-", "−"));
-const tellWhole = (value) => Math.round(value).toLocaleString("en");
 
 // How a curve looks: a line has a width, marks have a shape.
 const LOOKS = {
@@ -53,7 +52,7 @@ const CURVES = [
   single("kl", "KL divergence", "nats", "kl"),
   single("learning_rate", "Learning rate", "", "learning_rate"),
   single("grad_norm", "Gradient norm", "", "grad_norm"),
-  single("speed", "Speed", "steps a second", "timing.steps_per_second", tellWhole),
+  single("speed", "Speed", "steps a second", "timing.steps_per_second", formatCount),
 ];
 
 const AXES = {
@@ -81,10 +80,11 @@ class Chart {
   constructor(curve) {
     Object.assign(this, { curve, series: [], axis: AXES.steps, hidden: new Set(), traces: [], drawn: -REDRAW_MS, timer: null });
     this.newest = build("span", { class: "number newest" });
-    const point = (event) => this.point(event), unpoint = () => { this.words.hidden = true; this.cursor?.removeAttribute("d"); };
+    const point = (event) => this.point(event), leave = (event) => event.pointerType === "mouse" && this.unpoint(); // a finger's values stay
+    this.unpoint = () => { this.words.hidden = true; this.cursor?.removeAttribute("d"); };
     this.plot = build("div", {
       class: "plot", role: "img", "aria-label": `${curve.title}: no figures yet`,
-      onpointermove: point, onpointerdown: point, onpointerleave: unpoint,
+      onpointermove: point, onpointerdown: point, onpointerleave: leave,
     });
     this.legend = build("ul", { class: "chart-legend" });
     this.words = build("div", { class: "chart-words", hidden: true, "aria-hidden": "true" });
@@ -222,8 +222,8 @@ class Chart {
       const nearest = points.reduce((best, point) => (best && distance(best) <= distance(point) ? best : point), null);
       return nearest && distance(nearest) < POINTER_REACH ? [{ name, x: nearest[0], y: nearest[1] }] : [];
     });
-    this.words.hidden = !found.length;
-    if (!found.length) return this.cursor?.removeAttribute("d");
+    if (!found.length) return this.unpoint();
+    this.words.hidden = false;
     const { x } = found.at(-1);
     this.cursor.setAttribute("d", `M${this.x(x)} ${MARGIN.top}V${this.plot.clientHeight - MARGIN.bottom}`);
     this.words.replaceChildren(

@@ -1,6 +1,7 @@
 // What all views need: making elements, asking the server, saying figures in words.
 
 const SVG = "http://www.w3.org/2000/svg";
+const written = new WeakMap(); // what elements show, see `rewrite`
 
 // An element with attributes, listeners (`onclick: f`) and children; "svg:path" is one of SVG.
 export function build(tag, attributes = {}, ...children) {
@@ -17,8 +18,8 @@ export function build(tag, attributes = {}, ...children) {
 // Fill an element anew if what it shows has changed, so that focus and scrolling stay otherwise.
 export function rewrite(element, content, makeChildren) {
   const key = JSON.stringify(content);
-  if (element.dataset.content === key) return;
-  element.dataset.content = key;
+  if (written.get(element) === key) return;
+  written.set(element, key);
   element.replaceChildren(...makeChildren());
 }
 
@@ -93,7 +94,7 @@ export function formatValue(value) {
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
-// The state of a run, in a word or two and as a class for its mark.
+// The state of a run, in words and as a class for its mark.
 export function describeState(run) {
   if (run.problem) return { word: "cannot be read", kind: "broken" };
   if (run.is_live) return { word: run.update ? "training now" : "starting", kind: "live" };

@@ -90,7 +90,7 @@ class RunView {
     this.note.hidden = Boolean(columns.update?.length);
     this.curves.update([{ name: run.name, columns, evaluations: run.evaluations }]);
     this.evaluations.hidden = !run.evaluations.length;
-    rewrite(this.evaluations, run.evaluations, () => buildEvaluations(run.evaluations));
+    rewrite(this.evaluations, run.evaluations.map((line) => line.update), () => buildEvaluations(run.evaluations));
   }
 
   // Read what there is, then listen to what comes.
