@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from toys import with_updates
 
 from pixelpong.config.presets import load_preset
+from pixelpong.config.protocols import find_protocol
 from pixelpong.env import fake
 from pixelpong.errors import PixelpongError, RunError
+from pixelpong.items import ACTIONS
 from pixelpong.loop import train
-from pixelpong.play.replay import Replay
+from pixelpong.play.replay import Coins, Replay
 from pixelpong.run.directory import RunDirectory
 
 TOY = {
@@ -181,8 +183,6 @@ def test_any_line_is_read_or_refused(line):
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4, 5, 8, 9])
 def test_actions_survive_their_encoding(number):
-    from pixelpong.items import ACTIONS
-    from pixelpong.play.replay import _decode, _encode
-
     actions = np.random.default_rng(number).choice(ACTIONS, number).astype(np.int8)
-    np.testing.assert_array_equal(_decode(_encode(actions), number), actions)
+    replay = Replay(find_protocol("Catch-v0"), Coins(0, "train", 1, 0), actions, 1, 1, 0.0)
+    np.testing.assert_array_equal(Replay.from_line(replay.to_line()).actions, actions)

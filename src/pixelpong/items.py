@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pixelpong.schema import Count, Figure, Reward
+
 NUM_PIXELS = 80 * 80
 """Inputs of the network: the cropped field at half resolution."""
 
@@ -26,20 +28,6 @@ ACTIONS = (STAY, UP, DOWN)
 
 Params = dict[str, NDArray[Any]]
 """Name → array. ``W1`` has the inputs first, so that an input's row is contiguous."""
-
-
-def whole(value: Any) -> int:
-    """A count that a file holds.
-
-    Raises:
-        ValueError: it is none.
-
-    >>> whole(3)
-    3
-    """
-    if type(value) is not int or not 0 <= value < 2**53:
-        raise ValueError(f"{str(value)[:40]} where a count belongs")
-    return value
 
 
 def read_only(params: Params) -> Params:
@@ -139,30 +127,16 @@ class Tally:
         play_seconds: wall time so far.
     """
 
-    steps: int = 0
-    point_ends: list[int] = field(default_factory=list)
-    point_rewards: list[int] = field(default_factory=list)
-    entropy: float = 0.0
-    ups: int = 0
-    play_seconds: float = 0.0
+    steps: Count = 0
+    point_ends: list[Count] = field(default_factory=list)
+    point_rewards: list[Reward] = field(default_factory=list)
+    entropy: Figure = 0.0
+    ups: Count = 0
+    play_seconds: Figure = 0.0
 
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Tally:
-        """What `dataclasses.asdict` made, come back from a file.
-
-        Raises:
-            KeyError, TypeError, ValueError: it is something else.
-        """
-        ends, rewards = values["point_ends"], values["point_rewards"]
-        if not (isinstance(ends, list) and isinstance(rewards, list) and len(ends) == len(rewards)):
-            raise ValueError("a tally without points")
-        seconds, entropy = values["play_seconds"], values["entropy"]
-        if not all(type(each) is float and abs(each) <= 1e12 for each in (seconds, entropy)):
-            raise ValueError("a tally of no numbers")
-        if not all(type(reward) is int and abs(reward) <= 1000 for reward in rewards):
-            raise ValueError("a tally of other points")
-        steps, ups = whole(values["steps"]), whole(values["ups"])
-        return cls(steps, [*map(whole, ends)], rewards, entropy, ups, seconds)
+    def __post_init__(self) -> None:
+        if len(self.point_ends) != len(self.point_rewards):
+            raise ValueError("points of which a part is missing")
 
     def copy(self) -> Tally:
         """One that can be counted on without changing this one."""

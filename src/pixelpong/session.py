@@ -16,12 +16,13 @@ from pixelpong.config import Config
 from pixelpong.engines import Engine
 from pixelpong.errors import CheckpointError, NumericsError, RunError, expected
 from pixelpong.evaluation import SAMPLED_EPISODES, Evaluation, Verdict, evaluate, judge
-from pixelpong.items import whole
 from pixelpong.learners import UpdateStats, make_learner
 from pixelpong.learners.progress import RETURN_WINDOW, Progress
 from pixelpong.run.checkpoints import Checkpoint, fingerprint
 from pixelpong.run.directory import RunDirectory
+from pixelpong.run.lines import EvaluationLine
 from pixelpong.run.milestones import is_due
+from pixelpong.schema import Count, Seconds, convert
 
 LOOK_MARGIN = 1.0
 """How far below the target the estimate may be: it is of sampled play; greedy play is better."""
@@ -42,9 +43,9 @@ class Counters:
     """
 
     progress: dict[str, Any]
-    wall_seconds: float
-    evaluation_seconds: float = 0.0
-    next_confirmation: int = 0
+    wall_seconds: Seconds
+    evaluation_seconds: Seconds = 0.0
+    next_confirmation: Count = 0
 
     @classmethod
     def of(cls, checkpoint: Checkpoint) -> Counters:
@@ -53,21 +54,9 @@ class Counters:
         Raises:
             CheckpointError: it has none, or they are of another kind.
         """
-        kept = checkpoint.counters
         try:
-            found = cls(
-                kept["progress"],
-                kept["wall_seconds"],
-                kept.get("evaluation_seconds", 0.0),
-                whole(kept.get("next_confirmation", 0)),
-            )
-            for seconds in (found.wall_seconds, found.evaluation_seconds):
-                if type(seconds) is not float or not 0 <= seconds < 1e12:
-                    raise ValueError("invalid seconds")
-            if not isinstance(found.progress, dict):
-                raise ValueError("no progress")
-            return found
-        except (KeyError, ValueError) as error:
+            return convert(checkpoint.counters, cls)
+        except ValueError as error:
             what = f"the counters of the checkpoint of update {checkpoint.update}"
             raise CheckpointError(expected(what, error, "resume from another one")) from error
 
@@ -105,8 +94,8 @@ class Session:
             file.cut_back(update)
         run.write_config(update)
         self._recorded_update = update
-        evaluated = [line for line in run.evaluations.read() if _is_evaluation(line, update)]
-        self._evaluation = evaluated[-1] if evaluated else None
+        evaluated = [it for it in run.evaluations.read_as(EvaluationLine) if it.update == update]
+        self._evaluation: Evaluation | EvaluationLine | None = evaluated[-1] if evaluated else None
         if self._evaluation and self._saved_score_of != "evaluation":
             self._saved_update = -1  # killed between the evaluation and its checkpoint
         self._begin = began
@@ -297,7 +286,7 @@ class Session:
     def _write_evaluation(self, evaluation: Evaluation) -> None:
         line = {"update": self.learner.progress.update, **evaluation.to_dict()}
         self._run.evaluations.append(line)
-        self._evaluation = line
+        self._evaluation = evaluation
         self._saved_update = -1  # what was saved before has no score yet
 
     def _restore(self, checkpoint: Checkpoint) -> None:
@@ -316,17 +305,10 @@ class Session:
     def _score(self) -> tuple[float | None, str]:
         if self._evaluation is not None:
             # The lower end of the interval: a few lucky games are no better than many good ones.
-            return self._evaluation["ci95"][0], "evaluation"
+            return self._evaluation.ci95[0], "evaluation"
         progress = self.learner.progress
         is_known = len(progress.recent_returns) == RETURN_WINDOW
         return progress.mean_return_100 if is_known else None, "mean_return_100"
-
-
-def _is_evaluation(line: dict[str, Any], update: int) -> bool:
-    """Whether a line is an evaluation of this update, with the score that `best` goes by."""
-    ends: Any = line.get("ci95")
-    has_score = isinstance(ends, list) and len(ends) == 2 and type(ends[0]) is float
-    return has_score and abs(ends[0]) <= 1000 and line["update"] == update
 
 
 def summarize_update(progress: Progress, stats: UpdateStats) -> dict[str, Any]:

@@ -11,24 +11,25 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.resources
-import json
 import math
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.agent.network import GREEDY, Network, make_network
-from pixelpong.config.protocols import Protocol
+from pixelpong.agent.network import GREEDY, Network, fit_params, make_network
+from pixelpong.config.protocols import Protocol, find_protocol
 from pixelpong.env import make_emulator
 from pixelpong.errors import CheckpointError, NumericsError, expected
-from pixelpong.items import Params, whole
+from pixelpong.items import Params
 from pixelpong.learn import gated
-from pixelpong.play.replay import Coins, Replay, read_protocol
+from pixelpong.play.replay import Coins, Played, Replay, describe_protocol
 from pixelpong.run.arrays import decode_arrays, encode_arrays
 from pixelpong.run.checkpoints import fingerprint
 from pixelpong.run.milestones import MilestoneStore
+from pixelpong.schema import Count, Meta, Return, decode, encode
 from pixelpong.seeding import make_rng
 
 FILE_LIMIT = 56 << 20
@@ -97,13 +98,48 @@ class Agent:
 class Start:
     """What a fast training drew its first layer from: the seed of the run, and the attempt."""
 
-    seed: int
-    attempt: int
+    seed: Count
+    attempt: Count
 
     def draw(self, shape: tuple[int, ...]) -> NDArray[np.float32]:
         """The first layer [D, H, 2] before the first step."""
         rng = make_rng(self.seed, "params", *([self.attempt] if self.attempt > 1 else []))
         return gated.init_params(rng, shape[0], shape[1])["W1"]
+
+
+@dataclass(frozen=True)
+class _About:
+    """What is shown of an agent; its card may say more."""
+
+    update: Count
+    steps: Count = 0
+    episodes: Count = 0
+    estimated_return: Return | None = None
+
+
+_Size = Annotated[int, Meta(ge=1, le=MAX_WEIGHTS)]
+
+
+@dataclass(frozen=True)
+class _Card(Played):
+    """What an agent's file says beside its numbers.
+
+    Attributes:
+        algorithm: see `Agent`.
+        shape: of the first layer.
+        about: see `Agent`.
+        start: None where the rows are kept as they are.
+    """
+
+    algorithm: Literal["reinforce", "ppo"]
+    shape: Annotated[tuple[_Size, ...], Meta(min_length=2, max_length=3)]
+    about: _About
+    start: Start | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if math.prod(self.shape) > MAX_WEIGHTS:
+            raise ValueError(f"a first layer of shape {self.shape}")
 
 
 def encode_agent(
@@ -138,15 +174,13 @@ def encode_agent(
         arrays["W1"] = _pack(kept / arrays["scale"].astype(np.float32)[:, None])
     card = {
         "algorithm": agent.algorithm,
-        "environment": agent.protocol.name,
-        "frame_skips": list(agent.protocol.frame_skips),
-        "sticky": agent.protocol.sticky,
+        **describe_protocol(agent.protocol),
         "shape": list(W1.shape),
         "about": agent.about | {"is_rounded": True},
     }
     if start is not None:
         card["start"] = dataclasses.asdict(start)
-    arrays["card"] = np.frombuffer(json.dumps(card, sort_keys=True).encode(), np.uint8)
+    arrays["card"] = np.frombuffer(encode(card), np.uint8)
     arrays["sha256"] = np.frombuffer(bytes.fromhex(fingerprint(arrays)), np.uint8)
     return encode_arrays({name: np.ascontiguousarray(w) for name, w in arrays.items()})
 
@@ -195,33 +229,47 @@ def decode_agent(content: bytes, origin: str) -> Agent:
             raise ValueError("a damaged one: another SHA-256")
         if arrays["card"].nbytes > CARD_LIMIT:
             raise ValueError(f"a card of more than {CARD_LIMIT} bytes")
-        card = json.loads(arrays.pop("card").tobytes())
+        content = arrays.pop("card").tobytes()
+        card, about = decode(content, _Card), decode(content, dict[str, Any])["about"]
         with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused below
-            W1 = _spread_rows(arrays, card["shape"])
-            if "start" in card:
-                start = Start(whole(card["start"]["seed"]), whole(card["start"]["attempt"]))
-                W1 += start.draw(W1.shape)
+            W1 = _spread_rows(arrays, card.shape)
+            if card.start is not None:
+                W1 += card.start.draw(W1.shape)
             params = {"W1": W1, **{name: w.astype(np.float32) for name, w in arrays.items()}}
-        agent = Agent(params, card["algorithm"], read_protocol(card), _read_about(card["about"]))
-        if agent.algorithm not in ("reinforce", "ppo"):
-            raise ValueError("an unknown algorithm")
+        agent = Agent(params, card.algorithm, card.protocol, about)
         agent.make_network()  # which wants finite numbers, and those of the algorithm's shapes
         return agent
-    except (
-        ValueError, KeyError, TypeError, IndexError, OverflowError, AttributeError,
-        RecursionError, CheckpointError,
-    ) as error:  # fmt: skip
+    except (ValueError, KeyError, CheckpointError) as error:
         got = " ".join(str(error).split())[:80] or type(error).__name__
         advice = "was it written by pixelpong?"
         raise CheckpointError(expected(f"an agent in {origin}", got, advice)) from error
 
 
-def _spread_rows(arrays: dict[str, NDArray[Any]], shape: Any) -> NDArray[np.float32]:
+def read_agent(path: Path) -> Agent:
+    """The agent of a file: of the small kind, or the bare parameters of a checkpoint.
+
+    Raises:
+        CheckpointError: it is missing, damaged or something else.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(FILE_LIMIT + 1)
+        if len(content) > FILE_LIMIT:
+            raise ValueError(f"more than {FILE_LIMIT} bytes")
+        arrays = decode_arrays(content)
+    except (OSError, ValueError) as error:
+        got = getattr(error, "strerror", None) or str(error)
+        advice = "check its name; was it written by pixelpong?"
+        raise CheckpointError(expected(f"an agent in {path}", got, advice)) from error
+    if "card" in arrays:
+        return decode_agent(content, str(path))
+    algorithm = "ppo" if "b2" in arrays else "reinforce"
+    return Agent(fit_params(arrays, algorithm), algorithm, find_protocol("ALE/Pong-v5"), {})
+
+
+def _spread_rows(arrays: dict[str, NDArray[Any]], shape: tuple[int, ...]) -> NDArray[np.float32]:
     """The first layer, its rows at their places; what it is made of is taken out of `arrays`."""
     kept, rows, scale = arrays.pop("W1"), arrays.pop("rows"), arrays.pop("scale", None)
-    shape = tuple(whole(size) for size in shape)
-    if not (2 <= len(shape) <= 3 and min(shape) > 0 and math.prod(shape) <= MAX_WEIGHTS):
-        raise ValueError(f"a first layer of shape {shape}")
     if rows.ndim != 1 or rows.dtype.kind not in "iu" or kept.dtype.kind not in "iuf":
         raise ValueError("invalid rows")
     if len(rows) and not 0 <= rows.min() <= rows.max() < shape[0]:
@@ -238,17 +286,6 @@ def _spread_rows(arrays: dict[str, NDArray[Any]], shape: Any) -> NDArray[np.floa
         scaled = _unpack(kept[some], size) * each[some]
         W1[rows[some]] = scaled.reshape(len(scaled), *shape[1:])
     return W1
-
-
-def _read_about(about: Any) -> dict[str, Any]:
-    """What is known of an agent, where the figures that are shown of it are figures."""
-    whole(about["update"])
-    for name in ("steps", "episodes"):
-        whole(about.get(name, 0))
-    estimate = about.get("estimated_return")
-    if estimate is not None and not (type(estimate) is float and abs(estimate) <= 1000):
-        raise ValueError("an invalid estimate")
-    return dict(about)
 
 
 def load_milestone(store: MilestoneStore, update: int) -> Agent:

@@ -16,8 +16,8 @@ saved to a file.
 from __future__ import annotations
 
 import base64
-import collections
 import html
+import math
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ from pixelpong.faces.plots import KINDS, draw_one
 from pixelpong.faces.plots.drawing import DPI
 from pixelpong.faces.plots.subjects import name_subjects
 from pixelpong.run.directory import RunDirectory
-from pixelpong.run.table import Columns, as_number, read_metrics
+from pixelpong.run.table import Columns, read_metrics
 
 _SHOWN_DPI = 96
 """Dots an inch at which a notebook shows a picture: it has more of them than it needs."""
@@ -211,8 +211,8 @@ class Run:
         rows = [f"Run('{self.path}'): {config.preset} on {_game(self._directory)}"]
         if not config.environment.is_toy:
             rows[0] += f", emulator {config.engine.emulator}"
-        lines = collections.deque(self._directory.metrics.read(), maxlen=1)
-        rows.append(_stand(lines[0]) if lines else "not begun")
+        metrics = self.metrics()
+        rows.append(_stand(metrics) if metrics else "not begun")
         rows.append(f"{len(self.agents())} agents, {len(self.replays())} replays kept")
         rows.append(
             f".plot(kind) with {', '.join(KINDS)}; .replay(); .metrics(); .agents(); .config"
@@ -242,14 +242,14 @@ def _game(run: RunDirectory) -> str:
     return run.config.environment.environment
 
 
-def _stand(line: dict[str, Any]) -> str:
-    timing = line.get("timing")
-    seconds = as_number(timing.get("wall_seconds") if isinstance(timing, dict) else None)
-    words = [f"update {line['update']}"]
-    for name in ("episodes", "steps"):
-        number = as_number(line.get(name))
-        words += [f"{number:,.0f} {name}"] * (number == number)
-    words += [f"{duration(seconds)} of training"] * (seconds == seconds)
-    mean = as_number(line.get("mean_return_100"))
-    words += [f"mean of the last 100 returns {signed(mean)}"] * (mean == mean)
+def _stand(metrics: Columns) -> str:
+    """The figures of the last update, those that are known."""
+    last = {name: float(column[-1]) for name, column in metrics.items()}
+    known = {name: value for name, value in last.items() if not math.isnan(value)}
+    words = [f"update {last['update']:.0f}"]
+    words += [f"{known[name]:,.0f} {name}" for name in ("episodes", "steps") if name in known]
+    if "wall_seconds" in known:
+        words.append(f"{duration(known['wall_seconds'])} of training")
+    if "mean_return_100" in known:
+        words.append(f"mean of the last 100 returns {signed(known['mean_return_100'])}")
     return ", ".join(words)

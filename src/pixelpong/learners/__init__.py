@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.config import Config
-from pixelpong.env.features import NUM_INPUTS
 from pixelpong.errors import CheckpointError, NumericsError, expected
-from pixelpong.items import NUM_PIXELS, EpisodeStats, Params
+from pixelpong.items import EpisodeStats, Params
 from pixelpong.learners.progress import Progress
 from pixelpong.play.replay import Replay
 
@@ -123,16 +122,6 @@ def make_learner(config: Config) -> Learner:
     return ReinforceLearner(config)
 
 
-def largest_file(config: Config) -> int:
-    """Bytes that no file of such a learner's state exceeds, so that none larger is ever read."""
-    network, of_a_stream, of_the_rest = config.network, 64 << 10, 4 << 20
-    inputs = 2 * NUM_INPUTS if config.learning.algorithm == "ppo" else NUM_PIXELS
-    values = (inputs + 8) * network.hidden
-    copies = 3  # Adam's two memories, and the params of one update ago
-    in_params = copies * values * np.dtype(network.dtype).itemsize
-    return in_params + config.ppo.streams * of_a_stream + of_the_rest
-
-
 def count_episodes(progress: Progress, episodes: Iterable[EpisodeStats]) -> tuple[float, ...]:
     """Add finished episodes; the running mean after each of them."""
     running_means = []
@@ -220,9 +209,6 @@ def restoring() -> Iterator[None]:
     """
     try:
         yield
-    except (
-        KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, NumericsError,
-    ) as error:  # fmt: skip
-        what = "a learner's state in the checkpoint"
-        got = str(error).removeprefix("expected ") or type(error).__name__
+    except (KeyError, ValueError, NumericsError) as error:
+        what, got = "a learner's state in the checkpoint", str(error).removeprefix("expected ")
         raise CheckpointError(expected(what, got, "resume from another one")) from error

@@ -9,7 +9,8 @@ import dataclasses
 import math
 import time
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,6 @@ from pixelpong.items import (
     SegmentResult,
     StreamState,
     Tally,
-    whole,
 )
 from pixelpong.learn import gated
 from pixelpong.learn.ppo import LossStats, LossWeights, generalized_advantages
@@ -42,8 +42,31 @@ from pixelpong.learners import (
 from pixelpong.learners.passes import Crew, Passes, Steps
 from pixelpong.learners.progress import Progress
 from pixelpong.machine import count_cores
-from pixelpong.play.replay import Replay, StreamRecorder
+from pixelpong.play.replay import RecorderState, Replay, StreamRecorder
+from pixelpong.schema import Count, Meta, convert, restore
 from pixelpong.seeding import make_rng
+
+
+@dataclass(frozen=True)
+class _Stream:
+    """What a checkpoint counts of a stream."""
+
+    last_action: Annotated[int, Meta(ge=0, lt=len(ACTIONS))]
+    tally: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Counters:
+    """What a checkpoint counts beside `Progress`; see the attributes of `PPOLearner`.
+
+    The defaults are those of checkpoints from before there were such counters.
+    """
+
+    adam_steps: Count = 0
+    attempt: Count = 1
+    first_step: Count = 0
+    streams: tuple[_Stream, ...] = ()
+    replay: RecorderState | None = None
 
 
 class PPOLearner:
@@ -131,7 +154,7 @@ class PPOLearner:
                 tally = dataclasses.asdict(state.tally)
                 streams.append({"last_action": state.last_action, "tally": tally})
         arrays["stream.actions"], replay = self._recorder.get_state()
-        counters = self.progress.to_dict() | {
+        counters = dataclasses.asdict(self.progress) | {
             "adam_steps": self._adam_steps,
             "attempt": self._attempt,
             "first_step": self._first_step,
@@ -148,16 +171,15 @@ class PPOLearner:
         with restoring():
             refuse_non_finite(params, "the parameters")
             refuse_non_finite(memory, "the optimizer's memory")
-            self._adam_steps = whole(counters.get("adam_steps", 0))
-            self._attempt = whole(counters.get("attempt", 1))
-            self._first_step = whole(counters.get("first_step", 0))
-            if "replay" in counters:
-                self._recorder.set_state(arrays["stream.actions"], counters["replay"])
+            own = convert(counters, _Counters)
+            if own.replay is not None:
+                self._recorder.set_state(arrays["stream.actions"], own.replay)
             self.progress = Progress.from_dict(counters)
             states: list[StreamState | None] = [
-                _read_stream(arrays, number, stream)
-                for number, stream in enumerate(counters.get("streams", []))
+                _read_stream(arrays, number, stream) for number, stream in enumerate(own.streams)
             ]
+        self._adam_steps, self._attempt = own.adam_steps, own.attempt
+        self._first_step = own.first_step
         self.params = dict(params)
         self._means = {name: memory[name] for name in self._means}
         self._squares = {name: memory[name] for name in self._squares}
@@ -314,11 +336,11 @@ def _lay_out(
     }
 
 
-def _read_stream(arrays: Params, number: int, stream: dict[str, Any]) -> StreamState:
+def _read_stream(arrays: Params, number: int, stream: _Stream) -> StreamState:
     """Where a stream stood; the kernels rely on what is checked here.
 
     Raises:
-        KeyError, TypeError, ValueError: it is something else.
+        KeyError, ValueError: it is something else.
     """
     snapshot, previous, current = (
         arrays[f"stream.{number}.{name}"] for name in ("snapshot", "previous", "current")
@@ -327,8 +349,5 @@ def _read_stream(arrays: Params, number: int, stream: dict[str, Any]) -> StreamS
         is_list = pixels.dtype == np.uint16 and pixels.ndim == 1 and len(pixels) <= NUM_PIXELS
         if not is_list or pixels.max(initial=0) >= NUM_PIXELS:
             raise ValueError(f"no pixels of stream {number}")
-    last_action = whole(stream["last_action"])
-    if last_action >= len(ACTIONS):
-        raise ValueError(f"no last action of stream {number}")
-    tally = Tally.from_dict(stream["tally"])
-    return StreamState(snapshot.tobytes(), previous, current, last_action, tally)
+    tally = restore(stream.tally, Tally)
+    return StreamState(snapshot.tobytes(), previous, current, stream.last_action, tally)

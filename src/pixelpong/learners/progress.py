@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
-from pixelpong.items import EpisodeStats, whole
+from pixelpong.items import EpisodeStats
+from pixelpong.schema import Count, Return, Reward, convert, restore
 
 RETURN_WINDOW = 100
 """Episodes that the mean return is taken over."""
@@ -32,24 +32,24 @@ class Progress:
         recent_points: rewards of the last POINT_WINDOW points, oldest first.
     """
 
-    update: int = 0
-    steps: int = 0
-    frames: int = 0
-    episodes: int = 0
-    running_mean: float | None = None
-    recent_returns: deque[float] = field(default_factory=lambda: deque(maxlen=RETURN_WINDOW))
-    recent_points: deque[int] = field(default_factory=lambda: deque(maxlen=POINT_WINDOW))
+    update: Count = 0
+    steps: Count = 0
+    frames: Count = 0
+    episodes: Count = 0
+    running_mean: Return | None = None
+    recent_returns: list[Return] = field(default_factory=list)
+    recent_points: list[Reward] = field(default_factory=list)
 
     def count(self, steps: int, frames: int, points: Iterable[int]) -> None:
         """Add what was played, in finished episodes or not."""
         self.steps += steps
         self.frames += frames
-        self.recent_points.extend(points)
+        self.recent_points = [*self.recent_points, *points][-POINT_WINDOW:]
 
     def end_episode(self, stats: EpisodeStats) -> None:
         """Add the return of a finished episode."""
         self.episodes += 1
-        self.recent_returns.append(stats.episode_return)
+        self.recent_returns = [*self.recent_returns, stats.episode_return][-RETURN_WINDOW:]
         if self.running_mean is None:
             self.running_mean = stats.episode_return
         else:
@@ -80,32 +80,14 @@ class Progress:
             return None
         return expected_return(self.points_won_1000)
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
-        lists = {name: list(getattr(self, name)) for name in ("recent_returns", "recent_points")}
-        return vars(self) | lists
-
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Progress:
-        """The inverse of `to_dict`; what a learner counts beside it is passed over.
-
-        Counters of before the points were kept have none.
+    def from_dict(cls, counters: Any) -> Progress:
+        """Its part of a learner's counters; those from before the points were kept have none.
 
         Raises:
-            KeyError, TypeError, ValueError: they are something else.
+            ValueError: they are something else.
         """
-        for name in ("update", "steps", "frames", "episodes"):
-            whole(values[name])
-        own = {each.name: values[each.name] for each in fields(cls) if each.name in values}
-        returns = deque(values["recent_returns"], maxlen=RETURN_WINDOW)
-        points = deque(values.get("recent_points", ()), maxlen=POINT_WINDOW)
-        mean = own["running_mean"]
-        known = [*returns, 0.0 if mean is None else mean]
-        if not all(type(value) is float and abs(value) <= 1000 for value in known):
-            raise ValueError("invalid returns")
-        if not all(type(point) is int and abs(point) <= 1000 for point in points):
-            raise ValueError("invalid points")
-        return cls(**own | {"recent_returns": returns, "recent_points": points})
+        return restore({"recent_points": []} | convert(counters, dict[str, Any]), cls)
 
 
 def expected_return(share: float) -> float:

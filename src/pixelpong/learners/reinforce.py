@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 from collections.abc import Iterable
@@ -99,7 +100,7 @@ class ReinforceLearner:
     def get_state(self) -> State:
         """See `pixelpong.learners.Learner.get_state`."""
         self._refuse_non_finite(f"after update {self.progress.update}")
-        return self.params, self.cache, self.progress.to_dict()
+        return self.params, self.cache, dataclasses.asdict(self.progress)
 
     def set_state(self, params: Params, arrays: Params, counters: dict[str, Any]) -> None:
         """See `pixelpong.learners.Learner.set_state`."""

@@ -12,20 +12,21 @@ from __future__ import annotations
 
 import base64
 import dataclasses
-import json
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.config import Config
+from pixelpong.config.options import LARGEST_INT
 from pixelpong.config.protocols import PROTOCOLS, Protocol
 from pixelpong.env import make_emulator
 from pixelpong.errors import RunError, expected
-from pixelpong.items import ACTIONS, EpisodeStats, whole
+from pixelpong.items import ACTIONS, EpisodeStats
+from pixelpong.schema import Count, Meta, Return, convert, encode
 from pixelpong.seeding import make_rng
 
 MAX_STEPS = 108_000
@@ -33,6 +34,44 @@ MAX_STEPS = 108_000
 
 _BLOCK = 1024
 """Rows of random numbers that are in memory at once."""
+
+_Skip = Annotated[int, Meta(ge=1, le=60)]
+
+
+@dataclass(frozen=True)
+class Played:
+    """What a file says of the game that was played; the numbers are those that options may have.
+
+    Attributes:
+        environment: see `pixelpong.config.protocols`.
+        frame_skips: smallest and largest number of frames a step.
+        sticky: probability that a frame keeps the held action.
+    """
+
+    environment: str
+    frame_skips: tuple[_Skip, _Skip]
+    sticky: Annotated[float, Meta(ge=0, le=1)]
+
+    def __post_init__(self) -> None:
+        if self.environment not in PROTOCOLS:
+            raise ValueError(f"an unknown environment {self.environment[:40]!r}")
+        if self.frame_skips[0] > self.frame_skips[1]:
+            raise ValueError("frame_skips the wrong way round")
+
+    @property
+    def protocol(self) -> Protocol:
+        """What that is."""
+        known = PROTOCOLS[self.environment]
+        return dataclasses.replace(known, frame_skips=self.frame_skips, sticky=self.sticky)
+
+
+def describe_protocol(protocol: Protocol) -> dict[str, Any]:
+    """As `Played` reads it."""
+    return {
+        "environment": protocol.name,
+        "frame_skips": list(protocol.frame_skips),
+        "sticky": protocol.sticky,
+    }
 
 
 @dataclass(frozen=True)
@@ -49,12 +88,16 @@ class Coins:
             one gives all.
     """
 
-    seed: int
-    purpose: str
-    update: int
-    index: int
-    offset: int = 0
-    horizon: int | None = None
+    seed: Annotated[int, Meta(ge=0, le=LARGEST_INT)]
+    purpose: Literal["train", "evaluate", "play"]
+    update: Count
+    index: Count
+    offset: Annotated[int, Meta(ge=0, le=MAX_STEPS)] = 0
+    horizon: Annotated[int, Meta(ge=1, le=MAX_STEPS)] | None = None
+
+    def __post_init__(self) -> None:
+        if self.horizon is not None and self.offset > self.horizon:
+            raise ValueError("an offset beyond the horizon")
 
     def draw(self, num_steps: int, width: int) -> Iterator[list[float]]:
         """The rows of uniform numbers in [0, 1), `width` wide, of so many steps."""
@@ -144,9 +187,7 @@ class Replay:
             "episode": self.episode,
             "episode_return": self.episode_return,
             "steps": len(self),
-            "environment": self.protocol.name,
-            "frame_skips": list(self.protocol.frame_skips),
-            "sticky": self.protocol.sticky,
+            **describe_protocol(self.protocol),
             "coins": dataclasses.asdict(self.coins),
             "actions": _encode(self.actions),
         }
@@ -160,23 +201,14 @@ class Replay:
             RunError: it is something else.
         """
         try:
-            # Those written before there was a checksum have none.
-            if line.get("crc32", _checksum(line)) != _checksum(line):
+            it = convert(line, _ReplayLine)
+            if it.crc32 not in (None, _checksum(line)):
                 raise ValueError("a damaged one: another checksum")
-            result = line["episode_return"]
-            if not abs(result) <= 1000:
-                raise ValueError("numbers out of range")
-            return cls(
-                protocol=read_protocol(line),
-                coins=_read_coins(line["coins"]),
-                actions=_decode(line["actions"], _whole(line["steps"], 1, MAX_STEPS)),
-                update=_whole(line["update"], 0, 2**53),
-                episode=_whole(line["episode"], 0, 2**53),
-                episode_return=float(result),
-            )
-        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-            got = " ".join(str(error).split())[:80] or type(error).__name__
-            raise RunError(expected("a replay", got, "was it written by pixelpong?")) from error
+            actions = _decode(it.actions, it.steps)
+        except ValueError as error:
+            advice = "was it written by pixelpong?"
+            raise RunError(expected("a replay", error, advice)) from error
+        return cls(it.protocol, it.coins, actions, it.update, it.episode, it.episode_return)
 
     def _require_same_end(self, episode_return: float, played: int, *, is_over: bool) -> None:
         if is_over and played == len(self) and episode_return == self.episode_return:
@@ -189,6 +221,33 @@ class Replay:
         what = f"episode {self.episode} to end with a return of {self.episode_return:+.0f}"
         advice = "play it with the versions of pixelpong and ale-py that recorded it"
         raise RunError(expected(what, got, advice))
+
+
+@dataclass(frozen=True)
+class _ReplayLine(Played):
+    """A line of ``replays.jsonl``, see `Replay`; the first ones were written without a checksum."""
+
+    update: Count
+    episode: Count
+    episode_return: Return
+    steps: Annotated[int, Meta(ge=1, le=MAX_STEPS)]
+    coins: Coins
+    actions: bytes
+    crc32: int | None = None
+
+
+@dataclass(frozen=True)
+class RecorderState:
+    """Where a recorder stands, beside the actions.
+
+    Attributes:
+        start: update, and step in its segment, at which the episode under way began; None if that
+            is not known.
+        of: the game that it belongs to.
+    """
+
+    start: tuple[Count, Count] | None
+    of: str
 
 
 class StreamRecorder:
@@ -254,16 +313,15 @@ class StreamRecorder:
         """The episode under way: what was done in it, and where it began."""
         return self._actions, {"start": self._start, "of": self._describe()}
 
-    def set_state(self, actions: NDArray[np.int8], counters: dict[str, Any]) -> None:
-        """Go on from what `get_state` gave, where it is of the same game.
+    def set_state(self, actions: NDArray[np.int8], state: RecorderState) -> None:
+        """Go on from what `get_state` gave, if it is of the same game.
 
         Raises:
-            KeyError, TypeError, ValueError, IndexError: it is something else.
+            ValueError: there are other actions in it than the agent has.
         """
         if actions.dtype != np.int8 or actions.ndim != 1 or not np.isin(actions, ACTIONS).all():
             raise ValueError("other actions than the agent has")
-        start = counters["start"] if counters["of"] == self._describe() else None
-        self._start = None if start is None else (whole(start[0]), whole(start[1]))
+        self._start = state.start if state.of == self._describe() else None
         self._actions = actions
 
     def _describe(self) -> str:
@@ -284,44 +342,9 @@ def is_kept(first: int, last: int, every: int) -> bool:
     return every > 0 and last // every > (first - 1) // every
 
 
-def read_protocol(card: dict[str, Any]) -> Protocol:
-    """The protocol that a file names; its numbers are those that the command line takes too.
-
-    Args:
-        card: ``environment``, ``frame_skips`` and ``sticky``, as JSON holds them.
-
-    Raises:
-        KeyError, TypeError, ValueError: it is something else.
-    """
-    low, high = (_whole(skip, 1, 60) for skip in card["frame_skips"])
-    sticky = card["sticky"]
-    if not (type(sticky) is float and 0 <= sticky <= 1 and low <= high):
-        raise ValueError("numbers out of range")
-    known = PROTOCOLS[card["environment"]]
-    return dataclasses.replace(known, frame_skips=(low, high), sticky=sticky)
-
-
 def _checksum(line: dict[str, Any]) -> int:
     """Of all of it but the checksum: what is flipped in an action still reads as one."""
-    content = {name: value for name, value in line.items() if name != "crc32"}
-    return zlib.crc32(json.dumps(content, sort_keys=True).encode())
-
-
-def _whole(value: Any, low: int, high: int) -> int:
-    if type(value) is not int or not low <= value <= high:
-        raise ValueError(f"{str(value)[:40]} where a whole number from {low} to {high} belongs")
-    return value
-
-
-def _read_coins(content: dict[str, Any]) -> Coins:
-    coins = Coins(**content)
-    for each in (coins.seed, coins.update, coins.index, coins.offset):
-        _whole(each, 0, 2**63 - 1)
-    if coins.horizon is not None:
-        _whole(coins.horizon, max(1, coins.offset), MAX_STEPS)
-    if coins.offset > MAX_STEPS or coins.purpose not in ("train", "evaluate", "play"):
-        raise ValueError("unknown coins")
-    return coins
+    return zlib.crc32(encode({name: value for name, value in line.items() if name != "crc32"}))
 
 
 def _encode(actions: NDArray[np.int8]) -> str:
@@ -333,8 +356,8 @@ def _encode(actions: NDArray[np.int8]) -> str:
     return base64.b64encode(fours.sum(axis=1, dtype=np.uint8).tobytes()).decode()
 
 
-def _decode(text: str, num_steps: int) -> NDArray[np.int8]:
-    packed = np.frombuffer(base64.b64decode(text, validate=True), np.uint8)
+def _decode(content: bytes, num_steps: int) -> NDArray[np.int8]:
+    packed = np.frombuffer(content, np.uint8)
     if len(packed) != -(-num_steps // 4):
         raise ValueError(f"actions of another number than {num_steps}")
     places = (packed[:, None] >> np.array([0, 2, 4, 6], np.uint8) & 3).ravel()[:num_steps]

@@ -5,7 +5,7 @@ disk, the manifest with every file's SHA-256 comes last, and only then the folde
 Where an update is saved again, the old folder stays, under a name that is read as well, until the
 new one has its own. Reading checks every hash; a damaged newest checkpoint falls back to the one
 before, with a warning. Nothing that is read is ever unpickled: arrays are safetensors, the rest is
-JSON; and nothing is read that is larger than it can be.
+JSON of a declared type.
 
 Covered: saving, loading, also while a training saves, falling back, keeping the last three and
 the best. Not covered: what the arrays mean.
@@ -14,8 +14,9 @@ the best. Not covered: what the arrays mean.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 import hashlib
-import json
 import math
 import os
 import re
@@ -30,7 +31,8 @@ from numpy.typing import NDArray
 
 from pixelpong.errors import CheckpointError, RunError, VersionError, expected
 from pixelpong.run.arrays import Arrays, decode_arrays, encode_arrays
-from pixelpong.run.files import read_bytes, sync_folder, write_file
+from pixelpong.run.files import sync_folder, write_file
+from pixelpong.schema import Count, Return, convert, decode, encode
 
 FORMAT = 1
 """Number of the layout described here; another one is refused."""
@@ -38,9 +40,6 @@ FORMAT = 1
 KEEP_LAST = 3
 
 _MANIFEST = "manifest.json"
-_MANIFEST_LIMIT = 64 << 10
-_COUNTERS_LIMIT = 3 << 20  # those of 4,096 streams have two million bytes
-_FILES = ("params.safetensors", "state.safetensors", "state.json")
 _BEFORE = ".before"
 """Ends the name of a checkpoint whose update is being saved again."""
 
@@ -67,6 +66,47 @@ class Checkpoint:
     score_of: str = "mean_return_100"
 
 
+@dataclass(frozen=True)
+class _FileEntry:
+    """One file of a checkpoint."""
+
+    bytes: Count
+    sha256: str
+
+
+@dataclass(frozen=True)
+class _Manifest:
+    """What ``manifest.json`` says, beside its own hash; see `Checkpoint`."""
+
+    format: int
+    update: Count
+    score: Return | None
+    score_of: str
+    params_sha256: str
+    optimizer_sha256: str
+    files: dict[str, _FileEntry]
+
+    def __post_init__(self) -> None:
+        if self.files.keys() != _DECODERS.keys():
+            raise ValueError("other files")
+
+
+@dataclass(frozen=True)
+class _State:
+    """What ``state.json`` says."""
+
+    update: Count
+    counters: dict[str, Any]
+
+
+_DECODERS: dict[str, Callable[[bytes], Any]] = {
+    "params.safetensors": decode_arrays,
+    "state.safetensors": decode_arrays,
+    "state.json": functools.partial(decode, kind=_State),
+}
+"""The files of a checkpoint beside its manifest, and how each is read."""
+
+
 def fingerprint(arrays: Arrays) -> str:
     """SHA-256 over names, types, shapes and bytes, in the order of the names."""
     digest = hashlib.sha256()
@@ -80,20 +120,16 @@ def fingerprint(arrays: Arrays) -> str:
 class CheckpointStore:
     """The checkpoints of one run, each in a folder named by its update."""
 
-    def __init__(
-        self, folder: Path, warn: Callable[[str], None], file_limit: int = 1 << 30
-    ) -> None:
+    def __init__(self, folder: Path, warn: Callable[[str], None]) -> None:
         """Use `folder`, which need not exist yet.
 
         Args:
             folder: where the checkpoints are.
             warn: is told in one line when a checkpoint is damaged and another is taken, or when
                 one that is not needed any more stays.
-            file_limit: bytes of the largest file that is read.
         """
         self.folder = folder
         self._warn = warn
-        self._file_limit = file_limit
 
     def updates(self) -> list[int]:
         """The updates that have a checkpoint, ascending; whether each is sound is not checked.
@@ -169,7 +205,7 @@ class CheckpointStore:
             folder = self.path(update)
             identity = _identify(folder)
             try:
-                return _read_checkpoint(folder, update, self._file_limit)
+                return _read_checkpoint(folder, update)
             except CheckpointError:
                 if _identify(self.path(update)) == identity:
                     raise
@@ -213,9 +249,9 @@ class CheckpointStore:
             manifest = _read_manifest(self.path(update), update)
         except CheckpointError:
             return (False, -math.inf, update)
-        score = manifest["score"]
-        is_evaluation = score is not None and manifest.get("score_of") == "evaluation"
-        return (is_evaluation, -math.inf if score is None else score, update)
+        if manifest.score is None:
+            return (False, -math.inf, update)
+        return (manifest.score_of == "evaluation", manifest.score, update)
 
     def _tidy(self, newest: int) -> None:
         """Drop what need not be kept; the new checkpoint is good, whatever happens here."""
@@ -266,18 +302,17 @@ def _write_files(folder: Path, checkpoint: Checkpoint) -> None:
         "state.safetensors": encode_arrays(checkpoint.optimizer),
         "state.json": _encode_json({"update": checkpoint.update, "counters": checkpoint.counters}),
     }
-    manifest: dict[str, Any] = {
-        "format": FORMAT,
-        "update": checkpoint.update,
-        "score": checkpoint.score,
-        "score_of": checkpoint.score_of,
-        "params_sha256": fingerprint(checkpoint.params),
-        "optimizer_sha256": fingerprint(checkpoint.optimizer),
-        "files": {
-            name: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-            for name, content in contents.items()
-        },
-    }
+    manifest = dataclasses.asdict(
+        _Manifest(
+            FORMAT,
+            checkpoint.update,
+            checkpoint.score,
+            checkpoint.score_of,
+            fingerprint(checkpoint.params),
+            fingerprint(checkpoint.optimizer),
+            {name: _FileEntry(len(it), _sha256(it)) for name, it in contents.items()},
+        )
+    )
     manifest["manifest_sha256"] = _hash_of_manifest(manifest)
     for name, content in contents.items():
         write_file(folder / name, content)
@@ -285,79 +320,52 @@ def _write_files(folder: Path, checkpoint: Checkpoint) -> None:
     sync_folder(folder)
 
 
-def _read_checkpoint(folder: Path, update: int, limit: int) -> Checkpoint:
+def _read_checkpoint(folder: Path, update: int) -> Checkpoint:
     manifest = _read_manifest(folder, update)
-    params, optimizer = (
-        _require_arrays(folder, name, _read_file(folder, name, manifest, limit))
-        for name in _FILES[:2]
+    params, optimizer, state = (
+        _read_file(folder, name, manifest.files[name], decoder)
+        for name, decoder in _DECODERS.items()
     )
+    if state.update != update:
+        raise _damaged(folder, f"counters of update {state.update}")
     for name, w in params.items():
         if w.dtype.kind != "f" or not np.isfinite(w).all():
             raise _damaged(folder, f"{name} of the parameters with what is no finite number")
-    content = _read_file(folder, _FILES[2], manifest, _COUNTERS_LIMIT)
-    try:
-        state = json.loads(content)
-        if state["update"] != update or not isinstance(state["counters"], dict):
-            raise ValueError("those of another checkpoint")
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise _damaged(folder, f"counters that cannot be read ({error})") from error
-    score, score_of = manifest["score"], manifest["score_of"]
-    return Checkpoint(update, params, optimizer, state["counters"], score, score_of)
+    return Checkpoint(update, params, optimizer, state.counters, manifest.score, manifest.score_of)
 
 
-def _read_manifest(folder: Path, update: int) -> dict[str, Any]:
-    content = _read_bytes(folder / _MANIFEST, limit=_MANIFEST_LIMIT)
+def _read_manifest(folder: Path, update: int) -> _Manifest:
     try:
-        manifest = json.loads(content)
-        claimed = manifest.pop("manifest_sha256")
-        if claimed != _hash_of_manifest(manifest):
+        content = decode(_read_bytes(folder / _MANIFEST), dict[str, Any])
+        if content.pop("manifest_sha256", None) != _hash_of_manifest(content):
             raise ValueError("it does not match its own hash")
-        version = manifest["format"]
-        is_ours = version == FORMAT and _is_manifest(manifest, update)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        version = content.get("format")
+        if version != FORMAT:
+            got = f"format {str(version)[:20]}"
+            advice = "use the version of pixelpong that wrote it"
+            what = f"a checkpoint of format {FORMAT} in {folder}"
+            raise VersionError(expected(what, got, advice))
+        manifest = convert(content, _Manifest)
+    except ValueError as error:
         raise _damaged(folder, f"a manifest that cannot be read ({error})") from error
-    if version != FORMAT:
-        got = f"format {str(version)[:20]}"
-        advice = "use the version of pixelpong that wrote it"
-        raise VersionError(expected(f"a checkpoint of format {FORMAT} in {folder}", got, advice))
-    if not is_ours:
-        raise _damaged(folder, "a manifest of another place, or of none of ours")
+    if manifest.update != update:
+        raise _damaged(folder, f"the manifest of update {manifest.update}")
     return manifest
 
 
-def _is_manifest(manifest: dict[str, Any], update: int) -> bool:
-    """Whether the entries are of the types that `_write_files` gives them."""
-    score, files = manifest["score"], manifest["files"]
-    return (
-        type(manifest["update"]) is int
-        and manifest["update"] == update
-        and (score is None or (type(score) in (int, float) and abs(score) <= 1000))
-        and type(manifest["score_of"]) is str
-        and files.keys() == set(_FILES)
-        and all(type(e["bytes"]) is int and type(e["sha256"]) is str for e in files.values())
-    )
-
-
-def _read_file(folder: Path, name: str, manifest: dict[str, Any], limit: int) -> bytes:
-    entry = manifest["files"][name]
-    if entry["bytes"] > limit:
-        raise _damaged(folder, f"{name} of {entry['bytes']} bytes, where {limit} can be")
-    content = _read_bytes(folder / name, limit=entry["bytes"])
-    if hashlib.sha256(content).hexdigest() != entry["sha256"]:
+def _read_file(folder: Path, name: str, entry: _FileEntry, decoder: Callable[[bytes], Any]) -> Any:
+    content = _read_bytes(folder / name)
+    if len(content) != entry.bytes or _sha256(content) != entry.sha256:
         raise _damaged(folder, f"{name} with another SHA-256")
-    return content
-
-
-def _require_arrays(folder: Path, name: str, content: bytes) -> dict[str, NDArray[Any]]:
     try:
-        return decode_arrays(content)
+        return decoder(content)
     except ValueError as error:
-        raise _damaged(folder, f"{name} that cannot be read: {error}") from error
+        raise _damaged(folder, f"{name} that cannot be read ({error})") from error
 
 
-def _read_bytes(path: Path, limit: int) -> bytes:
+def _read_bytes(path: Path) -> bytes:
     try:
-        return read_bytes(path, limit)
+        return path.read_bytes()
     except OSError as error:
         raise _damaged(path.parent, f"{path.name}: {error.strerror}") from error
 
@@ -378,8 +386,12 @@ def _damaged(folder: Path, got: str) -> CheckpointError:
 
 
 def _hash_of_manifest(manifest: dict[str, Any]) -> str:
-    return hashlib.sha256(_encode_json(manifest)).hexdigest()
+    return _sha256(_encode_json(manifest))
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def _encode_json(value: Any) -> bytes:
-    return (json.dumps(value, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
+    return encode(value, indent=1) + b"\n"

@@ -30,16 +30,37 @@ from pixelpong.config import Config, differences
 from pixelpong.errors import MAX_GOT, ConfigError, RunError, expected, on_one_line
 from pixelpong.machine import collect_versions, describe_machine
 from pixelpong.run.checkpoints import CheckpointStore
-from pixelpong.run.files import open_to_write, read_bytes, sync_folder, write_file
+from pixelpong.run.files import write_whole
 from pixelpong.run.lines import ADVICE, LineFile
 from pixelpong.run.milestones import MilestoneStore
+from pixelpong.schema import convert, decode, encode
 
 FORMAT = 1
 RUNS_FOLDER = Path("runs")
 _LINE_FILES = dict.fromkeys(("metrics", "episodes", "evaluations"), ADVICE) | {
     "replays": "make room there"  # nobody's result hangs on them
 }
-_CONFIG_LIMIT = 1 << 20
+
+
+@dataclass(frozen=True)
+class _ConfigFile:
+    """What ``config.json`` says.
+
+    Attributes:
+        format: number of the layout described here.
+        config: the options, flat.
+        versions: of the libraries that started the run.
+        machine: the one that started it.
+        changes: the options that a resume changed, and at which update.
+        sha256: of all the rest; files written before there was a hash have none.
+    """
+
+    format: int
+    config: dict[str, Any]
+    versions: dict[str, str]
+    machine: dict[str, str]
+    changes: tuple[dict[str, Any], ...] = ()
+    sha256: str | None = None
 
 
 def _warn_on_stderr(message: str) -> None:
@@ -67,7 +88,7 @@ class RunDirectory:
     path: Path
     config: Config
     versions: dict[str, str]
-    machine: dict[str, Any]
+    machine: dict[str, str]
     checkpoints: CheckpointStore
     milestones: MilestoneStore
     metrics: LineFile
@@ -98,7 +119,7 @@ class RunDirectory:
             "machine": describe_machine(),
         }
         try:
-            _replace_config(path, content)
+            _write_config(path, content)
         except RunError:
             with contextlib.suppress(OSError):
                 path.rmdir()  # so that the same name can be used when there is room again
@@ -116,27 +137,18 @@ class RunDirectory:
             raise RunError(
                 expected("a run directory", f"{path}, which is not one", "check its name")
             )
-        content = _read_config(path)
-        if content["format"] != FORMAT:
-            got = f"format {content['format']}"
-            advice = "use the version of pixelpong that wrote it"
-            raise RunError(expected(f"a run of format {FORMAT} in {path}", got, advice))
-        return cls._from_content(path, content, warn)
+        return cls._from_content(path, _read_config(path), warn)
 
     @classmethod
     def _from_content(
         cls, path: Path, content: dict[str, Any], warn: Callable[[str], None]
     ) -> RunDirectory:
-        try:
-            config = _config_of(content, path)
-            versions, machine = _texts(content["versions"]), _texts(content["machine"])
-        except (KeyError, TypeError, ValueError, AttributeError, ConfigError) as error:
-            raise RunError(
-                expected(f"a run's configuration in {path}", str(error), "is it a run?")
-            ) from error
+        file = convert(content, _ConfigFile)
+        config = _config_of(file.config, path)
         store = CheckpointStore(path / "checkpoints", warn)
         lines = {name: LineFile(path / f"{name}.jsonl", it) for name, it in _LINE_FILES.items()}
         milestones = MilestoneStore(path / "milestones")
+        versions, machine = _on_one_line(file.versions), _on_one_line(file.machine)
         return cls(path, config, versions, machine, store, milestones, warn=warn, **lines)
 
     @property
@@ -164,13 +176,13 @@ class RunDirectory:
             RunError: the file cannot be written.
         """
         content = _read_config(self.path)
-        before = _config_of(content, self.path)
+        before = _config_of(content["config"], self.path)
         if before == self.config:
             return
         changed = differences(before, self.config)
         if changed:
             content["changes"] = [*content.get("changes", ()), {"update": update, **changed}]
-        _replace_config(self.path, content | {"config": self.config.to_flat()})
+        _write_config(self.path, content | {"config": self.config.to_flat()})
 
     def lock(self) -> RunLock:
         """Become the only one who writes here.
@@ -201,7 +213,7 @@ class RunLock:
 
     def __init__(self, path: Path) -> None:
         try:
-            self._file = open_to_write(path / "run.lock", "a+b")
+            self._file = (path / "run.lock").open("a+b", buffering=0)
         except OSError as error:
             got = error.strerror or str(error)
             raise RunError(expected(f"to write to {path}", got, "check its rights")) from error
@@ -265,63 +277,63 @@ def _make_folder(path: Path | None, preset: str) -> Path:
 
 
 def _read_config(path: Path) -> dict[str, Any]:
+    """The content of ``config.json``, which fits `_ConfigFile`.
+
+    Raises:
+        RunError: it is missing, damaged, of another version or something else.
+    """
     file = path / "config.json"
     try:
-        content = json.loads(read_bytes(file, _CONFIG_LIMIT))
-        if not isinstance(content, dict) or "format" not in content:
-            raise ValueError("no format in it")
-        if not isinstance(content.get("changes", []), list):
-            raise ValueError("changes that are no list")
-    except (OSError, ValueError, RecursionError) as error:
+        content = decode(file.read_bytes(), dict[str, Any])
+        if content.get("format", FORMAT) != FORMAT:
+            raise RunError(
+                expected(
+                    f"a run of format {FORMAT} in {path}",
+                    f"format {content['format']}",
+                    "use the version of pixelpong that wrote it",
+                )
+            )
+        claimed, found = convert(content, _ConfigFile).sha256, _hash_of(content)
+    except (OSError, ValueError) as error:
         got = getattr(error, "strerror", None) or str(error)
         raise RunError(expected(f"a run's configuration in {file}", got, "is it a run?")) from error
-    # Those written before there was a hash have none.
-    if content["format"] == FORMAT and content.get("sha256", _hash_of(content)) != _hash_of(
-        content
-    ):
+    if claimed not in (None, found):
         got = "another one: its SHA-256 differs"
         advice = "put a copy of it there, or if you changed it, take its sha256 out"
         raise RunError(expected(f"the configuration that was written to {file}", got, advice))
     return content
 
 
-def _config_of(content: dict[str, Any], path: Path) -> Config:
-    options = content["config"]
+def _config_of(options: dict[str, Any], path: Path) -> Config:
+    """The configuration in a run's file.
+
+    Raises:
+        RunError: these are no options of this version.
+    """
     if options.get("engine") == "processes":  # of older versions; threads do it now
         options = options | {"engine": "threads"}
     if options.get("lag") == 0:  # of older versions; every run is now as those without a lag
         options = {name: value for name, value in options.items() if name != "lag"}
-    return Config().updated(options, str(path / "config.json"))
-
-
-def _texts(content: Any) -> dict[str, str]:
-    """Names and values of a part of the file that is only shown and compared, each on one line.
-
-    Raises:
-        ValueError, AttributeError: it is something else.
-    """
-    if not all(isinstance(value, str) for value in content.values()):
-        raise ValueError("versions or a machine that are no texts")
-    return {on_one_line(name): on_one_line(value[:MAX_GOT]) for name, value in content.items()}
-
-
-def _replace_config(path: Path, content: dict[str, Any]) -> None:
-    temporary = path / f".config-{os.getpid()}.json"
-    content = content | {"sha256": _hash_of(content)}
     try:
-        for left in path.glob(".config-*.json"):  # of a kill, long ago
-            left.unlink()
-        write_file(temporary, (json.dumps(content, indent=1) + "\n").encode())
-        temporary.replace(path / "config.json")
-        sync_folder(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        got = error.strerror or str(error)
-        raise RunError(expected(f"to write to {path}", got, "make room there")) from error
+        return Config().updated(options, str(path / "config.json"))
+    except ConfigError as error:
+        raise RunError(
+            expected(f"a run's configuration in {path}", str(error), "is it a run?")
+        ) from error
+
+
+def _on_one_line(texts: dict[str, str]) -> dict[str, str]:
+    """Names and values that are only shown and compared, each on one line."""
+    return {on_one_line(name): on_one_line(value[:MAX_GOT]) for name, value in texts.items()}
+
+
+def _write_config(path: Path, content: dict[str, Any]) -> None:
+    content = content | {"sha256": _hash_of(content)}
+    text = json.dumps(content, indent=1) + "\n"
+    write_whole(path / "config.json", text.encode(), advice="make room there")
 
 
 def _hash_of(content: dict[str, Any]) -> str:
     """SHA-256 of all of it but the hash."""
     rest = {name: value for name, value in content.items() if name != "sha256"}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(encode(rest)).hexdigest()

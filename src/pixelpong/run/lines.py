@@ -4,22 +4,54 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, TypeVar
 
 from pixelpong.errors import RunError, expected
-from pixelpong.run.files import open_to_read, open_to_write
+from pixelpong.schema import Count, Return, Reward, convert, decode
 
 LINE_LIMIT = 1 << 20
 """Bytes of the longest line that is read; ours have a few thousand."""
 
-FILE_LIMIT = 4 << 30
-"""Bytes of the longest file that is read: a hole of a terabyte takes an hour."""
-
 ADVICE = "make room there, then resume"
+
+
+@dataclass(frozen=True)
+class Line:
+    """What every line has: the update that it belongs to."""
+
+    update: Count
+
+
+@dataclass(frozen=True)
+class EpisodeLine(Line):
+    """What is read of a line of ``episodes.jsonl``; `pixelpong.items.EpisodeStats` explains it."""
+
+    episode_return: Return
+    point_ends: tuple[Count, ...] = ()
+    point_rewards: tuple[Reward, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.point_ends) != len(self.point_rewards):
+            raise ValueError("points of which a part is missing")
+        if any(end <= before for before, end in itertools.pairwise((-1, *self.point_ends))):
+            raise ValueError("points that end in another order")
+
+
+@dataclass(frozen=True)
+class EvaluationLine(Line):
+    """What is read of a line of ``evaluations.jsonl``; see `pixelpong.evaluation.Evaluation`."""
+
+    mean_return: Return
+    ci95: tuple[Return, Return]
+
+
+L = TypeVar("L")
 
 
 class LineFile:
@@ -48,7 +80,7 @@ class LineFile:
             RunError: the file cannot be written, as on a full disk.
         """
         text = "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines).encode()
-        with self._refusals("write to"), open_to_write(self.path, "ab") as file:
+        with self._refusals("write to"), self.path.open("ab", buffering=0) as file:
             before = file.seek(0, os.SEEK_END)
             if file.write(text) != len(text):
                 file.truncate(before)  # the disk took a part: take it back
@@ -60,12 +92,18 @@ class LineFile:
         Raises:
             RunError: the disk does not take them.
         """
-        with self._refusals("write to"), open_to_write(self.path, "ab") as file:
+        with self._refusals("write to"), self.path.open("ab", buffering=0) as file:
             os.fsync(file.fileno())
 
     def read(self) -> Iterator[dict[str, Any]]:
         """The lines, without those that are damaged or cut off."""
         return (line for _, line in self._scan() if line is not None)
+
+    def read_as(self, kind: type[L]) -> Iterator[L]:
+        """The lines, each as a `kind`, without those that are something else."""
+        for line in self.read():
+            with contextlib.suppress(ValueError):
+                yield convert(line, kind)
 
     def cut_back(self, update: int) -> None:
         """Drop what follows the last line of `update` or before, whole or cut off.
@@ -81,23 +119,15 @@ class LineFile:
                 end = line_end
         with self._refusals("cut back"):
             if self.path.exists():
-                with open_to_write(self.path, "r+b") as file:
-                    file.truncate(end)
+                os.truncate(self.path, end)
 
     def _scan(self) -> Iterator[tuple[int, dict[str, Any] | None]]:
         """Where each line ends, and its content; None where it is damaged."""
         with self._refusals("read"):
             if not self.path.exists():
                 return
-            end, is_long = 0, False
-            with open_to_read(self.path) as file:
-                if os.fstat(file.fileno()).st_size > FILE_LIMIT:
-                    raise OSError(errno.EFBIG, f"more than {FILE_LIMIT} bytes")
-                while raw := file.readline(LINE_LIMIT):
-                    end += len(raw)
-                    if raw.endswith(b"\n"):
-                        yield end, None if is_long else decode_line(raw)
-                    is_long = not raw.endswith(b"\n")
+            with self.path.open("rb") as file:
+                yield from scan_lines(file)
 
     @contextlib.contextmanager
     def _refusals(self, verb: str) -> Iterator[None]:
@@ -108,13 +138,20 @@ class LineFile:
             raise RunError(expected(f"to {verb} {self.path}", got, self._advice)) from error
 
 
+def scan_lines(file: BinaryIO) -> Iterator[tuple[int, dict[str, Any] | None]]:
+    """From where `file` stands: where each whole line ends, and its content; None if damaged."""
+    end, is_long = file.tell(), False
+    while raw := file.readline(LINE_LIMIT):
+        end += len(raw)
+        if raw.endswith(b"\n"):
+            yield end, None if is_long else decode_line(raw)
+        is_long = not raw.endswith(b"\n")
+
+
 def decode_line(raw: bytes) -> dict[str, Any] | None:
-    """A line's content; None where it is damaged, or none of ours."""
-    if len(raw) > LINE_LIMIT:
-        return None
-    try:
-        line = json.loads(raw)
-    except (ValueError, RecursionError):
-        return None
-    is_ours = isinstance(line, dict) and type(line.get("update")) is int
-    return line if is_ours and 0 <= line["update"] < 2**53 else None
+    """A line's content; None if it is damaged, or not one of ours."""
+    with contextlib.suppress(ValueError):
+        line = decode(raw, dict[str, Any])
+        convert(line, Line)
+        return line
+    return None

@@ -9,11 +9,10 @@ Covered: the files, and which of them stay. Not covered: what is in one (`pixelp
 from __future__ import annotations
 
 import contextlib
-import os
 from pathlib import Path
 
-from pixelpong.errors import CheckpointError, RunError, expected
-from pixelpong.run.files import write_file
+from pixelpong.errors import CheckpointError, expected
+from pixelpong.run.files import write_whole
 
 
 class MilestoneStore:
@@ -54,23 +53,12 @@ class MilestoneStore:
         Raises:
             RunError: it could not be written; those before it are untouched.
         """
-        temporary = self.folder / f".tmp-{update:06d}-{os.getpid()}"
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            temporary.unlink(missing_ok=True)
-            write_file(temporary, content)
-            temporary.replace(self.path(update))
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
-            got = error.strerror or str(error)
-            what = f"to write the milestone of update {update} to {self.folder}"
-            raise RunError(expected(what, got, "make room there")) from error
+        write_whole(self.path(update), content, advice="make room there", make_folder=True)
 
     def cut_back(self, update: int) -> None:
-        """Remove those later than `update`, and what a kill has left."""
+        """Remove those later than `update`, and what a killed save has left."""
         with contextlib.suppress(OSError):
-            for path in self.folder.glob(".tmp-*"):
+            for path in self.folder.glob(".*.safetensors-*"):
                 path.unlink()
             for each in self.updates():
                 if each > update:

@@ -1,12 +1,13 @@
-"""A run's lines as columns: one array a figure, with NaN where a line has none.
+"""A run's lines as columns: one array a figure, with NaN if a line has none.
 
-Lines may be of another version, or written while they are read; what is no number is no reason
-to show nothing. Covered: metrics, episodes, evaluations, means over the last so many.
+Lines that are damaged, or still being written, are left out. Covered: metrics, episodes,
+evaluations, means over the last values. Not covered: files that grow while they are watched
+(`pixelpong.run.tail`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,42 +15,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.run.directory import RunDirectory
+from pixelpong.run.lines import EpisodeLine, EvaluationLine
+from pixelpong.schema import Figure
 
 Columns = dict[str, NDArray[Any]]
 
-_LARGEST = 1e12
-"""Above it, a number is taken for damage: nothing that a run writes comes near."""
-
-
-def as_number(value: Any) -> float:
-    """The number in a line; NaN for what is none.
-
-    >>> as_number(3), as_number(None), as_number(True), as_number(10**400)
-    (3.0, nan, nan, nan)
-    """
-    if type(value) not in (int, float) or not -_LARGEST < value < _LARGEST:
-        return float("nan")
-    return float(value)
+_Figures = dict[str, Figure | None]
+_MetricsLine = dict[str, Figure | _Figures | None]
 
 
 def read_metrics(run: RunDirectory) -> Columns:
     """The columns of ``metrics.jsonl``, those of ``timing`` among them, a row an update.
 
-    Whole numbers are int64 where every row has one, all others are float64.
+    Whole numbers are int64 if every row has one, all others are float64.
     """
-    rows = []
-    for line in run.metrics.read():
-        timing = line.get("timing")
-        inner = timing if isinstance(timing, dict) else {}
-        rows.append({name: value for name, value in (line | inner).items() if name != "timing"})
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    rows: list[dict[str, Any]] = []
+    for line in run.metrics.read_as(_MetricsLine):
+        timing = line.pop("timing", None)
+        rows.append({**line, **(timing if isinstance(timing, dict) else {})})
+    names = dict.fromkeys(name for row in rows for name in row)
     return {name: _column([row.get(name) for row in rows]) for name in names}
 
 
 def _column(values: list[Any]) -> NDArray[Any]:
-    numbers = np.array([as_number(value) for value in values])
-    is_whole = all(type(value) is int for value in values) and np.isfinite(numbers).all()
-    return numbers.astype(np.int64) if is_whole else numbers
+    if all(type(value) is int for value in values):
+        return np.array(values, np.int64)
+    return np.array([value if isinstance(value, int | float) else math.nan for value in values])
 
 
 @dataclass(frozen=True)
@@ -76,38 +67,26 @@ def read_episodes(run: RunDirectory, metrics: Columns) -> Episodes:
     steps_at = _steps_by_update(metrics)
     steps, returns = [], []
     rallies: list[tuple[float, float, bool]] = []
-    for line in run.episodes.read():
-        at, result = steps_at.get(line["update"]), as_number(line.get("episode_return"))
-        if at is None or np.isnan(result):
+    for line in run.episodes.read_as(EpisodeLine):
+        at = steps_at.get(line.update)
+        if at is None:
             continue
         steps.append(at)
-        returns.append(result)
-        rallies += [(at, *rally) for rally in _rallies(line)]
+        returns.append(line.episode_return)
+        lengths = np.diff([-1, *line.point_ends]).tolist()
+        wins = [reward > 0 for reward in line.point_rewards]
+        rallies += [(at, *rally) for rally in zip(lengths, wins, strict=True)]
     table = np.array(rallies, np.float64).reshape(-1, 3)
     return Episodes(np.array(steps), np.array(returns), table[:, 0], table[:, 1], table[:, 2] > 0)
-
-
-def _rallies(line: dict[str, Any]) -> Iterable[tuple[float, bool]]:
-    """Of each point of an episode, how long it took and whether it was won."""
-    ends, rewards = line.get("point_ends"), line.get("point_rewards")
-    if not isinstance(ends, list) or not isinstance(rewards, list) or len(ends) != len(rewards):
-        return []
-    lengths = np.diff([-1.0, *map(as_number, ends)])
-    if not (lengths > 0).all():
-        return []
-    return zip(lengths.tolist(), (as_number(reward) > 0 for reward in rewards), strict=True)
 
 
 def read_evaluations(run: RunDirectory, metrics: Columns) -> NDArray[np.float64]:
     """[N, 4] steps, mean return, and the ends of its 95 % interval, of each evaluation."""
     steps_at, rows = _steps_by_update(metrics), []
-    for line in run.evaluations.read():
-        interval = line.get("ci95")
-        low, high = interval if isinstance(interval, list) and len(interval) == 2 else (None, None)
-        numbers = [as_number(each) for each in (line.get("mean_return"), low, high)]
-        row = [steps_at.get(line["update"], float("nan")), *numbers]
-        if np.isfinite(row).all() and row[2] <= row[1] <= row[3]:
-            rows.append(row)
+    for line in run.evaluations.read_as(EvaluationLine):
+        low, high = line.ci95
+        if line.update in steps_at and low <= line.mean_return <= high:
+            rows.append([steps_at[line.update], line.mean_return, low, high])
     return np.array(rows, np.float64).reshape(-1, 4)
 
 

@@ -24,15 +24,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.agent.file import FILE_LIMIT, Agent, decode_agent
-from pixelpong.agent.network import GREEDY, fit_params
-from pixelpong.config.protocols import find_protocol
+from pixelpong.agent.file import Agent, read_agent
+from pixelpong.agent.network import GREEDY
 from pixelpong.env.preprocess import FIELD_ROWS, preprocess
-from pixelpong.errors import CheckpointError, ConfigError, expected
+from pixelpong.errors import ConfigError, expected
 from pixelpong.faces.api.training import path_of
-from pixelpong.items import Params
-from pixelpong.run.arrays import decode_arrays
-from pixelpong.run.files import read_bytes
 from pixelpong.seeding import make_rng
 
 if TYPE_CHECKING:
@@ -96,7 +92,7 @@ class Policy:
             return cls(load_agent(None, str(which)))
         path = path_of(what)
         if path.suffix == ".safetensors":
-            return cls(_read_agent(path))
+            return cls(read_agent(path))
         return cls(load_agent(RunDirectory.open(path), str(which)))
 
     def reset(self) -> None:
@@ -251,23 +247,3 @@ class Policy:
 
 def _empty_memory(count: int) -> Memory:
     return np.zeros((count, 80, 80), np.bool_), np.full(count, _NOTHING, np.int8)
-
-
-def _read_agent(path: Path) -> Agent:
-    """The agent of a file: of the small kind, or the bare parameters of a checkpoint.
-
-    Raises:
-        CheckpointError: it is missing, damaged or something else.
-    """
-    try:
-        content = read_bytes(path, FILE_LIMIT)
-        arrays = decode_arrays(content)
-    except (OSError, ValueError) as error:
-        got = getattr(error, "strerror", None) or str(error)
-        advice = "check its name; was it written by pixelpong?"
-        raise CheckpointError(expected(f"an agent in {path}", got, advice)) from error
-    if "card" in arrays:
-        return decode_agent(content, str(path))
-    algorithm = "ppo" if "b2" in arrays else "reinforce"
-    params: Params = fit_params(arrays, algorithm)
-    return Agent(params, algorithm, find_protocol("ALE/Pong-v5"), {})
