@@ -33,8 +33,8 @@ CHROMIUM_FLAGS = [
 ]  # fmt: skip
 
 GUARD = Path(network_guard.__file__).parent
-# Some systems have a sitecustomize of their own already; the targets want a fuzzer.
-collect_ignore = ["guard/sitecustomize.py", "faults/fuzz/fuzz_readers.py"]
+# Some systems have a sitecustomize of their own already.
+collect_ignore = ["guard/sitecustomize.py"]
 
 
 @pytest.fixture(scope="session")

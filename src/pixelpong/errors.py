@@ -6,6 +6,9 @@ What only a bug can cause is an ``assert`` instead.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 
 class PixelpongError(Exception):
     """Root of all declared errors. `exit_code` is what the command line returns."""
@@ -79,6 +82,22 @@ def expected(what: str, got: object, advice: str) -> str:
     if len(text) > MAX_GOT:
         text = f"{text[:MAX_GOT]}… ({len(text)} characters)"
     return on_one_line(f"expected {what}, got {text}; {advice}")
+
+
+@contextlib.contextmanager
+def refusing(what: str, advice: str, kind: type[PixelpongError]) -> Iterator[None]:
+    """While inside, what the system or a file's content refuses is a declared error.
+
+    Args:
+        what: was expected.
+        advice: what to do.
+        kind: of the error that an `OSError` or a `ValueError` becomes.
+    """
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        got = getattr(error, "strerror", None) or str(error)
+        raise kind(expected(what, got, advice)) from error
 
 
 def on_one_line(text: str) -> str:

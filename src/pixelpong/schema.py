@@ -114,10 +114,11 @@ def encode(value: Any, *, indent: int | None = None) -> bytes:
 
 def _explain(error: Exception) -> str:
     """The library's "Expected `int`, got `str` - at `$.seed`", to be put after "got"."""
-    text = str(error).replace("`", "")
-    found = re.fullmatch(r"Expected (.+?)(?:, got (.+?))?(?: - at \$\.?(.+))?", text)
+    text, _, place = str(error).replace("`", "").partition(" - at ")
+    place = place.removeprefix("key in ").removeprefix("$").removeprefix(".")
+    found = re.fullmatch("Expected (.+?)(?:, got (.+))?", text)
     if found is None:
-        return text
-    wanted, got, place = found.groups()
+        return f"{text} at {place}" if place else text
+    wanted, got = found.groups()
     is_what = f"is {got}, not {wanted}" if got else f"is not {wanted}"
     return f"{place} that {is_what}" if place else f"what {is_what}"

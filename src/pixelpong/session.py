@@ -14,7 +14,7 @@ from typing import Any
 from pixelpong.agent.file import Agent, encode_agent
 from pixelpong.config import Config
 from pixelpong.engines import Engine
-from pixelpong.errors import CheckpointError, NumericsError, RunError, expected
+from pixelpong.errors import CheckpointError, NumericsError, RunError, expected, refusing
 from pixelpong.evaluation import SAMPLED_EPISODES, Evaluation, Verdict, evaluate, judge
 from pixelpong.learners import UpdateStats, make_learner
 from pixelpong.learners.progress import RETURN_WINDOW, Progress
@@ -54,11 +54,9 @@ class Counters:
         Raises:
             CheckpointError: it has none, or they are of another kind.
         """
-        try:
+        what = f"the counters of the checkpoint of update {checkpoint.update}"
+        with refusing(what, "resume from another one", CheckpointError):
             return convert(checkpoint.counters, cls)
-        except ValueError as error:
-            what = f"the counters of the checkpoint of update {checkpoint.update}"
-            raise CheckpointError(expected(what, error, "resume from another one")) from error
 
 
 class Session:

@@ -1,4 +1,4 @@
-"""Whatever is in a file: it is read, or refused with a declared error of one line.
+"""Whatever is in a file: it is read as it says, or refused with a declared error of one line.
 
 Each input is given one second of processor time and 256 MB, and both are measured.
 """
@@ -6,20 +6,40 @@ Each input is given one second of processor time and 256 MB, and both are measur
 from __future__ import annotations
 
 import dataclasses
+import functools
+import gzip
+import io
 import json
-import os
+import pickle
+import shutil
+import struct
+import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
-from hostile import Worst, for_examples, quick_and_soak, refuse_or_read, within_limits
-from readers import Forged, lines_of, make_readers, make_trained
+from hostile import (
+    REFUSED,
+    Worst,
+    broken,
+    changed,
+    changes_of,
+    for_examples,
+    quick_and_soak,
+    refuse_or_read,
+    within_limits,
+)
+from hypothesis import strategies as st
+from readers import Forged, look_at_page, make_readers, make_trained
+from toys import toy_config, with_updates
 
+from pixelpong.agent import file as agent_file
 from pixelpong.agent.file import (
     MAX_WEIGHTS,
     decode_agent,
     encode_agent,
-    load_milestone,
     load_shipped,
+    read_agent,
 )
 from pixelpong.config import Config
 from pixelpong.config.options import Option
@@ -37,219 +57,204 @@ from pixelpong.errors import (
     expected,
 )
 from pixelpong.faces.cli import main
-from pixelpong.faces.page.export import write_page
 from pixelpong.learners.reinforce import ReinforceLearner
 from pixelpong.loop import train
 from pixelpong.play.replay import MAX_STEPS, Coins, Replay
-from pixelpong.run.arrays import decode_arrays, encode_arrays
+from pixelpong.run.arrays import TABLE_LIMIT, decode_arrays, encode_arrays
 from pixelpong.run.directory import RunDirectory
-from pixelpong.run.lines import LineFile, decode_line
+from pixelpong.run.lines import LINE_LIMIT, LineFile
 from pixelpong.run.tail import MAX_COLUMNS, Table
 from pixelpong.session import Session
+
+DOCUMENTS = (
+    "config.json", "manifest.json", "state.json classic", "state.json fast", "card classic",
+    "card fast", "metrics.jsonl", "episodes.jsonl", "evaluations.jsonl", "replays.jsonl", "toml",
+    "message",
+)  # fmt: skip
+OTHERS = (
+    "params.safetensors classic", "params.safetensors fast", "state.safetensors classic",
+    "state.safetensors fast", "snapshot Catch-v0", "snapshot ALE/Pong-v5",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def readers(tmp_path_factory):
-    return make_readers(tmp_path_factory.mktemp("readers"))
+    made = make_readers(tmp_path_factory.mktemp("readers"))
+    assert set(made) == {*DOCUMENTS, *OTHERS}
+    return made
 
 
-NAMES = (
-    "checkpoint params.safetensors", "checkpoint state.safetensors", "checkpoint state.json",
-    "checkpoint manifest.json", "counters classic", "counters fast", "arrays classic",
-    "arrays fast", "params classic", "params fast", "agent classic", "agent fast",
-    "lines metrics", "lines episodes", "lines evaluations", "lines replays", "page metrics",
-    "page evaluations", "page replays", "page config", "replay", "config.json", "toml", "message",
-    "snapshot Catch-v0", "snapshot ALE/Pong-v5",
-)  # fmt: skip
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> RunDirectory:
+    return make_trained(tmp_path_factory.mktemp("trained") / "run", "classic")
+
+
+# --- any file ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [*DOCUMENTS, *OTHERS])
+def test_what_the_package_writes_is_read(readers, name):
+    reader = readers[name]
+    reader.read(reader.valid)
+    if name in DOCUMENTS:
+        assert reader.agrees(reader.read(reader.seal(reader.document)), reader.document)
 
 
 @pytest.mark.slow
-def test_every_reader_is_here(readers):
-    assert set(readers) == set(NAMES)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_what_the_package_writes_is_read(readers, name):
-    readers[name].read(readers[name].valid)
+@pytest.mark.parametrize("every", [13, pytest.param(1, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_each_field_with_anything_in_it_is_read_as_it_says_or_refused(readers, name, every):
+    """Every name and value in turn: replaced by what does not belong there, or taken out."""
+    reader, worst = readers[name], Worst()
+    for change in changes_of(reader.document)[::every]:
+        given = changed(reader.document, change)
+        found = refuse_or_read(functools.partial(reader.read, reader.seal(given)), worst, change)
+        assert found in (None, REFUSED) or reader.agrees(found, given), (change, found)
+    print(f"{name}: {worst}")
 
 
 @pytest.mark.slow
 @quick_and_soak(30, 2000)
-@pytest.mark.parametrize("name", NAMES)
-def test_any_file_is_read_or_refused_in_one_line(readers, name, number):
+@pytest.mark.parametrize("name", [*DOCUMENTS, *OTHERS])
+def test_any_bytes_are_read_or_refused_in_one_line(readers, name, number):
     reader, worst = readers[name], Worst()
 
-    def check(content):
+    def check(content: bytes) -> None:
         refuse_or_read(lambda: reader.read(content), worst, content[:2000])
 
-    for_examples(number, reader.inputs, check)
+    for_examples(number, st.binary(max_size=200) | broken(reader.valid) | reader.inputs, check)
     print(f"{name}: {worst}")
 
 
-# --- what was found ---------------------------------------------------------------------------
+# --- files that are something else, or cost more than they are --------------------------------
 
 
-def absurd(environment: str, **changes) -> Replay:
-    """A replay of as many steps as there can be."""
-    protocol = dataclasses.replace(find_protocol(environment), frame_skips=(1, 60))
-    coins = Coins(0, "train", 1, 0, offset=0, horizon=1)
-    actions = np.zeros(MAX_STEPS, np.int8)
-    replay = Replay(protocol, coins, actions, 1, 1, 5.0)
-    return dataclasses.replace(replay, **changes)
+class Bomb:
+    """Unpickled, it makes a file."""
+
+    def __init__(self, canary: Path) -> None:
+        self._canary = canary
+
+    def __reduce__(self):
+        return (Path.touch, (self._canary,))
 
 
-@pytest.mark.parametrize("environment", ["Catch-v0", "ALE/Pong-v5"])
-@pytest.mark.parametrize("horizon", [1, MAX_STEPS, None])
-def test_an_absurd_replay_ends_with_the_game(environment, horizon):
-    """It asks for 108,000 steps of up to 60 frames; nothing is played beyond the last point."""
-    coins = Coins(0, "train", 1, 0, offset=0, horizon=horizon)
-    replay = Replay.from_line(absurd(environment, coins=coins).to_line())
-    with within_limits(Worst(), environment):
-        with pytest.raises(
-            RunError, match=r"to end with a return of \+5, got .* of its 108000 steps"
-        ):
-            for _ in replay.watch():
-                pass
+def table_of(table: object, data: bytes = bytes(16)) -> bytes:
+    """Safetensors with any table."""
+    text = table if isinstance(table, bytes) else json.dumps(table).encode()
+    return struct.pack("<Q", len(text)) + text + data
 
 
-def test_an_episode_of_no_steps_forward_is_no_replay(readers):
-    line = absurd("Catch-v0").to_line()
-    del line["crc32"]
-    for wrong in ([60, 1], [0, 1], [1, 61], [1]):
-        with pytest.raises(RunError, match="expected a replay"):
-            Replay.from_line(line | {"frame_skips": wrong})
+def entry(dtype: str = "F32", shape: object = (4,), at: tuple[int, int] = (0, 16)) -> dict:
+    return {"a": {"dtype": dtype, "shape": shape, "data_offsets": at}}
 
 
-def test_a_fourth_action_is_none():
-    """Found by atheris: an action takes two bits, and there are three of them."""
-    line = absurd("Catch-v0", actions=np.zeros(4, np.int8)).to_line() | {"actions": "wA=="}
-    del line["crc32"]
-    with pytest.raises(RunError, match="expected a replay, got an unknown action"):
-        Replay.from_line(line)
+def strange_files(canary: Path) -> dict[str, bytes]:
+    """Other formats, those that run what they hold among them, and tables that cannot be."""
+    packed, objects = io.BytesIO(), io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/data.pkl", pickle.dumps(Bomb(canary)))
+        archive.writestr("zeros", bytes(64 << 20))
+    np.save(objects, np.array([Bomb(canary)], object), allow_pickle=True)
+    tiny = b'"%06x":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}'
+    return {
+        **{f"a pickle of protocol {n}": pickle.dumps(Bomb(canary), n) for n in (0, 2, 5)},
+        "a zip with a pickle and a bomb": packed.getvalue(),
+        "a gzip bomb": gzip.compress(bytes(64 << 20)),
+        "an npy of objects": objects.getvalue(),
+        "nothing": b"",
+        "zeros": bytes(1000),
+        "deep": table_of(b"[" * 100_000),
+        "far too many entries": table_of(b"{" + b",".join(tiny % n for n in range(400_000)) + b"}"),
+        "a table of spaces": table_of(b"{" + b" " * TABLE_LIMIT + b"}"),
+        "metadata that is a list": table_of({"__metadata__": {"a": [1]}}),
+        "a list": table_of([]),
+        "no UTF-8": table_of(b'{"\xff\xfe":1}'),
+        "overlapping": table_of(entry() | {"b": entry()["a"]}),
+        "with a gap": table_of(entry(at=(4, 20))),
+        "backwards": table_of(entry(at=(16, 0))),
+        "beyond its end": table_of(entry(shape=(1 << 40,), at=(0, 1 << 42))),
+        "of a shape that overflows": table_of(entry(shape=(1 << 62, 4), at=(0, 0))),
+        "of no such type": table_of(entry("F31")),
+        "of a type that NumPy does not have": table_of(entry("F8_E4M3", (16,))),
+        **{f"a table of {n} bytes": struct.pack("<Q", n) + b"{}" for n in (1 << 32, (1 << 64) - 1)},
+    }
 
 
-def test_a_replay_of_more_steps_than_an_episode_has_is_none():
-    line = absurd("Catch-v0", actions=np.zeros(MAX_STEPS + 1, np.int8)).to_line()
-    with pytest.raises(RunError, match="where a whole number from 1 to 108000 belongs"):
-        Replay.from_line(line)
+def test_what_is_no_arrays_is_refused_and_never_run(tmp_path):
+    canary, worst = tmp_path / "canary", Worst()
+    for how, content in strange_files(canary).items():
+        with within_limits(worst, how), pytest.raises(ValueError, match=r"^\S.*$"):
+            decode_arrays(content)
+        path = tmp_path / "agent"
+        path.write_bytes(content)
+        assert refuse_or_read(lambda path=path: read_agent(path), worst, how) is REFUSED
+        assert not canary.exists(), how
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    return make_trained(tmp_path_factory.mktemp("trained") / "run", "classic")
-
-
-def changed_card(**changes) -> bytes:
-    arrays = decode_arrays(encode_agent(load_shipped(), np.arange(4)))
-    card = json.loads(arrays["card"].tobytes()) | changes
-    del arrays["sha256"]
-    text = np.frombuffer(json.dumps(card).encode(), np.uint8)
-    return encode_arrays(arrays | {"card": text})
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"frame_skips": [1, 10**12]}, {"frame_skips": [4, 1]}, {"sticky": float("nan")},
-        {"sticky": 2.0}, {"about": {}}, {"about": {"update": "x"}},
-        {"about": {"update": 1, "estimated_return": float("nan")}}, {"algorithm": "other"},
-        {"shape": [32358, 20_000, 2]},
-    ],
-    ids=str,
-)  # fmt: skip
-def test_a_card_of_what_cannot_be_is_refused(changes):
-    """Frame skips of a trillion took all memory at the first step that was played."""
-    assert decode_agent(changed_card(), "a test").algorithm == "ppo"
-    worst = Worst()
-    read = refuse_or_read(lambda: decode_agent(changed_card(**changes), "a test"), worst, changes)
-    assert read is None
-    assert worst.errors == {"CheckpointError"}
-
-
-def test_of_what_a_stranger_wrote_an_error_repeats_some_letters_on_one_line():
-    """A terminal obeys what is no letter."""
-    line = expected("a name", "two\nlines\x1b[2J", "look")
-    assert line == "expected a name, got two lines?[2J; look"
-    assert len(expected("a name", "x" * 10**6, "look")) < MAX_GOT + 100
-
-
-def test_what_is_nested_without_end_is_refused(tmp_path, trained):
-    """Python gives up on it with an error of its own."""
-    deep, nested = b"[" * 100_000 + b"]" * 100_000, []
-    for _ in range(100_000):
-        nested = [nested]
-    with pytest.raises(ConfigError, match="a list nested without end"):
-        Config().updated({"steps": nested}, "test")
-    while nested:  # taking it apart at once would overflow the stack
-        nested = nested.pop()
-    (tmp_path / "deep.toml").write_bytes(b"hidden = " + b"[" * 20_000 + b"]" * 20_000)
-    with pytest.raises(ConfigError, match="expected TOML in"):
-        read_toml(tmp_path / "deep.toml")
-    assert decode_line(b'{"update": 1, "x": ' + deep + b"}\n") is None
-    run = copied(trained, tmp_path)
-    (run.path / "config.json").write_bytes(b'{"format": 1, "x": ' + deep + b"}")
-    with pytest.raises(RunError, match="expected a run's configuration"):
-        RunDirectory.open(run.path)
-
-
-def test_an_option_without_bounds_is_finite_all_the_same():
-    free = Option("x", float, 0.5)
-    for value in (float("nan"), float("inf"), -float("inf")):
-        with pytest.raises(ConfigError, match="expected x to be a number"):
-            free.check(value, "test")
-
-
-@pytest.mark.parametrize("update", [-1, 2**53, True, 1.0, None, "1"])
-def test_a_line_of_what_is_no_update_is_none(update):
-    assert decode_line(json.dumps({"update": update}).encode() + b"\n") is None
-
-
-def test_rows_that_are_counted_from_the_end_are_refused():
-    """NumPy takes row −1 for the last one."""
-    arrays = decode_arrays(encode_agent(load_shipped(), np.arange(4)))
-    del arrays["sha256"]
-    rows = np.array([0, 1, 2, -1], np.int16)
-    with pytest.raises(CheckpointError, match="rows that are not there"):
-        decode_agent(encode_arrays(arrays | {"rows": rows}), "a test")
+def test_a_file_that_is_too_large_for_an_agent_is_not_read(tmp_path, monkeypatch):
+    path = tmp_path / "agent"
+    with path.open("wb") as file:
+        file.truncate(1 << 42)
+    with within_limits(Worst(), path), pytest.raises(CheckpointError, match="more than 58720256 b"):
+        read_agent(path)
+    monkeypatch.setattr(agent_file, "FILE_LIMIT", 3)
+    path.write_bytes(bytes(4))
+    with pytest.raises(CheckpointError, match="more than 3 bytes"):
+        read_agent(path)
 
 
 def test_a_line_without_an_end_is_not_held_in_memory(tmp_path):
     file = LineFile(tmp_path / "lines.jsonl")
     file.append({"update": 1})
     with file.path.open("r+b") as hole:
-        hole.truncate(64 << 20)
+        hole.truncate(64 * LINE_LIMIT)
     worst = Worst()
     with within_limits(worst, "a hole"):
         assert list(file.read()) == [{"update": 1}]
     assert worst.megabytes < 16
 
 
-def test_an_agent_of_an_unknown_algorithm_is_refused_whatever_its_shapes(trained):
-    arrays = decode_arrays(trained.milestones.path(2).read_bytes())
-    del arrays["sha256"]
-    card = json.loads(arrays["card"].tobytes()) | {"algorithm": "other"}
-    text = np.frombuffer(json.dumps(card).encode(), np.uint8)
-    with pytest.raises(CheckpointError, match="an unknown algorithm"):
-        decode_agent(encode_arrays(arrays | {"card": text}), "a test")
+# --- agents -----------------------------------------------------------------------------------
 
 
-def test_numbers_too_large_for_a_milestone_leave_it_out_with_a_word(tmp_path, monkeypatch):
+def forged_agent(card: dict | None = None, **arrays: np.ndarray) -> bytes:
+    """An agent of the package with some of its arrays, or of its card, replaced."""
+    kept = decode_arrays(encode_agent(load_shipped(), np.arange(4)))
+    del kept["sha256"]
+    text = json.dumps(json.loads(kept["card"].tobytes()) | (card or {})).encode()
+    return encode_arrays(kept | arrays | {"card": np.frombuffer(text, np.uint8)})
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ({"frame_skips": [4, 1]}, "the wrong way round"),
+        ({"frame_skips": [1, 10**12]}, "not int <= 60"),
+        ({"environment": "Breakout"}, "an unknown environment 'Breakout'"),
+        ({"shape": [32358, 20_000, 2]}, "a first layer of shape"),
+        ({"about": {"update": 1, "estimated_return": 1e9}}, "not float <= 1000"),
+        ({"algorithm": "other"}, "algorithm"),
+        ({"more": "x" * (1 << 20)}, "a card of more than 1048576 bytes"),
+    ],
+    ids=lambda it: str(it)[:40],
+)
+def test_a_card_of_what_cannot_be_is_refused(content, why):
+    """Frame skips of a trillion took all memory at the first step that was played."""
+    assert decode_agent(forged_agent(), "a test").algorithm == "ppo"
+    with within_limits(Worst(), content), pytest.raises(CheckpointError, match=why):
+        decode_agent(forged_agent(content), "a test")
+
+
+def test_rows_that_are_counted_from_the_end_are_refused():
+    """NumPy takes row −1 for the last one."""
+    rows = np.array([0, 1, 2, -1], np.int16)
+    with pytest.raises(CheckpointError, match="rows that are not there"):
+        decode_agent(forged_agent(rows=rows), "a test")
+
+
+def test_numbers_too_large_for_a_milestone_leave_it_out_with_a_warning(tmp_path, monkeypatch):
     """Half precision ends at 65,504: they would be infinite in the file."""
-    real = ReinforceLearner.__init__
-
-    def init(self, config):
-        real(self, config)
-        self.params["W1"][:] *= 1e8
-
-    monkeypatch.setattr(ReinforceLearner, "__init__", init)
-    monkeypatch.setattr(
-        RunDirectory, "_from_content", classmethod(_with_words(RunDirectory._from_content.__func__))
-    )
-    WORDS.clear()
-    run = make_trained(tmp_path / "run", "classic", updates=2)
-    assert run.milestones.updates() == []
-    assert any("numbers of at most 6.55e+04 in W1 of a small agent" in word for word in WORDS)
-    assert run.checkpoints.load_latest().update == 2
     agent = load_shipped()
     for name, value in (("W1", 1e10), ("W1", np.nan), ("W2", np.inf)):
         params = {each: w.copy() for each, w in agent.params.items()}
@@ -259,24 +264,20 @@ def test_numbers_too_large_for_a_milestone_leave_it_out_with_a_word(tmp_path, mo
     many = {"W1": np.zeros((6400, MAX_WEIGHTS // 6400 + 1), np.float32)}
     with pytest.raises(NumericsError, match="a first layer of at most"):
         encode_agent(dataclasses.replace(agent, params=many), np.arange(3))
+    real = ReinforceLearner.__init__
 
+    def init(self, config):
+        real(self, config)
+        self.params["W1"][:] *= 1e8
 
-WORDS: list[str] = []
-
-
-def _with_words(real):
-    def from_content(cls, path, content, warn):
-        return real(cls, path, content, WORDS.append)
-
-    return from_content
-
-
-def copied(run: RunDirectory, tmp_path) -> RunDirectory:
-    """A copy of a run, to be damaged."""
-    import shutil
-
-    shutil.copytree(run.path, tmp_path / "copy")
-    return RunDirectory.open(tmp_path / "copy", lambda message: None)
+    monkeypatch.setattr(ReinforceLearner, "__init__", init)
+    warnings: list[str] = []
+    config = toy_config("classic", updates=2, milestone_every=1)
+    run = RunDirectory.create(tmp_path / "run", config, warnings.append)
+    train(run)
+    assert run.milestones.updates() == []
+    assert any("numbers of at most 6.55e+04 in W1 of a small agent" in word for word in warnings)
+    assert run.checkpoints.load_latest().update == 2
 
 
 @pytest.mark.parametrize("command", ["evaluate", "record", "watch", "export"])
@@ -285,11 +286,7 @@ def test_an_agent_of_another_algorithm_is_refused_before_it_plays(
 ):
     """The kernels would read beyond the ends of its arrays."""
     run = copied(trained, tmp_path)
-    path = run.path / "config.json"
-    content = json.loads(path.read_text())
-    del content["sha256"]
-    content["config"]["algorithm"] = "ppo"
-    path.write_text(json.dumps(content))
+    edit_config(run, config=run.config.to_flat() | {"algorithm": "ppo"})
     more = {
         "evaluate": ["--engine", "serial"],
         "record": ["--best", "--out", str(tmp_path / "a.gif")],
@@ -297,68 +294,102 @@ def test_an_agent_of_another_algorithm_is_refused_before_it_plays(
         "export": ["--agent", str(tmp_path / "agent")],
     }
     assert main([command, str(run.path), *more[command]]) == 1
-    err = capsys.readouterr().err.splitlines()
-    assert len(err) == 1
-    assert "expected parameters of the algorithm ppo, got {'W1': (6400, 2)" in err[0]
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "expected parameters of the algorithm ppo, got {'W1': (6400, 2)" in line
+
+
+# --- runs -------------------------------------------------------------------------------------
+
+
+def copied(run: RunDirectory, tmp_path: Path) -> RunDirectory:
+    """A copy of a run, to be damaged."""
+    shutil.copytree(run.path, tmp_path / "copy")
+    return RunDirectory.open(tmp_path / "copy", [].append)
+
+
+def edit_config(run: RunDirectory, **changes) -> None:
+    """Change what ``config.json`` says, as a forger would."""
+    path = run.path / "config.json"
+    content = json.loads(path.read_text()) | changes
+    del content["sha256"]
+    path.write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize(
+    "changes", [{"versions": {"numpy": 2}}, {"machine": {"cores": [2]}}, {"changes": 5}], ids=str
+)
+def test_a_configuration_with_other_things_in_it_is_refused(trained, tmp_path, changes):
+    run = copied(trained, tmp_path)
+    edit_config(run, **changes)
+    with pytest.raises(RunError, match=r"a run's config.* got (versions|machine|change)"):
+        RunDirectory.open(run.path)
 
 
 def test_streams_that_lie_beyond_the_field_are_refused(tmp_path):
     run = make_trained(tmp_path / "run", "fast")
-    forged = Forged(run, "state.safetensors")
-    arrays = decode_arrays(forged.valid)
+    forged = Forged(run)
+    arrays = decode_arrays(forged.content["state.safetensors"])
     for name in ("stream.0.previous", "stream.1.current"):
-        forged.put(encode_arrays(arrays | {name: np.array([6400], np.uint16)}))
+        pixels = {name: np.array([6400], np.uint16)}
+        forged.put("state.safetensors", encode_arrays(arrays | pixels))
         with pytest.raises(CheckpointError, match="got no pixels of stream"):
             Session(RunDirectory.open(run.path), 0.0)
-    forged = Forged(run, "state.json")
-    state = json.loads(forged.valid)
-    state["counters"]["progress"]["streams"][0]["last_action"] = 3
-    forged.put(json.dumps(state).encode())
-    with pytest.raises(CheckpointError, match="got no last action of stream 0"):
-        Session(RunDirectory.open(run.path), 0.0)
 
 
 ODD_COUNTERS = [
-    (("progress", "streams", 0, "tally", "point_rewards"), [5000], "a tally of other points"),
-    (("progress", "streams", 0, "tally", "steps"), -1, "where a count belongs"),
-    (("progress", "steps"), 1.5, "where a count belongs"),
-    (("progress", "update"), 1, "progress of update 1"),
-    (("wall_seconds",), float("nan"), "invalid seconds"),
-    (("evaluation_seconds",), "1", "invalid seconds"),
-    (("next_confirmation",), -1, "where a count belongs"),
+    ("progress.streams.0.tally.point_rewards", [5000] * 40, "not int <= 1000"),
+    ("progress.streams.0.tally.point_rewards", [1] * 1000, "points of which a part is missing"),
+    ("progress.streams.0.last_action", 3, "not int <= 2"),
+    ("progress.steps", 1.5, "steps that is float, not int"),
+    ("progress.update", 1, "progress of update 1"),
+    ("wall_seconds", -1.0, "wall_seconds that is not float >= 0"),
+    ("evaluation_seconds", "1", "evaluation_seconds that is str, not float"),
+    ("next_confirmation", -1, "next_confirmation that is not int >= 0"),
 ]
 
 
 def test_counters_that_cannot_be_are_no_state_to_go_on_from(tmp_path):
     run = make_trained(tmp_path / "run", "fast")
-    forged = Forged(run, "state.json")
-    for (*way, last), value, why in ODD_COUNTERS:
-        state = json.loads(forged.valid)
+    forged = Forged(run)
+    for place, value, why in ODD_COUNTERS:
+        state = json.loads(forged.content["state.json"])
+        *way, last = (int(key) if key.isdecimal() else key for key in place.split("."))
         owner = state["counters"]
         for each in way:
             owner = owner[each]
         owner[last] = value
-        forged.put(json.dumps(state).encode())
+        forged.put("state.json", json.dumps(state).encode())
         with pytest.raises(CheckpointError, match=why):
             Session(RunDirectory.open(run.path), 0.0)
 
 
-@pytest.mark.parametrize(
-    ("changes", "why"),
-    [
-        ({"versions": {"numpy": 2}}, "versions or a machine that are no texts"),
-        ({"machine": {"cores": [2]}}, "versions or a machine that are no texts"),
-        ({"changes": 5}, "changes that are no list"),
-    ],
-)
-def test_a_configuration_with_other_things_in_it_is_none(trained, tmp_path, changes, why):
+@pytest.mark.parametrize("name", ["٣", "²", "-1", "1e3", "7", "+1", "000001 ", "9" * 200, "..."])
+def test_strange_names_among_the_checkpoints_do_no_harm(trained, tmp_path, name):
     run = copied(trained, tmp_path)
-    path = run.path / "config.json"
-    content = json.loads(path.read_text()) | changes
-    del content["sha256"]
-    path.write_text(json.dumps(content))
-    with pytest.raises(RunError, match=why):
-        RunDirectory.open(run.path)
+    (run.checkpoints.folder / name).mkdir()
+    (run.checkpoints.folder / "000009").write_text("a file")
+    assert run.checkpoints.load_latest().update == 2
+    assert train(with_updates(run, 3)).progress.update == 3
+
+
+ODD_EVALUATIONS = [
+    {"ci95": 5}, {"ci95": [1]}, {"ci95": ["a", "b"]}, {"ci95": [float("nan"), 1.0]},
+    {"ci95": [1e300, 1e300]}, {"returns": 3}, {"mean_return": "high"}, {"returns": ["x"]},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", ODD_EVALUATIONS, ids=str)
+def test_an_odd_evaluation_stops_neither_the_page_nor_the_training(trained, tmp_path, line):
+    """Nor is it a score, as when a training was killed between an evaluation and its checkpoint."""
+    run = copied(trained, tmp_path)
+    valid = list(run.evaluations.read())[-1]
+    run.evaluations.path.write_text(json.dumps(valid | line) + "\n")
+    look_at_page(run)
+    longer = run.with_config(run.config.updated({"updates": 3, "evaluate_every": 0}, "test"))
+    assert train(longer).progress.update == 3
+    is_score = not {"ci95", "mean_return"} & line.keys()
+    assert list(run.checkpoints.load_latest().counters)
+    assert is_score or run.checkpoints.load(3).score_of == "mean_return_100"
 
 
 def test_metrics_with_names_without_end_make_a_page_of_a_few():
@@ -372,52 +403,72 @@ def test_metrics_with_names_without_end_make_a_page_of_a_few():
     assert {len(values) for values in columns.values()} == {19}
 
 
-ODD_EVALUATIONS = [
-    {"ci95": 5}, {"ci95": [1]}, {"ci95": ["a", "b"]}, {"ci95": [float("nan"), 1.0]},
-    {"ci95": [1e300, 1e300]},
-]  # fmt: skip
+# --- replays ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("line", ODD_EVALUATIONS, ids=str)
-def test_an_odd_evaluation_is_no_score(trained, tmp_path, line):
-    """As where a training was killed between an evaluation and its checkpoint."""
-    run = make_trained(tmp_path / "run", "classic", evaluate_every=0)
-    valid = lines_of(trained)["evaluations"]
-    run.evaluations.path.write_text(json.dumps(valid | {"update": 2} | line) + "\n")
-    train(run)
-    assert Session(RunDirectory.open(run.path), 0.0).learner.progress.update == 2
-    assert run.checkpoints.load_best().score_of == "mean_return_100"
+def absurd(environment: str, num_steps: int = MAX_STEPS, horizon: int | None = 1) -> Replay:
+    """A replay of as many steps as there can be."""
+    protocol = dataclasses.replace(find_protocol(environment), frame_skips=(1, 60))
+    coins = Coins(0, "train", 1, 0, offset=0, horizon=horizon)
+    return Replay(protocol, coins, np.zeros(num_steps, np.int8), 1, 1, 5.0)
+
+
+@pytest.mark.parametrize("environment", ["Catch-v0", "ALE/Pong-v5"])
+@pytest.mark.parametrize("horizon", [1, MAX_STEPS, None])
+def test_an_absurd_replay_ends_with_the_game(environment, horizon):
+    """It asks for 108,000 steps of up to 60 frames; nothing is played beyond the last point."""
+    replay = Replay.from_line(absurd(environment, horizon=horizon).to_line())
+    with within_limits(Worst(), environment):
+        with pytest.raises(
+            RunError, match=r"to end with a return of \+5, got .* of its 108000 steps"
+        ):
+            for _ in replay.watch():
+                pass
 
 
 @pytest.mark.parametrize(
-    "line",
+    ("changes", "why"),
     [
-        {"ci95": 5}, {"ci95": [1]}, {"ci95": ["a", "b"]}, {"ci95": [float("nan"), 1.0]},
-        {"returns": 3}, {"mean_return": "high"}, {"returns": ["x"]},
+        ({"actions": "wA=="}, "an unknown action"),  # two bits have room for a fourth
+        ({"actions": "AAAA"}, "actions of another number than 4"),
+        ({"frame_skips": [60, 1]}, "the wrong way round"),
+        ({"frame_skips": [0, 1]}, r"frame_skips\[0\] that is not int >= 1"),
+        ({"steps": MAX_STEPS + 1}, "steps that is not int <= 108000"),
+        ({"coins": {"seed": 0, "purpose": "train", "update": 1, "index": 0, "offset": 9,
+                    "horizon": 8}}, "an offset beyond the horizon"),
     ],
     ids=str,
 )  # fmt: skip
-def test_an_odd_evaluation_stops_neither_the_page_nor_the_training(trained, tmp_path, line):
-    run = copied(trained, tmp_path)
-    valid = lines_of(run)["evaluations"]
-    with run.evaluations.path.open("a") as file:
-        file.write(json.dumps(valid | line) + "\n")
-    write_page(run, tmp_path / "page.html", max_replays=0)
-    longer = run.with_config(run.config.updated({"updates": 3}, "test"))
-    assert train(longer).progress.update == 3
+def test_a_replay_of_what_cannot_be_is_refused(changes, why):
+    line = absurd("Catch-v0", num_steps=4).to_line()
+    del line["crc32"]
+    assert len(Replay.from_line(line)) == 4
+    with pytest.raises(RunError, match=f"expected a replay, got .*{why}"):
+        Replay.from_line(line | changes)
 
 
-def test_a_pipe_in_a_files_place_is_not_waited_for(trained, tmp_path):
-    run = copied(trained, tmp_path)
-    for name in ("config.json", "metrics.jsonl", "milestones/000002.safetensors"):
-        (run.path / name).unlink()
-        os.mkfifo(run.path / name)
-    with pytest.raises(RunError, match="no ordinary file"):
-        RunDirectory.open(run.path)
-    with pytest.raises(RunError, match="no ordinary file"):
-        list(run.metrics.read())
-    with pytest.raises(CheckpointError, match="no ordinary file"):
-        load_milestone(run.milestones, 2)
+# --- options, errors, the game ----------------------------------------------------------------
+
+
+def test_what_is_nested_without_end_is_refused(tmp_path):
+    """Python gives up on it with an error of its own."""
+    nested: list = []
+    for _ in range(100_000):
+        nested = [nested]
+    with pytest.raises(ConfigError, match="a list nested without end"):
+        Config().updated({"steps": nested}, "test")
+    while nested:  # taking it apart at once would overflow the stack
+        nested = nested.pop()
+    (tmp_path / "deep.toml").write_bytes(b"hidden = " + b"[" * 20_000 + b"]" * 20_000)
+    with pytest.raises(ConfigError, match="expected TOML in"):
+        read_toml(tmp_path / "deep.toml")
+
+
+def test_an_option_without_bounds_is_finite_all_the_same():
+    free = Option("x", float, 0.5)
+    for value in (float("nan"), float("inf"), -float("inf")):
+        with pytest.raises(ConfigError, match="expected x to be a number"):
+            free.check(value, "test")
 
 
 @pytest.mark.parametrize("value", [2**63, 10**400, -(10**400), float("inf"), 1 << 20_000],
@@ -427,6 +478,13 @@ def test_numbers_that_nothing_holds_are_no_options(name, value):
     """A whole number beyond all floats, and one that Python refuses to write."""
     with pytest.raises(ConfigError, match=f"expected {name} to be"):
         Config().updated({name: value}, "test")
+
+
+def test_of_what_a_stranger_wrote_an_error_repeats_some_letters_on_one_line():
+    """A terminal obeys what is no letter."""
+    line = expected("a name", "two\nlines\x1b[2J", "look")
+    assert line == "expected a name, got two lines?[2J; look"
+    assert len(expected("a name", "x" * 10**6, "look")) < MAX_GOT + 100
 
 
 def test_a_snapshot_that_holds_an_unknown_action_is_refused():

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from pixelpong.agent.network import GREEDY, Network, fit_params, make_network
 from pixelpong.config.protocols import Protocol, find_protocol
 from pixelpong.env import make_emulator
-from pixelpong.errors import CheckpointError, NumericsError, expected
+from pixelpong.errors import CheckpointError, NumericsError, expected, refusing
 from pixelpong.items import Params
 from pixelpong.learn import gated
 from pixelpong.play.replay import Coins, Played, Replay, describe_protocol
@@ -251,16 +251,13 @@ def read_agent(path: Path) -> Agent:
     Raises:
         CheckpointError: it is missing, damaged or something else.
     """
-    try:
+    advice = "check its name; was it written by pixelpong?"
+    with refusing(f"an agent in {path}", advice, CheckpointError):
         with path.open("rb") as file:
             content = file.read(FILE_LIMIT + 1)
         if len(content) > FILE_LIMIT:
             raise ValueError(f"more than {FILE_LIMIT} bytes")
         arrays = decode_arrays(content)
-    except (OSError, ValueError) as error:
-        got = getattr(error, "strerror", None) or str(error)
-        advice = "check its name; was it written by pixelpong?"
-        raise CheckpointError(expected(f"an agent in {path}", got, advice)) from error
     if "card" in arrays:
         return decode_agent(content, str(path))
     algorithm = "ppo" if "b2" in arrays else "reinforce"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 from pixelpong.items import EpisodeStats
-from pixelpong.schema import Count, Return, Reward, convert, restore
+from pixelpong.schema import Count, Meta, Return, Reward, convert, restore
 
 RETURN_WINDOW = 100
 """Episodes that the mean return is taken over."""
@@ -37,8 +37,12 @@ class Progress:
     frames: Count = 0
     episodes: Count = 0
     running_mean: Return | None = None
-    recent_returns: list[Return] = field(default_factory=list)
-    recent_points: list[Reward] = field(default_factory=list)
+    recent_returns: Annotated[list[Return], Meta(max_length=RETURN_WINDOW)] = field(
+        default_factory=list
+    )
+    recent_points: Annotated[list[Reward], Meta(max_length=POINT_WINDOW)] = field(
+        default_factory=list
+    )
 
     def count(self, steps: int, frames: int, points: Iterable[int]) -> None:
         """Add what was played, in finished episodes or not."""

@@ -24,7 +24,7 @@ from pixelpong.config import Config
 from pixelpong.config.options import LARGEST_INT
 from pixelpong.config.protocols import PROTOCOLS, Protocol
 from pixelpong.env import make_emulator
-from pixelpong.errors import RunError, expected
+from pixelpong.errors import RunError, expected, refusing
 from pixelpong.items import ACTIONS, EpisodeStats
 from pixelpong.schema import Count, Meta, Return, convert, encode
 from pixelpong.seeding import make_rng
@@ -200,14 +200,11 @@ class Replay:
         Raises:
             RunError: it is something else.
         """
-        try:
+        with refusing("a replay", "was it written by pixelpong?", RunError):
             it = convert(line, _ReplayLine)
             if it.crc32 not in (None, _checksum(line)):
                 raise ValueError("a damaged one: another checksum")
             actions = _decode(it.actions, it.steps)
-        except ValueError as error:
-            advice = "was it written by pixelpong?"
-            raise RunError(expected("a replay", error, advice)) from error
         return cls(it.protocol, it.coins, actions, it.update, it.episode, it.episode_return)
 
     def _require_same_end(self, episode_return: float, played: int, *, is_over: bool) -> None:

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.errors import CheckpointError, RunError, VersionError, expected
+from pixelpong.errors import CheckpointError, RunError, VersionError, expected, refusing
 from pixelpong.run.arrays import Arrays, decode_arrays, encode_arrays
 from pixelpong.run.files import sync_folder, write_file
 from pixelpong.schema import Count, Return, convert, decode, encode
@@ -137,13 +137,10 @@ class CheckpointStore:
         Raises:
             RunError: the folder cannot be read.
         """
-        try:
+        names: list[str] = []
+        is_none = contextlib.suppress(FileNotFoundError, NotADirectoryError)
+        with refusing(f"to read {self.folder}", "check the disk", RunError), is_none:
             names = [entry.name.removesuffix(_BEFORE) for entry in self.folder.iterdir()]
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-        except OSError as error:
-            got = error.strerror or str(error)
-            raise RunError(expected(f"to read {self.folder}", got, "check the disk")) from error
         numbers = {int(name) for name in names if name.isascii() and name.isdecimal()}
         return sorted(number for number in numbers if self._name(number) in names)
 

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pixelpong.config import Config, differences
-from pixelpong.errors import MAX_GOT, ConfigError, RunError, expected, on_one_line
+from pixelpong.errors import MAX_GOT, ConfigError, RunError, expected, on_one_line, refusing
 from pixelpong.machine import collect_versions, describe_machine
 from pixelpong.run.checkpoints import CheckpointStore
 from pixelpong.run.files import write_whole
@@ -212,11 +212,8 @@ class RunLock:
     """Held while a training writes to a run directory; freed by the system when it ends."""
 
     def __init__(self, path: Path) -> None:
-        try:
+        with refusing(f"to write to {path}", "check its rights", RunError):
             self._file = (path / "run.lock").open("a+b", buffering=0)
-        except OSError as error:
-            got = error.strerror or str(error)
-            raise RunError(expected(f"to write to {path}", got, "check its rights")) from error
         try:
             _lock_file(self._file)
         except OSError as error:
@@ -283,20 +280,15 @@ def _read_config(path: Path) -> dict[str, Any]:
         RunError: it is missing, damaged, of another version or something else.
     """
     file = path / "config.json"
-    try:
+    with refusing(f"a run's configuration in {file}", "is it a run?", RunError):
         content = decode(file.read_bytes(), dict[str, Any])
         if content.get("format", FORMAT) != FORMAT:
-            raise RunError(
-                expected(
-                    f"a run of format {FORMAT} in {path}",
-                    f"format {content['format']}",
-                    "use the version of pixelpong that wrote it",
-                )
+            got, advice = (
+                f"format {content['format']}",
+                "use the version of pixelpong that wrote it",
             )
+            raise RunError(expected(f"a run of format {FORMAT} in {path}", got, advice))
         claimed, found = convert(content, _ConfigFile).sha256, _hash_of(content)
-    except (OSError, ValueError) as error:
-        got = getattr(error, "strerror", None) or str(error)
-        raise RunError(expected(f"a run's configuration in {file}", got, "is it a run?")) from error
     if claimed not in (None, found):
         got = "another one: its SHA-256 differs"
         advice = "put a copy of it there, or if you changed it, take its sha256 out"

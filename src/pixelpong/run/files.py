@@ -10,7 +10,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from pixelpong.errors import RunError, expected
+from pixelpong.errors import RunError, refusing
 
 
 def write_file(path: Path, content: bytes) -> None:
@@ -52,15 +52,13 @@ def write_whole(
     """
     temporary = path.with_name(f".{path.name}-{os.getpid()}")
     try:
-        if make_folder:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.unlink(missing_ok=True)  # of a kill, long ago
-        write_file(temporary, content)
-        temporary.replace(path)
-        sync_folder(path.parent)
-    except (OSError, ValueError) as error:  # ValueError: a name with a zero byte
-        got = getattr(error, "strerror", None) or str(error)
-        raise RunError(expected(f"to write {path}", got, advice)) from error
+        with refusing(f"to write {path}", advice, RunError):  # also a name with a zero byte
+            if make_folder:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            temporary.unlink(missing_ok=True)  # of a kill, long ago
+            write_file(temporary, content)
+            temporary.replace(path)
+            sync_folder(path.parent)
     finally:
         with contextlib.suppress(OSError, ValueError):
             temporary.unlink()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from pixelpong.errors import RunError, expected
+from pixelpong.errors import RunError, refusing
 from pixelpong.schema import Count, Return, Reward, convert, decode
 
 LINE_LIMIT = 1 << 20
@@ -80,7 +80,7 @@ class LineFile:
             RunError: the file cannot be written, as on a full disk.
         """
         text = "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines).encode()
-        with self._refusals("write to"), self.path.open("ab", buffering=0) as file:
+        with self._to("write to"), self.path.open("ab", buffering=0) as file:
             before = file.seek(0, os.SEEK_END)
             if file.write(text) != len(text):
                 file.truncate(before)  # the disk took a part: take it back
@@ -92,7 +92,7 @@ class LineFile:
         Raises:
             RunError: the disk does not take them.
         """
-        with self._refusals("write to"), self.path.open("ab", buffering=0) as file:
+        with self._to("write to"), self.path.open("ab", buffering=0) as file:
             os.fsync(file.fileno())
 
     def read(self) -> Iterator[dict[str, Any]]:
@@ -117,25 +117,20 @@ class LineFile:
         for line_end, line in self._scan():
             if line is not None and line["update"] <= update:
                 end = line_end
-        with self._refusals("cut back"):
+        with self._to("cut back"):
             if self.path.exists():
                 os.truncate(self.path, end)
 
     def _scan(self) -> Iterator[tuple[int, dict[str, Any] | None]]:
         """Where each line ends, and its content; None where it is damaged."""
-        with self._refusals("read"):
+        with self._to("read"):
             if not self.path.exists():
                 return
             with self.path.open("rb") as file:
                 yield from scan_lines(file)
 
-    @contextlib.contextmanager
-    def _refusals(self, verb: str) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            got = error.strerror or str(error)
-            raise RunError(expected(f"to {verb} {self.path}", got, self._advice)) from error
+    def _to(self, verb: str) -> contextlib.AbstractContextManager[None]:
+        return refusing(f"to {verb} {self.path}", self._advice, RunError)
 
 
 def scan_lines(file: BinaryIO) -> Iterator[tuple[int, dict[str, Any] | None]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from pixelpong.errors import CheckpointError, expected
+from pixelpong.errors import CheckpointError, refusing
 from pixelpong.run.files import write_whole
 
 
@@ -40,12 +40,9 @@ class MilestoneStore:
             CheckpointError: it is missing or damaged.
         """
         path = self.path(update)
-        try:
+        advice = f"use one of {', '.join(map(str, self.updates())) or 'none'}"
+        with refusing(f"the milestone {path}", advice, CheckpointError):
             return path.read_bytes()
-        except OSError as error:
-            got = error.strerror or str(error)
-            advice = f"use one of {', '.join(map(str, self.updates())) or 'none'}"
-            raise CheckpointError(expected(f"the milestone {path}", got, advice)) from error
 
     def save(self, update: int, content: bytes) -> None:
         """Write one, whole or not at all.
