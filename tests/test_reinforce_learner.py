@@ -152,7 +152,7 @@ def test_running_mean_is_the_seeds():
     assert progress.running_mean == pytest.approx(-21 * 0.99 - 19 * 0.01)
     assert progress.mean_return_100 == -20.0
     assert (progress.episodes, progress.steps, progress.frames) == (2, 20, 80)
-    assert Progress.from_dict(progress.to_dict()) == progress
+    assert Progress.from_dict(dataclasses.asdict(progress)) == progress
 
 
 def test_the_mean_is_over_the_last_hundred_episodes():

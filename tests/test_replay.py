@@ -6,33 +6,29 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from toys import with_updates
+from toys import toy_config, with_updates
 
 from pixelpong.config.presets import load_preset
 from pixelpong.config.protocols import find_protocol
 from pixelpong.env import fake
-from pixelpong.errors import PixelpongError, RunError
+from pixelpong.errors import RunError
 from pixelpong.items import ACTIONS
 from pixelpong.loop import train
 from pixelpong.play.replay import Coins, Replay
 from pixelpong.run.directory import RunDirectory
 
-TOY = {
+FEW = {
     "fast": {"streams": 2, "horizon": 30, "updates": 24, "hidden": 8, "replay_every": 1},
     "classic": {"batch_size": 3, "updates": 4, "hidden": 8, "replay_every": 2},
 }
 
 
-@pytest.fixture(params=TOY)
-def make_run(request, tmp_path):
+@pytest.fixture
+def make_run(mode, tmp_path):
     def make(name="run", **changes) -> RunDirectory:
-        toy = {"environment": "Catch-v0", "engine": "serial", "save_every": 1}
-        config = load_preset(request.param).updated(toy | TOY[request.param] | changes, "test")
+        config = toy_config(mode, **FEW[mode] | changes)
         return RunDirectory.create(tmp_path / name, config, [].append)
 
-    make.preset = request.param
     return make
 
 
@@ -60,7 +56,7 @@ def test_a_replay_shows_the_very_screens_that_the_agent_saw(make_run, monkeypatc
 
 
 @pytest.mark.slow
-def test_replays_are_those_of_the_episodes_file(make_run):
+def test_replays_are_those_of_the_episodes_file(make_run, mode):
     run = make_run()
     train(run)
     episodes = {line["episode"]: line for line in run.episodes.read()}
@@ -71,7 +67,7 @@ def test_replays_are_those_of_the_episodes_file(make_run):
         lost_and_won = (line["points_lost"], line["points_won"])
         assert (replay.update, len(replay)) == (line["update"], line["steps"])
         assert (replay.episode_return, last.points) == (line["episode_return"], lost_and_won)
-    if make_run.preset == "classic":
+    if mode == "classic":
         assert [replay.update for replay in replays] == [2, 4]
 
 
@@ -94,9 +90,8 @@ def test_no_replays_where_none_are_wanted(make_run):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("mode", ["fast"], indirect=True)
 def test_after_another_horizon_only_whole_episodes_are_replayed(make_run):
-    if make_run.preset != "fast":
-        pytest.skip("only streams have a horizon")
     run = make_run(updates=3)
     train(run)
     changed = run.with_config(run.config.updated({"horizon": 17, "updates": 40}, "test"))
@@ -126,11 +121,6 @@ def test_pong_is_replayed_frame_by_frame(tmp_path):
     assert len(json.dumps(replay.to_line())) < 2000
 
 
-def without_checksum(line):
-    """As a forger would, who could as well write a fitting one."""
-    return {name: value for name, value in line.items() if name != "crc32"}
-
-
 @pytest.mark.slow
 def test_an_altered_replay_is_noticed(make_run):
     run = make_run()
@@ -139,46 +129,10 @@ def test_an_altered_replay_is_noticed(make_run):
     change = {"episode_return": line["episode_return"] + 1}
     with pytest.raises(RunError, match="another checksum"):
         Replay.from_line(line | change)
-    altered = Replay.from_line(without_checksum(line) | change)
+    del line["crc32"]  # as a forger would, who could as well write a fitting one
+    altered = Replay.from_line(line | change)
     with pytest.raises(RunError, match="expected episode .* to end with a return of"):
         list(altered.watch())
-
-
-@pytest.mark.slow
-def test_a_line_that_is_no_replay_is_refused(make_run):
-    run = make_run()
-    train(run)
-    line = next(iter(run.replays.read()))
-    assert Replay.from_line(json.loads(json.dumps(line))).to_line() == line
-    line = without_checksum(line)
-    assert Replay.from_line(line)
-    for change in (
-        {"steps": 10**12}, {"steps": True}, {"actions": "!"}, {"actions": 7}, {"coins": {}},
-        {"coins": line["coins"] | {"purpose": "x"}}, {"coins": line["coins"] | {"seed": -1}},
-        {"coins": line["coins"] | {"horizon": 0}}, {"environment": "Breakout"}, {"sticky": 2.0},
-        {"frame_skips": [4]}, {"frame_skips": [4, 10**9]}, {"episode_return": "x"},
-    ):  # fmt: skip
-        with pytest.raises(RunError, match="expected a replay"):
-            Replay.from_line(line | change)
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
-    max_leaves=6,
-)
-KEYS = [
-    "update", "episode", "episode_return", "steps", "environment", "frame_skips", "sticky", "coins",
-    "actions",
-]  # fmt: skip
-
-
-@given(st.dictionaries(st.sampled_from(KEYS), JSON))
-def test_any_line_is_read_or_refused(line):
-    try:
-        Replay.from_line(line)
-    except PixelpongError as error:
-        assert "\n" not in str(error)
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4, 5, 8, 9])

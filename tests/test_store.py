@@ -120,20 +120,6 @@ def test_damage_anywhere_is_noticed_and_the_one_before_is_taken(store, name):
     assert_same(store.load_latest(), make_checkpoint(2))
 
 
-def test_every_entry_of_the_manifest_is_covered(store):
-    store.save(make_checkpoint(5, score=1.0))
-    path = store.path(5) / "manifest.json"
-    original = json.loads(path.read_text())
-    for key in original:
-        changed = {**original, key: 99}
-        path.write_text(json.dumps(changed))
-        with pytest.raises(CheckpointError):
-            store.load(5)
-        path.write_text(json.dumps({k: v for k, v in original.items() if k != key}))
-        with pytest.raises(CheckpointError):
-            store.load(5)
-
-
 def test_a_checkpoint_of_another_version_says_so(store, monkeypatch):
     monkeypatch.setattr(store_module, "FORMAT", 2)
     store.save(make_checkpoint(1))

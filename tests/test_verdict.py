@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import pytest
@@ -35,7 +36,7 @@ def test_the_estimate_waits_for_a_thousand_points():
     assert progress.estimated_return == pytest.approx(expected_return(0.999))
     progress.count(10, 40, [-1] * POINT_WINDOW)
     assert progress.estimated_return == -21
-    assert Progress.from_dict(progress.to_dict()) == progress
+    assert Progress.from_dict(dataclasses.asdict(progress)) == progress
 
 
 @pytest.fixture
