@@ -18,17 +18,17 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any
+
+import msgspec
 
 from pixelpong.errors import ConfigError, RunError, expected
 from pixelpong.run.alive import is_live as is_being_trained
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.files import write_whole
-
-SINKS = {"tensorboard": "tensorboardX", "wandb": "wandb"}
-"""Name → the module that it needs."""
 
 POLL_SECONDS = 1.0
 """How often a run that is being trained is looked at."""
@@ -36,23 +36,30 @@ POLL_SECONDS = 1.0
 MIN_FREE_BYTES = 1 << 20
 """With less room on the disk nothing is written: tensorboardX would wait for ever on a full one."""
 
-_STATE = "pixelpong.json"
-"""In the folder: whose it is, and what has been written."""
+Row = tuple[int, dict[str, float], float]
+"""An update, its figures by name, and its time in seconds since 1970."""
 
-Line = dict[str, Any]
+Write = Callable[[list[Row], bool], None]
+"""Writes rows, either behind what was written before or anew."""
 
 
-class Sink(Protocol):
-    """Takes the figures of updates."""
+@dataclass
+class State:
+    """What a folder remembers, in ``pixelpong.json``.
 
-    def begin(self, *, is_anew: bool) -> None:
-        """Start to write; if `is_anew`, forget all that was written before."""
+    Attributes:
+        run: whose folder it is.
+        count: lines that have been written.
+        last: digest of the last of them.
+        update: the largest that has been written.
+        wandb_id: of the run, as wandb knows it.
+    """
 
-    def log(self, update: int, values: dict[str, float], when: float) -> None:
-        """Take the figures of an update, at a time in seconds since 1970."""
-
-    def close(self) -> None:
-        """Nothing more comes."""
+    run: str
+    count: Annotated[int, msgspec.Meta(ge=0)] = 0
+    last: str = ""
+    update: int = -1
+    wandb_id: str = ""
 
 
 def track(
@@ -67,7 +74,7 @@ def track(
 
     Args:
         run: the run; it is only read.
-        to: one of `SINKS`.
+        to: ``"tensorboard"`` or ``"wandb"``.
         out: folder for this run alone; by default one of the sink's name in the run.
         is_live: go on for as long as the run is being trained.
         should_stop: asked every second; what has been written by then stays.
@@ -81,27 +88,35 @@ def track(
             run's.
         RunError: the run cannot be read, the folder not written, or wandb fails.
     """
-    if to not in SINKS:
-        raise ConfigError(expected("a sink", repr(to), f"use one of {', '.join(SINKS)}"))
-    if importlib.util.find_spec(SINKS[to]) is None:
-        package = "'pixelpong[track]'" if to == "tensorboard" else "wandb"
-        raise ConfigError(expected(SINKS[to], "no such package", f"pip install {package}"))
     folder = out or run.path / to
+    sinks = {
+        "tensorboard": (_to_tensorboard, "tensorboardX", "'pixelpong[track]'"),
+        "wandb": (_to_wandb, "wandb", "wandb"),
+    }
+    if to not in sinks:
+        raise ConfigError(expected("a sink", repr(to), f"use one of {', '.join(sinks)}"))
+    open_sink, module, package = sinks[to]
+    if importlib.util.find_spec(module) is None:
+        raise ConfigError(expected(module, "no such package", f"pip install {package}"))
+    written = 0
     with _refusals(folder):
         state = _claim(run, folder)
-        sink: Sink = (TensorBoard if to == "tensorboard" else Wandb)(run, folder)
-        written = _follow(run, sink, folder, state, is_live, should_stop)
-    looking = {
-        "tensorboard": f"tensorboard --logdir {folder}",
-        "wandb": f"wandb sync {folder}/wandb/offline-run-*, which sends it",
-    }
+        with open_sink(run, folder, state) as write:
+            while True:
+                goes_on = is_live and is_being_trained(run.path)  # asked before the last reading
+                written += _write_new(run, write, folder, state)
+                if not goes_on or should_stop():
+                    break
+                time.sleep(POLL_SECONDS)
+    is_local = to == "tensorboard"
+    looking = f"--logdir {folder}" if is_local else f"sync {folder}/wandb/offline-run-*, to send it"
     return {
         "run": str(run.path),
         "sink": to,
         "folder": str(folder),
         "lines": written,
-        "update": state["update"],
-        "advice": looking[to],
+        "update": max(state.update, 0),
+        "advice": f"{to} {looking}",
     }
 
 
@@ -114,62 +129,45 @@ def describe_track(report: dict[str, Any]) -> str:
     )
 
 
-def _follow(
-    run: RunDirectory,
-    sink: Sink,
-    folder: Path,
-    state: dict[str, Any],
-    is_live: bool,
-    should_stop: Callable[[], bool],
-) -> int:
-    has_begun, written, seconds = False, 0, 0.0
-    while True:
-        goes_on = is_live and is_being_trained(run.path)  # asked before the last reading
-        files = {"training": list(run.metrics.read()), "evaluation": list(run.evaluations.read())}
-        if not run.metrics.path.parent.exists():
-            raise RunError(expected(f"a run in {run.path}", "none", "is it still there?"))
-        if not all(_matches(state["files"].get(name), files[name]) for name in files):
-            state["files"], has_begun = {}, False
-        new = [
-            (line, name)
-            for name, lines in files.items()
-            for line in lines[state["files"].get(name, [0])[0] :]
-        ]
-        new.sort(key=lambda each: each[0]["update"])
-        if new and shutil.disk_usage(folder).free < MIN_FREE_BYTES:
-            raise OSError(0, "No space left on device")
-        if new and not has_begun:
-            sink.begin(is_anew=not state["files"])
-            has_begun = True
-        begun = _find_begin(run, files["training"])
-        for line, name in new:
-            values = _numbers(name, line)
-            seconds = values.get("timing/wall_seconds", seconds)
-            sink.log(line["update"], values, begun + seconds)
-        if new:
-            state["files"] = {name: _mark(lines) for name, lines in files.items()}
-            state["update"] = new[-1][0]["update"]
-            write_whole(folder / _STATE, (json.dumps(state) + "\n").encode())
-        written += len(new)
-        if not goes_on or should_stop():
-            break
-        time.sleep(POLL_SECONDS)
-    sink.close()
-    return written
+def _write_new(run: RunDirectory, write: Write, folder: Path, state: State) -> int:
+    """Write what is new, and say how many lines that is."""
+    files = {"training": list(run.metrics.read()), "evaluation": list(run.evaluations.read())}
+    if not run.metrics.path.parent.exists():
+        raise RunError(expected(f"a run in {run.path}", "none", "is it still there?"))
+    lines = [(line, name) for name, each in files.items() for line in each]
+    lines.sort(key=lambda each: each[0]["update"])
+    is_cut_back = len(lines) < state.count or _digest(lines[: state.count]) != state.last
+    begin = 0 if is_cut_back else state.count
+    if begin == len(lines):
+        return 0
+    if shutil.disk_usage(folder).free < MIN_FREE_BYTES:
+        raise OSError(0, "No space left on device")
+    write(_make_rows(run, lines)[begin:], begin == 0)
+    state.count, state.last = len(lines), _digest(lines)
+    state.update = max(state.update, lines[-1][0]["update"])
+    write_whole(folder / "pixelpong.json", msgspec.json.encode(state))
+    return len(lines) - begin
 
 
-def _matches(mark: Sequence[Any] | None, lines: list[Line]) -> bool:
-    """Whether the lines that were written are still the run's first ones."""
-    return mark is None or (len(lines) >= mark[0] and _mark(lines[: mark[0]]) == list(mark))
+def _digest(lines: list[Any]) -> str:
+    """Of the last line: its times tell it from that of another attempt."""
+    return (
+        hashlib.sha256(json.dumps(lines[-1], sort_keys=True).encode()).hexdigest() if lines else ""
+    )
 
 
-def _mark(lines: list[Line]) -> list[Any]:
-    """How many there are, and a digest of the last one."""
-    last = json.dumps(lines[-1:], sort_keys=True).encode()
-    return [len(lines), hashlib.sha256(last).hexdigest()]
+def _make_rows(run: RunDirectory, lines: list[tuple[dict[str, Any], str]]) -> list[Row]:
+    """The figures of all lines, and when each would have been had there been no breaks."""
+    rows, seconds = [], 0.0
+    for line, name in lines:
+        values = _numbers(name, line)
+        seconds = values.get("timing/wall_seconds", seconds)
+        rows.append((line["update"], values, seconds))
+    begun = run.metrics.path.stat().st_mtime - seconds
+    return [(update, values, begun + seconds) for update, values, seconds in rows]
 
 
-def _numbers(group: str, line: Line) -> dict[str, float]:
+def _numbers(group: str, line: dict[str, Any]) -> dict[str, float]:
     """The entries that are numbers, under ``group/name``."""
     timing = line.get("timing")
     low_high = line.get("ci95")
@@ -183,120 +181,87 @@ def _numbers(group: str, line: Line) -> dict[str, float]:
     return found | (_numbers("timing", timing) if isinstance(timing, dict) else {})
 
 
-def _find_begin(run: RunDirectory, lines: list[Line]) -> float:
-    """When the training would have begun had there been no breaks, in seconds since 1970."""
-    if not lines:
-        return time.time()
-    seconds = _numbers("training", lines[-1]).get("timing/wall_seconds", 0.0)
-    return run.metrics.path.stat().st_mtime - seconds
-
-
-def _claim(run: RunDirectory, folder: Path) -> dict[str, Any]:
+def _claim(run: RunDirectory, folder: Path) -> State:
     """Make the folder, or continue with it; what it remembers."""
-    name, path = str(run.path.resolve()), folder / _STATE
+    name, path = str(run.path.resolve()), folder / "pixelpong.json"
     folder.mkdir(parents=True, exist_ok=True)
-    state = {"run": name, "files": {}, "update": 0}
+    state = State(name)
     if path.exists():
-        known = json.loads(path.read_text("utf-8"))
-        if not isinstance(known, dict):
-            raise ValueError(f"no object in {path}")
-        state |= known
+        state = msgspec.json.decode(path.read_bytes(), type=State)
     is_ours = folder.resolve().is_relative_to(run.path.resolve())  # also if the run was moved
-    if not is_ours and state["run"] != name:
-        got = f"{folder} with those of {state['run']}"
+    if not is_ours and state.run != name:
+        got = f"{folder} with those of {state.run}"
         raise ConfigError(expected("a folder for this run alone", got, "choose another --out"))
-    return state | {"run": name}
+    state.run = name
+    return state
 
 
 @contextlib.contextmanager
 def _refusals(folder: Path) -> Iterator[None]:
     try:
         yield
-    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+    except (OSError, ValueError, TypeError, KeyError, RecursionError, msgspec.DecodeError) as error:
         got = getattr(error, "strerror", None) or str(error)
         advice = "make room there, or choose another --out"
         raise RunError(expected(f"to write to {folder}", got, advice)) from error
 
 
-class TensorBoard:
-    """See `Sink`. Steps are updates; the times are those of the training."""
+@contextlib.contextmanager
+def _to_tensorboard(run: RunDirectory, folder: Path, state: State) -> Iterator[Write]:
+    """Event files: steps are updates, and the times are those of the training."""
+    from tensorboardX import SummaryWriter
 
-    def __init__(self, run: RunDirectory, folder: Path) -> None:
-        """Write to a folder."""
-        self._run, self._folder = run, folder
-        self._writer: Any = None
+    writer: Any = None
 
-    def begin(self, *, is_anew: bool) -> None:
-        """See `Sink.begin`."""
-        from tensorboardX import SummaryWriter
-
-        self.close()
-        # A name of its own, else a second one within a second would replace the first.
-        suffix = f".{len(list(self._folder.glob('*tfevents*')))}"
-        purge_step = 0 if is_anew else None
-        self._writer = SummaryWriter(
-            str(self._folder), purge_step=purge_step, filename_suffix=suffix
-        )
+    def write(rows: list[Row], is_anew: bool) -> None:
+        nonlocal writer
+        if writer is None or is_anew:
+            if writer is not None:
+                writer.close()
+            # A name of its own, else a second one within a second would replace the first.
+            suffix = f".{len(list(folder.glob('*tfevents*')))}"
+            purge_step = 0 if is_anew else None
+            writer = SummaryWriter(str(folder), purge_step=purge_step, filename_suffix=suffix)
         if is_anew:
-            config = self._run.config.to_flat()
-            text = "\n".join(f"    {name} = {value}" for name, value in config.items())
-            self._writer.add_text("configuration", text)
+            config = run.config.to_flat().items()
+            text = "\n".join(f"    {name} = {value}" for name, value in config)
+            writer.add_text("configuration", text)
+        for update, values, when in rows:
+            for name, value in values.items():
+                writer.add_scalar(name, value, update, walltime=when)
 
-    def log(self, update: int, values: dict[str, float], when: float) -> None:
-        """See `Sink.log`."""
-        for name, value in values.items():
-            self._writer.add_scalar(name, value, update, walltime=when)
-
-    def close(self) -> None:
-        """See `Sink.close`."""
-        if self._writer is not None:
-            self._writer.close()
+    yield write
+    if writer is not None:
+        writer.close()
 
 
-class Wandb:
-    """See `Sink`. Steps only go up: an update that was told before is left out."""
+@contextlib.contextmanager
+def _to_wandb(run: RunDirectory, folder: Path, state: State) -> Iterator[Write]:
+    """A run of wandb, begun or continued; its steps only go up."""
+    mode = os.environ.setdefault("WANDB_MODE", "offline")
+    import wandb
 
-    def __init__(self, run: RunDirectory, folder: Path) -> None:
-        """Begin a run of wandb, or continue the one of this folder.
+    state.wandb_id = state.wandb_id or os.urandom(8).hex()
+    with _failures_of_wandb():
+        session = wandb.init(
+            project=os.environ.get("WANDB_PROJECT", "pixelpong"),
+            name=run.path.name,
+            id=state.wandb_id,
+            dir=str(folder),
+            config=run.config.to_flat(),
+            resume="allow" if mode == "online" else None,
+            settings=wandb.Settings(console="off"),
+        )
 
-        Raises:
-            RunError: wandb does not begin.
-        """
-        mode = os.environ.setdefault("WANDB_MODE", "offline")
-        import wandb
-
-        self._path = folder / "wandb.json"
-        state = json.loads(self._path.read_text("utf-8")) if self._path.exists() else {}
-        self._id, self._last = state.get("id") or os.urandom(8).hex(), state.get("update", -1)
-        self._known = self._last
+    def write(rows: list[Row], is_anew: bool) -> None:
         with _failures_of_wandb():
-            self._run = wandb.init(
-                project=os.environ.get("WANDB_PROJECT", "pixelpong"),
-                name=run.path.name,
-                id=self._id,
-                dir=str(folder),
-                config=run.config.to_flat(),
-                resume="allow" if mode == "online" else None,
-                settings=wandb.Settings(console="off"),
-            )
+            for update, values, _ in rows:
+                if not is_anew or update > state.update:
+                    session.log(values, step=update)
 
-    def begin(self, *, is_anew: bool) -> None:
-        """See `Sink.begin`."""
-        self._known = self._last  # what comes up to here was told before
-
-    def log(self, update: int, values: dict[str, float], when: float) -> None:
-        """See `Sink.log`."""
-        if update > self._known:
-            with _failures_of_wandb():
-                self._run.log(values, step=max(update, self._last))
-            self._last = max(update, self._last)
-
-    def close(self) -> None:
-        """See `Sink.close`."""
-        with _failures_of_wandb():
-            self._run.finish()
-        content = json.dumps({"id": self._id, "update": self._last})
-        write_whole(self._path, content.encode())
+    yield write
+    with _failures_of_wandb():
+        session.finish()
 
 
 @contextlib.contextmanager
