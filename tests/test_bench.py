@@ -19,9 +19,7 @@ from pixelpong.bench.solve import recorded_steps, summarize
 from pixelpong.faces.cli import main
 
 ROOT = Path(__file__).parents[1]
-
-
-SCRIPTS = Path(__file__).parents[1] / "benchmarks"
+SCRIPTS = ROOT / "benchmarks"
 
 
 def run_script(name, *words):
@@ -113,24 +111,6 @@ def test_a_forecast_is_the_recorded_steps_at_the_measured_pace(capsys):
         assert report["seconds"] == pytest.approx(statistics.median(recorded_steps()) / rate)
         assert report["range"] == pytest.approx([f(recorded_steps()) / rate for f in (min, max)])
     assert 0.3 < rate / report["steps_per_second"]["ale"] < 40
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("solve --seeds x", "expected --seeds as 0-4 or 0,3,7, got 'x'"),
-        ("solve --seeds 4-2", "expected --seeds"),
-        ("solve --target 22", "expected --target to be a number from -21 to 21, got 22.0"),
-        ("solve --steps 0", "expected --steps to be a whole number of at least 1, got 0"),
-        ("predict --seconds 0", "expected --seconds to be a number from 1 to 3600, got 0.0"),
-        ("throughput --rounds 0", "expected --rounds to be a whole number of at least 1, got 0"),
-    ],
-)
-def test_wrong_words_are_one_line(capsys, words, message):
-    assert main(["bench", *words.split()]) == 2
-    err = capsys.readouterr().err
-    assert message in err
-    assert len(err.splitlines()) == 1
 
 
 @pytest.mark.parametrize("command", ["solve", "throughput"])

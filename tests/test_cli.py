@@ -175,7 +175,17 @@ BAD = [
     ("plot", 2, "expected RUN..., got none"),
     ("dashboard --open maybe", 2, "expected --open to be one of yes, no, got 'maybe'"),
     ("track run --to paper", 2, "expected --to to be one of tensorboard, wandb, got 'paper'"),
+    ("export run", 2, "expected --html FILE, --onnx FILE or --agent FILE, got none of them"),
+    ("export run --agent a --onnx b", 2, "got --onnx and --agent; give one"),
+    ("export --agent a", 2, "expected a run for --agent, got none"),
+    ("record run --scale 0", 2, "expected --scale to be a whole number of at least 1, got 0"),
     ("bench throughput --seconds nan", 2, "expected --seconds to be a number from 0.1 to 3600"),
+    ("bench throughput --rounds 0", 2, "expected --rounds to be a whole number of at least 1"),
+    ("bench predict --seconds 0", 2, "expected --seconds to be a number from 1 to 3600, got 0.0"),
+    ("bench solve --seeds x", 2, "expected --seeds as 0-4 or 0,3,7, got 'x'"),
+    ("bench solve --seeds 4-2", 2, "expected --seeds as 0-4 or 0,3,7, got '4-2'"),
+    ("bench solve --target 22", 2, "expected --target to be a number from -21 to 21, got 22.0"),
+    ("bench solve --steps 0", 2, "expected --steps to be a whole number of at least 1, got 0"),
     ("bench throughput --workers 0", 2, "expected --workers to be a whole number from 1"),
 ]  # fmt: skip
 
@@ -247,24 +257,6 @@ def test_evaluate_on_another_protocol_by_name(call, trained):
     report = json.loads(out)
     assert (code, report["environment"], report["sticky"]) == (0, "PongDeterministic-v4", 0.0)
     assert -21 <= report["greedy"]["mean_return"] <= 21
-
-
-def test_a_file_of_options_with_overrides_on_the_line(call, tmp_path):
-    (tmp_path / "mine.toml").write_text(
-        'environment = "Catch-v0"\nhidden = 10\nbatch_size = 2\nengine = "serial"\nupdates = 1\n'
-        'preset = "classic"\n'
-    )
-    code, out, _ = call("train", "--config", "mine.toml", "--batch-size", "3", "--json")
-    assert (code, json.loads(out)["episodes"]) == (0, 3)
-    config = RunDirectory.open(tmp_path / "runs/classic-001").config.to_flat()
-    assert (config["hidden"], config["batch_size"], config["learning_rate"]) == (10, 3, 1e-4)
-
-
-def test_a_preset_in_a_file_is_its_base(call, tmp_path):
-    (tmp_path / "mine.toml").write_text('preset = "ray"\nhidden = 10\n')
-    call("train", "--config", "mine.toml", *TOY[:2], "--engine", "serial", "--updates", "1")
-    config = RunDirectory.open(tmp_path / "runs/ray-001").config.to_flat()
-    assert (config["batch_size"], config["hidden"], config["preset"]) == (4, 10, "ray")
 
 
 @pytest.mark.slow
@@ -481,13 +473,6 @@ def test_a_file_of_options_can_come_through_a_pipe(tmp_path):
         ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert json.loads(done.stdout)["episodes"] == 5
-
-
-def test_a_budget_on_the_line_is_added_to_the_files_and_replaces_the_presets(call, tmp_path):
-    (tmp_path / "mine.toml").write_text("until_return = 18\nupdates = 7\n")
-    call("train", "--config", "mine.toml", *TOY, "--updates", "1", "--run", "run")
-    budget = RunDirectory.open(tmp_path / "run").config.budget
-    assert (budget.updates, budget.until_return) == (1, 18.0)
 
 
 def test_a_change_that_cannot_work_leaves_the_run_as_it_was(call, trained):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pixelpong.config import OPTIONS, Config, differences
-from pixelpong.config.presets import load_preset, preset_names, read_toml
+from pixelpong.config.presets import load_preset, preset_names, read_toml, resolve_config
 from pixelpong.config.protocols import PROTOCOLS, find_protocol
 from pixelpong.errors import ConfigError
 
@@ -40,15 +40,10 @@ def test_presets_reproduce_the_seeds_settings(preset, expected):
 
 
 def test_every_option_has_a_help_and_is_unique_by_name():
-    names = [
-        inner.name
-        for each in dataclasses.fields(Config)
-        for inner in (
-            dataclasses.fields(each.default) if dataclasses.is_dataclass(each.default) else (each,)
-        )
-    ]
-    assert len(names) == len(set(names))
-    assert set(names) == set(OPTIONS)
+    sections = [value for value in vars(Config()).values() if dataclasses.is_dataclass(value)]
+    names = [each.name for section in sections for each in dataclasses.fields(section)]
+    assert len(OPTIONS) == len(names) + len(vars(Config())) - len(sections)
+    assert set(names) | {"preset", "seed"} == set(OPTIONS)
     assert all(each.help for each in OPTIONS.values())
 
 
@@ -99,9 +94,29 @@ def test_a_whole_number_is_good_for_a_float():
     assert Config().updated({"sticky": 0}, "test").environment.sticky == 0.0
 
 
-def test_a_budget_that_is_given_replaces_the_presets():
-    config = load_preset("classic").updated({"episodes": 5000}, "test")
-    assert (config.budget.updates, config.budget.episodes) == (None, 5000)
+@pytest.mark.parametrize(
+    ("preset", "content", "given", "wanted"),
+    [
+        (None, "", {}, {"preset": "fast", "algorithm": "ppo"}),
+        (None, "preset = 'ray'\nhidden = 10", {}, {"preset": "ray", "batch_size": 4, "hidden": 10}),
+        (None, "batch_size = 2", {"batch_size": 3}, {"preset": "fast", "batch_size": 3}),
+        ("classic", "preset = 'ray'", {"preset": "classic"}, {"preset": "classic", "updates": 100}),
+        ("classic", "until_return = 18", {}, {"until_return": 18.0, "updates": None}),
+        (
+            None,
+            "until_return = 18\nupdates = 7",
+            {"updates": 1},
+            {"until_return": 18.0, "updates": 1, "steps": None},
+        ),
+    ],
+)
+def test_the_command_line_goes_over_the_file_over_the_preset(
+    tmp_path, preset, content, given, wanted
+):
+    """A budget replaces the preset's; one on the command line is added to the file's."""
+    (tmp_path / "mine.toml").write_text(content)
+    flat = resolve_config(preset, tmp_path / "mine.toml", given).to_flat()
+    assert {name: flat[name] for name in wanted} == wanted
 
 
 def test_options_that_do_not_change_the_result_are_free():

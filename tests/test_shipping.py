@@ -58,16 +58,10 @@ def test_a_small_file_keeps_the_rows_that_matter_most(run, tmp_path, capsys):
     assert 0 < sizes[0] < sizes[1]
 
 
-def test_wrong_wishes_are_refused_in_a_line(run, tmp_path, capsys):
+def test_a_file_that_cannot_be_written_is_refused_in_a_line(run, tmp_path, capsys):
     file = str(tmp_path / "nowhere" / "agent.safetensors")
-    for words, message in (
-        (["export", str(run.path)], "expected --html FILE, --onnx FILE or --agent FILE, got none"),
-        (["export", str(run.path), "--agent", "a", "--onnx", "b"], "got --onnx and --agent"),
-        (["export", "--agent", "a"], "expected a run for --agent, got none"),
-        (["export", str(run.path), "--agent", file, "--episodes", "1"], "expected to write"),
-    ):
-        assert main(words) != 0
-        err = capsys.readouterr().err
-        assert message in err
-        assert err.count("\n") == 1
+    assert main(["export", str(run.path), "--agent", file, "--episodes", "1"]) != 0
+    err = capsys.readouterr().err
+    assert "expected to write" in err
+    assert err.count("\n") == 1
     assert not list(tmp_path.glob("**/.tmp-*"))

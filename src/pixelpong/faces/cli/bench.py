@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pixelpong.engines import require_ray
 from pixelpong.errors import ConfigError, RunError, expected
 from pixelpong.faces.cli.reporting import report_on, tell
 
@@ -20,6 +19,8 @@ def throughput(options: Any) -> int:
     from pixelpong.faces.text import describe_throughput
 
     if options.ray:
+        from pixelpong.engines import require_ray
+
         require_ray()
     peers = None
     if options.peers:

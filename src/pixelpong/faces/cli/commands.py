@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 
 EXIT_INTERRUPTED = 130
 
+_PROGRESS = (
+    "update", "steps", "episodes", "mean_return_100", "running_mean", "points_won_1000",
+    "estimated_return",
+)  # fmt: skip
+"""What is reported of a training's progress."""
+
 
 def train(options: Any) -> int:
     """``pixelpong train``"""
@@ -54,13 +60,7 @@ def _carry_out(make_run: Callable[[], RunDirectory], options: Any) -> int:
     report = {
         "run": str(run.path),
         "reason": outcome.reason,
-        "update": progress.update,
-        "steps": progress.steps,
-        "episodes": progress.episodes,
-        "mean_return_100": progress.mean_return_100,
-        "running_mean": progress.running_mean,
-        "points_won_1000": progress.points_won_1000,
-        "estimated_return": progress.estimated_return,
+        **{name: getattr(progress, name) for name in _PROGRESS},
         "params_sha256": outcome.params_sha256,
         "wall_seconds": outcome.wall_seconds,
         "training_seconds": outcome.training_seconds,
@@ -123,12 +123,7 @@ def inspect(options: Any) -> int:
         progress = Progress.from_dict(counters.progress)
     report = {
         "run": str(run.path),
-        "update": checkpoint.update,
-        "steps": progress.steps,
-        "frames": progress.frames,
-        "episodes": progress.episodes,
-        "mean_return_100": progress.mean_return_100,
-        "running_mean": progress.running_mean,
+        **{name: getattr(progress, name) for name in (*_PROGRESS, "frames")},
         "params_sha256": fingerprint(checkpoint.params),
         "optimizer_sha256": fingerprint(checkpoint.optimizer),
         "wall_seconds": counters.wall_seconds,

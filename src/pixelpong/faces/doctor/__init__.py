@@ -65,6 +65,11 @@ class Check:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
+def problem(name: str, level: str, wanted: str, got: object, advice: str, **facts: Any) -> Check:
+    """A check that has found something: what was expected, what was got, what to do."""
+    return Check(name, level, expected(wanted, got, advice), facts)
+
+
 def examine(run: Path | None) -> Iterator[Check]:
     """Make all checks.
 
@@ -116,12 +121,11 @@ def _carry_out(place: str, *about: Path) -> Iterator[Check]:
     file, function = place.split(".")
     name = function.removeprefix("check_")
     try:
-        yield from getattr(importlib.import_module(f"pixelpong.faces.doctor.{file}"), function)(
-            *about
-        )
+        module = importlib.import_module(f"pixelpong.faces.doctor.{file}")
+        yield from getattr(module, function)(*about)
     except PixelpongError as error:
         yield Check(name, FAILURE, str(error))
     except Exception as error:
         got = f"{type(error).__name__}: {error}"
         advice = "reinstall pixelpong, and report it if that does not help"
-        yield Check(name, FAILURE, expected("a check that runs", got, advice))
+        yield problem(name, FAILURE, "a check that runs", got, advice)

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from pixelpong.atari.native import cache_folder
 from pixelpong.env.native import NotCoveredError, load_game
 from pixelpong.env.rom import ROM_SHA256, read_rom, rom_path
-from pixelpong.errors import expected
-from pixelpong.faces.doctor import OK, WARNING, Check
+from pixelpong.faces.doctor import OK, WARNING, Check, problem
 
 
 def check_rom() -> Iterator[Check]:
@@ -27,8 +26,8 @@ def check_emulator() -> Iterator[Check]:
         game = load_game()
     except NotCoveredError as error:
         advice = "ALE plays instead, to the same bits, some forty times slower"
-        text = expected("the native emulator to play", error, advice)
-        yield Check("emulator", WARNING, text, {"plays": "ale"})
+        wanted = "the native emulator to play"
+        yield problem("emulator", WARNING, wanted, error, advice, plays="ale")
         return
     seconds, folder = time.perf_counter() - begin, cache_folder()
     facts = {
@@ -40,7 +39,7 @@ def check_emulator() -> Iterator[Check]:
     if not game.was_kept and not (folder and os.access(folder, os.W_OK)):
         got = f"{folder or 'none'}, so each process compiles it anew ({seconds:.1f} s)"
         wanted, advice = "a writable folder for machine code", "set PIXELPONG_CACHE_DIR to one"
-        yield Check("emulator", WARNING, expected(wanted, got, advice), facts)
+        yield problem("emulator", WARNING, wanted, got, advice, **facts)
         return
     how = "loaded" if game.was_kept else "compiled"
     yield Check("emulator", OK, f"native, {how} in {seconds:.2f} s, kept in {folder}", facts)

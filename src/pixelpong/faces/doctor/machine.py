@@ -12,8 +12,7 @@ from importlib import metadata
 from pathlib import Path
 
 from pixelpong import __version__
-from pixelpong.errors import expected
-from pixelpong.faces.doctor import FAILURE, NOTE, OK, WARNING, Check
+from pixelpong.faces.doctor import FAILURE, NOTE, OK, WARNING, Check, problem
 from pixelpong.machine import (
     count_cores,
     describe_machine,
@@ -56,8 +55,8 @@ def check_packages() -> Iterator[Check]:
     facts = {"python": platform.python_version(), "pixelpong": __version__}
     if missing:
         advice = "pip install " + " ".join(missing)
-        text = expected("all packages of the core", f"no {', no '.join(missing)}", advice)
-        yield Check("packages", FAILURE, text, facts)
+        got = f"no {', no '.join(missing)}"
+        yield problem("packages", FAILURE, "all packages of the core", got, advice, **facts)
         return
     facts |= {name: metadata.version(name) for name in CORE}
     yield Check("packages", OK, ", ".join(f"{name} {each}" for name, each in facts.items()), facts)
@@ -82,8 +81,8 @@ def check_cores() -> Iterator[Check]:
     facts = {"cores": os.cpu_count(), "usable": usable, "cgroup_limit": limit, "load": load}
     if load > _BUSY * usable:
         advice = "wait for the other programs: until then everything takes longer"
-        text = expected("idle cores", f"a load of {load:.1f} on {usable}", advice)
-        yield Check("cores", NOTE, text, facts)
+        got = f"a load of {load:.1f} on {usable}"
+        yield problem("cores", NOTE, "idle cores", got, advice, **facts)
         return
     limited = "" if limit is None else f", limited to {limit:g} by cgroup"
     yield Check("cores", OK, f"{usable} of {os.cpu_count()}{limited}: {processor}", facts)
@@ -96,8 +95,8 @@ def check_memory() -> Iterator[Check]:
     facts = {"available_bytes": available, "cgroup_left_bytes": left}
     if known and min(known) < TRAINING_BYTES:
         wanted = f"{_megabytes(TRAINING_BYTES)} of free memory"
-        text = expected(wanted, _megabytes(min(known)), "close other programs")
-        yield Check("memory", WARNING, text, facts)
+        got = _megabytes(min(known))
+        yield problem("memory", WARNING, wanted, got, "close other programs", **facts)
         return
     free = f"{_megabytes(min(known))} free" if known else "free memory is unknown here"
     needs = f"a fast training needs {_megabytes(TRAINING_BYTES)}"
@@ -126,13 +125,12 @@ def check_folder(name: str, folder: Path) -> Check:
             file.flush()
     except OSError as error:
         got = error.strerror or str(error)
-        text = expected(f"to write to {place}", got, "choose another place with --run DIR")
-        return Check(name, FAILURE, text, {"folder": str(place)})
+        advice = "choose another place with --run DIR"
+        return problem(name, FAILURE, f"to write to {place}", got, advice, folder=str(place))
     facts = {"folder": str(place), "free_bytes": free}
     if free < RUN_BYTES:
         wanted = f"{_megabytes(RUN_BYTES)} for a run in {place}"
-        text = expected(wanted, _megabytes(free), "make room there")
-        return Check(name, WARNING, text, facts)
+        return problem(name, WARNING, wanted, _megabytes(free), "make room there", **facts)
     return Check(name, OK, f"{_megabytes(free)} free in {place}", facts)
 
 
@@ -142,12 +140,10 @@ def read_memory_left(root: Path = Path("/")) -> int | None:
     Args:
         root: the file system; another one in tests.
     """
-    left = []
+    left, files = [], ("memory.max", "memory.current")
+    files_of_v1 = ("memory.limit_in_bytes", "memory.usage_in_bytes")
     for folder in groups_of(root, "memory"):
-        for limit, used in (
-            ("memory.max", "memory.current"),
-            ("memory.limit_in_bytes", "memory.usage_in_bytes"),
-        ):
+        for limit, used in (files, files_of_v1):
             numbers = [read_kernel_file(folder / name) or "" for name in (limit, used)]
             if all(map(str.isdecimal, numbers)) and int(numbers[0]) < 1 << 60:
                 left.append(max(0, int(numbers[0]) - int(numbers[1])))

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pixelpong.agent import health
-from pixelpong.errors import CheckpointError, expected
-from pixelpong.faces.doctor import FAILURE, NOTE, OK, WARNING, Check
+from pixelpong.errors import CheckpointError
+from pixelpong.faces.doctor import FAILURE, NOTE, OK, WARNING, Check, problem
 from pixelpong.faces.doctor.machine import check_folder
 from pixelpong.faces.page.library import View
 from pixelpong.machine import collect_versions, describe_machine
@@ -48,12 +48,11 @@ def _check_checkpoints(run: RunDirectory) -> Check:
     if damaged and sound:
         got = f"damaged ones of updates {', '.join(damaged)}"
         advice = f"a resume continues from update {sound[-1]}, to the same bits"
-        text = expected("only sound checkpoints", got, advice)
-        return Check("checkpoints", WARNING, text, facts)
+        return problem("checkpoints", WARNING, "only sound checkpoints", got, advice, **facts)
     if not sound and run.has_begun:
         got = f"damaged ones of updates {', '.join(damaged)}" if damaged else "none"
-        text = expected(f"a sound checkpoint in {run.path}", got, "restore one from a copy")
-        return Check("checkpoints", FAILURE, text, facts)
+        wanted, advice = f"a sound checkpoint in {run.path}", "restore one from a copy"
+        return problem("checkpoints", FAILURE, wanted, got, advice, **facts)
     if not sound:
         return Check("checkpoints", NOTE, "none yet: this training has not begun", facts)
     listed = ", ".join(map(str, sound))
@@ -73,7 +72,7 @@ def _check_lines(run: RunDirectory) -> Check:
     if damaged:
         got = ", ".join(f"{count} damaged in {name}.jsonl" for name, count in damaged.items())
         advice = "plots leave them out; training goes on all the same"
-        return Check("lines", WARNING, expected("whole lines", got, advice), facts)
+        return problem("lines", WARNING, "whole lines", got, advice, **facts)
     listed = ", ".join(f"{count:,} of {name}" for name, count in readable.items())
     return Check("lines", OK, listed, facts)
 
@@ -87,8 +86,8 @@ def _check_machine(run: RunDirectory) -> Check:
         return Check("run_machine", OK, text, {"changed": changed})
     got = "; ".join(f"{name} {old} → {new}" for name, (old, new) in changed.items())
     wanted = "the machine and versions it was started with"
-    text = expected(wanted, got, "it continues, but the same bits are no longer promised")
-    return Check("run_machine", NOTE, text, {"changed": changed})
+    advice = "it continues, but the same bits are no longer promised"
+    return problem("run_machine", NOTE, wanted, got, advice, changed=changed)
 
 
 def _check_health(run: RunDirectory) -> Iterator[Check]:
