@@ -438,14 +438,14 @@ def test_a_picture_of_pairs_has_each_where_the_left_one_lies():
 def test_the_gated_picture_shows_the_change_since_the_beginning(fast):
     checkpoint = fast.checkpoints.load_best()
     W1, memory = checkpoint.params["W1"], checkpoint.optimizer["v.W1"]
-    change = plots_weights._change(W1, memory, fast.config)
+    change = plots_weights.change_of(W1, memory, fast.config)
     beginning = fast.checkpoints.load(0).params["W1"] if 0 in fast.checkpoints.updates() else None
     is_touched = memory.reshape(len(memory), -1).any(axis=1)
     assert (change[~is_touched] == 0).all()
     assert (change[is_touched] != 0).any()
     assert beginning is None or (W1 - change == pytest.approx(beginning, abs=1e-6))
     other = fast.config.updated({"seed": 1}, "test")
-    assert plots_weights._change(W1, memory, other) is None
+    assert plots_weights.change_of(W1, memory, other) is None
     assert "did to the first layer" in figure_of(fast, "weights").get_suptitle()
 
 

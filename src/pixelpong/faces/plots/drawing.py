@@ -172,13 +172,6 @@ def scale_of(largest: float) -> tuple[float, str]:
     return 1.0, ""
 
 
-def legend_below(figure: Figure, axes: Any, columns: int = 6) -> None:
-    """A legend for all panels, of what `axes` shows, under them."""
-    handles, labels = axes.get_legend_handles_labels()
-    if handles:
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(columns, len(handles)))
-
-
 def short_names(paths: Sequence[Path]) -> list[str]:
     """A name for each run: its folder; where two are called the same, more of the path.
 

@@ -1,9 +1,9 @@
 """The first layer as pictures: one a hidden unit, what each pixel of the field is to it.
 
 White is positive, black negative, grey nothing, as in Karpathy's "Pong from Pixels". Inputs that
-were never on have kept the random weights they began with, which say nothing: they are left grey.
-A unit of the gated network sees each pixel through thousands of inputs, whose random beginnings
-would hide what was learned; there, the change since the beginning is shown.
+were never on still have their random weights, which say nothing: they are left grey. A unit of the
+gated network sees each pixel through thousands of inputs, whose random weights would hide what was
+learned; so its change since the beginning is shown.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pixelpong.agent.legend import PIXEL_NAMES
+from pixelpong.agent.network import APPEARED, STAYED, VANISHED
 from pixelpong.config import Config
 from pixelpong.env import features
 from pixelpong.faces.plots.drawing import Figure, new_figure
@@ -30,7 +32,8 @@ _CLASSIC_GRID = (5, 8)
 _GATED_UNITS = 10
 """Columns."""
 
-_STATES = ("stayed", "appeared", "vanished")
+_STATES = (STAYED, APPEARED, VANISHED)
+"""In the order of the network's inputs."""
 
 _AGENT_BAND = features.PAIR_COLUMNS // features.PAIR_BAND - 1
 """The rightmost columns, in which the agent's paddle is."""
@@ -46,17 +49,15 @@ def draw_weights(subject: Subject) -> Figure:
         CheckpointError: there is none, or it is damaged.
     """
     checkpoint = subject.run.checkpoints.load_best()
-    if subject.run.config.learning.algorithm == "ppo":
-        return _draw_gated(subject, checkpoint)
-    return _draw_classic(subject, checkpoint)
+    is_gated = subject.run.config.learning.algorithm == "ppo"
+    return (_draw_gated if is_gated else _draw_classic)(subject, checkpoint)
 
 
 def _draw_classic(subject: Subject, checkpoint: Checkpoint) -> Figure:
-    W1, W2 = checkpoint.params["W1"], checkpoint.params["W2"]
-    W1 = _without_untouched(W1, checkpoint.optimizer["W1"])
-    order = _strongest(np.abs(W2) * np.linalg.norm(W1, axis=0))
+    W2 = checkpoint.params["W2"]
+    W1 = _without_untouched(checkpoint.params["W1"], checkpoint.optimizer["W1"])
     rows, columns = _CLASSIC_GRID
-    chosen = order[: rows * columns]
+    chosen = _strongest(np.abs(W2) * np.linalg.norm(W1, axis=0))[: rows * columns]
     columns = min(columns, len(chosen))
     rows = -(-len(chosen) // columns)
     figure = new_figure(1.45 * columns + 0.4, 1.72 * rows + 1.1)
@@ -77,36 +78,34 @@ def _draw_classic(subject: Subject, checkpoint: Checkpoint) -> Figure:
 
 
 def _draw_gated(subject: Subject, checkpoint: Checkpoint) -> Figure:
-    W1 = checkpoint.params["W1"]
-    change = _change(W1, checkpoint.optimizer["v.W1"], subject.run.config)
+    W1, W2, memory = (
+        checkpoint.params["W1"], checkpoint.params["W2"], checkpoint.optimizer["v.W1"],
+    )  # fmt: skip
+    change = change_of(W1, memory, subject.run.config)
     what = "First-layer weights" if change is None else "What training did to the first layer"
-    if change is None:
-        change = _without_untouched(W1, checkpoint.optimizer["v.W1"])
-    W1 = change
-    pictures = spread_gated(W1)
-    up, down = ACTIONS.index(UP), ACTIONS.index(DOWN)
-    leaning = checkpoint.params["W2"][up] - checkpoint.params["W2"][down]
+    W1 = _without_untouched(W1, memory) if change is None else change
+    leaning = W2[ACTIONS.index(UP)] - W2[ACTIONS.index(DOWN)]
     strength = np.linalg.norm(leaning, axis=1) * np.linalg.norm(W1, axis=(0, 2))
     chosen = _strongest(strength)[:_GATED_UNITS]
-    num_rows, num_columns = 2 * (len(_STATES) + 1), len(chosen)
-    figure = new_figure(1.12 * num_columns + 1.6, 1.13 * num_rows + 1.7)
-    panels = figure.subplots(num_rows, num_columns, squeeze=False)
-    for column, unit in enumerate(chosen):
-        for row in range(num_rows):
-            part, kind = divmod(row, len(_STATES) + 1)
-            is_pair = kind == len(_STATES)
-            picture = pictures.pairs if is_pair else pictures.cells[kind]
-            aspect = _PAIR_ASPECT if is_pair else 1.0
-            _tile(panels[row, column], picture[..., unit, part], aspect)
-        panels[0, column].set_title(f"unit {unit}", fontsize=10, pad=3)
-    for row in range(num_rows):
-        part, kind = divmod(row, len(_STATES) + 1)
-        name = (*_STATES, "pairs")[kind]
-        panels[row, 0].set_ylabel(
-            f"{'ab'[part]}: {name}", fontsize=11, rotation=0, ha="right", va="center", labelpad=6
-        )
+    pictures = spread_gated(W1)
+    kinds = {
+        PIXEL_NAMES[state]: cells for state, cells in zip(_STATES, pictures.cells, strict=True)
+    }
+    rows = [
+        (f"{'ab'[part]}: {name}", picture[..., part], _PAIR_ASPECT if name == "pairs" else 1.0)
+        for part in (0, 1)
+        for name, picture in (kinds | {"pairs": pictures.pairs}).items()
+    ]
+    figure = new_figure(1.12 * len(chosen) + 1.6, 1.13 * len(rows) + 1.7)
+    panels = figure.subplots(len(rows), len(chosen), squeeze=False)
+    for line, (name, picture, aspect) in zip(panels, rows, strict=True):
+        for axes, unit in zip(line, chosen, strict=True):
+            _tile(axes, picture[..., unit], aspect)
+        line[0].set_ylabel(name, fontsize=11, rotation=0, ha="right", va="center", labelpad=6)
+    for axes, unit in zip(panels[0], chosen, strict=True):
+        axes.set_title(f"unit {unit}", fontsize=10, pad=3)
     figure.suptitle(
-        f"{what} of {subject.name}, by update {checkpoint.update}: the {num_columns} strongest of "
+        f"{what} of {subject.name}, by update {checkpoint.update}: the {len(chosen)} strongest of "
         f"{W1.shape[1]} units, each max(a, 0) and max(a, 0) · b\n"
         "stayed, appeared, vanished: what such a pixel adds to the sum a or b, through the three "
         "cells it lies in\n"
@@ -144,7 +143,7 @@ def spread_gated(W1: NDArray[Any]) -> GatedPictures:
     cells_of_pixels = features.list_cells_of_pixels()[:, : len(features.CELL_SHAPES)]
     cells = by_state[:, cells_of_pixels.astype(np.intp)].sum(axis=2)
     first = features.NUM_CELLS + features.BAND_STARTS[_AGENT_BAND] * features.NUM_OFFSETS
-    appeared = by_state[_STATES.index("appeared"), first:num]
+    appeared = by_state[_STATES.index(APPEARED), first:num]
     pairs = appeared.reshape(-1, features.NUM_OFFSETS, *hidden)
     squares = np.square(W1[: 3 * num], dtype=np.float64).reshape(3, num, -1).sum(axis=(0, 2))
     share = squares[features.NUM_CELLS :].sum() / max(squares.sum(), 1e-300)
@@ -153,25 +152,21 @@ def spread_gated(W1: NDArray[Any]) -> GatedPictures:
     )
 
 
-def _change(W1: NDArray[Any], memory: NDArray[Any], config: Config) -> NDArray[Any] | None:
-    """The weights less those that training began with; None where these are not known any more.
+def change_of(W1: NDArray[Any], memory: NDArray[Any], config: Config) -> NDArray[Any] | None:
+    """The weights less those that training began with; None if those are no longer known.
 
-    They follow from the seed; whether they do is seen by the rows that training never touched.
+    They follow from the seed; rows that training never touched show whether they do.
     """
     rng = make_rng(config.seed, "params")
-    before = gated.init_params(rng, len(W1), W1.shape[1], str(W1.dtype))["W1"]
+    before: NDArray[Any] = gated.init_params(rng, len(W1), W1.shape[1], str(W1.dtype))["W1"]
     untouched = np.ones(len(W1), np.bool_)
     untouched[rows_in(memory)] = False
-    if not np.array_equal(before[untouched], W1[untouched]):
-        return None
-    change: NDArray[Any] = W1 - before
-    return change
+    return W1 - before if np.array_equal(before[untouched], W1[untouched]) else None
 
 
 def _without_untouched(W1: NDArray[Any], memory: NDArray[Any]) -> NDArray[Any]:
     """The weights, 0 where no gradient has ever come."""
-    touched = np.zeros_like(W1)
-    rows = rows_in(memory)
+    touched, rows = np.zeros_like(W1), rows_in(memory)
     touched[rows] = W1[rows]
     return touched
 
