@@ -59,13 +59,13 @@ def draw_plots(
 
     Args:
         runs: at least one.
-        folder: where to; made where it is missing.
+        folder: where to; made if it is missing.
         kinds: of `KINDS`, or ``"all"`` for every one that the runs can give; of those that
             they cannot, `RunDirectory.warn` is told.
         formats: of `FORMATS`.
 
     Returns:
-        The files, named by kind, and by run where each of several has its own.
+        The files, named by kind, and by run if each of several has its own.
 
     Raises:
         ConfigError: an unknown kind or format, or matplotlib is not installed.
@@ -90,24 +90,22 @@ def describe_plots(report: Mapping[str, Any]) -> str:
 
 
 def draw_one(subjects: Sequence[Subject], kind: str, format: str) -> bytes:
-    """One picture as the bytes of a file; of one run, those that show one.
+    """One picture as the bytes of a file.
 
-    Raises as `draw_plots`.
+    Raises as `draw_plots`, and a `ConfigError` if several runs are to be in a picture of one.
     """
     kind = _known("kind of picture", kind, KINDS)
     format = _known("format", format, FORMATS)
     require_matplotlib()
+    if kind in SINGLE and len(subjects) > 1:
+        advice = f"leave the others out, or draw one of {', '.join(OVERLAID)}"
+        raise ConfigError(expected(f"one run for {kind}", len(subjects), advice))
+    ((_, draw),) = _jobs(subjects, kind)
     with house_style():
-        if kind in OVERLAID:
-            return render(OVERLAID[kind](subjects), format)
-        if len(subjects) > 1:
-            what = f"one run for {kind}"
-            advice = f"leave the others out, or draw one of {', '.join(OVERLAID)}"
-            raise ConfigError(expected(what, len(subjects), advice))
-        return render(SINGLE[kind](subjects[0]), format)
+        return render(draw(), format)
 
 
-def _draw_all(subjects: list[Subject], kinds: Sequence[str]) -> list[tuple[str, Figure]]:
+def _draw_all(subjects: Sequence[Subject], kinds: Sequence[str]) -> list[tuple[str, Figure]]:
     """The names of the pictures and what they show."""
     is_lenient = ALL in kinds
     drawn: list[tuple[str, Figure]] = []
@@ -126,14 +124,14 @@ def _draw_all(subjects: list[Subject], kinds: Sequence[str]) -> list[tuple[str, 
     return drawn
 
 
-def _jobs(subjects: list[Subject], kind: str) -> list[tuple[str, Callable[[], Figure]]]:
+def _jobs(subjects: Sequence[Subject], kind: str) -> list[tuple[str, Callable[[], Figure]]]:
+    """The pictures of a kind: their names, and what draws them."""
     if kind in OVERLAID:
         return [(kind, functools.partial(OVERLAID[kind], subjects))]
-    if len(subjects) == 1:
-        return [(kind, functools.partial(SINGLE[kind], subjects[0]))]
+    ends = [f"-{subject.file_name}" for subject in subjects] if len(subjects) > 1 else [""]
     return [
-        (f"{kind}-{subject.file_name}", functools.partial(SINGLE[kind], subject))
-        for subject in subjects
+        (f"{kind}{end}", functools.partial(SINGLE[kind], subject))
+        for end, subject in zip(ends, subjects, strict=True)
     ]
 
 

@@ -30,7 +30,7 @@ DPI = 160
 BLUE, VERMILION, GREEN, PURPLE, SKY, ORANGE = (
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00",
 )  # fmt: skip
-BLACK, GREY, PALE = "#000000", "#767676", "#DDDDDD"
+BLACK, GREY = "#000000", "#767676"
 
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)
 DASHES: tuple[Any, ...] = (
@@ -59,10 +59,10 @@ _STYLE: Any = {
 
 
 def require_matplotlib(extra: str = "plot") -> None:
-    """Refuse to go on where matplotlib is not installed.
+    """Refuse to go on if matplotlib is not installed.
 
     Args:
-        extra: of pixelpong, that brings it.
+        extra: of pixelpong, the one that brings it.
 
     Raises:
         ConfigError: it is not.
@@ -120,10 +120,10 @@ def render(figure: Figure, format: str) -> bytes:
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
-    """Write files, each whole or not at all, and none where one of them has no room.
+    """Write files, each whole or not at all, and none if one of them has no room.
 
     Args:
-        folder: where to; made where it is missing.
+        folder: where to; made if it is missing.
         files: name → content.
 
     Raises:
@@ -173,7 +173,7 @@ def scale_of(largest: float) -> tuple[float, str]:
 
 
 def short_names(paths: Sequence[Path]) -> list[str]:
-    """A name for each run: its folder; where two are called the same, more of the path.
+    """A name for each run: its folder; if two are called the same, more of the path.
 
     >>> short_names([Path("a/x"), Path("b/x"), Path("b/y")])
     ['a/x', 'b/x', 'y']

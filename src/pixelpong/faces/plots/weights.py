@@ -88,13 +88,12 @@ def _draw_gated(subject: Subject, checkpoint: Checkpoint) -> Figure:
     strength = np.linalg.norm(leaning, axis=1) * np.linalg.norm(W1, axis=(0, 2))
     chosen = _strongest(strength)[:_GATED_UNITS]
     pictures = spread_gated(W1)
-    kinds = {
-        PIXEL_NAMES[state]: cells for state, cells in zip(_STATES, pictures.cells, strict=True)
-    }
+    names = [PIXEL_NAMES[state] for state in _STATES]
+    kinds = dict(zip(names, pictures.cells, strict=True)) | {"pairs": pictures.pairs}
     rows = [
         (f"{'ab'[part]}: {name}", picture[..., part], _PAIR_ASPECT if name == "pairs" else 1.0)
         for part in (0, 1)
-        for name, picture in (kinds | {"pairs": pictures.pairs}).items()
+        for name, picture in kinds.items()
     ]
     figure = new_figure(1.12 * len(chosen) + 1.6, 1.13 * len(rows) + 1.7)
     panels = figure.subplots(len(rows), len(chosen), squeeze=False)
