@@ -5,16 +5,14 @@ from __future__ import annotations
 import importlib.util
 import json
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pixelpong.agent.choice import choose_replay
 from pixelpong.agent.explain import explain_all
-from pixelpong.agent.legend import ACTION_COLOURS, PIXEL_COLOURS
+from pixelpong.agent.legend import ACTION_COLOURS, ACTION_NAMES, PIXEL_COLOURS, PIXEL_NAMES
 from pixelpong.agent.network import APPEARED, OFF, STAYED, VANISHED
-from pixelpong.config.presets import load_preset
 from pixelpong.env import features
 from pixelpong.env.preprocess import preprocess
 from pixelpong.errors import CheckpointError, ConfigError, PixelpongError, RunError
@@ -22,45 +20,29 @@ from pixelpong.faces.cli import main
 from pixelpong.faces.plots import KINDS, OVERLAID, SINGLE, draw_one, draw_plots, drawing
 from pixelpong.faces.plots import weights as plots_weights
 from pixelpong.faces.plots.subjects import name_subjects
-from pixelpong.loop import train
+from pixelpong.items import DOWN, UP
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.table import read_episodes, read_evaluations, read_metrics, running
 
 pytest.importorskip("matplotlib")
 
-TOY = {
-    "fast": {"streams": 2, "horizon": 60, "updates": 12, "hidden": 8, "replay_every": 1},
-    "classic": {"batch_size": 3, "updates": 6, "hidden": 8, "replay_every": 2},
-}
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory) -> dict[str, Path]:
-    """A trained toy of each mode, not to be changed."""
-    paths = {}
-    for preset, toy in TOY.items():
-        options = {"environment": "Catch-v0", "engine": "serial", "save_every": 2}
-        options |= {"evaluate_every": 4, "evaluate_episodes": 4} | toy
-        paths[preset] = tmp_path_factory.mktemp("runs") / preset
-        train(RunDirectory.create(paths[preset], load_preset(preset).updated(options, "test")))
-    return paths
+MODES = ("fast", "classic")
 
 
 @pytest.fixture
-def copy(trained, tmp_path):
+def copy(toy_runs, tmp_path):
     def make(preset: str) -> RunDirectory:
-        """A copy of one of them, whose warnings are collected."""
+        """A copy of a trained toy, whose warnings are collected."""
         warnings: list[str] = []
-        run = RunDirectory.open(
-            shutil.copytree(trained[preset], tmp_path / preset), warnings.append
-        )
+        path = shutil.copytree(toy_runs[preset], tmp_path / preset)
+        run = RunDirectory.open(path, warnings.append)
         object.__setattr__(run, "warnings", warnings)
         return run
 
     return make
 
 
-@pytest.fixture(params=TOY)
+@pytest.fixture(params=MODES)
 def run(request, copy) -> RunDirectory:
     return copy(request.param)
 
@@ -119,14 +101,14 @@ def test_the_users_own_settings_change_nothing(fast):
 
 
 @pytest.mark.slow
-def test_several_runs_share_a_picture_where_they_can(trained, tmp_path):
-    runs = [RunDirectory.open(path) for path in trained.values()]
+def test_several_runs_share_a_picture_where_they_can(toy_runs, tmp_path):
+    runs = [RunDirectory.open(path) for path in toy_runs.values()]
     files = draw_plots(runs, tmp_path / "out", ["curve", "weights"], ["png"])
     assert [file.name for file in files] == ["curve.png", "weights-fast.png", "weights-classic.png"]
 
 
-def test_runs_of_one_name_are_told_apart(trained, tmp_path):
-    paths = [shutil.copytree(trained["fast"], tmp_path / name / "run") for name in "ab"]
+def test_runs_of_one_name_are_told_apart(toy_runs, tmp_path):
+    paths = [shutil.copytree(toy_runs["fast"], tmp_path / name / "run") for name in "ab"]
     subjects = name_subjects([RunDirectory.open(path) for path in paths])
     assert [subject.name for subject in subjects] == ["a/run", "b/run"]
     assert [subject.file_name for subject in subjects] == ["a-run", "b-run"]
@@ -134,9 +116,9 @@ def test_runs_of_one_name_are_told_apart(trained, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["_hidden", "a$b$c", "a^{b", "名前", "\N{GRINNING FACE}"])
-def test_any_name_can_stand_in_a_legend(trained, tmp_path, name):
-    odd = RunDirectory.open(shutil.copytree(trained["fast"], tmp_path / name))
-    plain = RunDirectory.open(trained["fast"])
+def test_any_name_can_stand_in_a_legend(toy_runs, tmp_path, name):
+    odd = RunDirectory.open(shutil.copytree(toy_runs["fast"], tmp_path / name))
+    plain = RunDirectory.open(toy_runs["fast"])
     figure = figure_of(odd, "curve", plain)
     labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     assert len(labels) == 2
@@ -145,21 +127,14 @@ def test_any_name_can_stand_in_a_legend(trained, tmp_path, name):
         drawing.render(figure, "png")
 
 
-def test_a_full_disk_leaves_no_picture_behind(fast, small_disk):
-    folder = small_disk("128k") / "plots"
-    with pytest.raises(RunError, match="expected to write pictures to .*No space left") as caught:
-        draw_plots([fast], folder, ["curve", "points"], ["png"])
-    assert "\n" not in str(caught.value)
-    assert list(folder.iterdir()) == []
-
-
 @pytest.mark.slow
-def test_pictures_of_before_stay_where_new_ones_have_no_room(fast, small_disk):
+def test_pictures_that_have_no_room_leave_what_was_there_and_nothing_else(fast, small_disk):
     folder = small_disk("160k") / "plots"
     draw_plots([fast], folder, ["curve"], ["png"])
     before = (folder / "curve.png").read_bytes()
-    with pytest.raises(RunError):
+    with pytest.raises(RunError, match="expected to write pictures to .*No space left") as caught:
         draw_plots([fast], folder, ["curve", "points"], ["png"])
+    assert "\n" not in str(caught.value)
     assert [file.name for file in folder.iterdir()] == ["curve.png"]
     assert (folder / "curve.png").read_bytes() == before
 
@@ -193,18 +168,11 @@ def test_without_matplotlib_there_is_one_line_that_names_the_extra(fast, tmp_pat
         draw_plots([fast], tmp_path / "out", ["all"], ["png"])
 
 
-@pytest.mark.parametrize("kind", OVERLAID)
-def test_a_run_without_metrics_is_refused_in_one_line(make_run, tmp_path, kind):
-    with pytest.raises(RunError, match="expected metrics in .*, got none; train it") as caught:
-        draw_plots([make_run()], tmp_path / "out", [kind], ["png"])
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("kind", [*SINGLE, "all"])
+@pytest.mark.parametrize("kind", [*KINDS, "all"])
 def test_a_run_that_has_nothing_at_all_is_refused_in_one_line(make_run, tmp_path, kind):
-    with pytest.raises(PixelpongError) as caught:
+    message = "expected metrics in .*, got none; train it" if kind in OVERLAID else "^expected "
+    with pytest.raises(PixelpongError, match=message) as caught:
         draw_plots([make_run()], tmp_path / "out", [kind], ["png"])
-    assert str(caught.value).startswith("expected ")
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "out").exists()
 
@@ -393,12 +361,31 @@ def test_advantages_are_those_of_the_definition(run):
     assert look.advantages(run.config) == pytest.approx(expected, abs=1e-12)
 
 
-def test_probabilities_in_the_picture_add_up_to_one(run):
-    figure = figure_of(run, "episode")
-    patches = [each for each in figure.axes[0].patches if hasattr(each, "get_data")]
+def test_probabilities_add_up_to_one_in_the_colours_and_words_of_the_legend(run):
+    from matplotlib.colors import to_hex
+
+    explained = subject_of(run).explanations
+    axes = figure_of(run, "episode").axes[0]
+    patches = [each for each in axes.patches if hasattr(each, "get_data")]
     highest = patches[-1].get_data().values
     assert highest == pytest.approx(1.0)
-    assert len(highest) == len(subject_of(run).explanations)
+    assert len(highest) == len(explained)
+    drawn = {each.get_label(): to_hex(each.get_facecolor()) for each in patches}
+    assert drawn == {ACTION_NAMES[a].upper(): ACTION_COLOURS[a] for a in explained.actions}
+
+
+def test_frames_are_in_the_colours_and_words_of_the_legend(run):
+    from matplotlib.colors import to_hex
+
+    *_, field, saliency = figure_of(run, "frames").axes
+    state_of = {name: state for state, name in PIXEL_NAMES.items()}
+    for patch in field.get_legend().get_patches():
+        state = state_of.pop(patch.get_label())
+        assert to_hex(patch.get_facecolor()) == PIXEL_COLOURS[state]
+        assert to_hex(field.images[0].to_rgba(np.array([state]))[0]) == PIXEL_COLOURS[state]
+    assert len(state_of) < 3, "some are seen"
+    ends = saliency.images[0].cmap([0.0, 1.0])
+    assert [to_hex(end) for end in ends] == [ACTION_COLOURS[DOWN], ACTION_COLOURS[UP]]
 
 
 # The weights

@@ -10,21 +10,14 @@ import numpy as np
 import pytest
 
 from pixelpong.agent.choice import choose_replay
-from pixelpong.config.presets import load_preset
+from pixelpong.agent.explain import explain
 from pixelpong.faces.page.reel import encode_difference, make_reel
-from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
 
 
 @pytest.fixture(params=["fast", "classic"])
-def run(request, tmp_path):
-    toy = {"environment": "Catch-v0", "engine": "serial", "hidden": 8, "save_every": 2}
-    few = {"updates": 24, "streams": 2, "horizon": 30, "batch_size": 2, "replay_every": 1}
-    run = RunDirectory.create(
-        tmp_path / "run", load_preset(request.param).updated(toy | few, "test")
-    )
-    train(run)
-    return run
+def run(request, toy_runs):
+    return RunDirectory.open(toy_runs[request.param])
 
 
 def pictures_in(text, size, count):
@@ -48,25 +41,22 @@ def pictures_in(text, size, count):
 def test_a_reel_holds_the_frames_and_what_the_network_saw(run, which):
     chosen = choose_replay(run, which=which)
     reel = json.loads(json.dumps(make_reel(chosen)))
-    moments = list(chosen.replay.watch())
+    explained = list(explain(chosen.replay, chosen.agent))
     count = reel["steps"]
-    assert count == len(moments) == len(chosen.replay) + 1
+    assert count == len(explained) == len(chosen.replay) + 1
     screens = pictures_in(reel["screen"], 210 * 160, count)
     palette = np.array(reel["palette"], np.uint8)
-    policy = chosen.agent.make_network()
     fields = pictures_in(reel["field"], 6400, count)
     shares = pictures_in(reel["saliency"], 6400, count).view(np.int8)
-    for step, moment in enumerate(moments):
+    for step, (moment, explanation) in enumerate(explained):
         np.testing.assert_array_equal(screens[step].reshape(210, 160), moment.screen)
         np.testing.assert_array_equal(palette[screens[step]].reshape(210, 160, 3), moment.frame)
-        policy.follow(moment.screen, moment.action)
-        explanation = policy.explain()
         np.testing.assert_array_equal(fields[step].reshape(80, 80), explanation.field)
         largest = reel["saliency_max"][step]
         rounded = shares[step].reshape(80, 80) / 127 * largest
         np.testing.assert_allclose(rounded, explanation.saliency, atol=largest / 200 + 1e-4)
     assert reel["actions"][-1] is None
-    assert reel["points"][-1] == list(moments[-1].points)
+    assert reel["points"][-1] == list(explained[-1][0].points)
     assert sum(reel["rewards"]) == reel["episode_return"]
     assert reel["steps_per_second"] == 15.0
 
