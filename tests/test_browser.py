@@ -247,11 +247,21 @@ def test_a_server_that_ends_is_told_and_found_again_when_it_is_back(gallery, ope
 # ---- episodes
 
 
-def test_the_newest_replay_plays_by_itself_and_obeys(site, open_page):
+def test_the_newest_replay_plays_by_itself_silently_and_obeys(site, open_page):
     page = open_page(address(site, "classic-toy"))
     page.wait_for_selector(".viewer[data-step]")
     assert "Episode" in page.locator(".outcome").inner_text()
-    wait_for(page, f"{STEP} > 5")
+    page.evaluate(
+        """() => {
+            window.said = 0;
+            for (const region of document.querySelectorAll("[role=status], [aria-live], output")) {
+                new MutationObserver(() => { window.said += 1; })
+                    .observe(region, { childList: true, characterData: true, subtree: true });
+            }
+        }"""
+    )
+    wait_for(page, f"{STEP} > 20")
+    assert page.evaluate("said") == 0, "live regions are silent while it plays"
     page.get_by_role("button", name="Pause").click()
     still = step_of(page)
     page.wait_for_timeout(300)
@@ -429,22 +439,6 @@ def test_nothing_moves_for_those_who_want_no_motion(site, open_page):
     page.wait_for_timeout(500)
     assert step_of(page) == 0
     assert page.locator(".viewer").get_attribute("data-playing") != "true"
-
-
-def test_live_regions_are_silent_while_a_replay_plays(site, open_page):
-    page = open_page(address(site, "classic-toy"))
-    page.wait_for_selector(".viewer[data-step]")
-    page.evaluate(
-        """() => {
-            window.said = 0;
-            for (const region of document.querySelectorAll("[role=status], [aria-live], output")) {
-                new MutationObserver(() => { window.said += 1; })
-                    .observe(region, { childList: true, characterData: true, subtree: true });
-            }
-        }"""
-    )
-    wait_for(page, f"{STEP} > 20")
-    assert page.evaluate("window.said") == 0
 
 
 def test_the_policy_is_strict_the_first_paint_quick_and_all_weighs_little(site, open_page):
