@@ -11,11 +11,10 @@ import pytest
 from lockstep import OracleForTwo, play_for_two_in_lockstep
 
 from pixelpong.config.protocols import find_protocol
-from pixelpong.env import duel
+from pixelpong.env import duel, make_emulator
 from pixelpong.env.cartridge import LEFT_POINTS, RIGHT_POINTS
 from pixelpong.env.duel import LEFT, RIGHT, DuelEmulator
 from pixelpong.env.native import NotCoveredError
-from pixelpong.env.pong import Emulator
 from pixelpong.env.preprocess import BACKGROUND_INDICES, preprocess
 from pixelpong.errors import EmulatorError
 from pixelpong.items import DOWN, STAY, UP
@@ -28,7 +27,7 @@ class Solo:
     """The single player's game, frame by frame, with the calls of `DuelEmulator`."""
 
     def __init__(self):
-        self._emulator = Emulator(find_protocol("PongNoFrameskip-v4"))
+        self._emulator = make_emulator(find_protocol("PongNoFrameskip-v4"))
         self.screen, self.points = self._emulator.screen, [0, 0]
         # The first frame after a reset has another palette.
         self.act(STAY, STAY)

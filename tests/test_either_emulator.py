@@ -128,7 +128,7 @@ class OlderEmulator(Emulator):
     """
 
     def __init__(self, protocol, emulator):
-        super().__init__(protocol, "ale")
+        super().__init__(protocol, AleConsole())
 
     def get_state(self) -> bytes:
         data = np.frombuffer(self.console._ale.cloneState().serialize(), np.uint8)

@@ -95,28 +95,6 @@ def test_random_actions_give_the_frames_and_rewards_of_a_replay():
     assert info["frames"] < 4 * len(actions)
 
 
-@pytest.mark.slow
-def test_six_actions_are_those_of_gymnasiums_own_environment():
-    """Without coins, frames and rewards are equal to the bit, FIRE included."""
-    import ale_py
-
-    gymnasium.register_envs(ale_py)
-    theirs = gymnasium.make("ALE/Pong-v5", repeat_action_probability=0.0)
-    ours = pixelpong.make_env(sticky=0.0)
-    rng = np.random.default_rng(0)
-    assert ours.action_space == theirs.action_space
-    a, b = theirs.reset()[0], ours.reset()[0]
-    for _ in range(1500):
-        np.testing.assert_array_equal(a, b)
-        action = int(rng.integers(6))
-        a, *rest, _ = theirs.step(action)
-        b, *others, _ = ours.step(action)
-        assert rest == others
-        if rest[1]:
-            a, b = theirs.reset()[0], ours.reset()[0]
-    theirs.close()
-
-
 def test_the_same_seed_is_the_same_game_and_another_is_not():
     env = pixelpong.make_env(environment=TOY, observation="pixels", actions="three")
     first, again, other = (play(env, seed, [1, 2, 2, 0], episodes=2) for seed in (1, 1, 2))

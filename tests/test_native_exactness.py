@@ -15,6 +15,7 @@ from machines import differences
 
 from pixelpong.atari.machine import DRAW_FIELD, DRAW_NOTHING, DRAW_PICTURE
 from pixelpong.config.protocols import PROTOCOLS, find_protocol
+from pixelpong.env import make_emulator
 from pixelpong.env.cartridge import LAST_POINT, LEFT_POINTS, RIGHT_POINTS
 from pixelpong.env.native import NativeConsole, NativeGame
 from pixelpong.env.pong import Emulator, pack_snapshot, unpack_snapshot
@@ -189,7 +190,7 @@ def step_both(native: Emulator, ale: Emulator, rng, actions) -> bool:
 def test_both_emulators_are_the_same_under_every_protocol(name):
     """Rewards, screens, ends, frames and the bytes of snapshots; sticky coins and drawn skips."""
     protocol = find_protocol(name)
-    native, ale = Emulator(protocol, "native"), Emulator(protocol, "ale")
+    native, ale = make_emulator(protocol, "native"), make_emulator(protocol, "ale")
     rng = np.random.default_rng(10)
     actions = styles(rng, native.console.memory)
     assert np.array_equal(native.frame(), ale.frame())
@@ -214,7 +215,7 @@ def test_both_emulators_are_the_same_under_every_protocol(name):
 def test_a_state_from_either_emulator_goes_on_the_same_on_the_other():
     """Back and forth: taken here, played on there, from moments in any order."""
     protocol = find_protocol("ALE/Pong-v5")
-    native, ale = Emulator(protocol, "native"), Emulator(protocol, "ale")
+    native, ale = make_emulator(protocol, "native"), make_emulator(protocol, "ale")
     rng = np.random.default_rng(11)
     actions = styles(rng, native.console.memory)
     states = [native.get_state()]
@@ -234,7 +235,7 @@ def test_a_state_from_either_emulator_goes_on_the_same_on_the_other():
 def test_a_game_is_cut_off_in_the_same_frame(max_frames):
     """In the middle of a step, too; and nothing is played afterwards."""
     protocol = dataclasses.replace(find_protocol("Pong-v0"), max_frames=max_frames)
-    emulators = [Emulator(protocol, name) for name in ("native", "ale")]
+    emulators = [make_emulator(protocol, name) for name in ("native", "ale")]
     rng = np.random.default_rng(12)
     while not emulators[0].is_over:
         draws = rng.random(5).tolist()

@@ -27,7 +27,7 @@ from pixelpong.atari import native as machine_code
 from pixelpong.atari.machine import DRAW_FIELD, DRAW_NOTHING, DRAW_PICTURE, STATE
 from pixelpong.atari.native import NativeCode, cache_folder
 from pixelpong.config.protocols import find_protocol
-from pixelpong.env import native, pong
+from pixelpong.env import make_emulator, native, pong
 from pixelpong.env.ale import AleConsole
 from pixelpong.env.native import NativeConsole, NativeGame, NotCoveredError
 from pixelpong.env.pong import Emulator, pack_snapshot
@@ -82,7 +82,7 @@ def play_strange_states(count: int, seed: int, good: np.ndarray, monkeypatch) ->
     native_console = NativeConsole()
     wanted = future_of(restored(pack_snapshot(2, 300, good)))
     seen = {"refused": 0, "played": 0, "by ALE": 0, "refused later": 0}
-    emulator = Emulator(V5, console=native_console)
+    emulator = Emulator(V5, native_console)
     for number in range(count):
         state = strange_state(rng, number, good)
         snapshot = pack_snapshot(int(rng.integers(7)), int(rng.integers(120_000)), state)
@@ -96,7 +96,7 @@ def play_strange_states(count: int, seed: int, good: np.ndarray, monkeypatch) ->
         outcome = play_snapshot(emulator, snapshot)
         seen[outcome] += 1
         if emulator.console is not native_console or number % 50 == 0:
-            emulator = Emulator(V5, console=native_console)
+            emulator = Emulator(V5, native_console)
             emulator.set_state(pack_snapshot(2, 300, good))
             assert future_of(emulator) == wanted, number
     return seen
@@ -122,7 +122,7 @@ def play_snapshot(emulator: Emulator, snapshot: bytes) -> str:
 
 
 def restored(snapshot: bytes) -> Emulator:
-    emulator = Emulator(V5, console=NativeConsole())
+    emulator = Emulator(V5, NativeConsole())
     emulator.set_state(snapshot)
     return emulator
 
@@ -307,8 +307,8 @@ class Stops:
 
 @pytest.mark.parametrize("after", [0, 1, 57])
 def test_where_the_native_emulator_stops_ale_goes_on_to_the_same_bits(after):
-    ale = Emulator(V5, "ale")
-    emulator = Emulator(V5, console=Stops(after))
+    ale = make_emulator(V5, "ale")
+    emulator = Emulator(V5, Stops(after))
     screen = emulator.screen
     rng = np.random.default_rng(5)
     for number in range(100):
@@ -343,7 +343,7 @@ def test_without_a_compiler_for_this_processor_ale_plays(no_game_loaded, monkeyp
 
     monkeypatch.setattr(machine_code.llvm.Target, "from_triple", refuse)
     with pytest.warns(EmulatorWarning) as caught:
-        emulator = Emulator(V5)
+        emulator = make_emulator(V5)
     (warning,) = caught
     assert str(warning.message).startswith(
         "ALE plays, forty times slower: the native emulator can't (no machine code can be made here"
@@ -351,7 +351,7 @@ def test_without_a_compiler_for_this_processor_ale_plays(no_game_loaded, monkeyp
     assert "\n" not in str(warning.message)
     assert warning.filename == __file__
     assert emulator.console.name == "ale"
-    assert future_of(emulator) == future_of(Emulator(V5, "ale"))
+    assert future_of(emulator) == future_of(make_emulator(V5, "ale"))
 
 
 def rom_of_kind(kind: str, folder: Path) -> None:
@@ -381,7 +381,7 @@ def test_another_rom_is_one_line(tmp_path, monkeypatch, kind, no_game_loaded):
         NativeConsole()
     assert "\n" not in str(caught.value)
     with pytest.raises(EmulatorError, match="expected Pong's ROM in the folder in ALE") as caught:
-        Emulator(V5)
+        make_emulator(V5)
     assert "\n" not in str(caught.value)
 
 
@@ -538,7 +538,7 @@ def test_threads_that_compile_at_the_same_moment_do_not_disturb_each_other(tmp_p
         thread.start()
     for thread in threads:
         thread.join()
-    futures = {future_of(Emulator(V5, console=NativeConsole(0, game)))[-1] for game in games}
+    futures = {future_of(Emulator(V5, NativeConsole(0, game)))[-1] for game in games}
     assert (len(games), len(futures), len(list(tmp_path.iterdir()))) == (2, 1, 1)
 
 

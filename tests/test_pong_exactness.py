@@ -6,6 +6,7 @@ import hashlib
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import ale_py  # registers the environments
@@ -13,10 +14,12 @@ import gymnasium
 import numpy as np
 import pytest
 
+import pixelpong
 from pixelpong.config.protocols import find_protocol
+from pixelpong.env import make_emulator
+from pixelpong.env.native import NativeConsole
 from pixelpong.env.pong import Emulator
 from pixelpong.env.preprocess import preprocess
-from pixelpong.errors import EmulatorError
 from pixelpong.items import DOWN, UP
 
 V5 = find_protocol("ALE/Pong-v5")
@@ -38,7 +41,7 @@ def follow_the_ball(frame: np.ndarray) -> int:
 
 
 def test_the_palette_of_play_and_of_the_first_frame_is_as_described():
-    emulator = Emulator(V5)
+    emulator = make_emulator(V5)
     assert set(np.unique(emulator.screen[35:195])) == {138, 210, 228}
     for _ in range(40):
         emulator.step(UP, [0.0] + [0.9] * 4)
@@ -46,7 +49,7 @@ def test_the_palette_of_play_and_of_the_first_frame_is_as_described():
 
 
 def test_preprocessing_of_a_known_frame_is_as_stored():
-    emulator = Emulator(PLAIN)
+    emulator = make_emulator(PLAIN)
     for step in range(80):
         emulator.step(UP if step % 2 else DOWN, NO_DRAWS)
     frame = emulator.frame()
@@ -65,51 +68,44 @@ def test_preprocessing_of_a_known_frame_is_as_stored():
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
-def test_frames_and_rewards_equal_gymnasiums_over_whole_episodes():
+def test_frames_rewards_and_ends_equal_gymnasiums_over_whole_episodes():
+    """Of all six actions; half of the time rallies are kept going, so that episodes differ."""
     env = gymnasium.make("ALE/Pong-v5", repeat_action_probability=0.0, disable_env_checker=True)
-    ours = Emulator(PLAIN)
+    ours = pixelpong.make_env(sticky=0.0)
+    assert ours.action_space == env.action_space
     rng = np.random.default_rng(0)
     steps = episodes = 0
     while steps < 5_000 or episodes < 2:
-        theirs, _ = env.reset()
-        ours.reset()
-        assert np.array_equal(ours.frame(), theirs)
-        is_over = False
-        while not is_over:
-            # Half of the time a policy that keeps rallies going, so that episodes differ.
-            if rng.random() < 0.5:
-                action = follow_the_ball(theirs)
-            else:
-                action = int(rng.choice([UP, DOWN]))
-            theirs, reward, terminated, truncated, _ = env.step(action)
-            is_over = terminated or truncated
-            assert ours.step(action, NO_DRAWS) == reward
-            assert ours.is_over == is_over
-            assert np.array_equal(ours.frame(), theirs)
+        theirs, frame, ends = env.reset()[0], ours.reset()[0], [False]
+        while not any(ends):
+            assert np.array_equal(frame, theirs)
+            is_random = rng.random() < 0.5
+            action = int(rng.integers(6)) if is_random else follow_the_ball(theirs)
+            theirs, reward, *ends, _ = env.step(action)
+            frame, *rest, _ = ours.step(action)
+            assert rest == [reward, *ends]
             steps += 1
+        assert np.array_equal(frame, theirs)
         episodes += 1
     env.close()
 
 
-class HeldActions(Emulator):
+class Noting(NativeConsole):
     """Notes the action that each emulated frame got."""
 
-    def __init__(self, protocol):
+    def __init__(self):
         self.got: list[int] = []
-        super().__init__(protocol)
-        run = self.console.run
+        super().__init__()
 
-        def noted(actions, draws):
-            self.got += actions
-            return run(actions, draws)
-
-        self.console.run = noted
+    def run(self, actions, draws):
+        self.got += actions
+        return super().run(actions, draws)
 
 
 @pytest.mark.slow
 def test_a_quarter_of_the_frames_keep_the_held_action():
     """With actions that alternate, frame k of a step still has the old one with 0.25^(k+1)."""
-    emulator = HeldActions(V5)
+    emulator = Emulator(V5, Noting())
     rng = np.random.default_rng(1)
     steps, wanted = 6000, []
     for step in range(steps):
@@ -118,7 +114,7 @@ def test_a_quarter_of_the_frames_keep_the_held_action():
         emulator.step(action, rng.random(5).tolist())
         if emulator.is_over:
             emulator.reset()
-    held = np.array(emulator.got).reshape(steps, 4) != np.array(wanted)[:, None]
+    held = np.array(emulator.console.got).reshape(steps, 4) != np.array(wanted)[:, None]
     for frame, share in enumerate(held.mean(axis=0)):
         expected = 0.25 ** (frame + 1)
         deviation = np.sqrt(expected * (1 - expected) / steps)
@@ -126,24 +122,23 @@ def test_a_quarter_of_the_frames_keep_the_held_action():
 
 
 def test_without_stickiness_every_frame_gets_what_was_asked_for():
-    emulator = HeldActions(PLAIN)
+    emulator = Emulator(PLAIN, Noting())
     emulator.step(UP, NO_DRAWS)
     emulator.step(DOWN, NO_DRAWS)
-    assert emulator.got == [UP] * 4 + [DOWN] * 4
+    assert emulator.console.got == [UP] * 4 + [DOWN] * 4
 
 
 def test_a_new_episode_holds_no_action():
-    emulator = HeldActions(V5)
+    emulator = Emulator(V5, Noting())
     emulator.step(UP, [0.0] + [0.9] * 4)
     emulator.reset()
-    emulator.got.clear()
     emulator.step(UP, NO_DRAWS)  # coins of 0: the held action is kept
-    assert emulator.got == [0] * 4
+    assert emulator.console.got == [UP] * 4 + [0] * 4
 
 
 @pytest.mark.slow
 def test_a_drawn_frame_skip_is_uniform():
-    emulator = Emulator(find_protocol("Pong-v0"))
+    emulator = make_emulator(find_protocol("Pong-v0"))
     rng = np.random.default_rng(2)
     counts = np.zeros(5)
     for _ in range(3000):
@@ -162,7 +157,7 @@ def test_a_drawn_frame_skip_is_uniform():
 def test_a_fixed_policy_returns_the_same_under_our_coin_and_under_ales():
     """Two-sample test on episode returns of one policy; 4 standard errors allowed."""
     ours, theirs = [], []
-    emulator = Emulator(V5)
+    emulator = make_emulator(V5)
     rng = np.random.default_rng(3)
     for _ in range(30):
         emulator.reset()
@@ -185,76 +180,52 @@ def test_a_fixed_policy_returns_the_same_under_our_coin_and_under_ales():
     assert abs(np.mean(ours) - np.mean(theirs)) < 4 * error, (ours, theirs)
 
 
-FUTURE_OF = """
-import hashlib, json, sys
-import numpy as np
-from pixelpong.env.pong import Emulator
-from pixelpong.config.protocols import find_protocol
-
-emulator = Emulator(find_protocol("ALE/Pong-v5"))
-for line in sys.stdin:
-    state, seed = json.loads(line)
-    emulator.set_state(bytes.fromhex(state))
+def future_of(emulator: Emulator, state: bytes, seed: int) -> str:
+    """A hash of what the next 50 steps pay and show."""
+    emulator.set_state(state)
     rng, digest = np.random.default_rng(seed), hashlib.sha256()
     for _ in range(50):
-        action = int(rng.choice([2, 3]))
-        reward = emulator.step(action, rng.random(5).tolist())
+        reward = emulator.step(int(rng.choice([UP, DOWN])), rng.random(5).tolist())
         digest.update(repr((reward, emulator.is_over)).encode() + emulator.screen.tobytes())
         if emulator.is_over:
             emulator.reset()
-    print(digest.hexdigest())
-"""
+    return digest.hexdigest()
+
+
+def answers(lines) -> Iterator[str]:
+    """The future of each line, on the emulator that the first one names."""
+    emulator = make_emulator(V5, next(lines).strip())
+    for line in lines:
+        state, seed = json.loads(line)
+        yield future_of(emulator, bytes.fromhex(state), seed)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_a_snapshot_has_the_same_future_in_another_process_at_120_points():
-    emulator = Emulator(V5)
-    rng = np.random.default_rng(4)
-    questions = []
+    """And on the other emulator."""
+    emulator, rng, questions = make_emulator(V5), np.random.default_rng(4), ["native"]
     for seed in range(120):
         for _ in range(int(rng.integers(1, 120))):
             emulator.step(follow_the_ball(emulator.frame()), rng.random(5).tolist())
             if emulator.is_over:
                 emulator.reset()
         questions.append(json.dumps([emulator.get_state().hex(), seed]))
-    answers = []
-    for _ in range(2):
-        done = subprocess.run(
-            [sys.executable, "-c", FUTURE_OF],
-            input="\n".join(questions), capture_output=True, text=True, check=True,
-        )  # fmt: skip
-        answers.append(done.stdout.split())
-    assert answers[0] == answers[1]
-    assert len(set(answers[0])) > 100
-    here = []
-    for question in questions:
-        state, seed = json.loads(question)
-        emulator.set_state(bytes.fromhex(state))
-        future, digest = np.random.default_rng(seed), hashlib.sha256()
-        for _ in range(50):
-            action = int(future.choice([2, 3]))
-            reward = emulator.step(action, future.random(5).tolist())
-            seen = repr((reward, emulator.is_over)).encode()
-            digest.update(seen + emulator.screen.tobytes())
-            if emulator.is_over:
-                emulator.reset()
-        here.append(digest.hexdigest())
-    assert here == answers[0]
-
-
-@pytest.mark.parametrize("content", [None, b"no game"])
-def test_no_game_is_one_line(monkeypatch, tmp_path, content, capsys):
-    if content is not None:
-        (tmp_path / "pong.bin").write_bytes(content)
-    monkeypatch.setenv("ALE_ROMS_DIR", str(tmp_path))
-    with pytest.raises(EmulatorError, match="expected Pong's ROM in the folder in ALE_ROMS_DIR"):
-        Emulator(V5)
-    assert capsys.readouterr().out == ""
+    here = list(answers(iter(questions)))
+    assert len(set(here)) > 100
+    done = subprocess.run(
+        [sys.executable, __file__],
+        input="\n".join(["ale", *questions[1:]]), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.split() == here
 
 
 def test_the_games_of_another_folder_are_used_without_a_word_on_stdout(monkeypatch, capsys):
-    folder = Path(ale_py.__file__).parent / "roms"
-    monkeypatch.setenv("ALE_ROMS_DIR", str(folder))
-    Emulator(V5)
+    monkeypatch.setenv("ALE_ROMS_DIR", str(Path(ale_py.__file__).parent / "roms"))
+    for name in ("native", "ale"):
+        make_emulator(V5, name)
     assert capsys.readouterr().out == ""
+
+
+if __name__ == "__main__":
+    print("\n".join(answers(sys.stdin)))
