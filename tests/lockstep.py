@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import ale_py
 import numpy as np
+from machines import differences
 
 from pixelpong.atari.machine import DRAW_FIELD, DRAW_NOTHING, DRAW_PICTURE, PADDLE_CENTRE
 from pixelpong.env.ale_state import read_state
@@ -25,6 +26,21 @@ UNFIRED = (0, 0, 2, 3, 2, 3)
 IS_DRAWN = np.isin(np.arange(256), BACKGROUND_INDICES, invert=True)
 
 
+def load(interface, mode: int | None = None):
+    """Pong on an ALE that plays a frame a call, with no chance and no end of its own."""
+    ale = interface()
+    ale.setFloat("repeat_action_probability", 0.0)
+    ale.setInt("frame_skip", 1)
+    ale.loadROM(str(rom_path()))
+    if mode is None:
+        ale.setInt("max_num_frames_per_episode", 0)
+    else:
+        ale.setMode(mode)
+        ale.setDifficulty(0)
+    ale.reset_game()
+    return ale
+
+
 class OracleForTwo:
     """multi-agent-ale-py, a frame a call, in one of the cartridge's games for two."""
 
@@ -32,16 +48,7 @@ class OracleForTwo:
         from multi_agent_ale_py import ALEInterface
 
         ALEInterface.setLoggerMode("error")
-        self.ale = ALEInterface()
-        self.ale.setFloat("repeat_action_probability", 0.0)
-        self.ale.setInt("frame_skip", 1)
-        self.ale.loadROM(str(rom_path()))
-        self.ale.setMode(mode)
-        self.ale.setDifficulty(0)
-        self.reset()
-
-    def reset(self) -> None:
-        self.ale.reset_game()
+        self.ale = load(ALEInterface, mode)
 
     def run(self, left: int, right: int) -> tuple[int, int]:
         """Play a frame; what it pays to the left and to the right side."""
@@ -56,16 +63,11 @@ class OracleForTwo:
 
 
 class Oracle:
-    """ALE itself, a frame a call, with nothing of ours in between."""
+    """ALE itself, with nothing of ours in between."""
 
     def __init__(self):
         ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
-        self.ale = ale_py.ALEInterface()
-        self.ale.setFloat("repeat_action_probability", 0.0)
-        self.ale.setInt("frame_skip", 1)
-        self.ale.setInt("max_num_frames_per_episode", 0)
-        self.ale.loadROM(rom_path())
-        self.ale.reset_game()
+        self.ale = load(ale_py.ALEInterface)
         self.start = self.ale.cloneState()
         self.picture = np.zeros((210, 160), np.uint8)
 
@@ -78,7 +80,12 @@ class Oracle:
         return reward, self.ale.game_over()
 
     def field(self):
-        return IS_DRAWN[self.picture[FIELD_ROWS][::2, ::2]]
+        return field_in(self.picture)
+
+
+def field_in(picture: np.ndarray) -> np.ndarray:
+    """The field as [80, 80] bool."""
+    return IS_DRAWN[picture[FIELD_ROWS][::2, ::2]]
 
 
 @dataclass
@@ -91,7 +98,6 @@ class Played:
     points: int = 0
     charges: int = 0
     states: int = 0
-    rewards: list[int] = field(default_factory=list)
 
 
 def field_of(console) -> np.ndarray:
@@ -157,7 +163,8 @@ def play_in_lockstep(
         calls += 1
         if read_every and calls % read_every == 0:
             state = read_state(oracle.ale.cloneState().serialize())
-            assert state.tobytes() == console.get_state().tobytes(), differences(state, console)
+            ours = console.get_state()
+            assert state.tobytes() == ours.tobytes(), differences(state, ours)
             console.machine.view(np.uint8)[:] = 0xA5  # nothing but the state may count
             console.machine["swchb"] = 0x3F
             console.set_state(state)
@@ -192,8 +199,7 @@ def play_for_two_in_lockstep(mode: int, seed: int, frames: int) -> Played:
         if draws == DRAW_PICTURE:
             assert np.array_equal(console.picture, oracle.picture()), done
         elif draws == DRAW_FIELD:
-            field = IS_DRAWN[oracle.picture()[FIELD_ROWS][::2, ::2]]
-            assert np.array_equal(field_of(console), field), done
+            assert np.array_equal(field_of(console), field_in(oracle.picture())), done
         assert is_over == oracle.ale.game_over() == (21 in console.memory[13:15]), done
         done.frames += 1
         done.points += abs(reward)
@@ -201,7 +207,7 @@ def play_for_two_in_lockstep(mode: int, seed: int, frames: int) -> Played:
         if is_over:
             done.games += 1
             done.won += reward > 0
-            oracle.reset()
+            oracle.ale.reset_game()
             start_for_two(oracle, console)
     return done
 
@@ -226,14 +232,3 @@ def start(oracle: Oracle, console: NativeConsole, lead: int) -> None:
         # The picture shows the points a frame late.
         oracle.run(b"\0")
         console.run(b"\0", DRAW_NOTHING)
-
-
-def differences(state: np.ndarray, console: NativeConsole) -> dict[str, tuple]:
-    """The fields in which two states differ."""
-    ours = console.get_state()
-    names = state.dtype.names or ()
-    return {
-        name: (state[name].tolist(), ours[name].tolist())
-        for name in names
-        if state[name].tobytes() != ours[name].tobytes()
-    }

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import pytest
 import typed_frames
 
 from pixelpong.atari import check, console, drawing, tia
@@ -131,6 +132,15 @@ def without_faults(rng: np.random.Generator, state: np.ndarray) -> np.ndarray:
     state["emptied"] = state["tia"][:, 1] >> 7  # VBLANK empties the paddles
     assert check.fault_in(state) == ""
     return state
+
+
+def short_and_long(short: tuple, *long: tuple) -> list:
+    """Parameters of a test: some for `make test`, and more that take hours, for `make soak`."""
+    hours = [pytest.mark.soak, pytest.mark.timeout(3600)]
+    return [
+        pytest.param(*short, marks=pytest.mark.slow),
+        *(pytest.param(*each, marks=hours) for each in long),
+    ]
 
 
 def compile_program(program: Program, folder: Path) -> NativeCode:

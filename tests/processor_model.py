@@ -167,7 +167,7 @@ class Processor:
             self.jump(name, mode, operand, here)
         else:
             address = self.address(name, mode, operand)
-            getattr(self, "and_" if name == "AND" else name.lower())(address)
+            self.carry_out(name, address)
 
     def branch(self, name: str, operand: int) -> None:
         flag = {"PL": "n", "MI": "n", "VC": "v", "VS": "v", "CC": "c", "CS": "c"}
@@ -229,157 +229,77 @@ class Processor:
     def value(self, address: int) -> int:
         return -1 - address if address < 0 else self.read(address)
 
-    def lda(self, address):
-        self.a = self.result(self.value(address))
+    def carry_out(self, name: str, address: int | None) -> None:
+        """What is neither a branch nor a jump."""
+        register = name[2].lower()
+        match name:
+            case "LDA" | "LDX" | "LDY":
+                setattr(self, register, self.result(self.value(address)))
+            case "STA" | "STX" | "STY":
+                self.write(address, getattr(self, register))
+            case "TAX" | "TAY" | "TXA" | "TYA" | "TSX":
+                setattr(self, register, self.result(getattr(self, name[1].lower())))
+            case "TXS":
+                self.s = self.x
+            case "INX" | "INY" | "DEX" | "DEY":
+                step = 1 if name[0] == "I" else -1
+                setattr(self, register, self.result((getattr(self, register) + step) % 256))
+            case "CLC" | "CLV" | "CLI" | "SEC" | "SEI":
+                setattr(self, register, name[0] == "S")
+            case "CLD" | "NOP":
+                pass
+            case "SED":
+                raise Elsewhere("counts in decimals")
+            case "PHA":
+                self.push(self.a)
+            case "PHP":
+                self.push(self.flags)
+            case "PLA":
+                self.a = self.result(self.pull())
+            case "PLP":
+                self.flags = self.pull()
+            case "ASL" | "ROL" | "LSR" | "ROR" | "INC" | "DEC":
+                self.change(name, address)
+            case _:
+                self.calculate(name, self.value(address))
 
-    def ldx(self, address):
-        self.x = self.result(self.value(address))
-
-    def ldy(self, address):
-        self.y = self.result(self.value(address))
-
-    def sta(self, address):
-        self.write(address, self.a)
-
-    def stx(self, address):
-        self.write(address, self.x)
-
-    def sty(self, address):
-        self.write(address, self.y)
-
-    def and_(self, address):
-        self.a = self.result(self.a & self.value(address))
-
-    def ora(self, address):
-        self.a = self.result(self.a | self.value(address))
-
-    def eor(self, address):
-        self.a = self.result(self.a ^ self.value(address))
-
-    def bit(self, address):
-        value = self.value(address)
-        self.n, self.v, self.z = value >= 128, value & 64 != 0, value & self.a == 0
-
-    def add(self, value):
-        total = self.a + value + self.c
-        signed = (self.a ^ 128) - 128 + (value ^ 128) - 128 + self.c
-        self.v, self.c = not -128 <= signed < 128, total > 255
-        self.a = self.result(total % 256)
-
-    def adc(self, address):
-        self.add(self.value(address))
-
-    def sbc(self, address):
-        self.add(255 - self.value(address))
-
-    def compare(self, register, address):
-        value = self.value(address)
-        self.c = register >= value
-        self.result((register - value) % 256)
-
-    def cmp(self, address):
-        self.compare(self.a, address)
-
-    def cpx(self, address):
-        self.compare(self.x, address)
-
-    def cpy(self, address):
-        self.compare(self.y, address)
-
-    def change(self, address, new):
+    def change(self, name: str, address: int | None) -> None:
+        """Read and write back."""
         value = self.a if address is None else self.read(address)
-        value = self.result(new(value) % 256)
+        comes_in = int(self.c) if name in ("ROL", "ROR") else 0
+        match name:
+            case "INC" | "DEC":
+                value = value + 1 if name == "INC" else value - 1
+            case "ASL" | "ROL":
+                self.c, value = value >= 128, value * 2 + comes_in
+            case "LSR" | "ROR":
+                self.c, value = value % 2 == 1, value // 2 + 128 * comes_in
+        value = self.result(value % 256)
         if address is None:
             self.a = value
         else:
             self.write(address, value)
 
-    def inc(self, address):
-        self.change(address, lambda value: value + 1)
-
-    def dec(self, address):
-        self.change(address, lambda value: value + 255)
-
-    def shift(self, address, is_left, comes_in):
-        value = self.a if address is None else self.read(address)
-        self.c = bool(value & (128 if is_left else 1))
-        shifted = value * 2 + comes_in if is_left else value // 2 + 128 * comes_in
-        self.change(address, lambda _: shifted)
-
-    def asl(self, address):
-        self.shift(address, True, 0)
-
-    def rol(self, address):
-        self.shift(address, True, int(self.c))
-
-    def lsr(self, address):
-        self.shift(address, False, 0)
-
-    def ror(self, address):
-        self.shift(address, False, int(self.c))
-
-    def pha(self, _):
-        self.push(self.a)
-
-    def php(self, _):
-        self.push(self.flags)
-
-    def pla(self, _):
-        self.a = self.result(self.pull())
-
-    def plp(self, _):
-        self.flags = self.pull()
-
-    def tax(self, _):
-        self.x = self.result(self.a)
-
-    def tay(self, _):
-        self.y = self.result(self.a)
-
-    def txa(self, _):
-        self.a = self.result(self.x)
-
-    def tya(self, _):
-        self.a = self.result(self.y)
-
-    def tsx(self, _):
-        self.x = self.result(self.s)
-
-    def txs(self, _):
-        self.s = self.x
-
-    def inx(self, _):
-        self.x = self.result((self.x + 1) % 256)
-
-    def iny(self, _):
-        self.y = self.result((self.y + 1) % 256)
-
-    def dex(self, _):
-        self.x = self.result((self.x - 1) % 256)
-
-    def dey(self, _):
-        self.y = self.result((self.y - 1) % 256)
-
-    def clc(self, _):
-        self.c = False
-
-    def sec(self, _):
-        self.c = True
-
-    def clv(self, _):
-        self.v = False
-
-    def cli(self, _):
-        self.i = False
-
-    def sei(self, _):
-        self.i = True
-
-    def cld(self, _):
-        pass
-
-    def nop(self, _):
-        pass
-
-    def sed(self, _):
-        raise Elsewhere("counts in decimals")
+    def calculate(self, name: str, value: int) -> None:
+        """With the operand's value."""
+        match name:
+            case "AND":
+                self.a = self.result(self.a & value)
+            case "ORA":
+                self.a = self.result(self.a | value)
+            case "EOR":
+                self.a = self.result(self.a ^ value)
+            case "BIT":
+                self.n, self.v, self.z = value >= 128, value & 64 != 0, value & self.a == 0
+            case "ADC" | "SBC":
+                value = value if name == "ADC" else 255 - value
+                total = self.a + value + self.c
+                signed = (self.a ^ 128) - 128 + (value ^ 128) - 128 + self.c
+                self.v, self.c = not -128 <= signed < 128, total > 255
+                self.a = self.result(total % 256)
+            case "CMP" | "CPX" | "CPY":
+                register = {"CMP": self.a, "CPX": self.x, "CPY": self.y}[name]
+                self.c = register >= value
+                self.result((register - value) % 256)
+            case _:
+                raise AssertionError(name)

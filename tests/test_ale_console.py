@@ -1,49 +1,20 @@
-"""ALE behind the console's contract: frames, states as records, states of older versions."""
+"""ALE behind the console's contract: frames, and states as records."""
 
 from __future__ import annotations
 
-import hashlib
-import subprocess
-import sys
-
 import ale_py
-import gymnasium
 import numpy as np
 import pytest
+from machines import made_up_state
 
-from pixelpong.atari.machine import DRAW_NOTHING, DRAW_PICTURE, STATE
-from pixelpong.env import ale as ale_module
-from pixelpong.env import ale_state
-from pixelpong.env.ale import AleConsole, read_old_snapshot
-from pixelpong.env.rom import ROM_SIZE, read_rom, rom_path
+from pixelpong.atari.machine import DRAW_NOTHING, DRAW_PICTURE
+from pixelpong.env import ale, ale_state, native
+from pixelpong.env.ale import AleConsole
+from pixelpong.env.cartridge import LEFT_POINTS, RIGHT_POINTS
+from pixelpong.env.rom import rom_path
 from pixelpong.errors import EmulatorError
 
-LEFT_POINTS, RIGHT_POINTS = 13, 14
 BALL_ROW, PADDLE_ROW = 0x36, 0x33
-
-OLD_SNAPSHOTS = {
-    "of a game's start": (
-        "0000000000000000251eb4418847",
-        (0, 0), "2bfb5e589c00c16f1b2cbfdf2ee093085fa700488904cf22a32b00b778ecfa2e",
-    ),
-    "of a rally": (
-        "03000000800c0000251ef0e8dcf5000001000200080009000c000d00f71afb1aff1a031b071b0b1b0f1b131b"
-        "171b1f1b231b271b2f1b9f1ba31ba71bb31bbb1bc31bcb1be71bef1bf71bbf1cc31ce81ce91cea1c321d331d"
-        "341d351d361d371d381d391d3a1d3b1d3c1d3d1d3e1d3f1d401d411d921d931d941d951db21d111e121e131e"
-        "141ed40905800c800c02c70d0000c003013f03000248b9486248ffff62c0d9cf3555671efc38383838c8c8c8"
-        "c80e0e0e0e22222222b2fab1fa88feffffff",
-        (2, 3200), "72446b98466d4fc7df9fd67d72beb035581951c693c74043c7c4c6de109761e8",
-    ),
-    "of the last point": (
-        "0300000014370000251e7aa7b660000001000200080009000c000d00f71afb1aff1a031b071b0b1b0f1b131b"
-        "171b1f1b231b271b2f1b9f1ba31ba71bb31bbb1bc31bcb1be71bf71bff1bbf1cc31ce71ce81ce91cea1c321d"
-        "331d341d351d361d371d381d391d3a1d3b1d3c1d3d1d3e1d3f1d401d411db21d0d1e0e1e0f1e101e111e121e"
-        "131e141e32fb0414371437015b38003f0e14043f04000256cd56615701ff61c0ded4b455f19f2eef38383838"
-        "c8c8c8c80e0e0e0e222222229cfffffffff0ffffff",
-        (2, 14100), "35aabb27519c8cd17f994b3893ac6d41fcf7de7262c77ebb25cafcdcd384405b",
-    ),
-}  # fmt: skip
-"""Taken by the package's version of ALE alone: snapshot; held action, frames; what came of it."""
 
 
 @pytest.fixture(scope="module")
@@ -77,9 +48,8 @@ def follow(console: AleConsole, rng: np.random.Generator, frames: int) -> None:
 
 
 def with_points(state: np.ndarray, left: int, right: int) -> np.ndarray:
-    changed = state.copy()
-    changed["ram"][0, [LEFT_POINTS, RIGHT_POINTS]] = left, right
-    return changed
+    state["ram"][0, [LEFT_POINTS, RIGHT_POINTS]] = left, right
+    return state
 
 
 def random_actions(rng: np.random.Generator, count: int) -> bytes:
@@ -94,21 +64,6 @@ def test_every_game_starts_in_the_same_state_with_the_same_picture(console, othe
     assert console.get_state().tobytes() == start == AleConsole().get_state().tobytes()
     assert np.array_equal(console.picture, picture)
     assert set(np.unique(picture[35:195])) == {138, 210, 228}
-
-
-def test_frames_rewards_and_ends_equal_gymnasiums(console):
-    env = gymnasium.make(
-        "ALE/Pong-v5", frameskip=1, repeat_action_probability=0.0, obs_type="grayscale",
-        disable_env_checker=True,
-    )  # fmt: skip
-    env.reset()
-    console.reset()
-    ale = env.unwrapped.ale
-    for action in random_actions(np.random.default_rng(0), 1000):
-        _, reward, is_over, _, _ = env.step(action)
-        assert console.run(bytes([action]), DRAW_PICTURE) == (reward, is_over, 1)
-        assert np.array_equal(console.picture, ale.getScreen())
-    env.close()
 
 
 def test_many_frames_in_one_call_are_the_same_as_one_by_one(console, other):
@@ -199,65 +154,11 @@ def test_a_state_has_the_same_future_in_another_console_whatever_that_one_did(co
             console.reset()
 
 
-FUTURES = """
-import hashlib, sys
-import numpy as np
-from pixelpong.atari.machine import DRAW_PICTURE, STATE
-from pixelpong.env.ale import AleConsole
-
-console = AleConsole()
-for line in sys.stdin:
-    console.set_state(np.frombuffer(bytes.fromhex(line), STATE))
-    digest = hashlib.sha256()
-    for k in range(60):
-        done = console.run(bytes([k * k % 6]), DRAW_PICTURE)
-        digest.update(repr(done).encode() + console.picture.tobytes())
-    print(hashlib.sha256(digest.digest() + console.get_state().tobytes()).hexdigest())
-"""
-
-
-@pytest.mark.slow
-def test_a_state_has_the_same_future_in_another_process(console):
-    rng, states, futures = np.random.default_rng(6), [], []
-    console.reset()
-    for _ in range(12):
-        follow(console, rng, 150)
-        state = console.get_state()
-        states.append(state.tobytes().hex())
-        digest = hashlib.sha256()
-        for k in range(60):
-            done = console.run(bytes([k * k % 6]), DRAW_PICTURE)
-            digest.update(repr(done).encode() + console.picture.tobytes())
-        end = console.get_state().tobytes()
-        futures.append(hashlib.sha256(digest.digest() + end).hexdigest())
-    done = subprocess.run(
-        [sys.executable, "-c", FUTURES],
-        input="\n".join(states), capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert done.stdout.split() == futures
-
-
-def made_up_state(rng: np.random.Generator, state: np.ndarray) -> np.ndarray:
-    """Random bytes, with what a state can't have taken out."""
-    from pixelpong.atari import check
-
-    made_up = np.frombuffer(rng.bytes(STATE.itemsize), np.uint8) & ~check._FIXED | check._SET
-    made_up = made_up.view(STATE)
-    made_up["cycle"] = rng.integers(0, 76)
-    made_up["position"] %= 160
-    made_up["timer_shift"] = rng.choice([0, 3, 6, 10])
-    made_up["timer_set"], made_up["emptied_until"] = rng.integers(-30_000, 76, 2)
-    made_up["resistance"] = state["resistance"]
-    made_up["emptied"] = made_up["tia"][0, 0x01] >> 7  # VBLANK
-    return made_up
-
-
 def test_whatever_a_record_holds_is_what_ale_gives_back(console):
     """Pong's registers hardly vary between two frames; here each one takes all its values."""
-    console.reset()
-    rng, state = np.random.default_rng(7), console.get_state()
+    rng = np.random.default_rng(7)
     for _ in range(300):
-        record = made_up_state(rng, state)
+        record = made_up_state(rng)
         console.set_state(record)
         assert console.get_state().tobytes() == record.tobytes()
 
@@ -301,20 +202,15 @@ def test_a_state_that_leads_the_processor_astray_harms_no_later_game(console, ot
     """ALE gives such a frame up, and would take the next one for the rest of it."""
     other.reset()
     start = other.get_state()
-    future = play(other, b"\x02\x03" * 10)
-    lost = 0
-    rng = np.random.default_rng(8)
-    for _ in range(10):
-        console.set_state(made_up_state(rng, start))
-        console.run(b"\x00\x00", DRAW_NOTHING)
+    future = play(other, b"\2\3" * 10)
+    lost, rng = 0, np.random.default_rng(8)
+    for go_on in [console.reset, *[lambda: console.set_state(start)] * 10]:
+        console.set_state(made_up_state(rng))
+        console.run(b"\0\0", DRAW_NOTHING)
         lost += not ale_state.is_between_frames(console._ale.cloneState().serialize())
-        console.set_state(start)
-        assert play(console, b"\x02\x03" * 10) == future
+        go_on()
+        assert play(console, b"\2\3" * 10) == future
     assert lost > 1
-    console.set_state(made_up_state(rng, start))
-    console.run(b"\x00\x00", DRAW_NOTHING)
-    console.reset()
-    assert play(console, b"\x02\x03" * 10) == future
 
 
 def test_a_state_of_another_layout_is_refused(console):
@@ -357,71 +253,16 @@ def test_no_single_number_of_a_state_is_misread(console):
 
 
 def test_a_game_in_another_mode_is_refused():
-    ale = ale_py.ALEInterface()
-    ale.loadROM(rom_path())
-    ale.setMode(1)
-    ale.reset_game()
+    interface = ale_py.ALEInterface()
+    interface.loadROM(rom_path())
+    interface.setMode(1)
+    interface.reset_game()
     with pytest.raises(EmulatorError, match="numbers that Pong never has"):
-        ale_state.read_state(ale.cloneState().serialize())
+        ale_state.read_state(interface.cloneState().serialize())
 
 
-@pytest.mark.parametrize("name", OLD_SNAPSHOTS)
-def test_an_old_snapshot_plays_on_to_the_same_bits(console, name):
-    snapshot, (held, frames), wanted = OLD_SNAPSHOTS[name]
-    action, num_frames, record = read_old_snapshot(bytes.fromhex(snapshot))
-    assert (action, num_frames) == (held, frames)
-    console.set_state(record)
-    assert console.get_state().tobytes() == record.tobytes()
-    digest, is_over = hashlib.sha256(), False
-    for k in range(60):
-        if not is_over:
-            reward, is_over, _ = console.run(
-                bytes([[0, 2, 3, 1, 4, 5][k * k % 6]] * 4), DRAW_PICTURE
-            )
-            digest.update(bytes([reward + 1]) + console.picture.tobytes())
-    assert digest.hexdigest() == wanted
-    assert is_over == (name == "of the last point")
-
-
-def test_an_old_snapshot_with_one_wrong_byte_is_refused():
-    snapshot = bytearray.fromhex(OLD_SNAPSHOTS["of a rally"][0])
-    for place in range(8, len(snapshot)):
-        snapshot[place] ^= 1
-        with pytest.raises(EmulatorError, match="expected a snapshot"):
-            read_old_snapshot(bytes(snapshot))
-        snapshot[place] ^= 1
-    snapshot[0] = 9
-    for wrong in (snapshot, b"", b"abc", b"\0" * 30, b"\xff" * 500):
-        with pytest.raises(EmulatorError, match="expected a snapshot"):
-            read_old_snapshot(bytes(wrong))
-
-
-def test_the_rom_is_found_without_loading_ale_py():
-    script = (
-        "import sys; from pixelpong.env.rom import read_rom\n"
-        "print(len(read_rom()), 'ale_py' in sys.modules)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split() == [str(ROM_SIZE), "False"]
-    assert rom_path().read_bytes() == read_rom()
-
-
-@pytest.mark.parametrize(
-    "content", [None, b"", b"no game", bytes(ROM_SIZE), bytes(range(256)) * 16]
-)
-def test_another_rom_is_one_line(monkeypatch, tmp_path, content):
-    if content is not None:
-        (tmp_path / "pong.bin").write_bytes(content)
-    monkeypatch.setenv("ALE_ROMS_DIR", str(tmp_path))
-    for use in (read_rom, AleConsole):
-        with pytest.raises(
-            EmulatorError, match="expected Pong's ROM in the folder in ALE_ROMS_DIR"
-        ):
-            use()
-
-
-def test_the_bare_emulator_is_timed():
-    steps, seconds = ale_module.run_bare(0.05, np.random.default_rng(0))
-    assert steps >= 1000 or seconds >= 0.05
+@pytest.mark.parametrize("module", [ale, native])
+def test_the_bare_emulator_is_timed(module):
+    steps, seconds = module.run_bare(0.05, np.random.default_rng(0))
+    assert steps >= 1000
+    assert seconds >= 0.05

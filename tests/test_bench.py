@@ -189,13 +189,9 @@ def test_the_emulators_forms_are_measured_beside_ale():
     )
     report = json.loads(done.stdout)
     steps = report["steps"]
-    assert steps["compiled, field"]["ratio"] > 10 > 2 * steps["PongEmulator, ale"]["ratio"]
-    assert steps["compiled, field"]["ratio"] > steps["plain, level 1, field"]["ratio"]
+    assert steps["field"]["ratio"] > 10 > 2 * steps["Emulator, ale"]["ratio"]
+    assert steps["field"]["ratio"] > steps["field, nothing skipped"]["ratio"]
     assert 0 < report["later"]["console"] < report["first"]["console"] / 5
-    first = report["first"]
-    parts = [first[name] for name in ("ir", "parse", "optimise", "machine_code", "link")]
-    assert min(parts) > 0
-    assert sum(parts) <= first["code"] <= first["console"]
     assert report["threads"]["longest_pause_ms"] < report["threads"]["of_a_call_of_ms"] / 2
     assert report["snapshots"]["console: take"] < 100
     assert "two threads ÷ one" in done.stderr
@@ -205,7 +201,7 @@ def test_the_emulators_forms_are_measured_beside_ale():
         return {name: shape(each) for name, each in value.items()} if is_report else None
 
     recorded = json.loads((ROOT / "benchmarks/emulator.json").read_text("utf-8"))
-    for part in ("steps", "threads", "first", "later", "forms", "snapshots", "machine"):
+    for part in ("steps", "threads", "first", "later", "snapshots", "machine"):
         assert shape(recorded[part]) == shape(report[part]), part
 
 

@@ -11,7 +11,7 @@ import dataclasses
 import numpy as np
 import pytest
 from lockstep import Oracle, field_of, play_in_lockstep, styles
-from machines import differences
+from machines import differences, short_and_long
 
 from pixelpong.atari.machine import DRAW_FIELD, DRAW_NOTHING, DRAW_PICTURE
 from pixelpong.config.protocols import PROTOCOLS, find_protocol
@@ -52,21 +52,11 @@ def test_every_frame_has_ales_picture(oracle, console):
 
 
 @pytest.mark.slow
-def test_every_step_has_ales_field(oracle, console):
-    done = play_in_lockstep(oracle, console, 2, 60_000, draws=DRAW_FIELD)
-    assert done.games >= 8
-
-
-@pytest.mark.slow
-def test_a_game_that_nobody_looks_at_is_ales_as_well(oracle, console):
-    play_in_lockstep(oracle, console, 3, 30_000, draws=DRAW_NOTHING)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", PONGS)
-def test_steps_of_every_protocols_frame_skips_are_ales(oracle, console, name):
-    skips = find_protocol(name).frame_skips
-    play_in_lockstep(oracle, console, 4, 12_000, skip=skips, draws=DRAW_PICTURE, read_every=97)
+@pytest.mark.parametrize(("draws", "frames"), [("field", 60_000), ("nothing", 30_000)])
+def test_every_step_has_ales_field(oracle, console, draws, frames):
+    """A game that nobody looks at has ALE's memory and points as well."""
+    done = play_in_lockstep(oracle, console, 2, frames, draws=DRAWS[draws])
+    assert done.games >= frames // 8_000
 
 
 @pytest.mark.slow
@@ -92,14 +82,7 @@ def test_the_whole_state_is_ales_and_nothing_but_the_state_counts(oracle, consol
 
 
 def play_both(a: NativeConsole, b: NativeConsole, seed: int, calls: int, draws, skip: int) -> int:
-    """Play two consoles; all that both drew and remember must be equal.
-
-    Args:
-        a, b: what plays.
-        seed: of the moves.
-        calls: how often.
-        draws: of each console, what it draws.
-        skip: frames a call.
+    """Play two consoles, each with its own of `draws`; all that both drew and remember is equal.
 
     Returns:
         Games played.
@@ -125,21 +108,23 @@ def play_both(a: NativeConsole, b: NativeConsole, seed: int, calls: int, draws, 
     return games
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("calls", "seed"), short_and_long((8_000, 7), *((250_000, seed) for seed in range(100, 104)))
+)
 @pytest.mark.parametrize("mode", [0, 3, 4])
 @pytest.mark.parametrize("draws", DRAWS)
-def test_skipping_changes_nothing(plain, mode, draws):
-    consoles = NativeConsole(mode), NativeConsole(mode, plain)
-    play_both(*consoles, 7, 8_000, (DRAWS[draws], DRAWS[draws]), skip=4)
-    games = play_both(*consoles, 8, 8_000, (DRAWS[draws], DRAWS[draws]), skip=1)
+def test_skipping_changes_nothing(plain, mode, draws, calls, seed):
+    consoles, both = (NativeConsole(mode), NativeConsole(mode, plain)), (DRAWS[draws],) * 2
+    play_both(*consoles, seed, calls, both, skip=4)
+    games = play_both(*consoles, seed + 1, calls, both, skip=1)
     assert mode or games
 
 
 @pytest.mark.slow
-def test_skipping_changes_nothing_in_the_cartridges_other_games(plain):
+@pytest.mark.parametrize("mode", [1, 2, *range(5, 13)])
+def test_skipping_changes_nothing_in_the_cartridges_other_games(plain, mode):
     """In some of them the missiles are seen. The games from 13 on need code that is not known."""
-    for mode in (1, 2, 5, 6, 7, 8, 9, 10, 11, 12):
-        play_both(NativeConsole(mode), NativeConsole(mode, plain), mode, 500, (2, 2), skip=2)
+    play_both(NativeConsole(mode), NativeConsole(mode, plain), mode, 500, (2, 2), skip=2)
 
 
 @pytest.mark.slow
@@ -274,14 +259,3 @@ def test_ten_million_frames_are_ales(oracle, console, seed, draws, skip, lead, r
         oracle, console, seed, 250_000, skip=skip, draws=draws, lead=lead, read_every=read_every
     )
     assert done.games
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize("mode", [0, 3, 4])
-@pytest.mark.parametrize("draws", DRAWS)
-def test_skipping_changes_nothing_for_long(plain, mode, draws):
-    consoles = NativeConsole(mode), NativeConsole(mode, plain)
-    for skip in (1, 4):
-        for seed in range(100, 104):
-            play_both(*consoles, seed, 250_000, (DRAWS[draws], DRAWS[draws]), skip)

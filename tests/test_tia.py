@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from machines import PlainMachine
 
-from pixelpong.atari import console, drawing, tia
+from pixelpong.atari import console, drawing, registers, tia
 from pixelpong.atari.ir import Program
 from pixelpong.atari.lowering import lower_module
 from pixelpong.atari.machine import (
@@ -42,17 +42,13 @@ from pixelpong.atari.registers import (
     HMBL,
     HMOVE,
     HMP0,
-    NUSIZ0,
     PF0,
     PF1,
     PF2,
     REFP0,
-    RESBL,
     RESMP0,
     RESP0,
     VBLANK,
-    VDELBL,
-    VDELP0,
     VSYNC,
     WSYNC,
 )
@@ -70,10 +66,6 @@ INTERESTING = (0, 0xFF, 0x80, 0x40, 0x02, 0x01, 0xF0, 0x0F, 0x22, 0x24, 0x35, 0x
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory):
     """TIA and console in machine code; the functions by name."""
-    program = Program(MACHINE)
-    lower_module(program, drawing)
-    lower_module(program, tia)
-    lower_module(program, console, exports=())
     wrapper = "from pixelpong.atari.typed import *\n"
     for name, count in EXPORTS.items():
         given = "".join(f", {each}: Int" for each in "abc"[:count])
@@ -81,12 +73,11 @@ def compiled(tmp_path_factory):
         pays = name in ("read", "write", "wait_for_timer")
         body = f"return {name}(m{listed})" if pays else f"{name}(m{listed})\n    return 0"
         wrapper += f"def call_{name}(m: Machine{given}) -> Int:\n    {body}\n"
-    folder = tmp_path_factory.mktemp("code")
-    lower_module(
-        program,
-        machines.module_from(wrapper, folder, "calls"),
-        exports=[f"call_{name}" for name in EXPORTS],
-    )
+    folder, program = tmp_path_factory.mktemp("code"), Program(MACHINE)
+    for module in (drawing, tia, console):
+        lower_module(program, module)
+    calls = machines.module_from(wrapper, folder, "calls")
+    lower_module(program, calls, exports=[f"call_{name}" for name in EXPORTS])
     code = machines.compile_program(program, folder)
     return {
         name: machines.function_of(code, f"call_{name}", count) for name, count in EXPORTS.items()
@@ -131,28 +122,18 @@ def call_plainly(name: str, machine: PlainMachine, arguments: tuple[int, ...]) -
     return int(function(machine, *arguments) or 0)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2))
-def test_compiled_it_does_what_python_does(compiled, seed):
+@pytest.mark.parametrize(
+    ("frames", "seed"), machines.short_and_long((40, 0), *((500, seed) for seed in range(100, 120)))
+)
+def test_compiled_it_does_what_python_does(compiled, frames, seed):
     """Whole frames of writes and reads at random, to all registers, in all kinds of drawing."""
-    play_at_random(compiled, seed, frames=20)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("seed", range(100, 120))
-def test_compiled_it_does_what_python_does_for_long(compiled, seed):
-    play_at_random(compiled, seed, frames=500)
-
-
-def play_at_random(compiled, seed: int, frames: int) -> None:
     rng = np.random.default_rng(seed)
     calls = 0
     for frame in range(frames):
         record = random_machine(rng)
         plain = PlainMachine(record)
         for _ in range(2):
-            done = [("begin_frame", ())]
-            done += accesses(rng, 300)
+            done = [("begin_frame", ()), *accesses(rng, 300)]
             end = done[-1][1][0] % 30_000
             done += [("draw_to", (228 * (TOP + ROWS),)), ("end_frame", (end,))]
             for number, (name, arguments) in enumerate(done):
@@ -168,20 +149,26 @@ def play_at_random(compiled, seed: int, frames: int) -> None:
 class Screen:
     """A machine drawn by Python, a write after the other."""
 
-    def __init__(self, draws: int = DRAW_PICTURE):
+    def __init__(self, draws: int = DRAW_PICTURE, **writes: int):
+        """Begin a frame, and write to registers by name: ``GRP0=0xFF``."""
         self.machine = PlainMachine(make_machine())
         self.machine.draws = draws
         self.begin()
-        self.write(0, COLUBK, 0x02)
-        self.write(0, COLUPF, 0x0E)
-        self.write(0, COLUP0, 0x36)
-        self.write(0, COLUP0 + 1, 0xC8)
+        colours = {"COLUBK": 0x02, "COLUPF": 0x0E, "COLUP0": 0x36, "COLUP1": 0xC8}
+        for name, value in (colours | writes).items():
+            self.write(0, NAMES[name], value)
 
     def begin(self) -> None:
         console.begin_frame(self.machine)
 
     def write(self, t: int, register: int, value: int) -> int:
         return tia.write_tia(self.machine, t, register, value)
+
+    def place(self, **columns: int) -> None:
+        """Where objects are, by name: ``player0=20``."""
+        names = ["player0", "player1", "missile0", "missile1", "ball"]
+        for name, column in columns.items():
+            self.machine.position[names.index(name)] = column
 
     def rows(self) -> np.ndarray:
         """The whole picture."""
@@ -193,20 +180,22 @@ class Screen:
         return np.flatnonzero(self.rows()[row] == colour).tolist()
 
 
+NAMES = {**vars(registers), "COLUP1": COLUP0 + 1}
+
+
 def at(row: int, cycle: int = 0) -> int:
     """A time: a cycle of the line that a row of the picture is."""
     return 76 * (TOP + row) + cycle
 
 
-def test_the_playfield_is_twenty_bits_of_four_pixels_repeated_or_mirrored():
-    for mirrors, starts in ((0, (0, 20, 48, 80, 100, 128)), (1, (0, 20, 48, 108, 136, 156))):
-        screen = Screen()
-        screen.write(0, PF0, 0x10)  # its low bits count for nothing, the lowest is drawn first
-        screen.write(0, PF1, 0x40)  # the highest is drawn first
-        screen.write(0, PF2, 0x01)  # the lowest is
-        screen.write(0, CTRLPF, mirrors)
-        wanted = [x for start in starts for x in range(start, start + 4)]
-        assert screen.columns(0x0E) == wanted
+@pytest.mark.parametrize(
+    ("mirrors", "starts"), [(0, (0, 20, 48, 80, 100, 128)), (1, (0, 20, 48, 108, 136, 156))]
+)
+def test_the_playfield_is_twenty_bits_of_four_pixels_repeated_or_mirrored(mirrors, starts):
+    """Of PF0 the high bits count, the lowest first; of PF1 the highest is first; of PF2 the
+    lowest."""
+    screen = Screen(PF0=0x10, PF1=0x40, PF2=0x01, CTRLPF=mirrors)
+    assert screen.columns(0x0E) == [x for start in starts for x in range(start, start + 4)]
 
 
 @pytest.mark.parametrize(
@@ -221,53 +210,47 @@ def test_a_change_of_the_playfield_shows_after_two_to_five_clocks(cycle, delay):
     assert screen.columns(0x0E)[0] == 3 * cycle + delay - 68
 
 
-def test_a_player_is_eight_pixels_mirrored_copied_or_stretched():
-    copies = {
-        0: [0], 1: [0, 16], 2: [0, 32], 3: [0, 16, 32], 4: [0, 64], 6: [0, 32, 64],
-    }  # fmt: skip
-    for number, starts in copies.items():
-        screen = Screen()
-        screen.write(at(0, 30), RESP0, 0)  # 90 − 68 + 5 = 27
-        screen.write(0, NUSIZ0, number)
-        screen.write(at(1), GRP0, 0b1000_0011)
-        wanted = sorted(27 + start + x for start in starts for x in (0, 6, 7))
-        assert screen.columns(0x36) == wanted
-        screen.write(at(ROWS), REFP0, 8)
-        screen.begin()
-        assert screen.columns(0x36) == sorted(27 + start + x for start in starts for x in (0, 1, 7))
-    for number, width in ((5, 2), (7, 4)):
-        screen = Screen()
-        screen.write(at(0, 30), RESP0, 0)
-        screen.write(0, NUSIZ0, number)
-        screen.write(at(1), GRP0, 0b1100_0000)
-        assert screen.columns(0x36) == list(range(28, 28 + 2 * width))  # a pixel later
+@pytest.mark.parametrize(
+    ("number", "starts"),
+    [(0, [0]), (1, [0, 16]), (2, [0, 32]), (3, [0, 16, 32]), (4, [0, 64]), (6, [0, 32, 64])],
+)
+def test_a_player_is_eight_pixels_mirrored_and_copied(number, starts):
+    screen = Screen(NUSIZ0=number, GRP0=0b1000_0011)
+    screen.place(player0=27)
+    assert screen.columns(0x36) == sorted(27 + start + x for start in starts for x in (0, 6, 7))
+    screen.begin()
+    screen.write(0, REFP0, 8)
+    assert screen.columns(0x36) == sorted(27 + start + x for start in starts for x in (0, 1, 7))
+
+
+@pytest.mark.parametrize(("number", "width"), [(5, 2), (7, 4)])
+def test_a_stretched_player_comes_a_pixel_later(number, width):
+    screen = Screen(NUSIZ0=number, GRP0=0b1100_0000)
+    screen.place(player0=27)
+    assert screen.columns(0x36) == list(range(28, 28 + 2 * width))
+
+
+@pytest.mark.parametrize(("cycle", "columns"), [(10, [3, 3, 2, 2, 2]), (30, [27, 27, 26, 26, 26])])
+def test_an_object_is_set_to_the_beam_or_to_the_left_while_it_flies_back(cycle, columns):
+    """Of cycle 30 the beam is at 3 · 30 − 68 = 22."""
+    screen = Screen()
+    for k in range(5):
+        screen.write(at(0, cycle), RESP0 + k, 0)
+    assert list(screen.machine.position) == columns
 
 
 def test_what_sticks_out_at_the_right_comes_in_at_the_left():
-    screen = Screen()
-    screen.write(at(0, 73), RESP0, 0)  # 219 − 68 + 5 = 156
-    screen.write(at(1), GRP0, 0xFF)
+    screen = Screen(GRP0=0xFF)
+    screen.place(player0=156)
     assert screen.columns(0x36) == [0, 1, 2, 3, 156, 157, 158, 159]
 
 
-def test_missiles_and_ball_are_bars_of_one_to_eight_pixels():
-    for size in range(4):
-        screen = Screen()
-        screen.write(at(0, 30), RESBL, 0)
-        screen.write(at(0, 40), RESBL - 2, 0)  # missile 0
-        screen.write(0, CTRLPF, size << 4)
-        screen.write(0, NUSIZ0, size << 4)
-        screen.write(at(1), ENABL, 2)
-        screen.write(at(1), ENAM0, 2)
-        assert screen.columns(0x0E) == list(range(26, 26 + (1 << size)))
-        assert screen.columns(0x36) == list(range(56, 56 + (1 << size)))
-
-
-def test_objects_set_while_the_beam_flies_back_stand_at_the_left():
-    screen = Screen()
-    for k in range(5):
-        screen.write(at(0, 10), RESP0 + k, 0)
-    assert list(screen.machine.position) == [3, 3, 2, 2, 2]
+@pytest.mark.parametrize("size", range(4))
+def test_missiles_and_ball_are_bars_of_one_to_eight_pixels(size):
+    screen = Screen(CTRLPF=size << 4, NUSIZ0=size << 4, ENABL=2, ENAM0=2)
+    screen.place(ball=26, missile0=56)
+    assert screen.columns(0x0E) == list(range(26, 26 + (1 << size)))
+    assert screen.columns(0x36) == list(range(56, 56 + (1 << size)))
 
 
 def test_hmove_moves_up_to_seven_columns_left_and_eight_right():
@@ -277,7 +260,7 @@ def test_hmove_moves_up_to_seven_columns_left_and_eight_right():
         screen.machine.position[k] = 80
     screen.write(at(50, 3), HMOVE, 0)
     assert list(screen.machine.position) == [73, 79, 80, 81, 88]
-    screen.machine.position[0], screen.machine.position[4] = 3, 155
+    screen.place(player0=3, ball=155)
     screen.write(at(51, 3), HMOVE, 0)
     assert (screen.machine.position[0], screen.machine.position[4]) == (156, 3)
     assert screen.machine.stop == 0
@@ -304,17 +287,16 @@ def test_hmove_blanks_eight_pixels_of_the_next_line_that_is_drawn():
 
 def test_delayed_players_and_ball_show_what_was_written_before_the_other_player():
     """Trap: a write to GRP1 makes the ball that was written before the one that is drawn."""
-    screen = Screen()
-    screen.write(0, VDELBL, 1)
-    screen.write(0, VDELP0, 1)
-    screen.machine.position[4], screen.machine.position[0] = 100, 20
-    screen.write(at(10), ENABL, 2)
-    screen.write(at(20), GRP0, 0x80)
-    screen.write(at(30), GRP1, 0)  # now both are seen
-    screen.write(at(40), ENABL, 0)
-    screen.write(at(50), GRP0, 0)
-    screen.write(at(60), GRP0, 0)  # which does nothing to either
-    screen.write(at(70), GRP1, 0)
+    screen = Screen(VDELBL=1, VDELP0=1)
+    screen.place(ball=100, player0=20)
+    for row, register, value in (
+        (10, ENABL, 2), (20, GRP0, 0x80),
+        (30, GRP1, 0),  # now both are seen
+        (40, ENABL, 0), (50, GRP0, 0),
+        (60, GRP0, 0),  # which does nothing to either
+        (70, GRP1, 0),
+    ):  # fmt: skip
+        screen.write(at(row), register, value)
     rows = screen.rows()
     assert np.flatnonzero(rows[:, 100] == 0x0E).tolist() == list(range(30, 70))
     assert np.flatnonzero(rows[:, 20] == 0x36).tolist() == list(range(30, 70))
@@ -322,67 +304,61 @@ def test_delayed_players_and_ball_show_what_was_written_before_the_other_player(
 
 def test_a_player_shows_a_clock_after_it_is_written_and_the_ball_at_once():
     """Trap: with a delay of 1 for the ball, games differ after hundreds of frames."""
-    screen = Screen()
-    screen.machine.position[0], screen.machine.position[4] = 20, 60
-    screen.write(0, CTRLPF, 0x30)
+    screen = Screen(CTRLPF=0x30)
+    screen.place(player0=20, ball=60)
     screen.write(at(100, 30), GRP0, 0xFF)  # clock 90, column 22
     screen.write(at(100, 43), ENABL, 2)  # clock 129, column 61
     assert screen.columns(0x36) == [23, 24, 25, 26, 27]
     assert screen.columns(0x0E) == [61, 62, 63, 64, 65, 66, 67]
 
 
-def test_resmp_hides_a_missile_and_lets_it_go_at_its_players_middle():
-    for number, middle in ((0, 4), (3, 4), (5, 8), (7, 16)):
-        screen = Screen()
-        screen.write(0, NUSIZ0, number)
-        screen.machine.position[0], screen.machine.position[2] = 150, 60
-        screen.write(at(1), ENAM0, 2)
-        screen.write(at(10), RESMP0, 2)
-        screen.write(at(20), RESMP0, 0)
-        rows = screen.rows()
-        assert np.flatnonzero(rows[:, 60] == 0x36).tolist()[:9] == list(range(1, 10))
-        assert not (rows[10:20] == 0x36).any()
-        assert rows[20, (150 + middle) % WIDTH] == 0x36
+@pytest.mark.parametrize(("number", "middle"), [(0, 4), (3, 4), (5, 8), (7, 16)])
+def test_resmp_hides_a_missile_and_lets_it_go_at_its_players_middle(number, middle):
+    screen = Screen(NUSIZ0=number, ENAM0=2)
+    screen.place(player0=150, missile0=60)
+    screen.write(at(10), RESMP0, 2)
+    screen.write(at(20), RESMP0, 0)
+    rows = screen.rows()
+    assert (rows[:10, 60] == 0x36).all()
+    assert not (rows[10:20] == 0x36).any()
+    assert rows[20, (150 + middle) % WIDTH] == 0x36
 
 
 def test_nothing_that_the_last_frame_left_is_drawn():
     """Trap: masks and the list of objects are stale when a frame begins."""
-    screen = Screen()
-    screen.machine.position[0] = 20
-    screen.write(0, GRP0, 0xFF)
+    screen = Screen(GRP0=0xFF)
+    screen.place(player0=20)
     screen.rows()
     machine = screen.machine
     machine.mask[0:6] = [(1 << 160) - 1] * 6
     machine.objects, machine.dirty, machine.drawn = 0x3F, 0, 228 * 10
     machine.stop, machine.vsync_end = 5, 0
     screen.begin()
-    rows = screen.rows()
-    assert set(np.unique(rows[:, :20]).tolist() + np.unique(rows[:, 28:]).tolist()) == {0x02}
-    assert (rows[:, 20:28] == 0x36).all()
+    wanted = np.full((ROWS, WIDTH), 0x02, np.uint8)
+    wanted[:, 20:28] = 0x36
+    assert np.array_equal(screen.rows(), wanted)
     assert machine.stop == 0
 
 
-@pytest.mark.parametrize(("switches", "colours"), [(0, "player"), (4, "field"), (6, "field")])
-def test_which_object_hides_which(switches, colours):
-    screen = Screen()
-    screen.machine.position[0] = 20
-    screen.write(0, PF1, 0xFF)
-    screen.write(0, CTRLPF, switches)
-    screen.write(0, GRP0, 0xFF)
-    assert screen.rows()[100, 20] == {"player": 0x36, "field": 0x0E}[colours]
+@pytest.mark.parametrize(("switches", "colour"), [(0, 0x36), (4, 0x0E), (6, 0x0E)])
+def test_which_object_hides_which(switches, colour):
+    screen = Screen(PF1=0xFF, CTRLPF=switches, GRP0=0xFF)
+    screen.place(player0=20)
+    assert screen.rows()[100, 20] == colour
 
 
-def test_in_the_score_each_half_of_the_playfield_has_its_players_colour():
-    for switches, wanted in ((2, [0x36, 0xC8]), (6, [0x0E, 0x0E])):  # in front, it has its own
-        screen = Screen()
-        screen.write(0, PF1, 0xFF)
-        screen.write(0, CTRLPF, switches)
-        assert screen.rows()[100, [20, 100]].tolist() == wanted
+@pytest.mark.parametrize(("switches", "colours"), [(2, [0x36, 0xC8]), (6, [0x0E, 0x0E])])
+def test_in_the_score_each_half_of_the_playfield_has_its_players_colour(switches, colours):
+    """In front, it has its own."""
+    assert Screen(PF1=0xFF, CTRLPF=switches).rows()[100, [20, 100]].tolist() == colours
 
 
 @pytest.mark.parametrize("draws", [DRAW_NOTHING, DRAW_FIELD, DRAW_PICTURE])
 def test_objects_collide_where_pixels_of_both_are_drawn(draws):
-    names = ["playfield", "player 0", "player 1", "missile 0", "missile 1", "ball"]
+    objects = {
+        "playfield": PF1, "player 0": GRP0, "player 1": GRP1, "missile 0": ENAM0,
+        "missile 1": ENAM0 + 1, "ball": ENABL,
+    }  # fmt: skip
     latches = {  # address of the read, and the bit
         ("missile 0", "player 1"): (0, 0x80), ("missile 0", "player 0"): (0, 0x40),
         ("missile 1", "player 0"): (1, 0x80), ("missile 1", "player 1"): (1, 0x40),
@@ -393,15 +369,12 @@ def test_objects_collide_where_pixels_of_both_are_drawn(draws):
         ("ball", "playfield"): (6, 0x80), ("player 0", "player 1"): (7, 0x80),
         ("missile 0", "missile 1"): (7, 0x40),
     }  # fmt: skip
-    registers = dict(zip(names, (PF1, GRP0, GRP1, ENAM0, ENAM0 + 1, ENABL), strict=True))
     for pair, (address, bit) in latches.items():
         screen = Screen(draws)
-        for k in range(5):
-            screen.machine.position[k] = 20
-        for name in pair:
-            screen.write(at(100), registers[name], 0xFF)
-        for name in pair:
-            screen.write(at(102), registers[name], 0)
+        screen.machine.position[0:5] = [20] * 5
+        for row, value in ((100, 0xFF), (102, 0)):
+            for name in pair:
+                screen.write(at(row), objects[name], value)
         t = at(103)
         reads = [console.read(screen.machine, t, k, 0x3F) & 0xC0 for k in range(8)]
         assert reads == [bit if k == address else 0 for k in range(8)], pair
@@ -411,7 +384,7 @@ def test_objects_collide_where_pixels_of_both_are_drawn(draws):
 
 def test_what_is_not_drawn_yet_has_not_collided():
     screen = Screen()
-    screen.machine.position[0] = screen.machine.position[4] = 80
+    screen.place(player0=80, ball=80)
     screen.write(at(100), GRP0, 0xFF)
     screen.write(at(100), ENABL, 2)
     assert console.read(screen.machine, at(100, 49), 2, 0) == 0  # column 79
@@ -420,12 +393,10 @@ def test_what_is_not_drawn_yet_has_not_collided():
 
 def test_in_the_dark_nothing_is_seen_and_nothing_collides():
     screen = Screen()
-    screen.write(at(50), VBLANK, 2)
-    screen.write(at(50), GRP0, 0xFF)
-    screen.write(at(50), ENABL, 2)
+    for register, value in ((VBLANK, 2), (GRP0, 0xFF), (ENABL, 2)):
+        screen.write(at(50), register, value)
     rows = screen.rows()
-    assert set(np.unique(rows[:50])) == {0x02}
-    assert set(np.unique(rows[50:])) == {0}
+    assert (set(np.unique(rows[:50])), set(np.unique(rows[50:]))) == ({0x02}, {0})
     assert screen.machine.collisions == 0
 
 
@@ -453,17 +424,18 @@ def test_wsync_halts_the_processor_until_the_next_line():
     assert [screen.write(t, WSYNC, 0) for t in (0, 1, 75, 76, 77)] == [0, 76, 76, 76, 152]
 
 
-def test_a_frame_ends_when_vsync_goes_a_line_after_it_came():
-    """Trap: not after so many lines."""
-    for wait, stop in ((75, 0), (76, FRAME_DONE), (500, FRAME_DONE)):
-        screen = Screen()
-        tia.write_vsync(screen.machine, 1000, 2)
-        tia.write_vsync(screen.machine, 1000 + wait, 0)
-        assert screen.machine.stop == stop
-    screen = Screen()
-    screen.machine.tia[VSYNC] = 2  # left on by the frame before
-    tia.write_vsync(screen.machine, 1000, 0)
-    assert screen.machine.stop == 0
+@pytest.mark.parametrize(
+    ("wait", "stop"), [(75, 0), (76, FRAME_DONE), (500, FRAME_DONE), (None, 0)]
+)
+def test_a_frame_ends_when_vsync_goes_a_line_after_it_came(wait, stop):
+    """Trap: not after so many lines; nor if the frame before has left it on."""
+    machine = Screen().machine
+    if wait is None:
+        machine.tia[VSYNC] = 2
+    else:
+        tia.write_vsync(machine, 1000, 2)
+    tia.write_vsync(machine, 1000 + (wait or 0), 0)
+    assert machine.stop == stop
 
 
 def test_the_time_in_the_line_carries_over_to_the_next_frame():

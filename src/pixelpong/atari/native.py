@@ -27,8 +27,11 @@ from typing import Any
 import llvmlite
 import llvmlite.binding as llvm
 
-LEVEL = 1
-"""How hard LLVM tries. Source: benchmarks/emulator.json, which has 2 as well."""
+LEVEL, CODE_LEVEL = 1, 2
+"""How hard LLVM tries with the IR and with the machine code.
+
+More costs more time at the first use than it gains: ``docs/log.md``.
+"""
 
 _making = threading.Lock()
 """One thread at a time: who comes second finds the code kept, LLVM links for one alone, and the
@@ -44,8 +47,6 @@ class NativeCode:
         key: bytes,
         make_ir: Callable[[], str],
         folder: Path | None = None,
-        *,
-        level: int = LEVEL,
     ) -> None:
         """Take the machine code from the cache, or compile it.
 
@@ -53,7 +54,6 @@ class NativeCode:
             key: of all that the IR depends on.
             make_ir: makes it, if there is nothing in the cache.
             folder: the cache; the user's own if None.
-            level: how hard LLVM tries, 0 to 3.
 
         Raises:
             RuntimeError: LLVM cannot compile for this processor.
@@ -64,9 +64,9 @@ class NativeCode:
         processor = llvm.get_host_cpu_name()
         features = llvm.get_host_cpu_features().flatten()
         target = llvm.Target.from_triple(triple).create_target_machine(
-            cpu=processor, features=features, opt=2, jit=True
+            cpu=processor, features=features, opt=CODE_LEVEL, jit=True
         )
-        parts = (key.hex(), llvmlite.__version__, triple, processor, features, str(level))
+        parts = (key.hex(), llvmlite.__version__, triple, processor, features, str(LEVEL))
         name = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:40]
         folder = folder or cache_folder()
         path = folder and folder / f"{name}.machine"
@@ -74,7 +74,7 @@ class NativeCode:
             code = path and _read(path)
             self.was_kept = code is not None
             if code is None:
-                code = _compile(make_ir(), triple, target, level)
+                code = _compile(make_ir(), triple, target)
                 if path is not None:
                     _keep(path, code)
             empty = llvm.parse_assembly("")
@@ -96,12 +96,12 @@ class NativeCode:
         return function
 
 
-def _compile(ir: str, triple: str, target: Any, level: int) -> bytes:
+def _compile(ir: str, triple: str, target: Any) -> bytes:
     """The machine code of a module, as an object file."""
     module = llvm.parse_assembly(ir)
     module.triple, module.data_layout = triple, str(target.target_data)
     module.verify()
-    tuning = llvm.create_pipeline_tuning_options(level)
+    tuning = llvm.create_pipeline_tuning_options(LEVEL)
     tuning.loop_vectorization = tuning.slp_vectorization = tuning.loop_unrolling = False
     llvm.create_pass_builder(target, tuning).getModulePassManager().run(
         module, llvm.create_pass_builder(target, tuning)

@@ -4,18 +4,14 @@ ALE plays without sticky actions, frame skip and frame limit of its own, so a ga
 its state and of one action a frame. States are the console's records (`pixelpong.atari.machine`),
 not ALE's, so either emulator plays on what the other one has begun.
 
-Covered: frames, states, the picture as palette indices, states as older versions kept them, the
-emulator's speed by itself.
+Covered: frames, states, the picture as palette indices, the emulator's speed by itself.
 Not covered: how a state is read (`pixelpong.env.ale_state`), steps and sticky actions.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
-import struct
 import time
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +35,6 @@ _ACTIONS = tuple(
     )
 )  # fmt: skip
 """ALE's numbers of what Gymnasium numbers 0 to 5."""
-
-_OLD_HEADER = struct.Struct("<iiHI")
 
 
 class AleConsole:
@@ -138,40 +132,6 @@ class AleConsole:
         self._has_frame_end = True
 
 
-def read_old_snapshot(snapshot: bytes) -> tuple[int, int, NDArray[np.void]]:
-    """A snapshot as this package wrote it while ALE was the only emulator.
-
-    Its header has the action held (ALE's number), the frames of the episode so far, the size of
-    ALE's state and its CRC-32. Then follow the places where that state differs from the one at a
-    game's start (uint16), and what it has there (uint8).
-
-    Args:
-        snapshot: some 200 bytes.
-
-    Returns:
-        The action held, 0 to 5; the frames so far; the record, [1] STATE.
-
-    Raises:
-        EmulatorError: it is something else, damaged, or of another version of ale-py.
-    """
-    try:
-        held, num_frames, size, checksum = _OLD_HEADER.unpack_from(snapshot)
-        action = _ACTIONS.index(held)
-        num_other = (len(snapshot) - _OLD_HEADER.size) // 3
-        whole = np.zeros(size, np.uint8)
-        start = np.frombuffer(_start_data()[:size], np.uint8)
-        whole[: len(start)] = start
-        where = np.frombuffer(snapshot, "<u2", num_other, _OLD_HEADER.size)
-        values_at = _OLD_HEADER.size + 2 * num_other
-        whole[where] = np.frombuffer(snapshot, np.uint8, num_other, values_at)
-        if zlib.crc32(whole.data) != checksum:
-            raise ValueError("one that is damaged, or of another version of ale-py")
-        return action, num_frames, read_state(whole.tobytes())
-    except (ValueError, IndexError, struct.error) as error:
-        advice = "start the run anew"
-        raise EmulatorError(expected("a snapshot of the emulator", error, advice)) from error
-
-
 def run_bare(seconds: float, rng: np.random.Generator) -> tuple[int, float]:
     """Step ALE alone at frame skip 4, the measure of everything else: random moves, no picture.
 
@@ -204,15 +164,6 @@ def _load(frame_skip: int = 1) -> Any:
     ale.setInt("max_num_frames_per_episode", 0)  # no limit: who plays counts the frames
     ale.loadROM(_find_rom())
     return ale
-
-
-@functools.cache
-def _start_data() -> bytes:
-    """ALE's state at the start of a game."""
-    ale = _load()
-    ale.reset_game()
-    data: bytes = ale.cloneState().serialize()
-    return data
 
 
 def _find_rom() -> Path:

@@ -25,7 +25,8 @@ from __future__ import annotations
 import functools
 import itertools
 import struct
-from dataclasses import dataclass
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,22 +60,53 @@ _PARTS: tuple[str | bytes, ...] = (
 _SIZE_AT, _GENERATOR_AT = 24, 78
 """Where the number of bytes that follow lies (less the paddles' limits); where that text begins."""
 
-_NUM_REGISTERS = 45
+_ROM_BASE = 0xF000
+"""Where Pong runs; the cartridge can be seen at other addresses as well."""
 
-_PLAIN = ("a", "x", "y", "s", "ram", "timer", "timer_shift", "old_grp", "position")
-"""Fields that hold the same numbers in both forms."""
 
-_TRUTHS = {"emptied": 1, "old_enabl": 2, "blanks": 1}
-"""Fields that are true or false in ALE; in the record, the bit that stands for true."""
+class _Kind(NamedTuple):
+    """How numbers of ALE become numbers of the record, and back."""
 
-_PLAIN_REGISTERS = {"vsync": 0x00, "vblank": 0x01, "nusiz": 0x04, "ctrlpf": 0x0A, "grp": 0x1B}
-_COLOURS = {"colup": 0x06, "colupf": 0x08, "colubk": 0x09}
-_TRUE_REGISTERS = {
-    "refp": (0x0B, 0x08), "enam": (0x1D, 0x02), "enabl": (0x1F, 0x02), "vdelp": (0x25, 0x01),
-    "vdelbl": (0x27, 0x01), "resmp": (0x28, 0x02),
+    read: Callable[[int], int]
+    write: Callable[[int], int]
+
+
+def _truth(bit: int) -> _Kind:
+    """True or false; in the record, the bit that stands for true."""
+    return _Kind(lambda n: bit if n == _TRUE else 0, lambda n: _TRUE if n else _FALSE)
+
+
+def _four_times(colour: int) -> int:
+    """A colour as ALE has it, four times in one number with a sign."""
+    return colour * 0x01010101 - (colour >> 7 << 32)
+
+
+_SAME = _Kind(int, int)
+_COLOUR = _Kind(lambda n: n & 0xFF, _four_times)
+_MOTION = _Kind(lambda n: n << 4 & 0xF0, lambda n: n >> 4)
+_LATCHES = _Kind(lambda n: n & 0x1FFF | (n & 0x6000) << 1, lambda n: n & 0x1FFF | (n & 0xC000) >> 1)
+
+_LINKS: dict[str, tuple[str, int, _Kind]] = {
+    **{
+        name: (name, 0, _SAME)
+        for name in ("a", "x", "y", "s", "ram", "timer", "timer_shift", "old_grp", "position")
+    },
+    "pc": ("pc", 0, _Kind(lambda n: n & 0x7FF, lambda n: n | _ROM_BASE)),
+    "right_paddle": ("resistance", 0, _SAME), "left_paddle": ("resistance", 1, _SAME),
+    "emptied": ("emptied", 0, _truth(1)), "old_enabl": ("old_enabl", 0, _truth(2)),
+    "blanks": ("blanks", 0, _truth(1)), "collisions": ("collisions", 0, _LATCHES),
+    "vsync": ("tia", 0x00, _SAME), "vblank": ("tia", 0x01, _SAME), "nusiz": ("tia", 0x04, _SAME),
+    "colup": ("tia", 0x06, _COLOUR), "colupf": ("tia", 0x08, _COLOUR),
+    "colubk": ("tia", 0x09, _COLOUR), "ctrlpf": ("tia", 0x0A, _SAME),
+    "refp": ("tia", 0x0B, _truth(0x08)), "grp": ("tia", 0x1B, _SAME),
+    "enam": ("tia", 0x1D, _truth(0x02)), "enabl": ("tia", 0x1F, _truth(0x02)),
+    "hm": ("tia", 0x20, _MOTION), "vdelp": ("tia", 0x25, _truth(0x01)),
+    "vdelbl": ("tia", 0x27, _truth(0x01)), "resmp": ("tia", 0x28, _truth(0x02)),
 }  # fmt: skip
-_PF, _HM = slice(0x0D, 0x10), slice(0x20, 0x25)
-"""Registers of the TIA, by address; if there are several, of the first."""
+"""What both have: ALE's name; the record's field, the place in it of the first number; the kind."""
+
+_PF = slice(0x0D, 0x10)
+"""The playfield's three registers; ALE has one number for them."""
 
 _FLAGS = {"n": 0x80, "v": 0x40, "b": 0x10, "d": 0x08, "i": 0x04, "not_z": 0x02, "c": 0x01}
 """Of the processor. The bit of Z is set if `not_z` is false; bit 5 is always set."""
@@ -89,12 +121,6 @@ _THE_SAME = {
 }  # fmt: skip
 
 _MIRRORED = [int(f"{byte:08b}"[::-1], 2) for byte in range(256)]
-
-_ROM_BASE = 0xF000
-"""Where Pong runs; the cartridge can be seen at other addresses as well."""
-
-_COLOUR_COPIES = 0x01010101
-"""ALE has a colour four times in one number."""
 
 _Numbers = dict[str, list[int]]
 
@@ -136,9 +162,8 @@ def write_state(state: NDArray[np.void], base: bytes) -> bytes:
     Raises:
         EmulatorError: `base` has another layout.
     """
-    fields: _Numbers = {name: state[name].ravel().tolist() for name in STATE.names or ()}
     changed = bytearray(base)
-    numbers = _with_fields(_numbers_in(base), fields)
+    numbers = _with_fields(_numbers_in(base), _numbers_of(state))
     for run in _runs_in(base):
         values = itertools.chain.from_iterable(map(numbers.__getitem__, run.names))
         run.form.pack_into(changed, run.place, *values)
@@ -150,75 +175,42 @@ def is_between_frames(data: bytes) -> bool:
     return _numbers_in(data)["status"] == _THE_SAME["status"]
 
 
+def _numbers_of(state: NDArray[np.void]) -> _Numbers:
+    return {name: state[name].ravel().tolist() for name in STATE.names or ()}
+
+
 def _fields_of(ale: _Numbers) -> _Numbers:
     """The record's fields."""
-    fields = {name: ale[name] for name in _PLAIN}
-    for name, bit in _TRUTHS.items():
-        fields[name] = [bit if number == _TRUE else 0 for number in ale[name]]
+    fields = _numbers_of(np.zeros(1, STATE))
+    for name, (field, at, kind) in _LINKS.items():
+        fields[field][at : at + len(ale[name])] = map(kind.read, ale[name])
     flags = sum(bit for name, bit in _FLAGS.items() if ale[name] == [_TRUE])
     fields["p"] = [0x20 | flags ^ _FLAGS["not_z"]]
-    fields["pc"] = [ale["pc"][0] & 0x7FF]
     cycle, line = _beam_of(ale)
     fields["cycle"] = [cycle]
     fields["timer_set"] = [ale["timer_set"][0] - line]
     fields["emptied_until"] = [ale["emptied_until"][0] - line]
-    fields["resistance"] = [*ale["right_paddle"], *ale["left_paddle"], 0, 0]
-    latches = ale["collisions"][0]
-    fields["collisions"] = [latches & 0x1FFF | (latches & 0x6000) << 1]
-    fields["tia"] = _registers_of(ale)
-    return fields
-
-
-def _registers_of(ale: _Numbers) -> list[int]:
-    tia = [0] * _NUM_REGISTERS
-    for name, at in _PLAIN_REGISTERS.items():
-        tia[at : at + len(ale[name])] = ale[name]
-    for name, at in _COLOURS.items():
-        tia[at : at + len(ale[name])] = [number & 0xFF for number in ale[name]]
-    for name, (at, bit) in _TRUE_REGISTERS.items():
-        bits = [bit if number == _TRUE else 0 for number in ale[name]]
-        tia[at : at + len(bits)] = bits
     playfield = ale["pf"][0]
-    tia[_PF] = playfield << 4 & 0xF0, playfield >> 4 & 0xFF, playfield >> 12 & 0xFF
-    tia[_HM] = [number << 4 & 0xF0 for number in ale["hm"]]
-    return tia
+    fields["tia"][_PF] = playfield << 4 & 0xF0, playfield >> 4 & 0xFF, playfield >> 12 & 0xFF
+    return fields
 
 
 def _with_fields(base: _Numbers, fields: _Numbers) -> _Numbers:
     """ALE's numbers: `base`, changed where the record's fields determine it."""
     ale = base | _THE_SAME
-    for name in _PLAIN:
-        ale[name] = fields[name]
-    for name in _TRUTHS:
-        ale[name] = [_TRUE if number else _FALSE for number in fields[name]]
+    for name, (field, at, kind) in _LINKS.items():
+        ale[name] = list(map(kind.write, fields[field][at : at + len(base[name])]))
     flags = fields["p"][0] ^ _FLAGS["not_z"]
     for name, bit in _FLAGS.items():
         ale[name] = [_TRUE if flags & bit else _FALSE]
-    ale["pc"] = [_ROM_BASE | fields["pc"][0]]
     _, line = _beam_of(ale)
     ale["cycles"] = [line + fields["cycle"][0]]
     ale["timer_set"] = [line + fields["timer_set"][0]]
     ale["emptied_until"] = [line + fields["emptied_until"][0]]
-    ale["right_paddle"], ale["left_paddle"] = fields["resistance"][:1], fields["resistance"][1:2]
-    latches = fields["collisions"][0]
-    ale["collisions"] = [latches & 0x1FFF | (latches & 0xC000) >> 1]
-    _set_registers(ale, fields["tia"])
+    first, second, third = fields["tia"][_PF]
+    ale["pf"] = [first >> 4 | second << 4 | third << 12]
     _derive(ale, fields)
     return ale
-
-
-def _set_registers(ale: _Numbers, tia: list[int]) -> None:
-    for name, at in _PLAIN_REGISTERS.items():
-        ale[name] = tia[at : at + len(ale[name])]
-    for name, at in _COLOURS.items():
-        copies = [number * _COLOUR_COPIES for number in tia[at : at + len(ale[name])]]
-        ale[name] = [number - (number >> 31 << 32) for number in copies]
-    for name, (at, _) in _TRUE_REGISTERS.items():
-        bits = tia[at : at + len(ale[name])]
-        ale[name] = [_TRUE if bit else _FALSE for bit in bits]
-    first, second, third = tia[_PF]
-    ale["pf"] = [first >> 4 | second << 4 | third << 12]
-    ale["hm"] = [number >> 4 for number in tia[_HM]]
 
 
 def _derive(ale: _Numbers, fields: _Numbers) -> None:
@@ -252,8 +244,7 @@ def _beam_of(ale: _Numbers) -> tuple[int, int]:
 # The layout.
 
 
-@dataclass(frozen=True)
-class _Run:
+class _Run(NamedTuple):
     """Numbers that lie side by side.
 
     Attributes:

@@ -186,15 +186,11 @@ def pack_snapshot(held: int, num_frames: int, state: NDArray[np.void]) -> bytes:
 def unpack_snapshot(snapshot: bytes) -> tuple[int, int, NDArray[np.void]]:
     """What `pack_snapshot` was given, checked: a snapshot may come from a file.
 
-    Those that were written while ALE was the only emulator are read as well.
-
     Raises:
         EmulatorError: it is something else, damaged, or no state that the console can be in.
     """
     if snapshot[:4] != _MAGIC:
-        from pixelpong.env.ale import read_old_snapshot
-
-        return read_old_snapshot(snapshot)
+        raise _no_snapshot("something else, or one of a version before 0.1.0")
     if len(snapshot) != _SEAL.size + _PROGRESS.size + STATE.itemsize:
         raise _no_snapshot(f"{len(snapshot)} bytes")
     if zlib.crc32(snapshot[_SEAL.size :]) != _SEAL.unpack_from(snapshot)[1]:
