@@ -137,8 +137,7 @@ def measure_threads(moves: list[int], pairs: int) -> Report:
 
     Both cores must be free for that, which on a shared machine they are for moments only. So many
     short measurements are made, and the quickest of each kind compared; the median of all pairs
-    stands beside it. And how long Python's lock keeps a thread waiting while another one is in a
-    call.
+    stands beside it.
     """
     from pixelpong.env.native import NativeConsole
 
@@ -160,19 +159,10 @@ def measure_threads(moves: list[int], pairs: int) -> Report:
         return time.perf_counter() - begin
 
     found = [(go(1), go(2)) for _ in range(pairs)]
-    thread = threading.Thread(target=play, args=(consoles[0],))
-    thread.start()
-    begin = last = time.perf_counter()
-    pause = 0.0
-    while thread.is_alive():
-        now = time.perf_counter()
-        pause, last = max(pause, now - last), now
     return {
         "ratio": 2 * min(one for one, _ in found) / min(two for _, two in found),
         "median_ratio": statistics.median(2 * one / two for one, two in found),
         "pairs": pairs,
-        "longest_pause_ms": 1000 * pause,
-        "of_a_call_of_ms": 1000 * (last - begin),
     }
 
 
@@ -296,9 +286,7 @@ def describe(report: Report) -> str:
         lines.append(line)
     threads = report["threads"]
     lines.append(
-        f"two threads ÷ one: {threads['ratio']:.2f} (median {threads['median_ratio']:.2f}); in a "
-        f"call of {threads['of_a_call_of_ms']:.0f} ms another thread waits "
-        f"{threads['longest_pause_ms']:.1f} ms at most"
+        f"two threads ÷ one: {threads['ratio']:.2f} (median {threads['median_ratio']:.2f})"
     )
     for name in ("first", "later"):
         parts = report[name]

@@ -331,12 +331,10 @@ def test_another_rom_is_one_line(tmp_path, monkeypatch, kind, no_game_loaded, ca
     elif kind != "missing":
         path.write_bytes(contents[kind])
     monkeypatch.setenv("ALE_ROMS_DIR", str(tmp_path))
-    uses = {
-        read_rom: EmulatorError, AleConsole: EmulatorError, NativeConsole: NotCoveredError,
-        lambda: make_emulator(V5): EmulatorError,
-    }  # fmt: skip
-    for use, error in uses.items():
-        with pytest.raises(error, match="expected Pong's ROM in the folder in ALE") as caught:
+    for use in (read_rom, AleConsole, NativeConsole, lambda: make_emulator(V5)):
+        with pytest.raises(
+            EmulatorError, match="expected Pong's ROM in the folder in ALE"
+        ) as caught:
             use()
         assert "\n" not in str(caught.value)
     assert capsys.readouterr().out == ""

@@ -63,7 +63,7 @@ def play_bare(seed: int, seconds: float) -> tuple[int, float]:
 
 
 def play_native(seed: int, seconds: float) -> tuple[int, float]:
-    """Step our emulator from compiled code: 4 frames, the field of the last one drawn.
+    """Step our emulator and do nothing else: 4 frames, the field of the last one drawn.
 
     If it cannot play here, ALE plays in its place, as in a training.
     """

@@ -10,20 +10,17 @@ Not covered: how a state is read (`pixelpong.env.ale_state`), steps and sticky a
 
 from __future__ import annotations
 
-import contextlib
 import time
-from pathlib import Path
 from typing import Any
 
 import ale_py
 import numpy as np
-from ale_py import roms
 from numpy.typing import NDArray
 
 from pixelpong.atari.check import fault_in
 from pixelpong.atari.machine import DRAW_NOTHING, ROWS, WIDTH
 from pixelpong.env.ale_state import is_between_frames, read_state, write_state
-from pixelpong.env.rom import rom_advice, rom_source
+from pixelpong.env.rom import read_rom, rom_path
 from pixelpong.errors import EmulatorError, expected
 from pixelpong.items import DOWN, UP
 
@@ -162,16 +159,6 @@ def _load(frame_skip: int = 1) -> Any:
     ale.setFloat("repeat_action_probability", 0.0)
     ale.setInt("frame_skip", frame_skip)
     ale.setInt("max_num_frames_per_episode", 0)  # no limit: who plays counts the frames
-    ale.loadROM(_find_rom())
+    read_rom()  # which checks it
+    ale.loadROM(rom_path())
     return ale
-
-
-def _find_rom() -> Path:
-    """The path of a ROM that ale-py knows as Pong's, by a checksum of its own."""
-    try:
-        with contextlib.redirect_stdout(None):  # it prints the folder, into somebody's JSON
-            path = roms.get_rom_path("pong")
-    except OSError as error:
-        raise EmulatorError(expected(rom_source(), error, rom_advice())) from error
-    assert path is not None, "ale-py knows Pong"
-    return path

@@ -43,7 +43,6 @@ from pixelpong.atari.translation import Translation
 from pixelpong.env import cartridge
 from pixelpong.env.preprocess import pack_field
 from pixelpong.env.rom import read_rom, rom_path
-from pixelpong.errors import EmulatorError
 from pixelpong.items import DOWN, UP
 
 _REASONS = {
@@ -262,18 +261,15 @@ def load_game() -> NativeGame:
     """Pong, compiled once in a process.
 
     Raises:
-        NotCoveredError: the ROM is not the one that `pixelpong.env.cartridge` knows, or there is
-            no compiler for this processor.
+        EmulatorError: the ROM is missing, or is not the one that `pixelpong.env.cartridge` knows.
+        NotCoveredError: there is no compiler for this processor.
     """
     return _load_game(rom_path())
 
 
 @functools.cache
 def _load_game(path: Path) -> NativeGame:
-    try:
-        return NativeGame(read_rom())
-    except EmulatorError as error:
-        raise NotCoveredError(str(error)) from error
+    return NativeGame(read_rom())
 
 
 @functools.cache

@@ -32,33 +32,24 @@ def rom_path() -> Path:
     return package / "roms" / "pong.bin"
 
 
-def rom_source() -> str:
-    """The ROM and its place, as errors name them."""
-    where = "the folder in ALE_ROMS_DIR" if os.environ.get("ALE_ROMS_DIR") else "ale-py"
-    return f"Pong's ROM in {where}"
-
-
-def rom_advice() -> str:
-    """What to do if the ROM is missing or another one."""
-    if os.environ.get("ALE_ROMS_DIR"):
-        return "unset ALE_ROMS_DIR, or put the ROM of ale-py there"
-    return "reinstall the emulator: pip install --force-reinstall --no-deps ale-py"
-
-
 def read_rom() -> bytes:
     """The ROM, [ROM_SIZE] bytes.
 
     Raises:
         EmulatorError: the file is missing, cannot be read, or is another one.
     """
-    wanted = rom_source()
+    wanted = "Pong's ROM in ale-py"
+    advice = "reinstall the emulator: pip install --force-reinstall --no-deps ale-py"
+    if os.environ.get("ALE_ROMS_DIR"):
+        wanted = "Pong's ROM in the folder in ALE_ROMS_DIR"
+        advice = "unset ALE_ROMS_DIR, or put the ROM of ale-py there"
     try:
         with open(rom_path(), "rb") as file:
             content = file.read(ROM_SIZE + 1)
     except OSError as error:
-        raise EmulatorError(expected(wanted, error, rom_advice())) from error
+        raise EmulatorError(expected(wanted, error, advice)) from error
     checksum = hashlib.sha256(content).hexdigest()
     if checksum != ROM_SHA256:
         got = f"a file with the SHA-256 {checksum[:16]}… instead of {ROM_SHA256[:16]}…"
-        raise EmulatorError(expected(wanted, got, rom_advice()))
+        raise EmulatorError(expected(wanted, got, advice))
     return content
