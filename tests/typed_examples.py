@@ -71,8 +71,6 @@ def compares(m: Machine, a: Int, b: Int) -> Int:
     m.numbers[8] = (a < b) & (a < 10) | (b > 5) ^ (a > 5)
     m.numbers[9] = ~(a < b)
     m.numbers[10] = -(a < b)
-    m.numbers[11] = not a
-    m.numbers[12] = not a < b
     return (a < b) == (b > a)
 
 
@@ -82,7 +80,7 @@ def chooses(m: Machine, a: Int, b: Int) -> Int:
     m.numbers[2] = min(a, b)
     m.numbers[3] = max(a, min(b, 10))
     m.numbers[4] = a < b and b < 20 and a > -20
-    m.numbers[5] = a > b or b > 20 or not a
+    m.numbers[5] = a > b or b > 20 or a == 0
     m.wide = LARGE if a < b else wide(7)
     return (a > 3 and b > 3) or a < -3
 
@@ -99,7 +97,7 @@ def asks_no_more_than_needed(m: Machine, a: Int, b: Int) -> Int:
         m.byte = 1
     elif noted(m, a + 1) or (noted(m, b + 1) and noted(m, a ^ b)):
         m.byte = 2
-    if not (noted(m, a) or noted(m, b)):
+    if noted(m, a) or noted(m, b):
         m.small = 5
     while noted(m, a) and m.word < 9:
         m.word = m.word + 1
@@ -124,31 +122,6 @@ def loops(m: Machine, a: Int, b: Int) -> Int:
         end = 0
         m.numbers[6] = k
     return total
-
-
-def breaks(m: Machine, a: Int, b: Int) -> Int:
-    left = a & 31
-    rounds = 0
-    while 1:
-        rounds += 1
-        if left == 0:
-            break
-        left -= 1
-        if left & 1:
-            continue
-        for k in range(10):
-            if k == b & 3:
-                continue
-            if k > left:
-                break
-            rounds += 100
-        else_ = left
-        m.numbers[0] += else_
-    while rounds > 50:
-        rounds -= 49
-    for _ in range(3):
-        pass
-    return rounds
 
 
 def keeps_signs(m: Machine, a: Int, b: Int) -> Int:
@@ -211,7 +184,6 @@ def is_wide(m: Machine, a: Int, b: Int) -> Int:
     m.numbers[2] = x < y
     m.numbers[3] = x >= y
     m.numbers[4] = (x << 40) <= (y << 40)
-    m.numbers[5] = int(y & 0xFFFF) + int(x >> 5 & 0xFF)
     m.numbers[6] = lowest_bit(x | wide(1) << 191)
     m.numbers[7] = 1 if x else 2
     count = 0

@@ -24,7 +24,7 @@ from pixelpong.atari.ir import (
 )
 from pixelpong.atari.typed import WIDE_BITS
 
-_BUILT_IN = ("int", "wide", "min", "max", "lowest_bit", "rounds_that_meet", "fill", "copy")
+_BUILT_IN = ("wide", "min", "max", "lowest_bit", "rounds_that_meet", "fill", "copy")
 
 ARITHMETIC: dict[type, tuple[str, Callable[[int, int], int]]] = {
     ast.Add: ("add", operator.add),
@@ -105,7 +105,7 @@ class Expressions:
             case ast.BinOp(left=left, op=op, right=right) if type(op) in ARITHMETIC:
                 a = self._value(left)
                 return self._binary(type(op), a, self._value(right))
-            case ast.UnaryOp(op=ast.Not() | ast.USub() | ast.Invert() as op, operand=operand):
+            case ast.UnaryOp(op=ast.USub() | ast.Invert() as op, operand=operand):
                 return self._unary(op, self._value(operand))
             case ast.Compare(left=left, ops=[ast.In()], comparators=[ast.Tuple(elts=others)]):
                 return self._is_among(self._value(left), others)
@@ -147,8 +147,6 @@ class Expressions:
         return Value(kind, self._new(f"{instruction} {kind} {left}, {self._to(kind, b)}"))
 
     def _unary(self, op: ast.unaryop, value: Value) -> Value:
-        if isinstance(op, ast.Not):
-            return Value(BOOL, self._new(f"xor {BOOL} {self._to(BOOL, value)}, true"))
         if isinstance(op, ast.USub):
             return self._binary(ast.Sub, constant(0), value)
         if value.kind == BOOL:
@@ -257,13 +255,9 @@ class Expressions:
 
     def _call(self, name: str, given: list[Value]) -> Value:
         match name:
-            case "int" | "wide":
-                kind = INT if name == "int" else WIDE
-                if given[0].is_constant:
-                    return Value(kind, given[0].name)
-                return (
-                    self._cut(given[0]) if name == "int" else Value(kind, self._to(kind, given[0]))
-                )
+            case "wide":
+                (value,) = given
+                return Value(WIDE, value.name if value.is_constant else self._to(WIDE, value))
             case "min" | "max":
                 a, b = (self._to(INT, each) for each in given)
                 return Value(
@@ -272,7 +266,9 @@ class Expressions:
             case "lowest_bit":
                 kind, operand = given[0].kind, given[0].name
                 found = self._new(f"call {kind} @llvm.cttz.{kind}({kind} {operand}, {BOOL} true)")
-                return self._cut(Value(kind, found))
+                return Value(
+                    INT, self._new(f"trunc {kind} {found} to {INT}") if kind == WIDE else found
+                )
             case "rounds_that_meet":
                 return self._rounds_that_meet(*given)
             case "fill" | "copy":
@@ -284,12 +280,6 @@ class Expressions:
             self._put(call)
             return Value(NOTHING, "")
         return Value(result, self._new(call))
-
-    def _cut(self, value: Value) -> Value:
-        """The lowest bits of a number, as an Int."""
-        if value.kind == WIDE:
-            return Value(INT, self._new(f"trunc {WIDE} {value.name} to {INT}"))
-        return Value(INT, self._to(INT, value))
 
     def _rounds_that_meet(self, start: Value, step: Value, mask: Value) -> Value:
         lanes = f"<{WIDE_BITS} x i8>"

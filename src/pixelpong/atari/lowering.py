@@ -71,7 +71,6 @@ class Lowering(Expressions):
     ) -> None:
         super().__init__(program, name)
         parameters, self._result = program.signatures[name]
-        self._loops: list[tuple[str, str]] = []  # where `continue` and `break` go
         listed = ", ".join(f"{kind} noundef %{each}" for each, kind in parameters.items())
         linkage = "" if is_exported else "internal "
         self._head = f"define {linkage}{self._result} @{name}({listed}) nounwind {attribute} {{"
@@ -131,8 +130,6 @@ class Lowering(Expressions):
                 target=ast.Name(), iter=ast.Call(func=ast.Name(id="range"), keywords=[]), orelse=[]
             ):
                 self._for(node)
-            case ast.Break() | ast.Continue():
-                self.goto(self._loops[-1][isinstance(node, ast.Break)])
             case ast.Return(value=None):
                 self._end("ret void")
             case ast.Return(value=ast.expr() as value):
@@ -141,7 +138,7 @@ class Lowering(Expressions):
                 self.goto(label)
             case ast.Expr(value=ast.Call() as call):
                 self._value(call)
-            case ast.Pass() | ast.Expr(value=ast.Constant(value=str())):
+            case ast.Expr(value=ast.Constant(value=str())):
                 pass
             case _:
                 raise self._refuse(node)
@@ -174,8 +171,6 @@ class Lowering(Expressions):
                     self._branch(each, *((on, no) if isinstance(op, ast.And) else (yes, on)))
                     self.label(on)
                 self._branch(last, yes, no)
-            case ast.UnaryOp(op=ast.Not(), operand=operand):
-                self._branch(operand, no, yes)
             case _:
                 self._end(f"br i1 {self._to(BOOL, self._value(node))}, label %{yes}, label %{no}")
 
@@ -194,7 +189,8 @@ class Lowering(Expressions):
         test, body, after = (self._fresh_label() for _ in range(3))
         self.label(test)
         self._branch(node.test, body, after)
-        self._loop_body(body, node.body, test, after)
+        self.label(body)
+        self.body(node.body)
         self.goto(test)
         self.label(after)
 
@@ -204,7 +200,7 @@ class Lowering(Expressions):
         start, stop, step = self._range([self._value(each) for each in node.iter.args])
         if not step.is_constant:
             raise self._refuse(node.iter)
-        test, body, on, after = (self._fresh_label() for _ in range(4))
+        test, body, after = (self._fresh_label() for _ in range(3))
         end = self._to(INT, stop)
         self._set_variable(node.target.id, start)
         self.label(test)
@@ -213,8 +209,8 @@ class Lowering(Expressions):
         order = "slt" if step.name > 0 else "sgt"
         goes_on = self._new(f"icmp {order} {INT} {at.name}, {end}")
         self._end(f"br i1 {goes_on}, label %{body}, label %{after}")
-        self._loop_body(body, node.body, on, after)
-        self.label(on)
+        self.label(body)
+        self.body(node.body)
         at = self._get_variable(node.target.id)
         self._set_variable(node.target.id, self._binary(ast.Add, at, step))
         self.goto(test)
@@ -224,9 +220,3 @@ class Lowering(Expressions):
         if len(bounds) == 1:
             return constant(0), bounds[0], constant(1)
         return bounds[0], bounds[1], bounds[2] if len(bounds) > 2 else constant(1)
-
-    def _loop_body(self, label: str, body: list[ast.stmt], again: str, after: str) -> None:
-        self.label(label)
-        self._loops.append((again, after))
-        self.body(body)
-        self._loops.pop()

@@ -10,8 +10,8 @@ The language is what the machine needs and no more:
   bit for each of its 160 pixels, fits into one;
 - ``m.name``, ``m.name[k]``: the machine's fields (`pixelpong.atari.machine.MACHINE`); ``TABLE[k]``,
   ``TABLE[j][k]``: constants of the module;
-- assignments, ``if``, ``while``, ``for … in range(…)``, ``break``, ``continue``, ``return``;
-- integer operators, comparisons, ``in (…)``, ``and``, ``or``, ``not``, ``a if b else c``;
+- assignments, ``if``, ``while``, ``for … in range(…)``, ``return``;
+- integer operators, comparisons, ``in (…)``, ``and``, ``or``, ``a if b else c``;
 - calls of functions of the same program, and of the functions below.
 
 What differs from Python: `Int` wraps around at 32 bits, ``//``, ``%`` and shifts want operands that

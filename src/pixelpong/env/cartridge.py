@@ -237,7 +237,7 @@ def play_frames(m: Machine, actions: Bytes, count: Int, draws: Int) -> Int:
     is_over = m.ram[LEFT_POINTS] == LAST_POINT or m.ram[RIGHT_POINTS] == LAST_POINT
     reward = m.ram[RIGHT_POINTS] - m.ram[LEFT_POINTS] - before
     is_drawn = k == 0 or m.draws == draws
-    if reward < -128 or reward > 127 or (is_over and not is_drawn):  # only from a made-up state
+    if reward < -128 or reward > 127 or (is_over and is_drawn == 0):  # only from a made-up state
         copy(m, 0, BEFORE, STATE_SIZE)
         return -NOT_IMPLEMENTED
     return k << 16 | is_over << 8 | reward + 128
