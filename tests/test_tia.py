@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from machines import PlainMachine
 
-from pixelpong.atari import console, drawing, registers, tia
+from pixelpong.atari import console, drawing, tia
+from pixelpong.atari import registers as r
 from pixelpong.atari.ir import Program
 from pixelpong.atari.lowering import lower_module
 from pixelpong.atari.machine import (
@@ -29,28 +30,6 @@ from pixelpong.atari.machine import (
     TOP,
     WIDTH,
     make_machine,
-)
-from pixelpong.atari.registers import (
-    COLUBK,
-    COLUP0,
-    COLUPF,
-    CTRLPF,
-    ENABL,
-    ENAM0,
-    GRP0,
-    GRP1,
-    HMBL,
-    HMOVE,
-    HMP0,
-    PF0,
-    PF1,
-    PF2,
-    REFP0,
-    RESMP0,
-    RESP0,
-    VBLANK,
-    VSYNC,
-    WSYNC,
 )
 from pixelpong.env.preprocess import BACKGROUND_INDICES, FIELD_ROWS
 
@@ -103,7 +82,7 @@ def accesses(rng: np.random.Generator, count: int) -> Iterator[tuple[str, tuple[
         if kind < 0.75:  # a register of the TIA, sometimes through its mirrors
             address = int(rng.integers(0x40)) | int(rng.choice([0, 0x40, 0x100, 0xF00, 0xE40]))
             yield "write", (t, address & 0x1FFF & ~0x80 & ~0x1000, value)
-            if address & 0x3F == WSYNC:
+            if address & 0x3F == r.WSYNC:
                 t = (t + 75) // 76 * 76
         elif kind < 0.85:
             yield "read", (t, int(rng.integers(0x1000)), int(rng.integers(256)))
@@ -180,7 +159,7 @@ class Screen:
         return np.flatnonzero(self.rows()[row] == colour).tolist()
 
 
-NAMES = {**vars(registers), "COLUP1": COLUP0 + 1}
+NAMES = {**vars(r), "COLUP1": r.COLUP0 + 1}
 
 
 def at(row: int, cycle: int = 0) -> int:
@@ -204,9 +183,9 @@ def test_the_playfield_is_twenty_bits_of_four_pixels_repeated_or_mirrored(mirror
 def test_a_change_of_the_playfield_shows_after_two_to_five_clocks(cycle, delay):
     """Trap: it depends on the cycle. Of cycle 30 + k the first pixel is 90 + 3·k − 68."""
     screen = Screen()
-    screen.write(at(100, cycle), PF0, 0xF0)
-    screen.write(at(100, cycle), PF1, 0xFF)
-    screen.write(at(100, cycle), PF2, 0xFF)
+    screen.write(at(100, cycle), r.PF0, 0xF0)
+    screen.write(at(100, cycle), r.PF1, 0xFF)
+    screen.write(at(100, cycle), r.PF2, 0xFF)
     assert screen.columns(0x0E)[0] == 3 * cycle + delay - 68
 
 
@@ -219,7 +198,7 @@ def test_a_player_is_eight_pixels_mirrored_and_copied(number, starts):
     screen.place(player0=27)
     assert screen.columns(0x36) == sorted(27 + start + x for start in starts for x in (0, 6, 7))
     screen.begin()
-    screen.write(0, REFP0, 8)
+    screen.write(0, r.REFP0, 8)
     assert screen.columns(0x36) == sorted(27 + start + x for start in starts for x in (0, 1, 7))
 
 
@@ -235,7 +214,7 @@ def test_an_object_is_set_to_the_beam_or_to_the_left_while_it_flies_back(cycle, 
     """Of cycle 30 the beam is at 3 · 30 − 68 = 22."""
     screen = Screen()
     for k in range(5):
-        screen.write(at(0, cycle), RESP0 + k, 0)
+        screen.write(at(0, cycle), r.RESP0 + k, 0)
     assert list(screen.machine.position) == columns
 
 
@@ -256,12 +235,12 @@ def test_missiles_and_ball_are_bars_of_one_to_eight_pixels(size):
 def test_hmove_moves_up_to_seven_columns_left_and_eight_right():
     screen = Screen()
     for k, motion in enumerate((0x70, 0x10, 0x00, 0xF0, 0x80)):
-        screen.write(0, HMP0 + k, motion)
+        screen.write(0, r.HMP0 + k, motion)
         screen.machine.position[k] = 80
-    screen.write(at(50, 3), HMOVE, 0)
+    screen.write(at(50, 3), r.HMOVE, 0)
     assert list(screen.machine.position) == [73, 79, 80, 81, 88]
     screen.place(player0=3, ball=155)
-    screen.write(at(51, 3), HMOVE, 0)
+    screen.write(at(51, 3), r.HMOVE, 0)
     assert (screen.machine.position[0], screen.machine.position[4]) == (156, 3)
     assert screen.machine.stop == 0
 
@@ -269,10 +248,10 @@ def test_hmove_moves_up_to_seven_columns_left_and_eight_right():
 def test_a_late_hmove_is_not_covered():
     """It moves objects by less. Without motions there is nothing to move."""
     screen = Screen()
-    screen.write(at(50, 4), HMOVE, 0)
+    screen.write(at(50, 4), r.HMOVE, 0)
     assert screen.machine.stop == 0
-    screen.write(0, HMBL, 0x10)
-    screen.write(at(50, 4), HMOVE, 0)
+    screen.write(0, r.HMBL, 0x10)
+    screen.write(at(50, 4), r.HMOVE, 0)
     assert screen.machine.stop == NOT_IMPLEMENTED
 
 
@@ -280,7 +259,7 @@ def test_hmove_blanks_eight_pixels_of_the_next_line_that_is_drawn():
     """Trap: that is row 0, if HMOVE comes in a line above the picture, be it seven lines before."""
     for line, row in ((27, 0), (TOP + 60, 60)):
         screen = Screen()
-        screen.write(76 * line + 3, HMOVE, 0)
+        screen.write(76 * line + 3, r.HMOVE, 0)
         blank = np.argwhere(screen.rows() == 0).tolist()
         assert blank == [[row, x] for x in range(8)]
 
@@ -290,11 +269,11 @@ def test_delayed_players_and_ball_show_what_was_written_before_the_other_player(
     screen = Screen(VDELBL=1, VDELP0=1)
     screen.place(ball=100, player0=20)
     for row, register, value in (
-        (10, ENABL, 2), (20, GRP0, 0x80),
-        (30, GRP1, 0),  # now both are seen
-        (40, ENABL, 0), (50, GRP0, 0),
-        (60, GRP0, 0),  # which does nothing to either
-        (70, GRP1, 0),
+        (10, r.ENABL, 2), (20, r.GRP0, 0x80),
+        (30, r.GRP1, 0),  # now both are seen
+        (40, r.ENABL, 0), (50, r.GRP0, 0),
+        (60, r.GRP0, 0),  # which does nothing to either
+        (70, r.GRP1, 0),
     ):  # fmt: skip
         screen.write(at(row), register, value)
     rows = screen.rows()
@@ -306,8 +285,8 @@ def test_a_player_shows_a_clock_after_it_is_written_and_the_ball_at_once():
     """Trap: with a delay of 1 for the ball, games differ after hundreds of frames."""
     screen = Screen(CTRLPF=0x30)
     screen.place(player0=20, ball=60)
-    screen.write(at(100, 30), GRP0, 0xFF)  # clock 90, column 22
-    screen.write(at(100, 43), ENABL, 2)  # clock 129, column 61
+    screen.write(at(100, 30), r.GRP0, 0xFF)  # clock 90, column 22
+    screen.write(at(100, 43), r.ENABL, 2)  # clock 129, column 61
     assert screen.columns(0x36) == [23, 24, 25, 26, 27]
     assert screen.columns(0x0E) == [61, 62, 63, 64, 65, 66, 67]
 
@@ -316,8 +295,8 @@ def test_a_player_shows_a_clock_after_it_is_written_and_the_ball_at_once():
 def test_resmp_hides_a_missile_and_lets_it_go_at_its_players_middle(number, middle):
     screen = Screen(NUSIZ0=number, ENAM0=2)
     screen.place(player0=150, missile0=60)
-    screen.write(at(10), RESMP0, 2)
-    screen.write(at(20), RESMP0, 0)
+    screen.write(at(10), r.RESMP0, 2)
+    screen.write(at(20), r.RESMP0, 0)
     rows = screen.rows()
     assert (rows[:10, 60] == 0x36).all()
     assert not (rows[10:20] == 0x36).any()
@@ -356,8 +335,8 @@ def test_in_the_score_each_half_of_the_playfield_has_its_players_colour(switches
 @pytest.mark.parametrize("draws", [DRAW_NOTHING, DRAW_FIELD, DRAW_PICTURE])
 def test_objects_collide_where_pixels_of_both_are_drawn(draws):
     objects = {
-        "playfield": PF1, "player 0": GRP0, "player 1": GRP1, "missile 0": ENAM0,
-        "missile 1": ENAM0 + 1, "ball": ENABL,
+        "playfield": r.PF1, "player 0": r.GRP0, "player 1": r.GRP1, "missile 0": r.ENAM0,
+        "missile 1": r.ENAM0 + 1, "ball": r.ENABL,
     }  # fmt: skip
     latches = {  # address of the read, and the bit
         ("missile 0", "player 1"): (0, 0x80), ("missile 0", "player 0"): (0, 0x40),
@@ -385,15 +364,15 @@ def test_objects_collide_where_pixels_of_both_are_drawn(draws):
 def test_what_is_not_drawn_yet_has_not_collided():
     screen = Screen()
     screen.place(player0=80, ball=80)
-    screen.write(at(100), GRP0, 0xFF)
-    screen.write(at(100), ENABL, 2)
+    screen.write(at(100), r.GRP0, 0xFF)
+    screen.write(at(100), r.ENABL, 2)
     assert console.read(screen.machine, at(100, 49), 2, 0) == 0  # column 79
     assert console.read(screen.machine, at(100, 50), 2, 0) == 0x40  # column 82
 
 
 def test_in_the_dark_nothing_is_seen_and_nothing_collides():
     screen = Screen()
-    for register, value in ((VBLANK, 2), (GRP0, 0xFF), (ENABL, 2)):
+    for register, value in ((r.VBLANK, 2), (r.GRP0, 0xFF), (r.ENABL, 2)):
         screen.write(at(50), register, value)
     rows = screen.rows()
     assert (set(np.unique(rows[:50])), set(np.unique(rows[50:]))) == ({0x02}, {0})
@@ -408,7 +387,11 @@ def test_the_field_is_every_second_pixel_that_is_not_background():
             picture.machine.position[k] = field.machine.position[k] = int(rng.integers(WIDTH))
         times = sorted(rng.integers(at(10), at(209), 60).tolist())
         for t in times:
-            register = int(rng.choice([PF0, PF1, PF2, GRP0, GRP1, ENABL, COLUPF, COLUBK, CTRLPF]))
+            register = int(
+                rng.choice(
+                    [r.PF0, r.PF1, r.PF2, r.GRP0, r.GRP1, r.ENABL, r.COLUPF, r.COLUBK, r.CTRLPF]
+                )
+            )
             value = int(rng.choice([0, 0xFF, 0x22, 0x55, 0xE4, 0x0E]))
             for screen in (picture, field):
                 screen.write(t, register, value)
@@ -421,7 +404,7 @@ def test_the_field_is_every_second_pixel_that_is_not_background():
 
 def test_wsync_halts_the_processor_until_the_next_line():
     screen = Screen()
-    assert [screen.write(t, WSYNC, 0) for t in (0, 1, 75, 76, 77)] == [0, 76, 76, 76, 152]
+    assert [screen.write(t, r.WSYNC, 0) for t in (0, 1, 75, 76, 77)] == [0, 76, 76, 76, 152]
 
 
 @pytest.mark.parametrize(
@@ -431,7 +414,7 @@ def test_a_frame_ends_when_vsync_goes_a_line_after_it_came(wait, stop):
     """Trap: not after so many lines; nor if the frame before has left it on."""
     machine = Screen().machine
     if wait is None:
-        machine.tia[VSYNC] = 2
+        machine.tia[r.VSYNC] = 2
     else:
         tia.write_vsync(machine, 1000, 2)
     tia.write_vsync(machine, 1000 + (wait or 0), 0)
@@ -450,9 +433,9 @@ def test_the_time_in_the_line_carries_over_to_the_next_frame():
 
 def test_vsync_through_an_indexed_address_is_not_covered():
     screen = Screen()
-    screen.write(5, VSYNC, 0)
+    screen.write(5, r.VSYNC, 0)
     assert screen.machine.stop == 0
-    screen.write(5, VSYNC, 2)
+    screen.write(5, r.VSYNC, 2)
     assert screen.machine.stop == NOT_IMPLEMENTED
 
 
@@ -494,9 +477,9 @@ def test_paddles_charge_after_their_capacitors_are_let_go():
     screen = Screen()
     screen.machine.resistance[0], screen.machine.resistance[1] = 27_450, 790_196
     screen.begin()
-    screen.write(100, VBLANK, 0x80)
+    screen.write(100, r.VBLANK, 0x80)
     assert console.read(screen.machine, 30_000, 0x38, 0) == 0
-    screen.write(1000, VBLANK, 0)
+    screen.write(1000, r.VBLANK, 0)
     for paddle, cycles in ((0, 522), (1, 15_045)):  # 27,450 Ω · 1.6 · 10 nF · 1.19 MHz
         reads = [
             console.read(screen.machine, 1000 + cycles + k, 0x38 + paddle, 0xFF) for k in (0, 1)
