@@ -1,23 +1,23 @@
-"""Files that grow while they are read: what was appended, and the numbers of it as columns.
+"""A run's lines while they are being written: what was appended, and its numbers as columns.
 
-A training appends whole lines; a resume cuts its files back and goes on; a run can be deleted and
+A training appends whole lines. A resume cuts its files back and goes on. A run can be deleted, and
 another put in its place. So a tail remembers how far it has read and the bytes before that place:
-where they are others, it begins anew. It opens files for reading only and holds none open.
+if they change, it begins anew. It opens files for reading only, and keeps none open.
 
-Covered: `Tail`, `Table`. Not covered: what the lines mean (`library`, `health`).
+Covered: `Tail`, `Table`. Not covered: what a line is (`pixelpong.run.lines`).
 """
 
 from __future__ import annotations
 
 import math
 import os
-import stat
 from array import array
 from bisect import bisect_right
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from pixelpong.run.lines import LINE_LIMIT, decode_line
+from pixelpong.run.files import open_to_read
+from pixelpong.run.lines import scan_lines
 
 Columns = dict[str, list[Any]]
 
@@ -28,16 +28,15 @@ MAX_ROWS = 2000
 """That are sent at once: more than a chart has pixels across."""
 
 _MARK = 256
-_CHUNK = 4 << 20
+_END = 32 << 10
 
 
 class Tail:
     """A file of JSON objects, one a line, read piece by piece."""
 
     def __init__(self, path: Path) -> None:
-        """Begin at the start of `path`, which need not be there."""
+        """Begin at the start of `path`, which need not exist yet."""
         self._path = path
-        self._seen: tuple[tuple[int, int] | None, int, int] = (None, -1, -1)
         self._forget()
 
     def read(self) -> tuple[bool, list[dict[str, Any]]]:
@@ -47,72 +46,57 @@ class Tail:
             Whether everything that was read before is void, and the new lines. Damaged lines are
             left out, and a last one that has no line break yet.
         """
+        lines = []
         try:
-            state = os.stat(self._path)
-            if not stat.S_ISREG(state.st_mode):
-                raise FileNotFoundError(self._path)
-            identity = (state.st_dev, state.st_ino)
-            if (identity, state.st_size, state.st_mtime_ns) == self._seen:
-                return False, []
-            with self._path.open("rb") as file:
-                is_anew = identity != self._seen[0] or not self._finds_mark(file)
+            with open_to_read(self._path) as file:
+                is_anew = self._is_another(file)
                 if is_anew:
                     self._forget()
-                lines = self._read_on(file)
+                self._file = _identify(file)
+                file.seek(self._end)
+                for self._end, line in scan_lines(file):
+                    if line is not None:
+                        lines.append(line)
+                self._mark = self._read_mark(file)
         except OSError:
-            had_any = self._offset > 0
+            is_anew = self._end > 0
             self._forget()
-            return had_any, []
-        self._seen = (identity, state.st_size, state.st_mtime_ns)
         return is_anew, lines
 
     def _forget(self) -> None:
-        self._offset, self._mark, self._is_in_long = 0, b"", False
-        self._seen = (None, -1, -1)
+        self._file, self._end, self._mark = (-1, -1), 0, b""
 
-    def _finds_mark(self, file: Any) -> bool:
-        file.seek(self._offset - len(self._mark))
-        return bool(file.read(len(self._mark)) == self._mark)
+    def _is_another(self, file: BinaryIO) -> bool:
+        return _identify(file) != self._file or self._read_mark(file) != self._mark
 
-    def _read_on(self, file: Any) -> list[dict[str, Any]]:
-        file.seek(self._offset)
-        lines, rest = [], b""
-        while chunk := file.read(_CHUNK):
-            rest += chunk
-            *whole, rest = rest.split(b"\n")
-            for raw in whole:
-                line = None if self._is_in_long else decode_line(raw)
-                self._is_in_long = False
-                self._advance(raw + b"\n")
-                if line is not None:
-                    lines.append(line)
-            if len(rest) > LINE_LIMIT:
-                self._advance(rest)
-                self._is_in_long, rest = True, b""
-        return lines
-
-    def _advance(self, read: bytes) -> None:
-        self._offset += len(read)
-        self._mark = (self._mark + read)[-_MARK:]
+    def _read_mark(self, file: BinaryIO) -> bytes:
+        """The last bytes before the place that was read to."""
+        begin = max(0, self._end - _MARK)
+        file.seek(begin)
+        return file.read(self._end - begin)
 
 
-def read_end(path: Path, size: int = 32 << 10) -> list[dict[str, Any]]:
-    """The whole lines within the last bytes of a file; none where it cannot be read."""
+def _identify(file: BinaryIO) -> tuple[int, int]:
+    state = os.fstat(file.fileno())
+    return state.st_dev, state.st_ino
+
+
+def read_end(path: Path) -> list[dict[str, Any]]:
+    """The whole lines within the last bytes of a file; none if it cannot be read."""
     try:
-        if not path.is_file():
-            return []
-        with path.open("rb") as file:
-            begin = max(0, file.seek(0, os.SEEK_END) - size)
-            file.seek(begin)
-            raws = file.read(size).split(b"\n")[:-1]
+        with open_to_read(path) as file:
+            if file.seek(0, os.SEEK_END) > _END:
+                file.seek(-_END, os.SEEK_END)
+                file.readline(_END)  # the rest of a line
+            else:
+                file.seek(0)
+            return [line for _, line in scan_lines(file) if line is not None]
     except OSError:
         return []
-    lines = (decode_line(raw) for raw in raws[1 if begin else 0 :])
-    return [line for line in lines if line is not None]
 
 
 def number_of(value: Any) -> float | None:
-    """`value` where it is a number that JSON and a chart can hold, else None.
+    """`value` if it is a number that JSON and a chart can hold, else None.
 
     >>> number_of(3), number_of(float("nan")), number_of(True), number_of(10**400)
     (3, None, None, None)
@@ -140,11 +124,11 @@ class Table:
 
     @property
     def last_update(self) -> int:
-        """Of the last line; 0 where there is none."""
+        """Of the last line; 0 if there is none."""
         return int(self._columns["update"][-1]) if len(self) else 0
 
     def add(self, line: dict[str, Any]) -> None:
-        """A metrics line. One that does not come after the last is passed over."""
+        """Add a metrics line. One that does not come after the last is passed over."""
         if len(self) and line["update"] <= self.last_update:
             return
         timing = line.get("timing")
@@ -166,19 +150,15 @@ class Table:
         """How many lines belong to updates up to this one."""
         return bisect_right(self._columns["update"], update)
 
-    def find_last(self, num_lines: int) -> int:
-        """The update of the last of so many lines; 0 of none."""
-        return int(self._columns["update"][num_lines - 1]) if num_lines else 0
-
     def row(self, update: int) -> dict[str, Any]:
-        """The numbers of an update's line; empty where there is none."""
+        """The numbers of an update's line; empty if there is none."""
         place = self.find(update) - 1
         if place < 0 or self._columns["update"][place] != update:
             return {}
         return {name: _as_json(column[place]) for name, column in self._columns.items()}
 
     def columns(self, first: int = 0, *, max_rows: int = MAX_ROWS, every: bool = False) -> Columns:
-        """The lines from place `first` on, thinned out evenly, the last one always there.
+        """The lines from place `first` on, thinned out evenly, always with the last one.
 
         Args:
             first: place of the first line.
@@ -193,21 +173,6 @@ class Table:
             for name, column in self._columns.items()
             if every or not name.startswith("timing.") or name in SHOWN_TIMINGS
         }
-
-    def agreement(self, other: Table) -> int:
-        """The update up to which both have the same lines."""
-        names = [name for name in ("update", "steps", SHOWN_TIMINGS[0]) if name in self._columns]
-        last = 0
-        for place in range(min(len(self), len(other))):
-            if any(
-                _as_json(self._columns[name][place]) != other._at(name, place) for name in names
-            ):
-                break
-            last = int(self._columns["update"][place])
-        return last
-
-    def _at(self, name: str, place: int) -> float | None:
-        return _as_json(self._columns[name][place]) if name in self._columns else None
 
 
 def _is_numeric(value: Any) -> bool:
