@@ -25,9 +25,10 @@ from pixelpong.agent.choice import choose_replay
 from pixelpong.errors import ConfigError, RunError
 from pixelpong.faces import page as web
 from pixelpong.faces.page import library, live, serve
-from pixelpong.faces.page.library import Library, View, id_of
+from pixelpong.faces.page.library import Library
 from pixelpong.faces.page.live import Viewer
 from pixelpong.faces.page.reel import make_reel
+from pixelpong.faces.page.view import View, id_of
 from pixelpong.run.alive import is_live
 from pixelpong.run.directory import RunDirectory, RunLock
 from pixelpong.run.tail import Table, Tail
@@ -458,8 +459,9 @@ def test_dead_units_are_counted_over_the_newest_replay(run):
 
 @pytest.mark.slow
 def test_a_job_whose_process_is_killed_is_said_to_have_failed_and_the_next_goes_on(run):
-    from pixelpong.faces.page.guard import Refusal
     from pixelpong.faces.page.reels import JobProcess
+
+    from pixelpong.faces.page.guard import Refusal
 
     process = JobProcess()
     newest = run.checkpoints.updates()[-1]

@@ -25,7 +25,7 @@ from web_client import (
 )
 
 from pixelpong.faces.page import connections, live
-from pixelpong.faces.page.library import id_of
+from pixelpong.faces.page.view import id_of
 
 TOKEN = "correct horse battery"
 

@@ -30,7 +30,7 @@ from pixelpong.config.protocols import find_protocol
 from pixelpong.env import make_emulator
 from pixelpong.faces.games.game import Game
 from pixelpong.faces.games.socket import read_message
-from pixelpong.faces.page.library import View
+from pixelpong.faces.page.view import View
 from pixelpong.loop import train
 from pixelpong.play.replay import Replay
 from pixelpong.play.worker import make_worker

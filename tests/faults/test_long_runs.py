@@ -28,7 +28,7 @@ from conftest import patience, wait_until
 from growth import BLOCKS, LIMIT, Sample, find_growth, memory_trend
 from web_client import connect, get, head, make_trained, metrics_line
 
-from pixelpong.faces.page.library import id_of
+from pixelpong.faces.page.view import id_of
 from pixelpong.run.directory import RunDirectory
 
 PIXELPONG = [sys.executable, "-m", "pixelpong"]

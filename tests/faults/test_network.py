@@ -23,7 +23,7 @@ from network_guard import NetworkUseError, is_local
 from web_client import ask, get, handshake, make_trained
 
 from pixelpong.faces.page.app import list_static
-from pixelpong.faces.page.library import id_of
+from pixelpong.faces.page.view import id_of
 from pixelpong.run.directory import RunDirectory
 
 TESTS = Path(__file__).parent.parent

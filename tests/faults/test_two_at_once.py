@@ -18,7 +18,8 @@ from test_store import make_checkpoint
 from pixelpong.agent.file import load_milestone
 from pixelpong.errors import CheckpointError
 from pixelpong.faces.cli import main
-from pixelpong.faces.page.library import Library, id_of
+from pixelpong.faces.page.library import Library
+from pixelpong.faces.page.view import id_of
 from pixelpong.run import checkpoints as store_module
 from pixelpong.run.checkpoints import CheckpointStore, fingerprint
 from pixelpong.run.directory import RunDirectory

@@ -37,7 +37,7 @@ class Tail:
     def __init__(self, path: Path) -> None:
         """Begin at the start of `path`, which need not exist yet."""
         self._path = path
-        self._forget()
+        self._file, self._end, self._mark = (-1, -1), 0, b""
 
     def read(self) -> tuple[bool, list[dict[str, Any]]]:
         """What is new.
@@ -54,7 +54,8 @@ class Tail:
                     self._forget()
                 self._file = _identify(file)
                 file.seek(self._end)
-                for self._end, line in scan_lines(file):
+                for end, line in scan_lines(file):
+                    self._end = end
                     if line is not None:
                         lines.append(line)
                 self._mark = self._read_mark(file)

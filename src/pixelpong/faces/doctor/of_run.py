@@ -9,7 +9,7 @@ from pixelpong.agent import health
 from pixelpong.errors import CheckpointError
 from pixelpong.faces.doctor import FAILURE, NOTE, OK, WARNING, Check, problem
 from pixelpong.faces.doctor.machine import check_folder
-from pixelpong.faces.page.library import View
+from pixelpong.faces.page.view import View
 from pixelpong.machine import collect_versions, describe_machine
 from pixelpong.run.alive import is_live
 from pixelpong.run.directory import RunDirectory

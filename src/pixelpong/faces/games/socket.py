@@ -23,8 +23,9 @@ import contextlib
 import json
 import os
 from collections.abc import Awaitable, Iterator
-from typing import Any, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -32,7 +33,6 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from pixelpong.agent.file import Agent
 from pixelpong.errors import PixelpongError, expected
 from pixelpong.faces.games.game import MODES, SPEEDS, Game
-from pixelpong.faces.page.guard import Refusal
 from pixelpong.faces.page.reel import encode_difference
 from pixelpong.items import DOWN, STAY, UP
 from pixelpong.seeding import make_rng
@@ -69,8 +69,7 @@ class Library(Protocol):
         """An agent of a run.
 
         Raises:
-            Refusal: there is no such run.
-            PixelpongError: there is no such agent, or it is damaged.
+            PixelpongError: there is no such run or agent, or it is damaged.
         """
 
 
@@ -96,7 +95,7 @@ async def play_socket(websocket: WebSocket, library: Library) -> None:
                 await _serve(websocket, library)
         except _End as end:
             await _close(websocket, end.code, str(end))
-        except (PixelpongError, Refusal) as error:
+        except PixelpongError as error:
             await _close(websocket, AGAINST_RULES, str(error))
 
 
@@ -148,47 +147,41 @@ async def _close(websocket: WebSocket, code: int, reason: str) -> None:
             await websocket.close(code, short)
 
 
-def read_message(text: str) -> tuple[str, Any]:
-    """What the browser says: ``{"type": …, "value": …}`` as type and value.
+class _Message(msgspec.Struct, forbid_unknown_fields=True):
+    type: str
+    value: Any = None
 
-    ========  ==========================================================
-    move      ``"up"``, ``"down"`` or ``"stay"``: the keys
-    aim       0 … 1, from the field's top to its bottom: mouse or finger
-    serve     begin, or serve
-    pause     true or false
-    restart   a new game
-    speed     0.5, 1 or 2
-    agent     ``"best"``, ``"latest"`` or an update, as text
-    seen      how many pictures so far
-    ========  ==========================================================
+
+_VALUES: dict[str, Any] = {
+    "move": Literal["up", "down", "stay"],  # the keys
+    "aim": Annotated[float, msgspec.Meta(ge=0, le=1)],  # mouse or finger, from top to bottom
+    "serve": None,  # or begin
+    "pause": bool,
+    "restart": None,
+    "speed": float,  # one of `SPEEDS`
+    "agent": Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9]{1,20}$")],  # or best, or latest
+    "seen": Annotated[int, msgspec.Meta(ge=0)],  # pictures so far
+}
+
+
+def read_message(text: str) -> tuple[str, Any]:
+    """What the browser says: ``{"type": …, "value": …}`` as type and value, see `_VALUES`.
 
     Raises:
-        ValueError: it is nothing of that.
+        ValueError: it is none of the messages.
 
     >>> read_message('{"type": "aim", "value": 0.5}')
     ('aim', 0.5)
     """
     if len(text) > MAX_MESSAGE:
         raise ValueError(f"a message of {len(text)} characters")
-    message = json.loads(text)
-    if not isinstance(message, dict) or not message.keys() <= {"type", "value"}:
-        raise ValueError("a message of another shape")
-    kind: Any = message.get("type")
-    value: Any = message.get("value")
-    is_number = type(value) in (int, float)
-    is_right = {
-        "move": lambda: isinstance(value, str) and value in _DIRECTIONS,
-        "aim": lambda: is_number and 0 <= value <= 1,
-        "serve": lambda: value is None,
-        "pause": lambda: isinstance(value, bool),
-        "restart": lambda: value is None,
-        "speed": lambda: is_number and value in SPEEDS,
-        "agent": lambda: isinstance(value, str) and 0 < len(value) <= 20 and value.isalnum(),
-        "seen": lambda: type(value) is int and value >= 0,
-    }.get(kind if isinstance(kind, str) else "")
-    if is_right is None or not is_right():
+    message = msgspec.json.decode(text, type=_Message)
+    if message.type not in _VALUES:
         raise ValueError(f"a message {text[:60]!r}")
-    return str(kind), value
+    value = msgspec.convert(message.value, _VALUES[message.type])
+    if message.type == "speed" and value not in SPEEDS:
+        raise ValueError(f"a speed of {value}")
+    return message.type, value
 
 
 class _Viewer:
@@ -217,8 +210,7 @@ class _Viewer:
             try:
                 if count > MAX_MESSAGES_PER_SECOND:
                     raise ValueError(f"more than {MAX_MESSAGES_PER_SECOND} a second")
-                kind, value = read_message(received.get("text") or "")
-                await self._obey(kind, value)
+                await self._obey(*read_message(received.get("text") or ""))
             except ValueError as error:
                 got = " ".join(str(error).split())[:80]
                 line = expected("a message of the game", got, "reload the page")
@@ -226,27 +218,28 @@ class _Viewer:
 
     async def _obey(self, kind: str, value: Any) -> None:
         game = self._game
-        if kind == "seen":
-            if not self._num_seen <= value <= self._num_shown:
-                raise ValueError(f"{value} pictures seen of {self._num_shown}")
-            self._num_seen = value
-            self._was_seen.set()
-            return
-        if kind == "move":
-            game.move(_DIRECTIONS[value])
-        elif kind == "aim":
-            game.aim(value)
-        elif kind == "pause":
-            game.is_paused = value
-        elif kind == "speed":
-            game.speed = float(value)
-        elif kind == "serve":
-            game.serve()
-        elif kind == "restart":
-            async with self._lock:
-                await asyncio.to_thread(game.restart)
-        elif kind == "agent":
-            await self._seat_agent(value)
+        match kind:
+            case "seen":
+                if not self._num_seen <= value <= self._num_shown:
+                    raise ValueError(f"{value} pictures seen of {self._num_shown}")
+                self._num_seen = value
+                self._was_seen.set()
+                return
+            case "move":
+                game.move(_DIRECTIONS[value])
+            case "aim":
+                game.aim(value)
+            case "pause":
+                game.is_paused = value
+            case "speed":
+                game.speed = value
+            case "serve":
+                game.serve()
+            case "restart":
+                async with self._lock:
+                    await asyncio.to_thread(game.restart)
+            case "agent":
+                await self._seat_agent(value)
         self._was_asked.set()
 
     async def _seat_agent(self, which: str) -> None:
@@ -254,7 +247,7 @@ class _Viewer:
             agent = await asyncio.to_thread(self._library.load_agent, self._run_id, which)
             async with self._lock:
                 await asyncio.to_thread(self._game.seat, agent)
-        except (PixelpongError, Refusal) as error:
+        except PixelpongError as error:
             self._texts.append(json.dumps({"type": "error", "text": str(error)}))
 
     async def show(self) -> None:

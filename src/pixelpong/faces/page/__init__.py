@@ -32,14 +32,15 @@ MIN_TOKEN = 8
 """Characters of the shortest token."""
 
 MAX_CONNECTIONS = 1000
-"""At a time, or so many as the system lets one process open, less `RESERVED_FILES`."""
+"""At a time, or as many as the system lets one process open, less `RESERVED_FILES`."""
 
 RESERVED_FILES = 100
 
 SEND_BUFFER = 64 << 10
 """Bytes that the system keeps for a connection that does not read."""
 
-END_SECONDS = 0.5
+SLOW_SECONDS = 10
+"""After which Linux cuts a connection that takes nothing of what waits for it."""
 
 
 class Address(TypedDict):
@@ -94,9 +95,11 @@ def serve(
             tell(f"there is no {runs_dir} yet; runs are listed as soon as it is there")
         if opens_browser:
             _open_browser(url)
+        from pixelpong.faces.page.library import Library
         from pixelpong.faces.page.server import run_server
 
-        run_server(place.socket, place.door, runs_dir, run, count_connections(), should_stop)
+        library = Library(runs_dir, run)
+        run_server(place.socket, place.door, library, count_connections(), should_stop)
 
 
 def require_web(*, draws_charts: bool = True) -> None:
@@ -108,7 +111,7 @@ def require_web(*, draws_charts: bool = True) -> None:
     Raises:
         ConfigError: it is not.
     """
-    server = ("starlette", "uvicorn", "websockets")
+    server = ("starlette", "sse_starlette", "uvicorn", "websockets")
     for library in (*server, "plotly") if draws_charts else server:
         if importlib.util.find_spec(library) is None:
             advice = f"pip install 'pixelpong[{'web' if draws_charts else 'play'}]'"
@@ -176,17 +179,14 @@ def _make_door(
 ) -> Door:
     from pixelpong.faces.page.guard import Door
 
-    address = f"[{own}]" if own.version == 6 else str(own)
-    names = ["127.0.0.1", "localhost", "[::1]"]
+    names = ["localhost", "127.0.0.1", "[::1]"]
+    if own.version == 4:
+        names = ["127.0.0.1", "localhost", "[::1]"]
     if own.is_unspecified:
-        names = [*names, socket.gethostname().lower()] if own.version == 4 else [*names[1:], *names]
-        if own.version == 6:
-            names.append(socket.gethostname().lower())
-    elif not own.is_loopback or own.version == 6:
-        names = [address, *names]
-    given = f"[{host}]" if ":" in host else host.lower()
-    if not own.is_unspecified:
-        names.append(given)
+        names.append(socket.gethostname().lower())
+    else:
+        names = [f"[{own}]" if own.version == 6 else str(own), *names]
+        names.append(f"[{host}]" if ":" in host else host.lower())
     hosts = tuple(dict.fromkeys(names))
     return Door(hosts, bound.getsockname()[1], token, is_wide=own.is_unspecified)
 
@@ -201,6 +201,9 @@ def _bind(family: int, address: str, port: int, host: str) -> socket.socket:
             if os.name == "posix":
                 bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
+            if hasattr(socket, "TCP_USER_TIMEOUT"):
+                milliseconds = int(SLOW_SECONDS * 1000)
+                bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
             bound.bind((address, each))
             bound.listen(1024)  # now: of two who could bind, one finds out here
             return bound
@@ -220,7 +223,8 @@ def _fragment(page: str, run: Path | None, checkpoint: str) -> str:
     """The page with whose agent plays there."""
     if "#" not in page:
         return page
-    from pixelpong.faces.page.library import PACKAGE, id_of
+    from pixelpong.faces.page.library import PACKAGE
+    from pixelpong.faces.page.view import id_of
 
     return f"{page}/{PACKAGE if run is None else id_of(run)}/{checkpoint}"
 

@@ -25,9 +25,9 @@ from pixelpong.agent.choice import (
 from pixelpong.agent.health import DeadUnits
 from pixelpong.errors import CheckpointError, ConfigError, PixelpongError, RunError, expected
 from pixelpong.faces.page.jobs import count_dead_units
-from pixelpong.faces.page.library import View
 from pixelpong.faces.page.offline import RUN, assemble
 from pixelpong.faces.page.reel import Reel, make_reel
+from pixelpong.faces.page.view import View
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.files import write_whole
 

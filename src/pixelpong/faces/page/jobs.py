@@ -1,25 +1,23 @@
 """What takes long, in a process of its own: reels, weights as pictures, dead units.
 
-It works on one request at a time, a JSON line on its input, and answers each with a byte that says
-whether it went well, eight bytes of length, and the content. It ends when its input does. It is
-nicer than the training beside it, and another process than the one that serves, so neither waits.
-
-Run by `reels`: ``python -m pixelpong.faces.page.jobs``.
+The process is nicer than the training beside it, and another than the one that serves, so neither
+waits. Started by `background`.
 """
 
 from __future__ import annotations
 
 import base64
-import gzip
+import contextlib
 import json
 import os
-import sys
 from collections.abc import Callable
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from pixelpong.agent.choice import choose_replay, load_agent, open_replay, read_replays
 from pixelpong.agent.explain import explain
@@ -146,32 +144,36 @@ JOBS: dict[str, Callable[[RunDirectory | None, int], Any]] = {
 }
 
 
-def carry_out(request: dict[str, Any]) -> tuple[bool, bytes]:
-    """Whether it went well, and the answer as gzipped JSON, or why not in one line."""
-    try:
-        path = request["path"]
-        run = None if path is None else RunDirectory.open(Path(path), lambda message: None)
-        result = JOBS[request["job"]](run, request["number"])
-        text = json.dumps(result, allow_nan=False, separators=(",", ":"))
-        return True, gzip.compress(text.encode(), 6, mtime=0)
-    except (PixelpongError, OSError, ValueError) as error:
-        return False, " ".join(str(error).split())[:500].encode()
-    except Exception as error:
-        got = type(error).__name__
-        return False, expected("a result", got, "is the run damaged?").encode()
+def carry_out(path: Path | None, job: str, number: int) -> bytes:
+    """The result of a job as JSON.
+
+    Args:
+        path: the run's, None for the package.
+        job: one of `JOBS`.
+        number: which episode or update.
+
+    Raises:
+        PixelpongError: it cannot be done.
+    """
+    run = None if path is None else RunDirectory.open(path, lambda message: None)
+    return json.dumps(JOBS[job](run, number), allow_nan=False, separators=(",", ":")).encode()
 
 
-def main() -> None:
-    """Answer requests until there are no more."""
+def work(pipe: Connection) -> None:
+    """Take jobs from `pipe` and answer with whether each went well, and its result or a line."""
+    silence = os.open(os.devnull, os.O_WRONLY)  # for what libraries print
+    os.dup2(silence, 1)
+    os.dup2(silence, 2)
     if hasattr(os, "nice"):
         os.nice(NICENESS)
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what libraries print is no answer
-    for line in sys.stdin.buffer:
-        is_good, content = carry_out(json.loads(line))
-        answers.write(bytes([is_good]) + len(content).to_bytes(8, "little") + content)
-        answers.flush()
-
-
-if __name__ == "__main__":
-    main()
+    threadpool_limits(1)
+    with contextlib.suppress(EOFError, OSError):  # the server is gone
+        while True:
+            request = pipe.recv()
+            try:
+                pipe.send((True, carry_out(*request)))
+            except (PixelpongError, OSError, ValueError) as error:
+                pipe.send((False, " ".join(str(error).split())[:500]))
+            except Exception as error:
+                got = type(error).__name__
+                pipe.send((False, expected("a result", got, "is the run damaged?")))

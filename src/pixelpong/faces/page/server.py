@@ -1,4 +1,4 @@
-"""uvicorn with our connections, our guard and our end: quiet, and gone within a second."""
+"""uvicorn behind our guard and with our end: quiet, and gone within a second."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import uvicorn
 
-from pixelpong.faces.page import END_SECONDS
 from pixelpong.faces.page.app import Site
-from pixelpong.faces.page.connections import Connections, make_protocol
 from pixelpong.faces.page.guard import Door, Guard
 from pixelpong.faces.page.library import Library
 
 ASK_SECONDS = 0.1
+
+END_SECONDS = 0.5
 
 HEAD_LIMIT = 16 << 10
 """Bytes of the longest head of a request."""
@@ -26,7 +25,7 @@ MESSAGE_LIMIT = 4 << 10
 
 
 class _Server(uvicorn.Server):
-    """One that leaves signals to whoever asks `should_stop`."""
+    """One that leaves signals to the caller, who asks `should_stop`."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -37,13 +36,12 @@ class _Server(uvicorn.Server):
 def run_server(
     listening: socket.socket,
     door: Door,
-    runs_dir: Path,
-    run: Path | None,
+    library: Library,
     max_connections: int,
     should_stop: Callable[[], bool],
 ) -> None:
     """Serve until `should_stop` says so; then all that is under way ends."""
-    asyncio.run(_serve(listening, door, Library(runs_dir, run), max_connections, should_stop))
+    asyncio.run(_serve(listening, door, library, max_connections, should_stop))
 
 
 async def _serve(
@@ -54,11 +52,10 @@ async def _serve(
     should_stop: Callable[[], bool],
 ) -> None:
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
-    connections = Connections(max_connections)
-    site = Site(library, connections)
+    site = Site(library)
     config = uvicorn.Config(
         Guard(site.make_app(), door),
-        http=make_protocol(connections),
+        http="h11",
         ws="websockets-sansio",
         ws_max_size=MESSAGE_LIMIT,
         ws_per_message_deflate=False,  # frames of the game are packed already
@@ -69,17 +66,15 @@ async def _serve(
         log_level="critical",
         server_header=False,
         proxy_headers=False,  # nobody stands before us whose word would count
+        limit_concurrency=max_connections,
         timeout_keep_alive=10,
         timeout_graceful_shutdown=END_SECONDS,  # type: ignore[arg-type]
         h11_max_incomplete_event_size=HEAD_LIMIT,
-        backlog=1024,
     )
     server = _Server(config)
-    sweeping = asyncio.create_task(connections.keep_sweeping())
     serving = asyncio.create_task(server.serve([listening]))
     while not serving.done() and not should_stop():
         await asyncio.wait([serving], timeout=ASK_SECONDS)
     server.should_exit = True
-    sweeping.cancel()
     await site.close()
     await serving

@@ -1,0 +1,163 @@
+"""What takes long, on request: one process, one job at a time, results kept.
+
+Covered: the process, queueing, the cache, jobs that take too long or kill their process.
+Not covered: the jobs themselves (`jobs`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import multiprocessing
+import signal
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+from typing import Any
+
+from starlette.exceptions import HTTPException
+
+from pixelpong.errors import expected
+from pixelpong.faces.page.jobs import work
+
+CACHE_BYTES = 64 << 20
+
+MAX_WAITING = 16
+"""Different jobs that may wait for their turn."""
+
+JOB_SECONDS = 300.0
+"""A job that takes longer is given up; a reel takes ten, of an idle core."""
+
+Key = tuple[Any, ...]
+
+
+class JobProcess:
+    """The process of `jobs.work`, started when first needed and again if it has died."""
+
+    def __init__(self) -> None:
+        """Start nothing yet."""
+        self._process: SpawnProcess | None = None
+        self._pipe: Connection | None = None
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    def ask(self, path: Path | None, job: str, number: int) -> bytes:
+        """Have a job done; see `jobs.carry_out`.
+
+        Raises:
+            HTTPException: it cannot be done, took too long, or its process has ended.
+        """
+        with self._lock:
+            pipe = self._start()
+            try:
+                pipe.send((path, job, number))
+                if not pipe.poll(JOB_SECONDS):
+                    raise TimeoutError
+                is_good, content = pipe.recv()
+            except (OSError, EOFError) as error:
+                self._end()
+                text = expected("a result", "a process that ended", "try again")
+                raise HTTPException(503, text) from error
+        if not is_good:
+            raise HTTPException(422, content)
+        return bytes(content)
+
+    def close(self) -> None:
+        """End it, whatever it does."""
+        self._is_closed = True
+        process = self._process
+        if process is not None:
+            process.kill()  # so that whoever waits for it goes on
+        with self._lock:
+            self._end()
+
+    def _start(self) -> Connection:
+        if self._is_closed:
+            raise HTTPException(503, expected("a result", "a server that stops", "start it again"))
+        if self._pipe is None:
+            context = multiprocessing.get_context("spawn")
+            self._pipe, theirs = context.Pipe()
+            self._process = context.Process(target=work, args=(theirs,), daemon=True)
+            with _interrupts_kept_off():
+                self._process.start()
+            theirs.close()
+            if self._is_closed:  # meanwhile
+                self._process.kill()
+        return self._pipe
+
+    def _end(self) -> None:
+        if self._process is not None and self._pipe is not None:
+            self._process.kill()
+            self._process.join()
+            self._pipe.close()
+        self._process = self._pipe = None
+
+
+@contextlib.contextmanager
+def _interrupts_kept_off() -> Iterator[None]:
+    """A process that is started here never hears of Ctrl-C, which is for us."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class Results:
+    """Results of jobs by key: those that are there, and those that are being made."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._process = JobProcess()
+        self._turn = asyncio.Lock()
+        self._making: dict[Key, asyncio.Task[bytes]] = {}
+        self._made: OrderedDict[Key, bytes] = OrderedDict()
+
+    async def get(self, key: Key, path: Path | None, job: str, number: int) -> bytes:
+        """The result of a job as JSON.
+
+        Args:
+            key: of equal jobs; it must name all that the result depends on.
+            path: the run's, None for the package.
+            job: see `jobs.JOBS`.
+            number: which episode or update.
+
+        Raises:
+            HTTPException: it cannot be done, or too many others wait.
+        """
+        if key in self._made:
+            self._made.move_to_end(key)
+            return self._made[key]
+        if key not in self._making:
+            if len(self._making) >= MAX_WAITING:
+                text = expected("a free moment", "many who wait", "try again later")
+                raise HTTPException(503, text)
+            task = asyncio.create_task(self._make(key, path, job, number))
+            self._making[key] = task
+            task.add_done_callback(lambda task: self._finish(key, task))
+        return await asyncio.shield(self._making[key])
+
+    async def close(self) -> None:
+        """End the process and whatever it makes."""
+        for task in self._making.values():
+            task.cancel()
+        await asyncio.to_thread(self._process.close)
+
+    async def _make(self, key: Key, path: Path | None, job: str, number: int) -> bytes:
+        async with self._turn:
+            content = await asyncio.to_thread(self._process.ask, path, job, number)
+        self._made[key] = content
+        while sum(map(len, self._made.values())) > CACHE_BYTES and len(self._made) > 1:
+            self._made.popitem(last=False)
+        return content
+
+    def _finish(self, key: Key, task: asyncio.Task[bytes]) -> None:
+        del self._making[key]
+        with contextlib.suppress(asyncio.CancelledError):
+            task.exception()  # seen, even if nobody waits any more
