@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 from conftest import wait_until
 
 from pixelpong.config import Config
 from pixelpong.config.presets import load_preset
 from pixelpong.faces.page import serve
+from pixelpong.faces.page.view import id_of
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
 
@@ -145,6 +147,54 @@ def read_answer(made: socket.socket) -> Answer:
             break
         body += more
     return Answer(int(status.split()[1]), headers, body)
+
+
+def api(run: RunDirectory, rest: str = "") -> str:
+    """A path of a run."""
+    return f"/api/runs/{id_of(run.path)}{rest}"
+
+
+class Events:
+    """A viewer of a run: what comes, as it comes."""
+
+    def __init__(self, url: str, headers: dict[str, str] | None = None) -> None:
+        self.received: list[tuple[str, Any]] = []
+        self.is_over = False
+        self._client = httpx.Client(timeout=30)
+        self._thread = threading.Thread(target=self._read, args=(url, headers or {}), daemon=True)
+        self._thread.start()
+
+    def _read(self, url: str, headers: dict[str, str]) -> None:
+        name = ""
+        with (
+            contextlib.suppress(httpx.HTTPError),
+            self._client.stream("GET", url, headers=headers) as answer,
+        ):
+            for line in answer.iter_lines():
+                if line.startswith("event: "):
+                    name = line[7:]
+                if line.startswith("data: "):
+                    self.received.append((name, json.loads(line[6:])))
+        self.is_over = True
+
+    def of(self, name: str) -> list[Any]:
+        """The contents of all events of a name."""
+        return [content for kind, content in self.received if kind == name]
+
+    def updates(self) -> list[int]:
+        """What a page holds that follows what it is told."""
+        held: list[int] = []
+        for content in self.of("metrics"):
+            held = [u for u in held if u <= content["after"]] + content["columns"].get("update", [])
+        return held
+
+    def __enter__(self) -> Events:
+        assert wait_until(lambda: self.of("summary"))
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._client.close()
+        self._thread.join(5)
 
 
 def toy_config(preset: str = "fast", **changes: Any) -> Config:

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from pixelpong.agent.file import Agent
 from pixelpong.agent.network import GREEDY
-from pixelpong.env import Emulator, make_emulator
+from pixelpong.env import make_emulator
 from pixelpong.env.duel import FIRST_ROW, LAST_ROW, LEFT, RIGHT, DuelEmulator
+from pixelpong.env.pong import Emulator
 from pixelpong.errors import ConfigError, expected
 from pixelpong.items import DOWN, STAY, UP
 

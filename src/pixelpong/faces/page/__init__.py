@@ -31,10 +31,8 @@ PORTS_TRIED = 100
 MIN_TOKEN = 8
 """Characters of the shortest token."""
 
-MAX_CONNECTIONS = 1000
-"""At a time, or as many as the system lets one process open, less `RESERVED_FILES`."""
-
-RESERVED_FILES = 100
+MAX_CONNECTIONS = 900
+"""At a time; most systems let a process open some 1,000 files."""
 
 SEND_BUFFER = 64 << 10
 """Bytes that the system keeps for a connection that does not read."""
@@ -99,7 +97,7 @@ def serve(
         from pixelpong.faces.page.server import run_server
 
         library = Library(runs_dir, run)
-        run_server(place.socket, place.door, library, count_connections(), should_stop)
+        run_server(place.socket, place.door, library, MAX_CONNECTIONS, should_stop)
 
 
 def require_web(*, draws_charts: bool = True) -> None:
@@ -116,17 +114,6 @@ def require_web(*, draws_charts: bool = True) -> None:
         if importlib.util.find_spec(library) is None:
             advice = f"pip install 'pixelpong[{'web' if draws_charts else 'play'}]'"
             raise ConfigError(expected(f"{library}, for the page", "none", advice))
-
-
-def count_connections() -> int:
-    """How many connections there may be at a time."""
-    if sys.platform == "win32":
-        return MAX_CONNECTIONS
-    import resource
-
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    is_free = soft == resource.RLIM_INFINITY
-    return MAX_CONNECTIONS if is_free else max(20, min(MAX_CONNECTIONS, soft - RESERVED_FILES))
 
 
 @dataclass(frozen=True)

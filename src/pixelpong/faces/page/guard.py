@@ -24,6 +24,9 @@ from pixelpong.errors import expected
 
 METHODS = ("GET", "HEAD")
 
+MAX_TARGET = 2000
+"""Characters of the longest path and query; ours have below 100."""
+
 HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
@@ -121,6 +124,9 @@ class Guard:
             answer = _refuse(405, expected("GET or HEAD", "another method", "only look"))
             answer.headers["allow"] = ", ".join(METHODS)
             return answer
+        if len(request.url.path) + len(request.url.query) > MAX_TARGET:
+            what = f"an address of at most {MAX_TARGET} characters"
+            return _refuse(414, expected(what, "more", "shorten it"))
         return None
 
     def _has_cookie(self, request: HTTPConnection) -> bool:
