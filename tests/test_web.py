@@ -142,7 +142,7 @@ def test_reels_are_of_the_replay_and_of_the_agents_greedy_episode(client, run):
 
 
 def test_files_of_the_page_are_asked_for_again_only_if_they_changed(client):
-    for path in ("/", "/static/style.css", "/static/plotly.min.js"):
+    for path in ("/", "/static/style.css", "/static/app.js"):
         first = client.get(path)
         again = client.get(path, headers={"if-none-match": first.headers["etag"]})
         assert (first.status_code, again.status_code, again.content) == (200, 304, b"")
@@ -571,7 +571,7 @@ def test_a_run_from_elsewhere_is_in_the_table_too(run, tmp_path):
 def test_serving_does_not_need_what_it_serves_with_to_be_imported():
     script = (
         "import sys; import pixelpong.faces.page\n"
-        "print(*({'starlette', 'uvicorn', 'plotly', 'numpy'} & set(sys.modules)))"
+        "print(*({'starlette', 'uvicorn', 'numpy'} & set(sys.modules)))"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True

@@ -25,8 +25,7 @@ from web_client import (
     serving,
 )
 
-from pixelpong.faces import page
-from pixelpong.faces.page import live
+from pixelpong.faces.page import address, live, server
 from pixelpong.faces.page.view import id_of
 
 TOKEN = "correct horse battery"
@@ -144,7 +143,7 @@ def test_another_page_gets_nothing_by_ordinary_requests_either(port):
     assert get(port, "/api/runs", "Origin: http://evil.example").status == 403
     assert get(port, "/api/runs", "Origin: null").status == 403
     assert get(port, "/api/runs", "Sec-Fetch-Site: cross-site").status == 403
-    assert get(port, "/static/plotly.min.js", "Sec-Fetch-Site: same-site").status == 403
+    assert get(port, "/static/app.js", "Sec-Fetch-Site: same-site").status == 403
     assert get(port, "/api/runs", "Sec-Fetch-Site: same-origin").status == 200
     assert get(port, "/", "Sec-Fetch-Site: cross-site").status in (200, 404)  # a link to us
 
@@ -158,7 +157,7 @@ METHODS = [
 def paths_of(run):
     run_id = id_of(run.path)
     return [
-        "/", "/static/style.css", "/static/plotly.min.js", "/api/runs", f"/api/runs/{run_id}",
+        "/", "/static/style.css", "/static/app.js", "/api/runs", f"/api/runs/{run_id}",
         f"/api/runs/{run_id}/metrics", f"/api/runs/{run_id}/events",
         f"/api/runs/{run_id}/reels/replay/1", f"/api/runs/{run_id}/reels/agent/1",
         f"/api/runs/{run_id}/weights/1", "/game", "/nothing",
@@ -289,7 +288,7 @@ def test_nobody_is_served_without_the_token(run, monkeypatch):
     with serving(run.path.parent, token=TOKEN) as served:
         port, own = served.port, f"127.0.0.1:{served.port}"
         wrong = ["", "wrong", TOKEN[:-1], TOKEN + "x", TOKEN.upper(), "%00", "caf%C3%A9", "%ff"]
-        for path in ["/", "/static/plotly.min.js", "/api/runs", "/nothing"]:
+        for path in ["/", "/static/app.js", "/api/runs", "/nothing"]:
             assert get(port, path).status == 401
             for each in wrong:
                 quoted = each.replace(" ", "+")
@@ -330,7 +329,7 @@ def test_hundreds_of_half_open_connections_keep_nobody_out(port):
 
 @pytest.mark.slow
 def test_more_connections_than_there_is_room_for_are_refused_until_others_leave(run, monkeypatch):
-    monkeypatch.setattr(page, "MAX_CONNECTIONS", 30)
+    monkeypatch.setattr(server, "MAX_CONNECTIONS", 30)
     with serving(run.path.parent) as served, contextlib.ExitStack() as held:
         for _ in range(30):
             held.enter_context(connect(served.port))
@@ -341,11 +340,12 @@ def test_more_connections_than_there_is_room_for_are_refused_until_others_leave(
 
 @pytest.mark.slow
 def test_a_connection_that_takes_no_answer_is_dropped(run, monkeypatch):
-    """The charts' script is larger than all buffers between us."""
-    monkeypatch.setattr(page, "SLOW_SECONDS", 2.0)
+    """What it asked for is larger than all buffers between us."""
+    monkeypatch.setattr(address, "SLOW_SECONDS", 2.0)
     with serving(run.path.parent) as served:
         with connect(served.port, receive_buffer=4096) as made:
-            made.sendall(head("GET", "/static/plotly.min.js", f"127.0.0.1:{served.port}"))
+            request = head("GET", "/static/charts.js", f"127.0.0.1:{served.port}")
+            made.sendall(request * 200)
             time.sleep(6)
             got = b""
             with pytest.raises(ConnectionError):
@@ -375,7 +375,7 @@ def read_events(made: socket.socket, seconds: float) -> bytes:
 def test_a_viewer_that_reads_slowly_is_dropped_and_others_are_not(tmp_path, monkeypatch, by):
     """By the system, which cuts its connection; by the server, which frees its seat."""
     run = make_trained(tmp_path / "toy", updates=2)
-    monkeypatch.setattr(page, "SLOW_SECONDS", 1.0 if by == "system" else 1000.0)
+    monkeypatch.setattr(address, "SLOW_SECONDS", 1.0 if by == "system" else 1000.0)
     monkeypatch.setattr(live, "BEHIND_SECONDS", 1.0 if by == "server" else 1000.0)
     monkeypatch.setattr(live, "MAX_VIEWERS", 2)
     with serving(tmp_path) as served:
@@ -428,22 +428,3 @@ def test_too_many_viewers_are_refused_with_a_line(run, monkeypatch):
         assert wait_until(lambda: ask(served.port, request).status == 200, 10)
         for made in held:
             made.close()
-
-
-def test_pipelined_and_broken_requests_leave_the_server_well(port):
-    own = f"127.0.0.1:{port}"
-    for request in (
-        head("GET", "/api/runs", own) * 50,
-        head("GET", "/api/runs", own, "Content-Length: 1000000000") + b"x" * 1000,
-        head("GET", "/api/runs", own, "Transfer-Encoding: chunked") + b"zz\r\n",
-        head("GET", "/api/runs", own, "Content-Length: 5", "Transfer-Encoding: chunked") + b"0\r\n",
-        head("GET", "http://evil.example/", own), head("OPTIONS", "*", own),
-        b"\x16\x03\x01\x02\x00\x01\x00", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"\x00" * 20_000,
-        handshake(port, own, f"Origin: http://{own}") + b"\xff" * 500,
-    ):  # fmt: skip
-        with connect(port) as made:
-            made.sendall(request)
-            made.settimeout(1)
-            with contextlib.suppress(OSError):
-                made.recv(100_000)
-    assert get(port, "/api/runs").status == 200

@@ -32,8 +32,8 @@ EXTRAS = {
     "ray": ("ray",),
     "video": ("av", "PIL"),
     "plot": ("matplotlib",),
-    "web": ("starlette", "uvicorn", "websockets", "plotly"),
-    "play": ("starlette", "uvicorn", "websockets"),
+    "web": ("starlette", "sse_starlette", "uvicorn", "websockets"),
+    "play": ("starlette", "sse_starlette", "uvicorn", "websockets"),
     "track": ("tensorboardX",),
     "onnx": ("onnx",),
 }

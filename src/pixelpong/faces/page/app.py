@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import importlib.util
 import json
 import mimetypes
 import re
@@ -36,9 +35,6 @@ from pixelpong.faces.page.view import View
 
 DEAD_SECONDS = 120.0
 """Between two counts of dead units: each takes a second of a core that a training may use."""
-
-PLOTLY = "plotly.min.js"
-"""Of the package plotly; the other files are ours."""
 
 
 class Site:
@@ -153,18 +149,12 @@ class Site:
 def _static_routes() -> list[BaseRoute]:
     # The system's table of types may be wrong, and no browser runs a script of a wrong type.
     mimetypes.add_type("text/javascript", ".js")
-    ours = StaticFiles(packages=[("pixelpong.faces.page", "static")])
-    routes: list[BaseRoute] = [Mount("/static", ours)]
-    if importlib.util.find_spec("plotly") is not None:  # a game needs no charts
-        plotly = StaticFiles(packages=[("plotly", "package_data")])
-        routes.insert(
-            0, Route(f"/static/{PLOTLY}", functools.partial(_answer_file, plotly, PLOTLY))
-        )
-    return [Route("/", functools.partial(_answer_file, ours, "index.html")), *routes]
+    files = StaticFiles(packages=[("pixelpong.faces.page", "static")])
 
+    async def answer_index(request: Request) -> Response:
+        return await files.get_response("index.html", request.scope)
 
-async def _answer_file(files: StaticFiles, name: str, request: Request) -> Response:
-    return await files.get_response(name, request.scope)
+    return [Route("/", answer_index), Mount("/static", files)]
 
 
 def _read_number(text: str) -> int:

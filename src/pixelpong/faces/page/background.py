@@ -25,8 +25,8 @@ from pixelpong.faces.page.jobs import work
 
 CACHE_BYTES = 64 << 20
 
-MAX_WAITING = 16
-"""Different jobs that may wait for their turn."""
+MAX_WAITING = 64
+"""Requests that may wait for their turn."""
 
 JOB_SECONDS = 300.0
 """A job that takes longer is given up; a reel takes ten, of an idle core."""
@@ -110,13 +110,13 @@ def _interrupts_kept_off() -> Iterator[None]:
 
 
 class Results:
-    """Results of jobs by key: those that are there, and those that are being made."""
+    """Results of jobs by key; the newest are kept."""
 
     def __init__(self) -> None:
         """Begin with none."""
         self._process = JobProcess()
         self._turn = asyncio.Lock()
-        self._making: dict[Key, asyncio.Task[bytes]] = {}
+        self._num_waiting = 0
         self._made: OrderedDict[Key, bytes] = OrderedDict()
 
     async def get(self, key: Key, path: Path | None, job: str, number: int) -> bytes:
@@ -131,33 +131,21 @@ class Results:
         Raises:
             HTTPException: it cannot be done, or too many others wait.
         """
-        if key in self._made:
-            self._made.move_to_end(key)
-            return self._made[key]
-        if key not in self._making:
-            if len(self._making) >= MAX_WAITING:
-                text = expected("a free moment", "many who wait", "try again later")
-                raise HTTPException(503, text)
-            task = asyncio.create_task(self._make(key, path, job, number))
-            self._making[key] = task
-            task.add_done_callback(lambda task: self._finish(key, task))
-        return await asyncio.shield(self._making[key])
-
-    async def close(self) -> None:
-        """End the process and whatever it makes."""
-        for task in self._making.values():
-            task.cancel()
-        await asyncio.to_thread(self._process.close)
-
-    async def _make(self, key: Key, path: Path | None, job: str, number: int) -> bytes:
-        async with self._turn:
-            content = await asyncio.to_thread(self._process.ask, path, job, number)
-        self._made[key] = content
+        if key not in self._made and self._num_waiting >= MAX_WAITING:
+            raise HTTPException(503, expected("a free moment", "many who wait", "try again later"))
+        self._num_waiting += 1
+        try:
+            async with self._turn:
+                if key not in self._made:
+                    ask = self._process.ask
+                    self._made[key] = await asyncio.to_thread(ask, path, job, number)
+        finally:
+            self._num_waiting -= 1
+        self._made.move_to_end(key)
         while sum(map(len, self._made.values())) > CACHE_BYTES and len(self._made) > 1:
             self._made.popitem(last=False)
-        return content
+        return self._made[key]
 
-    def _finish(self, key: Key, task: asyncio.Task[bytes]) -> None:
-        del self._making[key]
-        with contextlib.suppress(asyncio.CancelledError):
-            task.exception()  # seen, even if nobody waits any more
+    async def close(self) -> None:
+        """End the process and whatever it does."""
+        await asyncio.to_thread(self._process.close)

@@ -11,9 +11,7 @@ Covered: the checks, as a wrapper around any ASGI application. Not covered: what
 
 from __future__ import annotations
 
-import hashlib
 import hmac
-from dataclasses import dataclass
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import HTTPConnection
@@ -21,6 +19,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pixelpong.errors import expected
+from pixelpong.faces.page.address import Door
 
 METHODS = ("GET", "HEAD")
 
@@ -39,40 +38,6 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
 }
 """Of every answer."""
-
-
-@dataclass(frozen=True)
-class Door:
-    """By which names the server may be called, and what it asks for.
-
-    Attributes:
-        hosts: lower-case names and addresses, IPv6 ones in brackets.
-        port: that it listens on.
-        token: secret that every visitor must know; None if there is none.
-        is_wide: it listens on all addresses of this machine, so the one that a connection came
-            in by is a name for it too.
-    """
-
-    hosts: tuple[str, ...]
-    port: int
-    token: str | None = None
-    is_wide: bool = False
-
-    def names(self, scope: Scope) -> set[str]:
-        """What a Host header may say on a connection."""
-        hosts = set(self.hosts)
-        if self.is_wide and scope.get("server"):
-            address = scope["server"][0]
-            hosts.add(f"[{address}]" if ":" in address else address)
-        names = {f"{host}:{self.port}" for host in hosts}
-        return names | hosts if self.port == 80 else names
-
-    @property
-    def cookie(self) -> tuple[str, str]:
-        """Name and value of a visitor's cookie who has shown the token: not the token itself."""
-        assert self.token is not None
-        digest = hmac.new(self.token.encode(), b"pixelpong cookie", hashlib.sha256)
-        return f"pixelpong-{self.port}", digest.hexdigest()
 
 
 class Guard:
@@ -110,7 +75,7 @@ class Guard:
         """The answer to a request that was not meant for us, or wants more than to look."""
         headers, door = request.headers, self._door
         hosts = [host.lower() for host in headers.getlist("host")]
-        if len(hosts) != 1 or hosts[0] not in door.names(request.scope):
+        if len(hosts) != 1 or hosts[0] not in door.names(request.scope["server"][0]):
             advice = f"open http://{door.hosts[0]}:{door.port}/"
             return _refuse(403, expected("the name of this server", "another Host", advice))
         origins = [origin.lower() for origin in headers.getlist("origin")]

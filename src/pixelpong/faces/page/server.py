@@ -9,13 +9,17 @@ from collections.abc import Callable, Iterator
 
 import uvicorn
 
+from pixelpong.faces.page.address import Door
 from pixelpong.faces.page.app import Site
-from pixelpong.faces.page.guard import Door, Guard
+from pixelpong.faces.page.guard import Guard
 from pixelpong.faces.page.library import Library
 
 ASK_SECONDS = 0.1
 
 END_SECONDS = 0.5
+
+MAX_CONNECTIONS = 900
+"""At a time; most systems let a process open some 1,000 files."""
 
 HEAD_LIMIT = 16 << 10
 """Bytes of the longest head of a request."""
@@ -37,18 +41,16 @@ def run_server(
     listening: socket.socket,
     door: Door,
     library: Library,
-    max_connections: int,
     should_stop: Callable[[], bool],
 ) -> None:
     """Serve until `should_stop` says so; then all that is under way ends."""
-    asyncio.run(_serve(listening, door, library, max_connections, should_stop))
+    asyncio.run(_serve(listening, door, library, should_stop))
 
 
 async def _serve(
     listening: socket.socket,
     door: Door,
     library: Library,
-    max_connections: int,
     should_stop: Callable[[], bool],
 ) -> None:
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
@@ -66,7 +68,7 @@ async def _serve(
         log_level="critical",
         server_header=False,
         proxy_headers=False,  # nobody stands before us whose word would count
-        limit_concurrency=max_connections,
+        limit_concurrency=MAX_CONNECTIONS,
         timeout_keep_alive=10,
         timeout_graceful_shutdown=END_SECONDS,  # type: ignore[arg-type]
         h11_max_incomplete_event_size=HEAD_LIMIT,
