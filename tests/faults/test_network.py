@@ -22,7 +22,7 @@ import pytest
 from network_guard import NetworkUseError, is_local
 from web_client import ask, get, handshake, make_trained
 
-from pixelpong.faces.page.app import list_static
+from pixelpong.faces import page
 from pixelpong.faces.page.view import id_of
 from pixelpong.run.directory import RunDirectory
 
@@ -204,8 +204,9 @@ def test_no_process_of_a_training_reaches_out(engine, tmp_path):
 
 def pages_of(run: RunDirectory) -> list[str]:
     path, update = f"/api/runs/{id_of(run.path)}", max(run.checkpoints.updates())
+    static = Path(page.__file__).with_name("static")
     return [
-        "/", *(f"/static/{name}" for name in sorted(list_static())), "/api/runs", path,
+        "/", *(f"/static/{file.name}" for file in static.iterdir()), "/api/runs", path,
         f"{path}/metrics", f"{path}/weights/{update}", f"{path}/reels/replay/1",
         f"{path}/reels/agent/{update}",
     ]  # fmt: skip
