@@ -16,7 +16,6 @@ from bisect import bisect_right
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from pixelpong.run.files import open_to_read
 from pixelpong.run.lines import scan_lines
 
 Columns = dict[str, list[Any]]
@@ -27,6 +26,7 @@ MAX_COLUMNS = 64
 MAX_ROWS = 2000
 """That are sent at once: more than a chart has pixels across."""
 
+_LARGEST, _LONGEST_NAME = 1e12, 63
 _MARK = 256
 _END = 32 << 10
 
@@ -48,7 +48,7 @@ class Tail:
         """
         lines = []
         try:
-            with open_to_read(self._path) as file:
+            with _open(self._path) as file:
                 is_anew = self._is_another(file)
                 if is_anew:
                     self._forget()
@@ -77,6 +77,12 @@ class Tail:
         return file.read(self._end - begin)
 
 
+def _open(path: Path) -> BinaryIO:
+    if not path.is_file():  # a pipe would be waited for
+        raise FileNotFoundError(path)
+    return path.open("rb")
+
+
 def _identify(file: BinaryIO) -> tuple[int, int]:
     state = os.fstat(file.fileno())
     return state.st_dev, state.st_ino
@@ -85,7 +91,7 @@ def _identify(file: BinaryIO) -> tuple[int, int]:
 def read_end(path: Path) -> list[dict[str, Any]]:
     """The whole lines within the last bytes of a file; none if it cannot be read."""
     try:
-        with open_to_read(path) as file:
+        with _open(path) as file:
             if file.seek(0, os.SEEK_END) > _END:
                 file.seek(-_END, os.SEEK_END)
                 file.readline(_END)  # the rest of a line
@@ -94,17 +100,6 @@ def read_end(path: Path) -> list[dict[str, Any]]:
             return [line for _, line in scan_lines(file) if line is not None]
     except OSError:
         return []
-
-
-def number_of(value: Any) -> float | None:
-    """`value` if it is a number that JSON and a chart can hold, else None.
-
-    >>> number_of(3), number_of(float("nan")), number_of(True), number_of(10**400)
-    (3, None, None, None)
-    """
-    if type(value) is int:
-        return value if abs(value) < 2**53 else None
-    return value if type(value) is float and math.isfinite(value) else None
 
 
 TIMINGS = ("wall_seconds", "steps_per_second", "busy_share", "workers", "items_again", "restarts")
@@ -134,15 +129,15 @@ class Table:
             return
         timing = line.get("timing")
         timing = timing if isinstance(timing, dict) else {}
-        values = {name: value for name, value in line.items() if _is_numeric(value)}
-        values |= {f"timing.{name}": timing[name] for name in TIMINGS if name in timing}
+        values = line | {f"timing.{name}": timing[name] for name in TIMINGS if name in timing}
         size = len(self)
         for name, value in values.items():
-            if name not in self._columns and len(self._columns) < MAX_COLUMNS and len(name) < 64:
+            if not _is_numeric(value) or len(name) > _LONGEST_NAME:
+                continue
+            if name not in self._columns and len(self._columns) < MAX_COLUMNS:
                 self._columns[name] = array("d", [math.nan]) * size
             if name in self._columns:
-                number = number_of(value)
-                self._columns[name].append(math.nan if number is None else number)
+                self._columns[name].append(_as_float(value))
         for column in self._columns.values():
             if len(column) == size:
                 column.append(math.nan)
@@ -178,6 +173,11 @@ class Table:
 
 def _is_numeric(value: Any) -> bool:
     return value is None or type(value) in (int, float)
+
+
+def _as_float(value: float | None) -> float:
+    """NaN for none, and for a number that no run comes near."""
+    return float(value) if value is not None and abs(value) < _LARGEST else math.nan
 
 
 def _as_json(value: float) -> float | None:

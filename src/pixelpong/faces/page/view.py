@@ -6,10 +6,12 @@ sending news (`live`), what takes long (`background`).
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +21,12 @@ from pixelpong.errors import PixelpongError, RunError, expected
 from pixelpong.play.replay import Replay
 from pixelpong.run.alive import is_live
 from pixelpong.run.directory import RunDirectory
-from pixelpong.run.tail import Columns, Table, Tail, number_of, read_end
+from pixelpong.run.lines import EvaluationLine
+from pixelpong.run.tail import Columns, Table, Tail, read_end
+from pixelpong.schema import Return, convert
 
 MAX_LINES = 500
 """Replays, and evaluations, that are told of: the newest."""
-
-MAX_RETURNS = 100_000
-"""Of one evaluation; the command line takes no more either."""
 
 RATE_WINDOW = 20
 """Updates that speed and time left are taken from."""
@@ -41,6 +42,12 @@ Position = tuple[int, int]
 
 Line = dict[str, Any]
 Lines = list[Line]
+
+
+@dataclass(frozen=True)
+class _Evaluation(EvaluationLine):
+    std: Return | None = None
+    returns: tuple[Return, ...] = ()
 
 
 def id_of(path: Path) -> str:
@@ -250,7 +257,7 @@ class View:
             goal = getattr(self._run.config.budget, option) if self._run else None
             if goal is not None and rate(column) > 0:
                 left.append(max(0.0, (goal - recent[column][-1]) / rate(column)))
-        return number_of(rate("steps")) or None, number_of(min(left, default=None))
+        return rate("steps") or None, min(left, default=None)
 
 
 def _pick_replay(line: Line) -> Line | None:
@@ -263,20 +270,10 @@ def _pick_replay(line: Line) -> Line | None:
 
 def _pick_evaluation(line: Line) -> Line | None:
     """The same of an evaluation's."""
-    ends, returns = line.get("ci95"), line.get("returns")
-    mean, deviation = number_of(line.get("mean_return")), number_of(line.get("std"))
-    interval = [number_of(end) for end in ends] if isinstance(ends, list) else []
-    if len(interval) != 2 or None in (mean, *interval):
+    try:
+        return dataclasses.asdict(convert(line, _Evaluation))
+    except ValueError:
         return None
-    if not isinstance(returns, list) or len(returns) > MAX_RETURNS:
-        returns = []
-    return {
-        "update": line["update"],
-        "mean_return": mean,
-        "std": deviation,
-        "ci95": interval,
-        "returns": [] if None in map(number_of, returns) else returns,
-    }
 
 
 def _ignore(message: str) -> None:
