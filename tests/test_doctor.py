@@ -133,29 +133,25 @@ def test_missing_packages_come_with_the_command_that_installs_them(tmp_path):
         ({"cpu.max": "max 100000", "memory.max": "max", "memory.current": "4"}, None, None),
         ({"cpu.max": "nonsense", "memory.max": "", "memory.current": "-"}, None, None),
         ({}, None, None),
+        (  # the first version
+            {
+                "cpu/a/cpu.cfs_quota_us": "50000", "cpu/a/cpu.cfs_period_us": "100000",
+                "memory/a/memory.limit_in_bytes": "1000", "memory/a/memory.usage_in_bytes": "1",
+            },
+            0.5, 999,
+        ),
     ],
-)
+)  # fmt: skip
 def test_limits_of_a_control_group_are_found_at_any_height(tmp_path, files, quota, left):
-    (tmp_path / "proc/self").mkdir(parents=True)
-    (tmp_path / "proc/self/cgroup").write_text("0::/a/b\n")
-    (tmp_path / "sys/fs/cgroup/a/b").mkdir(parents=True)
-    for name, content in files.items():
-        (tmp_path / "sys/fs/cgroup/a" / name).write_text(content + "\n")
+    is_first = any("/" in name for name in files)
+    groups = "4:cpu,cpuacct:/a/b\n3:memory:/a/b\n" if is_first else "0::/a/b\n"
+    contents = {"proc/self/cgroup": groups, "sys/fs/cgroup/a/b/x": ""}
+    contents |= {f"sys/fs/cgroup/{'' if is_first else 'a/'}{k}": v for k, v in files.items()}
+    for path, content in contents.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(content + "\n")
     assert machine.read_core_limit(tmp_path) == quota
     assert machine.read_memory_left(tmp_path) == left
-
-
-def test_limits_of_the_first_version_are_found_too(tmp_path):
-    for path, content in {
-        "proc/self/cgroup": "4:cpu,cpuacct:/x\n3:memory:/x\n",
-        "sys/fs/cgroup/cpu/x/cpu.cfs_quota_us": "50000",
-        "sys/fs/cgroup/cpu/x/cpu.cfs_period_us": "100000",
-        "sys/fs/cgroup/memory/x/memory.limit_in_bytes": "1000",
-        "sys/fs/cgroup/memory/x/memory.usage_in_bytes": "1",
-    }.items():
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(content)
-    assert (machine.read_core_limit(tmp_path), machine.read_memory_left(tmp_path)) == (0.5, 999)
 
 
 def test_a_training_takes_no_more_cores_than_its_group_allows(monkeypatch):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,26 +128,3 @@ def test_fifty_signals_at_random_moments(tmp_path, number):
     print(
         f"\n{number.name}: out after {seconds[len(stops) // 2]:.2f} s, {seconds[-1]:.2f} s at most"
     )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "way", ["note_signals()", "manager = stop_on_signals(); manager.__enter__()"]
-)
-def test_a_signal_may_come_while_another_is_being_noted(way):
-    """A handler interrupts a handler: what takes a lock, as threading.Event, waits for itself."""
-    script = f"""if True:
-        import os, signal, subprocess, sys
-        from pixelpong.interrupts import note_signals, stop_on_signals
-        {way}
-        hail = "import os, sys\\nfor _ in range(200_000): os.kill(int(sys.argv[1]), 15)"
-        sender = subprocess.Popen([sys.executable, "-c", hail, str(os.getpid())])
-        while sender.poll() is None:
-            for number in range(1000):
-                str(number)
-        print("alive")
-    """
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=30
-    )
-    assert (done.stdout, done.stderr) == ("alive\n", "")

@@ -25,7 +25,7 @@ from pixelpong.config import Config
 from pixelpong.env import make_emulator
 from pixelpong.errors import Interrupted
 from pixelpong.faces.api.evaluation import evaluate_ways
-from pixelpong.faces.display import signed
+from pixelpong.faces.text import describe_returns
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.files import write_whole
 from pixelpong.seeding import make_rng
@@ -91,12 +91,7 @@ def describe_agent(report: dict[str, Any]) -> str:
         f"{report['file']}: update {report['update']}, {report['rows']:,} rows of the first layer, "
         f"{report['bytes']:,} bytes"
     ]
-    for name, result in report["evaluation"].items():
-        low, high = result["ci95"]
-        lines.append(
-            f"{name:8} mean return {signed(result['mean_return'])} of {len(result['returns'])} "
-            f"episodes, 95 % interval {signed(low)} to {signed(high)}"
-        )
+    lines += [describe_returns(name, result) for name, result in report["evaluation"].items()]
     return "\n".join(lines)
 
 

@@ -27,12 +27,8 @@ def describe_outcome(report: Report) -> str:
 
 def describe_verdict(verdict: Report) -> str:
     """Whether the target return is reached, and after how long."""
-    rows = [(name, verdict[name]) for name in ("greedy", "sampled") if verdict[name]]
-    lines = [
-        f"{name:8} mean return {signed(result['mean_return'])} of {len(result['returns'])} "
-        f"episodes, 95 % interval {signed(result['ci95'][0])} to {signed(result['ci95'][1])}"
-        for name, result in rows
-    ]
+    ways = [name for name in ("greedy", "sampled") if verdict[name]]
+    lines = [describe_returns(name, verdict[name]) for name in ways]
     if verdict["is_won"]:
         lines.append(
             f"it wins: {signed(verdict['target'], 1)} reached at update {verdict['update']}, after "
@@ -41,6 +37,15 @@ def describe_verdict(verdict: Report) -> str:
     else:
         lines.append(f"it does not win yet: the target is {signed(verdict['target'], 1)}")
     return "\n".join(lines)
+
+
+def describe_returns(name: str, evaluation: Report) -> str:
+    """One way of play: how well, and how sure that is."""
+    low, high = evaluation["ci95"]
+    return (
+        f"{name:8} mean return {signed(evaluation['mean_return'])} of {len(evaluation['returns'])} "
+        f"episodes, 95 % interval {signed(low)} to {signed(high)}"
+    )
 
 
 def describe_evaluation(report: Report) -> str:

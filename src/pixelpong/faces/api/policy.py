@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.agent.file import Agent, read_agent
-from pixelpong.agent.network import GREEDY
+from pixelpong.agent.network import GREEDY, Explanation
 from pixelpong.env.preprocess import FIELD_ROWS, preprocess
 from pixelpong.errors import ConfigError, expected
 from pixelpong.faces.api.training import path_of
@@ -131,9 +131,7 @@ class Policy:
         Raises:
             ConfigError: it is no such frame.
         """
-        self._look(observation, self._memory, 0)
-        self._decide(GREEDY)
-        return self._network.explain().probabilities
+        return self._explain(observation).probabilities
 
     def value(self, observation: NDArray[np.uint8]) -> float | None:
         """What the point is worth to it, −1 … 1; None where its network does not say.
@@ -144,9 +142,7 @@ class Policy:
         Raises:
             ConfigError: it is no such frame.
         """
-        self._look(observation, self._memory, 0)
-        self._decide(GREEDY)
-        return self._network.explain().value
+        return self._explain(observation).value
 
     def predict(
         self,
@@ -232,6 +228,11 @@ class Policy:
             self._network.follow(self._screen, int(asked[index]))
         self._field = preprocess(frame) > 0
         self._draw(self._field)
+
+    def _explain(self, observation: NDArray[np.uint8]) -> Explanation:
+        self._look(observation, self._memory, 0)
+        self._decide(GREEDY)
+        return self._network.explain()
 
     def _decide(self, draw: float) -> int:
         return self._network.act(self._screen, draw)
