@@ -10,6 +10,7 @@ bits as those of a single process.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 import tempfile
 import threading
@@ -19,16 +20,60 @@ from typing import Any
 
 from pixelpong.config import Config
 from pixelpong.config.presets import load_preset
+from pixelpong.engines.ray.connection import kept_here, local_folder
 from pixelpong.interrupts import stop_on_signals
 from pixelpong.loop import Event, Outcome, Updated, train
 from pixelpong.run.directory import RunDirectory
 
 NUM_NODES = 3
 
+STORE_BYTES = 100 * 2**20
+"""Object store of a node."""
+
 LOST_AFTER, JOINED_AFTER = 3, 6
 """Updates: in the one after the first, a node is lost; after the second, a new one joins."""
 
 Tell = Callable[[str], None]
+
+
+class LocalCluster:
+    """A head node without workers, and nodes with one worker each, all on this machine.
+
+    Each node has processes of its own, as if it was a machine; they share cores and memory.
+    """
+
+    def __init__(self, num_nodes: int) -> None:
+        """Start the head and the nodes; takes some seconds each."""
+        from ray.cluster_utils import Cluster
+
+        self._exit = contextlib.ExitStack()
+        folder = self._exit.enter_context(local_folder())
+        self._exit.enter_context(kept_here(folder))
+        (folder / "ray").mkdir()  # Ray writes the head's address there
+        head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": STORE_BYTES}
+        self._cluster = Cluster(initialize_head=True, head_node_args=head)
+        self._exit.callback(self._cluster.shutdown)
+        self._nodes: list[Any] = []
+        for _ in range(num_nodes):
+            self.add_node()
+
+    @property
+    def address(self) -> str:
+        """Where a driver connects to it."""
+        return str(self._cluster.address)
+
+    def add_node(self) -> None:
+        """Start another node."""
+        node = self._cluster.add_node(num_cpus=1, object_store_memory=STORE_BYTES)
+        self._nodes.append(node)
+
+    def lose_node(self) -> None:
+        """End the newest node's processes without grace, as when a machine loses power."""
+        self._cluster.remove_node(self._nodes.pop(), allow_graceful=False)
+
+    def close(self) -> None:
+        """End all nodes and leave nothing behind."""
+        self._exit.close()
 
 
 class _Watch:
@@ -67,8 +112,6 @@ def show_cluster(config: Config, should_stop: Callable[[], bool], tell: Tell) ->
     Returns:
         Both hashes, whether they are equal, what was played again, and both rates of rollouts.
     """
-    from pixelpong.engines.ray.cluster import LocalCluster
-
     # On our own emulator an update is over before it can lose a node.
     config = config.updated({"emulator": "ale"}, "demo")
     with tempfile.TemporaryDirectory(prefix="pixelpong-demo-") as folder:

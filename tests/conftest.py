@@ -62,7 +62,7 @@ def nothing_leaves_this_machine(network_log: Path) -> Iterator[None]:
 @pytest.fixture(scope="module")
 def ray_cluster() -> Iterator[None]:
     """A Ray of two cores that the engines of a test file share: starting one takes seconds."""
-    from pixelpong.engines.ray import connected
+    from pixelpong.engines.ray.connection import connected
 
     with workers_find_tests(), connected(None, 2):
         yield

@@ -45,16 +45,14 @@ ENGINES = {
     "threads-3": EngineConfig(engine="threads", workers=3),
     "ray-1": EngineConfig(engine="ray", workers=1),
     "ray-2": EngineConfig(engine="ray", workers=2),
-    "ray-nodes": EngineConfig(engine="ray", workers=2, ray_mode="nodes"),
     "ray-tasks": EngineConfig(engine="ray", workers=2, ray_mode="tasks"),
 }
 
 FAULTY = {
     "ray": EngineConfig(engine="ray", workers=2),
-    "ray-nodes": EngineConfig(engine="ray", workers=2, ray_mode="nodes"),
     "ray-tasks": EngineConfig(engine="ray", workers=2, ray_mode="tasks"),
 }
-"""Those whose workers are other processes, which may die; of `nodes`, all with their actor."""
+"""Those whose workers are in other processes, which may die; actors, all of a node together."""
 
 
 CONCURRENT = {"threads": EngineConfig(engine="threads", workers=2), **FAULTY}

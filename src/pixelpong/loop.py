@@ -138,8 +138,8 @@ def training(
                         break
                     results = engine.run(learner.items(), learner.params)
                     stats = learner.apply(results)
-                    session.record(stats, engine)
-                    yield Updated(progress, stats, engine.last_run)
+                    session.record(stats, results.stats)
+                    yield Updated(progress, stats, results.stats)
             except Interrupted:
                 reason = "interrupted"
             except RunError:

@@ -13,7 +13,7 @@ from typing import Any
 
 from pixelpong.agent.file import Agent, encode_agent
 from pixelpong.config import Config
-from pixelpong.engines import Engine
+from pixelpong.engines import Engine, RunStats
 from pixelpong.errors import CheckpointError, NumericsError, RunError, expected, refusing
 from pixelpong.evaluation import SAMPLED_EPISODES, Evaluation, Verdict, evaluate, judge
 from pixelpong.learners import UpdateStats, make_learner
@@ -111,12 +111,12 @@ class Session:
         """The same without the evaluations."""
         return self.wall_seconds - self._evaluation_seconds
 
-    def record(self, stats: UpdateStats, engine: Engine) -> None:
+    def record(self, stats: UpdateStats, run: RunStats) -> None:
         """Write the lines of this update.
 
         Args:
             stats: what was played and learned.
-            engine: what carried it out.
+            run: what carrying it out moved and waited for.
 
         Raises:
             RunError: the disk does not take them.
@@ -136,7 +136,6 @@ class Session:
         )
         if stats.replays:
             self._write_optional(self._run.replays.append, *(it.to_line() for it in stats.replays))
-        run = engine.last_run
         timing = {
             "rollout_seconds": stats.rollout_seconds,
             "wait_seconds": run.wait_seconds,
@@ -151,7 +150,7 @@ class Session:
             "steps_per_second": stats.steps_per_second,
             "wall_seconds": self.wall_seconds,
             "items_again": run.items_again,
-            "restarts": engine.num_restarts,
+            "restarts": run.restarts,
         }
         self._run.metrics.append(summarize_update(progress, stats) | {"timing": timing})
         self._recorded_update = progress.update

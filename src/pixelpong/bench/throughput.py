@@ -270,8 +270,8 @@ def measure_training(engine: Engine, session: Session, seconds: float) -> float:
     learner = session.learner
     before, begin = learner.progress.steps, time.perf_counter()
     while time.perf_counter() - begin < seconds:
-        stats = learner.apply(engine.run(learner.items(), learner.params))
-        session.record(stats, engine)
+        results = engine.run(learner.items(), learner.params)
+        session.record(learner.apply(results), results.stats)
         if session.should_save():
             session.save()
     return (learner.progress.steps - before) / (time.perf_counter() - begin)

@@ -197,8 +197,8 @@ class EngineConfig:
     )
     ray_mode: str = option(
         "actors",
-        "How Ray keeps workers: as actors, as tasks, or all of a node as one actor.",
-        choices=("actors", "tasks", "nodes"),
+        "How Ray keeps workers: as actors, one a node with threads, or as tasks, one a core.",
+        choices=("actors", "tasks"),
     )
 
 

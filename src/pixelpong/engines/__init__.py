@@ -1,4 +1,4 @@
-"""Engines: where work items are carried out. They know no policy and no emulator.
+"""Engines: they carry out work items. They know no policy and no emulator.
 
 An engine maps items to results, yielded in the order of the items. Every engine runs the same
 pure function, so they differ in speed alone; one contract test holds for all of them.
@@ -7,12 +7,13 @@ pure function, so they differ in speed alone; one contract test holds for all of
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterator, Sequence
+import traceback
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pixelpong.config import EngineConfig
-from pixelpong.errors import ConfigError, expected
+from pixelpong.errors import ConfigError, PixelpongError, WorkerError, expected
 from pixelpong.machine import count_cores
 
 
@@ -24,20 +25,22 @@ class ItemWorker(Protocol):
 
 
 MakeWorker = Callable[[], ItemWorker]
-"""Makes a worker; for Ray, whose workers are other processes, it must be picklable."""
+"""Makes a worker; for Ray, whose workers are in other processes, it must be picklable."""
 
 
 @dataclass
 class RunStats:
-    """What a run of an engine moved, and how it waited.
+    """What a run of an engine moved, and how long it waited; complete after the last result.
 
     Attributes:
         workers: how many took part, at most.
         wait_seconds: from when a worker had nothing left to do to the last result.
-        params_bytes: of the parameters, once for each of Ray's nodes that has workers.
+        params_bytes: of the parameters, once for each of Ray's nodes that plays.
         bytes_sent: of the items, as they travel to Ray's workers.
-        bytes_received: of the results.
+        bytes_received: of the results, as they come back from there.
         items_again: items that had to be played again because a worker of Ray's was lost.
+        restarts: Ray's workers that were replaced since the engine's start, because they died
+            or hung.
     """
 
     workers: int = 1
@@ -46,13 +49,30 @@ class RunStats:
     bytes_sent: int = 0
     bytes_received: int = 0
     items_again: int = 0
+    restarts: int = 0
+
+
+class Results(Iterator[Any]):
+    """The results of one run, in the order of its items, and what is to be said about the run."""
+
+    def __init__(self, results: Generator[Any, None, None], stats: RunStats) -> None:
+        self._results = results
+        self.stats = stats
+
+    def __next__(self) -> Any:
+        """The next result; see `Engine.run` for what it raises."""
+        return next(self._results)
+
+    def close(self) -> None:
+        """Give up the run: what is still being played is dropped."""
+        self._results.close()
 
 
 class Engine(Protocol):
     """Carries out work items."""
 
-    def run(self, items: Sequence[Any], params: Any) -> Iterator[Any]:
-        """Yield the result of each item, in the order of the items.
+    def run(self, items: Sequence[Any], params: Any) -> Results:
+        """The result of each item, in the order of the items; they are played as they are taken.
 
         Args:
             items: what to play; picklable for Ray.
@@ -66,18 +86,26 @@ class Engine(Protocol):
     def close(self) -> None:
         """End all workers. Nothing is left behind; closing twice is harmless."""
 
-    @property
-    def num_restarts(self) -> int:
-        """Ray's workers that were replaced since the start because they died or hung."""
-
-    @property
-    def last_run(self) -> RunStats:
-        """Of the run that was begun last, whole once it has ended."""
-
 
 def never() -> bool:
     """Nobody asks for a stop."""
     return False
+
+
+def describe_error(item: Any, error: Exception) -> PixelpongError:
+    """What is to be raised at home for what an item's worker has raised, with its traceback.
+
+    Args:
+        item: what was played, or in words what was done.
+        error: what was raised there; the package's own errors stay as they are.
+    """
+    if isinstance(error, PixelpongError):
+        return error
+    message = (
+        f"expected a result for {item}, got {type(error).__name__}: {error}; "
+        "run again with --engine serial --debug to see where"
+    )
+    return WorkerError(message, "".join(traceback.format_exception(error)))
 
 
 def make_engine(
@@ -99,7 +127,11 @@ def make_engine(
 
         return SerialEngine(make_worker, should_stop)
     if config.engine == "ray":
-        return _make_ray_engine(config, make_worker, should_stop)
+        require_ray()
+        from pixelpong.engines.ray import RayEngine
+
+        shared = config.workers, config.worker_timeout, should_stop
+        return RayEngine(make_worker, *shared, config.ray_address, config.ray_mode)
     from pixelpong.engines.threads import ThreadEngine
 
     # ALE holds Python's lock while it plays: more threads would only wait for it.
@@ -107,24 +139,8 @@ def make_engine(
     return ThreadEngine(make_worker, workers, config.worker_timeout, should_stop)
 
 
-def _make_ray_engine(
-    config: EngineConfig, make_worker: MakeWorker, should_stop: Callable[[], bool]
-) -> Engine:
-    require_ray()
-    from pixelpong.engines.ray import RayEngine
-
-    return RayEngine(
-        make_worker,
-        config.workers,
-        config.worker_timeout,
-        should_stop,
-        config.ray_address,
-        config.ray_mode,
-    )
-
-
 def require_ray() -> None:
-    """Refuse to go on where Ray is not installed.
+    """Refuse to go on if Ray is not installed.
 
     Raises:
         ConfigError: it is not.

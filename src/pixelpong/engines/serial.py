@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-from pixelpong.engines import ItemWorker, MakeWorker, RunStats, never
-from pixelpong.engines.answers import describe_failure, raise_failure
-from pixelpong.errors import Interrupted
+from pixelpong.engines import ItemWorker, MakeWorker, Results, RunStats, describe_error, never
+from pixelpong.errors import Interrupted, PixelpongError
 
 
 class SerialEngine:
     """Carries out one item after the other."""
 
-    num_restarts = 0
-
     def __init__(self, make_worker: MakeWorker, should_stop: Callable[[], bool] = never) -> None:
         self._make_worker = make_worker
         self._should_stop = should_stop
         self._worker: ItemWorker | None = None
-        self.last_run = RunStats()
 
-    def run(self, items: Sequence[Any], params: Any) -> Iterator[Any]:
+    def run(self, items: Sequence[Any], params: Any) -> Results:
         """See `pixelpong.engines.Engine.run`."""
+        return Results(self._play(items, params), RunStats())
+
+    def close(self) -> None:
+        """See `pixelpong.engines.Engine.close`."""
+        self._worker = None
+
+    def _play(self, items: Sequence[Any], params: Any) -> Generator[Any, None, None]:
         if self._worker is None:
             self._worker = self._make_worker()
         for item in items:
@@ -30,10 +33,8 @@ class SerialEngine:
                 raise Interrupted
             try:
                 result = self._worker.play(item, params)
+            except PixelpongError:
+                raise
             except Exception as error:
-                raise_failure(describe_failure(item, error))
+                raise describe_error(item, error) from error
             yield result
-
-    def close(self) -> None:
-        """See `pixelpong.engines.Engine.close`."""
-        self._worker = None

@@ -15,13 +15,14 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-from pixelpong.engines import MakeWorker, RunStats, never
-from pixelpong.engines.answers import Failure, describe_failure, raise_failure
-from pixelpong.engines.batch import START_TIMEOUT
-from pixelpong.errors import Interrupted, WorkerError, expected
+from pixelpong.engines import MakeWorker, Results, RunStats, describe_error, never
+from pixelpong.errors import Interrupted, PixelpongError, WorkerError, expected
+
+START_TIMEOUT = 180.0
+"""Seconds a worker may take until it is ready; the first one on a machine compiles."""
 
 POLL_SECONDS = 0.1
 """How often it is looked whether a stop was asked for, and whether a deadline is over."""
@@ -38,7 +39,7 @@ class _Run:
     def __init__(self, items: Sequence[Any], params: Any) -> None:
         self.items, self.params = items, params
         self.waiting = deque(range(len(items)))
-        self.answers: queue.SimpleQueue[tuple[int, Any, Failure | None]] = queue.SimpleQueue()
+        self.answers: queue.SimpleQueue[tuple[int, Any, PixelpongError | None]] = queue.SimpleQueue()
         self.is_given_up = False
         self.idle_since: float | None = None  # when a worker was done and nothing waited
 
@@ -72,8 +73,6 @@ class _Crew:
 class ThreadEngine:
     """Carries out items in threads, as many at a time as there are workers."""
 
-    num_restarts = 0
-
     def __init__(
         self,
         make_worker: MakeWorker,
@@ -92,7 +91,6 @@ class ThreadEngine:
         Raises:
             WorkerError: the system does not give so many threads.
         """
-        self.last_run = RunStats()
         self._should_stop = should_stop
         self._crew = _Crew(make_worker, num_workers, item_timeout)
         # At the end of a process that forgot to close it, too: when Python takes itself apart, no
@@ -109,9 +107,18 @@ class ThreadEngine:
                     expected(f"to start {num_workers} workers", got, "give fewer --workers")
                 ) from error
 
-    def run(self, items: Sequence[Any], params: Any) -> Iterator[Any]:
+    def run(self, items: Sequence[Any], params: Any) -> Results:
         """See `pixelpong.engines.Engine.run`."""
-        self.last_run = stats = RunStats(workers=len(self._crew.threads))
+        stats = RunStats(workers=len(self._crew.threads))
+        return Results(self._play(items, params, stats), stats)
+
+    def close(self) -> None:
+        """See `pixelpong.engines.Engine.close`."""
+        self._end()
+
+    def _play(
+        self, items: Sequence[Any], params: Any, stats: RunStats
+    ) -> Generator[Any, None, None]:
         self._crew.run = run = _Run(items, params)
         results: dict[int, Any] = {}
         for _ in self._crew.threads:
@@ -128,10 +135,6 @@ class ThreadEngine:
         finally:
             run.is_given_up = True
 
-    def close(self) -> None:
-        """See `pixelpong.engines.Engine.close`."""
-        self._end()
-
     def _hear(self, run: _Run, results: dict[int, Any]) -> None:
         try:
             position, result, failure = run.answers.get(timeout=POLL_SECONDS)
@@ -139,7 +142,7 @@ class ThreadEngine:
             self._refuse_to_wait()
             return
         if failure is not None:
-            raise_failure(failure)
+            raise failure
         results[position] = result
 
     def _refuse_to_wait(self) -> None:
@@ -159,7 +162,7 @@ def _serve(crew: _Crew) -> None:
         with crew.making:
             worker = crew.make_worker()
     except Exception as error:
-        failure = describe_failure(_START, error)
+        failure = describe_error(_START, error)
     del crew.busy[thread]
     while (run := crew.runs.get()) is not None:
         while not run.is_given_up:
@@ -174,6 +177,6 @@ def _serve(crew: _Crew) -> None:
                 try:
                     result, failure = worker.play(item, run.params), None
                 except Exception as error:
-                    failure = describe_failure(item, error)
+                    failure = describe_error(item, error)
                 del crew.busy[thread]
             run.answers.put((position, result, failure))

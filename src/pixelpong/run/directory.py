@@ -304,6 +304,8 @@ def _config_of(options: dict[str, Any], path: Path) -> Config:
     """
     if options.get("engine") == "processes":  # of older versions; threads do it now
         options = options | {"engine": "threads"}
+    if options.get("ray_mode") == "nodes":  # of older versions; an actor is a whole node now
+        options = options | {"ray_mode": "actors"}
     if options.get("lag") == 0:  # of older versions; every run is now as those without a lag
         options = {name: value for name, value in options.items() if name != "lag"}
     try:

@@ -1,97 +1,51 @@
-"""The Ray engine: actors, plain tasks, or whole nodes, on this machine or on a cluster.
+"""The Ray engine: one actor a node, which plays in threads; or plain tasks.
 
-The driver keeps what it does for an item small: parameters are put into the object store once a
-run and travel once to a node; short items go to workers several at a time; a worker has its next
-ones at hand while more wait. An actor is never restarted by Ray, whose calls would then run at
-most once or twice: here a worker that died or hangs is ended, another is asked for, and its items
-run again wherever there is room. So nodes may come and go in the middle of a run.
+The driver keeps what it does for an item small. Parameters are put into the object store once a
+run and travel once to each node; short items travel many at a time; results are kept by item and
+used in the order of the items. Whatever is lost is played again, wherever there is room: Ray
+restarts an actor that dies and calls it again; this engine replaces one that hangs or whose node
+is lost, and asks new nodes for an actor. So nodes may come and go in the middle of a run.
 """
 
 from __future__ import annotations
 
 import contextlib
 import math
+import os
 import pickle
 import time
 import warnings
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-import ray
-from ray import exceptions
+# Two settings that Ray reads when it is first imported. A Ray of our own listens at the loopback
+# address, as it does of itself on systems that are no servers; and Ray does not print a page of
+# advice for every worker that is lost.
+os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "died or was killed|will be retried|marked dead")
 
-from pixelpong.engines import MakeWorker, RunStats, never
-from pixelpong.engines.answers import raise_failure
-from pixelpong.engines.batch import (
-    AHEAD_WHILE,
-    MAX_ATTEMPTS,
-    START_TIMEOUT,
-    Batch,
-    Pace,
-    raise_failed_starts,
-)
-from pixelpong.engines.ray.connection import connected, in_one_line
-from pixelpong.engines.ray.seats import Seat, ask_for_seats, unpack
-from pixelpong.errors import Interrupted, WorkerError, expected
-from pixelpong.machine import collect_versions, describe_machine
+import ray  # noqa: E402
+from ray import exceptions  # noqa: E402
+
+from pixelpong.engines import MakeWorker, Results, RunStats, never  # noqa: E402
+from pixelpong.engines.batch import MAX_ATTEMPTS, Batch, Pace  # noqa: E402
+from pixelpong.engines.ray.connection import connected, in_one_line  # noqa: E402
+from pixelpong.engines.ray.places import ActorPlace, Call, Place, TaskPlace  # noqa: E402
+from pixelpong.engines.threads import START_TIMEOUT  # noqa: E402
+from pixelpong.errors import Interrupted, PixelpongError, WorkerError, expected  # noqa: E402
+from pixelpong.machine import collect_versions, describe_machine  # noqa: E402
 
 PLACE_TIMEOUT = 25.0
-"""Seconds without any worker that has a place in the cluster, after which it is full or gone."""
+"""Seconds without any place in the cluster, after which it is full or gone."""
+
+WHOLE_NODE_TIMEOUT = 8.0
+"""Seconds until a node that has no room for an actor is asked for half as many cores."""
 
 RECRUIT_SECONDS = 1.0
 """How often the driver looks whether the cluster has grown."""
 
 POLL_SECONDS = 0.1
-"""How often it looks whether a stop was asked for."""
-
-PARCEL_SECONDS = 0.15
-"""Items that travel together should take about so long: a call costs 2 ms on both sides."""
-
-NODE_PARCEL_SECONDS = 1.0
-"""The same for a node's crew: at the end of each, some of it wait for the last of them."""
-
-
-class _Call:
-    """Items under way at a worker."""
-
-    def __init__(self, ref: Any, batch: Batch, positions: tuple[int, ...]) -> None:
-        self.ref = ref
-        self.batch = batch
-        self.positions = positions
-
-
-class _Member:
-    """A seat as the driver sees it. It asks for a place, starts, and is then ready."""
-
-    def __init__(self, seat: Seat) -> None:
-        self.seat = seat
-        self.place: dict[str, Any] | None = None
-        self.is_ready = False
-        self.calls: deque[_Call] = deque()
-        self.deadline = math.inf  # where there is no room, it waits for some
-        self._beginning: Any = seat.place()  # what it answers before it is ready
-
-    @property
-    def owed(self) -> Any:
-        """What it owes an answer to, or None; of its calls the first: it plays them in order."""
-        if not self.is_ready:
-            return self._beginning
-        return self.calls[0].ref if self.calls else None
-
-    def begin(self, place: dict[str, Any]) -> None:
-        """It has a place: make the worker there."""
-        self.place = place
-        self._beginning = self.seat.start()
-        self.deadline = time.monotonic() + START_TIMEOUT
-
-    def give(self, params: Any, batch: Batch, positions: tuple[int, ...]) -> None:
-        """Hand over items."""
-        if not self.calls:
-            self.deadline = time.monotonic() + self.seat.timeout
-        items = pickle.dumps([batch.items[position] for position in positions], protocol=5)
-        batch.stats.bytes_sent += len(items)
-        self.calls.append(_Call(self.seat.play(params, items), batch, positions))
+"""How often it looks whether a stop was requested."""
 
 
 class RayEngine:
@@ -114,9 +68,9 @@ class RayEngine:
                 it grows.
             item_timeout: deadline of one item, in seconds.
             should_stop: asked several times a second while waiting.
-            address: of a running cluster, ``"auto"`` or ``"HOST:PORT"``. Where it is not given,
-                neither here nor in the variable RAY_ADDRESS, a Ray of our own is started.
-            mode: ``"actors"``, ``"tasks"`` or ``"nodes"``, one actor for all workers of a node.
+            address: of a running cluster, ``"auto"`` or ``"HOST:PORT"``. If it is given neither
+                here nor in the variable RAY_ADDRESS, a Ray of our own is started.
+            mode: ``"actors"``, one a node with threads, or ``"tasks"``, one a core.
 
         Raises:
             ConfigError: nobody answers at the address.
@@ -127,13 +81,13 @@ class RayEngine:
         self._num_workers = num_workers
         self._item_timeout = item_timeout
         self._should_stop = should_stop
-        self._failed_starts = 0
-        self._pace = Pace(NODE_PARCEL_SECONDS if mode == "nodes" else PARCEL_SECONDS)
-        self.num_restarts = 0
-        self.last_run = RunStats()
-        self._members: list[_Member] = []
+        self._pace = Pace()
+        self._places: list[Place] = []
+        self._sizes: dict[str, int] = {}  # of nodes that have less room than cores
         self._next_recruiting = 0.0
-        self._placed_at = math.inf  # when a worker had a place last, or a run began without any
+        self._placed_at = math.inf  # when there was a place last, or a run began without any
+        self._failed_starts = 0
+        self.num_restarts = 0
         self._versions, self._processor = collect_versions(), describe_machine()["processor"]
         self._exit = contextlib.ExitStack()
         self._exit.enter_context(connected(address, num_workers))
@@ -142,15 +96,25 @@ class RayEngine:
     @property
     def worker_pids(self) -> list[int]:
         """Process ids of the actors, each on its own machine; tasks share theirs."""
-        return [member.place["pid"] for member in self._members if member.place]
+        return [place.pid for place in self._places if place.pid]
 
-    def run(self, items: Sequence[Any], params: Any) -> Iterator[Any]:
+    def run(self, items: Sequence[Any], params: Any) -> Results:
         """See `pixelpong.engines.Engine.run`."""
-        batch, shared = Batch(items, self._pace), _put(params)
-        self.last_run, self._placed_at = batch.stats, time.monotonic()
-        nodes = {member.place["node"] for member in self._members if member.place}
+        stats = RunStats()
+        return Results(self._play(Batch(items, self._pace, stats), params), stats)
+
+    def close(self) -> None:
+        """See `pixelpong.engines.Engine.close`."""
+        places, self._places = self._places, []
+        for place in places:
+            self._end(place)
+        self._exit.close()
+
+    def _play(self, batch: Batch, params: Any) -> Generator[Any, None, None]:
+        shared, self._placed_at = _put(params), time.monotonic()
+        nodes = {place.node for place in self._places if place.pid}
         batch.stats.params_bytes = _size_of(params) * max(1, len(nodes))
-        for position in range(len(items)):
+        for position in range(len(batch.items)):
             while position not in batch.results:
                 if self._should_stop():
                     raise Interrupted
@@ -160,113 +124,68 @@ class RayEngine:
                 self._replace_late(batch)
                 self._refuse_to_wait_for_room()
                 self._hand_out(batch, shared)
+                batch.stats.restarts = self.num_restarts
             yield batch.results.pop(position)
 
-    def close(self) -> None:
-        """See `pixelpong.engines.Engine.close`."""
-        members, self._members = self._members, []
-        for member in members:
-            self._end(member, late=None)
-        self._exit.close()
+    # --- places ---
 
     def _recruit(self) -> None:
         """Ask for as many workers as there should be, now that nodes may have come or gone."""
-        if time.monotonic() < self._next_recruiting:
+        now = time.monotonic()
+        if now < self._next_recruiting:
             return
-        self._next_recruiting = time.monotonic() + RECRUIT_SECONDS
-        seats = [member.seat for member in self._members]
-        news = ask_for_seats(self._mode, self._recipe, self._item_timeout, self._num_workers, seats)
-        self._members += map(_Member, news)
-
-    def _hand_out(self, batch: Batch, shared: Any) -> None:
-        ready = [member for member in self._members if member.is_ready]
-        num_workers = sum(member.seat.size for member in ready)
-        batch.stats.workers = max(batch.stats.workers, num_workers)
-        rounds = [0]
-        if batch.num_waiting > AHEAD_WHILE * num_workers:
-            rounds.append(1)
-        for num_calls in rounds:
-            unserved = num_workers
-            for member in ready:
-                if batch.num_waiting and len(member.calls) == num_calls:
-                    if self._mode == "nodes":
-                        size = member.seat.size
-                        positions = batch.take_share(size, unserved, self._item_timeout)
-                        unserved -= size
-                    else:
-                        positions = batch.take(num_workers, self._item_timeout)
-                    member.give(shared, batch, positions)
-
-    def _hear(self, batch: Batch) -> None:
-        owed = {member.owed: member for member in self._members if member.owed is not None}
-        if not owed:  # the next recruiting is near
-            time.sleep(POLL_SECONDS)
+        self._next_recruiting = now + RECRUIT_SECONDS
+        if self._mode == "tasks":
+            wanted = self._num_workers or max(1, int(ray.cluster_resources().get("CPU", 0)))
+            missing = wanted - len(self._places)
+            self._places += [TaskPlace(self._recipe) for _ in range(missing)]
             return
-        nearest = min(member.deadline for member in owed.values())
-        timeout = max(0.0, min(POLL_SECONDS, nearest - time.monotonic()))
-        done, _ = ray.wait(list(owed), num_returns=1, timeout=timeout)
-        if done and len(owed) > 1:  # and whatever else is there by now
-            done, _ = ray.wait(list(owed), num_returns=len(owed), timeout=0)
-        for ref in done:
-            self._hear_one(owed[ref], ref, batch)
-
-    def _hear_one(self, member: _Member, ref: Any, batch: Batch) -> None:
-        try:
-            answer = ray.get(ref)
-        except exceptions.RayError as error:
-            self._replace(member, batch, in_one_line(error))
-            return
-        if member.place is None:
-            self._refuse_other_versions(answer)
-            member.begin(answer)
-            return
-        (kind, content), size = unpack(answer)
-        if not member.is_ready:
-            if kind == "error":
-                raise_failure(content)
-            member.is_ready, self._failed_starts = True, 0
-            member.deadline = math.inf
-            return
-        call = member.calls.popleft()
-        member.deadline = time.monotonic() + member.seat.timeout if member.calls else math.inf
-        if call.batch is not batch:
-            return  # of a run that was given up
-        if kind == "error":
-            raise_failure(content)
-        batch.stats.bytes_received += size
-        batch.put(call.positions, *content)
+        for place in list(self._places):
+            if not place.pid and place.size > 1 and now - place.asked_at > WHOLE_NODE_TIMEOUT:
+                self._sizes[place.node] = place.size // 2
+                self._places.remove(place)
+                self._end(place)
+        taken = {place.node for place in self._places}
+        left = (self._num_workers or math.inf) - sum(place.size for place in self._places)
+        for node in ray.nodes():
+            name, cores = node["NodeID"], int(node["Resources"].get("CPU", 0))
+            size = int(min(self._sizes.get(name, cores), left))
+            if node["Alive"] and name not in taken and size > 0:
+                self._places.append(ActorPlace(self._recipe, size, name))
+                left -= size
 
     def _replace_late(self, batch: Batch) -> None:
         now = time.monotonic()
-        for member in list(self._members):
-            if now > member.deadline:
-                self._replace(member, batch, "did not answer before its deadline", member.owed)
+        for place in list(self._places):
+            if now > place.deadline:
+                self._lose(place, batch, "did not answer before its deadline")
 
-    def _replace(self, member: _Member, batch: Batch, reason: str, late: Any = None) -> None:
-        """End a worker, let its items run again, and ask for another at once."""
-        self._members.remove(member)
-        self._end(member, late)
-        calls = [call for call in member.calls if call.batch is batch]
-        is_playing = bool(calls) and calls[0] is member.calls[0]
-        num_played = len(calls[0].positions) if is_playing else 0
-        batch.give_back([each for call in calls for each in call.positions], num_played, reason)
-        if member.is_ready:
+    def _lose(self, place: Place, batch: Batch, reason: str) -> None:
+        """End a place, let its items run again, and ask for another at once."""
+        self._places.remove(place)
+        self._end(place)
+        if place.is_ready:
             self.num_restarts += 1
             self._next_recruiting = 0.0
+            for call in place.calls.values():
+                if call.batch is batch:
+                    batch.give_back(call.positions, reason)
             return
         # While others work, a node on which none can start is no reason to end.
         self._failed_starts += 1
-        if self._failed_starts >= MAX_ATTEMPTS and not any(m.is_ready for m in self._members):
-            raise_failed_starts(reason, "see Ray's logs, or use --engine serial")
+        if self._failed_starts >= MAX_ATTEMPTS and not any(each.is_ready for each in self._places):
+            got = f"{MAX_ATTEMPTS} in a row that failed, the last one {reason}"
+            advice = "see Ray's logs, or use --engine serial"
+            raise WorkerError(expected("a worker to start", got, advice))
 
-    def _end(self, member: _Member, late: Any) -> None:
+    def _end(self, place: Place) -> None:
         with contextlib.suppress(exceptions.RayError, ValueError):
-            member.seat.end(late)
+            place.end()
 
     def _refuse_to_wait_for_room(self) -> None:
         """A cluster without room for a single worker is an answer, not something to wait for."""
         now = time.monotonic()
-        if any(member.place for member in self._members):
+        if any(place.pid for place in self._places):
             self._placed_at = now
         elif now - self._placed_at > PLACE_TIMEOUT:
             free = int(ray.available_resources().get("CPU", 0))
@@ -275,6 +194,87 @@ class RayEngine:
             got = f"{free} free of {total} CPUs in the cluster"
             advice = "wait for its other jobs or add nodes, then resume"
             raise WorkerError(expected(what, got, advice))
+
+    # --- calls ---
+
+    def _hand_out(self, batch: Batch, shared: Any) -> None:
+        ready = [place for place in self._places if place.is_ready]
+        num_workers = sum(place.size for place in ready)
+        batch.stats.workers = max(batch.stats.workers, num_workers)
+        for num_calls in range(max((place.max_calls for place in ready), default=0)):
+            unserved = num_workers
+            for place in ready:
+                if batch.num_waiting and len(place.calls) == num_calls < place.max_calls:
+                    self._give(place, batch, shared, unserved)
+                unserved -= place.size
+
+    def _give(self, place: Place, batch: Batch, shared: Any, unserved: int) -> None:
+        positions = batch.take(place.size, unserved, self._item_timeout)
+        items = pickle.dumps([batch.items[position] for position in positions], protocol=5)
+        batch.stats.bytes_sent += len(items)
+        if not place.calls:
+            place.deadline = time.monotonic() + self._item_timeout
+        place.calls[place.call("play", shared, items)] = Call(batch, positions)
+
+    def _hear(self, batch: Batch) -> None:
+        owed = {ref: place for place in self._places for ref in place.owed}
+        if not owed:  # the next recruiting is near
+            time.sleep(POLL_SECONDS)
+            return
+        nearest = min(place.deadline for place in owed.values())
+        timeout = max(0.0, min(POLL_SECONDS, nearest - time.monotonic()))
+        done, _ = ray.wait(list(owed), num_returns=1, timeout=timeout)
+        if done and len(owed) > 1:  # and whatever else is there by now
+            done, _ = ray.wait(list(owed), num_returns=len(owed), timeout=0)
+        for ref in done:
+            if owed[ref] in self._places:  # else it has just been given up
+                self._hear_one(owed[ref], ref, batch)
+
+    def _hear_one(self, place: Place, ref: Any, batch: Batch) -> None:
+        call = place.calls.get(ref)
+        try:
+            answer = ray.get(ref)
+        except exceptions.RayTaskError as error:
+            if call is not None and call.batch is not batch:
+                self._note_done(place, ref)
+                return
+            if isinstance(error.cause, PixelpongError):
+                raise error.cause from None
+            raise WorkerError(in_one_line(error)) from error
+        except exceptions.RayError as error:
+            self._lose(place, batch, in_one_line(error))
+            return
+        if call is not None:
+            self._take_results(place, call, answer, batch)
+            self._note_done(place, ref)
+        elif not place.pid:
+            self._begin(place, answer)
+        else:
+            place.is_ready, place.deadline, self._failed_starts = True, math.inf, 0
+
+    def _begin(self, place: Place, description: dict[str, Any]) -> None:
+        """There is room: make the workers there."""
+        self._refuse_other_versions(description)
+        place.pid, place.beginning = description["pid"], place.call("start")
+        place.deadline = time.monotonic() + START_TIMEOUT
+
+    def _take_results(
+        self, place: Place, call: Call, answer: tuple[int, float, bytes], batch: Batch
+    ) -> None:
+        pid, seconds, results = answer
+        if place.has_restarted(pid):
+            self.num_restarts += 1
+            again = [len(each.positions) for each in place.calls.values() if each.batch is batch]
+            batch.stats.items_again += sum(again)
+        if call.batch is batch:  # else of a run that was given up
+            batch.stats.bytes_received += len(results)
+            batch.put(call.positions, pickle.loads(results), seconds)
+
+    def _note_done(self, place: Place, ref: Any) -> None:
+        is_oldest = ref == next(iter(place.calls))
+        del place.calls[ref]
+        if is_oldest:
+            place.deadline = time.monotonic() + self._item_timeout if place.calls else math.inf
 
     def _refuse_other_versions(self, place: dict[str, Any]) -> None:
         """Other versions there would give other bits, or none at all."""

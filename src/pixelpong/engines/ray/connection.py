@@ -1,4 +1,4 @@
-"""Being connected to a Ray cluster, or having one of our own for a while."""
+"""Being connected to a Ray cluster, or having a Ray of one's own for a while."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import os
 import shutil
 import signal
 import socket
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,25 +19,20 @@ from pixelpong.errors import ConfigError, WorkerError, expected
 from pixelpong.machine import count_cores
 
 CONNECT_TIMEOUT = 5.0
-"""Seconds until somebody at the cluster's address takes the connection."""
+"""Seconds until something at the cluster's address takes the connection, and says something."""
 
 STORE_BYTES = 256 * 2**20
 """Object store of a Ray of our own: room for the parameters of several updates."""
 
-# How HTTP/2, and so gRPC, begins: either side sends its settings (RFC 9113, 3.4).
-_FRAME_BYTES, _SETTINGS = 9, 4
-_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, _SETTINGS, 0, 0, 0, 0, 0])
-
 _FOLDER = "pixelpong-ray"
-_MORTAL = str(Path(__file__).with_name("mortal.py"))
 
 
 @contextlib.contextmanager
 def connected(address: str | None, num_workers: int | None) -> Iterator[None]:
-    """Be connected to a cluster, and where one is started for it, end it.
+    """Be connected to a cluster; if one is started for it, end it afterwards.
 
     Args:
-        address: as in `RayEngine`. Where this process is connected already, it stays so.
+        address: as in `RayEngine`. If this process is connected already, it stays so.
         num_workers: cores of a Ray of our own; by default this machine's.
 
     Raises:
@@ -49,26 +43,26 @@ def connected(address: str | None, num_workers: int | None) -> Iterator[None]:
         yield
         return
     address = address or os.environ.get("RAY_ADDRESS") or "local"
-    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    options: dict[str, Any] = {}
     advice = "see it with 'ray status' on its head node"
     with contextlib.ExitStack() as stack:
         if address == "local":
             advice = "see Ray's message with --debug, or use --engine threads"
-            options |= {
+            options = {
                 "num_cpus": num_workers or count_cores(),
                 "include_dashboard": False,
                 "object_store_memory": STORE_BYTES,
-                "_system_config": {"preallocate_plasma_memory": True},
-                "_temp_dir": str(stack.enter_context(local_folder())),
             }
+            folder = stack.enter_context(local_folder())
         else:
             _refuse_silence(address)
         stack.callback(ray.shutdown)
         try:
-            with _own_signals():
-                ray.init(address=address, **options)
-            # Else Ray prints a page of advice for every worker that dies, log_to_driver or not.
-            ray._private.worker._worker_logs_enabled = False
+            with contextlib.ExitStack() as beginning:
+                beginning.enter_context(_own_signals())
+                if address == "local":
+                    beginning.enter_context(kept_here(folder))
+                ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **options)
         except Exception as error:
             got = in_one_line(error)
             raise WorkerError(expected(f"a Ray cluster at {address}", got, advice)) from error
@@ -76,18 +70,16 @@ def connected(address: str | None, num_workers: int | None) -> Iterator[None]:
 
 
 def _refuse_silence(address: str) -> None:
-    """Ray would wait minutes for a cluster that is not there."""
+    """Refuse an address that Ray would try for a long time."""
     if address == "auto" or os.environ.get("RAY_USE_TLS"):
-        return  # it looks for one on this machine, and says at once when there is none
+        return  # it looks for one on this machine, and says at once if there is none
     host, _, port = address.rpartition(":")
     if not host or "/" in host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise ConfigError(expected("--ray-address auto or HOST:PORT", address, "see --help"))
     try:
         with socket.create_connection((host, int(port)), CONNECT_TIMEOUT) as end:
-            end.sendall(_GREETING)
-            answer = end.recv(_FRAME_BYTES)
-        if len(answer) < _FRAME_BYTES or answer[3] != _SETTINGS:
-            raise OSError("something that does not speak gRPC")
+            if not end.recv(1):  # Ray speaks first
+                raise OSError("a connection that was closed")
     except OSError as error:
         advice = "start one with 'ray start --head', or leave --ray-address out"
         raise ConfigError(expected(f"a Ray cluster at {address}", error, advice)) from error
@@ -95,18 +87,18 @@ def _refuse_silence(address: str) -> None:
 
 @contextlib.contextmanager
 def _own_signals() -> Iterator[None]:
-    """Ray takes SIGTERM for itself; the driver has its own way to stop."""
+    """Keep our own handler of SIGTERM, which Ray replaces."""
     try:
         before = signal.getsignal(signal.SIGTERM)
         yield
         signal.signal(signal.SIGTERM, before)
-    except ValueError:  # not in the main thread, where nobody can take it
+    except ValueError:  # not in the main thread, where nobody can replace it
         pass
 
 
 @contextlib.contextmanager
 def local_folder() -> Iterator[Path]:
-    """A folder for the files of our own Ray, gone afterwards; meanwhile, Ray is `_kept_here`.
+    """Make a folder for the files of our own Ray, gone afterwards.
 
     A driver that is killed leaves its folder behind; the next one removes it.
     """
@@ -117,57 +109,39 @@ def local_folder() -> Iterator[Path]:
         pid = left.name.split("-")[2]
         if pid.isdecimal() and not Path(f"/proc/{pid}").exists():
             shutil.rmtree(left, ignore_errors=True)
-    # The secret of our own processes would else be written to the home folder.
-    os.environ.setdefault("RAY_AUTH_TOKEN", os.urandom(32).hex())
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER}-{os.getpid()}-", dir=above))
     try:
-        with _kept_here():
-            yield folder
+        yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager
-def _kept_here() -> Iterator[None]:
-    """Let a Ray that is started meanwhile talk to nobody, and be reached by nobody, elsewhere.
+def kept_here(folder: Path) -> Iterator[None]:
+    """Let a Ray that is started meanwhile have its files in `folder`, and talk to nobody else.
 
-    It listens at the loopback address, as it does of itself on systems that are no servers. And
-    it does without the process for usage statistics: with these switched off, that one still
-    looks for the cloud it runs in (two addresses and a name, asked over the network), and for a
-    cluster of several nodes it reports that they are switched off. Its other helpers end with the
-    daemon that starts them, and that with the driver.
+    Its process for usage statistics starts even if these are switched off, and then asks the
+    network which cloud it is in. A proxy that is not there keeps its questions on this machine.
     """
-    constants, services = ray._private.ray_constants, ray._private.services
-    name = constants.ENABLE_RAY_CLUSTERS_ENV_VAR  # for its daemons, which read it as they start
-    changes: list[tuple[Any, str, Any]] = [
-        (constants, "ENABLE_RAY_CLUSTER", False),
-        (services, "start_api_server", lambda *_, **__: (None, None)),
-        (
-            services,
-            "_build_python_executable_command_memory_profileable",
-            lambda *_, **__: [sys.executable, "-u", _MORTAL],
-        ),
-    ]
-    with contextlib.ExitStack() as stack:
-        for owner, attribute, value in changes:
-            stack.callback(setattr, owner, attribute, getattr(owner, attribute))
-            setattr(owner, attribute, value)
-        stack.enter_context(environment(name, "0"))
-        yield
-
-
-@contextlib.contextmanager
-def environment(name: str, value: str) -> Iterator[None]:
-    """Set an environment variable for a while."""
-    before = os.environ.get(name)
-    os.environ[name] = value
+    # The secret of our own processes would otherwise be written to the home folder.
+    os.environ.setdefault("RAY_AUTH_TOKEN", os.urandom(32).hex())
+    settings = {
+        "RAY_TMPDIR": str(folder),
+        "RAY_USAGE_STATS_ENABLED": "0",
+        # Helpers whose driver was killed during the start look so long for the rest of their Ray.
+        "RAY_gcs_rpc_server_reconnect_timeout_s": "10",
+        "no_proxy": "localhost,127.0.0.1",
+        **dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9"),
+    }
+    before = {name: os.environ.get(name) for name in settings}
+    os.environ.update(settings)
     try:
         yield
     finally:
-        os.environ.pop(name)
-        if before is not None:
-            os.environ[name] = before
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
 
 
 def in_one_line(error: BaseException) -> str:
