@@ -13,7 +13,6 @@ import contextlib
 import functools
 import heapq
 import json
-import math
 import pickle
 import statistics
 import sys
@@ -123,17 +122,17 @@ def measure_driver(
 
     Returns:
         A row for each of both in the classic mode, and for 16 streams × 128 in the fast one, there
-        also with all workers of the node as one actor.
+        also with tasks.
     """
     from pixelpong.engines.ray.connection import connected
 
     classic = load_preset("classic").updated({"seed": 0, "engine": "ray"}, "bench")
     fast = load_preset("fast").updated({"streams": 16, "horizon": 128, "engine": "ray"}, "bench")
-    nodes = fast.updated({"ray_mode": "nodes"}, "bench")
+    tasks = fast.updated({"ray_mode": "tasks"}, "bench")
     origin, rows = _origin(), []
     modes = [
         (each, sizes, *_play_some(each))
-        for each, sizes in ((classic, num_items), (fast, [16]), (nodes, [16]))
+        for each, sizes in ((classic, num_items), (fast, [16]), (tasks, [16]))
     ]
     with connected(None, max(num_workers)):
         for workers in num_workers:
@@ -161,10 +160,10 @@ def _warm_up(engine: Engine, config: Config) -> None:
 
 def _time_batch(engine: Engine, learner: Learner) -> tuple[dict[str, Any], list[float]]:
     begin, cpu = time.perf_counter(), time.process_time()
-    stats = learner.apply(engine.run(learner.items(), learner.params))
+    results = engine.run(learner.items(), learner.params)
+    stats, run = learner.apply(results), results.stats
     seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
     played = [episode.play_seconds for episode in stats.episodes]
-    run = engine.last_run
     if isinstance(engine, SerialEngine):
         cpu = max(0.0, cpu - sum(played))  # here the driver plays as well
     return {
@@ -193,12 +192,12 @@ def _play_some(config: Config) -> tuple[Learner, list[bytes], float]:
 
 
 def _wait_for(engine: Engine, learner: Learner, workers: int) -> None:
-    """Until all of them play; those of a node are there one after the other, and do not say so."""
-    item, best, seconds = learner.items()[0], math.inf, 0.0
-    while engine.last_run.workers < workers or seconds < 0.8 * best:
-        best, begin = min(best, seconds or math.inf), time.perf_counter()
-        list(engine.run([item] * workers, learner.params))
-        seconds = time.perf_counter() - begin
+    """Wait until all of them play."""
+    item, present = learner.items()[0], 0
+    while present < workers:
+        results = engine.run([item] * workers, learner.params)
+        list(results)
+        present = results.stats.workers
 
 
 def _time_driver(
@@ -208,11 +207,12 @@ def _time_driver(
     walls, cpus, learned, results = [], [], [], []
     for _ in range(ROUNDS):
         begin, cpu = time.perf_counter(), time.process_time()
-        results = list(engine.run(items, learner.params))
+        run = engine.run(items, learner.params)
+        results = list(run)
         walls.append(time.perf_counter() - begin)
         cpus.append(time.process_time() - cpu)
         learned.append(learner.apply(results).learn_seconds)
-    run, wall, cpu = engine.last_run, statistics.median(walls), statistics.median(cpus)
+    wall, cpu, moved = statistics.median(walls), statistics.median(cpus), run.stats
     steps = size * round(seconds / STEP_SECONDS)
     return {
         "mode": "fast" if hasattr(results[0], "segment") else "classic",
@@ -224,9 +224,9 @@ def _time_driver(
         "driver_seconds": cpu,
         "driver_seconds_per_item": cpu / size,
         "driver_share": cpu / (wall + statistics.median(learned)),
-        "bytes_per_item": (run.bytes_sent + run.bytes_received) / size,
-        "bytes_per_1000_steps": 1000 * (run.bytes_sent + run.bytes_received) / steps,
-        "params_bytes": run.params_bytes,
+        "bytes_per_item": (moved.bytes_sent + moved.bytes_received) / size,
+        "bytes_per_1000_steps": 1000 * (moved.bytes_sent + moved.bytes_received) / steps,
+        "params_bytes": moved.params_bytes,
     }
 
 

@@ -161,7 +161,7 @@ def test_the_drivers_own_work_is_measured():
     rows = run_script("cluster.py", *words)["rows"]
     assert [(row["mode"], row["ray_mode"], row["items"]) for row in rows] == [
         ("classic", "actors", 1), ("classic", "actors", 4),
-        ("fast", "actors", 16), ("fast", "nodes", 16),
+        ("fast", "actors", 16), ("fast", "tasks", 16),
     ]  # fmt: skip
     assert all(0 < row["driver_seconds"] < row["wall_seconds"] for row in rows)
     assert rows[1]["wall_seconds"] >= 2 * rows[1]["steps"] / 4 * 170e-6  # they slept

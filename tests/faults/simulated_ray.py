@@ -1,7 +1,8 @@
 """Ray and its cluster, made of nothing, for `pixelpong.engines.ray`.
 
-Nodes of one core each come and go. An actor does its calls in their order; a task is done wherever
-a core is free. Ray gives an answer once or never, so here none comes twice.
+Nodes come and go. An actor does two calls at a time; if its process dies, Ray starts another and
+makes the calls again, as often as it was told to; if its node is lost, it is lost. A task is done
+wherever a core is free, and again elsewhere if it dies.
 """
 
 from __future__ import annotations
@@ -9,86 +10,136 @@ from __future__ import annotations
 import functools
 import itertools
 import pickle
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from ray import exceptions
 from simulation import ITEM_TIMEOUT, World
 
-from pixelpong.engines import answers
+from pixelpong.engines import Results, RunStats, batch
 from pixelpong.engines import ray as engine
-from pixelpong.engines.ray import seats
+from pixelpong.engines.ray import places
+
+exceptions = engine.exceptions
 
 
 class Ref:
-    """What a call will give."""
+    """What a call will give: its first answer, and no later one."""
 
-    def __init__(self, number: int) -> None:
-        self._number = number
-        self.is_done = False
-        self.value: Any = None
-
-    def hex(self) -> str:
-        """Its name."""
-        return f"{self._number:x}"
+    is_done = False
+    value: Any = None
 
     def resolve(self, value: Any) -> None:
-        """The answer has come; a later one is none."""
+        """The answer has come."""
         if not self.is_done:
             self.is_done, self.value = True, value
 
 
-class Core:
-    """Room for one actor or one task at a time, on a node of its own."""
+class Call:
+    """A call under way: what is to be done, and how often it may be done again."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.user: Any = None
+    def __init__(self, ref: Ref, action: Callable[[Any], Any], retries: int) -> None:
+        self.ref, self.action, self.retries = ref, action, retries
+        self.is_begun = False
+
+
+class Node:
+    """A machine with a few cores."""
+
+    def __init__(self, name: str, cores: int) -> None:
+        self.name, self.cores, self.free, self.is_alive = name, cores, cores, True
 
 
 class Doer:
-    """A process that does calls: an actor, or a task with its one call."""
+    """An actor, or a task with its one call; now in one process, and after an accident in another.
 
-    def __init__(self, cluster: Cluster, what: str) -> None:
+    Attributes:
+        node: where it is; None while it waits for room.
+        pid: of its process; each has another one.
+    """
+
+    def __init__(self, cluster: Cluster, options: dict[str, Any], make: Callable[[], Any]) -> None:
         self._cluster, self._world = cluster, cluster.world
-        self.what = what
-        self.core: Core | None = None
-        self.is_dead = self._hangs = self._is_busy = False
-        self._calls: deque[tuple[Ref, Callable[[], Any]]] = deque()
+        self._make, self.cores = make, options["num_cpus"]
+        self._retries = options.get("max_task_retries", options.get("max_retries"))
+        self._width = options.get("max_concurrency", 1)
+        self.wanted = getattr(options["scheduling_strategy"], "node_id", None)  # of an actor
+        self.node: Node | None = None
+        self.is_gone = self._hangs = False
+        self.pid, self._instance = 0, None
+        self._calls: list[Call] = []
         self._missed: list[Callable[[], None]] = []
+        self._world.after(self._world.rng.uniform(0.01, 0.5), functools.partial(cluster.seat, self))
 
-    def ask(self, ref: Ref, call: Callable[[], Any]) -> None:
+    def ask(self, action: Callable[[Any], Any]) -> Ref:
         """Do a call when it is its turn."""
-        if self.is_dead:
-            ref.resolve(exceptions.RayActorError())
-        self._calls.append((ref, call))
-        self._world.after(1e-3, self.do_next)
+        call = Call(Ref(), action, self._retries)
+        self._calls.append(call)
+        if self.is_gone:
+            self._fail([call], exceptions.ActorDiedError())
+        self._world.after(1e-3, self.work)
+        return call.ref
 
-    def do_next(self) -> None:
-        """Do the first call, where there is room and nothing else to do."""
-        if self.core and self._calls and not self._is_busy and self._is_well(self.do_next):
-            self._is_busy = True
-            ref, call = self._calls[0]
-            before = self._world.perf_counter()
-            with self._cluster.seen_from(self.core):
-                value = call()
-            seconds = self._world.perf_counter() - before
-            is_in_danger = seconds > 0 or self._world.happens(0.5)
-            accident = self._world.draw_accident() if is_in_danger else "none"
-            if accident in ("dies", "hangs", "pauses"):
-                moment = self._world.rng.random() * seconds
-                self._world.after(moment, lambda: self.suffer(accident, "in a call"))
-            self._world.after(seconds, lambda: self._answer(ref, value, accident))
+    def begin(self, node: Node | None = None) -> None:
+        """There is a process for it."""
+        self.node = node or self.node
+        if not self.is_gone and self.node.is_alive:
+            self.pid, self._instance = next(self._cluster.numbers), self._make()
+            self.work()
 
-    def suffer(self, accident: str, when: str) -> None:
-        """Die, or hang."""
-        if self.is_dead:
+    def work(self) -> None:
+        """Begin with as many calls as go at a time."""
+        for call in self._calls[: self._width]:
+            if self.pid and not call.is_begun and self._is_well(self.work):
+                call.is_begun = True
+                self._do(call)
+
+    def die(self) -> None:
+        """Its process ends. Another one takes its place, if the node still stands."""
+        if self.is_gone or not self.pid:
             return
-        self._world.tell(f"{self.what} {accident} {when}")
+        self.pid, self._hangs = 0, False
+        again = [call for call in self._calls if call.retries]
+        is_task = self.wanted is None
+        error = exceptions.WorkerCrashedError if is_task else exceptions.ActorUnavailableError
+        if not is_task and not self.node.is_alive:
+            again, error = [], self._world.rng.choice((error, exceptions.ActorDiedError))
+        self._fail([call for call in self._calls if call not in again], _some(error))
+        self._calls = again
+        for call in again:
+            call.retries, call.is_begun = call.retries - 1, False
+        if is_task:
+            self._leave(0.0)
+            if again:  # elsewhere
+                self._world.after(0.5, functools.partial(self._cluster.seat, self))
+        else:
+            self.is_gone = not self.node.is_alive
+            self._world.after(self._world.rng.uniform(0.3, 2.0), self.begin)
+
+    def end(self, error: Exception) -> None:
+        """It is ended for good; what hangs keeps its cores for some seconds."""
+        self._fail(self._calls, error)
+        self.is_gone, self.pid = True, 0
+        self._leave(5.0 if self._hangs else 0.1)
+
+    def _do(self, call: Call) -> None:
+        pid, before = self.pid, self._world.perf_counter()
+        with self._cluster.seen_from(self):
+            value = call.action(self._instance)
+        seconds = self._world.perf_counter() - before
+        is_in_danger = seconds > 0 or self._world.happens(0.5)
+        accident = self._world.draw_accident() if is_in_danger else "none"
+        if accident in ("dies", "hangs", "pauses"):
+            moment = self._world.rng.random() * seconds
+            self._world.after(moment, lambda: self._suffer(pid, accident, "in a call"))
+        self._world.after(seconds, lambda: self._answer(pid, call, value, accident))
+
+    def _suffer(self, pid: int, accident: str, when: str) -> None:
+        if self.pid != pid:
+            return
+        self._world.tell(f"{pid} {accident} {when}")
         if accident == "dies":
             self.die()
             return
@@ -96,35 +147,39 @@ class Doer:
         if accident == "pauses":
             self._world.after(self._world.rng.random() * 2 * ITEM_TIMEOUT, self._wake)
 
-    def die(self) -> None:
-        """End, and with it all its calls."""
-        self.is_dead = True
-        self._cluster.leave(self)
-        for ref, _ in self._calls:  # the driver hears of it a little later
-            late = self._world.rng.random() * 0.1
-            self._world.after(late, functools.partial(ref.resolve, exceptions.RayActorError()))
-
-    def _answer(self, ref: Ref, value: Any, accident: str) -> None:
-        if not self._is_well(lambda: self._answer(ref, value, accident)):
+    def _answer(self, pid: int, call: Call, value: Any, accident: str) -> None:
+        if self.pid != pid or not self._is_well(lambda: self._answer(pid, call, value, accident)):
             return
         if accident == "half":
-            self.suffer("dies", "in the middle of an answer")
+            self._suffer(pid, "dies", "in the middle of an answer")
             return
-        self._calls.popleft()
         late = self._world.rng.random() * 2 * ITEM_TIMEOUT if accident == "delayed" else 1e-3
         if accident in ("dropped", "delayed"):
-            self._world.tell(f"{self.what} has an answer {accident}")
+            self._world.tell(f"{pid} has an answer {accident}")
         if accident != "dropped":
-            self._world.after(late, lambda: ref.resolve(value))
-        self._is_busy = False
-        if accident == "dies after it":
-            self.suffer("dies", "after an answer")
-        self.do_next()
+            self._world.after(late, lambda: call.ref.resolve(value))
+        self._calls.remove(call)
+        if self.wanted is None:  # a task: it leaves its core
+            self.is_gone, self.pid = True, 0
+            self._leave(0.01)
+        elif accident == "dies after it":
+            self._suffer(pid, "dies", "after an answer")
+        self.work()
+
+    def _fail(self, calls: list[Call], error: Exception) -> None:
+        for call in calls:  # the driver hears of it a little later
+            late = self._world.rng.random() * 0.1
+            self._world.after(late, functools.partial(call.ref.resolve, error))
+
+    def _leave(self, after: float) -> None:
+        if self.node is not None:
+            node, self.node = self.node, None
+            self._world.after(after, functools.partial(self._cluster.free, node, self.cores))
 
     def _is_well(self, action: Callable[[], None]) -> bool:
-        if not self.is_dead and self._hangs:
+        if self._hangs:
             self._missed.append(action)
-        return not self.is_dead and not self._hangs
+        return not self._hangs
 
     def _wake(self) -> None:
         self._hangs, missed, self._missed = False, self._missed, []
@@ -132,46 +187,28 @@ class Doer:
             action()
 
 
-class Task(Doer):
-    """Leaves its core when its call is done."""
-
-    def _answer(self, ref: Ref, value: Any, accident: str) -> None:
-        super()._answer(ref, value, accident)
-        if not self._calls:
-            self.is_dead = True
-            self._cluster.leave(self)
-
-
-class Crew:
-    """A node's thread engine: one thread of it, for in a simulated world nothing waits."""
-
-    num_restarts = 0
-
-    def __init__(self, make_worker: Callable[[], Any], num_workers: int, item_timeout: float):
-        self._worker = make_worker()
-
-    def run(self, items: list[Any], params: Any) -> Iterator[Any]:
-        return (self._worker.play(item, params) for item in items)
+def _some(error: type[Exception]) -> Exception:
+    is_unavailable = error is exceptions.ActorUnavailableError
+    return error("it died", b"\0" * 16) if is_unavailable else error()
 
 
 class Cluster:
-    """The module `ray`, as the engine and its seats use it."""
-
-    exceptions = exceptions
+    """The module `ray`, as the engine and its places use it."""
 
     def __init__(self, world: World, num_nodes: int) -> None:
-        self.world = world
-        self._numbers = itertools.count(1)
-        self._cores = [Core(f"node {next(self._numbers)}") for _ in range(num_nodes)]
-        self._queue: deque[Doer] = deque()
+        self.world, self.exceptions = world, exceptions
+        self.numbers = itertools.count(1)
+        self.here = 0
+        self._nodes = [self._make_node() for _ in range(num_nodes)]
+        self._waiting: list[Doer] = []
+        self._doers: list[Doer] = []
         self._tasks: dict[Ref, Doer] = {}
-        self._here = ""
         world.after(world.rng.uniform(1, 10), self._change)
 
     # --- what the engine calls ---
 
     def put(self, value: Any) -> Ref:
-        ref = Ref(next(self._numbers))
+        ref = Ref()
         ref.resolve(pickle.loads(pickle.dumps(value)))
         return ref
 
@@ -187,98 +224,114 @@ class Cluster:
         return done, [ref for ref in refs if ref not in done]
 
     def nodes(self) -> list[dict[str, Any]]:
-        return [{"Alive": True, "Resources": {"CPU": 1.0}} for _ in self._cores]
+        return [
+            {"NodeID": node.name, "Alive": node.is_alive, "Resources": {"CPU": float(node.cores)}}
+            for node in self._nodes
+        ]
 
     def cluster_resources(self) -> dict[str, float]:
-        return {"CPU": float(len(self._cores))}
+        return {"CPU": float(sum(node.cores for node in self._nodes if node.is_alive))}
 
     def available_resources(self) -> dict[str, float]:
-        return {"CPU": float(sum(core.user is None for core in self._cores))}
+        return {"CPU": float(sum(node.free for node in self._nodes if node.is_alive))}
 
     def kill(self, actor: Any) -> None:
-        if not actor.doer.is_dead:
-            actor.doer.die()
+        actor.doer.end(exceptions.ActorDiedError())
 
     def cancel(self, ref: Ref, *, force: bool) -> None:
         assert force
-        if not self._tasks[ref].is_dead:
-            self._tasks[ref].die()
-
-    def get_runtime_context(self) -> Any:
-        return SimpleNamespace(get_node_id=lambda: self._here)
+        self._tasks[ref].end(exceptions.TaskCancelledError())
 
     def as_remote(self, what: Any) -> Any:
         """`ray.remote`: a class makes actors, a function tasks."""
-        make = self._make_actor if isinstance(what, type) else self._make_task
-        remote = SimpleNamespace(remote=functools.partial(make, what))
-        return SimpleNamespace(options=lambda **_: remote)
+        make = self._make_actor if isinstance(what, type) else self._do_task
+        return SimpleNamespace(
+            options=lambda **options: SimpleNamespace(remote=functools.partial(make, what, options))
+        )
 
     # --- what happens in it ---
 
-    def leave(self, doer: Doer) -> None:
-        """Its core is free for others."""
-        if doer.core is not None:
-            doer.core.user = None
-            self.world.after(0.01, self._seat)
+    def seat(self, doer: Doer | None = None) -> None:
+        """Give free cores to those who wait."""
+        if doer is not None:
+            self._waiting.append(doer)
+            self._doers.append(doer)
+        for each in list(self._waiting):
+            fits = [
+                node for node in self._nodes
+                if node.is_alive and node.free >= each.cores and each.wanted in (None, node.name)
+            ]  # fmt: skip
+            if each.is_gone or fits:
+                self._waiting.remove(each)
+            if fits and not each.is_gone:
+                fits[0].free -= each.cores
+                each.begin(fits[0])
+
+    def free(self, node: Node, cores: int) -> None:
+        """Cores of a node are free again."""
+        node.free += cores
+        self.seat()
 
     @contextmanager
-    def seen_from(self, core: Core) -> Iterator[None]:
-        """While inside, code runs on the node of this core."""
-        self._here = core.name
+    def seen_from(self, doer: Doer) -> Iterator[None]:
+        """While inside, code runs in the process of `doer`."""
+        self.here = doer.pid
+        if doer.wanted is None and self.world.rng.random() < 0.3:
+            places._crews.clear()  # a process that has not played yet
         yield
 
-    def _make_actor(self, what: type) -> Any:
-        instance, doer = what(), Doer(self, f"actor {next(self._numbers)}")
-        self._enter(doer)
+    def _make_actor(self, what: type, options: dict[str, Any], *args: Any) -> Any:
+        doer = Doer(self, options, functools.partial(what, *args))
 
         def method(name: str) -> Any:
             def remote(*args: Any) -> Ref:
-                ref = Ref(next(self._numbers))
-                values = [arg.value if isinstance(arg, Ref) else arg for arg in args]
-                doer.ask(ref, lambda: getattr(instance, name)(*values))
-                return ref
+                return doer.ask(lambda instance: getattr(instance, name)(*_values(args)))
 
             return SimpleNamespace(remote=remote)
 
-        names = ("place", "start", "play")
-        return SimpleNamespace(doer=doer, **{name: method(name) for name in names})
+        return SimpleNamespace(
+            doer=doer, **{name: method(name) for name in ("describe", "start", "play")}
+        )
 
-    def _make_task(self, what: Callable[..., Any], *args: Any) -> Ref:
-        ref = Ref(next(self._numbers))
-        values = [arg.value if isinstance(arg, Ref) else arg for arg in args]
-        doer = Task(self, f"task {ref.hex()}")
+    def _do_task(self, what: Callable[..., Any], options: dict[str, Any], *args: Any) -> Ref:
+        doer = Doer(self, options, lambda: None)
+        ref = doer.ask(lambda _: what(*_values(args)))
         self._tasks[ref] = doer
-        doer.ask(ref, lambda: what(*values))
-        self._enter(doer)
         return ref
 
-    def _enter(self, doer: Doer) -> None:
-        self._queue.append(doer)
-        self.world.after(self.world.rng.uniform(0.01, 0.5), self._seat)
-
-    def _seat(self) -> None:
-        """Give free cores to those who wait."""
-        for core in self._cores:
-            while core.user is None and self._queue:
-                doer = self._queue.popleft()
-                if not doer.is_dead:
-                    core.user, doer.core = doer, core
-                    doer.do_next()
+    def _make_node(self) -> Node:
+        return Node(f"{next(self.numbers):056x}", self.world.rng.choice((1, 1, 2, 3)))
 
     def _change(self) -> None:
         """A node is lost, or another one joins."""
         self.world.after(self.world.rng.uniform(1, 10), self._change)
+        alive = [node for node in self._nodes if node.is_alive]
         if not self.world.happens(2.0):
             return
-        if len(self._cores) > 1 and self.world.rng.random() < 0.5:
-            core = self._cores.pop(self.world.rng.randrange(len(self._cores)))
-            self.world.tell(f"{core.name} is lost")
-            if core.user is not None:
-                core.user.die()
-        elif len(self._cores) < 5:
-            self._cores.append(Core(f"node {next(self._numbers)}"))
-            self.world.tell(f"{self._cores[-1].name} joins")
-            self._seat()
+        if len(alive) > 1 and self.world.rng.random() < 0.5:
+            lost = self.world.rng.choice(alive)
+            lost.is_alive = False
+            self.world.tell(f"node {lost.name[-6:]} is lost")
+            for doer in [each for each in self._doers if each.node is lost]:
+                doer.die()
+        elif len(alive) < 5:
+            self._nodes.append(self._make_node())
+            self.world.tell(f"node {self._nodes[-1].name[-6:]} joins")
+            self.seat()
+
+
+def _values(args: tuple[Any, ...]) -> list[Any]:
+    return [arg.value if isinstance(arg, Ref) else arg for arg in args]
+
+
+class Threads:
+    """A place's threads: one of them, for in a simulated world nothing waits."""
+
+    def __init__(self, make_worker: Callable[[], Any], num_workers: int, item_timeout: float):
+        self._worker = make_worker()
+
+    def run(self, items: list[Any], params: Any) -> Results:
+        return Results((self._worker.play(item, params) for item in items), RunStats())
 
 
 _describe_machine = functools.cache(engine.describe_machine)
@@ -289,20 +342,21 @@ _collect_versions = functools.cache(engine.collect_versions)
 def simulated(world: World) -> Iterator[None]:
     """While inside, `RayEngine` lives in `world`."""
     cluster = Cluster(world, world.rng.randint(1, 4))
-    seats._made.clear()
+    places._crews.clear()
     with (
         patch.object(engine, "ray", cluster),
         patch.object(engine, "connected", lambda *_: nullcontext()),
         patch.object(engine, "time", world),
+        patch.object(batch, "time", world),
+        patch.object(places, "ray", cluster),
+        patch.object(places, "_as_remote", cluster.as_remote),
+        patch.object(places, "_settle", lambda: None),
+        patch.object(places, "ThreadEngine", Threads),
+        patch.object(places, "time", world),
         patch.object(engine, "describe_machine", _describe_machine),
         patch.object(engine, "collect_versions", _collect_versions),
-        patch.object(seats, "ray", cluster),
-        patch.object(seats, "_as_remote", cluster.as_remote),
-        patch.object(seats, "_settle", lambda: None),
-        patch.object(seats, "ThreadEngine", Crew),
-        patch.object(seats, "time", world),
-        patch.object(seats, "describe_machine", _describe_machine),
-        patch.object(seats, "collect_versions", _collect_versions),
-        patch.object(answers, "time", world),
+        patch.object(places, "describe_machine", _describe_machine),
+        patch.object(places, "collect_versions", _collect_versions),
+        patch.object(places, "os", SimpleNamespace(getpid=lambda: cluster.here)),
     ):
         yield

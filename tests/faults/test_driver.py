@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import random
 import signal
-import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from conftest import wait_until
-from drivers import Driver, words_of
+from conftest import patience
+from drivers import Driver
 from outcomes import outcome_of, updates_of
 
-import pixelpong
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
-
-MORTAL = str(Path(pixelpong.__file__).parent / "engines" / "ray" / "mortal.py")
 
 TOY = {
     "classic": ["--batch-size", "20", "--hidden", "20"],
     "fast": ["--streams", "8", "--horizon", "50", "--hidden", "8", "--minibatches", "2"],
 }
+RAY_TOY = ["--preset", "classic", "--environment", "Catch-v0", *TOY["classic"], "--engine", "ray"]
 
 
 @dataclass
@@ -90,25 +87,28 @@ def require_nothing_lost(folder: Path, deaths: Deaths) -> None:
     )
 
 
-def test_a_script_that_is_made_mortal_dies_with_who_started_it(tmp_path):
-    """As the helpers of a Ray of our own, which wait a minute for a daemon that is gone."""
-    (tmp_path / "sleeper.py").write_text("import time; time.sleep(60)")
-    (tmp_path / "daemon.py").write_text(
-        "import subprocess, sys, time\n"
-        f"subprocess.Popen([sys.executable, {MORTAL!r}, 'sleeper.py'])\n"
-        "time.sleep(60)\n"
-    )
-    driver = Driver(tmp_path, program=["daemon.py"])
-    words = f"{sys.executable} -u sleeper.py "
-    assert wait_until(lambda: words in map(words_of, driver.processes()), 30)
-    driver.send(signal.SIGKILL)
-    assert driver.wait(30.0) == -signal.SIGKILL
-    driver.seconds_until_gone(2.0)
-
-
 @pytest.mark.slow
 def test_a_driver_that_is_killed_loses_one_update_at_most_and_leaves_nothing(tmp_path):
     require_nothing_lost(tmp_path, die_again_and_again(tmp_path, "fast", 2, seed=1))
+
+
+@pytest.mark.slow
+@pytest.mark.ray
+def test_a_driver_of_ray_that_is_killed_leaves_no_process_and_resumes_to_the_same_bits(tmp_path):
+    deaths = die_again_and_again(tmp_path, "classic", 1, 4, "--engine", "ray")
+    require_nothing_lost(tmp_path, deaths)
+
+
+@pytest.mark.slow
+@pytest.mark.ray
+def test_ctrl_c_saves_and_leaves_nothing_of_ray_behind(tmp_path):
+    driver = Driver(tmp_path, "train", "--run", "run", *RAY_TOY, "--updates", "1000000")
+    wait_for_updates(driver)
+    driver.send(signal.SIGINT, to_all=True)  # as a terminal does it
+    assert driver.wait(20 * patience()) == 130, driver.said()
+    driver.seconds_until_gone(5.0)
+    assert driver.temporary_files() == []
+    assert RunDirectory.open(tmp_path / "run").checkpoints.load_latest().update >= 3
 
 
 @pytest.mark.soak

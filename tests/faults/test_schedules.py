@@ -97,7 +97,7 @@ def give_up_a_run(engine, training: Training, world: World) -> None:
 def make_rays(mode: str, world: World):
     """Makes Ray engines of one kind; some have as many workers as there are cores."""
     workers = world.rng.choice((None, 1, 2, 3))
-    kind = world.rng.choice(("actors", "tasks", "nodes"))
+    kind = world.rng.choice(("actors", "tasks"))
     make = functools.partial(recorded_worker, mode)
     return lambda: RayEngine(make, workers, ITEM_TIMEOUT, lambda: world.happens(0.01), None, kind)
 

@@ -74,7 +74,7 @@ class Batch:
         share = -(-len(self._waiting) * size // num_workers)
         least = size * self._pace.count(min(LEAST_SECONDS, timeout / 10))
         most = size * self._pace.count(min(MOST_SECONDS, timeout / 10))
-        count = min(share, most, max(least, -(-share // SHARES)))
+        count = min(share, most, max(least, share // SHARES))
         return tuple(self._waiting.popleft() for _ in range(count))
 
     def put(self, positions: Sequence[int], results: Sequence[Any], seconds: float) -> None:

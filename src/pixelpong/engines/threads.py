@@ -39,7 +39,9 @@ class _Run:
     def __init__(self, items: Sequence[Any], params: Any) -> None:
         self.items, self.params = items, params
         self.waiting = deque(range(len(items)))
-        self.answers: queue.SimpleQueue[tuple[int, Any, PixelpongError | None]] = queue.SimpleQueue()
+        self.answers: queue.SimpleQueue[tuple[int, Any, PixelpongError | None]] = (
+            queue.SimpleQueue()
+        )
         self.is_given_up = False
         self.idle_since: float | None = None  # when a worker was done and nothing waited
 

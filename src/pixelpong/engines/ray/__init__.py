@@ -24,16 +24,16 @@ from typing import Any
 os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
 os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "died or was killed|will be retried|marked dead")
 
-import ray  # noqa: E402
-from ray import exceptions  # noqa: E402
+import ray
+from ray import exceptions
 
-from pixelpong.engines import MakeWorker, Results, RunStats, never  # noqa: E402
-from pixelpong.engines.batch import MAX_ATTEMPTS, Batch, Pace  # noqa: E402
-from pixelpong.engines.ray.connection import connected, in_one_line  # noqa: E402
-from pixelpong.engines.ray.places import ActorPlace, Call, Place, TaskPlace  # noqa: E402
-from pixelpong.engines.threads import START_TIMEOUT  # noqa: E402
-from pixelpong.errors import Interrupted, PixelpongError, WorkerError, expected  # noqa: E402
-from pixelpong.machine import collect_versions, describe_machine  # noqa: E402
+from pixelpong.engines import MakeWorker, Results, RunStats, never
+from pixelpong.engines.batch import MAX_ATTEMPTS, Batch, Pace
+from pixelpong.engines.ray.connection import connected, in_one_line
+from pixelpong.engines.ray.places import ActorPlace, Call, Place, TaskPlace
+from pixelpong.engines.threads import START_TIMEOUT
+from pixelpong.errors import Interrupted, PixelpongError, WorkerError, expected
+from pixelpong.machine import collect_versions, describe_machine
 
 PLACE_TIMEOUT = 25.0
 """Seconds without any place in the cluster, after which it is full or gone."""
@@ -262,7 +262,8 @@ class RayEngine:
         self, place: Place, call: Call, answer: tuple[int, float, bytes], batch: Batch
     ) -> None:
         pid, seconds, results = answer
-        if place.has_restarted(pid):
+        if place.node and pid != place.pid:  # Ray has replaced the actor's process
+            place.pid = pid
             self.num_restarts += 1
             again = [len(each.positions) for each in place.calls.values() if each.batch is batch]
             batch.stats.items_again += sum(again)

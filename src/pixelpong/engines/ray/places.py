@@ -45,9 +45,9 @@ class Place:
 
     Attributes:
         size: how many workers play there at once.
-        node: of an actor, its node's id.
+        node: of an actor, its node's id; a task's is empty.
         max_calls: how many it is given at a time.
-        pid: process id of its actor; 0 until there is room for it.
+        pid: process id of its actor as it was last heard of; 0 until there is room for it.
         is_ready: its workers are made.
         beginning: what it answers before it is ready.
         calls: what it plays, by Ray's reference to the answer; the oldest first.
@@ -72,10 +72,6 @@ class Place:
 
     def end(self) -> None:
         """Give it up, whatever it does."""
-        raise NotImplementedError
-
-    def has_restarted(self, pid: int) -> bool:
-        """Whether Ray has replaced its process, now that an answer comes from `pid`."""
         raise NotImplementedError
 
 
@@ -108,11 +104,6 @@ class ActorPlace(Place):
         """See `Place.end`."""
         ray.kill(self._actor)
 
-    def has_restarted(self, pid: int) -> bool:
-        """See `Place.has_restarted`."""
-        before, self.pid = self.pid, pid
-        return pid != before
-
 
 class TaskPlace(Place):
     """Room for one task at a time: whichever process takes it has a worker of its own."""
@@ -134,10 +125,6 @@ class TaskPlace(Place):
         """See `Place.end`."""
         for ref in self.owed:
             ray.cancel(ref, force=True)
-
-    def has_restarted(self, pid: int) -> bool:
-        """See `Place.has_restarted`."""
-        return False  # it has no process of its own
 
 
 @functools.cache
