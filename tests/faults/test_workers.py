@@ -66,7 +66,7 @@ class Hunter(threading.Thread):
             time.sleep(self._rng.uniform(0.0, 2 * self._pause))
             with contextlib.suppress(IndexError, ProcessLookupError):  # none, for the moment
                 self._hit(self._rng.choice(self.engine.worker_pids))
-                # A start has minutes, not the deadline of items: the next hit is for one that plays.
+                # A start has minutes, not the deadline of items: only one that plays is hit.
                 self._wait_for_updates(1)
         self._wait_for_updates(2)
         self.is_done.set()

@@ -84,6 +84,7 @@ class RayEngine:
         self._pace = Pace()
         self._places: list[Place] = []
         self._sizes: dict[str, int] = {}  # of nodes that have less room than cores
+        self._held: set[str] = set()  # nodes that had room for an actor
         self._next_recruiting = 0.0
         self._placed_at = math.inf  # when there was a place last, or a run began without any
         self._failed_starts = 0
@@ -141,18 +142,30 @@ class RayEngine:
             self._places += [TaskPlace(self._recipe) for _ in range(missing)]
             return
         for place in list(self._places):
-            if not place.pid and place.size > 1 and now - place.asked_at > WHOLE_NODE_TIMEOUT:
+            if not place.pid and place.size > 1 and now > place.asked_until:
                 self._sizes[place.node] = place.size // 2
                 self._places.remove(place)
                 self._end(place)
         taken = {place.node for place in self._places}
         left = (self._num_workers or math.inf) - sum(place.size for place in self._places)
+        sizes: dict[str, int] = {}
         for node in ray.nodes():
             name, cores = node["NodeID"], int(node["Resources"].get("CPU", 0))
             size = int(min(self._sizes.get(name, cores), left))
             if node["Alive"] and name not in taken and size > 0:
-                self._places.append(ActorPlace(self._recipe, size, name))
+                sizes[name] = size
                 left -= size
+        if sizes:
+            self._ask(sizes)
+
+    def _ask(self, sizes: dict[str, int]) -> None:
+        """Ask nodes for so many cores each, and not for ever if other jobs use some of them."""
+        has_room = ray.available_resources().get("CPU", 0) >= sum(sizes.values())
+        for node, size in sizes.items():
+            place = ActorPlace(self._recipe, size, node)
+            if not has_room and node not in self._held:
+                place.asked_until = time.monotonic() + WHOLE_NODE_TIMEOUT
+            self._places.append(place)
 
     def _replace_late(self, batch: Batch) -> None:
         now = time.monotonic()
@@ -192,7 +205,7 @@ class RayEngine:
             total = int(ray.cluster_resources().get("CPU", 0))
             what = f"room for a worker within {PLACE_TIMEOUT:.0f} s"
             got = f"{free} free of {total} CPUs in the cluster"
-            advice = "wait for its other jobs or add nodes, then resume"
+            advice = "wait for its other jobs, add nodes or give fewer --workers, then resume"
             raise WorkerError(expected(what, got, advice))
 
     # --- calls ---
@@ -257,6 +270,7 @@ class RayEngine:
         self._refuse_other_versions(description)
         place.pid, place.beginning = description["pid"], place.call("start")
         place.deadline = time.monotonic() + START_TIMEOUT
+        self._held.add(place.node)
 
     def _take_results(
         self, place: Place, call: Call, answer: tuple[int, float, bytes], batch: Batch

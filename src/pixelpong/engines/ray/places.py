@@ -51,6 +51,7 @@ class Place:
         is_ready: its workers are made.
         beginning: what it answers before it is ready.
         calls: what it plays, by Ray's reference to the answer; the oldest first.
+        asked_until: when it is asked for less, if there is no room for it by then.
         deadline: of its oldest call, or of its start.
     """
 
@@ -58,7 +59,7 @@ class Place:
         self.size, self.node, self.max_calls = size, node, max_calls
         self.pid, self.is_ready = 0, False
         self.calls: dict[Any, Call] = {}
-        self.asked_at, self.deadline = time.monotonic(), math.inf
+        self.asked_until = self.deadline = math.inf
         self.beginning = self.call("describe")
 
     @property
