@@ -18,7 +18,7 @@ from pixelpong.agent import legend
 from pixelpong.agent.choice import read_replays
 from pixelpong.errors import ConfigError, RunError
 from pixelpong.faces.cli import main
-from pixelpong.faces.page import offline
+from pixelpong.faces.page import export
 from pixelpong.faces.page.export import write_page
 from pixelpong.play.replay import Replay
 from pixelpong.run.checkpoints import fingerprint
@@ -160,7 +160,7 @@ def test_everything_of_the_run_is_escaped(hostile, trained, write):
 
 
 def test_no_two_of_the_joined_scripts_declare_the_same_name():
-    script = offline.join_scripts()
+    script = export.join_scripts()
     declared = re.findall(r"^(?:async )?(?:function|const|let|class) (\w+)", script, re.M)
     assert len(declared) == len(set(declared)) > 40
 

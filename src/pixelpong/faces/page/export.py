@@ -1,32 +1,31 @@
 """A run as one HTML file that opens from disk, with nothing else there and no network.
 
 ``pixelpong export RUN --html FILE``. Curves, replays that play, health, evaluations, configuration
-and hashes: the page's own view of a run, with the answers that it would ask the server for.
-
-Covered: what goes in. Not covered: how it is put together (`pixelpong.faces.page.offline`).
+and hashes: the page's own view of a run, its scripts and styles joined, with the answers that it
+would ask the server for. Each answer is a script element of JSON whose id is the path that the page
+asks for. In the JSON no ``<`` is left, so nothing that comes from a run ends its element. The
+Content-Security-Policy allows the script and the style by their hashes, and no connection at all.
 """
 
 from __future__ import annotations
 
-import functools
+import base64
 import hashlib
-from collections.abc import Callable, Iterator
+import html
+import importlib.resources
+import json
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pixelpong.agent.choice import (
-    choose_replay,
-    load_agent,
-    open_replay,
-    read_replays,
-)
+import pixelpong
+from pixelpong.agent.choice import load_agent, read_replays
 from pixelpong.agent.health import DeadUnits
 from pixelpong.errors import CheckpointError, ConfigError, PixelpongError, RunError, expected
-from pixelpong.faces.page.jobs import count_dead_units
-from pixelpong.faces.page.offline import RUN, assemble
-from pixelpong.faces.page.reel import Reel, make_reel
+from pixelpong.faces.page.jobs import JOBS, count_dead_units
+from pixelpong.faces.page.reel import Reel
 from pixelpong.faces.page.view import View
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.files import write_whole
@@ -34,10 +33,34 @@ from pixelpong.run.files import write_whole
 MAX_ROWS = 1000
 """Lines of metrics that a page holds; longer runs are thinned out."""
 
-REEL_STEPS = 12_000
-"""A replay is cut off here; an episode has some 1,500 steps, and 300 bytes a step."""
+SCRIPTS = ("parts.js", "viewer.js", "charts.js", "weights.js", "episodes.js", "run.js")
+"""Joined in this order, so that each comes after those that it needs."""
+
+_ID = "offline"
+_BASE = f"/api/runs/{_ID}"
 
 _HASHED = ("config.json", "metrics.jsonl", "episodes.jsonl", "evaluations.jsonl", "replays.jsonl")
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+{head}
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<title>{name} · pixelpong</title>
+<style>{style}</style>
+</head>
+<body>
+<p id="banner" class="banner" role="status" hidden></p>
+<p id="announcer" class="unseen" role="status"></p>
+<main><div id="main" class="view"></div>
+<noscript><p class="problem">This page needs JavaScript.</p></noscript></main>
+<footer class="quiet">Written by pixelpong {version}. This page is one file and connects to nothing.
+</footer>
+{answers}
+<script>{script}</script>
+</body>
+</html>
+"""
 
 Report = dict[str, Any]
 
@@ -47,7 +70,7 @@ def write_page(run: RunDirectory, path: Path, *, max_replays: int) -> Report:
 
     Args:
         run: the run; one that is being trained is shown as it is now.
-        path: the file; one that is there is replaced.
+        path: the file; an older one is replaced.
         max_replays: that it holds at most. The first is the greedy episode of the best agent, the
             others are of the training, spread over it.
 
@@ -64,23 +87,22 @@ def write_page(run: RunDirectory, path: Path, *, max_replays: int) -> Report:
     left_out: list[str] = []
     view = View(run.path)
     view.refresh()
-    reels = list(_make_reels(run, max_replays, left_out))
-    facts = view.tell_all()
-    if facts["problem"]:
-        raise RunError(facts["problem"])
-    view.dead = _count_dead(run, facts)
-    hashes = _hash_files(run, left_out)
-    left_out = list(dict.fromkeys(left_out))
-    about = view.tell_all() | {"hashes": hashes, "left_out": left_out}
-    text = assemble(about["name"], _collect_answers(about, view, reels))
-    write_whole(path, text.encode())
+    hashes, best = _hash(run, left_out)
+    reels = _make_reels(run, best, max_replays, left_out)
+    view.dead = _count_dead(run, view)
+    about = view.tell_all() | {"hashes": hashes, "left_out": list(dict.fromkeys(left_out))}
+    if about["problem"]:
+        raise RunError(about["problem"])
+    columns = view.table.columns(max_rows=MAX_ROWS)
+    answers = {_BASE: _tell(about, reels), f"{_BASE}/metrics?after=0": {"columns": columns}}
+    write_whole(path, assemble(about["name"], answers | reels).encode())
     return {
         "file": str(path),
         "bytes": path.stat().st_size,
         "run": str(run.path),
         "update": about["update"],
-        "replays": [reel["title"] for reel in reels],
-        "left_out": left_out,
+        "replays": [reel["title"] for reel in reels.values()],
+        "left_out": about["left_out"],
     }
 
 
@@ -93,27 +115,13 @@ def describe_page(report: Report) -> str:
     return "\n".join([*lines, *(f"left out: {line}" for line in report["left_out"])])
 
 
-def _make_reels(run: RunDirectory, max_replays: int, left_out: list[str]) -> Iterator[Reel]:
-    """The best agent's greedy episode, then some of the training, oldest first."""
-    if max_replays < 1:
-        return
-    lines = read_replays(run)
-    places = np.linspace(0, len(lines) - 1, min(len(lines), max_replays - 1))
-    makers = [functools.partial(choose_replay, run, which="best")]
-    makers += [functools.partial(open_replay, run, lines[round(each)]) for each in places.tolist()]
-    for make in makers:
-        try:
-            yield make_reel(make(), _stop_after(REEL_STEPS))
-        except PixelpongError as error:
-            left_out.append(str(error))
-
-
-def _hash_files(run: RunDirectory, left_out: list[str]) -> dict[str, str]:
-    """SHA-256 of the parameters of the best and the latest agent, and of the run's files."""
-    hashes = {}
+def _hash(run: RunDirectory, left_out: list[str]) -> tuple[dict[str, str], int | None]:
+    """SHA-256 of the best and the latest parameters and of the run's files; the best's update."""
+    hashes, updates = {}, {}
     for which in ("best", "latest"):
         try:
             about = load_agent(run, which).about
+            updates[which] = about["update"]
             hashes[f"params of {which}, update {about['update']}"] = about["params_sha256"]
         except CheckpointError as error:
             left_out.append(str(error))
@@ -124,45 +132,97 @@ def _hash_files(run: RunDirectory, left_out: list[str]) -> dict[str, str]:
             continue
         except OSError as error:
             raise RunError(expected(f"to read {name}", error.strerror, "check it")) from error
-    return hashes
+    return hashes, updates.get("best")
 
 
-def _stop_after(steps: int) -> Callable[[], bool]:
-    count = iter(range(steps))
-    return lambda: next(count, None) is None
+def _make_reels(
+    run: RunDirectory, best: int | None, max_replays: int, left_out: list[str]
+) -> dict[str, Reel]:
+    """By path: the best agent's greedy episode, then some of the training, oldest first."""
+    lines, reels = read_replays(run), {}
+    places = np.linspace(0, len(lines) - 1, max(0, min(len(lines), max_replays - 1)))
+    wanted = [("replay", lines[round(place)]["episode"]) for place in places.tolist()]
+    if best is not None:
+        wanted.insert(0, ("agent", best))
+    for job, number in wanted[:max_replays]:
+        try:
+            reels[f"{_BASE}/reels/{job}/{number}"] = JOBS[job](run, number)
+        except PixelpongError as error:
+            left_out.append(str(error))
+    return reels
 
 
-def _count_dead(run: RunDirectory, facts: Report) -> DeadUnits | None:
-    if not facts["agents"]:
-        return None
+def _count_dead(run: RunDirectory, view: View) -> DeadUnits | None:
     try:
-        found = count_dead_units(run, facts["agents"][-1]["update"])
+        found = count_dead_units(run, view.agents()[-1]["update"]) if view.agents() else None
     except PixelpongError:
         return None  # the reels have said why
-    return None if found is None else DeadUnits(**found)
+    return found and DeadUnits(**found)
 
 
-def _collect_answers(about: Report, view: View, reels: list[Reel]) -> Report:
-    """What the page asks for, by path; it knows the agents and replays that are in the file."""
-    base = f"/api/runs/{RUN}"
-    own = {reel["agent_update"]: reel for reel in reels if reel["is_own"]}
-    others = {reel["episode"]: reel for reel in reels if not reel["is_own"]}
+def _tell(about: Report, reels: dict[str, Reel]) -> Report:
+    """The run as the page is to see it: with the agents and replays that are in the file."""
+    own = [reel["agent_update"] for reel in reels.values() if reel["is_own"]]
+    names = ("episode", "update", "episode_return")
     replays = [
-        {name: reel[name] for name in ("episode", "update", "episode_return")}
-        | {"steps": reel["steps"] - 1}
-        for reel in others.values()
+        {name: reel[name] for name in names} | {"steps": reel["steps"] - 1}
+        for reel in reels.values()
+        if not reel["is_own"]
     ]
-    shown = about | {
-        "id": RUN,
-        "is_offline": True,
-        "is_live": False,
-        "was_live": about["is_live"],
-        "agents": [agent for agent in about["agents"] if agent["update"] in own],
-        "replays": replays,
-    }
-    return {
-        base: shown,
-        f"{base}/metrics?after=0": {"columns": view.table.columns(max_rows=MAX_ROWS)},
-        **{f"{base}/reels/agent/{update}": reel for update, reel in own.items()},
-        **{f"{base}/reels/replay/{episode}": reel for episode, reel in others.items()},
-    }
+    agents = [agent for agent in about["agents"] if agent["update"] in own]
+    when = {"is_offline": True, "is_live": False, "was_live": about["is_live"]}
+    return about | when | {"id": _ID, "agents": agents, "replays": replays}
+
+
+def assemble(name: str, answers: dict[str, Any]) -> str:
+    """The page of a run of this name, which holds what the server would answer, by path."""
+    style, script = "\n" + _read_static("style.css"), join_scripts()
+    policy = (
+        f"default-src 'none'; script-src {_hash_source(script)}; style-src {_hash_source(style)}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    index = _read_static("index.html").splitlines()
+    elements = (
+        f'<script type="application/json" id="{path}">{encode_data(answer)}</script>'
+        for path, answer in answers.items()
+    )
+    return _PAGE.format(
+        head="\n".join(line for line in index if line.startswith(("<meta", '<link rel="icon"'))),
+        policy=policy,
+        name=html.escape(name),
+        style=style,
+        version=html.escape(pixelpong.__version__),
+        answers="\n".join(elements),
+        script=script,
+    )
+
+
+def join_scripts() -> str:
+    """The scripts as one that needs no modules, which browsers do not load from disk."""
+    joined = "\n".join(map(_read_static, SCRIPTS))
+    joined = re.sub(r'^import \{[^}]*\} from "\./\w+\.js";\n', "", joined, flags=re.MULTILINE)
+    joined = re.sub(r"^export (?=async|function|const|class)", "", joined, flags=re.MULTILINE)
+    show = f'mountRun(document.getElementById("main"), "{_ID}");'
+    return f'\n"use strict";\n(() => {{\n{joined}\n{show}\n}})();\n'
+
+
+def encode_data(content: Any) -> str:
+    """JSON that can stand in a script element: nothing in it begins a tag.
+
+    >>> encode_data({"name": "</script><b>&"})
+    '{"name":"\\\\u003c/script\\\\u003e\\\\u003cb\\\\u003e\\\\u0026"}'
+    """
+    text = json.dumps(content, separators=(",", ":"), allow_nan=False)
+    for letter in "<>&":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return text
+
+
+def _read_static(name: str) -> str:
+    folder = importlib.resources.files("pixelpong").joinpath("faces", "page", "static")
+    return folder.joinpath(name).read_text("utf-8").replace("\r\n", "\n")
+
+
+def _hash_source(content: str) -> str:
+    digest = hashlib.sha256(content.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
