@@ -12,22 +12,15 @@ import pytest
 
 import pixelpong
 from pixelpong import Run
-from pixelpong.config.presets import load_preset
 from pixelpong.errors import CheckpointError, ConfigError, RunError
 from pixelpong.faces.notebook import Film
-from pixelpong.loop import train
-from pixelpong.run.directory import RunDirectory
 
 pytest.importorskip("matplotlib")
 
 
-@pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    options = {"environment": "Catch-v0", "engine": "serial", "save_every": 1, "updates": 4}
-    options |= {"batch_size": 3, "hidden": 8, "replay_every": 2}
-    path = tmp_path_factory.mktemp("runs") / "toy"
-    train(RunDirectory.create(path, load_preset("classic").updated(options, "test")))
-    return path
+@pytest.fixture
+def path(toy_runs):
+    return toy_runs["classic"]
 
 
 @pytest.fixture
@@ -38,8 +31,8 @@ def run(path):
 def test_a_run_says_what_it_is_and_what_can_be_asked(run, path):
     lines = repr(run).splitlines()
     assert lines[0] == f"Run('{path}'): classic on Catch-v0"
-    assert "update 4, 12 episodes" in lines[1]
-    assert f"{len(run.agents())} agents, 2 replays kept" in lines[2]
+    assert "update 12, 36 episodes" in lines[1]
+    assert f"{len(run.agents())} agents, 12 replays kept" in lines[2]
     assert ".plot(kind) with curve, points" in lines[3]
 
 
@@ -56,7 +49,7 @@ def test_a_path_that_is_no_run_is_refused_in_one_line(tmp_path):
 
 def test_metrics_are_arrays(run):
     metrics = run.metrics()
-    assert metrics["update"].tolist() == [1, 2, 3, 4]
+    assert metrics["update"].tolist() == list(range(1, 13))
     assert isinstance(metrics["entropy"], np.ndarray)
     assert metrics["entropy"].dtype == np.float64
     assert np.isfinite(metrics["steps_per_second"]).all()
@@ -65,23 +58,13 @@ def test_metrics_are_arrays(run):
 def test_agents_are_listed_and_loaded(run):
     files = [*run.path.glob("checkpoints/0*"), *run.path.glob("milestones/*.safetensors")]
     assert run.agents() == sorted({int(file.stem) for file in files})
-    assert run.agents()[-1] == 4
+    assert run.agents()[-1] == 12
     assert [run.agent(each).about["update"] for each in run.agents()] == run.agents()
-    assert run.agent("latest").about["update"] == 4
-    with pytest.raises(CheckpointError, match="use best, latest or one of: [0-9, ]*4"):
+    assert run.agent("latest").about["update"] == 12
+    with pytest.raises(CheckpointError, match="use best, latest or one of: [0-9, ]*12"):
         run.agent(77)
     assert run.config.network.hidden == 8
-    assert [replay["update"] for replay in run.replays()] == [2, 4]
-
-
-@pytest.mark.slow
-def test_a_picture_shows_itself_as_png_with_its_size(run):
-    picture = run.plot()
-    content, size = picture._repr_png_()
-    assert content.startswith(b"\x89PNG")
-    assert size == {"width": 768, "height": 480}
-    assert picture._repr_svg_() is None
-    assert "curve of toy" in repr(picture)
+    assert [replay["update"] for replay in run.replays()] == list(range(1, 13))
 
 
 def test_a_picture_shows_itself_as_svg_where_asked(run, tmp_path):
@@ -95,15 +78,20 @@ def test_a_picture_shows_itself_as_svg_where_asked(run, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["curve", "points", "health", "weights", "frames", "episode"])
 def test_every_kind_of_picture_shows_itself(run, kind):
-    content, _ = run.plot(kind)._repr_png_()
+    picture = run.plot(kind)
+    content, size = picture._repr_png_()
+    assert content.startswith(b"\x89PNG")
     assert len(content) > 10_000
+    assert kind != "curve" or size == {"width": 768, "height": 480}
+    assert picture._repr_svg_() is None
+    assert f"{kind} of classic" in repr(picture)
 
 
 def test_runs_are_compared(run, path):
     one = run.plot("curve", format="svg")
     both = run.plot("curve", others=[path, Run(path)], format="svg")
     assert len(both.content) > len(one.content)
-    assert repr(both).count("toy") == 3
+    assert repr(both).count("classic") == 3
     with pytest.raises(ConfigError, match="expected one run for weights, got 2; leave the others"):
         run.plot("weights", others=[path])
 
@@ -133,7 +121,7 @@ def test_a_replay_is_a_film_of_the_recorded_game(run, tmp_path):
     film.save(tmp_path / "film.mp4")
     assert (tmp_path / "film.mp4").read_bytes() == film.content
     assert "greedy episode 0" in repr(run.replay(best=True))
-    assert f"episode {run.replays()[-1]['episode']} of toy" in repr(run.replay())
+    assert f"episode {run.replays()[-1]['episode']} of classic" in repr(run.replay())
 
 
 def test_a_replay_that_is_not_there_is_refused(run):
