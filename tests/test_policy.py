@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pixelpong.agent.explain import explain
+from pixelpong.agent.file import Agent
 from pixelpong.agent.network import APPEARED, GREEDY, OFF, STAYED, VANISHED, make_network
 from pixelpong.config.protocols import find_protocol
 from pixelpong.env import features, make_emulator
@@ -112,6 +114,19 @@ def test_what_it_saw_is_the_preprocessed_frames(algorithm):
         np.testing.assert_array_equal(field == VANISHED, (frame == 0) & (before > 0))
         stayed = (frame > 0) & (before > 0) if algorithm == "ppo" else np.zeros((80, 80), bool)
         np.testing.assert_array_equal(field == STAYED, stayed)
+
+
+def test_a_replay_is_explained_as_the_agent_thought_when_it_played(algorithm):
+    """It is told what was done: drawn actions differ from the most probable ones."""
+    params = make_params(algorithm)
+    agent = Agent(params, algorithm, find_protocol("ALE/Pong-v5"), {})
+    explained = explain(agent.play_episode(3, index=1, is_greedy=False), agent)
+    played = play(algorithm, "ALE/Pong-v5", is_greedy=False, steps=120)
+    for (*_, action, player), (moment, explanation) in zip(played, explained, strict=False):
+        thought = player.explain()
+        assert moment.action == action
+        np.testing.assert_array_equal(explanation.probabilities, thought.probabilities)
+        np.testing.assert_array_equal(explanation.saliency, thought.saliency)
 
 
 @pytest.mark.parametrize("game", GAMES)

@@ -62,17 +62,6 @@ def test_a_reel_holds_the_frames_and_what_the_network_saw(run, which):
 
 
 @pytest.mark.slow
-def test_the_agent_that_played_finds_its_own_actions_most_probable(run):
-    """It is told what was done, not what it would have done: else the last action were wrong."""
-    chosen = choose_replay(run, which="latest")
-    reel = make_reel(chosen)
-    assert reel["is_own"]
-    for action, probabilities in zip(reel["actions"][:-1], reel["probabilities"], strict=False):
-        chosen = probabilities[reel["action_codes"].index(action)]
-        assert chosen >= max(probabilities) - 1e-3
-
-
-@pytest.mark.slow
 def test_a_reel_can_be_given_up(run):
     calls = iter(range(100))
     assert make_reel(choose_replay(run), lambda: next(calls) >= 5)["steps"] == 5
