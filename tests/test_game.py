@@ -296,21 +296,17 @@ def test_the_shipped_agent_plays_as_well_for_two_as_it_was_trained_to():
 # ---- the WebSocket
 
 
-class Library:
+def load_agent(run_id, which):
     """Agents of one run, by number."""
-
-    def load_agent(self, run_id, which):
-        if run_id != "run":
-            raise RunError("expected a run, got another; look at the list")
-        if which == "7":
-            return make_agent(seed=7)
-        if which == "best":
-            return make_agent()
+    if run_id != "run":
+        raise RunError("expected a run, got another; look at the list")
+    if which not in ("7", "best"):
         raise CheckpointError(f"expected an agent, got {which!r}; use best")
+    return make_agent(seed=7 if which == "7" else 1)
 
 
 async def endpoint(websocket):
-    await sockets.play_socket(websocket, Library())
+    await sockets.play_socket(websocket, load_agent)
 
 
 @pytest.fixture(scope="module")
@@ -466,18 +462,23 @@ NONSENSE = [
     '{"type": "agent", "value": "../../x"}', '{"type": "agent", "value": 7}',
     '{"type": "agent", "value": ""}', '{"type": "serve", "value": 1}',
     '{"type": "serve", "more": 1}', '{"type": "seen", "value": -1}',
-    '{"type": "seen", "value": 1.0}', '{"type": "seen", "value": 99999999}',
+    '{"type": "seen", "value": 1.0}',
     '{"type": "seen", "value": true}', '{"type": "serve"' + " " * 200 + "}", "[" * 200,
 ]  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("text", NONSENSE)
+def test_nonsense_is_no_message(text):
+    with pytest.raises(ValueError):
+        sockets.read_message(text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", ["", '{"type": "exec"}', '{"type": "seen", "value": 99999999}'])
 def test_nonsense_is_refused_with_a_reason(join, text):
     with join() as socket:
         socket.send(text)
-        browser = Browser(socket)
-        code, reason = browser.take_to_the_end()
+        code, reason = Browser(socket).take_to_the_end()
         assert code == sockets.AGAINST_RULES
         assert reason.startswith("expected a message of the game, got ")
 

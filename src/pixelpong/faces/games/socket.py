@@ -20,10 +20,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 import os
-from collections.abc import Awaitable, Iterator
-from typing import Annotated, Any, Literal, Protocol
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -62,15 +63,8 @@ AGAINST_RULES, TRY_LATER = 1008, 1013
 _DIRECTIONS = {"stay": STAY, "up": UP, "down": DOWN}
 
 
-class Library(Protocol):
-    """Who knows the agents."""
-
-    def load_agent(self, run_id: str, which: str) -> Agent:
-        """An agent of a run.
-
-        Raises:
-            PixelpongError: there is no such run or agent, or it is damaged.
-        """
+LoadAgent = Callable[[str, str], Agent]
+"""The agent of a run's id by name; raises a `PixelpongError` if there is none."""
 
 
 class _End(Exception):  # noqa: N818 - an end, with its reason
@@ -81,34 +75,34 @@ class _End(Exception):  # noqa: N818 - an end, with its reason
         self.code = code
 
 
-async def play_socket(websocket: WebSocket, library: Library) -> None:
+async def play_socket(websocket: WebSocket, load_agent: LoadAgent) -> None:
     """Serve one game, from its first picture until the browser goes.
 
     Args:
         websocket: not accepted yet; ``?run=ID&agent=UPDATE|best|latest&mode=play|watch``.
-        library: who knows the agents.
+        load_agent: how to come by agents.
     """
     await websocket.accept()
     with contextlib.suppress(WebSocketDisconnect):
         try:
             with _seat():
-                await _serve(websocket, library)
+                await _serve(websocket, load_agent)
         except _End as end:
             await _close(websocket, end.code, str(end))
         except PixelpongError as error:
             await _close(websocket, AGAINST_RULES, str(error))
 
 
-async def _serve(websocket: WebSocket, library: Library) -> None:
+async def _serve(websocket: WebSocket, load_agent: LoadAgent) -> None:
     query = websocket.query_params
     mode, run_id = query.get("mode", "play"), query.get("run", "")
     if mode not in MODES:
         advice = "use one of them"
         raise _End(AGAINST_RULES, expected("mode=play or mode=watch", repr(mode[:20]), advice))
-    agent = await asyncio.to_thread(library.load_agent, run_id, query.get("agent", "best"))
+    agent = await asyncio.to_thread(load_agent, run_id, query.get("agent", "best"))
     rng = make_rng(int.from_bytes(os.urandom(4), "little"), "play")
     game = await asyncio.to_thread(Game, agent, mode, rng)
-    viewer = _Viewer(websocket, library, run_id, game)
+    viewer = _Viewer(websocket, functools.partial(load_agent, run_id), game)
     tasks = [asyncio.create_task(viewer.listen()), asyncio.create_task(viewer.show())]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -187,8 +181,10 @@ def read_message(text: str) -> tuple[str, Any]:
 class _Viewer:
     """A browser, and the game it shows."""
 
-    def __init__(self, websocket: WebSocket, library: Library, run_id: str, game: Game) -> None:
-        self._websocket, self._library, self._run_id = websocket, library, run_id
+    def __init__(
+        self, websocket: WebSocket, load_agent: Callable[[str], Agent], game: Game
+    ) -> None:
+        self._websocket, self._load_agent = websocket, load_agent
         self._game, self._lock = game, asyncio.Lock()
         self._last: NDArray[np.uint8] = np.zeros(210 * 160, np.uint8)
         self._colours: set[int] = set()
@@ -244,7 +240,7 @@ class _Viewer:
 
     async def _seat_agent(self, which: str) -> None:
         try:
-            agent = await asyncio.to_thread(self._library.load_agent, self._run_id, which)
+            agent = await asyncio.to_thread(self._load_agent, which)
             async with self._lock:
                 await asyncio.to_thread(self._game.seat, agent)
         except PixelpongError as error:
@@ -260,19 +256,19 @@ class _Viewer:
                 has_moved = self._game.tick()
                 texts, picture = self._look()
             for text in texts:
-                await _soon(self._websocket.send_text(text))
+                sending = self._websocket.send_text(text)
+                await _within(LATE_SECONDS, sending, AGAINST_RULES, _LATE)
             if has_moved or len(picture) > 2:
-                await _soon(self._websocket.send_bytes(picture))
+                sending = self._websocket.send_bytes(picture)
+                await _within(LATE_SECONDS, sending, AGAINST_RULES, _LATE)
                 self._num_shown += 1
             if self._game.is_still:
-                line = expected(
-                    "somebody to play", f"nobody for {IDLE_SECONDS / 60:.0f} minutes",
-                    "reload the page",
-                )  # fmt: skip
-                await _wait(self._was_asked, IDLE_SECONDS, line)
+                got = f"nobody for {IDLE_SECONDS / 60:.0f} minutes"
+                line = expected("somebody to play", got, "reload the page")
+                await _within(IDLE_SECONDS, self._was_asked.wait(), TRY_LATER, line)
                 clock.start()
             elif self._num_shown - self._num_seen >= MAX_UNSEEN:
-                await _wait(self._was_seen, LATE_SECONDS, _LATE)
+                await _within(LATE_SECONDS, self._was_seen.wait(), TRY_LATER, _LATE)
                 clock.start()
             await clock.beat()
 
@@ -299,21 +295,13 @@ _LATE = expected(
 )
 
 
-async def _soon(sending: Awaitable[None]) -> None:
-    """Send, or find that the browser takes nothing any more."""
-    try:
-        async with asyncio.timeout(LATE_SECONDS):
-            await sending
-    except TimeoutError:
-        raise _End(AGAINST_RULES, _LATE) from None
-
-
-async def _wait(event: asyncio.Event, seconds: float, line: str) -> None:
+async def _within(seconds: float, waiting: Awaitable[Any], code: int, line: str) -> None:
+    """Wait, but not for ever."""
     try:
         async with asyncio.timeout(seconds):
-            await event.wait()
+            await waiting
     except TimeoutError:
-        raise _End(TRY_LATER, line) from None
+        raise _End(code, line) from None
 
 
 class _Clock:
@@ -328,6 +316,6 @@ class _Clock:
         self._due = self._now()
 
     async def beat(self) -> None:
-        """Wait for the next; where it is long past, go on from now instead of hurrying after."""
+        """Wait for the next; if it is long past, go on from now instead of hurrying after."""
         self._due = max(self._due + 1 / PICTURES_PER_SECOND, self._now() - 0.1)
         await asyncio.sleep(max(self._due - self._now(), 0))

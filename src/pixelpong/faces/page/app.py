@@ -123,7 +123,7 @@ class Site:
     async def _game(self, websocket: WebSocket) -> None:
         from pixelpong.faces.games.socket import play_socket
 
-        await play_socket(websocket, self._library)
+        await play_socket(websocket, self._library.load_agent)
 
     async def _view(self, request: Request) -> View:
         return await asyncio.to_thread(self._library.view, request.path_params["run"])
