@@ -94,7 +94,7 @@ def wait_for_timer(m: Machine, t: Int, cycles: Int) -> Int:
         cycles: of a round.
 
     Returns:
-        The cycle in which that round begins; `t` where it can't be told.
+        The cycle in which that round begins; `t` if it can't be told.
     """
     zero = m.timer_set + 1 + (m.timer - 1 << m.timer_shift)  # from then on it reads 0
     if t + 4 < zero and 1 << m.timer_shift >= cycles:

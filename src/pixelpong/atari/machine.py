@@ -5,7 +5,7 @@ timer, paddles, TIA. A snapshot is a copy of it. The rest of `MACHINE` is made a
 what the TIA keeps so that it need not draw twice, and the picture itself. There are no pointers in
 it, so a record can lie anywhere, and compiled code that stays inside its record harms nothing.
 
-Between two frames the record is canonical: one state has one form, whoever wrote it. So two
+Between two frames the record is canonical: one state has one form, whichever emulator wrote it. So two
 emulators that agree have equal bytes.
 """
 
@@ -40,7 +40,7 @@ STATE = np.dtype(
         ("emptied", "u1"),  # 1 while VBLANK holds the capacitors empty
         ("emptied_until", "<i4"),  # cycle in which it let go, counted as `timer_set`
         # The TIA: what was last written to each of its registers, by address, bits without a
-        # meaning cleared; 0 where a write is an order and not a value.
+        # meaning cleared; 0 if a write is an order and not a value.
         ("tia", "u1", 45),
         ("old_grp", "u1", 2),  # the players' eight pixels as they were, for VDELPx
         ("old_enabl", "u1"),  # the same of the ball, for VDELBL

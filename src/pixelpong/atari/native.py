@@ -34,8 +34,8 @@ More costs more time at the first use than it gains: ``docs/log.md``.
 """
 
 _making = threading.Lock()
-"""One thread at a time: who comes second finds the code kept, LLVM links for one alone, and the
-parser of CPython 3.11 fails at times where two use it ("AST constructor recursion depth mismatch").
+"""One thread at a time: the second one finds the code kept, LLVM links for one alone, and the
+parser of CPython 3.11 fails at times if two use it ("AST constructor recursion depth mismatch").
 """
 
 

@@ -20,7 +20,7 @@ LENGTHS = {
     "zpy": 2,  # the same, Y added
     "izx": 2,  # the address lies in the first 256 bytes, at the byte that follows plus X
     "izy": 2,  # the address lies there, at the byte that follows; Y is added to it
-    "rel": 2,  # a branch: so many bytes on
+    "rel": 2,  # a branch: that many bytes on
     "abs": 3,  # the address is the two bytes that follow
     "abx": 3,  # the same, X added
     "aby": 3,  # the same, Y added

@@ -191,7 +191,7 @@ def write_tia(m: Machine, t: Int, register: Int, value: Int) -> Int:
         value: a byte.
 
     Returns:
-        The cycle after it: later where the write halts the processor.
+        The cycle after it: later if the write halts the processor.
     """
     if register == WSYNC:
         return (t + 75) // 76 * 76
@@ -245,7 +245,7 @@ def read_tia(m: Machine, t: Int, address: Int, bus: Int) -> Int:
     """Read a register: collisions, and whether a paddle's capacitor is charged.
 
     Args:
-        m: drawn up to the beam, if collisions are asked for.
+        m: drawn up to the beam, if collisions are read.
         t: the cycle.
         address: of which the low four bits count.
         bus: what was last on the data bus; it stays on the lines that the TIA does not drive.

@@ -158,7 +158,7 @@ def _load(frame_skip: int = 1) -> Any:
     ale = ale_py.ALEInterface()
     ale.setFloat("repeat_action_probability", 0.0)
     ale.setInt("frame_skip", frame_skip)
-    ale.setInt("max_num_frames_per_episode", 0)  # no limit: who plays counts the frames
+    ale.setInt("max_num_frames_per_episode", 0)  # no limit: the player counts the frames
     read_rom()  # which checks it
     ale.loadROM(rom_path())
     return ale

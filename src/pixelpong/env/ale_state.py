@@ -196,7 +196,7 @@ def _fields_of(ale: _Numbers) -> _Numbers:
 
 
 def _with_fields(base: _Numbers, fields: _Numbers) -> _Numbers:
-    """ALE's numbers: `base`, changed where the record's fields determine it."""
+    """ALE's numbers: `base`, changed if the record's fields determine it."""
     ale = base | _THE_SAME
     for name, (field, at, kind) in _LINKS.items():
         ale[name] = list(map(kind.write, fields[field][at : at + len(base[name])]))
@@ -286,7 +286,7 @@ def _runs_in(data: bytes) -> tuple[_Run, ...]:
 
 @functools.lru_cache(8)
 def _lay_out(generator: int) -> tuple[int, tuple[_Run, ...], list[tuple[int, bytes]]]:
-    """The layout for a generator's text of so many bytes: size, numbers, texts at their places."""
+    """The layout for a generator's text of that many bytes: size, numbers, texts at their places."""
     runs: list[_Run] = []
     texts: list[tuple[int, bytes]] = []
     place = 0

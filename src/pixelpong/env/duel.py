@@ -11,7 +11,7 @@ What was found by experiment (``tests/test_duel.py`` holds each frame to multi-a
   easy: on hard both paddles shrink.
 - Under the same presses the right paddle is in the same rows, frame for frame, as in the game for
   one; both paddles move at every second frame, some 5.7 rows for a press.
-- The first ball comes by itself, to the left. After that whoever won the point has to press FIRE,
+- The first ball comes by itself, to the left. After that the winner of the point has to press FIRE,
   and the ball flies to the other side; it comes 63 or 64 frames after the point, as it does by
   itself in the game for one, or whenever FIRE is pressed later. FIRE of the other side does
   nothing.
@@ -110,7 +110,7 @@ class DuelEmulator:
         Args:
             left: STAY, UP or DOWN.
             right: the same for the right side.
-            fires: whether the left side serves, where it has to.
+            fires: whether the left side serves, if it has to.
 
         Raises:
             EmulatorError: the game did something that the native emulator does not cover.

@@ -1,10 +1,10 @@
 """What the fast network sees: cells of the field, how they lie to each other, the last action.
 
-A cell is a rectangle of the preprocessed field, and it is on where any of its pixels is. Small
+A cell is a rectangle of the preprocessed field, and it is on if any of its pixels is. Small
 cells say where something is, large ones let what was learned at one place hold beside it.
 
-A pair is a displacement: it is on where two small cells are on, one so many columns left of the
-other and so many rows below it. It says only roughly in which column that is, and not at all at
+A pair is a displacement: it is on if two small cells are on, one that many columns left of the
+other and that many rows below it. It says only roughly in which column that is, and not at all at
 which height. So what was learned of two things that approach each other holds wherever they meet;
 of cells alone it is learned anew at each place. Rows are told apart one by one: where on the
 paddle the ball will hit decides how it comes off.
@@ -16,7 +16,7 @@ inputs:
     appeared  on now, not before
     vanished  on before, not now
 
-Three more inputs say which action was asked for last: with sticky actions it may still be held.
+Three more inputs say which action the agent chose last: with sticky actions it may still be held.
 All inputs are 0 or 1, and some 80 of them are 1. Nothing here knows of balls and paddles.
 
 Covered: the dense definition.
@@ -49,7 +49,7 @@ PAIR_BAND = 8
 NUM_OFFSETS = 2 * PAIR_ROWS - 1
 """Rows that one cell can lie below another: 1 − PAIR_ROWS … PAIR_ROWS − 1."""
 
-# A band's rightmost column has so many columns to its left.
+# How many columns lie to the left of a band's rightmost column.
 BAND_STARTS = tuple(
     int(start) for start in np.cumsum([0, *range(PAIR_BAND - 1, PAIR_COLUMNS, PAIR_BAND)])
 )
@@ -66,7 +66,7 @@ def find_cells(field: NDArray[Any]) -> NDArray[np.bool_]:
     """Which cells are on: those of the first shape row by row, then those of the next.
 
     Args:
-        field: [80, 80], not 0 where a pixel is on.
+        field: [80, 80], not 0 if a pixel is on.
 
     Returns:
         [NUM_CELLS] bool.
@@ -78,7 +78,7 @@ def find_pairs(field: NDArray[Any]) -> NDArray[np.bool_]:
     """Which pairs are on.
 
     Args:
-        field: [80, 80], not 0 where a pixel is on.
+        field: [80, 80], not 0 if a pixel is on.
 
     Returns:
         [NUM_PAIRS] bool: for each band of columns in which the right cell can be, for each number
@@ -110,7 +110,7 @@ def observe_features(
     Args:
         previous: [80, 80], the frame before; all zeros at the first step of an episode.
         current: [80, 80].
-        last_action: place in `ACTIONS` of what was asked for at the step before.
+        last_action: place in `ACTIONS` of what was chosen at the step before.
     """
     before, now = find_features(previous), find_features(current)
     asked = np.arange(len(ACTIONS)) == last_action
@@ -156,7 +156,7 @@ def share_among_pixels(
 ) -> NDArray[np.float64]:
     """Give what each input is worth to the pixels that put it on, to each as much.
 
-    Those of a cell are its pixels of now where it stayed or appeared, of before where it vanished;
+    Those of a cell are its pixels of now if it stayed or appeared, of before if it vanished;
     those of a pair are half each cell's. What the last action is worth goes to none.
 
     Args:
@@ -181,7 +181,7 @@ def share_among_pixels(
 
 
 def _share(cells: NDArray[np.intp], worths: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What each pixel gets, of which the cell is given, where a cell's worth is shared evenly."""
+    """What each pixel gets, of which the cell is given, if a cell's worth is shared evenly."""
     counts = np.bincount(cells, minlength=len(worths))
     return worths[cells] / counts[cells]
 

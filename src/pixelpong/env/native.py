@@ -1,4 +1,4 @@
-"""Atari Pong in native code: the emulator that plays unless ALE is asked for.
+"""Atari Pong in native code: the emulator that plays by default.
 
 On first use the cartridge is read from the ROM that ale-py brings, translated and compiled, which
 takes a second; later processes load what was kept, in milliseconds. What is compiled holds the

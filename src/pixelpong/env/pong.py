@@ -5,7 +5,7 @@ numbers that the caller draws. The distribution is that of ``ALE/Pong-v5``, and 
 function of (state, actions, draws): `get_state` and `set_state` move it to any process, and to the
 other emulator.
 
-Covered: stepping, snapshots, frames as palette indices and in colour, going on with ALE where the
+Covered: stepping, snapshots, frames as palette indices and in colour, going on with ALE if the
 native emulator can't. Not covered: what the network sees (`pixelpong.env.preprocess`).
 """
 

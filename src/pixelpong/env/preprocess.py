@@ -63,7 +63,7 @@ def pack_field(screen: NDArray[np.uint8]) -> NDArray[np.uint64]:
         screen: [210, 160] uint8; not changed.
 
     Returns:
-        [80, 2] uint64, bit x of row y is set where `preprocess` gives 1.
+        [80, 2] uint64, bit x of row y is set if `preprocess` gives 1.
 
     >>> screen = np.full((210, 160), 34, np.uint8)
     >>> screen[35 + 2 * 7, 2 * 65] = 200

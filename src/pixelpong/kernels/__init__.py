@@ -5,7 +5,7 @@ They agree to within 1e-4 of the largest entry in float32 and 1e-11 in float64: 
 active inputs only, and in another order than a matrix product's.
 
 No ``fastmath``: a sum's order is part of the promise "same seed, same bits".
-Compiled once per machine and kept in numba's cache: beside the file, or where the package is
+Compiled once per machine and kept in numba's cache: beside the file, or if the package is
 read-only, in the user's cache directory. That cache notices a change of the file a kernel stands
 in, and of no other: so no kernel calls one of another file, and what may change elsewhere, such as
 the geometry of the features, a kernel gets as an argument; as a constant it would go stale.

@@ -15,7 +15,7 @@ _kernel = compiled(error_model="numpy")
 def rmsprop(w, g, c, rows, learning_rate, decay_rate):  # type: ignore[no-untyped-def]
     """One step of RMSProp on some rows, `w` and `c` in place.
 
-    Definition: `pixelpong.learn.optimizer.rmsprop`. Where gradient and mean square are all 0, it
+    Definition: `pixelpong.learn.optimizer.rmsprop`. If gradient and mean square are all 0, it
     changes nothing: such rows need not be among them.
 
     Args:
@@ -35,7 +35,7 @@ def rmsprop(w, g, c, rows, learning_rate, decay_rate):  # type: ignore[no-untype
 
 @_kernel
 def sum_of_squares(g, rows, squares):  # type: ignore[no-untyped-def]
-    """Σ g² over some rows, column by column; not finite where an entry is not.
+    """Σ g² over some rows, column by column; not finite if an entry is not.
 
     Args:
         g: [D, C].

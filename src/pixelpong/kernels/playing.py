@@ -145,7 +145,7 @@ def play_plain(game, params, pixels, memory, record, draws):  # type: ignore[no-
     Args:
         game: what is played:
             [1] `GAME`;
-            actions [≥ frames of a step] uint8, where the first says; changed;
+            actions [≥ frames of a step] uint8, as many as the first says; changed;
             field [80, 2] uint64, where the machine shows it.
         params: W1 [NUM_PIXELS, H], W2 [H].
         pixels, memory: as in `take_field`; changed.
