@@ -286,7 +286,7 @@ def _runs_in(data: bytes) -> tuple[_Run, ...]:
 
 @functools.lru_cache(8)
 def _lay_out(generator: int) -> tuple[int, tuple[_Run, ...], list[tuple[int, bytes]]]:
-    """The layout for a generator's text of that many bytes: size, numbers, texts at their places."""
+    """The layout, by the length of the generator's text: size, numbers, texts at their places."""
     runs: list[_Run] = []
     texts: list[tuple[int, bytes]] = []
     place = 0
