@@ -5,8 +5,8 @@ timer, paddles, TIA. A snapshot is a copy of it. The rest of `MACHINE` is made a
 what the TIA keeps so that it need not draw twice, and the picture itself. There are no pointers in
 it, so a record can lie anywhere, and compiled code that stays inside its record harms nothing.
 
-Between two frames the record is canonical: one state has one form, whatever emulator wrote it. So two that
-agree have equal bytes.
+Between two frames the record is canonical: one state has one form, whatever emulator wrote it. So
+two that agree have equal bytes.
 """
 
 from __future__ import annotations
