@@ -83,7 +83,7 @@ def _answers(port: int) -> bool:
 
 @dataclass
 class Answer:
-    """What came back: status 0 where nothing did."""
+    """What came back: status 0 if nothing did."""
 
     status: int
     headers: dict[str, str]

@@ -1,7 +1,7 @@
 """Whether a training is at work in a run's directory, seen without asking for its lock.
 
-Who takes the lock to try it, for a moment only, has a training that begins in that moment refused.
-So this looks at the process that the lock file names, and whether it has that file open.
+To take the lock, even for a moment, would refuse a training that begins in that moment. So this
+looks at the process that the lock file names, and whether it has that file open.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 def is_live(path: Path) -> bool:
     """Whether a training is at work in a run's directory.
 
-    It is where the process that `run.lock` names has the file open. The file itself outlives the
+    It is if the process that `run.lock` names has the file open. The file itself outlives the
     training, and a process of that number may be another one by now.
     """
     file = path / "run.lock"

@@ -35,7 +35,7 @@ class Address(TypedDict):
     Attributes:
         host: address to listen on; another than this machine's own needs a token.
         port: the next free one is used if it is taken; 0 for any.
-        token: secret without which nobody is served; None for none.
+        token: secret that every visitor must know; None for none.
     """
 
     host: str
@@ -76,7 +76,7 @@ class Door:
 
     @property
     def cookie(self) -> tuple[str, str]:
-        """Name and value of a visitor's cookie who has shown the token: not the token itself."""
+        """Name and value of the cookie that a visitor gets for the token: not the token itself."""
         assert self.token is not None
         digest = hmac.new(self.token.encode(), b"pixelpong cookie", hashlib.sha256)
         return f"pixelpong-{self.port}", digest.hexdigest()
@@ -107,7 +107,7 @@ def listen(host: str, port: int, token: str | None) -> tuple[socket.socket, Door
     own = ipaddress.ip_address(str(address[0]).partition("%")[0])
     if not own.is_loopback and token is None:
         advice = "give --token TEXT, or leave --host out"
-        raise ConfigError(expected("a token, where others can reach the page", "none", advice))
+        raise ConfigError(expected("a token if others can reach the page", "none", advice))
     bound = _bind(family, str(address[0]), port, host)
     return bound, Door(_name(host, own), bound.getsockname()[1], token, own.is_unspecified)
 
@@ -137,7 +137,7 @@ def _bind(family: int, address: str, port: int, host: str) -> socket.socket:
                 milliseconds = int(SLOW_SECONDS * 1000)
                 bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
             bound.bind((address, each))
-            bound.listen(1024)  # now: of two who could bind, one finds out here
+            bound.listen(1024)  # now: of two processes that could bind, one finds out here
             return bound
         except OSError as error:
             bound.close()

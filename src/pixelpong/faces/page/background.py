@@ -70,7 +70,7 @@ class JobProcess:
         self._is_closed = True
         process = self._process
         if process is not None:
-            process.kill()  # so that whoever waits for it goes on
+            process.kill()  # the thread that waits for it goes on
         with self._lock:
             self._end()
 
@@ -132,7 +132,9 @@ class Results:
             HTTPException: it cannot be done, or too many others wait.
         """
         if key not in self._made and self._num_waiting >= MAX_WAITING:
-            raise HTTPException(503, expected("a free moment", "many who wait", "try again later"))
+            raise HTTPException(
+                503, expected("a free moment", f"{MAX_WAITING} requests that wait", "try later")
+            )
         self._num_waiting += 1
         try:
             async with self._turn:

@@ -36,7 +36,7 @@ NUM_UNITS = 40
 """Hidden units whose weights are shown, those with the largest say."""
 
 DEAD_STEPS, DEAD_EVERY = 600, 4
-"""So many steps of an episode are played, and each so manyth is looked at: some eight points."""
+"""Steps of an episode that are played, some eight points, and how often one is looked at."""
 
 _REEL_STEPS = 12_000
 """A reel is cut off here; an episode has some 1,500 steps."""

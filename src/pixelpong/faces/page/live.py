@@ -154,15 +154,15 @@ class Hub:
         Raises:
             HTTPException: there are too many viewers.
         """
+        self._channels = {key: each for key, each in self._channels.items() if not each.is_over}
         count = sum(channel.num_viewers for channel in self._channels.values())
         if self._is_closed or count >= MAX_VIEWERS:
             text = expected(f"at most {MAX_VIEWERS} viewers", "one more", "close a page and reload")
             raise HTTPException(503, text)
-        channel = self._channels.get(view.id)
-        if channel is None or channel.is_over:
-            channel = self._channels[view.id] = Channel(view, self._on_look)
+        if view.id not in self._channels:
+            self._channels[view.id] = Channel(view, self._on_look)
         return EventSourceResponse(
-            channel.follow(after),
+            self._channels[view.id].follow(after),
             ping=ALIVE_SECONDS,
             ping_message_factory=lambda: ServerSentEvent(comment="alive", sep="\n"),
             send_timeout=BEHIND_SECONDS,

@@ -29,7 +29,7 @@ MESSAGE_LIMIT = 4 << 10
 
 
 class _Server(uvicorn.Server):
-    """One that leaves signals to the caller, who asks `should_stop`."""
+    """A server that leaves signals to its caller."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -67,7 +67,7 @@ async def _serve(
         access_log=False,
         log_level="critical",
         server_header=False,
-        proxy_headers=False,  # nobody stands before us whose word would count
+        proxy_headers=False,  # there is no proxy
         limit_concurrency=MAX_CONNECTIONS,
         timeout_keep_alive=10,
         timeout_graceful_shutdown=END_SECONDS,  # type: ignore[arg-type]

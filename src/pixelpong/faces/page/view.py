@@ -240,7 +240,7 @@ class View:
         return assess(Record(recent, whole, algorithm, self.dead))
 
     def _tell_pace(self) -> tuple[float | None, float | None]:
-        """Steps a second of late, and the seconds until the budget is spent, if it says."""
+        """Recent steps a second, and the seconds until the budget is spent, if there is one."""
         recent = self.table.columns(max(0, len(self.table) - RATE_WINDOW), every=True)
         seconds = recent.get("timing.wall_seconds", [])
         if len(seconds) < 2 or None in (seconds[0], seconds[-1]) or seconds[-1] <= seconds[0]:
