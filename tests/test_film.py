@@ -306,6 +306,16 @@ def test_bars_are_as_long_as_the_probabilities(explained):
         assert (picture == overlay.ACTIONS[action]).sum(axis=1).max() == 336 * p
 
 
+@pytest.mark.parametrize("scale", [1, 2, 3, 4])
+def test_the_middle_of_the_value_is_marked(toy_runs, scale):
+    chosen = choose_replay(RunDirectory.open(toy_runs["fast"]), which="latest")
+    moment, explanation = next(explain(chosen.replay, chosen.agent))
+    explanation, unit = dataclasses.replace(explanation, value=0.5), max(scale, 2)
+    picture = np.asarray(overlay.Panel(chosen, scale).draw(moment, explanation))
+    bar = picture[105 * unit : 115 * unit, 160 * scale + 40 * unit : 160 * scale + 152 * unit]
+    assert (bar == overlay.INK).all(axis=0).sum() in (unit // 2, unit - unit // 2)
+
+
 @pytest.mark.parametrize("unit", range(2, 11))
 def test_what_a_pixel_is_can_be_told_by_its_shape(unit):
     stamps = overlay.stamp_field(unit) != overlay.PAPER

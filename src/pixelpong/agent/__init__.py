@@ -1,1 +1,1 @@
-"""An agent: its file, its network looked into, what there is to show of a run."""
+"""An agent: its file, its network, the choice of a replay, and what the agent makes of it."""

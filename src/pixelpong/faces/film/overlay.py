@@ -196,12 +196,14 @@ class _Pen:
     def explain(self, stamps: dict[str, NDArray[np.uint8]], x: float) -> None:
         """A legend below one of the two pictures: each stamp and its word."""
         for word, stamp in stamps.items():
-            self.paste(np.tile(stamp, (4, 4)), x, _PICTURES + 84.5)
-            x += 7 + self.write(word, x + 5, _PICTURES + 83, size=5.5, slot=_DIM)
+            self.paste(np.tile(stamp, (4, 4)), x, _PICTURES + 84)
+            x += 6.5 + self.write(word, x + 5, _PICTURES + 83, size=5, slot=_DIM)
 
     def fill(self, slot: int, x: float, y: float, width: float, height: float) -> None:
         """A rectangle."""
-        self._picture.paste(slot, (*self._at(x, y), *self._at(x + width, y + height)))
+        left, top = self._at(x, y)
+        right, bottom = left + round(width * self._unit), top + round(height * self._unit)
+        self._picture.paste(slot, (left, top, right, bottom))
 
     def point(self, x: float, y: float, size: float) -> None:
         """A triangle that points to the right."""
