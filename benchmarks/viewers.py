@@ -27,6 +27,7 @@ from typing import Any
 
 from pixelpong.errors import WorkerError, expected
 from pixelpong.machine import collect_versions, describe_commit, describe_machine
+from pixelpong.run.lines import LineFile
 
 WARM_UP = 5
 """Updates at a training's start that are left out: processes start, kernels load."""
@@ -89,8 +90,8 @@ def _train(run: Path, updates: int) -> None:
 
 
 def _rate(run: Path) -> float:
-    lines = (run / "metrics.jsonl").read_text("utf-8").splitlines()[WARM_UP:]
-    return statistics.median(json.loads(line)["timing"]["steps_per_second"] for line in lines)
+    lines = list(LineFile(run / "metrics.jsonl").read())[WARM_UP:]
+    return statistics.median(line["timing"]["steps_per_second"] for line in lines)
 
 
 @contextlib.contextmanager

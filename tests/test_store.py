@@ -120,6 +120,18 @@ def test_damage_anywhere_is_noticed_and_the_one_before_is_taken(store, name):
     assert_same(store.load_latest(), make_checkpoint(2))
 
 
+@pytest.mark.parametrize("odd", [np.nan, np.inf, np.int32(3), True])
+def test_parameters_that_are_no_finite_numbers_are_passed_over(store, odd):
+    """Whatever their hashes say."""
+    store.save(make_checkpoint(1))
+    forged = make_checkpoint(2)
+    forged.params["W2"] = np.full(4, odd)
+    store.save(forged)
+    with pytest.raises(CheckpointError, match="W2 of the parameters"):
+        store.load(2)
+    assert_same(store.load_latest(), make_checkpoint(1))
+
+
 def test_a_checkpoint_of_another_version_says_so(store, monkeypatch):
     monkeypatch.setattr(store_module, "FORMAT", 2)
     store.save(make_checkpoint(1))

@@ -31,6 +31,7 @@ from pixelpong.errors import RunError, expected
 from pixelpong.machine import collect_versions, count_cores, describe_commit, describe_machine
 from pixelpong.play.worker import make_worker
 from pixelpong.run.directory import RunDirectory
+from pixelpong.run.lines import LineFile
 from pixelpong.seeding import make_rng
 from pixelpong.session import Session
 
@@ -203,7 +204,7 @@ def _watch(process: subprocess.Popen[str]) -> tuple[float, str, str]:
 
 def _read_curve(run: Path, num_points: int = 100) -> Report:
     """How the estimate of the return rose, thinned out."""
-    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text("utf-8").splitlines()]
+    lines = list(LineFile(run / "metrics.jsonl").read())
     kept = lines[:: max(len(lines) // num_points, 1)]
     return {
         "steps": [line["steps"] for line in kept],
