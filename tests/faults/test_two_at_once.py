@@ -20,7 +20,6 @@ from pixelpong.errors import CheckpointError
 from pixelpong.faces.cli import main
 from pixelpong.faces.page.library import Library
 from pixelpong.faces.page.view import id_of
-from pixelpong.run import checkpoints as store_module
 from pixelpong.run.checkpoints import CheckpointStore, fingerprint
 from pixelpong.run.directory import RunDirectory
 
@@ -136,17 +135,17 @@ def watched(tmp_path, monkeypatch):
     writer = CheckpointStore(tmp_path / "checkpoints", print)
     for update in (1, 2, 3):
         writer.save(make_checkpoint(update))
-    real, count = store_module.read_bytes, iter(range(1000))
+    real, count = Path.read_bytes, iter(range(1000))
 
     def disturb(at: int, do):
-        def read(path, limit):
+        def read(path):
             if next(count) == at:
                 with monkeypatch.context() as patch:
-                    patch.setattr(store_module, "read_bytes", real)
+                    patch.setattr(Path, "read_bytes", real)
                     do(writer)
-            return real(path, limit)
+            return real(path)
 
-        monkeypatch.setattr(store_module, "read_bytes", read)
+        monkeypatch.setattr(Path, "read_bytes", read)
 
     return CheckpointStore(writer.folder, (said := []).append), said, disturb
 
