@@ -391,12 +391,12 @@ BAD = {
     "no ending": (["--out", "{}/film"], "which has no ending"),
     "folder": (["--out", "{}/folder.mp4"], "got the folder"),
     "file as folder": (["--out", "{}/file/film.gif"], "expected to write "),
-    "scale 0": (["--scale", "0"], "expected --scale of at least 1, got 0"),
+    "scale 0": (["--scale", "0"], "expected --scale to be a whole number of at least 1, got 0"),
     "scale 11": (["--scale", "11"], "expected --scale from 1 to 10, got 11"),
     "speed 0": (["--speed", "0"], "expected --speed from 0.1 to 60, got 0"),
-    "speed nan": (["--speed", "nan"], "expected --speed from 0.1 to 60, got nan"),
+    "speed nan": (["--speed", "nan"], "expected --speed to be a number, got nan"),
     "seconds": (["--seconds", "-1"], "expected --seconds from 0.1"),
-    "seconds inf": (["--seconds", "inf"], "expected --seconds from 0.1"),
+    "seconds inf": (["--seconds", "inf"], "expected --seconds to be a number, got inf"),
     "agent": (["--checkpoint", "77"], "got '77'; use best, latest or one of"),
     "episode": (["--episode", "99999"], "got no replay of episode 99999"),
     "both": (["--best", "--update", "1"], "expected --update or an agent, got both"),
@@ -416,6 +416,14 @@ def test_what_cannot_be_done_is_said_in_one_line(fast_toy, tmp_path, capsys, cas
     assert captured.err.count("\n") == 1
     assert captured.out == ""
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder.mp4"]
+
+
+@pytest.mark.parametrize("bad", [{"speed": np.nan}, {"seconds": np.inf}, {"scale": 0}])
+def test_python_is_refused_what_the_command_is(fast_toy, tmp_path, bad):
+    (name,) = bad
+    with pytest.raises(ConfigError, match=f"expected --{name} from "):
+        film(choose_replay(fast_toy), tmp_path / "film.mp4", **bad)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("module", ["av", "PIL"])
