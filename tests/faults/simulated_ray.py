@@ -167,8 +167,8 @@ class Doer:
         self.work()
 
     def _fail(self, calls: list[Call], error: Exception) -> None:
-        for call in calls:  # the driver hears of it a little later
-            late = self._world.rng.random() * 0.1
+        late = self._world.rng.random() * 0.1  # the driver hears of all at once, a little later
+        for call in calls:
             self._world.after(late, functools.partial(call.ref.resolve, error))
 
     def _leave(self, after: float) -> None:

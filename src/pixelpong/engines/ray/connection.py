@@ -130,7 +130,6 @@ def kept_here(folder: Path) -> Iterator[None]:
         "RAY_USAGE_STATS_ENABLED": "0",
         # Helpers whose driver was killed during the start look so long for the rest of their Ray.
         "RAY_gcs_rpc_server_reconnect_timeout_s": "10",
-        "RAY_py_gcs_connect_timeout_s": "5",
         "no_proxy": "localhost,127.0.0.1",
         **dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9"),
     }
