@@ -46,16 +46,17 @@ class LocalCluster:
         """Start the head and the nodes; takes some seconds each."""
         from ray.cluster_utils import Cluster
 
-        self._exit = contextlib.ExitStack()
-        folder = self._exit.enter_context(local_folder())
-        self._exit.enter_context(kept_here(folder))
-        (folder / "ray").mkdir()  # Ray writes the head's address there
-        head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": STORE_BYTES}
-        self._cluster = Cluster(initialize_head=True, head_node_args=head)
-        self._exit.callback(self._cluster.shutdown)
         self._nodes: list[Any] = []
-        for _ in range(num_nodes):
-            self.add_node()
+        with contextlib.ExitStack() as stack:  # ended again if a node does not start
+            folder = stack.enter_context(local_folder())
+            stack.enter_context(kept_here(folder))
+            (folder / "ray").mkdir()  # Ray writes the head's address there
+            head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": STORE_BYTES}
+            self._cluster = Cluster(initialize_head=True, head_node_args=head)
+            stack.callback(self._cluster.shutdown)
+            for _ in range(num_nodes):
+                self.add_node()
+            self._exit = stack.pop_all()
 
     @property
     def address(self) -> str:
