@@ -22,8 +22,9 @@ from typing import Any
 # address, as it does of itself on systems that are no servers; and Ray does not print a page of
 # advice for every worker that is lost.
 os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
-_ADVICE = "died or was killed|will be retried|marked dead|Raylet is terminated"
-os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", _ADVICE)
+os.environ.setdefault(
+    "RAY_DEDUP_LOGS_SKIP_REGEX", "died or was killed|will be retried|marked dead|is terminated"
+)
 
 import ray
 from ray import exceptions
