@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import subprocess
@@ -132,6 +133,36 @@ def make_run(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Ru
         return RunDirectory.create(tmp_path / name, toy_config(preset, **changes), [].append)
 
     return make
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch, capsys) -> Callable[..., tuple[int, str, str]]:
+    """Run one command line in a folder of its own: exit code, stdout and stderr."""
+    from pixelpong.faces.cli import main
+
+    monkeypatch.chdir(tmp_path)
+
+    def go(*words: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        try:
+            code = main([str(word) for word in words])
+        except SystemExit as end:
+            code = end.code
+        return code, *capsys.readouterr()
+
+    return go
+
+
+@pytest.fixture
+def report(call) -> Callable[..., Any]:
+    """What a command line that goes well reports with ``--json``."""
+
+    def go(*words: object) -> Any:
+        code, out, err = call(*words, "--json")
+        assert code == 0, err
+        return json.loads(out)
+
+    return go
 
 
 @pytest.fixture(scope="session")

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 
 from pixelpong.agent import health
 from pixelpong.agent.health import DeadUnits, Record, assess
-from pixelpong.agent.network import APPEARED, STAYED, VANISHED
-from pixelpong.learn import gated
-from pixelpong.learn.network import init_params
 
 
 def columns(size=60, **changes):
@@ -116,41 +112,3 @@ def test_too_early_or_without_figures_it_says_so():
     assert assess(Record(bare, bare, "reinforce"))[0]["title"] == "All is well"
     unknown = {name: [None] * 20 for name in columns()} | bare
     assert assess(Record(unknown, unknown, "ppo"))[0]["title"] == "All is well"
-
-
-def fields(rng, count):
-    codes = rng.choice(
-        [0, STAYED, APPEARED, VANISHED], (count, 80, 80), p=[0.99, 0.005, 0.003, 0.002]
-    )
-    return list(codes.astype(np.uint8))
-
-
-def test_dead_units_of_the_classic_network_are_those_of_its_definition():
-    rng = np.random.default_rng(0)
-    params = init_params(rng, 12)
-    params["W1"][:, 3] = 0
-    seen = fields(rng, 2)
-    x = np.array([((f == APPEARED) * 1.0 - (f == VANISHED)).ravel() for f in seen])
-    wanted = ((x @ params["W1"]) <= 0).all(axis=0)
-    got = health.find_dead_units(params, seen, [0, 0])
-    np.testing.assert_array_equal(got, wanted)
-    assert got[3]
-    assert not got.all()
-
-
-def test_dead_units_of_the_gated_network_are_those_of_its_definition():
-    from pixelpong.env import features
-
-    rng = np.random.default_rng(0)
-    params = gated.init_params(rng, features.NUM_INPUTS, 12)
-    params["W1"][:, 3, 0] = -1
-    seen, asked = fields(rng, 2), [0, 2]
-    x = [
-        features.observe_features(np.isin(f, [STAYED, VANISHED]), np.isin(f, [STAYED, APPEARED]), a)
-        for f, a in zip(seen, asked, strict=True)
-    ]
-    _, z = gated.forward(params, np.array(x))
-    got = health.find_dead_units(params, seen, asked)
-    np.testing.assert_array_equal(got, (z[..., 0] <= 0).all(axis=0))
-    assert got[3]
-    assert not got.all()

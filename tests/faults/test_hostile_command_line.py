@@ -1,16 +1,15 @@
 """Whatever words stand on the command line: it is done, or refused in one line.
 
 Every command is really run, on a run of the toy game. One that has found nothing wrong is sent a
-Ctrl-C after a moment, as by a user, so that none trains or serves for long. Left out are engines
-that start processes, and measurements by `bench`: what they check before they begin is
-real, then they count as interrupted.
+Ctrl-C after a moment, as by a user, so that none trains or serves for long. Engines that start
+processes are left out, and so are the measurements of `bench`: what these check before they begin
+is real, then they count as interrupted.
 """
 
 from __future__ import annotations
 
 import contextlib
 import gc
-import io
 import os
 import re
 import shutil
@@ -34,9 +33,7 @@ from pixelpong.faces.cli.parser import list_commands
 PATIENCE = 0.4
 """Seconds until the Ctrl-C."""
 
-LONG = (
-    (throughput, "measure_throughput"), (solve, "solve"), (solve, "predict"),
-)  # fmt: skip
+LONG = ((throughput, "measure_throughput"), (solve, "solve"), (solve, "predict"))
 
 COMMANDS = {
     "train": ("--engine", "serial", "--environment", "Catch-v0", "--hidden", "2", "--updates", "2"),
@@ -116,26 +113,6 @@ def _begin(*args, **kwargs):
     raise KeyboardInterrupt
 
 
-class Terminal:
-    """Standard output and error, as bytes of UTF-8."""
-
-    def __init__(self) -> None:
-        self._streams = [io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2)]
-
-    @contextlib.contextmanager
-    def taken(self):
-        out, err = self._streams
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            yield
-
-    @property
-    def text(self) -> tuple[str, str]:
-        for stream in self._streams:
-            stream.flush()
-        out, err = (stream.buffer.getvalue().decode() for stream in self._streams)
-        return out, err
-
-
 @contextlib.contextmanager
 def ctrl_c_after(seconds: float):
     """Send this process SIGINT while inside, after so many seconds, and again until it is out."""
@@ -168,15 +145,16 @@ def ctrl_c_after(seconds: float):
         gc.callbacks[:] = callbacks
 
 
-def call(words: list[str], patience: float = PATIENCE) -> tuple[int, str, str]:
+def call(capsys, words: list[str], patience: float = PATIENCE) -> tuple[int, str, str]:
     """Run a command line: exit code, standard output and error."""
-    terminal, code = Terminal(), 130
-    with contextlib.suppress(KeyboardInterrupt), terminal.taken(), ctrl_c_after(patience):
+    capsys.readouterr()
+    code = 130
+    with contextlib.suppress(KeyboardInterrupt), ctrl_c_after(patience):
         try:
             code = main(words)
         except SystemExit as end:
             code = end.code or 0
-    return code, *terminal.text
+    return code, *capsys.readouterr()
 
 
 @pytest.fixture(scope="module")
@@ -208,7 +186,7 @@ def place(template, tmp_path, monkeypatch):
 
 
 def check_outcome(words: list[str], code: int, out: str, err: str) -> None:
-    """An exit code of ours, and where it is an error, one line that says so."""
+    """An exit code of ours; if it is an error, one line that says so."""
     assert code in (0, 1, 2, 130), code
     assert "this is a bug" not in err, err
     if "--debug" not in words:
@@ -222,7 +200,7 @@ def check_outcome(words: list[str], code: int, out: str, err: str) -> None:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @quick_and_soak(40, 1000)
-def test_any_words_are_obeyed_or_refused_in_one_line(number, place):
+def test_any_words_are_obeyed_or_refused_in_one_line(number, place, capsys):
     codes, worst = Counter(), Worst()
 
     def check(words):
@@ -230,7 +208,7 @@ def test_any_words_are_obeyed_or_refused_in_one_line(number, place):
         begun = Worst()
         with contextlib.suppress(AssertionError):  # what works may take longer
             with within_limits(begun, words):
-                code, out, err = call(words)
+                code, out, err = call(capsys, words)
         check_outcome(words, code, out, err)
         codes[code] += 1
         if code in (1, 2):
@@ -256,13 +234,13 @@ FOUND = [
 
 
 @pytest.mark.parametrize(("line", "code", "words"), FOUND, ids=[line for line, *_ in FOUND])
-def test_what_was_found_is_refused(place, line, code, words):
+def test_what_was_found_is_refused(place, capsys, line, code, words):
     place()
     Path("huge.toml").write_text("# " + "x" * 10_000_000)
     Path("many.toml").write_text("hidden = 0x" + "f" * 20_000)
     worst = Worst()
     with within_limits(worst, line):
-        got, out, err = call(line.split(), patience=60.0)
+        got, out, err = call(capsys, line.split(), patience=60.0)
     check_outcome(line.split(), got, out, err)
     assert got == code
     assert words in err

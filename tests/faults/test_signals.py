@@ -93,8 +93,8 @@ def after_moments(folder: Path, number: signal.Signals, times: int, seed: int) -
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_while_it_starts_ends_it_without_a_word_too_many(tmp_path, number):
-    for index, moment in enumerate((0.0, 0.3)):
-        driver = start(tmp_path / f"{index}", "rollouts")
+    for way, moment in (("rollouts", 0.0), ("serial", 0.3)):
+        driver = start(tmp_path / way, way)
         time.sleep(moment)
         interrupt(driver, Stop(number, moment, 0.0, to_all=False))
 
@@ -110,11 +110,14 @@ def test_a_signal_in_the_middle_of_a_save_lets_it_end(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_signal_in_the_middle_of_an_evaluation_loses_nothing(tmp_path):
-    driver = start(tmp_path / "training", "evaluations")
+@pytest.mark.parametrize("way", ["evaluations", "serial"])
+def test_a_signal_in_the_middle_of_an_update_loses_nothing(tmp_path, way):
+    driver = start(tmp_path / "training", way)
     metrics = driver.folder / "run" / "metrics.jsonl"
     assert wait_until(lambda: metrics.exists() and metrics.stat().st_size > 0, 30)
+    shared = driver.shared_files()
     interrupt(driver, Stop(signal.SIGINT, 0.0, 0.1, to_all=True))
+    assert not any(path.exists() for path in shared)
     run = RunDirectory.open(driver.folder / "run")
     assert len(list(run.evaluations.read())) < max(updates_of(run))
 

@@ -46,6 +46,7 @@ class Explanation:
         logit: difference of the logits of UP and DOWN.
         saliency: [80, 80] float64, what each pixel adds to `logit`.
         rest: what the biases add to it, and the last action if that is an input.
+        is_on: [H] bool, the hidden units that were switched on.
     """
 
     field: NDArray[np.uint8]
@@ -54,6 +55,7 @@ class Explanation:
     logit: float
     saliency: NDArray[np.float64]
     rest: float
+    is_on: NDArray[np.bool_]
 
 
 class Network(ABC):
@@ -170,7 +172,8 @@ class PlainNetwork(Network):
         field, saliency = np.zeros(NUM_PIXELS, np.uint8), np.zeros(NUM_PIXELS)
         field[pixels] = np.where(is_gone, VANISHED, APPEARED)
         rows = self._params["W1"][pixels].astype(np.float64) * np.where(is_gone, -1, 1)[:, None]
-        shares = rows @ np.where(rows.sum(axis=0) > 0, self._params["W2"], 0)
+        is_on = rows.sum(axis=0) > 0
+        shares = rows @ np.where(is_on, self._params["W2"], 0)
         saliency[pixels] = shares
         logit = float(shares.sum())
         p = float(sigmoid(np.array(logit)))
@@ -181,6 +184,7 @@ class PlainNetwork(Network):
             logit=logit,
             saliency=saliency.reshape(80, 80),
             rest=0.0,
+            is_on=is_on,
         )
 
 
@@ -228,4 +232,5 @@ class GatedNetwork(Network):
             logit=logit,
             saliency=saliency,
             rest=float(b2[up] - b2[down] + shares[inputs >= 3 * features.NUM_FEATURES].sum()),
+            is_on=is_on,
         )

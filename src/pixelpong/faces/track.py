@@ -1,10 +1,10 @@
 """A run's metrics for another program: TensorBoard, or Weights & Biases.
 
 ``pixelpong track RUN --to tensorboard`` or ``--to wandb``. All of it comes from the run's own
-files, afterwards or while it is being trained, and training knows nothing of it. The folder
-remembers what has been written, so that a later call continues there. If a resume has cut the run
-back, TensorBoard is told to forget what it has (``purge_step``) and gets everything anew; Weights &
-Biases takes no step twice, so it keeps what it was told first.
+files, afterwards or while it is being trained. The folder remembers what has been written, so that
+a later call continues there. If a resume has cut the run back, TensorBoard is told to forget what
+it has (``purge_step``) and gets everything anew; Weights & Biases takes no step twice, so it keeps
+what it was told first.
 
 Nothing is sent anywhere unless the user says so: without WANDB_MODE, wandb writes offline.
 """
@@ -12,20 +12,19 @@ Nothing is sent anywhere unless the user says so: without WANDB_MODE, wandb writ
 from __future__ import annotations
 
 import contextlib
-import hashlib
+import functools
 import importlib.util
-import json
 import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 
-from pixelpong.errors import ConfigError, RunError, expected
+from pixelpong.errors import ConfigError, PixelpongError, RunError, expected
 from pixelpong.run.alive import is_live as is_being_trained
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.files import write_whole
@@ -48,16 +47,16 @@ class State:
     """What a folder remembers, in ``pixelpong.json``.
 
     Attributes:
-        run: whose folder it is.
+        run: the run that it is of.
         count: lines that have been written.
-        last: digest of the last of them.
+        newest: the last of them; its times tell it from that of another attempt.
         update: the largest that has been written.
         wandb_id: of the run, as wandb knows it.
     """
 
     run: str
     count: Annotated[int, msgspec.Meta(ge=0)] = 0
-    last: str = ""
+    newest: dict[str, Any] = field(default_factory=dict)
     update: int = -1
     wandb_id: str = ""
 
@@ -88,18 +87,13 @@ def track(
             run's.
         RunError: the run cannot be read, the folder not written, or wandb fails.
     """
-    folder = out or run.path / to
-    sinks = {
-        "tensorboard": (_to_tensorboard, "tensorboardX", "'pixelpong[track]'"),
-        "wandb": (_to_wandb, "wandb", "wandb"),
-    }
-    if to not in sinks:
-        raise ConfigError(expected("a sink", repr(to), f"use one of {', '.join(sinks)}"))
-    open_sink, module, package = sinks[to]
+    if to not in _SINKS:
+        raise ConfigError(expected("a sink", repr(to), f"use one of {', '.join(_SINKS)}"))
+    open_sink, module, package, looking = _SINKS[to]
     if importlib.util.find_spec(module) is None:
         raise ConfigError(expected(module, "no such package", f"pip install {package}"))
-    written = 0
-    with _refusals(folder):
+    folder, written = out or run.path / to, 0
+    with _refusals(f"to write to {folder}", "make room there, or choose another --out"):
         state = _claim(run, folder)
         with open_sink(run, folder, state) as write:
             while True:
@@ -108,16 +102,8 @@ def track(
                 if not goes_on or should_stop():
                     break
                 time.sleep(POLL_SECONDS)
-    is_local = to == "tensorboard"
-    looking = f"--logdir {folder}" if is_local else f"sync {folder}/wandb/offline-run-*, to send it"
-    return {
-        "run": str(run.path),
-        "sink": to,
-        "folder": str(folder),
-        "lines": written,
-        "update": max(state.update, 0),
-        "advice": f"{to} {looking}",
-    }
+    report = {"run": str(run.path), "sink": to, "folder": str(folder), "lines": written}
+    return report | {"update": max(state.update, 0), "advice": looking.format(folder=folder)}
 
 
 def describe_track(report: dict[str, Any]) -> str:
@@ -127,58 +113,6 @@ def describe_track(report: dict[str, Any]) -> str:
         f"up to update {report['update']:,}\n"
         f"look at it with: {report['advice']}"
     )
-
-
-def _write_new(run: RunDirectory, write: Write, folder: Path, state: State) -> int:
-    """Write what is new, and say how many lines that is."""
-    files = {"training": list(run.metrics.read()), "evaluation": list(run.evaluations.read())}
-    if not run.metrics.path.parent.exists():
-        raise RunError(expected(f"a run in {run.path}", "none", "is it still there?"))
-    lines = [(line, name) for name, each in files.items() for line in each]
-    lines.sort(key=lambda each: each[0]["update"])
-    is_cut_back = len(lines) < state.count or _digest(lines[: state.count]) != state.last
-    begin = 0 if is_cut_back else state.count
-    if begin == len(lines):
-        return 0
-    if shutil.disk_usage(folder).free < MIN_FREE_BYTES:
-        raise OSError(0, "No space left on device")
-    write(_make_rows(run, lines)[begin:], begin == 0)
-    state.count, state.last = len(lines), _digest(lines)
-    state.update = max(state.update, lines[-1][0]["update"])
-    write_whole(folder / "pixelpong.json", msgspec.json.encode(state))
-    return len(lines) - begin
-
-
-def _digest(lines: list[Any]) -> str:
-    """Of the last line: its times tell it from that of another attempt."""
-    return (
-        hashlib.sha256(json.dumps(lines[-1], sort_keys=True).encode()).hexdigest() if lines else ""
-    )
-
-
-def _make_rows(run: RunDirectory, lines: list[tuple[dict[str, Any], str]]) -> list[Row]:
-    """The figures of all lines, and when each would have been had there been no breaks."""
-    rows, seconds = [], 0.0
-    for line, name in lines:
-        values = _numbers(name, line)
-        seconds = values.get("timing/wall_seconds", seconds)
-        rows.append((line["update"], values, seconds))
-    begun = run.metrics.path.stat().st_mtime - seconds
-    return [(update, values, begun + seconds) for update, values, seconds in rows]
-
-
-def _numbers(group: str, line: dict[str, Any]) -> dict[str, float]:
-    """The entries that are numbers, under ``group/name``."""
-    timing = line.get("timing")
-    low_high = line.get("ci95")
-    if isinstance(low_high, list) and len(low_high) == 2:
-        line = line | {"ci95_low": low_high[0], "ci95_high": low_high[1]}
-    found = {
-        f"{group}/{name}": value
-        for name, value in line.items()
-        if type(value) in (int, float) and name != "update"
-    }
-    return found | (_numbers("timing", timing) if isinstance(timing, dict) else {})
 
 
 def _claim(run: RunDirectory, folder: Path) -> State:
@@ -196,14 +130,46 @@ def _claim(run: RunDirectory, folder: Path) -> State:
     return state
 
 
-@contextlib.contextmanager
-def _refusals(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, ValueError, TypeError, KeyError, RecursionError, msgspec.DecodeError) as error:
-        got = getattr(error, "strerror", None) or str(error)
-        advice = "make room there, or choose another --out"
-        raise RunError(expected(f"to write to {folder}", got, advice)) from error
+def _write_new(run: RunDirectory, write: Write, folder: Path, state: State) -> int:
+    """Write what is new, and say how many lines that is."""
+    files = {"training": run.metrics, "evaluation": run.evaluations}
+    lines = [(line, group) for group, file in files.items() for line in file.read()]
+    lines.sort(key=lambda each: each[0]["update"])
+    written = [line for line, _ in lines[: state.count]]
+    begin = state.count if written[-1:] == [state.newest] else 0
+    if not run.path.exists():
+        raise RunError(expected(f"a run in {run.path}", "none", "is it still there?"))
+    if begin == len(lines):
+        return 0
+    if shutil.disk_usage(folder).free < MIN_FREE_BYTES:
+        raise OSError(0, "No space left on device")
+    write(_make_rows(run, lines)[begin:], begin == 0)
+    state.count, state.newest = len(lines), lines[-1][0]
+    state.update = max(state.update, state.newest["update"])
+    write_whole(folder / "pixelpong.json", msgspec.json.encode(state))
+    return len(lines) - begin
+
+
+def _make_rows(run: RunDirectory, lines: list[tuple[dict[str, Any], str]]) -> list[Row]:
+    """The figures of all lines, and when each would have been had there been no breaks."""
+    rows, seconds = [], 0.0
+    for line, group in lines:
+        values = _numbers(group, line)
+        seconds = values.get("timing/wall_seconds", seconds)
+        rows.append((line["update"], values, seconds))
+    begun = run.metrics.path.stat().st_mtime - seconds
+    return [(update, values, begun + seconds) for update, values, seconds in rows]
+
+
+def _numbers(group: str, line: dict[str, Any]) -> dict[str, float]:
+    """The entries that are numbers, under ``group/name``."""
+    found = {f"{group}/{name}": value for name, value in line.items() if name != "update"}
+    match line:
+        case {"ci95": [low, high]}:
+            found |= {f"{group}/ci95_low": low, f"{group}/ci95_high": high}
+        case {"timing": dict(timing)}:
+            found |= _numbers("timing", timing)
+    return {name: value for name, value in found.items() if type(value) in (int, float)}
 
 
 @contextlib.contextmanager
@@ -211,28 +177,27 @@ def _to_tensorboard(run: RunDirectory, folder: Path, state: State) -> Iterator[W
     """Event files: steps are updates, and the times are those of the training."""
     from tensorboardX import SummaryWriter
 
-    writer: Any = None
+    with contextlib.ExitStack() as opened:
+        writer: Any = None
 
-    def write(rows: list[Row], is_anew: bool) -> None:
-        nonlocal writer
-        if writer is None or is_anew:
-            if writer is not None:
-                writer.close()
-            # A name of its own, else a second one within a second would replace the first.
-            suffix = f".{len(list(folder.glob('*tfevents*')))}"
-            purge_step = 0 if is_anew else None
-            writer = SummaryWriter(str(folder), purge_step=purge_step, filename_suffix=suffix)
-        if is_anew:
-            config = run.config.to_flat().items()
-            text = "\n".join(f"    {name} = {value}" for name, value in config)
-            writer.add_text("configuration", text)
-        for update, values, when in rows:
-            for name, value in values.items():
-                writer.add_scalar(name, value, update, walltime=when)
+        def write(rows: list[Row], is_anew: bool) -> None:
+            nonlocal writer
+            if writer is None or is_anew:
+                opened.close()
+                # A name of its own, else a second one within a second would replace the first.
+                suffix = f".{len(list(folder.glob('*tfevents*')))}"
+                purge_step = 0 if is_anew else None
+                writer = SummaryWriter(str(folder), purge_step=purge_step, filename_suffix=suffix)
+                opened.callback(writer.close)
+            if is_anew:
+                config = run.config.to_flat().items()
+                text = "\n".join(f"    {name} = {value}" for name, value in config)
+                writer.add_text("configuration", text)
+            for update, values, when in rows:
+                for name, value in values.items():
+                    writer.add_scalar(name, value, update, walltime=when)
 
-    yield write
-    if writer is not None:
-        writer.close()
+        yield write
 
 
 @contextlib.contextmanager
@@ -241,8 +206,9 @@ def _to_wandb(run: RunDirectory, folder: Path, state: State) -> Iterator[Write]:
     mode = os.environ.setdefault("WANDB_MODE", "offline")
     import wandb
 
+    refusals = functools.partial(_refusals, "wandb to take it", "see its log in the folder")
     state.wandb_id = state.wandb_id or os.urandom(8).hex()
-    with _failures_of_wandb():
+    with refusals():
         session = wandb.init(
             project=os.environ.get("WANDB_PROJECT", "pixelpong"),
             name=run.path.name,
@@ -253,21 +219,33 @@ def _to_wandb(run: RunDirectory, folder: Path, state: State) -> Iterator[Write]:
             settings=wandb.Settings(console="off"),
         )
 
+    @refusals()
     def write(rows: list[Row], is_anew: bool) -> None:
-        with _failures_of_wandb():
-            for update, values, _ in rows:
-                if not is_anew or update > state.update:
-                    session.log(values, step=update)
+        for update, values, _ in rows:
+            if not is_anew or update > state.update:
+                session.log(values, step=update)
 
     yield write
-    with _failures_of_wandb():
+    with refusals():
         session.finish()
 
 
 @contextlib.contextmanager
-def _failures_of_wandb() -> Iterator[None]:
+def _refusals(wanted: str, advice: str) -> Iterator[None]:
+    """Make one line of whatever the disk or the other program says."""
     try:
         yield
-    except Exception as error:  # another program's; whatever it is, a user gets a line
-        got = " ".join(str(error).split())[:200] or type(error).__name__
-        raise RunError(expected("wandb to take it", got, "see its log in the folder")) from error
+    except PixelpongError:
+        raise
+    except Exception as error:
+        got = " ".join((getattr(error, "strerror", None) or str(error)).split())[:200]
+        raise RunError(expected(wanted, got or type(error).__name__, advice)) from error
+
+
+_SINKS = {
+    "tensorboard": (
+        _to_tensorboard, "tensorboardX", "'pixelpong[track]'", "tensorboard --logdir {folder}",
+    ),
+    "wandb": (_to_wandb, "wandb", "wandb", "wandb sync {folder}/wandb/offline-run-*, to send it"),
+}  # fmt: skip
+"""For each: what opens it, its module, what to install, and how to look at it."""

@@ -3,8 +3,8 @@
     pixelpong doctor                    versions, cores, memory, disk, the game
     pixelpong doctor runs/fast-001      and a run: is it sound, how does it learn
 
-No check may crash: if it can't be made, that is what it found. Each subject has a file, loaded only
-when its turn comes, because a missing package may be one that it imports.
+No check may crash: if it can't be made, that is what it found. What a check needs is imported only
+when its turn comes, because it may be what is missing.
 
 Covered: the list of checks, the report as data and as text.
 Not covered: what tests hold once for all machines, such as frame skip and sticky actions; speed
@@ -14,7 +14,6 @@ Not covered: what tests hold once for all machines, such as frame skip and stick
 from __future__ import annotations
 
 import importlib
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from rich.console import Console
+from rich.table import Column, Table
 from rich.text import Text
 
 from pixelpong import __version__
@@ -41,8 +41,8 @@ _MACHINE = (
     "machine.check_cores",
     "machine.check_memory",
     "machine.check_disk",
-    "game.check_rom",
-    "game.check_emulator",
+    "machine.check_rom",
+    "machine.check_emulator",
 )
 _RUN = "of_run.check_run"
 
@@ -54,8 +54,8 @@ class Check:
     Attributes:
         name: of the check, the same every time.
         level: one of `LEVELS`.
-        text: one line: what was found; if that is not well, what was expected, what was got, and
-            what to do.
+        text: one line: what was found; if something is wrong, what was expected, what was got,
+            and what to do.
         facts: the same as data, as JSON holds it.
     """
 
@@ -98,15 +98,12 @@ def summarize(checks: Iterable[Check], run: Path | None) -> dict[str, Any]:
 
 def show(checks: Iterable[Check], stream: TextIO) -> Iterator[Check]:
     """Print each check as soon as it is made, folded to the terminal, and pass it on."""
-    console = Console(file=stream, highlight=False, markup=False, emoji=False)
+    console = Console(file=stream, highlight=False)
     for check in checks:
-        head = f"{check.level:7}  {check.name:12}  "
+        row = Table.grid(Column(width=7), Column(width=12), Column(overflow="fold"), padding=(0, 2))
         text = "".join(letter if letter.isprintable() else "?" for letter in check.text)
-        width = max(console.width, len(head) + 20)
-        lines = textwrap.wrap(head + text, width, subsequent_indent=" " * len(head))
-        shown = Text("\n".join(lines))
-        shown.stylize(_STYLES[check.level], 0, len(check.level))
-        console.print(shown, soft_wrap=True)
+        row.add_row(f"[{_STYLES[check.level]}]{check.level}", check.name, Text(text))
+        console.print(row)
         yield check
 
 
@@ -122,7 +119,8 @@ def _carry_out(place: str, *about: Path) -> Iterator[Check]:
     name = function.removeprefix("check_")
     try:
         module = importlib.import_module(f"pixelpong.faces.doctor.{file}")
-        yield from getattr(module, function)(*about)
+        found = getattr(module, function)(*about)
+        yield from [found] if isinstance(found, Check) else found
     except PixelpongError as error:
         yield Check(name, FAILURE, str(error))
     except Exception as error:

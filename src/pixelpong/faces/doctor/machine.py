@@ -1,13 +1,14 @@
-"""Packages, cores, memory and disk."""
+"""This machine: packages, cores, memory, disk; the game's ROM, and what plays it."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
 import platform
+import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+import time
 from importlib import metadata
 from pathlib import Path
 
@@ -48,64 +49,103 @@ RUN_BYTES = 500e6
 _BUSY = 1.5
 """Load per core above which other programs are plainly at work."""
 
+_GROUP_FILES = (
+    ("memory.max", "memory.current"),
+    ("memory.limit_in_bytes", "memory.usage_in_bytes"),
+)
+"""Limit and use of a control group's memory, in its second version and its first."""
 
-def check_packages() -> Iterator[Check]:
+
+def check_packages() -> Check:
     """Python, this package, and what it can't do without."""
     missing = [name for name, module in CORE.items() if not _has_module(module)]
     facts = {"python": platform.python_version(), "pixelpong": __version__}
     if missing:
         advice = "pip install " + " ".join(missing)
         got = f"no {', no '.join(missing)}"
-        yield problem("packages", FAILURE, "all packages of the core", got, advice, **facts)
-        return
+        return problem("packages", FAILURE, "all packages of the core", got, advice, **facts)
     facts |= {name: metadata.version(name) for name in CORE}
-    yield Check("packages", OK, ", ".join(f"{name} {each}" for name, each in facts.items()), facts)
+    text = ", ".join(f"{name} {version}" for name, version in facts.items())
+    return Check("packages", OK, text, facts)
 
 
-def check_extras() -> Iterator[Check]:
+def check_extras() -> Check:
     """The extras that are installed; none of them is needed to train."""
     present = [name for name, modules in EXTRAS.items() if all(map(_has_module, modules))]
     missing = [name for name in EXTRAS if name not in present]
     text = f"installed: {', '.join(present) or 'none'}"
     if missing:
         text += f"; for the others: pip install 'pixelpong[{','.join(missing)}]'"
-    level = NOTE if missing else OK
-    yield Check("extras", level, text, {"present": present, "missing": missing})
+    facts = {"present": present, "missing": missing}
+    return Check("extras", NOTE if missing else OK, text, facts)
 
 
-def check_cores() -> Iterator[Check]:
+def check_cores() -> Check:
     """How many cores this process may use, and whether they are idle."""
     usable, limit = count_cores(), read_core_limit()
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-    processor = describe_machine()["processor"]
     facts = {"cores": os.cpu_count(), "usable": usable, "cgroup_limit": limit, "load": load}
     if load > _BUSY * usable:
         advice = "wait for the other programs: until then everything takes longer"
         got = f"a load of {load:.1f} on {usable}"
-        yield problem("cores", NOTE, "idle cores", got, advice, **facts)
-        return
+        return problem("cores", NOTE, "idle cores", got, advice, **facts)
     limited = "" if limit is None else f", limited to {limit:g} by cgroup"
-    yield Check("cores", OK, f"{usable} of {os.cpu_count()}{limited}: {processor}", facts)
+    text = f"{usable} of {os.cpu_count()}{limited}: {describe_machine()['processor']}"
+    return Check("cores", OK, text, facts)
 
 
-def check_memory() -> Iterator[Check]:
+def check_memory() -> Check:
     """Memory that is free, also within the limit of this process's control group."""
     available, left = _read_available(), read_memory_left()
-    known = [size for size in (available, left) if size is not None]
+    free = min([size for size in (available, left) if size is not None], default=None)
     facts = {"available_bytes": available, "cgroup_left_bytes": left}
-    if known and min(known) < TRAINING_BYTES:
-        wanted = f"{_megabytes(TRAINING_BYTES)} of free memory"
-        got = _megabytes(min(known))
-        yield problem("memory", WARNING, wanted, got, "close other programs", **facts)
-        return
-    free = f"{_megabytes(min(known))} free" if known else "free memory is unknown here"
-    needs = f"a fast training needs {_megabytes(TRAINING_BYTES)}"
-    yield Check("memory", OK, f"{free}; {needs}", facts)
+    needed = _megabytes(TRAINING_BYTES)
+    if free is not None and free < TRAINING_BYTES:
+        wanted, advice = f"{needed} of free memory", "close other programs"
+        return problem("memory", WARNING, wanted, _megabytes(free), advice, **facts)
+    found = "free memory is unknown here" if free is None else f"{_megabytes(free)} free"
+    return Check("memory", OK, f"{found}; a fast training needs {needed}", facts)
 
 
-def check_disk() -> Iterator[Check]:
+def check_rom() -> Check:
+    """Whether the ROM is there, and is the one that all figures were measured with."""
+    from pixelpong.env.rom import ROM_SHA256, read_rom, rom_path
+
+    read_rom()  # raises what a training would
+    text = f"SHA-256 {ROM_SHA256[:16]}…: the one that all figures were measured with"
+    return Check("rom", OK, text, {"path": str(rom_path()), "sha256": ROM_SHA256})
+
+
+def check_emulator() -> Check:
+    """Whether the native emulator plays, how long it took to start, and where it is kept."""
+    from pixelpong.atari.native import cache_folder
+    from pixelpong.env.native import NotCoveredError, load_game
+
+    begin = time.perf_counter()
+    try:
+        was_kept = load_game().was_kept
+    except NotCoveredError as error:
+        wanted = "the native emulator to play"
+        advice = "ALE plays instead, to the same bits, some forty times slower"
+        return problem("emulator", WARNING, wanted, error, advice, plays="ale")
+    seconds, folder = time.perf_counter() - begin, cache_folder()
+    facts = {
+        "plays": "native",
+        "folder": folder and str(folder),
+        "was_kept": was_kept,
+        "ready_seconds": round(seconds, 3),
+    }
+    if not was_kept and not (folder and os.access(folder, os.W_OK)):
+        got = f"{folder or 'none'}, so each process compiles it anew ({seconds:.1f} s)"
+        wanted, advice = "a writable folder for machine code", "set PIXELPONG_CACHE_DIR to one"
+        return problem("emulator", WARNING, wanted, got, advice, **facts)
+    how = "loaded" if was_kept else "compiled"
+    return Check("emulator", OK, f"native, {how} in {seconds:.2f} s, kept in {folder}", facts)
+
+
+def check_disk() -> Check:
     """Room where new runs go, and the right to write there."""
-    yield check_folder("disk", Path("runs"))
+    return check_folder("disk", Path("runs"))
 
 
 def check_folder(name: str, folder: Path) -> Check:
@@ -140,22 +180,18 @@ def read_memory_left(root: Path = Path("/")) -> int | None:
     Args:
         root: the file system; another one in tests.
     """
-    left, files = [], ("memory.max", "memory.current")
-    files_of_v1 = ("memory.limit_in_bytes", "memory.usage_in_bytes")
+    left = []
     for folder in groups_of(root, "memory"):
-        for limit, used in (files, files_of_v1):
-            numbers = [read_kernel_file(folder / name) or "" for name in (limit, used)]
+        for files in _GROUP_FILES:
+            numbers = [read_kernel_file(folder / name) or "" for name in files]
             if all(map(str.isdecimal, numbers)) and int(numbers[0]) < 1 << 60:
                 left.append(max(0, int(numbers[0]) - int(numbers[1])))
     return min(left, default=None)
 
 
 def _read_available() -> int | None:
-    for line in (read_kernel_file(Path("/proc/meminfo")) or "").splitlines():
-        words = line.split()
-        if words[:1] == ["MemAvailable:"]:
-            return int(words[1]) << 10
-    return None
+    found = re.search(r"^MemAvailable: +(\d+)", read_kernel_file(Path("/proc/meminfo")) or "", re.M)
+    return int(found[1]) << 10 if found else None
 
 
 def _has_module(name: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import itertools
 import json
 import os
 from collections.abc import Callable
@@ -22,11 +23,10 @@ from threadpoolctl import threadpool_limits
 from pixelpong.agent.choice import choose_replay, load_agent, open_replay, read_replays
 from pixelpong.agent.explain import explain
 from pixelpong.agent.file import Agent, load_milestone
-from pixelpong.agent.health import find_dead_units
 from pixelpong.env import features
 from pixelpong.errors import PixelpongError, RunError, expected
 from pixelpong.faces.page.reel import make_reel
-from pixelpong.items import ACTIONS, DOWN, STAY, UP
+from pixelpong.items import ACTIONS, DOWN, UP
 from pixelpong.play.replay import Replay
 from pixelpong.run.directory import RunDirectory
 
@@ -72,15 +72,13 @@ def count_dead_units(run: RunDirectory | None, number: int) -> Any:
     agent = (
         load_milestone(run.milestones, number) if has_milestone else load_agent(run, str(number))
     )
-    replay, fields, asked = Replay.from_line(lines[-1]), [], []
-    for moment, explanation in explain(replay, agent, DEAD_EVERY):
-        if moment.step >= DEAD_STEPS or moment.action is None:
-            break
-        fields.append(explanation.field)
-        last = int(replay.actions[moment.step - 1]) if moment.step else STAY
-        asked.append(ACTIONS.index(last))
-    dead = find_dead_units(agent.params, fields, asked)
-    return {"dead": int(dead.sum()), "of": len(dead), "update": number}
+    steps = (
+        explanation.is_on
+        for moment, explanation in explain(Replay.from_line(lines[-1]), agent, DEAD_EVERY)
+        if moment.action is not None
+    )
+    is_alive = np.any(list(itertools.islice(steps, DEAD_STEPS // DEAD_EVERY)), axis=0)
+    return {"dead": int((~is_alive).sum()), "of": len(is_alive), "update": number}
 
 
 def picture_units(agent: Agent) -> dict[str, Any]:
