@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -26,15 +25,6 @@ NAMES = {
 }  # fmt: skip
 
 TOY = {"environment": "Catch-v0", "hidden": 8, "batch_size": 2, "engine": "serial", "save_every": 1}
-
-
-def run_script(script: str, folder: Path, **kwargs) -> subprocess.CompletedProcess[str]:
-    """Run it as a user would, in a process of its own."""
-    path = folder / "script.py"
-    path.write_text(textwrap.dedent(script))
-    return subprocess.run(
-        [sys.executable, path], cwd=folder, capture_output=True, text=True, timeout=120, **kwargs
-    )
 
 
 @pytest.fixture
@@ -79,14 +69,10 @@ def test_a_training_event_by_event_is_the_same_and_can_be_left(tmp_path, toy):
     assert left.agent("latest").about["params_sha256"] == events[-1].outcome.params_sha256
 
 
-@pytest.mark.slow
-def test_a_training_comes_out_as_that_of_the_command_line(tmp_path, toy):
+def test_a_training_comes_out_as_that_of_the_command_line(toy, report):
     options = [f"--{name.replace('_', '-')}={value}" for name, value in TOY.items()]
-    words = ["train", "--preset", "classic", "--run", "toy2", "--updates", "2", "--json", *options]
-    done = subprocess.run(
-        [sys.executable, "-m", "pixelpong", *words], cwd=tmp_path, capture_output=True, check=True
-    )
-    assert json.loads(done.stdout)["params_sha256"] == toy.agent("latest").about["params_sha256"]
+    told = report("train", "--preset", "classic", "--run", "toy2", "--updates", "2", *options)
+    assert told["params_sha256"] == toy.agent("latest").about["params_sha256"]
 
 
 def test_a_training_gives_the_run_and_one_that_goes_on_too(toy, capsys):
@@ -107,15 +93,11 @@ def test_a_training_is_shown_as_text_with_the_last_update(tmp_path, capsys):
     assert len(lines) < 10  # one every two seconds
 
 
-def test_a_configuration_can_be_trained(tmp_path):
-    config = pixelpong.load_preset("classic").updated({**TOY, "updates": 1}, "test")
-    run = pixelpong.train(config, path=tmp_path / "toy", quiet=True, seed=3)
-    assert (run.config.seed, run.config.reinforce.batch_size) == (3, 2)
-
-
-def test_a_new_run_is_numbered_where_no_path_is_given(tmp_path, monkeypatch):
+def test_a_configuration_can_be_trained_and_a_new_run_is_numbered(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run = pixelpong.train("classic", quiet=True, updates=1, **TOY)
+    config = pixelpong.load_preset("classic").updated({**TOY, "updates": 1}, "test")
+    run = pixelpong.train(config, quiet=True, seed=3)
+    assert (run.config.seed, run.config.reinforce.batch_size) == (3, 2)
     assert run.path == Path("runs/classic-001")
 
 
@@ -128,11 +110,7 @@ def test_a_new_run_is_numbered_where_no_path_is_given(tmp_path, monkeypatch):
         (lambda: pixelpong.train(pixelpong.Config()), ConfigError, "give updates, episodes, ste"),
         (lambda: pixelpong.resume("nowhere"), RunError, "expected a run directory"),
         (lambda: pixelpong.evaluate("nowhere"), RunError, "expected a run directory"),
-        (
-            lambda: pixelpong.evaluate(episodes=0),
-            ConfigError,
-            "expected episodes to be a whole number",
-        ),
+        (lambda: pixelpong.evaluate(episodes=0), ConfigError, "episodes to be a whole number"),
         (lambda: pixelpong.evaluate(hidden=3), ConfigError, "an option of environment or engine"),
         (lambda: pixelpong.evaluate(stiky=0.0), ConfigError, "did you mean 'sticky'?"),
         (lambda: pixelpong.Policy.load("x.safetensors"), CheckpointError, "expected an agent in"),
@@ -168,21 +146,6 @@ def test_it_trains_outside_the_main_thread(tmp_path):
     thread.start()
     thread.join(60)
     assert found[0].metrics()["update"].tolist() == [1]
-
-
-@pytest.mark.slow
-def test_a_script_needs_no_guard_around_what_it_does(tmp_path):
-    """Workers do not import the script: it would train again in each of them."""
-    script = f"""
-        import pixelpong
-        print("begun")
-        options = {TOY | {"engine": "threads", "workers": 2}}
-        run = pixelpong.train("classic", quiet=True, updates=2, **options)
-        print(len(pixelpong.evaluate(run, 2, workers=2).returns), __file__)
-    """
-    done = run_script(script, tmp_path)
-    assert (done.stdout.splitlines(), done.stderr) == (["begun", f"2 {tmp_path}/script.py"], "")
-    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["classic-001"]
 
 
 @pytest.mark.slow
@@ -240,16 +203,11 @@ def test_it_trains_in_a_notebook_and_the_stop_button_saves(tmp_path):
     assert result["output_type"] == "execute_result"
 
 
-@pytest.mark.slow
-def test_an_evaluation_is_that_of_the_command_line(tmp_path, toy):
-    done = subprocess.run(
-        [sys.executable, "-m", "pixelpong", "evaluate", "toy", "--episodes", "3", "--json"],
-        cwd=tmp_path, capture_output=True, check=True,
-    )  # fmt: skip
-    report = json.loads(done.stdout)
+def test_an_evaluation_is_that_of_the_command_line(toy, report):
+    told = report("evaluate", toy.path, "--episodes", "3")
     for name, greedy in (("greedy", True), ("sampled", False)):
         ours = pixelpong.evaluate(toy, 3, which="latest", greedy=greedy, engine="serial")
-        assert list(ours.returns) == report[name]["returns"]
+        assert list(ours.returns) == told[name]["returns"]
         assert ours.mean_return == np.mean(ours.returns)
         assert ours.ci95[0] <= ours.mean_return <= ours.ci95[1]
 

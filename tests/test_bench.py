@@ -7,34 +7,31 @@ import json
 import statistics
 import subprocess
 import sys
-import tempfile
-import time
 from pathlib import Path
 
 import pytest
+from conftest import wait_until
 
 from pixelpong.bench import solve as solve_module
 from pixelpong.bench.processes import children
 from pixelpong.bench.solve import recorded_steps, summarize
-from pixelpong.faces.cli import main
 
 ROOT = Path(__file__).parents[1]
 SCRIPTS = ROOT / "benchmarks"
 
 
 def run_script(name, *words):
-    """What a script of benchmarks/ reports."""
-    command = [sys.executable, str(SCRIPTS / name), *words]
+    """What a script of benchmarks/ reports, and what it says meanwhile."""
+    command = [sys.executable, str(SCRIPTS / name), *words, "--json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return json.loads(done.stdout), done.stderr
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
-def test_throughput_reports_rates_and_ratios(capsys):
-    assert main(["bench", "throughput", "--seconds", "0.3", "--rounds", "1", "--json"]) == 0
-    report = json.loads(capsys.readouterr().out)
+def test_throughput_reports_rates_and_ratios(report):
+    report = report("bench", "throughput", "--seconds", "0.3", "--rounds", "1")
     assert set(report["steps_per_second"]) == {
         "ale", "emulator", "rollouts", "classic", "fast", "dense_loop",
     }  # fmt: skip
@@ -55,32 +52,31 @@ def test_throughput_reports_rates_and_ratios(capsys):
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_startup_is_measured_from_outside():
-    report = run_script("startup.py", "--rounds", "1", "--json")
+    report, _ = run_script("startup.py", "--rounds", "1")
     assert 0 < report["help_seconds"] < report["first_update_seconds"]
     assert 30 < report["peak_mb"] < 600
 
 
 @pytest.mark.slow
-def test_solve_trains_from_outside_and_writes_what_it_found(capsys, tmp_path, monkeypatch):
+def test_solve_trains_from_outside_and_writes_what_it_found(report, tmp_path, monkeypatch):
     """As it is but for the game: two hundred games of Pong to evaluate one seed take a minute."""
     train_once = solve_module._train_once
     toy = ["--environment", "Catch-v0"]
     monkeypatch.setattr(
         solve_module, "_train_once", lambda seed, n, given: train_once(seed, n, [*given, *toy])
     )
-    words = ["bench", "solve", "--seeds", "1", "--steps", "9000", "--target", "-21", "--json"]
-    assert main([*words, "--out", str(tmp_path)]) == 0
-    report = json.loads(capsys.readouterr().out)
+    words = ["--seeds", "1", "--steps", "9000", "--target", "-21", "--out", tmp_path]
+    report = report("bench", "solve", *words)
     assert json.loads((tmp_path / "solve.json").read_text()) == report
-    assert [result["seed"] for result in report["seeds"]] == [1]
-    for result in report["seeds"]:
-        assert result["is_won"]  # at −21 everybody does
-        assert 8192 <= result["steps"] <= 3 * 8192
-        assert 0 < result["seconds"] < result["whole_command_seconds"]
-        bound = result["steps"] / result["ale_steps_per_second"]
-        assert result["ale_bound_seconds"] == pytest.approx(bound)
-        assert result["greedy"]["episodes"] == 200
-        assert 100 < result["peak_memory_mb"] < 1500
+    (result,) = report["seeds"]
+    assert result["seed"] == 1
+    assert result["is_won"]  # at −21 everybody does
+    assert 8192 <= result["steps"] <= 3 * 8192
+    assert 0 < result["seconds"] < result["whole_command_seconds"]
+    bound = result["steps"] / result["ale_steps_per_second"]
+    assert result["ale_bound_seconds"] == pytest.approx(bound)
+    assert result["greedy"]["episodes"] == 200
+    assert 100 < result["peak_memory_mb"] < 1500
     assert report["summary"]["won"] == report["summary"]["within_twice_the_median"] == 1
 
 
@@ -102,22 +98,20 @@ def test_a_summary_counts_only_what_won():
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
-def test_a_forecast_is_the_recorded_steps_at_the_measured_pace(capsys):
-    assert main(["bench", "predict", "--seconds", "6", "--json"]) == 0
-    report = json.loads(capsys.readouterr().out)
-    rate = report["steps_per_second"]["fast"]
-    assert report["recorded_steps"] == recorded_steps()
-    if recorded_steps():
-        assert report["seconds"] == pytest.approx(statistics.median(recorded_steps()) / rate)
-        assert report["range"] == pytest.approx([f(recorded_steps()) / rate for f in (min, max)])
+def test_a_forecast_is_the_recorded_steps_at_the_measured_pace(report):
+    report = report("bench", "predict", "--seconds", "6")
+    rate, steps = report["steps_per_second"]["fast"], recorded_steps()
+    assert report["recorded_steps"] == steps
+    assert report["seconds"] == pytest.approx(statistics.median(steps) / rate)
+    assert report["range"] == pytest.approx([min(steps) / rate, max(steps) / rate])
     assert 0.3 < rate / report["steps_per_second"]["ale"] < 40
 
 
 @pytest.mark.parametrize("command", ["solve", "throughput"])
-def test_peers_without_the_extra_are_one_line(capsys, monkeypatch, command):
+def test_peers_without_the_extra_are_one_line(call, monkeypatch, command):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert main(["bench", command, "--peers"]) == 2
-    err = capsys.readouterr().err
+    code, _, err = call("bench", command, "--peers")
+    assert code == 2
     assert "pip install 'pixelpong[bench]'" in err.splitlines()[-1]
 
 
@@ -143,8 +137,8 @@ def test_whoever_is_idle_takes_the_next_item_in_the_model(monkeypatch):
 
 @pytest.mark.slow
 def test_batches_are_timed_beside_the_originals_figures():
-    words = ["batches", "--engine", "serial", "--batch-sizes", "1,10", "--json"]
-    report = run_script("cluster.py", *words)
+    words = ["batches", "--engine", "serial", "--batch-sizes", "1,10"]
+    report, _ = run_script("cluster.py", *words)
     one, ten = report["batches"]
     assert one["episodes"] == 1
     assert one["seeds"] is None
@@ -157,8 +151,8 @@ def test_batches_are_timed_beside_the_originals_figures():
 
 @pytest.mark.ray
 def test_the_drivers_own_work_is_measured():
-    words = ["driver", "--actors", "2", "--items", "1,4", "--json"]
-    rows = run_script("cluster.py", *words)["rows"]
+    report, _ = run_script("cluster.py", "driver", "--actors", "2", "--items", "1,4")
+    rows = report["rows"]
     assert [(row["mode"], row["ray_mode"], row["items"]) for row in rows] == [
         ("classic", "actors", 1), ("classic", "actors", 4),
         ("fast", "actors", 16), ("fast", "tasks", 16),
@@ -169,8 +163,7 @@ def test_the_drivers_own_work_is_measured():
 
 @pytest.mark.soak
 def test_viewers_cost_little_and_see_updates_soon():
-    words = ["--viewers", "5", "--rounds", "1", "--updates", "8", "--json"]
-    report = run_script("viewers.py", *words)
+    report, _ = run_script("viewers.py", "--viewers", "5", "--rounds", "1", "--updates", "8")
     assert report["updates_received"] >= 5 * 4  # those before they were there are not seen
     assert 0 < report["delay_p99_seconds"] < 5
     assert report["ratio"] > 0.3
@@ -183,18 +176,14 @@ def test_viewers_cost_little_and_see_updates_soon():
 @pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_the_emulators_forms_are_measured_beside_ale():
-    words = [sys.executable, str(ROOT / "benchmarks/emulator.py"), "--rounds", "1"]
-    done = subprocess.run(
-        [*words, "--seconds", "0.02", "--json"], capture_output=True, text=True, check=True
-    )
-    report = json.loads(done.stdout)
+    report, said = run_script("emulator.py", "--rounds", "1", "--seconds", "0.02")
     steps = report["steps"]
     assert steps["field"]["ratio"] > 10 > 2 * steps["Emulator, ale"]["ratio"]
     assert steps["field"]["ratio"] > steps["field, nothing skipped"]["ratio"]
     assert 0 < report["later"]["console"] < report["first"]["console"] / 5
     assert report["threads"]["ratio"] > 0
     assert report["snapshots"]["console: take"] < 100
-    assert "two threads ÷ one" in done.stderr
+    assert "two threads ÷ one" in said
 
     def shape(value):
         is_report = isinstance(value, dict)
@@ -206,8 +195,8 @@ def test_the_emulators_forms_are_measured_beside_ale():
 
 
 @pytest.mark.slow
-def test_processes_that_measure_end_when_the_bench_is_killed():
-    script = (
+def test_processes_that_measure_end_when_the_bench_is_killed(tmp_path):
+    (tmp_path / "measures.py").write_text(
         "from pixelpong.bench.throughput import measure_apart, play_bare\n"
         "if __name__ == '__main__':\n"
         "    with measure_apart(play_bare, 2) as measure:\n"
@@ -215,17 +204,10 @@ def test_processes_that_measure_end_when_the_bench_is_killed():
         "        print('started', flush=True)\n"
         "        measure(600)\n"
     )
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "measures.py"
-        file.write_text(script)
-        with subprocess.Popen(
-            [sys.executable, str(file)], stdout=subprocess.PIPE, text=True
-        ) as process:
-            assert process.stdout.readline() == "started\n"
-            started = children(process.pid)
-            assert len(started) >= 2
-            process.kill()
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline and any(Path(f"/proc/{pid}").exists() for pid in started):
-        time.sleep(0.1)
-    assert not [pid for pid in started if Path(f"/proc/{pid}").exists()]
+    command = [sys.executable, str(tmp_path / "measures.py")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "started\n"
+        started = children(process.pid)
+        assert len(started) >= 2
+        process.kill()
+    assert wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in started))
