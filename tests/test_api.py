@@ -6,13 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 import threading
 import types
 from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import wait_until
 
 import pixelpong
 from pixelpong.errors import CheckpointError, ConfigError, RunError
@@ -148,33 +148,24 @@ def test_it_trains_outside_the_main_thread(tmp_path):
     assert found[0].metrics()["update"].tolist() == [1]
 
 
-@pytest.mark.slow
-def test_ctrl_c_saves_and_stops_the_script(tmp_path):
-    script = f"""
-        import pixelpong, signal
-        options = {TOY | {"save_every": 1000000, "updates": 1000000}}
-        before = signal.getsignal(signal.SIGINT)
-        try:
-            pixelpong.train("classic", path="toy", **options)
-        except KeyboardInterrupt as stop:
-            print(stop)
-            assert signal.getsignal(signal.SIGINT) is before
-        raise KeyboardInterrupt
-    """
-    (tmp_path / "script.py").write_text(textwrap.dedent(script))
-    with subprocess.Popen(
-        [sys.executable, "script.py"], cwd=tmp_path, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    ) as process:  # fmt: skip
-        while not process.stdout.readline().startswith("update "):
-            pass
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-    update = RunDirectory.open(tmp_path / "toy").checkpoints.load_latest().update
-    word = f"update {update} is saved; go on with pixelpong.resume('toy')"
-    assert out.splitlines()[-1] == word
+def test_ctrl_c_saves_and_stops_a_script_that_may_go_on(tmp_path):
+    before, path = signal.getsignal(signal.SIGINT), tmp_path / "toy"
+    lines = path / "metrics.jsonl"
+
+    def press() -> None:
+        wait_until(lambda: lines.exists() and lines.stat().st_size > 0)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=press)
+    thread.start()
+    never = {"updates": 10**6, "save_every": 10**6}
+    with pytest.raises(KeyboardInterrupt) as stop:
+        pixelpong.train("classic", path=path, quiet=True, **TOY | never)
+    thread.join()
+    update = RunDirectory.open(path).checkpoints.load_latest().update
+    assert str(stop.value) == f"update {update} is saved; go on with pixelpong.resume('{path}')"
     assert update > 0
-    assert process.returncode == -signal.SIGINT, err  # as Python ends after its own Ctrl-C
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 @pytest.mark.slow

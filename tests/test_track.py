@@ -118,15 +118,25 @@ def test_tensorboard_has_every_number_of_the_run_once(trained):
     assert read_board(trained.path / "tensorboard") == wanted_board(trained)
 
 
-def test_tensorboard_forgets_what_a_resume_has_cut_back(make_run):
-    run = make_run(updates=5, save_every=2)
-    train(run)
-    track(run)
+def cut_back(run) -> RunDirectory:
+    """Train it again after its newest checkpoint is damaged, to an update beyond."""
     newest = run.checkpoints.updates()[-1]
     (run.checkpoints.path(newest) / "params.safetensors").unlink()
     train(with_updates(RunDirectory.open(run.path), 6))
-    track(run)
-    assert read_board(run.path / "tensorboard") == wanted_board(run)
+    return run
+
+
+def test_tensorboard_forgets_what_a_resume_has_cut_back(trained):
+    track(trained)
+    track(cut_back(trained))
+    assert read_board(trained.path / "tensorboard") == wanted_board(trained)
+
+
+def test_wandb_keeps_what_it_was_told_before_a_resume_cut_the_run_back(trained, wandb):
+    track(trained, "wandb")
+    told = rows_of(trained)
+    track(cut_back(trained), "wandb")
+    assert wandb.rows == rows_of(trained) | told
 
 
 def test_a_live_run_is_followed_to_its_end(make_run):

@@ -33,19 +33,16 @@ class TrainingDisplay:
         """Show nothing yet.
 
         Args:
-            stream: where to.
-            seconds_between_lines: at least, but for the last one, where it is no terminal.
+            stream: what to write to.
+            seconds_between_lines: if it is not a terminal, at least so many, but for the last line.
         """
         # A terminal's lines are folded between words; a file's stay whole, for other programs. A
         # notebook is no terminal, though it says so, and rich would make HTML of each line there.
         is_terminal = stream.isatty()
         self._console = Console(
-            file=stream,
-            highlight=False,
-            soft_wrap=not is_terminal,
-            force_terminal=is_terminal,
-            force_jupyter=False,
-        )
+            file=stream, highlight=False, soft_wrap=not is_terminal,
+            force_terminal=is_terminal, force_jupyter=False,
+        )  # fmt: skip
         self._pause, self._next_line = seconds_between_lines, 0.0
         self._held_back: str | None = None
         self._live: Live | None = None
@@ -60,9 +57,10 @@ class TrainingDisplay:
             case Updated(progress, stats, round_):
                 self._show(progress, stats, round_)
             case Evaluated(progress, evaluation):
-                self._console.print(_evaluation_line(progress, evaluation))
+                self._console.print(_evaluation_line(progress.update, evaluation))
             case Judged(verdict):
-                self._console.print(_verdict_line(verdict))
+                line = _evaluation_line(verdict.update, verdict.greedy, verdict)
+                self._console.print(line)
             case Ended():
                 self.close()
 
@@ -107,9 +105,8 @@ class TrainingDisplay:
 def verbose_lines(progress: Progress, stats: UpdateStats) -> Iterator[str]:
     """The originals' lines for one update: a line a point, a line an episode, a line a batch."""
     first = progress.episodes - len(stats.episodes) + 1
-    for number, (episode, mean) in enumerate(
-        zip(stats.episodes, stats.running_means, strict=True), start=first
-    ):
+    numbers = range(first, progress.episodes + 1)
+    for number, episode, mean in zip(numbers, stats.episodes, stats.running_means, strict=True):
         won = lost = 0
         for end, reward in zip(episode.point_ends, episode.point_rewards, strict=True):
             won, lost = won + (reward > 0), lost + (reward < 0)
@@ -215,19 +212,13 @@ def _headline(run: RunDirectory, progress: Progress) -> str:
     )
 
 
-def _evaluation_line(progress: Progress, evaluation: Evaluation) -> str:
+def _evaluation_line(update: int, evaluation: Evaluation, verdict: Verdict | None = None) -> str:
     low, high = evaluation.ci95
+    word = target = ""
+    if verdict is not None:
+        word = "won, " if verdict.is_won else "not yet, "
+        target = f", target {signed(verdict.target, 1)}"
     return (
-        f"update {progress.update}: {len(evaluation.returns)} greedy episodes, "
-        f"mean return {signed(evaluation.mean_return)} ({signed(low)} to {signed(high)})"
-    )
-
-
-def _verdict_line(verdict: Verdict) -> str:
-    low, high = verdict.greedy.ci95
-    word = "won" if verdict.is_won else "not yet"
-    return (
-        f"update {verdict.update}: {word}, {len(verdict.greedy.returns)} greedy episodes, mean "
-        f"return {signed(verdict.greedy.mean_return)} ({signed(low)} to {signed(high)}), "
-        f"target {signed(verdict.target, 1)}"
+        f"update {update}: {word}{len(evaluation.returns)} greedy episodes, mean return "
+        f"{signed(evaluation.mean_return)} ({signed(low)} to {signed(high)}){target}"
     )

@@ -43,24 +43,19 @@ def describe_returns(name: str, evaluation: Report) -> str:
     """One way of play: how well, and how sure that is."""
     low, high = evaluation["ci95"]
     return (
-        f"{name:8} mean return {signed(evaluation['mean_return'])} of {len(evaluation['returns'])} "
-        f"episodes, 95 % interval {signed(low)} to {signed(high)}"
+        f"{name:8} mean return {signed(evaluation['mean_return'])}  "
+        f"95 % interval {signed(low)} to {signed(high)}  deviation {evaluation['std']:.2f}  "
+        f"({len(evaluation['returns'])} episodes)"
     )
 
 
 def describe_evaluation(report: Report) -> str:
     """Greedy and sampled play, a line each."""
     lines = [
-        f"{report['run']}, update {report['update']}, on {report['environment']}: "
-        f"{report['episodes']} episodes each, seed {report['seed']}"
+        f"{report['run']}, update {report['update']}, on {report['environment']}, "
+        f"seed {report['seed']}",
+        *(describe_returns(way, report[way]) for way in ("greedy", "sampled")),
     ]
-    for name in ("greedy", "sampled"):
-        result = report[name]
-        low, high = result["ci95"]
-        lines.append(
-            f"{name:8} mean return {signed(result['mean_return'])}  "
-            f"95 % interval {signed(low)} to {signed(high)}  deviation {result['std']:.2f}"
-        )
     if report["sticky"] == 0 and report["frame_skip"][0] == report["frame_skip"][1]:
         lines.append("this protocol draws nothing: all greedy episodes are one and the same")
     return "\n".join(lines)
@@ -80,15 +75,17 @@ def describe_run(report: Report) -> str:
         "optimizer": report["optimizer_sha256"],
         "engine": report["engine"],
         "emulator": report["emulator"] or "none: a toy",
-        "checkpoints": ", ".join(str(update) for update in report["checkpoints"]),
-        "machine": ", ".join(str(value) for value in report["machine"].values()),
-        "versions": ", ".join(f"{name} {value}" for name, value in report["versions"].items()),
-        "configuration": ", ".join(
-            f"{name} {value}" for name, value in report["config"].items() if value is not None
-        ),
+        "checkpoints": ", ".join(map(str, report["checkpoints"])),
+        "machine": ", ".join(map(str, report["machine"].values())),
+        "versions": _listed(report["versions"]),
+        "configuration": _listed(report["config"]),
     }
     width = max(map(len, rows))
     return "\n".join(f"{name:{width}}  {value}" for name, value in rows.items())
+
+
+def _listed(values: Report) -> str:
+    return ", ".join(f"{name} {value}" for name, value in values.items() if value is not None)
 
 
 def describe_throughput(report: Report) -> str:
@@ -117,27 +114,24 @@ def describe_solved_seed(result: Report) -> str:
     )
 
 
+_UNITS = {"seconds": "s", "steps": "steps", "ale_bound_seconds": "s ALE-bound"}
+
+
 def describe_solve(report: Report) -> str:
     """Every seed, and the medians of those that won."""
     lines = [describe_solved_seed(result) for result in report["seeds"]]
     summary = report["summary"]
     lines.append(f"{summary['won']} of {summary['seeds']} won")
     if summary["won"]:
-        rows = {"seconds": "s", "steps": "steps"}
-        rows["ale_bound_seconds"] = "s ALE-bound"
-        for name, unit in rows.items():
+        for name, unit in _UNITS.items():
             low, high = summary[name]["ci95"]
-            lines.append(
-                f"median {summary[name]['median']:,.0f} {unit} ({low:,.0f} to {high:,.0f})"
-            )
+            median = summary[name]["median"]
+            lines.append(f"median {median:,.0f} {unit} ({low:,.0f} to {high:,.0f})")
         within = summary["within_twice_the_median"]
         lines.append(f"{within} within twice the median time of those that won")
     for peer in report.get("peers", []):
-        when = (
-            f"after {peer['seconds']:.0f} s"
-            if peer["is_won"]
-            else (f"not within {peer['minutes_limit']:g} minutes")
-        )
+        limit = f"not within {peer['minutes_limit']:g} minutes"
+        when = f"after {peer['seconds']:.0f} s" if peer["is_won"] else limit
         lines.append(
             f"{peer['name']}: {when}, {peer['steps']:,} steps at "
             f"{peer['steps_per_second']:,.0f} steps/s, "
@@ -157,7 +151,7 @@ def describe_forecast(report: Report) -> str:
         return pace + "no recorded seed has won, so nobody can say how long it takes"
     low, high = report["range"]
     return pace + (
-        f"time to win, where it wins: {duration(report['seconds'])}, from {duration(low)} to "
+        f"time to win, if it wins: {duration(report['seconds'])}, from {duration(low)} to "
         f"{duration(high)}, at the steps of the recorded seeds that won "
         f"({len(report['recorded_steps'])}); see benchmarks/ for those that did not"
     )

@@ -49,7 +49,7 @@ class State:
     Attributes:
         run: the run that it is of.
         count: lines that have been written.
-        newest: the last of them; its times tell it from that of another attempt.
+        newest: the last of them on training; its times tell it from that of another attempt.
         update: the largest that has been written.
         wandb_id: of the run, as wandb knows it.
     """
@@ -135,7 +135,7 @@ def _write_new(run: RunDirectory, write: Write, folder: Path, state: State) -> i
     files = {"training": run.metrics, "evaluation": run.evaluations}
     lines = [(line, group) for group, file in files.items() for line in file.read()]
     lines.sort(key=lambda each: each[0]["update"])
-    written = [line for line, _ in lines[: state.count]]
+    written = [line for line, group in lines[: state.count] if group == "training"]
     begin = state.count if written[-1:] == [state.newest] else 0
     if not run.path.exists():
         raise RunError(expected(f"a run in {run.path}", "none", "is it still there?"))
@@ -144,8 +144,8 @@ def _write_new(run: RunDirectory, write: Write, folder: Path, state: State) -> i
     if shutil.disk_usage(folder).free < MIN_FREE_BYTES:
         raise OSError(0, "No space left on device")
     write(_make_rows(run, lines)[begin:], begin == 0)
-    state.count, state.newest = len(lines), lines[-1][0]
-    state.update = max(state.update, state.newest["update"])
+    state.count, state.update = len(lines), max(state.update, lines[-1][0]["update"])
+    state.newest = next((line for line, group in lines[::-1] if group == "training"), {})
     write_whole(folder / "pixelpong.json", msgspec.json.encode(state))
     return len(lines) - begin
 

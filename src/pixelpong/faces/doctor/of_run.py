@@ -24,15 +24,19 @@ def check_run(path: Path) -> Iterator[Check]:
         RunError: it can't be opened.
     """
     run = RunDirectory.open(path, lambda _: None)  # its warnings are said as checks
-    config = run.config
-    state = "a training is writing to it now" if is_live(path) else "no training is writing to it"
+    config, is_written = run.config, is_live(path)
+    state = f"{'a' if is_written else 'no'} training is writing to it now"
     text = f"preset {config.preset}, seed {config.seed}, {config.environment.environment}; {state}"
-    yield Check("run", OK, text, {"run": str(path), "is_live": is_live(path)})
+    yield Check("run", OK, text, {"run": str(path), "is_live": is_written})
     yield _check_checkpoints(run)
     yield _check_lines(run)
     yield check_folder("run_disk", path)
     yield _check_machine(run)
-    yield from _check_health(run)
+    view = View(run.path)
+    view.refresh()
+    for finding in view.tell_light()["health"]:
+        text = f"{finding['title']}: {finding['text']} {finding['advice']}".strip()
+        yield Check("health", _LEVELS[finding["level"]], text, dict(finding))
 
 
 def _check_checkpoints(run: RunDirectory) -> Check:
@@ -45,12 +49,11 @@ def _check_checkpoints(run: RunDirectory) -> Check:
         except CheckpointError as error:
             damaged[str(update)] = str(error)
     facts = {"sound": sound, "damaged": damaged}
+    got = f"damaged ones of updates {', '.join(damaged)}" if damaged else "none"
     if damaged and sound:
-        got = f"damaged ones of updates {', '.join(damaged)}"
         advice = f"a resume continues from update {sound[-1]}, to the same bits"
         return problem("checkpoints", WARNING, "only sound checkpoints", got, advice, **facts)
     if not sound and run.has_begun:
-        got = f"damaged ones of updates {', '.join(damaged)}" if damaged else "none"
         wanted, advice = f"a sound checkpoint in {run.path}", "restore one from a copy"
         return problem("checkpoints", FAILURE, wanted, got, advice, **facts)
     if not sound:
@@ -88,12 +91,3 @@ def _check_machine(run: RunDirectory) -> Check:
     wanted = "the machine and versions it was started with"
     advice = "it continues, but the same bits are no longer promised"
     return problem("run_machine", NOTE, wanted, got, advice, changed=changed)
-
-
-def _check_health(run: RunDirectory) -> Iterator[Check]:
-    """How it learns, in the words of `pixelpong.agent.health`."""
-    view = View(run.path)
-    view.refresh()
-    for finding in view.tell_light()["health"]:
-        text = f"{finding['title']}: {finding['text']} {finding['advice']}".strip()
-        yield Check("health", _LEVELS[finding["level"]], text, dict(finding))
