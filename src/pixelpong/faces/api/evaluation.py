@@ -42,7 +42,7 @@ def evaluate(
         greedy: take the most probable action instead of drawing one.
         seed: of the episodes; the same one means the same coins.
         options: of the environment and of the engine, as ``sticky=0.0`` or ``workers=2``; the
-            agent's own protocol holds where not given.
+            agent's own protocol holds if none is given.
 
     Raises:
         ConfigError: a number out of range, or an option of another kind.
@@ -95,15 +95,9 @@ def evaluate_ways(
 
     make = functools.partial(make_worker, config)
     with contextlib.closing(make_engine(config.engine, make, should_stop)) as engine:
+        evaluate_way = functools.partial(play, engine, params, seed=seed, episodes=episodes)
         return {
-            way: play(
-                engine,
-                params,
-                seed=seed,
-                episodes=episodes,
-                is_greedy=way == "greedy",
-                tell=functools.partial(tell, way),
-            )
+            way: evaluate_way(is_greedy=way == "greedy", tell=functools.partial(tell, way))
             for way in ways
         }
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 Memory = tuple[NDArray[np.bool_], NDArray[np.int8]]
 """Of n episodes: [n, 80, 80] what was drawn in the frame before, [n] what was asked for at it;
-`_NOTHING` where the episode begins."""
+`_NOTHING` if the episode begins."""
 
 _NOTHING = -1
 
@@ -53,7 +53,7 @@ class Policy:
         params: its parameters, not to be changed.
         about: what else is known of it: update, steps, estimated return and so on.
         actions: between which it decides, as ``ALE/Pong-v5`` numbers them.
-        rng: draws the actions of `predict` where it is not deterministic.
+        rng: draws the actions of `predict` if it is not deterministic.
     """
 
     def __init__(self, agent: Agent) -> None:
@@ -117,10 +117,7 @@ class Policy:
         >>> policy.act(observation) in policy.actions
         True
         """
-        self._look(observation, self._memory, 0)
-        action = self._decide(GREEDY if rng is None else rng.random())
-        self._remember(self._memory, 0, action)
-        return action
+        return self._step(observation, self._memory, 0, GREEDY if rng is None else rng.random())
 
     def probabilities(self, observation: NDArray[np.uint8]) -> NDArray[np.float64]:
         """Those of `actions`, [A], if this were the next frame; it is not remembered.
@@ -134,7 +131,7 @@ class Policy:
         return self._explain(observation).probabilities
 
     def value(self, observation: NDArray[np.uint8]) -> float | None:
-        """What the point is worth to it, −1 … 1; None where its network does not say.
+        """What the point is worth to it, −1 … 1; None if its network does not say.
 
         Args:
             observation: as for `act`; it is not remembered.
@@ -170,11 +167,10 @@ class Policy:
         fields, asked = _empty_memory(len(frames)) if state is None else map(np.copy, state)
         if episode_start is not None:
             asked[np.asarray(episode_start, bool)] = _NOTHING
-        actions = np.zeros(len(frames), np.int64)
-        for index, frame in enumerate(frames):
-            self._look(frame, (fields, asked), index)
-            actions[index] = self._decide(GREEDY if deterministic else self.rng.random())
-            self._remember((fields, asked), index, int(actions[index]))
+        draws = [GREEDY if deterministic else self.rng.random() for _ in frames]
+        steps = enumerate(zip(frames, draws, strict=True))
+        chosen = [self._step(frame, (fields, asked), i, draw) for i, (frame, draw) in steps]
+        actions = np.array(chosen, np.int64)
         return actions if observation.ndim == 4 else actions[0], (fields, asked)
 
     def replay(
@@ -215,8 +211,8 @@ class Policy:
             words.append(f"estimated return {self.about['estimated_return']:+.1f}")
         return f"Policy({', '.join(words)})"
 
-    def _look(self, frame: NDArray[np.uint8], memory: Memory, index: int) -> None:
-        """Put the network where it stands before it sees `frame`, which is made its screen."""
+    def _look(self, frame: NDArray[np.uint8], memory: Memory, index: int, draw: float) -> int:
+        """Decide at a frame, which is made the screen, with what is remembered of its episode."""
         if frame.shape != (210, 160, 3) or frame.dtype != np.uint8:
             got = f"{frame.dtype} {list(frame.shape)}"
             what = "frames of 210 rows, 160 columns and 3 colours, uint8"
@@ -226,20 +222,19 @@ class Policy:
         if asked[index] != _NOTHING:
             self._draw(fields[index])
             self._network.follow(self._screen, int(asked[index]))
-        self._field = preprocess(frame) > 0
-        self._draw(self._field)
-
-    def _explain(self, observation: NDArray[np.uint8]) -> Explanation:
-        self._look(observation, self._memory, 0)
-        self._decide(GREEDY)
-        return self._network.explain()
-
-    def _decide(self, draw: float) -> int:
+        self._draw(preprocess(frame) > 0)
         return self._network.act(self._screen, draw)
 
-    def _remember(self, memory: Memory, index: int, action: int) -> None:
+    def _step(self, frame: NDArray[np.uint8], memory: Memory, index: int, draw: float) -> int:
+        """Decide, and remember the frame and the decision."""
         fields, asked = memory
-        fields[index], asked[index] = self._field, action
+        asked[index] = self._look(frame, memory, index, draw)
+        fields[index] = self._screen[FIELD_ROWS][::2, ::2] == _DRAWN
+        return int(asked[index])
+
+    def _explain(self, observation: NDArray[np.uint8]) -> Explanation:
+        self._look(observation, self._memory, 0, GREEDY)
+        return self._network.explain()
 
     def _draw(self, field: NDArray[np.bool_]) -> None:
         """A screen on which the network sees just this."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pixelpong.run.directory import RunDirectory
 
 SECONDS_BETWEEN_LINES = 2.0
-"""Where no terminal shows a training live: in a notebook, a line an update would be a flood."""
+"""If no terminal shows a training live: in a notebook, a line an update would be a flood."""
 
 
 def train(
@@ -122,7 +122,7 @@ def resume(
 
     Raises:
         ConfigError: as `train`, or an option that changes the result and may not.
-        RunError: it is no run, or another training writes there.
+        RunError: it is not a run, or another training writes there.
         CheckpointError: there are checkpoints and none is sound.
         WorkerError, NumericsError, KeyboardInterrupt: as `train`.
     """
@@ -130,7 +130,7 @@ def resume(
 
 
 def path_of(run: str | Path | Run) -> Path:
-    """The directory of a run, which is named or is at hand."""
+    """The directory of a run that is given by name or as itself."""
     return Path(run) if isinstance(run, str | Path) else run.path
 
 
@@ -184,7 +184,6 @@ def carry_out(
     stream: TextIO | None,
     should_stop: Callable[[], bool],
     began: float,
-    *,
     seconds_between_lines: float = 0.0,
 ) -> tuple[RunDirectory, Outcome]:
     """Train in a run until its budget is spent or a stop is asked for.
@@ -216,16 +215,11 @@ def _go(open_or_create: Callable[[], RunDirectory], quiet: bool) -> Run:
     """Train, and give the run; a stop that was asked for is an exception, as everywhere."""
     from pixelpong.faces.notebook import Run
 
-    stream = None if quiet else sys.stdout
+    stream, began = None if quiet else sys.stdout, time.monotonic()
+    pause = SECONDS_BETWEEN_LINES
     with stop_on_signals(ends_process=False) as should_stop:
         try:
-            run, outcome = carry_out(
-                open_or_create,
-                stream,
-                should_stop,
-                time.monotonic(),
-                seconds_between_lines=SECONDS_BETWEEN_LINES,
-            )
+            run, outcome = carry_out(open_or_create, stream, should_stop, began, pause)
         except Interrupted:
             raise KeyboardInterrupt from None
     if outcome.reason == "interrupted":
