@@ -35,16 +35,7 @@ OK, NOTE, WARNING, FAILURE = LEVELS = ("ok", "note", "warning", "failure")
 
 _STYLES = {OK: "green", NOTE: "cyan", WARNING: "bold yellow", FAILURE: "bold red"}
 
-_MACHINE = (
-    "machine.check_packages",
-    "machine.check_extras",
-    "machine.check_cores",
-    "machine.check_memory",
-    "machine.check_disk",
-    "machine.check_rom",
-    "machine.check_emulator",
-)
-_RUN = "of_run.check_run"
+_MACHINE = ("packages", "extras", "cores", "memory", "disk", "rom", "emulator")
 
 
 @dataclass(frozen=True)
@@ -76,10 +67,10 @@ def examine(run: Path | None) -> Iterator[Check]:
     Args:
         run: directory of a run to look at as well.
     """
-    for place in _MACHINE:
-        yield from _carry_out(place)
+    for name in _MACHINE:
+        yield from _carry_out("machine", name)
     if run is not None:
-        yield from _carry_out(_RUN, run)
+        yield from _carry_out("of_run", "run", run)
 
 
 def summarize(checks: Iterable[Check], run: Path | None) -> dict[str, Any]:
@@ -114,12 +105,10 @@ def describe(report: dict[str, Any]) -> str:
     return f"{'nothing is broken' if report['is_sound'] else 'something is broken'}: {listed}"
 
 
-def _carry_out(place: str, *about: Path) -> Iterator[Check]:
-    file, function = place.split(".")
-    name = function.removeprefix("check_")
+def _carry_out(file: str, name: str, *about: Path) -> Iterator[Check]:
     try:
         module = importlib.import_module(f"pixelpong.faces.doctor.{file}")
-        found = getattr(module, function)(*about)
+        found = getattr(module, f"check_{name}")(*about)
         yield from [found] if isinstance(found, Check) else found
     except PixelpongError as error:
         yield Check(name, FAILURE, str(error))

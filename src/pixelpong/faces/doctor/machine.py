@@ -29,15 +29,12 @@ CORE = {
 }  # fmt: skip
 """What always has to be there: name of the distribution, name of the module."""
 
+_WEB = ("starlette", "sse_starlette", "uvicorn", "websockets")
+
 EXTRAS = {
-    "ray": ("ray",),
-    "video": ("av", "PIL"),
-    "plot": ("matplotlib",),
-    "web": ("starlette", "sse_starlette", "uvicorn", "websockets"),
-    "play": ("starlette", "sse_starlette", "uvicorn", "websockets"),
-    "track": ("tensorboardX",),
-    "onnx": ("onnx",),
-}
+    "ray": ("ray",), "video": ("av", "PIL"), "plot": ("matplotlib",), "web": _WEB, "play": _WEB,
+    "track": ("tensorboardX",), "onnx": ("onnx",),
+}  # fmt: skip
 """Modules of each extra."""
 
 TRAINING_BYTES = 400e6
@@ -50,9 +47,8 @@ _BUSY = 1.5
 """Load per core above which other programs are plainly at work."""
 
 _GROUP_FILES = (
-    ("memory.max", "memory.current"),
-    ("memory.limit_in_bytes", "memory.usage_in_bytes"),
-)
+    ("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes"),
+)  # fmt: skip
 """Limit and use of a control group's memory, in its second version and its first."""
 
 
