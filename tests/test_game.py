@@ -5,17 +5,14 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-import threading
 import time
 from collections import Counter
 
 import numpy as np
 import pytest
-import uvicorn
 from conftest import wait_until
-from starlette.applications import Starlette
-from starlette.routing import WebSocketRoute
 from test_duel import OTHER, ball_of, paddle
+from web_client import serving
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
@@ -27,6 +24,7 @@ from pixelpong.errors import CheckpointError, ConfigError, RunError
 from pixelpong.faces.games import game as games
 from pixelpong.faces.games import socket as sockets
 from pixelpong.faces.games.game import OVER, PAUSED, PLAY, PLAYING, READY, SERVE, WATCH, Game
+from pixelpong.faces.page.library import Library
 from pixelpong.items import DOWN, NUM_PIXELS, STAY, UP
 from pixelpong.seeding import make_rng
 
@@ -92,46 +90,36 @@ def test_watching_shows_bit_for_bit_what_an_evaluation_plays(environment):
     assert policy.draws == {GREEDY}
 
 
-class Tape:
-    """Every call of `DuelEmulator.act`."""
-
-    def __init__(self, patch):
-        self.calls, act = [], DuelEmulator.act
-
-        def recorded(emulator, left, right, *, fires=False):
-            self.calls.append((left, right, fires))
-            act(emulator, left, right, fires=fires)
-
-        patch.setattr(DuelEmulator, "act", recorded)
-
-
 @pytest.fixture
-def tape(monkeypatch) -> Tape:
-    return Tape(monkeypatch)
+def tape(monkeypatch) -> list[tuple[int, int]]:
+    """The moves of both sides, frame by frame."""
+    moves, act = [], DuelEmulator.act
+
+    def recorded(emulator, left, right, *, fires=False):
+        moves.append((left, right))
+        act(emulator, left, right, fires=fires)
+
+    monkeypatch.setattr(DuelEmulator, "act", recorded)
+    return moves
 
 
-def wanted(game, frames):
-    """What the agent wanted at each of the last frames: it decides at every fourth."""
-    return np.repeat(game._policy.chosen, 4)[-frames:].tolist()
-
-
-def test_the_agent_decides_every_fourth_frame_and_its_moves_stick_a_quarter_of_the_time(tape):
-    game = make_game()
+@pytest.mark.parametrize(
+    ("changes", "fewest", "least", "most"),
+    [({}, 100, 0.15, 0.35), ({"sticky": 0.0}, 50, -0.01, 0.0001)],
+)
+def test_the_agent_decides_every_fourth_frame_and_its_moves_stick(
+    tape, changes, fewest, least, most
+):
+    game = make_game(**changes)
     decided = len(game._policy.shown)
-    run_until(game, lambda: len(tape.calls) == 2000)
+    run_until(game, lambda: len(tape) == 2000)
     assert len(game._policy.shown) - decided == 500
-    done, wants = [right for _, right, _ in tape.calls], wanted(game, 2000)
-    changes = [k for k in range(1, 2000) if wants[k] != done[k - 1]]
-    stuck = sum(done[k] == done[k - 1] for k in changes)
-    assert len(changes) > 100
-    assert 0.15 < stuck / len(changes) < 0.35
+    done, wants = [right for _, right in tape], np.repeat(game._policy.chosen, 4)[-2000:].tolist()
+    turns = [k for k in range(1, 2000) if wants[k] != done[k - 1]]
+    stuck = sum(done[k] == done[k - 1] for k in turns)
+    assert len(turns) > fewest
+    assert least < stuck / len(turns) < most
     assert all(done[k] in (wants[k], done[k - 1]) for k in range(1, 2000))
-
-
-def test_without_sticky_actions_the_agent_does_what_it_wants(tape):
-    game = make_game(sticky=0.0)
-    run_until(game, lambda: len(tape.calls) == 500)
-    assert [right for _, right, _ in tape.calls] == wanted(game, 500)
 
 
 def test_a_persons_moves_never_stick_and_come_at_the_next_frame(tape):
@@ -140,20 +128,20 @@ def test_a_persons_moves_never_stick_and_come_at_the_next_frame(tape):
         asked.append(int(rng.choice([STAY, UP, DOWN])))
         game.move(asked[-1])
         game.tick()
-    assert [left for left, *_ in tape.calls] == asked
+    assert [left for left, _ in tape] == asked
 
 
 def test_mouse_and_keys_take_turns(tape):
     game = make_game()
     for place in (0.2, 0.8, 0.0, 1.0):
         game.aim(place)
-        run_until(game, lambda: False if not tape.calls else len(tape.calls) % 60 == 0)
+        run_until(game, lambda: len(tape) % 60 == 0 < len(tape))
         game.tick()
         first, last, *_ = paddle(game.screen, OTHER)
         assert abs((first + last) / 2 - (34 + 160 * np.clip(place, 0.04, 0.96))) < 7
     game.move(DOWN)
     game.tick()
-    assert tape.calls[-1][0] == DOWN
+    assert tape[-1][0] == DOWN
 
 
 def test_a_game_begins_when_the_person_does_but_watching_at_once():
@@ -183,22 +171,18 @@ def win_a_point(game, *, serves=False):
     run_until(game, step)
 
 
-def test_the_person_serves_by_key():
+@pytest.mark.parametrize("forgets", [False, True])
+def test_the_person_serves_by_key_and_who_forgets_to_is_not_charged_for_it(forgets):
     game = make_game()
     win_a_point(game)
-    run_until(game, lambda: game.phase == SERVE, ticks=3)
-    game.serve()
+    assert run_until(game, lambda: game.phase == SERVE, ticks=4) <= 2
+    if not forgets:
+        game.serve()
     waited = run_until(game, lambda: ball_of(game.screen) is not None)
-    assert waited <= 66
-    assert game.phase == PLAYING
-
-
-def test_who_forgets_to_serve_is_not_charged_for_it():
-    game = make_game()
-    win_a_point(game)
-    assert run_until(game, lambda: game.phase == SERVE) <= 2
-    waited = run_until(game, lambda: ball_of(game.screen) is not None)
-    assert games.SERVE_FRAMES <= waited + 1 <= games.SERVE_FRAMES + 6
+    if forgets:
+        assert games.SERVE_FRAMES <= waited + 1 <= games.SERVE_FRAMES + 6
+    else:
+        assert (waited <= 66, game.phase) == (True, PLAYING)
     assert game.describe()["points"] == [1, 0]
 
 
@@ -238,33 +222,29 @@ def test_speed_is_frames_a_picture(tape, speed, frames):
     game.speed = speed
     for _ in range(60):
         game.tick()
-    assert len(tape.calls) == frames
+    assert len(tape) == frames
 
 
 def test_a_game_ends_at_21_and_another_begins_anew():
     game = make_game()
     game.move(UP)
     run_until(game, lambda: game.phase == OVER)
-    assert max(game.describe()["points"]) == 21
-    assert not game.tick()
+    assert (max(game.describe()["points"]), game.tick()) == (21, False)
     game.restart()
     assert (game.phase, game.describe()["points"]) == (READY, [0, 0])
 
 
-def test_another_agent_of_the_game_takes_the_seat():
-    game = make_game()
+def test_another_agent_of_the_game_takes_the_seat_and_one_of_the_toy_can_only_be_watched():
+    game, toy = make_game(), make_agent("Catch-v0")
     run_until(game, lambda: sum(game.describe()["points"]) == 1)
     game.seat(make_agent(seed=5))
     assert game.describe()["agent"] == {"update": 5, "estimated_return": -20.5}
     assert game.describe()["points"] == [0, 0]
     with pytest.raises(ConfigError, match="of the same game"):
-        game.seat(make_agent("Catch-v0"))
+        game.seat(toy)
     assert game.agent.about["update"] == 5
-
-
-def test_an_agent_of_the_toy_can_be_watched_but_not_played():
     with pytest.raises(ConfigError, match="expected an agent that plays Pong"):
-        Game(make_agent("Catch-v0"), PLAY, make_rng(0, "play"))
+        Game(toy, PLAY, make_rng(0, "play"))
 
 
 def play_against(agent, rows_a_frame, seed):
@@ -296,7 +276,7 @@ def test_the_shipped_agent_plays_as_well_for_two_as_it_was_trained_to():
 # ---- the WebSocket
 
 
-def load_agent(run_id, which):
+def load_agent(library, run_id, which):
     """Agents of one run, by number."""
     if run_id != "run":
         raise RunError("expected a run, got another; look at the list")
@@ -305,31 +285,22 @@ def load_agent(run_id, which):
     return make_agent(seed=7 if which == "7" else 1)
 
 
-async def endpoint(websocket):
-    await sockets.play_socket(websocket, load_agent)
-
-
 @pytest.fixture(scope="module")
-def address():
-    """A server with nothing but the game on it."""
-    app = Starlette(routes=[WebSocketRoute("/game", endpoint)])
-    config = uvicorn.Config(app, port=0, log_level="error", ws="websockets-sansio")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    assert wait_until(lambda: server.started)
-    yield f"127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    server.should_exit = True
-    thread.join(10)
-    assert not thread.is_alive()
+def url(tmp_path_factory):
+    """The address of the page's server, with agents of our own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Library, "load_agent", load_agent)
+        with serving(tmp_path_factory.mktemp("runs")) as served:
+            yield served.url
 
 
 @pytest.fixture
-def join(address):
+def join(url):
     """Open a game's WebSocket."""
 
     def join(query="run=run&agent=best&mode=play"):
-        return connect(f"ws://{address}/game?{query}", max_size=2**20)
+        socket = f"{url.replace('http', 'ws')}/game?{query}"
+        return connect(socket, origin=url, max_size=2**20)
 
     yield join
     assert wait_until(lambda: sockets._taken == 0), "a seat is still taken"
@@ -474,24 +445,25 @@ def test_nonsense_is_no_message(text):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", ["", '{"type": "exec"}', '{"type": "seen", "value": 99999999}'])
-def test_nonsense_is_refused_with_a_reason(join, text):
-    with join() as socket:
-        socket.send(text)
-        code, reason = Browser(socket).take_to_the_end()
-        assert code == sockets.AGAINST_RULES
-        assert reason.startswith("expected a message of the game, got ")
-
-
-def test_bytes_and_floods_are_refused(join):
-    with join() as socket:
-        socket.send(b"\0" * 10)
-        assert Browser(socket).take_to_the_end()[0] == sockets.AGAINST_RULES
+@pytest.mark.parametrize(
+    ("message", "line"),
+    [
+        ("", "expected a message of the game, got "),
+        ('{"type": "exec"}', "expected a message of the game, got "),
+        ('{"type": "seen", "value": 99999999}', "expected a message of the game, got "),
+        (b"\0" * 10, "expected "),
+        ('{"type": "move", "value": "up"}', "a second"),
+    ],
+)
+def test_nonsense_bytes_and_floods_are_refused_with_a_reason(join, message, line):
     with join() as socket:
         with contextlib.suppress(ConnectionClosed):
-            for _ in range(sockets.MAX_MESSAGES_PER_SECOND + 50):
-                socket.send('{"type": "move", "value": "up"}')
-        assert "a second" in Browser(socket).take_to_the_end()[1]
+            for _ in range(sockets.MAX_MESSAGES_PER_SECOND + 50 if line == "a second" else 1):
+                socket.send(message)
+        code, reason = Browser(socket).take_to_the_end()
+        assert code == sockets.AGAINST_RULES
+        assert line in reason
+        assert reason.startswith("expected ")
 
 
 @pytest.mark.slow
@@ -510,23 +482,21 @@ def test_one_game_too_many_is_told_so_and_a_seat_that_is_left_is_free(join):
 
 
 @pytest.mark.slow
-def test_a_browser_that_sees_nothing_is_waited_for_and_then_dropped(join, monkeypatch):
-    monkeypatch.setattr(sockets, "LATE_SECONDS", 0.5)
+@pytest.mark.parametrize("serves", [True, False])
+def test_a_browser_that_sees_nothing_or_a_game_that_nobody_plays_is_ended(
+    join, monkeypatch, serves
+):
+    monkeypatch.setattr(sockets, "LATE_SECONDS", 0.5 if serves else 1000)
+    monkeypatch.setattr(sockets, "IDLE_SECONDS", 1000 if serves else 0.3)
     with join() as socket:
         browser = Browser(socket)
-        browser.say("serve")
+        if serves:
+            browser.say("serve")
         code, reason = browser.take_to_the_end()
-        assert browser.pictures == sockets.MAX_UNSEEN
         assert code == sockets.TRY_LATER
-        assert reason.startswith("expected the pictures to be seen in time")
-
-
-def test_a_game_that_nobody_plays_gives_up_its_seat(join, monkeypatch):
-    monkeypatch.setattr(sockets, "IDLE_SECONDS", 0.3)
-    with join() as socket:
-        code, reason = Browser(socket).take_to_the_end()
-        assert code == sockets.TRY_LATER
-        assert reason.startswith("expected somebody to play")
+        assert browser.pictures == (sockets.MAX_UNSEEN if serves else 1)
+        what = "the pictures to be seen in time" if serves else "somebody to play"
+        assert reason.startswith(f"expected {what}")
 
 
 def test_a_tick_is_short_enough_for_the_event_loop():

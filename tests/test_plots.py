@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import shutil
 
@@ -26,23 +25,21 @@ from pixelpong.run.table import read_episodes, read_evaluations, read_metrics, r
 
 pytest.importorskip("matplotlib")
 
-MODES = ("fast", "classic")
+
+@pytest.fixture
+def warnings() -> list[str]:
+    return []
 
 
 @pytest.fixture
-def copy(toy_runs, tmp_path):
-    def make(preset: str) -> RunDirectory:
-        """A copy of a trained toy, whose warnings are collected."""
-        warnings: list[str] = []
-        path = shutil.copytree(toy_runs[preset], tmp_path / preset)
-        run = RunDirectory.open(path, warnings.append)
-        object.__setattr__(run, "warnings", warnings)
-        return run
-
-    return make
+def copy(toy_runs, tmp_path, warnings):
+    """Copy a trained toy."""
+    return lambda preset: RunDirectory.open(
+        shutil.copytree(toy_runs[preset], tmp_path / preset), warnings.append
+    )
 
 
-@pytest.fixture(params=MODES)
+@pytest.fixture(params=["fast", "classic"])
 def run(request, copy) -> RunDirectory:
     return copy(request.param)
 
@@ -50,11 +47,6 @@ def run(request, copy) -> RunDirectory:
 @pytest.fixture
 def fast(copy) -> RunDirectory:
     return copy("fast")
-
-
-@pytest.fixture
-def classic(copy) -> RunDirectory:
-    return copy("classic")
 
 
 def subject_of(run):
@@ -71,33 +63,36 @@ def figure_of(run, kind, *others):
 
 
 @pytest.mark.slow
-def test_all_pictures_in_both_formats_named_by_kind(run, tmp_path):
+def test_all_pictures_have_their_files_and_letters_that_can_be_read(
+    run, tmp_path, warnings, monkeypatch
+):
+    from matplotlib.figure import Figure
+
+    saved, save = [], Figure.savefig
+    monkeypatch.setattr(
+        Figure, "savefig", lambda *args, **how: saved.append(args[0]) or save(*args, **how)
+    )
     files = draw_plots([run], tmp_path / "out", ["all"], ["png", "svg"])
     assert [file.name for file in files] == [f"{k}.{f}" for k in KINDS for f in ("png", "svg")]
-    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == sorted(
-        file.name for file in files
-    )
-    for file in files:
+    assert sorted((tmp_path / "out").iterdir()) == sorted(files)
+    for file, figure in zip(files, saved, strict=True):
         begin = file.read_bytes()[:5]
         assert begin == (b"\x89PNG\r" if file.suffix == ".png" else b"<?xml")
-    assert run.warnings == []
+        for text in figure.findobj(lambda each: hasattr(each, "get_fontsize")):
+            assert text.get_fontsize() >= 9, (file, text.get_text())
+    assert warnings == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("format", drawing.FORMATS)
-def test_the_same_picture_is_the_same_bytes(fast, format):
-    first, second = (draw_one([subject_of(fast)], "curve", format) for _ in range(2))
-    assert first == second
-    assert b"<dc:date>" not in first
-
-
-def test_the_users_own_settings_change_nothing(fast):
+def test_the_same_picture_is_the_same_bytes_whatever_the_users_own_settings(fast, format):
     import matplotlib
 
-    before = draw_one([subject_of(fast)], "curve", "png")
+    first = draw_one([subject_of(fast)], "curve", format)
     with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red", "savefig.dpi": 10}):
-        assert draw_one([subject_of(fast)], "curve", "png") == before
+        assert draw_one([subject_of(fast)], "curve", format) == first
         assert matplotlib.rcParams["font.size"] == 30
+    assert b"<dc:date>" not in first
 
 
 @pytest.mark.slow
@@ -160,10 +155,7 @@ def test_what_is_not_known_is_refused_before_anything_is_drawn(
 
 
 def test_without_matplotlib_there_is_one_line_that_names_the_extra(fast, tmp_path, monkeypatch):
-    find = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name: None if name == "matplotlib" else find(name)
-    )
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"pip install 'pixelpong\[plot\]'"):
         draw_plots([fast], tmp_path / "out", ["all"], ["png"])
 
@@ -178,11 +170,11 @@ def test_a_run_that_has_nothing_at_all_is_refused_in_one_line(make_run, tmp_path
 
 
 @pytest.mark.slow
-def test_all_leaves_out_what_a_run_cannot_give_with_a_word(fast, tmp_path):
+def test_all_leaves_out_what_a_run_cannot_give_and_warns(fast, tmp_path, warnings):
     fast.metrics.path.unlink()
     files = draw_plots([fast], tmp_path / "out", ["all"], ["png"])
     assert [file.stem for file in files] == list(SINGLE)
-    assert [word.split(":")[0] for word in fast.warnings] == [f"no picture {k}" for k in OVERLAID]
+    assert [line.split(":")[0] for line in warnings] == [f"no picture {k}" for k in OVERLAID]
 
 
 def test_without_replays_the_best_agent_plays(run):
@@ -252,19 +244,13 @@ def test_running_mean_and_band_against_a_slow_oracle():
     at = np.repeat(np.arange(19), 3)
     result = running(values, 10, at)
     assert result.places.tolist() == list(range(3, 58, 3))
-    for place, mean, low, high in zip(
-        result.places, result.mean, result.low, result.high, strict=True
-    ):
-        piece = sorted(values[max(0, place - 10) : place])
-        assert mean == pytest.approx(sum(piece) / len(piece))
-        below, above = ((len(piece) - 1) * share for share in (0.1, 0.9))
-        for got, where in ((low, below), (high, above)):
-            first = int(where)
-            after = piece[min(first + 1, len(piece) - 1)]
-            assert got == pytest.approx(piece[first] + (where - first) * (after - piece[first]))
+    pieces = [values[max(0, place - 10) : place] for place in result.places]
+    assert result.mean == pytest.approx([sum(piece) / len(piece) for piece in pieces])
+    for band, share in ((result.low, 0.1), (result.high, 0.9)):
+        assert band == pytest.approx([np.quantile(piece, share) for piece in pieces])
 
 
-def test_the_curve_ends_where_the_metrics_say(run):
+def test_the_curve_ends_where_the_metrics_say_and_has_the_evaluations(run):
     axes = figure_of(run, "curve").axes[0]
     lines = {line.get_label(): line for line in axes.get_lines()}
     last = list(run.metrics.read())[-1]
@@ -273,10 +259,6 @@ def test_the_curve_ends_where_the_metrics_say(run):
     unit, _ = drawing.scale_of(last["steps"])
     assert x == pytest.approx(last["steps"] / unit)
     assert len(axes.collections) > 0  # the band
-
-
-def test_evaluations_stand_in_the_curve_with_their_intervals(run):
-    axes = figure_of(run, "curve").axes[0]
     assert "greedy evaluation" in [text.get_text() for text in axes.get_legend().get_texts()]
     (errors,) = (each for each in axes.containers if hasattr(each, "has_yerr"))
     drawn = errors.lines[0].get_ydata().tolist()
@@ -309,14 +291,6 @@ def test_fillings_differ_in_a_grey_print(colours):
 
     shades = sorted(map(lightness, colours.values()))
     assert min(np.diff(shades)) > 0.15
-
-
-@pytest.mark.slow
-def test_no_letter_is_too_small_to_read(run):
-    for kind in KINDS:
-        figure = figure_of(run, kind)
-        for text in figure.findobj(lambda each: hasattr(each, "get_fontsize")):
-            assert text.get_fontsize() >= 9, (kind, text.get_text())
 
 
 # The episode
@@ -391,10 +365,15 @@ def test_frames_are_in_the_colours_and_words_of_the_legend(run):
 # The weights
 
 
-def test_a_gated_picture_is_what_a_lone_pixel_adds():
-    rng = np.random.default_rng(0)
-    W1 = rng.normal(size=(features.NUM_INPUTS, 2, 2))
-    pictures = plots_weights.spread_gated(W1)
+@pytest.fixture(scope="module")
+def layer():
+    """A gated first layer of two units, and its pictures."""
+    W1 = np.random.default_rng(0).normal(size=(features.NUM_INPUTS, 2, 2))
+    return W1, plots_weights.spread_gated(W1)
+
+
+def test_a_gated_picture_is_what_a_lone_pixel_adds(layer):
+    W1, pictures = layer
     for row, column in ((0, 0), (41, 17), (79, 79)):
         field = np.zeros((80, 80))
         field[row, column] = 1
@@ -406,10 +385,8 @@ def test_a_gated_picture_is_what_a_lone_pixel_adds():
             assert pictures.cells[state, row, column] == pytest.approx(added)
 
 
-def test_a_picture_of_pairs_has_each_where_the_left_one_lies():
-    rng = np.random.default_rng(0)
-    W1 = rng.normal(size=(features.NUM_INPUTS, 2, 2))
-    pairs = plots_weights.spread_gated(W1).pairs
+def test_a_picture_of_pairs_has_each_where_the_left_one_lies(layer):
+    W1, pairs = layer[0], layer[1].pairs
     assert pairs.shape[:2] == (159, 39)
     right = (20, 39)  # cell of one row and two columns, in the rightmost ones
     for left in ((20, 38), (3, 10), (39, 0)):
@@ -436,7 +413,8 @@ def test_the_gated_picture_shows_the_change_since_the_beginning(fast):
     assert "did to the first layer" in figure_of(fast, "weights").get_suptitle()
 
 
-def test_the_classic_grid_shows_each_unit_as_the_field(classic):
+def test_the_classic_grid_shows_each_unit_as_the_field(copy):
+    classic = copy("classic")
     figure = figure_of(classic, "weights")
     checkpoint = classic.checkpoints.load_best()
     shown = [axes.images[0].get_array() for axes in figure.axes if axes.images]
@@ -452,11 +430,11 @@ def test_the_classic_grid_shows_each_unit_as_the_field(classic):
 
 @pytest.mark.slow
 def test_the_command_writes_beside_the_run_and_says_where(fast, capsys):
-    assert main(["plot", str(fast.path), "--kinds", "curve, points"]) == 0
-    files = capsys.readouterr().out.splitlines()
-    assert files == [str(fast.path / "plots" / f"{kind}.png") for kind in ("curve", "points")]
-    assert main(["plot", str(fast.path), "--kinds", "health", "--formats", "svg", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"files": [str(fast.path / "plots/health.svg")]}
+    words, folder = ["plot", str(fast.path), "--kinds"], fast.path / "plots"
+    assert main([*words, "curve, points"]) == 0
+    assert capsys.readouterr().out.split() == [f"{folder}/curve.png", f"{folder}/points.png"]
+    assert main([*words, "health", "--formats", "svg", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"files": [f"{folder}/health.svg"]}
 
 
 def test_the_command_refuses_in_one_line(fast, capsys):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
 import socket
 import threading
@@ -13,9 +14,8 @@ from typing import Any
 
 import httpx
 from conftest import wait_until
+from toys import toy_config
 
-from pixelpong.config import Config
-from pixelpong.config.presets import load_preset
 from pixelpong.faces.page import serve
 from pixelpong.faces.page.view import id_of
 from pixelpong.loop import train
@@ -75,10 +75,9 @@ def serving(runs_dir: Path, **options: Any) -> Iterator[Served]:
 
 def _answers(port: int) -> bool:
     try:
-        answer = ask(port, head("GET", "/static/none", f"127.0.0.1:{port}"))
+        return get(port, "/static/none").status in (401, 403, 404)
     except OSError:
         return False
-    return answer.status in (401, 403, 404)
 
 
 @dataclass
@@ -101,7 +100,8 @@ def head(method: str, target: str, host: str | None, *more: str) -> bytes:
 
 def get(port: int, target: str, *more: str, method: str = "GET") -> Answer:
     """A proper request."""
-    return ask(port, head(method, target, f"127.0.0.1:{port}", "Connection: close", *more))
+    request = head(method, target, f"127.0.0.1:{port}", "Connection: close", *more)
+    return ask(port, request, method)
 
 
 def handshake(port: int, host: str | None, *more: str, target: str = "/game") -> bytes:
@@ -122,31 +122,23 @@ def connect(port: int, receive_buffer: int | None = None) -> socket.socket:
     return made
 
 
-def ask(port: int, request: bytes) -> Answer:
+def ask(port: int, request: bytes, method: str = "GET") -> Answer:
     """Send these bytes, and read one answer."""
     with connect(port) as made:
         made.sendall(request)
-        return read_answer(made)
+        return read_answer(made, method)
 
 
-def read_answer(made: socket.socket) -> Answer:
-    """The next answer on a connection; its body only as far as its length says."""
-    data = b""
-    while b"\r\n\r\n" not in data:
-        more = made.recv(65536)
-        if not more:
-            return Answer(0, {}, data)
-        data += more
-    first, _, body = data.partition(b"\r\n\r\n")
-    status, *lines = first.decode("latin-1").split("\r\n")
-    pairs = (line.partition(":") for line in lines)
-    headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
-    while len(body) < int(headers.get("content-length", 0)):
-        more = made.recv(65536)
-        if not more:
-            break
-        body += more
-    return Answer(int(status.split()[1]), headers, body)
+def read_answer(made: socket.socket, method: str = "GET") -> Answer:
+    """The next answer on a connection; no body if its length is not said."""
+    response = http.client.HTTPResponse(made, method=method)
+    try:
+        response.begin()
+        headers = {name.lower(): value for name, value in response.getheaders()}
+        body = response.read() if "content-length" in headers else b""
+    except http.client.HTTPException:
+        return Answer(0, {}, b"")
+    return Answer(response.status, headers, body)
 
 
 def api(run: RunDirectory, rest: str = "") -> str:
@@ -155,11 +147,11 @@ def api(run: RunDirectory, rest: str = "") -> str:
 
 
 class Events:
-    """A viewer of a run: what comes, as it comes."""
+    """A viewer of a run: what comes, as it comes; its type, and the number of comments."""
 
     def __init__(self, url: str, headers: dict[str, str] | None = None) -> None:
         self.received: list[tuple[str, Any]] = []
-        self.is_over = False
+        self.type, self.num_comments, self.is_over = "", 0, False
         self._client = httpx.Client(timeout=30)
         self._thread = threading.Thread(target=self._read, args=(url, headers or {}), daemon=True)
         self._thread.start()
@@ -170,7 +162,9 @@ class Events:
             contextlib.suppress(httpx.HTTPError),
             self._client.stream("GET", url, headers=headers) as answer,
         ):
+            self.type = answer.headers["content-type"]
             for line in answer.iter_lines():
+                self.num_comments += line.startswith(": ")
                 if line.startswith("event: "):
                     name = line[7:]
                 if line.startswith("data: "):
@@ -197,20 +191,18 @@ class Events:
         self._thread.join(5)
 
 
-def toy_config(preset: str = "fast", **changes: Any) -> Config:
-    """A training of a second."""
-    toy = {"environment": "Catch-v0", "engine": "serial", "save_every": 1, "replay_every": 1}
-    small = {
-        "fast": {"streams": 2, "horizon": 30, "updates": 24, "hidden": 8},
-        "classic": {"batch_size": 3, "updates": 4, "hidden": 8},
-    }[preset]
-    return load_preset(preset).updated(toy | small | changes, "test")
-
-
-def make_trained(path: Path, preset: str = "fast", **changes: Any) -> RunDirectory:
-    """A run that was trained for a second."""
-    run = RunDirectory.create(path, toy_config(preset, **changes), [].append)
+def make_trained(path: Path) -> RunDirectory:
+    """A run that was trained for a second, with replays."""
+    config = toy_config("fast", updates=24, replay_every=1, hidden=8)
+    run = RunDirectory.create(path, config, [].append)
     train(run)
+    return run
+
+
+def make_lines(path: Path, updates: int) -> RunDirectory:
+    """A run of which there are lines of metrics alone."""
+    run = RunDirectory.create(path, toy_config("fast"), [].append)
+    run.metrics.append(*map(metrics_line, range(1, updates + 1)))
     return run
 
 

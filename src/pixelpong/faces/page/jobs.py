@@ -97,30 +97,22 @@ def picture_units(agent: Agent) -> dict[str, Any]:
             "sum: the mean of its cells' inputs for what stayed and what appeared. Pairs of cells "
             "are left out. The weight is that of UP over DOWN."
         )
-        chosen = np.argsort(-say, kind="stable")[:NUM_UNITS]
-        pictures = _spread_cells(W1[:, chosen, 0])
     else:
         say, weights = np.abs(W2), W2
         note = "The first layer's weight of each pixel. The weight is that of the unit for UP."
-        chosen = np.argsort(-say, kind="stable")[:NUM_UNITS]
-        pictures = W1[:, chosen].T
+    chosen = np.argsort(-say, kind="stable")[:NUM_UNITS]
+    layer = W1[:, chosen]
+    if agent.algorithm == "ppo":
+        layer = features.spread_cells(layer[..., 0])[:2].mean(axis=0)  # stayed and appeared
     units = [
         {
             "unit": int(unit),
             "weight": float(weights[unit]),
-            "picture": base64.b64encode(_as_bytes(picture)).decode(),
+            "picture": base64.b64encode(_as_bytes(layer[..., place])).decode(),
         }
-        for unit, picture in zip(chosen, pictures, strict=True)
+        for place, unit in enumerate(chosen)
     ]
     return {"units": units, "note": note}
-
-
-def _spread_cells(W: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The weights of the small cells on their pixels: [NUM_INPUTS, K] to [K, 6400]."""
-    n = features.NUM_FEATURES
-    mean = (W[:n] + W[n : 2 * n]) / 2  # stayed and appeared
-    cells = features.list_cells_of_pixels()[:, : len(features.CELL_SHAPES)].astype(np.intp)
-    return np.asarray(mean[cells].sum(axis=1).T)
 
 
 def _as_bytes(picture: NDArray[np.float64]) -> bytes:

@@ -139,16 +139,12 @@ def spread_gated(W1: NDArray[Any]) -> GatedPictures:
     """The pictures of a first layer [NUM_INPUTS, H, 2]."""
     num, hidden = features.NUM_FEATURES, W1.shape[1:]
     by_state = W1[: 3 * num].reshape(3, num, *hidden)
-    cells_of_pixels = features.list_cells_of_pixels()[:, : len(features.CELL_SHAPES)]
-    cells = by_state[:, cells_of_pixels.astype(np.intp)].sum(axis=2)
     first = features.NUM_CELLS + features.BAND_STARTS[_AGENT_BAND] * features.NUM_OFFSETS
     appeared = by_state[_STATES.index(APPEARED), first:num]
     pairs = appeared.reshape(-1, features.NUM_OFFSETS, *hidden)
     squares = np.square(W1[: 3 * num], dtype=np.float64).reshape(3, num, -1).sum(axis=(0, 2))
     share = squares[features.NUM_CELLS :].sum() / max(squares.sum(), 1e-300)
-    return GatedPictures(
-        cells.reshape(3, 80, 80, *hidden), pairs[::-1].swapaxes(0, 1), float(share)
-    )
+    return GatedPictures(features.spread_cells(W1), pairs[::-1].swapaxes(0, 1), float(share))
 
 
 def change_of(W1: NDArray[Any], memory: NDArray[Any], config: Config) -> NDArray[Any] | None:
