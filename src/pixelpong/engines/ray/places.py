@@ -107,7 +107,11 @@ class ActorPlace(Place):
 
 
 class TaskPlace(Place):
-    """Room for one task at a time: whichever process takes it has a worker of its own."""
+    """Room for one task at a time: whichever process takes it has a worker of its own.
+
+    Ray does not retry it: a task does not say which process it ran in, so a retry could not be
+    counted as a worker that was replaced.
+    """
 
     def __init__(self, recipe: bytes) -> None:
         """Nothing is kept; `recipe` is what makes a worker, pickled."""
@@ -118,7 +122,7 @@ class TaskPlace(Place):
         """See `Place.call`."""
         # Spread, so that the memory traffic of the workers is shared by many nodes.
         task = _as_remote(call_in_task).options(
-            num_cpus=1, max_retries=RETRIES, scheduling_strategy="SPREAD"
+            num_cpus=1, max_retries=0, scheduling_strategy="SPREAD"
         )
         return task.remote(self._recipe, method, *args)
 
