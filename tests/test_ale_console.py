@@ -85,6 +85,7 @@ def test_the_picture_stays_where_nothing_is_drawn(console):
     assert not np.array_equal(console.picture, picture)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("points", [(20, 3), (0, 20)])
 def test_a_game_ends_in_the_frame_of_the_twenty_first_point(console, other, points):
     console.reset()
@@ -134,6 +135,7 @@ def test_no_number_of_frames_ends_a_game(console):
     assert console._ale.getInt("max_num_frames_per_episode") == 0
 
 
+@pytest.mark.slow
 def test_a_state_has_the_same_future_in_another_console_whatever_that_one_did(console, other):
     rng = np.random.default_rng(5)
     console.reset()

@@ -105,6 +105,7 @@ def test_the_picture_is_the_one_the_agent_was_trained_on(both):
         assert set(seen["colours"]) == {34, OWN, OTHER, BALL}
 
 
+@pytest.mark.slow
 def test_the_ball_flies_as_fast_as_in_the_single_players_game(both):
     """In mode 4, whose picture is the same, it would get faster and faster."""
     for seen in both:

@@ -99,6 +99,7 @@ def test_pixels_are_those_of_the_emulator(
     assert len(seen) > 10
 
 
+@pytest.mark.slow
 def test_an_mp4_has_a_frame_for_each_step_and_stays_at_the_end(toy, tmp_path):
     chosen, path = choose_replay(toy), tmp_path / "film.mp4"
     report = film(chosen, path)

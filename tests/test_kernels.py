@@ -99,6 +99,7 @@ def test_active_pixels_are_those_that_preprocessing_keeps(screen):
     )
 
 
+@pytest.mark.slow
 @given(st.lists(screens(), min_size=1, max_size=4))
 def test_frame_after_frame_gives_the_dense_differences(sequence):
     pixels, memory = start_seeing()
@@ -116,6 +117,7 @@ def test_frame_after_frame_gives_the_dense_differences(sequence):
         previous = current
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @settings(max_examples=30)
 @given(seed=st.integers(0, 2**32 - 1), hidden=st.integers(1, 64))

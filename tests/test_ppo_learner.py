@@ -110,6 +110,7 @@ def test_items_name_everything_a_segment_depends_on(config):
     assert all(item.state is not None and item.update == 2 for item in learner.items())
 
 
+@pytest.mark.slow
 def test_a_state_goes_through_json_and_arrays_and_goes_on_the_same(config):
     learner, other = PPOLearner(config), PPOLearner(config)
     learner.apply(play(config, learner))
@@ -159,6 +160,7 @@ def test_lambda_goes_to_its_end_as_the_rate_falls(config):
     assert len(found) == 2
 
 
+@pytest.mark.slow
 def test_an_attempt_that_is_behind_is_given_up_and_only_then(config):
     """Streams of 3 × 20 steps: after two updates 120 steps are played, and after five 300."""
     changes = {"restart_after": 100, "anneal_from": 1.0}

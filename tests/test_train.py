@@ -96,6 +96,7 @@ def test_the_budget_that_is_reached_first_ends_the_training(budget, progress, re
     assert reached_budget(BudgetConfig(**budget), Progress(**progress)) == reason
 
 
+@pytest.mark.slow
 def test_the_classic_mode_learns_to_catch(make_run):
     """Twenty thousand steps of the toy, from missing nearly all to catching more than half."""
     run = make_run(updates=80, batch_size=10, hidden=50, save_every=80)
@@ -105,6 +106,7 @@ def test_the_classic_mode_learns_to_catch(make_run):
     assert np.mean(returns[-10:]) > 0
 
 
+@pytest.mark.slow
 def test_the_fast_mode_learns_to_catch(make_run):
     """Twenty thousand steps of the toy, from missing nearly all to catching nearly all."""
     run = make_run(preset="fast", updates=50, hidden=32, streams=16, save_every=100, discount=0.95)
@@ -151,6 +153,7 @@ def test_stopping_and_resuming_at_every_update_changes_nothing(make_run, mode, d
     assert result_of(run) == result_of(reference)
 
 
+@pytest.mark.slow
 def test_a_killed_training_resumes_from_its_last_checkpoint_to_the_same_bits(make_run, mode):
     """Lines written after the checkpoint are cut back, none is there twice."""
     reference = make_run("reference", updates=6)
@@ -189,6 +192,7 @@ def test_when_no_checkpoint_is_sound_nothing_is_overwritten(make_run):
 # --- stops and faults -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_interrupted_training_is_saved_and_resumes_to_the_same_bits(make_run, mode):
     reference = make_run("reference", updates=4)
     train(reference)

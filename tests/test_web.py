@@ -125,6 +125,7 @@ def test_long_runs_are_thinned_keep_their_last_line_and_have_no_odd_numbers():
     assert not last.keys() & {"x"}
 
 
+@pytest.mark.slow
 def test_reels_and_weights_are_those_of_the_replay_and_the_agent(client, run):
     episode, newest = next(iter(run.replays.read()))["episode"], run.checkpoints.updates()[-1]
     for rest, wanted in (

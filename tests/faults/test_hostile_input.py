@@ -181,6 +181,7 @@ def strange_files(canary: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.slow
 def test_what_is_no_arrays_is_refused_and_never_run(tmp_path):
     canary, worst = tmp_path / "canary", Worst()
     for how, content in strange_files(canary).items():

@@ -65,6 +65,7 @@ def shaken(samples: list[Sample], extra) -> list[Sample]:
     ]
 
 
+@pytest.mark.slow
 def test_the_check_finds_leaks_under_noise_and_raises_few_false_alarms():
     """The limit is 1 MB an hour; the interval of the slope holds the true one."""
     alarms = dict.fromkeys((0.0, LIMIT, 5.0, 5000.0), 0)

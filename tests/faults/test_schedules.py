@@ -165,12 +165,14 @@ def test_any_of_five_thousand_schedules_gives_the_same_result(engine):
         require_same(engine, seed, *simulate(engine, seed))
 
 
+@pytest.mark.slow
 def test_a_seed_is_lived_through_again_to_the_letter():
     for seed, (*_, first) in enumerate(first_hundred("ray")[:20]):
         *_, second = simulate("ray", seed)
         assert first.story == second.story
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("engine", "kinds"),
     [
