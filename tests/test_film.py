@@ -471,7 +471,7 @@ def test_ctrl_c_leaves_nothing_behind(fast_toy, tmp_path, capsys, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", ENDINGS)
-@pytest.mark.parametrize("room", [0, 6])
+@pytest.mark.parametrize("room", [0, 1, 3, 6])
 def test_a_full_disk_is_said_and_leaves_nothing(fast_toy, small_disk, ending, room):
     disk, page = small_disk("40k"), 4096
     (disk / "filler").write_bytes(bytes(40 * 1024 - room * page))
