@@ -40,13 +40,6 @@ class UnstartableWorker:
         os._exit(3)
 
 
-class SlowWorker:
-    """Takes a minute to be made."""
-
-    def __init__(self):
-        time.sleep(60)
-
-
 class UnmakeableWorker:
     """Raises while it is being made."""
 

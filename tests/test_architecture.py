@@ -45,6 +45,7 @@ FENCES = {
     "llvmlite": ("kernels/", "atari/native.py"),
     "rich": ("faces/display.py", "faces/doctor/__init__.py"),
     "safetensors": "run/arrays.py",
+    "msgspec": ("schema.py", "faces/games/socket.py"),
     "gymnasium": ("bench/peers.py", "env/gym.py"),
     "envpool": "bench/peers.py",
     "stable_baselines3": "bench/peers.py",

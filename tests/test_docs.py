@@ -264,3 +264,21 @@ def test_the_doctests_of_the_pages_hold():
     for page in PAGES:
         if ">>> " in page.read_text("utf-8"):
             assert doctest.testfile(str(page), module_relative=False).failed == 0, page
+
+
+def test_each_protection_names_a_room_and_tests_that_there_are():
+    """The table of `docs/reliability.md`, whose rows outlive what they name otherwise."""
+    table = (DOCS / "reliability.md").read_text("utf-8").split("| protection | where | test |")[1]
+    files = {path.name: path.read_text("utf-8") for path in (ROOT / "tests").rglob("test_*.py")}
+    package = ROOT / "src" / "pixelpong"
+    rows = [line.split(" | ") for line in table.split("\n\n")[0].splitlines()[2:]]
+    assert len(rows) > 40
+    for what, where, tests in rows:
+        for room in re.findall(r"`([a-z_/]+)`", where):
+            assert (package / room).is_dir() or (package / f"{room}.py").is_file(), (what, room)
+        names = re.findall(r"`([\w.]*)(?:::(\w+))?`", tests)
+        assert names, what
+        file = ""
+        for given, test in names:
+            file = given.removesuffix(".py") + ".py" if given else file
+            assert f"def {test}(" in files[file] if test else file in files, (what, file, test)

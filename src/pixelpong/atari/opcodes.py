@@ -72,8 +72,6 @@ WRITES = ("STA", "STX", "STY")
 CHANGES = ("ASL", "DEC", "INC", "LSR", "ROL", "ROR")
 """They read and write back."""
 
-BRANCHES = ("BCC", "BCS", "BEQ", "BMI", "BNE", "BPL", "BVC", "BVS")
-
 
 class Opcode(NamedTuple):
     """What an opcode stands for; cycles without those of a crossed page or a branch taken."""

@@ -20,14 +20,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
-
-import msgspec
+from typing import Any
 
 from pixelpong.errors import ConfigError, PixelpongError, RunError, expected
 from pixelpong.run.alive import is_live as is_being_trained
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.files import write_whole
+from pixelpong.schema import Count, decode, encode
 
 POLL_SECONDS = 1.0
 """How often a run that is being trained is looked at."""
@@ -55,7 +54,7 @@ class State:
     """
 
     run: str
-    count: Annotated[int, msgspec.Meta(ge=0)] = 0
+    count: Count = 0
     newest: dict[str, Any] = field(default_factory=dict)
     update: int = -1
     wandb_id: str = ""
@@ -121,7 +120,7 @@ def _claim(run: RunDirectory, folder: Path) -> State:
     folder.mkdir(parents=True, exist_ok=True)
     state = State(name)
     if path.exists():
-        state = msgspec.json.decode(path.read_bytes(), type=State)
+        state = decode(path.read_bytes(), State)
     is_ours = folder.resolve().is_relative_to(run.path.resolve())  # also if the run was moved
     if not is_ours and state.run != name:
         got = f"{folder} with those of {state.run}"
@@ -146,7 +145,7 @@ def _write_new(run: RunDirectory, write: Write, folder: Path, state: State) -> i
     write(_make_rows(run, lines)[begin:], begin == 0)
     state.count, state.update = len(lines), max(state.update, lines[-1][0]["update"])
     state.newest = next((line for line, group in lines[::-1] if group == "training"), {})
-    write_whole(folder / "pixelpong.json", msgspec.json.encode(state))
+    write_whole(folder / "pixelpong.json", encode(vars(state)))
     return len(lines) - begin
 
 
