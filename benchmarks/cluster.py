@@ -17,7 +17,7 @@ import pickle
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from sleeping import SleepingWorker
@@ -26,6 +26,7 @@ from pixelpong.config import Config
 from pixelpong.config.presets import load_preset
 from pixelpong.engines import Engine, make_engine
 from pixelpong.engines.serial import SerialEngine
+from pixelpong.items import SegmentItem
 from pixelpong.learners import Learner, make_learner
 from pixelpong.machine import collect_versions, count_cores, describe_commit, describe_machine
 from pixelpong.play.worker import make_worker
@@ -37,8 +38,8 @@ SEEDS_TABLE = {
 }
 """Seconds a batch of so many episodes took Ray's "Learning to Play Pong", and on what."""
 
-STEP_SECONDS = 170e-6
-"""What a step of bare ALE takes one core; a sleeping worker sleeps so long."""
+STEP_SECONDS = 15e-6
+"""What a step takes one core, in the game and in its gradient; a sleeping worker sleeps so long."""
 
 NUM_PLAYED = 16
 """Results that sleeping workers answer with in turn: no two are alike."""
@@ -160,7 +161,7 @@ def _warm_up(engine: Engine, config: Config) -> None:
 
 def _time_batch(engine: Engine, learner: Learner) -> tuple[dict[str, Any], list[float]]:
     begin, cpu = time.perf_counter(), time.process_time()
-    results = engine.run(learner.items(), learner.params)
+    results = engine.run(learner.items(), learner.params, learner.group_size)
     stats, run = learner.apply(results), results.stats
     seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
     played = [episode.play_seconds for episode in stats.episodes]
@@ -185,7 +186,7 @@ def _play_some(config: Config) -> tuple[Learner, list[bytes], float]:
         worker.play(item, learner.params) for item in learner.items()[:NUM_PLAYED]
     ]
     lengths = [
-        result.stats.steps if hasattr(result, "stats") else len(result.segment)
+        result.stats.steps if hasattr(result, "stats") else len(result.segments[0])
         for result in results
     ]
     return learner, list(map(pickle.dumps, results)), statistics.mean(lengths) * STEP_SECONDS
@@ -204,18 +205,24 @@ def _time_driver(
     engine: Engine, learner: Learner, size: int, workers: int, seconds: float
 ) -> dict[str, Any]:
     items = [learner.items()[0]] * size
-    walls, cpus, learned, results = [], [], [], []
+    walls, cpus, learned = [], [], []
+    is_fast = isinstance(items[0], SegmentItem)
     for _ in range(ROUNDS):
         begin, cpu = time.perf_counter(), time.process_time()
-        run = engine.run(items, learner.params)
-        results = list(run)
-        walls.append(time.perf_counter() - begin)
-        cpus.append(time.process_time() - cpu)
-        learned.append(learner.apply(results).learn_seconds)
+        run = engine.run(items, learner.params, learner.group_size)
+        if is_fast:
+            results = list(run)
+            cpus.append(time.process_time() - cpu)
+            stats = learner.apply(results)
+        else:  # its sums are added up as they come, which is the driver's work
+            stats = learner.apply(run)
+            cpus.append(time.process_time() - cpu)
+        learned.append(stats.learn_seconds)
+        walls.append(time.perf_counter() - begin - stats.learn_seconds)
     wall, cpu, moved = statistics.median(walls), statistics.median(cpus), run.stats
     steps = size * round(seconds / STEP_SECONDS)
     return {
-        "mode": "fast" if hasattr(results[0], "segment") else "classic",
+        "mode": "fast" if is_fast else "classic",
         "workers": workers,
         "items": size,
         "steps": steps,
@@ -239,6 +246,23 @@ def _origin() -> dict[str, Any]:
 
 
 # --- the command ------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def simulated_nodes(count: int) -> Iterator[str | None]:
+    """A Ray cluster of nodes with one core each, all on this machine; without any, no address."""
+    if not count:
+        yield None
+        return
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    try:
+        for _ in range(count):
+            cluster.add_node(num_cpus=1)
+        yield cluster.address
+    finally:
+        cluster.shutdown()
 
 
 def _numbers(text: str) -> list[int]:
@@ -286,16 +310,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("batches", "driver"))
     parser.add_argument("--engine", default="threads", help="of batches")
-    parser.add_argument("--batch-sizes", type=_numbers, default=[1, 10, 60, 300])
+    parser.add_argument("--nodes", type=int, default=0, help="of batches: simulated, of one core")
+    sizes = [1, 10, 60, 300, 3000]
+    parser.add_argument("--batch-sizes", type=_numbers, default=sizes)
     parser.add_argument("--actors", type=_numbers, default=[1, 8, 32, 64], help="of the driver")
-    parser.add_argument("--items", type=_numbers, default=[1, 10, 60, 300], help="of the driver")
+    parser.add_argument(
+        "--items", type=_numbers, default=[1, 10, 60, 300, 3000], help="of the driver"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     if options.what == "batches":
         changes = {"engine": options.engine, "seed": options.seed}
-        config = load_preset("classic").updated(changes, "the command line")
-        report, describe = measure_batches(config, options.batch_sizes, _tell), describe_batches
+        with simulated_nodes(options.nodes) as address:
+            changes |= {"engine": "ray", "ray_address": address} if address else {}
+            config = load_preset("classic").updated(changes, "the command line")
+            report, describe = measure_batches(config, options.batch_sizes, _tell), describe_batches
+        report["nodes"] = options.nodes or 1
     else:
         report, describe = measure_driver(options.actors, options.items, _tell), describe_driver
     print(json.dumps(report, indent=1) if options.json else describe(report))

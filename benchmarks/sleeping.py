@@ -1,7 +1,7 @@
 """A worker that sleeps instead of playing, and answers with what others have played.
 
 So that the driver is the limit, not the emulator: 64 of these take next to no time of a core. It
-loads neither kernels nor emulator.
+loads no emulator.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ import itertools
 import os
 import pickle
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
+
+from pixelpong.play.sums import gather
 
 
 class SleepingWorker:
@@ -28,3 +30,7 @@ class SleepingWorker:
         """Sleep; neither item nor params matter."""
         time.sleep(self._seconds)
         return pickle.loads(next(self._results))  # anew: of one that is there, only a word travels
+
+    def gather(self, results: Iterable[Any]) -> list[Any]:
+        """Add up the gradients of a group, as a real worker does."""
+        return gather(results)

@@ -15,8 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pixelpong.bench.processes import peak_mb
-from pixelpong.machine import collect_versions, count_cores, describe_machine
+from pixelpong.machine import collect_versions, count_cores, describe_machine, peak_mb
 
 
 def measure_startup(rounds: int, workers: int | None) -> dict[str, Any]:

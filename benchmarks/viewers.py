@@ -102,7 +102,7 @@ def _watched(run: Path, viewers: int) -> Iterator[dict[str, Any]]:
         yield seen
         return
     with contextlib.ExitStack() as stack:
-        words = ["dashboard", str(run.parent), "--open", "no", "--port", "0"]
+        words = ["dashboard", str(run.parent), "--no-open", "--port", "0"]
         server = stack.enter_context(_started([*_PIXELPONG, *words], subprocess.PIPE))
         assert server.stderr is not None
         found = re.search(r":(\d+)/", server.stderr.readline())

@@ -98,11 +98,16 @@ def step_of(page) -> int:
 
 
 def pause_at_start(page) -> None:
-    """Stop the replay viewer at its first step."""
-    page.wait_for_selector(".viewer[data-step]")
-    if page.locator(".viewer").get_attribute("data-playing") == "true":
-        page.get_by_role("button", name="Pause").click()
-    page.locator(".timeline input").fill("0")
+    """Stop the replay viewer at its first step; a page that is still filled may show another."""
+    for _ in range(50):
+        page.wait_for_selector(".viewer[data-step]")
+        if page.locator(".viewer").get_attribute("data-playing") == "true":
+            page.get_by_role("button", name="Pause").click()
+        page.locator(".timeline input").fill("0")
+        page.wait_for_timeout(100)
+        if page.locator(".viewer[data-step='0']:not([data-playing=true])").count():
+            return
+    raise AssertionError("the replay viewer does not stop")
 
 
 def require_fitting_and_accessible(page, axe, size) -> None:

@@ -13,8 +13,15 @@ from safetensors.numpy import load, save
 from toys import toy_config, with_updates
 
 from pixelpong.agent import file as agents
-from pixelpong.agent.choice import as_agent, choose_replay, list_updates, load_agent
+from pixelpong.agent.choice import (
+    as_agent,
+    choose_replay,
+    list_updates,
+    load_agent,
+    name_strength,
+)
 from pixelpong.agent.file import Agent, decode_agent, encode_agent, load_milestone
+from pixelpong.agent.strengths import describe_strengths, read_strengths
 from pixelpong.engines.serial import SerialEngine
 from pixelpong.errors import CheckpointError, RunError
 from pixelpong.evaluation import evaluate
@@ -43,6 +50,7 @@ def make_run(mode, tmp_path):
 # --- which stay -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(st.integers(0, 100_000), st.integers(1, 12))
 def test_milestones_lie_ever_further_apart(newest, every):
     """No two of them more than a third of the way apart, and few in all."""
@@ -68,6 +76,7 @@ def test_a_run_keeps_milestones_of_all_its_way(make_run):
     assert list_updates(run)[-1] == 40
 
 
+@pytest.mark.slow
 def test_a_resumed_run_has_the_same_milestones(make_run):
     whole, broken = make_run("whole"), make_run("broken", updates=3)
     for run in (whole, broken):
@@ -91,7 +100,7 @@ def test_no_room_for_a_milestone_is_a_word_and_no_end(make_run, monkeypatch):
     assert train(run).reason == "updates"
     assert (
         make_run.warnings
-        == ["expected to write, got no space; the training goes on without it"] * 4
+        == ["expected to write, got no space; the training continues without it"] * 4
     )
 
 
@@ -119,7 +128,10 @@ def test_a_milestone_plays_as_the_checkpoint_does_but_for_rounding(make_run):
     for name, w in exact.params.items():
         got = rounded.params[name]
         touched = got.reshape(len(got), -1).any(axis=1) if name == "W1" else slice(None)
-        np.testing.assert_allclose(got[touched], w[touched], rtol=1e-3, atol=1e-6)
+        largest = np.abs(w[touched]).max(axis=tuple(range(1, w.ndim)), keepdims=True)
+        is_coarse = name == "W1" and exact.algorithm == "ppo"  # half a byte a number
+        error = 0.0717 * largest if is_coarse else 1e-3 * np.abs(w[touched]) + 1e-6
+        assert (np.abs(got[touched] - w[touched]) <= error).all()
     # The rows that no gradient has reached are not in the file.
     assert 0 < touched_share(rounded) < 1
 
@@ -135,6 +147,19 @@ def test_four_bits_a_number_are_a_fourteenth_of_the_rows_largest_off(make_run):
     back = decode_agent(encode_agent(agent, np.arange(len(W1)), bits=4), "a test").params["W1"]
     largest = np.abs(W1.reshape(len(W1), -1)).max(axis=1).reshape(-1, *[1] * (W1.ndim - 1))
     assert (np.abs(back - W1) <= 0.0717 * largest).all()
+
+
+def test_numbers_that_are_multiples_of_a_step_are_half_a_step_off(make_run):
+    agent = as_agent(run := make_run(updates=1), run_trained(run))
+    W1 = agent.params["W1"]
+    rows, steps = np.arange(0, len(W1), 2), np.full(len(W1[::2]), 2.0**-6)
+    steps[0] = 2.0**-4
+    content = encode_agent(agent, rows, bits=8, steps=steps)
+    back = decode_agent(content, "a test").params["W1"]
+    wrong = np.abs(back[rows] - W1[rows]).reshape(len(rows), -1).max(axis=1)
+    assert (wrong <= np.maximum(steps / 2, np.abs(W1).max() - 127 * steps)).all()
+    assert not back[1::2].any()
+    assert len(content) < len(encode_agent(agent, rows))
 
 
 def run_trained(run):
@@ -213,19 +238,41 @@ def test_the_agents_in_the_package_are_what_their_cards_say():
     """Small, each stronger than the one before, and a recorded game comes out again."""
     folder = Path(agents.__file__).parent / "shipped"
     assert sum((folder / f"{name}.safetensors").stat().st_size for name in agents.SHIPPED) <= 1e6
-    means = []
     for name in agents.SHIPPED:
         agent = agents.load_shipped(name)
         about, greedy = agent.about, agent.about["evaluation"]["greedy"]
         assert len(about["params_sha256"]) == 64
-        assert about["config"]["preset"] == "fast"
+        assert about["config"]["opponent"] == "league"
         assert (
             agent.play_episode(about["evaluation_seed"], 3).episode_return == greedy["returns"][3]
         )
-        means.append(greedy["mean_return"])
-    assert means == sorted(means)
-    assert means[-1] > 18
+    assert greedy["mean_return"] > 18
     assert choose_replay(None).is_own
+
+
+def test_the_strengths_in_the_package_are_of_its_agents_and_rise():
+    strengths = read_strengths()
+    assert tuple(strengths) == agents.SHIPPED
+    for name, strength in strengths.items():
+        about = agents.load_shipped(name).about
+        assert about["params_sha256"] == strength.params_sha256
+        assert name_strength(about) == name
+        assert strength.ci95[0] < strength.rating < strength.ci95[1]
+    ratings = [strength.rating for strength in strengths.values()]
+    assert ratings == sorted(ratings)
+    shares = [strength.follower_share for strength in strengths.values()]
+    assert shares == sorted(shares, reverse=True)
+    assert shares[0] >= 0.8
+    assert shares[-1] == 0
+
+
+def test_without_the_file_of_strengths_agents_are_named_by_their_returns(monkeypatch):
+    about = agents.load_shipped("champion").about
+    read_strengths.cache_clear()
+    monkeypatch.setattr("pixelpong.agent.strengths.FILE", "missing.json")
+    assert name_strength(about) in agents.SHIPPED
+    assert describe_strengths("champion").endswith("not known")
+    read_strengths.cache_clear()
 
 
 def test_an_agent_that_the_package_does_not_have_is_refused_with_the_list():

@@ -181,13 +181,13 @@ def test_paddles_are_read_the_other_way_round(console):
         ("cycle", 76, "cycle outside"),
         ("p", 0, "p with bits"),
         ("position", 160, "position outside"),
-        ("timer_shift", 4, "a timer that counts"),
+        ("timer_shift", 4, "a timer with a rate"),
         ("timer_set", 1 << 24, "timer_set outside"),
-        ("resistance", 408_824, "a paddle where"),
+        ("resistance", 408_824, "a paddle in a position"),
         ("resistance", 408_823 - 23_000, "a third or fourth paddle"),
         ("resistance", 408_823, "one of the game for two"),
         ("tia", 0xFF, "tia with bits"),
-        ("emptied", 0, "emptied unlike VBLANK"),
+        ("emptied", 0, "emptied that differs from VBLANK"),
         ("collisions", 0x2000, "collisions with bits"),
     ],
 )
@@ -200,6 +200,7 @@ def test_a_record_that_is_no_state_is_refused_and_changes_nothing(console, field
     assert console.get_state().tobytes() == state.tobytes()
 
 
+@pytest.mark.slow
 def test_a_state_that_leads_the_processor_astray_harms_no_later_game(console, other, capfd):
     """ALE gives such a frame up, and would take the next one for the rest of it."""
     other.reset()
@@ -263,6 +264,7 @@ def test_a_game_in_another_mode_is_refused():
         ale_state.read_state(interface.cloneState().serialize())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", [ale, native])
 def test_the_bare_emulator_is_timed(module):
     steps, seconds = module.run_bare(0.05, np.random.default_rng(0))

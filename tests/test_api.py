@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
 import types
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from conftest import wait_until
 
 import pixelpong
+from pixelpong import Evaluation
 from pixelpong.errors import CheckpointError, ConfigError, RunError
 from pixelpong.faces.notebook import Run
 from pixelpong.run.directory import RunDirectory
+from pixelpong.run.summary import summarize
 
 NAMES = {
     "Config", "Evaluation", "PixelpongError", "Policy", "Run", "evaluate", "load_preset",
@@ -29,12 +33,12 @@ TOY = {"environment": "Catch-v0", "hidden": 8, "batch_size": 2, "engine": "seria
 
 @pytest.fixture
 def toy(tmp_path):
-    return pixelpong.train("classic", path=tmp_path / "toy", quiet=True, updates=2, **TOY)
+    return pixelpong.train("classic", run=tmp_path / "toy", quiet=True, updates=2, **TOY)
 
 
 def test_the_public_names_are_these():
     assert set(pixelpong.__all__) == NAMES
-    assert set(dir(pixelpong)) >= NAMES
+    assert set(dir(pixelpong)) == NAMES | {"__version__"}
     for name in NAMES:
         assert not isinstance(getattr(pixelpong, name), types.ModuleType), name
         assert getattr(pixelpong, name).__doc__, name
@@ -59,9 +63,9 @@ def test_gymnasium_makes_the_environment_by_the_name_of_its_module():
 
 
 def test_a_training_event_by_event_is_the_same_and_can_be_left(tmp_path, toy):
-    events = list(pixelpong.training("classic", path=tmp_path / "whole", updates=2, **TOY))
+    events = list(pixelpong.training("classic", run=tmp_path / "whole", updates=2, **TOY))
     assert events[-1].outcome.params_sha256 == toy.agent("latest").about["params_sha256"]
-    for event in pixelpong.training("classic", path=tmp_path / "left", updates=9, **TOY):
+    for event in pixelpong.training("classic", run=tmp_path / "left", updates=9, **TOY):
         if getattr(event, "stats", None):
             break
     del event
@@ -84,12 +88,13 @@ def test_a_training_gives_the_run_and_one_that_goes_on_too(toy, capsys):
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_a_training_is_shown_as_text_with_the_last_update(tmp_path, capsys):
-    pixelpong.train("classic", path=tmp_path / "toy", updates=30, **TOY)
+    pixelpong.train("classic", run=tmp_path / "toy", updates=30, **TOY)
     first, *lines = capsys.readouterr().out.splitlines()
     assert first.startswith(f"{tmp_path}/toy: training, preset classic, Catch-v0")
-    assert lines[0].startswith("update 1 ")
-    assert lines[-1].startswith("update 30 ")
+    assert lines[0].split("  ")[1] == "update 1"
+    assert lines[-1].split("  ")[1] == "update 30"
     assert len(lines) < 10  # one every two seconds
 
 
@@ -101,11 +106,38 @@ def test_a_configuration_can_be_trained_and_a_new_run_is_numbered(tmp_path, monk
     assert run.path == Path("runs/classic-001")
 
 
+def test_the_loop_over_a_training_that_is_shown_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    page = Path(__file__).parents[1].joinpath("docs/howto/python.md").read_text("utf-8")
+    (block,) = re.findall(r"```python\n([^`]*pixelpong\.training[^`]*)```", page)
+    shown = '"fast", steps=400_000, evaluate_every=20'
+    assert shown in block
+    toy = '"classic", evaluate_every=2, updates=4, **TOY'
+    exec(block.replace(shown, toy), {"TOY": TOY | {"evaluate_episodes": 2}})
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines if line[0].isdigit()] == ["1", "2", "3", "4"]
+    assert sum(line.startswith("mean return") for line in lines) == 2
+
+
+def test_a_training_has_a_name_and_a_note_as_on_the_command_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = {"name": "wide", "note": "first try"}
+    run = pixelpong.train("classic", quiet=True, updates=1, **words, **TOY)
+    assert (run.path, summarize(run.path).note) == (Path("runs/wide"), "first try")
+    *_, _ = pixelpong.training("classic", updates=1, name="event", note="by event", **TOY)
+    assert summarize(Path("runs/event")).note == "by event"
+
+
 @pytest.mark.parametrize(
     ("call", "kind", "message"),
     [
+        (lambda: pixelpong.train(name="a", run="b"), ConfigError, "expected run or name, got both"),
+        (lambda: pixelpong.train(name="../x"), ConfigError, "such as fast-wide, or run=DIR"),
+        (lambda: pixelpong.train(note="x" * 201), ConfigError, "a note of at most 200 characters"),
         (lambda: pixelpong.train("fats"), ConfigError, "use one of classic, fast"),
         (lambda: pixelpong.train(updats=3), ConfigError, "did you mean 'updates'?"),
+        (lambda: pixelpong.train(lr=1e-3), ConfigError, "did you mean 'learning_rate'?"),
+        (lambda: pixelpong.train(batch_size=3), ConfigError, "train: expected options of PPO"),
         (lambda: pixelpong.train(updates="3"), ConfigError, "train: expected updates to be a wh"),
         (lambda: pixelpong.train(pixelpong.Config()), ConfigError, "give updates, episodes, ste"),
         (lambda: pixelpong.resume("nowhere"), RunError, "expected a run directory"),
@@ -140,7 +172,7 @@ def test_it_trains_outside_the_main_thread(tmp_path):
     options = {**TOY, "engine": "threads", "workers": 1, "updates": 1}
 
     def work() -> None:
-        found.append(pixelpong.train("classic", path=tmp_path / "toy", quiet=True, **options))
+        found.append(pixelpong.train("classic", run=tmp_path / "toy", quiet=True, **options))
 
     thread = threading.Thread(target=work)
     thread.start()
@@ -160,10 +192,10 @@ def test_ctrl_c_saves_and_stops_a_script_that_may_go_on(tmp_path):
     thread.start()
     never = {"updates": 10**6, "save_every": 10**6}
     with pytest.raises(KeyboardInterrupt) as stop:
-        pixelpong.train("classic", path=path, quiet=True, **TOY | never)
+        pixelpong.train("classic", run=path, quiet=True, **TOY | never)
     thread.join()
     update = RunDirectory.open(path).checkpoints.load_latest().update
-    assert str(stop.value) == f"update {update} is saved; go on with pixelpong.resume('{path}')"
+    assert str(stop.value) == f"update {update} is saved; continue with pixelpong.resume('{path}')"
     assert update > 0
     assert signal.getsignal(signal.SIGINT) is before
 
@@ -175,7 +207,7 @@ def test_it_trains_in_a_notebook_and_the_stop_button_saves(tmp_path):
     options = TOY | {"engine": "threads", "workers": 1}
     cells = [
         f"import pixelpong\noptions = {options}",
-        "run = pixelpong.train('classic', path='toy', updates=3, **options)\nrun",
+        "run = pixelpong.train('classic', run='toy', updates=3, **options)\nrun",
         "import os, signal, threading\n"
         "threading.Timer(3, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
         "pixelpong.resume(run, updates=10**6, quiet=True)",
@@ -185,11 +217,11 @@ def test_it_trains_in_a_notebook_and_the_stop_button_saves(tmp_path):
     nbclient.NotebookClient(notebook, allow_errors=True).execute(cwd=str(tmp_path))
     *printed, shown = notebook.cells[1].outputs
     text = "".join(each["text"] for each in printed)  # and no piece of HTML a line
-    assert text.splitlines()[-1].startswith("update 3 ")
+    assert text.splitlines()[-1].split("  ")[1] == "update 3"
     assert "update 3, 6 episodes" in shown["data"]["text/plain"]
     (stopped,) = notebook.cells[2].outputs
     assert stopped["ename"] == "KeyboardInterrupt"
-    assert "is saved; go on with pixelpong.resume('toy')" in stopped["evalue"]
+    assert "is saved; continue with pixelpong.resume('toy')" in stopped["evalue"]
     (result,) = notebook.cells[3].outputs
     assert result["output_type"] == "execute_result"
 
@@ -197,7 +229,7 @@ def test_it_trains_in_a_notebook_and_the_stop_button_saves(tmp_path):
 def test_an_evaluation_is_that_of_the_command_line(toy, report):
     told = report("evaluate", toy.path, "--episodes", "3")
     for name, greedy in (("greedy", True), ("sampled", False)):
-        ours = pixelpong.evaluate(toy, 3, which="latest", greedy=greedy, engine="serial")
+        ours = pixelpong.evaluate(toy, 3, checkpoint="latest", greedy=greedy, engine="serial")
         assert list(ours.returns) == told[name]["returns"]
         assert ours.mean_return == np.mean(ours.returns)
         assert ours.ci95[0] <= ours.mean_return <= ours.ci95[1]
@@ -207,9 +239,22 @@ def test_a_run_a_path_a_policy_and_a_file_are_the_same_agent(toy):
     policy = pixelpong.Policy.load(toy, "latest")
     (file,) = toy.path.glob("checkpoints/000002/params.safetensors")
     ways = [toy, str(toy.path), policy]
-    results = [pixelpong.evaluate(way, 2, which="latest", engine="serial") for way in ways]
+    results = [pixelpong.evaluate(way, 2, checkpoint="latest", engine="serial") for way in ways]
     assert results[0] == results[1] == results[2]
     from_file = pixelpong.Policy.load(file)
     for name, w in from_file.params.items():
         np.testing.assert_array_equal(w, policy.params[name])
     assert pixelpong.evaluate(from_file, 2, environment="Catch-v0", engine="serial") == results[0]
+
+
+def test_an_evaluation_shows_itself_in_words_and_a_histogram():
+    one = Evaluation(-1.5, 24.0, (-21.0, 18.0), (-21.0, 18.0, 18.0), 2345.6)
+    assert str(one) == "mean return −1.5 (−21.0 to 18.0) over 3 games of 2,346 steps"
+    assert repr(one) == f"<Evaluation: {one}; .returns>"
+    shown = one._repr_html_()
+    assert str(one) in shown
+    drawing = ElementTree.fromstring(shown[shown.index("<svg") :])
+    titles = [bar.findtext("title") for bar in drawing.findall("rect")]
+    assert titles == ["-21: 1 game", "+18: 2 games"]
+    heights = [float(bar.get("height")) for bar in drawing.findall("rect")]
+    assert heights[1] == 2 * heights[0]

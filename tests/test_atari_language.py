@@ -116,7 +116,7 @@ def lower(line: str, folder, before: str = "") -> None:
 def test_what_is_not_the_language_is_refused_and_quoted(tmp_path, line):
     with pytest.raises(SyntaxError) as caught:
         lower(line, tmp_path)
-    start, quoted = str(caught.value).split(": no typed Python: ")
+    start, quoted = str(caught.value).split(": not typed Python: ")
     assert start == "broken"
     assert quoted in ast.unparse(ast.parse(line))
 
@@ -134,7 +134,7 @@ def test_what_is_not_the_language_is_refused_and_quoted(tmp_path, line):
     ],
 )
 def test_loops_of_other_kinds_are_refused_and_quoted(tmp_path, before, line):
-    with pytest.raises(SyntaxError, match="broken: no typed Python: "):
+    with pytest.raises(SyntaxError, match="broken: not typed Python: "):
         lower(line, tmp_path, before)
 
 

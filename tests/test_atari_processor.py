@@ -397,6 +397,7 @@ def test_a_frame_ends_behind_the_write_that_ends_vsync(folder):
         assert machine["pc"][0] == 0x010 + len(code(f"INC zp 80; {VSYNC_FRAME}"))
 
 
+@pytest.mark.slow
 def test_an_endless_loop_ends(folder):
     """Be it of jumps, of calls, of jumps through memory, or once around the cartridge."""
     cartridge = Cartridge(
@@ -513,6 +514,7 @@ def test_branches_lead_forwards_and_backwards_and_around_the_cartridge():
         assert read_instruction(bytes(rom), place).target == target
 
 
+@pytest.mark.slow
 def test_code_that_overlaps_is_translated_twice(folder):
     """``BIT`` in front of two bytes hides an instruction, which others jump to."""
     hides = bytes([CODES["BIT", "abs"], CODES["LDA", "imm"], 0x80])

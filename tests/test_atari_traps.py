@@ -202,7 +202,7 @@ def test_actions_that_there_are_not_do_nothing():
     play = NativeConsole()
     play.run(b"\0", DRAW_PICTURE)
     wanted = play.get_state().tobytes()
-    for action in [*range(6, 16), 0x60, 0xFF]:
+    for action in [6, 7, 9, 12, 13, 14, 15, 0x60, 0xFF]:  # 8, 10, 11 serve
         play.reset()
         play.run(bytes([action]), DRAW_PICTURE)
         assert play.get_state().tobytes() == wanted

@@ -70,3 +70,20 @@ def test_results_are_kept_by_position():
     batch = batch_of("abc", Pace())
     batch.put((2, 0), ("C", "A"), 0.1)
     assert batch.results == {2: "C", 0: "A"}
+
+
+def test_a_call_ends_with_a_group_where_one_ends_near():
+    batch = Batch(range(45), paced(LEAST_SECONDS / 100), RunStats(), group_size=20)
+    calls = []
+    while batch.num_waiting:
+        calls.append(batch.take(1, 2, 60.0))
+    assert [call[-1] for call in calls[:2]] == [19, 39]
+    assert [batch.parts_of(call) for call in calls[:2]] == [[20], [20]]
+
+
+def test_only_whole_groups_are_gathered_the_last_may_be_smaller():
+    batch = Batch(range(10), Pace(), RunStats(), group_size=4)
+    assert batch.parts_of(range(10)) == [4, 4, 2]
+    assert batch.parts_of((1, 2, 3, 4, 5, 6, 7, 8)) == [1, 1, 1, 4, 1]
+    assert batch.parts_of((0, 1, 3, 4, 5, 6)) == [1] * 6
+    assert batch.parts_of((9,)) == [1]

@@ -13,11 +13,17 @@ import pytest
 from conftest import wait_until
 
 from pixelpong.bench import solve as solve_module
-from pixelpong.bench.processes import children
-from pixelpong.bench.solve import recorded_steps, summarize
+from pixelpong.bench.record import recorded_steps
+from pixelpong.bench.solve import summarize
+from pixelpong.config.presets import load_preset
 
 ROOT = Path(__file__).parents[1]
 SCRIPTS = ROOT / "benchmarks"
+
+
+def children(pid):
+    """Process ids of the children of a process."""
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def run_script(name, *words):
@@ -58,13 +64,33 @@ def test_startup_is_measured_from_outside():
 
 
 @pytest.mark.slow
+def test_the_ladder_trains_its_rungs_and_goes_on_where_it_stopped(tmp_path):
+    out = tmp_path / "ladder.json"
+    words = [
+        "--steps",
+        "9000",
+        "--seeds",
+        "1",
+        "--only",
+        "+ PPO",
+        "--workers",
+        "1",
+        "--out",
+        str(out),
+    ]
+    report, told = run_script("ladder.py", *words)
+    (curve,) = [each["curve"] for each in report["rungs"]["+ PPO"]["seeds"].values()]
+    assert all(share is None or 0 <= share <= 1 for share in curve)
+    assert "+ PPO" in told
+    assert "<svg" in out.with_suffix(".svg").read_text("utf-8")
+    assert run_script("ladder.py", *words)[1] == ""
+
+
+@pytest.mark.slow
 def test_solve_trains_from_outside_and_writes_what_it_found(report, tmp_path, monkeypatch):
     """As it is but for the game: two hundred games of Pong to evaluate one seed take a minute."""
-    train_once = solve_module._train_once
-    toy = ["--environment", "Catch-v0"]
-    monkeypatch.setattr(
-        solve_module, "_train_once", lambda seed, n, given: train_once(seed, n, [*given, *toy])
-    )
+    toy = load_preset("fast").updated({"environment": "Catch-v0"}, "test")
+    monkeypatch.setattr(solve_module, "load_preset", lambda name: toy)
     words = ["--seeds", "1", "--steps", "9000", "--target", "-21", "--out", tmp_path]
     report = report("bench", "solve", *words)
     assert json.loads((tmp_path / "solve.json").read_text()) == report
@@ -78,6 +104,10 @@ def test_solve_trains_from_outside_and_writes_what_it_found(report, tmp_path, mo
     assert result["greedy"]["episodes"] == 200
     assert 100 < result["peak_memory_mb"] < 1500
     assert report["summary"]["won"] == report["summary"]["within_twice_the_median"] == 1
+    assert report["command"] == [
+        "train", "--preset", "fast", "--steps", "9000", "--until-return", "-21.0",
+    ]  # fmt: skip
+    assert (tmp_path / "solve.svg").read_bytes().startswith(b"<?xml")
 
 
 def test_a_summary_counts_only_what_won():
@@ -105,14 +135,6 @@ def test_a_forecast_is_the_recorded_steps_at_the_measured_pace(report):
     assert report["seconds"] == pytest.approx(statistics.median(steps) / rate)
     assert report["range"] == pytest.approx([min(steps) / rate, max(steps) / rate])
     assert 0.3 < rate / report["steps_per_second"]["ale"] < 40
-
-
-@pytest.mark.parametrize("command", ["solve", "throughput"])
-def test_peers_without_the_extra_are_one_line(call, monkeypatch, command):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    code, _, err = call("bench", command, "--peers")
-    assert code == 2
-    assert "pip install 'pixelpong[bench]'" in err.splitlines()[-1]
 
 
 def test_the_forecast_rests_on_the_recorded_seeds():
@@ -158,7 +180,7 @@ def test_the_drivers_own_work_is_measured():
         ("fast", "actors", 16), ("fast", "tasks", 16),
     ]  # fmt: skip
     assert all(0 < row["driver_seconds"] < row["wall_seconds"] for row in rows)
-    assert rows[1]["wall_seconds"] >= 2 * rows[1]["steps"] / 4 * 170e-6  # they slept
+    assert rows[1]["wall_seconds"] >= 2 * rows[1]["steps"] / 4 * report["sleep_step_seconds"]
 
 
 @pytest.mark.soak

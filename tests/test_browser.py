@@ -76,8 +76,9 @@ def test_the_list_tells_how_runs_stand_and_ticked_ones_are_compared(site, open_p
     page.wait_for_selector(".run-row")
     assert page.locator(".run-name").all_inner_texts() == ["fast-toy", "classic-toy"], "newest"
     row = page.locator(".run-row", has_text="fast-toy").inner_text()
-    assert "not training" in row
+    assert "stopped" in row
     assert "update 24" in row
+    assert "seed 0" in row
     page.get_by_label("Compare fast-toy").check()
     page.wait_for_selector("text=1 ticked: tick another")
     page.get_by_label("Compare classic-toy").check()
@@ -92,8 +93,10 @@ def test_the_list_tells_how_runs_stand_and_ticked_ones_are_compared(site, open_p
     assert looks[0][0] != looks[1][0], "not told apart by the line"
     assert looks[0][3] != looks[1][3], "not told apart by the marks"
     table = page.get_by_role("region", name="How the runs differ").inner_text()
-    assert "batch_size" in table
+    assert "--batch-size" in table
     assert "environment" not in table, "the same in both"
+    rows = [line.split("\t")[0] for line in table.splitlines()]
+    assert len(rows) == len(set(rows)), "an option is told from what was played"
 
 
 def test_an_empty_folder_says_how_to_train_until_a_run_appears(tmp_path, open_page):
@@ -110,6 +113,9 @@ def test_an_empty_folder_says_how_to_train_until_a_run_appears(tmp_path, open_pa
         page.may_fail = True  # the data of a deleted run are asked for in vain
         shutil.rmtree(run.path)
         page.wait_for_selector("#banner:has-text('not there any more')")
+        page.wait_for_selector("text=No checkpoint is saved yet", state="hidden")
+        assert page.locator("text=No update is finished yet").is_hidden()
+        assert page.locator("text=Nothing to show yet").count() == 0
 
 
 def test_a_run_that_cannot_be_read_is_listed_and_does_no_harm(tmp_path, open_page):
@@ -146,7 +152,7 @@ def test_curves_grow_while_a_real_training_writes(tmp_path, open_page):
         finally:
             stop.set()
             training.join(60)
-        page.wait_for_selector(".state.rest:has-text('not training')")
+        page.wait_for_selector(".state.rest:has-text('interrupted')")
     # A toy's newest replay may be thinned out before the page has asked for it.
     page.errors = [error for error in page.errors if "status of 422" not in error]
 
@@ -160,13 +166,14 @@ def test_curves_are_redrawn_at_most_twice_a_second(site, open_page):
             const place = document.createElement("section");
             document.querySelector("main").prepend(place);
             const curves = mountCurves(place);
-            let drawn = 0;
+            const drawn = [];
             const plot = place.querySelector("[data-curve=return] .plot");
-            new MutationObserver(() => { drawn += 1; }).observe(plot, { childList: true });
+            const look = new MutationObserver(() => { drawn.push(performance.now()); });
+            look.observe(plot, { childList: true });
             place.scrollIntoView();
             const begin = performance.now();
             const columns = { update: [], steps: [], mean_return_100: [] };
-            while (performance.now() < begin + 2200) {
+            while (drawn.length < 6 && performance.now() < begin + 30000) {
                 const update = columns.update.length;
                 for (const name in columns) columns[name].push(update);
                 curves.update([{ name: "one", columns }]);
@@ -176,7 +183,8 @@ def test_curves_are_redrawn_at_most_twice_a_second(site, open_page):
             return drawn;
         }"""
     )
-    assert 3 <= drawn <= 6
+    assert len(drawn) == 6
+    assert drawn[-1] - drawn[0] > 2000
 
 
 def test_a_resumed_run_goes_on_where_it_was_cut_back(site, open_page):
@@ -207,12 +215,14 @@ def test_all_curves_are_there_and_the_rest_of_the_run(site, gallery, open_page):
         page.locator(f"[data-curve={curve}]").scroll_into_view_if_needed()
         page.wait_for_selector(f"[data-curve={curve}][data-points='{numbers.get(curve, 24)}']")
     page.get_by_label("Over").select_option("time")
-    page.locator("[data-curve=speed]").get_by_text("minutes of training").wait_for()
+    page.locator("[data-curve=speed]").get_by_text("minutes in all").wait_for()
+    assert not page.locator(".weights").is_visible(), "nothing to see for a person in the fast mode"
+    page.locator("summary", has_text="First layer").click()
     page.locator(".weights").scroll_into_view_if_needed()
     page.wait_for_selector(".unit canvas")
     assert page.locator(".unit").count() == 8
     assert page.get_by_role("region", name="Evaluations").locator("tbody tr").count() == 2
-    page.locator("summary").click()
+    page.locator("summary", has_text="Configuration").click()
     page.wait_for_selector(".config dt:has-text('gae_lambda')")
     assert page.locator(".health-item").count() >= 1
     page.reload()
@@ -284,7 +294,6 @@ def test_the_very_frames_are_shown_and_what_the_network_made_of_them(
 ):
     page = open_page(address(site, name))
     pause_at_start(page)
-    page.get_by_label("What moved the decision").uncheck()
     chosen = choose_replay(RunDirectory.open(gallery / name))
     moments = list(explain(chosen.replay, chosen.agent))
     last = len(moments) - 1
@@ -317,9 +326,10 @@ def test_what_moved_the_decision_has_the_colours_of_up_and_down_and_can_be_switc
     page = open_page(address(site, "fast-toy"))
     pause_at_start(page)
     page.locator(".timeline input").fill("5")
+    without, game = read_canvas(page, "canvas.sight"), read_canvas(page, "canvas.screen")
+    page.get_by_label("What moved the decision").check()
     with_it = read_canvas(page, "canvas.sight")
-    page.get_by_label("What moved the decision").uncheck()
-    without = read_canvas(page, "canvas.sight")
+    np.testing.assert_array_equal(read_canvas(page, "canvas.screen"), game)
     colours = [tuple(bytes.fromhex(ACTION_COLOURS[action][1:])) for action in (UP, DOWN)]
     assert any((with_it == colour).all(axis=2).any() for colour in colours)
     assert not any((without == colour).all(axis=2).any() for colour in colours)
@@ -374,7 +384,8 @@ def test_every_view_is_accessible_and_fits(
         draw_return(page)
     if view in ("replay", "agent"):
         pause_at_start(page)
-        page.locator("summary").click()
+        for summary in page.locator("summary").all():
+            summary.click()
         page.locator(".weights").scroll_into_view_if_needed()
         page.wait_for_selector(".unit")
     if view == "agent":
@@ -423,7 +434,7 @@ def test_a_run_can_be_looked_through_with_the_keyboard_alone(site, open_page):
 
 
 def press_tab_until(page, name: str) -> bool:
-    for _ in range(60):
+    for _ in range(150):  # once around: every figure has its "?", every chart its keys
         page.keyboard.press("Tab")
         words = page.evaluate(
             "[document.activeElement.getAttribute('aria-label'), document.activeElement.innerText]"

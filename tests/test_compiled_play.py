@@ -58,8 +58,8 @@ def classic():
 
 
 def assert_same_segments(one, two):
-    for name, value in vars(one.segment).items():
-        np.testing.assert_array_equal(value, getattr(two.segment, name), err_msg=name)
+    for name, value in vars(one.segments[0]).items():
+        np.testing.assert_array_equal(value, getattr(two.segments[0], name), err_msg=name)
     for name in ("previous", "current"):
         np.testing.assert_array_equal(getattr(one.state, name), getattr(two.state, name))
     assert one.state.snapshot == two.state.snapshot
@@ -133,8 +133,8 @@ def test_a_segment_goes_on_where_the_record_had_no_room(fast):
     emulator = make_emulator("ALE/Pong-v5")
     wanted = StreamPlayer(emulator).play_segment(fast, None, 70, make_rng(5, "train", 1, 0))
     small = StreamPlayer(emulator)
-    small._go_to(None, fast)
-    decider = small._decider
+    small.play_segment(fast, None, 1, make_rng(5, "train", 1, 0))
+    decider = small._own
     decider.steps, decider.offsets = decider.steps[:3].copy(), decider.offsets[:4].copy()
     assert_same_segments(small.play_segment(fast, None, 70, make_rng(5, "train", 1, 0)), wanted)
     assert len(decider.steps) >= 70

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pixelpong.config import OPTIONS, Config, differences
 from pixelpong.config.presets import load_preset, preset_names, read_toml, resolve_config
 from pixelpong.config.protocols import PROTOCOLS, find_protocol
+from pixelpong.config.suggestions import suggest
 from pixelpong.errors import ConfigError
 
 
@@ -84,7 +85,7 @@ def test_a_whole_number_is_good_for_a_float():
     [
         (None, "", {}, {"preset": "fast", "algorithm": "ppo"}),
         (None, "preset = 'ray'\nhidden = 10", {}, {"preset": "ray", "batch_size": 4, "hidden": 10}),
-        (None, "batch_size = 2", {"batch_size": 3}, {"preset": "fast", "batch_size": 3}),
+        (None, "streams = 2", {"streams": 3}, {"preset": "fast", "streams": 3}),
         ("classic", "preset = 'ray'", {"preset": "classic"}, {"preset": "classic", "updates": 100}),
         ("classic", "until_return = 18", {}, {"until_return": 18.0, "updates": None}),
         (
@@ -104,6 +105,39 @@ def test_the_command_line_goes_over_the_file_over_the_preset(
     assert {name: flat[name] for name in wanted} == wanted
 
 
+@pytest.mark.parametrize(
+    ("preset", "content", "given", "words"),
+    [
+        (None, "", {"batch_size": 20}, r"command line: .*got --batch-size, which belongs to REINF"),
+        ("classic", "", {"streams": 8}, r"command line: .*got --streams, which belongs to PPO"),
+        (None, "decay_rate = 0.9", {}, r"mine\.toml: .*got decay_rate, which belongs to REINFORCE"),
+        (None, "streams = 8", {"algorithm": "reinforce"}, r"mine\.toml: expected .*of REINFORCE,"),
+        ("classic", "preset = 'fast'\nepochs = 3", {}, "got epochs, .*a preset with PPO"),
+    ],
+)
+def test_an_option_of_the_other_algorithm_is_refused(tmp_path, preset, content, given, words):
+    (tmp_path / "mine.toml").write_text(content)
+    with pytest.raises(ConfigError, match=words):
+        resolve_config(preset, tmp_path / "mine.toml", given)
+
+
+def test_an_option_of_the_algorithm_that_was_chosen_is_taken(tmp_path):
+    config = resolve_config("classic", None, {"algorithm": "ppo", "streams": 8})
+    assert config.ppo.streams == 8
+
+
+@pytest.mark.parametrize(
+    ("word", "name"),
+    [
+        ("lr", "learning_rate"), ("--lr-rate", "learning_rate"), ("gamma", "discount"),
+        ("n_epochs", "epochs"), ("--batch", "batch_size"), ("--envs", "streams"),
+        ("num_envs", "streams"), ("hiden", "hidden"), ("upd", "updates"), ("zzz", None),
+    ],
+)  # fmt: skip
+def test_a_name_is_suggested_by_what_it_means_elsewhere_then_by_its_spelling(word, name):
+    assert suggest(word, ["run", *OPTIONS]) == name
+
+
 def test_options_that_do_not_change_the_result_are_free():
     config = load_preset("classic")
     other = config.updated({"workers": 7, "engine": "serial", "updates": 5, "seed": 3}, "test")
@@ -120,6 +154,7 @@ def test_an_option_is_free_only_where_the_parameters_cannot_depend_on_it():
         "algorithm", "learning_rate", "discount", "batch_size", "decay_rate",
         "streams", "horizon", "epochs", "minibatches", "clip_ratio", "gae_lambda",
         "gae_lambda_end", "entropy_bonus", "value_weight", "anneal_from", "restart_after",
+        "anneal_steps", "opponent", "league_size", "league_every",
     }  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import doctest
 import importlib
+import json
 import re
 import shlex
 import sys
@@ -20,8 +21,9 @@ import pytest
 
 import pixelpong
 import pixelpong.errors
-from pixelpong.config import OPTIONS
+from pixelpong.config import OPTIONS, require_used
 from pixelpong.config.presets import load_preset, preset_names
+from pixelpong.faces.cli.commands import train
 from pixelpong.faces.cli.parser import parse
 
 ROOT = Path(__file__).parent.parent
@@ -30,7 +32,7 @@ CHINESE = DOCS / "zh"
 CHAPTERS = (
     "01_the_game", "02_the_policy", "03_the_gradient", "04_returns", "05_rmsprop",
     "06_first_training", "07_sparsity", "08_many_workers", "09_ray", "10_from_reinforce_to_ppo",
-    "11_a_winning_agent", "12_what_next", "13_the_machine_inside",
+    "11_a_winning_agent", "12_what_next", "13_the_machine_inside", "14_against_yourself",
 )  # fmt: skip
 
 sys.path.insert(0, str(DOCS / "_ext"))
@@ -86,8 +88,10 @@ def check_command(line: str) -> None:
             parse(words)
         assert not exit.value.code, line
         return
-    _, request = parse(words)
-    load_preset(request.given.get("preset", "fast")).updated(request.given, line)
+    command, request = parse(words)
+    config = load_preset(request.given.get("preset", "fast")).updated(request.given, line)
+    if command is train:
+        require_used(request.given, config, line)
 
 
 @pytest.mark.slow
@@ -102,8 +106,8 @@ def test_every_command_shown_is_one(page, monkeypatch, tmp_path):
 def test_the_pages_do_show_commands():
     """So that the test above looks at something."""
     shown = {name_of(page): len(read_commands(page)) for page in PAGES}
-    assert shown["README.md"] >= 15
-    assert shown["docs/start.md"] >= 10
+    assert shown["README.md"] >= 8
+    assert shown["docs/start.md"] >= 20
     assert shown["docs/reproduce.md"] >= 10
     silent = {page.stem for page in (DOCS / "howto").glob("*.md") if not shown[name_of(page)]}
     assert silent <= {"index", "own_agent"}
@@ -177,6 +181,40 @@ def test_links_and_anchors_that_lead_nowhere_are_noticed(tmp_path, monkeypatch):
 
 def test_there_is_every_chapter():
     assert {path.stem for path in (DOCS / "tutorial").glob("[0-9]*.md")} == set(CHAPTERS)
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_no_cell_imports_more_than_six_names(name):
+    for cell in read_cells(DOCS / "tutorial" / f"{name}.md"):
+        code = re.sub(r"\A.*\n(---\n(.*\n)*?---\n)?|```+\Z", "", cell)
+        nodes = ast.walk(ast.parse(code))
+        imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+        assert sum(len(each.names) for each in imports) <= 6, code
+
+
+@pytest.mark.parametrize("page", ["docs/tutorial", "docs/zh/tutorial"])
+def test_the_ladder_of_chapter_10_is_the_recorded_one(page):
+    report = json.loads((ROOT / "benchmarks/ladder.json").read_text("utf-8"))
+    text = (ROOT / page / "10_from_reinforce_to_ppo.md").read_text("utf-8")
+    shown = re.findall(r"^\| ([+\w][^|]*) \|.*\| \*\*([\d.]+)\*\* \| ([\d., ]+) \|$", text, re.M)
+    wanted = []
+    for name, rung in report["rungs"].items():
+        shares = [sum(each["curve"][-2:]) / 2 for each in rung["seeds"].values()]
+        assert len(shares) == 3
+        seeds = ", ".join(f"{share:.2f}" for share in shares)
+        wanted.append((name, f"{sum(shares) / 3:.2f}", seeds))
+    assert shown == wanted
+
+
+@pytest.mark.parametrize("page", ["docs/tutorial", "docs/zh/tutorial"])
+def test_the_table_of_chapter_14_is_the_recorded_one(page, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    rows = importlib.import_module("ages").describe(
+        json.loads((ROOT / "benchmarks/ages.json").read_text("utf-8"))
+    )
+    assert len(rows) == 13
+    text = (ROOT / page / "14_against_yourself.md").read_text("utf-8")
+    assert "\n".join(rows) in text
 
 
 # The same in Chinese

@@ -11,7 +11,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from conftest import wait_until
-from test_duel import OTHER, ball_of, paddle
+from test_duel import OTHER, OWN, ball_of, follow, paddle
 from web_client import serving
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
@@ -23,7 +23,18 @@ from pixelpong.env.duel import LEFT, RIGHT, DuelEmulator
 from pixelpong.errors import CheckpointError, ConfigError, RunError
 from pixelpong.faces.games import game as games
 from pixelpong.faces.games import socket as sockets
-from pixelpong.faces.games.game import OVER, PAUSED, PLAY, PLAYING, READY, SERVE, WATCH, Game
+from pixelpong.faces.games.bounces import Bounces
+from pixelpong.faces.games.game import (
+    OVER,
+    PAUSED,
+    PLAY,
+    PLAYING,
+    READY,
+    SERVE,
+    TWO,
+    WATCH,
+    Game,
+)
 from pixelpong.faces.page.library import Library
 from pixelpong.items import DOWN, NUM_PIXELS, STAY, UP
 from pixelpong.seeding import make_rng
@@ -80,7 +91,7 @@ def test_watching_shows_bit_for_bit_what_an_evaluation_plays(environment):
     agent = make_agent(environment)
     replay = agent.play_episode(seed=7, index=2)
     game = Game(agent, WATCH, make_rng(7, "evaluate", 0, 2))
-    policy = game._policy
+    policy = game._hand.network
     policy.shown.clear()
     run_until(game, lambda: game.phase == OVER)
     *moments, last = [(moment.screen.tobytes(), moment.points) for moment in replay.watch()]
@@ -95,9 +106,9 @@ def tape(monkeypatch) -> list[tuple[int, int]]:
     """The moves of both sides, frame by frame."""
     moves, act = [], DuelEmulator.act
 
-    def recorded(emulator, left, right, *, fires=False):
+    def recorded(emulator, left, right, **fires):
         moves.append((left, right))
-        act(emulator, left, right, fires=fires)
+        act(emulator, left, right, **fires)
 
     monkeypatch.setattr(DuelEmulator, "act", recorded)
     return moves
@@ -111,10 +122,13 @@ def test_the_agent_decides_every_fourth_frame_and_its_moves_stick(
     tape, changes, fewest, least, most
 ):
     game = make_game(**changes)
-    decided = len(game._policy.shown)
+    decided = len(game._hand.network.shown)
     run_until(game, lambda: len(tape) == 2000)
-    assert len(game._policy.shown) - decided == 500
-    done, wants = [right for _, right in tape], np.repeat(game._policy.chosen, 4)[-2000:].tolist()
+    assert len(game._hand.network.shown) - decided == 500
+    done, wants = (
+        [right for _, right in tape],
+        np.repeat(game._hand.network.chosen, 4)[-2000:].tolist(),
+    )
     turns = [k for k in range(1, 2000) if wants[k] != done[k - 1]]
     stuck = sum(done[k] == done[k - 1] for k in turns)
     assert len(turns) > fewest
@@ -238,13 +252,53 @@ def test_another_agent_of_the_game_takes_the_seat_and_one_of_the_toy_can_only_be
     game, toy = make_game(), make_agent("Catch-v0")
     run_until(game, lambda: sum(game.describe()["points"]) == 1)
     game.seat(make_agent(seed=5))
-    assert game.describe()["agent"] == {"update": 5, "estimated_return": -20.5}
+    about = {"update": 5, "estimated_return": -20.5, "strength": "untrained"}
+    assert game.describe()["agent"] == about
     assert game.describe()["points"] == [0, 0]
     with pytest.raises(ConfigError, match="of the same game"):
         game.seat(toy)
     assert game.agent.about["update"] == 5
     with pytest.raises(ConfigError, match="expected an agent that plays Pong"):
         Game(toy, PLAY, make_rng(0, "play"))
+
+
+def test_two_people_play_without_the_agent_and_each_waits_to_serve(tape):
+    game = make_game(TWO)
+    decided = len(game._hand.network.shown)
+    game.move(DOWN)
+    game.move(UP, RIGHT)
+    run_until(game, lambda: game.phase == SERVE)
+    assert set(tape) == {(DOWN, UP)}
+    server = int(np.argmax(game.points))
+    for _ in range(100):
+        game.tick()
+    assert (game.phase, ball_of(game.screen)) == (SERVE, None)
+    game.serve()
+    assert run_until(game, lambda: ball_of(game.screen) is not None) <= 4
+    own = OTHER if server == LEFT else OWN
+    run_until(game, lambda: sum(game.points) == 2 or paddle(game.screen, own) is None)
+    assert len(game._hand.network.shown) == decided
+
+
+@pytest.mark.slow
+def test_bounces_are_counted_where_the_games_memory_says_the_ball_turned():
+    """Memory holds the ball's speed, along and up; the game in the test plays on both sides."""
+    emulator, bounces, turned = DuelEmulator(), Bounces(), [0, 0]
+    rng, wobble, before = np.random.default_rng(0), [0.0, 0.0], None
+    for _ in range(6000):
+        if rng.random() < 0.03:
+            wobble = rng.uniform(-9, 9, 2)
+        moves = [follow(emulator.screen, c, w) for c, w in zip((OTHER, OWN), wobble, strict=True)]
+        points = emulator.points
+        emulator.act(*moves, fires=True)
+        bounces.see(emulator.screen)
+        along, up = np.sign(emulator._console.memory[[58, 56]].astype(np.int8))
+        if before is not None and emulator.points == points and ball_of(emulator.screen):
+            turned[1] += along == -before[0]
+            turned[0] += along == before[0] and up == -before[1] != 0
+        before = (along, up) if ball_of(emulator.screen) else None
+    assert min(turned) > 20
+    assert [bounces.walls, bounces.paddles] == turned
 
 
 def play_against(agent, rows_a_frame, seed):
@@ -409,7 +463,7 @@ def test_pause_speed_restart_and_another_agent(join):
     [
         ("run=run&agent=3&mode=play", "expected an agent, got '3'; use best"),
         ("run=../etc&agent=best&mode=play", "expected a run, got another; look at the list"),
-        ("run=run&agent=best&mode=both", "expected mode=play or mode=watch, got 'both'"),
+        ("run=run&agent=best&mode=both", "expected mode=play, mode=two or mode=watch, got 'both'"),
         ("", "expected a run, got another"),
     ],
 )
@@ -474,7 +528,7 @@ def test_one_game_too_many_is_told_so_and_a_seat_that_is_left_is_free(join):
         with join() as socket:
             code, reason = Browser(socket).take_to_the_end()
             assert code == sockets.TRY_LATER
-            assert reason.startswith("expected a free seat, got 4 games under way")
+            assert reason.startswith("expected a free seat, got 4 games in progress")
     assert wait_until(lambda: sockets._taken == 0)
     with join() as socket:
         browser = Browser(socket)

@@ -14,6 +14,9 @@ import pixelpong
 from pixelpong import Run
 from pixelpong.errors import CheckpointError, ConfigError, RunError
 from pixelpong.faces.notebook import Film
+from pixelpong.faces.text import describe_times
+from pixelpong.loop import train
+from pixelpong.run.summary import duration, summarize
 
 pytest.importorskip("matplotlib")
 
@@ -31,9 +34,20 @@ def run(path):
 def test_a_run_says_what_it_is_and_what_can_be_asked(run, path):
     lines = repr(run).splitlines()
     assert lines[0] == f"Run('{path}'): classic on Catch-v0"
-    assert "update 12, 36 episodes" in lines[1]
-    assert f"{len(run.agents())} agents, 12 replays kept" in lines[2]
-    assert ".plot(kind) with curve, points" in lines[3]
+    assert lines[1].startswith("  budget spent at update 12; greedy return ")
+    assert "update 12, 36 episodes" in lines[2]
+    assert f"{len(run.agents())} agents, 12 replays kept" in lines[3]
+    assert ".plot(kind) with curve, points" in lines[4]
+
+
+def test_a_run_tells_the_same_times_as_inspect(make_run, report):
+    run = make_run(updates=2, evaluate_every=1, evaluate_episodes=2)
+    train(run)
+    told = report("inspect", run.path)
+    assert 0 < told["training_seconds"] < told["wall_seconds"]
+    words = f"{duration(Run(run.path).metrics()['training_seconds'][-1])} of training"
+    assert words in repr(Run(run.path))
+    assert words in describe_times(told)
 
 
 def test_a_run_that_has_not_begun_says_so(make_run):
@@ -45,6 +59,21 @@ def test_a_path_that_is_no_run_is_refused_in_one_line(tmp_path):
         Run(tmp_path / "nowhere")
     (line,) = caught.value._render_traceback_()  # what IPython shows in a traceback's place
     assert line == f"RunError: {caught.value}"
+
+
+@pytest.mark.slow
+def test_a_run_shows_its_verdict_in_bold_and_its_curve(run, make_run):
+    shown = run._repr_html_()
+    assert f"<b>{summarize(run.path).verdict}</b>" in shown
+    (data,) = re.findall(r'src="data:image/png;base64,([^"]*)"', shown)
+    assert base64.b64decode(data).startswith(b"\x89PNG")
+    assert "<img" not in Run(make_run().path)._repr_html_()
+
+
+def test_metrics_are_columns_of_one_length_as_pandas_takes_them(run):
+    columns = run.metrics()
+    assert {column.shape for column in columns.values()} == {(12,)}
+    assert isinstance(columns, dict)
 
 
 def test_metrics_are_arrays(run):

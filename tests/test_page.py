@@ -201,7 +201,7 @@ def test_a_full_disk_leaves_the_page_before(trained, small_disk):
 def test_the_command_writes_the_page(trained, tmp_path, capsys):
     target = tmp_path / "page.html"
     assert main(["export", str(trained.path), "--html", str(target), "--replays", "1"]) == 0
-    assert "up to update 6, 1 replays" in capsys.readouterr().out
+    assert "up to update 6, 1 replay;" in capsys.readouterr().out
     assert main(["export", str(trained.path), "--html", str(tmp_path / "no" / "page.html")]) == 1
     assert capsys.readouterr().err.count("\n") == 1
 
@@ -226,7 +226,7 @@ def test_the_page_opens_from_disk_and_its_replays_play(hostile, write, open_page
     wait_for(page, f"({shot}) !== {json.dumps(before)}")
     assert page.locator("h1").text_content() == HOSTILE_NAME
     assert page.title() == f"{HOSTILE_NAME} · pixelpong"
-    page.locator("summary").click()
+    page.locator("summary").last.click()
     assert HOSTILE_VALUE in page.locator(".config dd").all_text_contents()
     assert page.locator("img").count() == 0
     page.get_by_label("Replays of the training").check()
@@ -244,8 +244,8 @@ def test_the_curves_tell_their_values_and_can_be_taken_out(trained, write, open_
     mean = list(trained.metrics.read())[-1]["mean_return_100"]
     wanted = f"{mean:+.1f}".replace("-", "−") if round(mean, 1) else "0.0"
     assert figure.locator(".newest").text_content() == wanted
-    curve = figure.locator("path[stroke='var(--series-1)'][fill=none]")
-    in_plot = figure.locator(".plot path[stroke='var(--series-1)']")
+    curve = figure.locator("path[stroke='var(--series-2)'][fill=none]")
+    in_plot = figure.locator(".plot path[stroke='var(--series-2)']")
     assert len(re.findall(r"[ML]", in_plot.get_attribute("d"))) == 6, "a place for each update"
     page.get_by_label("Over").select_option("update")
     figure.get_by_text("updates", exact=True).wait_for()
@@ -253,9 +253,9 @@ def test_the_curves_tell_their_values_and_can_be_taken_out(trained, write, open_
     page.mouse.move(box["x"] + box["width"] - 14, box["y"] + 40)
     told = figure.locator(".chart-words").inner_text().split("\n")
     assert told[0] == "6 updates"
-    assert f"mean of the last 100 episodes: {wanted}" in told
+    assert f"mean of the last 100: {wanted}" in told
     assert curve.count() == 2, "in the plot and in the legend"
-    figure.get_by_role("button", name="mean of the last 100 episodes").click()
+    figure.get_by_role("button", name="mean of the last 100", exact=True).click()
     assert curve.count() == 1
 
 

@@ -265,9 +265,22 @@ def test_the_curve_ends_where_the_metrics_say_and_has_the_evaluations(run):
     assert drawn == [line["mean_return"] for line in run.evaluations.read()]
 
 
+def test_the_curve_of_pong_has_room_for_the_estimate(fast):
+    """It runs ahead of the episodes, which have all been lost here."""
+    config = json.loads((fast.path / "config.json").read_text("utf-8"))
+    config["config"]["environment"] = "ALE/Pong-v5"
+    del config["sha256"]
+    (fast.path / "config.json").write_text(json.dumps(config), "utf-8")
+    lines = [line | {"estimated_return": 19.5} for line in fast.metrics.read()]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (fast.path / "metrics.jsonl").write_text(text, "utf-8")
+    axes = figure_of(RunDirectory.open(fast.path), "curve").axes[0]
+    assert axes.get_ylim()[1] > 19.5
+
+
 def test_health_has_a_panel_for_what_the_algorithm_has(run):
     titles = {axes.get_title() for axes in figure_of(run, "health").axes}
-    common = {"entropy of the policy, nats", "norm of the gradient", "steps a second",
+    common = {"entropy of the policy, nats", "norm of the gradient", "steps per second",
               "share of time workers play"}  # fmt: skip
     of_ppo = {"KL divergence of an update", "share of steps clipped", "squared error of the value",
               "learning rate"}  # fmt: skip

@@ -71,7 +71,7 @@ def test_it_decides_as_the_rollouts_do(algorithm, game, is_greedy):
         assert (len(actions), ups / len(actions)) == (stats.steps, stats.up_share)
         return
     else:
-        segment = StreamPlayer(emulator).play_segment(params, None, 30, rng).segment
+        segment = StreamPlayer(emulator).play_segment(params, None, 30, rng).segments[0]
         expected = [ACTIONS[place] for place in segment.actions]
     steps = len(expected)
     assert [a for *_, a, _ in play(algorithm, game, is_greedy=is_greedy, steps=steps)] == expected

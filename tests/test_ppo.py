@@ -6,9 +6,10 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from test_kernels import (
+    FULL,
     TOLERANCE,
     assert_close,
     colour,
@@ -115,6 +116,7 @@ def test_pairs_do_not_say_at_which_height_they_were_seen():
     last_action=st.integers(0, 2),
     is_kept=st.booleans(),
 )
+@example(frames=[FULL, np.zeros_like(FULL)], last_action=1, is_kept=True)
 def test_sparse_features_equal_their_definition(frames, last_action, is_kept):
     """Whether the features of the frame before were kept, or have to be found again."""
     pixels, memory = start_seeing()
@@ -191,6 +193,7 @@ def literal_loss(y, batch, weights):
     return total / len(y)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**32 - 1), size=st.integers(1, 12))
 def test_the_loss_is_the_formulas_and_its_gradient_theirs(seed, size):
     rng = np.random.default_rng(seed)
@@ -283,6 +286,7 @@ def test_the_networks_gradient_is_its_slope():
     seed=st.integers(0, 2**32 - 1),
     hidden=st.integers(1, 40),
 )
+@example(frames=[FULL], draws=[0.5], seed=0, hidden=3)
 def test_a_decision_is_the_networks_policy_and_value(dtype, frames, draws, seed, hidden):
     rng = np.random.default_rng(seed)
     params = gated.init_params(rng, NUM_INPUTS, hidden, np.dtype(dtype).name)

@@ -41,7 +41,7 @@ def play(config, learner):
 
 def dense_update(config, params, moments, results, step):
     """The same update from the definitions: dense observations, no slices, no kernels."""
-    segments = [result.segment for result in results]
+    segments = [result.segments[0] for result in results]
     x = np.zeros((sum(map(len, segments)), NUM_INPUTS))
     row = 0
     for segment in segments:
@@ -170,7 +170,7 @@ def test_an_attempt_that_is_behind_is_given_up_and_only_then(config):
         results = play(config, learner)
         if update == 4:  # it is as good as can be when the second attempt is looked at
             learner.progress.recent_points.extend([1] * 1000)
-            results = [dataclasses.replace(each, segment=_won(each.segment)) for each in results]
+            results = [_won(each) for each in results]
         attempts.append(learner.apply(results).attempt)
         points.append(len(learner.progress.recent_points))
         fresh = gated.init_params(make_rng(config.seed, "params", 2), NUM_INPUTS, 70, "float64")
@@ -191,8 +191,12 @@ def test_an_attempt_that_is_behind_is_given_up_and_only_then(config):
     assert {never.apply(play(config, never)).attempt for _ in range(5)} == {1}
 
 
-def _won(segment):
-    return dataclasses.replace(segment, rewards=np.abs(segment.rewards))
+def _won(result):
+    """The same round, with all points won."""
+    (segment,) = result.segments
+    won = dataclasses.replace(segment, rewards=np.abs(segment.rewards))
+    points = tuple((name, tuple(map(abs, rewards))) for name, rewards in result.points)
+    return dataclasses.replace(result, segments=(won,), points=points)
 
 
 @pytest.mark.parametrize("streams", [2, 5])
@@ -210,10 +214,10 @@ def test_rollouts_that_are_not_finite_are_named_before_anything_is_changed(confi
     learner = PPOLearner(config)
     learner.apply(play(config, learner))
     results = play(config, learner)
-    bad = getattr(results[1].segment, where).copy()
+    bad = getattr(results[1].segments[0], where).copy()
     bad[3] = np.nan
     results[1] = dataclasses.replace(
-        results[1], segment=dataclasses.replace(results[1].segment, **{where: bad})
+        results[1], segments=(dataclasses.replace(results[1].segments[0], **{where: bad}),)
     )
     before = fingerprint(learner.params), fingerprint(learner.get_state()[1])
     name = where.replace("_", "-")

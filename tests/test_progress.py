@@ -7,9 +7,10 @@ import re
 
 import pytest
 
-from pixelpong.faces.display import TrainingDisplay, duration, signed
+from pixelpong.faces.display import TrainingDisplay, signed
 from pixelpong.learners.progress import Progress
 from pixelpong.loop import train
+from pixelpong.run.summary import duration
 
 
 class Terminal(io.StringIO):
@@ -29,11 +30,18 @@ def test_plain_lines_name_what_people_expect(make_run):
     assert len(lines) == 4
     for number, line in enumerate(lines[1:], start=1):
         assert re.fullmatch(
-            rf"update {number}  episodes {3 * number}  steps [\d,]+  [\d,]+ steps/s  "
-            r"mean of 100 −?\d+\.\d\d  running mean −?\d+\.\d\d  "
-            r"points won \d+\.\d % \(–\)  left \d+:\d\d",
+            rf"\d+:\d\d  update {number}  episodes {3 * number}  steps [\d,]+  "
+            r"points won \d+\.\d %  estimated return –  mean of 100 −?\d+\.\d  "
+            r"[\d,]+ steps/s  left at most \d+:\d\d",
             line,
         ), line
+
+
+def test_lines_come_every_so_often_and_the_last_one_always(make_run):
+    stream = io.StringIO()
+    train(make_run(updates=5), TrainingDisplay(stream, seconds_between_lines=1000.0))
+    lines = stream.getvalue().splitlines()
+    assert [re.search(r"update \d", line)[0] for line in lines[1:]] == ["update 1", "update 5"]
 
 
 def test_verbose_adds_a_line_a_point_an_episode_and_a_batch(make_run):
@@ -58,15 +66,58 @@ def test_points_count_up_to_the_episodes_result(make_run):
         assert last.endswith(f"{episode['points_won']}:{episode['points_lost']}")
 
 
-def test_a_terminal_gets_a_live_display_that_fits(make_run, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "50")
-    monkeypatch.setenv("TERM", "xterm")
-    text = "\n".join(lines_of(make_run(), Terminal()))
-    assert "\x1b[" in text
-    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text)
-    assert max(map(len, plain.replace("\r", "\n").splitlines())) <= 50
-    assert "mean of 100" in plain
-    assert "running mean" in plain
+@pytest.fixture
+def terminal(monkeypatch):
+    """A terminal of 80 × 24; `plain` is what was ever written to it, without its control codes."""
+    for name, value in (("TERM", "xterm"), ("COLUMNS", "80"), ("LINES", "24")):
+        monkeypatch.setenv(name, value)
+    return Terminal()
+
+
+def plain(terminal) -> str:
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", terminal.getvalue()).replace("\r", "\n")
+
+
+@pytest.mark.parametrize("columns", [30, 50, 80])
+def test_a_terminal_gets_a_live_display_that_fits(make_run, monkeypatch, terminal, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    train(make_run(), TrainingDisplay(terminal))
+    assert "\x1b[" in terminal.getvalue()
+    assert max(map(len, plain(terminal).splitlines())) <= columns
+    for label in ("estimated return", "points won", "steps a second", "time to the win", "at most"):
+        assert label in plain(terminal)
+
+
+def test_the_screen_has_at_most_24_lines(terminal):
+    from rich.console import Console
+
+    from pixelpong.faces.live import LiveScreen, Screen
+
+    figures = {f"figure {number}": "1" for number in range(10)}
+    points = [(1000 * k, -21 + k / 3) for k in range(120)]
+    screen = Screen("runs/fast-001", 18.0, points, figures, "now: playing", ["watch it"])
+    console = Console(file=terminal, force_terminal=True)
+    LiveScreen(console, screen).close()
+    assert len(plain(terminal).strip().splitlines()) <= 24
+
+
+def test_the_curve_rises_from_the_bottom_left_to_the_top_right():
+    from pixelpong.faces.live import draw_curve
+
+    lines = [line.plain for line in draw_curve([(0, -21.0), (500, 0.0), (1000, 21.0)], 18.0, 45)]
+    columns = [min(k for k, c in enumerate(line) if c >= "\u2801") for line in lines[:-1]]
+    assert columns == sorted(columns, reverse=True)
+    assert (columns[0], columns[-1]) == (pytest.approx(44, abs=4), 5)
+    assert any(line.startswith(" +18 ") and "┄" in line for line in lines)
+    assert lines[-1].split() == ["0", "1,000", "steps"]
+
+
+def test_a_dumb_terminal_gets_lines(make_run, monkeypatch, terminal):
+    monkeypatch.setenv("TERM", "dumb")
+    train(make_run(), TrainingDisplay(terminal))
+    assert "\x1b[" not in terminal.getvalue()
+    lines = terminal.getvalue().splitlines()
+    assert sum(re.match(r"\d:\d\d  update ", line) is not None for line in lines) == 3
 
 
 def test_an_evaluation_is_shown(make_run):
@@ -76,6 +127,17 @@ def test_an_evaluation_is_shown(make_run):
     )
 
 
+def test_games_for_the_verdict_are_announced(make_run, monkeypatch):
+    monkeypatch.setattr("pixelpong.evaluation.VERDICT_EPISODES", 2)
+    monkeypatch.setattr("pixelpong.session.SAMPLED_EPISODES", 2)
+    run = make_run(updates=1)
+    run = run.with_config(run.config.updated({"until_return": -21, "updates": 1}, "test"))
+    *_, announced, judged = lines_of(run)
+    words = "playing greedy games to see whether the mean return is above −21.0"
+    assert announced == f"update 1: {words}"
+    assert judged.startswith("update 1: won")
+
+
 def test_a_resumed_training_says_so(make_run):
     run = make_run(updates=2)
     train(run)
@@ -83,16 +145,36 @@ def test_a_resumed_training_says_so(make_run):
     assert "going on after update 2" in lines_of(run)[0]
 
 
-def test_time_left_is_of_the_budget_that_is_reached_first():
-    from pixelpong.config import BudgetConfig
-    from pixelpong.faces.display import _TimeLeft
+def test_time_left_is_of_the_budget_that_is_reached_first(monkeypatch):
+    from pixelpong.config.presets import load_preset
+    from pixelpong.faces import display
 
-    clock = _TimeLeft(BudgetConfig(updates=100, steps=1000), Progress(update=0))
+    now = 100.0
+    monkeypatch.setattr(display.time, "monotonic", lambda: now)
+    classic, budget = load_preset("classic"), {"updates": 100, "steps": 1000}
+    clock = display.Clock(classic.updated(budget, "test"), Progress(update=0))
     assert clock.share(Progress(update=10, steps=500)) == 0.5
     assert clock.describe(Progress()) == "–"
-    clock._begin -= 60
-    assert clock.describe(Progress(update=10, steps=500)) == "1:00"
-    assert _TimeLeft(BudgetConfig(until_return=18), Progress()).describe(Progress(update=5)) == "–"
+    now += 60
+    assert clock.describe(Progress(update=10, steps=500)) == "at most 1:00"
+
+
+def test_the_time_to_the_win_is_that_of_the_recorded_trainings(monkeypatch):
+    from pixelpong.bench.record import steps_left
+    from pixelpong.config.presets import load_preset
+    from pixelpong.faces import display
+
+    now = 100.0
+    monkeypatch.setattr(display.time, "monotonic", lambda: now)
+    fast = load_preset("fast").updated({"seed": 7, "workers": 3}, "test")
+    clock, other = (
+        display.Clock(config, Progress()) for config in (fast, fast.updated({"hidden": 8}, "test"))
+    )
+    now += 20
+    played = Progress(steps=200_000, recent_points=[1] * 500 + [-1] * 500)
+    assert clock.to_win(played) == pytest.approx(steps_left(0.0) * 20 / 200_000)
+    assert clock.describe(played).startswith("about 1:35, at most ")
+    assert other.to_win(played) is None, "nothing is recorded of such trainings"
 
 
 def test_numbers_are_written_as_people_write_them():
@@ -101,12 +183,10 @@ def test_numbers_are_written_as_people_write_them():
 
 
 @pytest.mark.slow
-def test_the_live_display_says_where_the_time_of_an_update_went(make_run, monkeypatch):
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "200")
-    stream = Terminal()
-    train(make_run(engine="threads", workers=2), TrainingDisplay(stream))
-    said = stream.getvalue()
-    for what in ("rollouts ", "waiting for the slowest ", "learning ", "workers ", "MB moved"):
+def test_verbose_says_where_the_time_of_an_update_went(make_run, terminal):
+    run = make_run(engine="threads", workers=2, verbose=True, updates=40)
+    train(run, TrainingDisplay(terminal))
+    said = plain(terminal)
+    for what in ("rollouts ", "waiting for the slowest ", "learning ", "moved "):
         assert what in said
-    assert re.search(r"2 workers \d+% busy", said)
+    assert re.search(r"2 workers +\d+% busy", said)

@@ -58,8 +58,20 @@ def test_no_state_leaks_from_task_to_task(ray_cluster):
                     assert np.array_equal(getattr(result.state, name), getattr(wanted.state, name))
                 assert result.state.snapshot == wanted.state.snapshot
                 assert result.state.last_action == wanted.state.last_action
-                for name, array in vars(wanted.segment).items():
-                    assert np.array_equal(getattr(result.segment, name), array)
+                for name, array in vars(wanted.segments[0]).items():
+                    assert np.array_equal(getattr(result.segments[0], name), array)
+
+
+def test_tasks_that_play_are_not_cancelled_when_the_engine_closes(ray_cluster, monkeypatch):
+    """If one finished at that moment, Ray's core would end this process."""
+    import ray
+
+    cancelled = []
+    monkeypatch.setattr(ray, "cancel", lambda *args, **options: cancelled.append(args))
+    engine = RayEngine(EchoWorker, 2, 30.0, mode="tasks")
+    next(engine.run([(0, 0.0), (1, 0.2), (2, 0.2)], None))
+    engine.close()
+    assert not cancelled
 
 
 # --- what others learn of it --------------------------------------------------------------------
@@ -134,7 +146,7 @@ def test_other_versions_on_a_node_are_refused(ray_cluster, monkeypatch):
 def test_another_processor_on_a_node_is_said(ray_cluster, monkeypatch):
     monkeypatch.setattr(ray_engine, "describe_machine", lambda: {"processor": "an abacus"})
     with closing(RayEngine(EchoWorker, 1, 30.0)) as engine:
-        with pytest.warns(UserWarning, match="the processor of .* is another than the driver's"):
+        with pytest.warns(UserWarning, match="the processor of .* differs from the driver's"):
             list(engine.run([(0, 0.0)], None))
 
 
@@ -163,12 +175,13 @@ def test_what_travels_is_counted(ray_cluster):
     assert moved.workers == 1
 
 
-def test_verify_covers_ray_in_both_modes(ray_cluster, capsys):
+@pytest.mark.parametrize("preset", ["fast", pytest.param("classic", marks=pytest.mark.soak)])
+def test_verify_covers_ray(ray_cluster, capsys, preset):
+    """The classic mode is held to the bits by those whose workers are killed, too."""
     from pixelpong.faces.cli import main
 
-    words = ["verify", "--engines", "serial,ray", "--environment", "Catch-v0", "--updates", "2"]
-    assert main(words) == 0
+    words = ["verify", "--engines", "serial,ray", "--presets", preset, "--updates", "2"]
+    assert main([*words, "--environment", "Catch-v0"]) == 0
     out = capsys.readouterr().out
-    assert "fast: all" in out
-    assert "classic: all" in out
+    assert f"{preset}: all" in out
     assert "ray, stopped" in out

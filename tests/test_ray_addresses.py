@@ -1,4 +1,4 @@
-"""Addresses of Ray clusters that are not there. No cluster runs beside these tests."""
+"""Addresses of Ray clusters that are not there."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ def test_an_address_where_nobody_answers_is_one_line():
         RayEngine(EchoWorker, 1, 30.0, address=address)
 
 
+@pytest.mark.alone  # no cluster runs beside it
 def test_no_cluster_on_this_machine_is_one_line():
     with pytest.raises(WorkerError, match="expected a Ray cluster at auto, got ConnectionError"):
         RayEngine(EchoWorker, 1, 30.0, address="auto")

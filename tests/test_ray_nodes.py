@@ -23,8 +23,9 @@ from pixelpong.run.directory import RunDirectory
 pytestmark = pytest.mark.ray
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def cluster():
+    """Two nodes, and two again after each test."""
     with workers_find_tests():
         cluster = LocalCluster(2)
         yield cluster

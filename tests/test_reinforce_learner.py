@@ -15,7 +15,9 @@ from pixelpong.items import NUM_PIXELS, SparseGrads
 from pixelpong.learn.optimizer import rmsprop
 from pixelpong.learners.progress import Progress
 from pixelpong.learners.reinforce import ReinforceLearner
+from pixelpong.play.sums import GradientSum, gather
 from pixelpong.play.worker import make_worker
+from pixelpong.run.checkpoints import fingerprint
 
 
 def play_batch(config, learner):
@@ -53,6 +55,32 @@ def test_an_update_is_one_step_of_rmsprop_on_the_sum_over_the_batch(catch):
         np.testing.assert_allclose(learner.cache[name], wanted_cache[name], rtol=2e-6)
     norm = np.sqrt(sum(float((g.astype(float) ** 2).sum()) for g in total.values()))
     assert stats.grad_norm == pytest.approx(norm, rel=1e-5)
+
+
+@pytest.mark.parametrize("size", [3, 20, 45])
+def test_gathered_groups_give_the_bits_of_single_episodes(catch, size):
+    config = catch.updated({"batch_size": size, "hidden": 5}, "test")
+    one, two = ReinforceLearner(config), ReinforceLearner(config)
+    results = play_batch(config, one)
+    gathered = [
+        each for begin in range(0, size, 20) for each in gather(results[begin : begin + 20])
+    ]
+    assert sum(each.grads is not None for each in gathered) == -(-size // 20)
+    one.apply(results)
+    two.apply(gathered)
+    assert fingerprint(one.params) == fingerprint(two.params)
+    assert fingerprint(one.cache) == fingerprint(two.cache)
+
+
+def test_a_batch_of_one_group_is_added_up_episode_after_episode(catch):
+    """As in the originals, and as in every run from before there were groups."""
+    results = play_batch(catch, ReinforceLearner(catch))
+    total = GradientSum(catch.network.hidden, catch.network.dtype)
+    for result in results:
+        total.add(result.grads)
+    wanted = dense_sum(results, ReinforceLearner(catch).params)
+    for name, w in total.arrays.items():
+        np.testing.assert_array_equal(w, wanted[name])
 
 
 def test_gradients_do_not_leak_into_the_next_update(catch):

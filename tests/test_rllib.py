@@ -16,8 +16,9 @@ EXAMPLE = Path(__file__).parent.parent / "examples" / "our_agent_in_rllib.py"
 
 @pytest.mark.slow
 def test_our_agent_reaches_in_rllib_what_it_reaches_in_our_evaluation():
-    pytest.importorskip("tree", reason="no RLlib: pip install 'ray[rllib]' torch")
-    pytest.importorskip("torch", reason="no RLlib: pip install 'ray[rllib]' torch")
+    for library in ("tree", "torch", "ray.tune"):
+        reason = "no RLlib: pip install 'ray[rllib]' torch"
+        pytest.importorskip(library, reason=reason, exc_type=ImportError)
     words = ["--environment", "Catch-v0", "--episodes", "4", "--seed", "3"]
     done = subprocess.run([sys.executable, EXAMPLE, *words], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -181,6 +181,12 @@ def test_a_folder_in_the_files_place_is_one_line(tmp_path):
             action()
 
 
+def test_a_line_for_a_run_that_was_deleted_does_not_ask_for_room(tmp_path):
+    file = LineFile(tmp_path / "gone" / "lines.jsonl")
+    with pytest.raises(RunError, match=r"got No such file or directory; if the run was deleted, "):
+        file.append({"update": 1})
+
+
 def test_a_run_that_cannot_be_made_leaves_its_name_free(catch, small_disk):
     disk = small_disk("64k")
     (disk / "fill").write_bytes(b"x" * (64 << 10))

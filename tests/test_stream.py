@@ -29,8 +29,8 @@ def make_player(game):
 
 
 def assert_same(one, two):
-    for name, value in vars(one.segment).items():
-        np.testing.assert_array_equal(value, getattr(two.segment, name), err_msg=name)
+    for name, value in vars(one.segments[0]).items():
+        np.testing.assert_array_equal(value, getattr(two.segments[0], name), err_msg=name)
     assert one.state.snapshot == two.state.snapshot
     assert one.state.previous.tolist() == two.state.previous.tolist()
     assert one.state.current.tolist() == two.state.current.tolist()
@@ -80,7 +80,7 @@ def replay_densely(game, params, actions, rng):
 def test_a_segment_is_what_the_dense_form_plays(game, steps, params):
     """Across the end of an episode too: Catch ends after some 35 steps, Pong after some 1,000."""
     result = make_player(game).play_segment(params, None, steps, make_rng(4, "train", 1, 0))
-    segment = result.segment
+    segment = result.segments[0]
     dense = list(replay_densely(game, params, segment.actions, make_rng(4, "train", 1, 0)))
     assert len(result.episodes) >= 1
     for t, (x, y, draw, reward) in enumerate(dense):
@@ -124,7 +124,7 @@ def test_frames_and_points_add_up(game, params):
     for update in range(12):
         result = player.play_segment(params, state, 100, make_rng(5, "train", update, 0))
         state, frames = result.state, frames + result.frames
-        rewards += result.segment.rewards.tolist()
+        rewards += result.segments[0].rewards.tolist()
         episodes += result.episodes
     assert frames == sum(stats.frames for stats in episodes) + player.emulator.num_frames
     going_on = state.tally.point_rewards

@@ -64,7 +64,8 @@ def rows_of(run) -> dict[int, dict[str, float]]:
     for line in run.evaluations.read():
         (low, high), update = line.pop("ci95"), line.pop("update")
         line = line | {"ci95_low": low, "ci95_high": high}
-        rows[update] |= {f"evaluation/{k}": v for k, v in line.items() if k != "returns"}
+        figures = {k: v for k, v in line.items() if k not in ("returns", "timing", "is_won")}
+        rows[update] |= {f"evaluation/{k}": v for k, v in figures.items()}
     return rows
 
 

@@ -162,7 +162,9 @@ def test_a_killed_training_resumes_from_its_last_checkpoint_to_the_same_bits(mak
     train(run)
     shutil.rmtree(run.checkpoints.path(5))  # as if it had been killed after update 5's lines
     assert run.checkpoints.updates()[-1] == 4
-    train(with_updates(run, 6))
+    warnings: list[str] = []
+    train(with_updates(RunDirectory.open(run.path, warnings.append), 6))
+    assert warnings == ["the newest sound checkpoint is of update 4; 1 update will be played again"]
     assert result_of(run) == result_of(reference)
 
 
@@ -174,7 +176,9 @@ def test_a_damaged_checkpoint_costs_its_updates_and_no_more(make_run):
     (run.checkpoints.path(4) / "params.safetensors").write_bytes(b"damaged")
     warnings: list[str] = []
     train(with_updates(RunDirectory.open(run.path, warnings.append), 5))
-    assert len(warnings) == 1
+    damaged, again = warnings
+    assert "checkpoints/000004" in damaged
+    assert again == "the newest sound checkpoint is of update 3; 1 update will be played again"
     assert result_of(run) == result_of(reference)
 
 
@@ -334,6 +338,17 @@ def test_a_run_that_lost_its_checkpoints_does_not_start_over(make_run):
     assert run.metrics.path.read_bytes() == before
 
 
+def test_a_training_whose_run_is_half_deleted_does_not_claim_to_be_saved(make_run):
+    """As `rm -r` leaves it if the training makes a new file meanwhile."""
+    run = make_run(updates=4)
+    with pytest.raises(RunError, match=r"config\.json, got no such file; if the run was deleted, "):
+        for event in training(run):
+            if isinstance(event, Updated) and event.progress.update == 2:
+                for path in (run.path / "config.json", run.metrics.path):
+                    path.unlink()
+    assert 3 not in run.checkpoints.updates()
+
+
 def test_a_configuration_that_does_not_fit_is_never_written(make_run):
     run = make_run(updates=2)
     train(run)
@@ -375,7 +390,7 @@ def test_a_number_that_is_not_finite_in_a_segment_never_reaches_the_disk(make_ru
         result = real(self, *args)
         calls.append(1)
         if len(calls) == 10:  # in the third update
-            result.segment.values[3] = np.nan
+            result.segments[0].values[3] = np.nan
         return result
 
     monkeypatch.setattr(StreamPlayer, "play_segment", play)
@@ -390,8 +405,8 @@ def test_a_number_that_is_not_finite_in_a_segment_never_reaches_the_disk(make_ru
 
 
 def test_a_disk_that_fills_stops_the_training_with_one_line(catch, small_disk):
-    """Three checkpoints of a megabyte are kept on three and a half: the fourth has no room."""
-    run = RunDirectory.create(small_disk("3500k") / "run", catch.updated({"updates": 6}, "test"))
+    """Two checkpoints of a hundred kilobytes are kept: the fifth, beside them, has no room."""
+    run = RunDirectory.create(small_disk("240k") / "run", catch.updated({"updates": 6}, "test"))
     with pytest.raises(RunError, match="No space left on device; make room there, then resume"):
         train(run)
     assert run.checkpoints.load_latest().update == run.checkpoints.updates()[-1] >= 2
@@ -408,7 +423,8 @@ def test_two_trainings_never_share_a_run(make_run):
         while not run.metrics.path.exists() and time.monotonic() < deadline:
             time.sleep(0.01)
         before = json.loads((run.path / "config.json").read_text())
-        with pytest.raises(RunError, match=rf"training at work there \(process {os.getpid()}\)"):
+        what = rf"a training that writes there \(process {os.getpid()}\)"
+        with pytest.raises(RunError, match=what):
             train(other)
         assert json.loads((run.path / "config.json").read_text()) == before
     finally:

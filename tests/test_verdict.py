@@ -65,6 +65,7 @@ def train_and_watch(run):
 @pytest.fixture
 def short_windows(monkeypatch):
     """An estimate after the first update, and evaluations of five episodes."""
+    Progress.from_dict(dataclasses.asdict(Progress()))  # its bounds are read once: the real ones
     monkeypatch.setattr(progress_module, "POINT_WINDOW", 8)
     monkeypatch.setattr(evaluation, "VERDICT_EPISODES", 5)
     monkeypatch.setattr(session_module, "SAMPLED_EPISODES", 4)
@@ -86,6 +87,19 @@ def test_a_target_that_an_evaluation_confirms_ends_the_training(make_run, short_
     assert 0 < verdict.seconds < outcome.wall_seconds
     (line,) = run.evaluations.read()
     assert line["mean_return"] == verdict.greedy.mean_return
+    assert (line["target"], line["is_won"]) == (-21.0, True)
+    assert line["timing"]["wall_seconds"] == verdict.seconds
+    assert run.checkpoints.updates() == [0, verdict.update], "of a run that has won, the last alone"
+
+
+def test_a_training_that_dies_after_it_has_won_has_won_when_it_is_resumed(make_run, short_windows):
+    """Not a single update more: its parameters are those that won."""
+    run = make_run(updates=50, until_return=-21.0)
+    outcome, _ = train_and_watch(run)
+    again, (verdict,) = train_and_watch(RunDirectory.open(run.path))
+    assert again.reason == outcome.reason == "until_return"
+    assert again.params_sha256 == outcome.params_sha256
+    assert (verdict.greedy, verdict.sampled) == (outcome.verdict.greedy, outcome.verdict.sampled)
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import ipaddress
 import json
 import multiprocessing
 import os
@@ -29,6 +30,7 @@ from pixelpong.config.protocols import find_protocol
 from pixelpong.env import features
 from pixelpong.errors import ConfigError, PixelpongError, RunError
 from pixelpong.faces.page import background, library, live
+from pixelpong.faces.page.address import find_own_addresses
 from pixelpong.faces.page.jobs import carry_out, picture_units
 from pixelpong.faces.page.library import Library
 from pixelpong.faces.page.reel import make_reel
@@ -454,6 +456,20 @@ def test_an_address_that_cannot_be_used_is_refused_in_one_line(tmp_path, options
     with pytest.raises(ConfigError, match=words) as caught, serving(tmp_path, **options):
         pass
     assert "\n" not in str(caught.value)
+
+
+def test_an_address_for_other_machines_is_told_if_they_are_let_in(tmp_path, monkeypatch):
+    monkeypatch.setattr("pixelpong.faces.page.find_own_addresses", lambda: ["192.0.2.7"])
+    with serving(tmp_path, host="0.0.0.0", token="long enough") as served:
+        words = f"from another machine: http://192.0.2.7:{served.port}/?token=long%20enough"
+        assert words in served.told
+    with serving(tmp_path) as served:
+        assert not any("192.0.2.7" in line for line in served.told)
+
+
+def test_the_addresses_of_this_machine_are_others_names_for_it():
+    for address in find_own_addresses():
+        assert not ipaddress.ip_address(address).is_loopback
 
 
 def test_another_address_is_served_with_a_token(tmp_path):

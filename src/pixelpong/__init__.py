@@ -4,21 +4,21 @@
 
     run = pixelpong.train("fast", seed=1)           a new run, in runs/fast-001
     run = pixelpong.resume("runs/fast-001", updates=500)
-    for event in pixelpong.training("fast"): ...   the same, to look and stop in between
-    pixelpong.Run("runs/fast-001").plot()           a run to look at: .plot(), .replay(), .metrics()
+    for event in pixelpong.training("fast"): ...   the same, event by event
+    pixelpong.Run("runs/fast-001").plot()           a run: .plot(), .replay(), .metrics()
     pixelpong.evaluate("package", episodes=20)      how well an agent plays, with an interval
 
-    policy = pixelpong.Policy.load("package")       an agent that acts on what an environment shows
+    policy = pixelpong.Policy.load("package")       an agent that acts on observations
     env = pixelpong.make_env()                      our exact Pong, as a Gymnasium environment
     gymnasium.make("pixelpong.env.gym:pixelpong/Pong-v0")           the same one
 
-    pixelpong.preset_names()                        what `train` takes
+    pixelpong.preset_names()                        the presets of `train`
     pixelpong.load_preset("fast")                   its options, a `Config`
 
-Errors that a user can meet are of the class `PixelpongError`. The same from a terminal:
-``pixelpong --help``. Where each part of the code lives is told by the file ``loop.py``.
+Errors that a user can meet are of the class `PixelpongError`. For the command line, see
+``pixelpong --help``. To read the code, start with ``loop.py``.
 
-Importing this package loads nothing but this file; a name's own imports come with its first use.
+Importing this package loads only this file; a name's own imports come with its first use.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _HOMES = {
     "preset_names": "config.presets",
     "PixelpongError": "errors",
 }
-"""Where each public name is made."""
+"""The module of each public name."""
 
 __all__ = [
     "Config",
@@ -75,7 +75,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Load a public name when it is first asked for, and keep it."""
+    """Load a public name at its first use, and keep it."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
@@ -84,4 +84,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return [*__all__, "__version__"]

@@ -1,4 +1,4 @@
-"""``python -m pixelpong`` is ``pixelpong``: one command, in a process of its own."""
+"""``python -m pixelpong`` is ``pixelpong``: one command, in its own process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pixelpong import interrupts
 
 
 def main() -> None:
-    """Run the command that the words ask for; from here on, SIGTERM is what Ctrl-C is."""
+    """Run the command on the command line; from here on, SIGTERM works like Ctrl-C."""
     exit_code = 130
     interrupts.note_signals()
     with contextlib.suppress(KeyboardInterrupt):
@@ -18,7 +18,7 @@ def main() -> None:
         cli.show_warnings_plainly()
         exit_code = cli.main(begin=interrupts.heed_signals)
         interrupts.ignore_signals()
-    interrupts.ignore_signals()  # also where one came after the first of these two
+    interrupts.ignore_signals()  # also if one came after the first of these two
     sys.exit(exit_code)
 
 

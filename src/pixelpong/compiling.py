@@ -1,4 +1,4 @@
-"""How kernels are compiled: once, and kept for the next process if there is a place for it."""
+"""Compiles kernels once, and caches them for the next process if possible."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import numba
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """`numba.njit` without the lock, in numba's cache.
 
-    That is beside the file, or in the user's cache directory. If neither can be written to, as in a
-    container of which only some folders can, each process compiles anew. Numba unpickles its cache
-    unchecked, so damage of any kind can raise anything; such a kernel is compiled and kept anew.
+    The cache is beside the file, or in the user's cache directory. If neither is writable, as in
+    some containers, each process compiles again. Numba unpickles its cache unchecked, so a damaged
+    one can raise any error; the kernel is then compiled and cached again.
 
     Args:
-        options: more of `numba.njit`'s.
+        options: further options of `numba.njit`.
     """
 
     def compile_it(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -32,7 +32,7 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any
                 return kernel(*args)
             except Exception:
                 if tuple(map(numba.typeof, args)) in kernel.signatures:
-                    raise  # it was loaded, so the error is its own
+                    raise  # it was loaded, so the error is not the cache's
             _drop_from_cache(kernel)
             kernel = _make(function, options)
             return kernel(*args)
@@ -50,7 +50,7 @@ def _make(function: Callable[..., Any], options: dict[str, Any]) -> Any:
 
 
 def _drop_from_cache(kernel: Any) -> None:
-    """Remove what numba keeps of a kernel, in files that are named after it."""
+    """Remove a kernel from numba's cache, whose files are named after it."""
     function, folder = kernel.py_func, kernel.stats.cache_path
     name = f"{Path(function.__code__.co_filename).stem}.{function.__qualname__}-"
     for path in Path(folder).glob(f"{name}*.nb[ci]") if folder else ():

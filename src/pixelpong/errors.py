@@ -1,7 +1,7 @@
-"""The errors a user can meet: one root, a few kinds, each one line and an exit code.
+"""The errors a user can meet: one root, a few kinds, each with one line and an exit code.
 
 Every message says what was expected, what was got and what to do.
-What only a bug can cause is an ``assert`` instead.
+Errors that only a bug can cause are an ``assert`` instead.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class PixelpongError(Exception):
     exit_code = 1
 
     def _render_traceback_(self) -> list[str]:
-        """What a notebook shows: the one line."""
+        """Show only the one line in a notebook."""
         return [f"{type(self).__name__}: {self}"]
 
 
@@ -35,7 +35,7 @@ class CheckpointError(PixelpongError):
 
 
 class VersionError(CheckpointError):
-    """A checkpoint that another version of the format wrote: sound, but not ours to pass over."""
+    """A sound checkpoint in another version's format; it must not be skipped."""
 
 
 class EmulatorError(PixelpongError):
@@ -43,7 +43,7 @@ class EmulatorError(PixelpongError):
 
 
 class EmulatorWarning(UserWarning):
-    """ALE plays because the native emulator can't: slower, to the same bits."""
+    """ALE plays because the native emulator can't: slower, with the same bits."""
 
 
 class WorkerError(PixelpongError):
@@ -67,13 +67,13 @@ class Interrupted(Exception):  # noqa: N818 - a request, not an error
 
 
 MAX_GOT = 500
-"""Characters of what was got that a message repeats."""
+"""Characters of the value got that a message repeats."""
 
 
 def expected(what: str, got: object, advice: str) -> str:
-    """The one shape of every error message: a line, not without end, of letters alone.
+    """The shape of every error message: one line, of limited length, without control characters.
 
-    What was got may come from a stranger's file, and a terminal obeys what is no letter.
+    The value got may come from a stranger's file, and a terminal obeys control characters.
 
     >>> expected("a seed of at least 0", -1, "give --seed 0 or more")
     'expected a seed of at least 0, got -1; give --seed 0 or more'
@@ -86,12 +86,12 @@ def expected(what: str, got: object, advice: str) -> str:
 
 @contextlib.contextmanager
 def refusing(what: str, advice: str, kind: type[PixelpongError]) -> Iterator[None]:
-    """While inside, what the system or a file's content refuses is a declared error.
+    """While inside, turn an `OSError` or a `ValueError` into a declared error.
 
     Args:
-        what: was expected.
+        what: what was expected.
         advice: what to do.
-        kind: of the error that an `OSError` or a `ValueError` becomes.
+        kind: the class of the new error.
     """
     try:
         yield
@@ -100,8 +100,17 @@ def refusing(what: str, advice: str, kind: type[PixelpongError]) -> Iterator[Non
         raise kind(expected(what, got, advice)) from error
 
 
+def number_of(number: int, noun: str) -> str:
+    """A number of things, in words.
+
+    >>> number_of(1, "worker"), number_of(12000, "step")
+    ('1 worker', '12,000 steps')
+    """
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 def on_one_line(text: str) -> str:
-    """The text on one line, of what can be printed.
+    """The text on one line, with only printable characters.
 
     >>> on_one_line("3.11" + chr(10) + "or" + chr(27) + "[2J newer")
     '3.11 or?[2J newer'

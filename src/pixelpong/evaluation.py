@@ -1,34 +1,36 @@
 """Evaluation: how well the parameters play, with an interval.
 
-Every episode has its own generator, and the number of episodes is fixed beforehand. (Playing
+Every episode has its own generator, and the number of episodes is fixed in advance. (Playing
 streams until N episodes have ended favours short ones, which in Pong are the lost ones.)
 
-Covered: greedy and sampled play, mean, deviation, bootstrap interval.
+Covered: greedy and sampled play, mean, deviation, bootstrap interval; how a notebook shows them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from pixelpong.engines import Engine
+from pixelpong.errors import number_of
 from pixelpong.items import EpisodeItem, Params
 from pixelpong.seeding import make_rng
 
 LOOKS = ((10, -0.5), (40, 0.3))
-"""The cheap looks that decide whether the verdict is worth playing, one after the other: greedy
-episodes, and by how much their mean must exceed the target, for the verdict wants its interval
+"""The short evaluations that decide, one after the other, whether to play the verdict: greedy
+episodes, and how far their mean must exceed the target, since the verdict needs its whole interval
 above it."""
 
 VERDICT_EPISODES = 200
-"""Greedy episodes of the verdict. They are used for nothing else: not for a look, and not for a
-verdict before."""
+"""Greedy episodes of the verdict. They are used for nothing else: no short evaluation, no earlier
+verdict."""
 
 SAMPLED_EPISODES = 40
-"""Episodes of sampled play that follow a win, to be told beside it."""
+"""Episodes of sampled play after a win, reported with it."""
 
 _RESAMPLES = 10_000
 
@@ -42,7 +44,7 @@ class Evaluation:
         std: standard deviation of the returns (of the sample, divisor n − 1).
         ci95: 95 % bootstrap interval of the mean.
         returns: each episode's, in order.
-        mean_steps: decisions an episode.
+        mean_steps: decisions per episode.
     """
 
     mean_return: float
@@ -51,6 +53,25 @@ class Evaluation:
     returns: tuple[float, ...]
     mean_steps: float
 
+    def __str__(self) -> str:
+        """Mean, interval and number of games, on one line.
+
+        >>> print(Evaluation(19.5, 0.7, (19.0, 20.0), (19.0, 20.0), 3500.0))
+        mean return +19.5 (19.0 to 20.0) over 2 games of 3,500 steps
+        """
+        low, high = (f"{end:.1f}".replace("-", "−") for end in self.ci95)
+        mean = f"{self.mean_return:+.1f}".replace("-", "−")
+        games = f"{number_of(len(self.returns), 'game')} of {self.mean_steps:,.0f} steps"
+        return f"mean return {mean} ({low} to {high}) over {games}"
+
+    def __repr__(self) -> str:
+        """What it says, and where the returns are."""
+        return f"<Evaluation: {self}; .returns>"
+
+    def _repr_html_(self) -> str:
+        """Words and a histogram of the returns, for a notebook."""
+        return f"<p>{self}</p>{_draw_histogram(self.returns)}"
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it."""
         return asdict(self)
@@ -58,17 +79,17 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a training has reached the return it was to reach.
+    """Whether a training has reached its target return.
 
     Attributes:
         is_won: whether the interval of the mean return of greedy play lies above the target.
         target: mean return of greedy play to reach.
         update: of the checkpoint.
         steps: decisions of the agent until then.
-        seconds: wall time of the run until the deciding games were played: evaluations are
-            included, breaks are not.
-        greedy: evaluation of greedy play: the one that decides, or the cheap look before it if
-            that one fell short.
+        seconds: wall time of the run until the deciding games were played, with evaluations and
+            without breaks.
+        greedy: evaluation of greedy play: the deciding one, or the short one before it if that one
+            fell short.
         sampled: the same for sampled play; None if it is not won.
     """
 
@@ -85,8 +106,30 @@ class Verdict:
         return asdict(self)
 
 
+def _draw_histogram(returns: Sequence[float]) -> str:
+    """How many games ended with each return from −21 to 21, as SVG."""
+    counts = Counter(round(value) for value in returns)
+    tallest = max(counts.values())
+    bars = []
+    for value, count in sorted(counts.items()):
+        height = round(70 * count / tallest)
+        title = f"{value:+d}: {number_of(count, 'game')}"
+        place = f'x="{9 * (value + 21) + 8}" y="{80 - height}" width="8" height="{height}"'
+        bars.append(
+            f'<rect {place} fill="currentColor" opacity="0.6"><title>{title}</title></rect>'
+        )
+    marks = []
+    for value, text in ((-21, "−21"), (-10, "−10"), (0, "0"), (10, "+10"), (21, "+21")):
+        place = f'x="{9 * (value + 21) + 12}" y="95" font-size="10" text-anchor="middle"'
+        marks.append(f'<text {place} fill="currentColor">{text}</text>')
+    label = f"Histogram of the returns of {number_of(len(returns), 'game')}"
+    head = f'<svg viewBox="0 0 403 100" width="403" role="img" aria-label="{label}">'
+    line = '<line x1="8" x2="395" y1="80.5" y2="80.5" stroke="currentColor"/>'
+    return "".join([head, *bars, line, *marks, "</svg>"])
+
+
 def tell_nobody(number: int) -> None:
-    """Do nothing with the number of episodes that are done."""
+    """Ignore the number of finished episodes."""
 
 
 def evaluate(
@@ -103,17 +146,17 @@ def evaluate(
     """Play `episodes` episodes with `params` and summarise their returns.
 
     Args:
-        engine: that plays them.
-        params: what plays.
-        seed: of the episodes; greedy and sampled play of one seed meet the same coins.
-        episodes: how many, at least 1.
+        engine: plays them.
+        params: the parameters to play with.
+        seed: of the episodes; greedy and sampled play of one seed have the same coins.
+        episodes: their number, at least 1.
         is_greedy: take the most probable action instead of drawing one.
-        update: distinguishes evaluations of one seed that are to meet other coins.
+        update: makes evaluations of one seed have different coins.
         first: number of the first episode, for the same purpose.
-        tell: called after each episode with the number that are done.
+        tell: called after each episode with the number of finished ones.
 
     Raises:
-        WorkerError, Interrupted: as `Engine.run`.
+        WorkerError, Interrupted: as in `Engine.run`.
     """
     numbers = range(first, first + episodes)
     items = [EpisodeItem("evaluate", seed, update, number, is_greedy) for number in numbers]
@@ -134,15 +177,15 @@ def evaluate(
 def judge(
     play: Callable[..., Evaluation], target: float, *, at_once: bool
 ) -> tuple[bool, Evaluation]:
-    """Whether a target return is reached, and the evaluation of greedy play that says so.
+    """Whether a target return is reached, and the evaluation of greedy play that decides.
 
     It is reached if the 95 % interval of the mean return of `VERDICT_EPISODES` greedy episodes lies
-    above it. With less, a run that tries until it passes would win by luck.
+    above it. With a weaker rule, a run that tries until it passes would win by luck.
 
     Args:
-        play: evaluates this many episodes, with ``is_greedy`` and ``first`` as `evaluate` has them.
+        play: evaluates this many episodes, with ``is_greedy`` and ``first`` as in `evaluate`.
         target: mean return.
-        at_once: leave out the cheap looks, which decide whether the verdict is worth playing.
+        at_once: skip the short evaluations, which decide whether to play the verdict.
     """
     first = 0
     for episodes, lead in () if at_once else LOOKS:

@@ -1,14 +1,16 @@
-"""Ctrl-C and SIGTERM as a question that is asked at safe places, not an exception anywhere.
+"""Ctrl-C and SIGTERM, checked at safe places instead of raised anywhere.
 
-A command in a process of its own hears them from its first line on. While it starts they are
-noted; a training is asked whether one came, and anything else is broken off by an exception. The
-first one counts: the stop is under way then, and those after it change nothing.
+A command in its own process handles them from its first line on. During its start they are only
+recorded. A training checks whether one came; any other command is ended by an exception. Only the
+first one counts: the stop has begun, and later ones change nothing.
 
-Not covered: the time before that line, in which Python itself starts.
+Not covered: the time before that line, while Python itself starts.
 """
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -19,7 +21,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class _Mark:
-    """Whether a signal came. It has no lock, as an Event has: a second signal may come into the
+    """Whether a signal came. It has no lock, unlike an Event: a second signal may interrupt the
     handler of the first one, in the same thread, and would wait for that lock for ever.
     """
 
@@ -30,22 +32,22 @@ class _Mark:
         self.is_set = True
 
 
-_noted = _Mark()  # set by the handlers of `note_signals` and `heed_signals` alone
+_noted = _Mark()  # set only by the handlers of `note_signals` and `heed_signals`
 
 
 class Interrupt(KeyboardInterrupt):
-    """Ctrl-C by another name: where KeyboardInterrupt itself has come out of an `exec`, Python
-    remembers it though it was caught, and in the end kills itself by SIGINT, whatever was returned.
+    """Ctrl-C. If KeyboardInterrupt itself comes out of an `exec`, Python remembers it although it
+    was caught, and kills itself by SIGINT at exit, whatever the exit code.
     """
 
 
 def note_signals() -> None:
-    """From now on, only note them: raised in an import, an exception may be lost on its way."""
+    """From now on, only record signals: an exception raised during an import may get lost."""
     _handle_signals(_noted.set)
 
 
 def heed_signals() -> None:
-    """From now on, the first one raises an exception; at once where one was noted.
+    """From now on, the first signal raises an exception; at once if one was recorded.
 
     Raises:
         Interrupt: here, or anywhere later.
@@ -62,7 +64,7 @@ def heed_signals() -> None:
 
 
 def ignore_signals() -> None:
-    """From now on, nothing disturbs the end of this process."""
+    """From now on, ignore signals, so that the process can end undisturbed."""
     _handle_signals(signal.SIG_IGN)
 
 
@@ -70,13 +72,12 @@ def ignore_signals() -> None:
 def stop_on_signals(*, ends_process: bool = True) -> Iterator[Callable[[], bool]]:
     """While inside, SIGINT and SIGTERM only set a mark; yields the function that reads it.
 
-    Once it is set, later signals change nothing, inside or after: every wait on the way out has a
-    deadline. Outside the main thread, where Python does not let signals be handled, nothing is set
-    up.
+    Once it is set, later signals change nothing, inside or after: every wait during the exit has a
+    deadline. Outside the main thread, where Python cannot handle signals, this does nothing.
 
     Args:
-        ends_process: this process ends after a signal; where it goes on, as a notebook does, the
-            handlers from before come back.
+        ends_process: this process ends after a signal; if it continues, as a notebook does, the
+            previous handlers return.
     """
     asked = _Mark()
     if threading.current_thread() is not threading.main_thread():
@@ -91,8 +92,37 @@ def stop_on_signals(*, ends_process: bool = True) -> Iterator[Callable[[], bool]
     finally:
         if not (asked.is_set and ends_process):
             for number, handler in zip(_SIGNALS, before, strict=True):
-                if handler is not None:  # it is not Python's
+                if handler is not None:  # None: not set by Python
                     signal.signal(number, handler)
+
+
+@contextmanager
+def interrupts_held() -> Iterator[None]:
+    """While inside, hold back Ctrl-C; processes that are started inside never get it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def end_with_parent() -> None:
+    """End this process when its parent has gone, even if the parent was killed.
+
+    A process of a pool would wait for ever: it holds both ends of the pipe that its work comes
+    from.
+    """
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _handle_signals(handler: Any) -> None:
@@ -101,4 +131,4 @@ def _handle_signals(handler: Any) -> None:
 
 
 def _ignore(*_: object) -> None:
-    """Not SIG_IGN, of which Python says a word where a signal is on its way already."""
+    """Ignore a signal. With SIG_IGN, Python prints a message if one is already on its way."""

@@ -1,7 +1,7 @@
-"""What is played, what comes of it, and the work items that ask for it.
+"""Work items, their results, and records of what was played.
 
-Observations stay lists of active pixel indices from the emulator to the gradient: an input of
-6,400 numbers of which some 25 are not zero.
+Observations stay lists of active pixel indices from the emulator to the gradient: of an input's
+6,400 numbers, about 25 are not zero.
 
 Sizes: T steps, N active indices in all of them, K first-layer rows that the episode touched,
 H hidden units.
@@ -21,20 +21,20 @@ NUM_PIXELS = 80 * 80
 """Inputs of the network: the cropped field at half resolution."""
 
 STAY, UP, DOWN = 0, 2, 3
-"""Actions, as Gymnasium numbers them: RIGHT moves the paddle up, LEFT moves it down."""
+"""Actions in Gymnasium's numbers: RIGHT moves the paddle up, LEFT moves it down."""
 
 ACTIONS = (STAY, UP, DOWN)
-"""What the fast mode chooses from; the classic mode has UP and DOWN alone."""
+"""The actions of the fast mode; the classic mode has only UP and DOWN."""
 
 Params = dict[str, NDArray[Any]]
 """Name → array. ``W1`` has the inputs first, so that an input's row is contiguous."""
 
 
 def read_only(params: Params) -> Params:
-    """Views that cannot be written to.
+    """Return read-only views.
 
-    Playing never writes to the params, and some engines share them in memory that refuses it. The
-    kernels are compiled once for arrays of this kind, instead of once for each kind of engine.
+    Playing never writes to the params, and some engines share them in read-only memory. The kernels
+    are compiled once for read-only arrays, instead of once for each kind of engine.
     """
     views = {name: w.view() for name, w in params.items()}
     for view in views.values():
@@ -44,7 +44,7 @@ def read_only(params: Params) -> Params:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """One episode as it was played.
+    """One episode that was played.
 
     Attributes:
         indices: [N] uint16, the active inputs of step 0, then those of step 1 and so on, each
@@ -70,7 +70,7 @@ class Trajectory:
         return len(self.actions)
 
     def dense(self, dtype: Any = np.float32) -> NDArray[Any]:
-        """The observations as the network's definition takes them: [T, NUM_PIXELS]."""
+        """The observations in dense form: [T, NUM_PIXELS]."""
         x = np.zeros((len(self), NUM_PIXELS), dtype)
         for t in range(len(self)):
             active = self.indices[self.offsets[t] : self.offsets[t + 1]].astype(np.intp)
@@ -79,9 +79,19 @@ class Trajectory:
         return x
 
 
+BUILTIN, SELF, LEAGUE = "builtin", "self", "league"
+"""Opponents: the cartridge's own player, the learning network itself, and both with its past."""
+
+
+Opponents = tuple[tuple[str, float], ...]
+"""Opponents by name, and how likely each is met; the probabilities add up to 1."""
+
+ONLY_BUILTIN: Opponents = ((BUILTIN, 1.0),)
+
+
 @dataclass(frozen=True)
 class EpisodeStats:
-    """What is worth knowing of one finished episode.
+    """Statistics of a finished episode.
 
     Attributes:
         episode_return: undiscounted sum of the rewards, −21 … 21.
@@ -94,6 +104,7 @@ class EpisodeStats:
         entropy: mean entropy of the policy over the steps, in nats; ln 2 = 0.693 at most.
         up_share: share of the steps at which the action was UP.
         play_seconds: wall time of the rollout.
+        opponent: BUILTIN, SELF, or the name of a rival.
     """
 
     episode_return: float
@@ -106,17 +117,20 @@ class EpisodeStats:
     entropy: float
     up_share: float
     play_seconds: float
+    opponent: str = BUILTIN
 
     def to_dict(self) -> dict[str, Any]:
-        """As a line of a file, without the wall time: what depends on nothing but the seed."""
+        """As a line of a file, without the wall time: only what depends on the seed."""
         line = asdict(self)
         del line["play_seconds"]
+        if self.opponent == BUILTIN:
+            del line["opponent"]
         return line
 
 
 @dataclass
 class Tally:
-    """An episode's statistics while it goes on: what `EpisodeStats` is made of.
+    """The statistics of an unfinished episode, from which `EpisodeStats` is made.
 
     Attributes:
         steps: decisions so far.
@@ -139,11 +153,11 @@ class Tally:
             raise ValueError("points of which a part is missing")
 
     def copy(self) -> Tally:
-        """One that can be counted on without changing this one."""
+        """A copy that can be changed independently."""
         return replace(self, point_ends=[*self.point_ends], point_rewards=[*self.point_rewards])
 
-    def to_stats(self, frames: int) -> EpisodeStats:
-        """The statistics of the episode, which has ended after so many frames."""
+    def to_stats(self, frames: int, opponent: str = BUILTIN) -> EpisodeStats:
+        """The statistics of the episode, which has ended after `frames` frames."""
         won, lost = self.point_rewards.count(1), self.point_rewards.count(-1)
         return EpisodeStats(
             episode_return=float(won - lost),
@@ -156,12 +170,13 @@ class Tally:
             entropy=self.entropy / self.steps,
             up_share=self.ups / self.steps,
             play_seconds=self.play_seconds,
+            opponent=opponent,
         )
 
 
 @dataclass(frozen=True)
 class EpisodeItem:
-    """One whole episode to be played: the pure description that any worker can carry out.
+    """One whole episode to play: a pure description that any worker can carry out.
 
     Attributes:
         purpose: ``"train"`` returns a gradient, ``"evaluate"`` the statistics alone.
@@ -169,7 +184,7 @@ class EpisodeItem:
         update: the update it belongs to.
         index: its place in the batch.
         is_greedy: take the more probable action instead of drawing one.
-        keeps_actions: the result says what was done, for a replay.
+        keeps_actions: return the actions, for a replay.
     """
 
     purpose: str
@@ -197,12 +212,12 @@ class SparseGrads:
 
 @dataclass(frozen=True)
 class EpisodeResult:
-    """What a worker makes of an `EpisodeItem`.
+    """The result of an `EpisodeItem`.
 
     Attributes:
         stats: of the episode.
-        grads: None where only statistics were asked for.
-        actions: [T] int8, None where not asked for.
+        grads: None if only statistics were requested.
+        actions: [T] int8, None if not requested.
     """
 
     stats: EpisodeStats
@@ -212,14 +227,17 @@ class EpisodeResult:
 
 @dataclass(frozen=True)
 class StreamState:
-    """Where a stream stands between two segments: all that its future depends on.
+    """The state of a stream between two segments: everything its future depends on.
 
     Attributes:
         snapshot: of the emulator.
         previous: [·] uint16, active pixels of the frame before the newest.
         current: [·] uint16, active pixels of the newest frame, which a snapshot does not hold.
-        last_action: place in `ACTIONS` of what was asked for last.
-        tally: of the episode that goes on.
+        last_action: place in `ACTIONS` of the last action chosen.
+        tally: of the current episode.
+        opponent: BUILTIN, SELF, or the name of a rival.
+        opponent_action: the opponent's last action, if a network chose it.
+        is_left: whether the learning network plays the left side; then the frames are mirrored.
     """
 
     snapshot: bytes
@@ -227,35 +245,40 @@ class StreamState:
     current: NDArray[np.uint16]
     last_action: int
     tally: Tally
+    opponent: str = BUILTIN
+    opponent_action: int = 0
+    is_left: bool = False
 
 
 @dataclass(frozen=True)
 class SegmentItem:
-    """The next `horizon` steps of one stream: the pure description that any worker can carry out.
+    """The next `horizon` steps of one stream: a pure description that any worker can carry out.
 
     Attributes:
         seed: the run's seed.
         update: the update it belongs to.
         stream: the stream's number.
-        state: where the stream stands; None at its very start.
+        state: of the stream; None at its start.
+        opponents: of the episodes that begin in it.
     """
 
     seed: int
     update: int
     stream: int
     state: StreamState | None
+    opponents: Opponents = ONLY_BUILTIN
 
 
 @dataclass(frozen=True)
 class Segment:
-    """T steps of a stream as they were played.
+    """T steps of a stream that were played.
 
     Attributes:
         indices: [N] uint16, the inputs that are 1 at step 0, then those of step 1 and so on.
         offsets: [T + 1] int64; step t has ``indices[offsets[t]:offsets[t + 1]]``.
         actions: [T] int8, places in `ACTIONS`.
         log_probabilities: [T] float64, of these actions.
-        values: [T + 1] float64, of the observations; the last is that of the one after the end.
+        values: [T + 1] float64, of the observations; the last is for the one after the end.
         rewards: [T] float32, −1, 0 or +1.
         is_end: [T] bool, whether a point ended there.
     """
@@ -274,20 +297,22 @@ class Segment:
 
 @dataclass(frozen=True)
 class SegmentResult:
-    """What a worker makes of a `SegmentItem`.
+    """The result of a `SegmentItem`.
 
     Attributes:
-        segment: what was played.
-        state: where the stream stands now.
+        segments: the steps played; against itself, those of the right side and of the left one.
+        state: of the stream now.
         episodes: statistics of the episodes that ended in it.
         frames: emulated frames.
         entropy: mean over the steps, in nats.
         play_seconds: wall time.
+        points: the rewards of the points that ended, by opponent.
     """
 
-    segment: Segment
+    segments: tuple[Segment, ...]
     state: StreamState
     episodes: tuple[EpisodeStats, ...]
     frames: int
     entropy: float
     play_seconds: float
+    points: tuple[tuple[str, tuple[int, ...]], ...] = ()

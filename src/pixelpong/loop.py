@@ -1,4 +1,4 @@
-"""The map of the system: one loop in which every part is named once.
+"""The map of the system: one loop that names every part once.
 
 `pixelpong train` makes a run directory and starts the loop; `pixelpong resume` opens one and does
 the same. The loop is a generator of events, and its caller decides what to do with each.
@@ -37,11 +37,11 @@ class Outcome:
     Attributes:
         reason: the budget that was reached (``"updates"``, ``"episodes"``, ``"steps"``,
             or ``"until_return"`` if an evaluation has confirmed it) or ``"interrupted"``.
-        progress: what has been played.
+        progress: counts of what has been played.
         params_sha256: of the final parameters.
-        wall_seconds: wall time of the run, breaks not counted.
+        wall_seconds: wall time of the run, without breaks.
         training_seconds: the same without the evaluations.
-        verdict: the last one on the target return; None if it was never tried.
+        verdict: the last one on the target return; None if there was none.
     """
 
     reason: str
@@ -62,7 +62,7 @@ class Began:
 
 @dataclass(frozen=True)
 class Updated:
-    """An update is done; `round` is what its rollouts waited for and moved."""
+    """An update is done; `round` has the engine's statistics of its rollouts."""
 
     progress: Progress
     stats: UpdateStats
@@ -78,20 +78,27 @@ class Evaluated:
 
 
 @dataclass(frozen=True)
+class Judging:
+    """Games are about to be played to see whether the target return is reached."""
+
+    progress: Progress
+
+
+@dataclass(frozen=True)
 class Judged:
-    """It was tried whether the target return is reached."""
+    """The newest parameters were evaluated against the target return."""
 
     verdict: Verdict
 
 
 @dataclass(frozen=True)
 class Ended:
-    """No more updates come; everything is saved."""
+    """The training is over; everything is saved."""
 
     outcome: Outcome
 
 
-Event = Began | Updated | Evaluated | Judged | Ended
+Event = Began | Updated | Evaluated | Judging | Judged | Ended
 
 
 def training(
@@ -102,16 +109,16 @@ def training(
     Closing the generator early saves the last complete update.
 
     Args:
-        run: where everything is written; its configuration says what is trained.
-        should_stop: asked several times a second; the update under way is then dropped, the
-            last complete one saved, and the outcome's reason is ``"interrupted"``.
-        began: when the command started, on the monotonic clock; by default now.
+        run: where everything is written; its configuration says what to train.
+        should_stop: called several times a second; if it returns True, the current update is
+            dropped, the last complete one saved, and the outcome's reason is ``"interrupted"``.
+        began: when the command started, on the monotonic clock; now by default.
 
     Yields:
-        `Began` first, then what happens, `Ended` last.
+        `Began` first, then other events, `Ended` last.
 
     Raises:
-        RunError: another training writes there, or the disk does not take a file.
+        RunError: another training writes there, or a file cannot be written.
         CheckpointError: there are checkpoints and none is sound.
         WorkerError: a worker raised, or failed too often; the last complete update is saved.
         NumericsError: a number is not finite; the last update that is whole stays saved.
@@ -121,7 +128,7 @@ def training(
         session = Session(run, time.monotonic() if began is None else began)
         learner, progress, verdict = session.learner, session.learner.progress, None
         engine = make_engine(config.engine, functools.partial(make_worker, config), should_stop)
-        with contextlib.closing(engine):
+        with run.noting_failure(), contextlib.closing(engine):
             try:
                 yield Began(run, progress)
                 while True:
@@ -129,6 +136,7 @@ def training(
                         yield Evaluated(progress, session.evaluate(engine))
                     reason = reached_budget(config.budget, progress)
                     if session.should_confirm(is_last=bool(reason)):
+                        yield Judging(progress)
                         verdict = session.confirm(engine, is_last=bool(reason))
                         reason = "until_return" if verdict.is_won else reason
                         yield Judged(verdict)
@@ -136,21 +144,24 @@ def training(
                         session.save()
                     if reason:
                         break
-                    results = engine.run(learner.items(), learner.params)
+                    items, params = learner.items(), learner.params_to_play()
+                    results = engine.run(items, params, learner.group_size)
                     stats = learner.apply(results)
                     session.record(stats, results.stats)
                     yield Updated(progress, stats, results.stats)
             except Interrupted:
                 reason = "interrupted"
             except RunError:
-                raise  # the disk is at fault, and would not take a checkpoint either
+                raise  # it is the disk, which could not take a checkpoint either
             except BaseException:
                 session.save()  # a worker, a number, the terminal, Ctrl-C in a notebook
                 raise
             session.save()
-    params = fingerprint(learner.params)
+        if reason == "until_return":
+            session.thin_out()
+    final = fingerprint(learner.params)
     seconds = session.wall_seconds, session.training_seconds
-    yield Ended(Outcome(reason, progress, params, *seconds, verdict))
+    yield Ended(Outcome(reason, progress, final, *seconds, verdict))
 
 
 def train(
@@ -178,7 +189,7 @@ def train(
 def reached_budget(budget: BudgetConfig, progress: Progress) -> str | None:
     """The name of the first budget option that `progress` has reached, or None.
 
-    A target return is not among them: an evaluation decides on it.
+    The target return is not checked here: an evaluation decides on it.
 
     >>> reached_budget(BudgetConfig(updates=3), Progress(update=3))
     'updates'

@@ -1,4 +1,4 @@
-"""What the promise "same bits" depends on besides the seed: the processor and the libraries."""
+"""The processor and the libraries, which the promise "same bits" depends on besides the seed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PACKAGES = ("pixelpong", "numpy", "ale-py", "numba", "llvmlite")
 
 
 def collect_versions() -> dict[str, str]:
-    """Versions of Python and of the packages that take part in the arithmetic."""
+    """Versions of Python and of the packages involved in the arithmetic."""
     versions = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:
@@ -25,7 +25,7 @@ def collect_versions() -> dict[str, str]:
 
 
 def describe_commit() -> str:
-    """The commit of the working copy that is run, or "unknown" if the package is installed."""
+    """The commit of the current working copy, or "unknown" if the package is installed."""
     try:
         done = subprocess.run(
             ["git", "describe", "--always", "--dirty", "--abbrev=12"],
@@ -37,7 +37,7 @@ def describe_commit() -> str:
 
 
 def describe_machine() -> dict[str, Any]:
-    """The processor by name, and the system."""
+    """The processor's name, and the system."""
     return {"processor": _processor_name(), "system": platform.system(), "arch": platform.machine()}
 
 
@@ -56,8 +56,16 @@ def _processor_name() -> str:
     return ", ".join([name, *(f"{key} {value}" for key, value in found.items())])
 
 
+def peak_mb(pid: int | str = "self") -> float:
+    """Peak resident memory of a process, by default this one, in MB; 0 where it is not told."""
+    for line in (read_kernel_file(Path(f"/proc/{pid}/status")) or "").splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) / 1024
+    return 0.0
+
+
 def count_cores() -> int:
-    """The cores this process may use, at least 1: as a container or a batch system limits them."""
+    """The cores this process may use, at least 1, as limited by a container or batch system."""
     has_affinity = hasattr(os, "sched_getaffinity")
     cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
     limit = read_core_limit()
@@ -68,7 +76,7 @@ def read_core_limit(root: Path = Path("/")) -> float | None:
     """Cores that the control group of this process allows; None for no limit.
 
     Args:
-        root: the file system; another one in tests.
+        root: the file system; tests use their own.
     """
     limits = []
     for folder in groups_of(root, "cpu"):
@@ -96,7 +104,7 @@ def groups_of(root: Path, controller: str) -> Iterator[Path]:
 
 
 def read_kernel_file(path: Path) -> str | None:
-    """The text of a file of the kernel; None if there is none."""
+    """The text of a file of the kernel; None if it does not exist."""
     try:
         return path.read_text("utf-8", "replace").strip()
     except OSError:

@@ -1,7 +1,7 @@
-"""What a file may say: types with bounds, and one function that reads JSON into them.
+"""Schemas of files: types with bounds, and one function that reads JSON into them.
 
-A file's content is declared as a dataclass. Its fields carry their bounds in their types, and a
-`__post_init__` may refuse what no type can say. What does not fit is one line:
+A dataclass declares a file's content. The types of its fields contain their bounds, and a
+`__post_init__` may check what a type can't express. An error is one line:
 
     seed that is str, not int
 
@@ -33,27 +33,27 @@ __all__ = [
 ]
 
 Count = Annotated[int, Meta(ge=0, lt=2**53)]
-"""How many, or the number of something: what a float holds exactly, too."""
+"""A count or an index; small enough for a float to hold exactly."""
 
 Return = Annotated[float, Meta(ge=-1000, le=1000)]
-"""Of an episode, or a mean of them."""
+"""The return of an episode, or a mean of several."""
 
 Reward = Annotated[int, Meta(ge=-1000, le=1000)]
-"""Of a point."""
+"""The reward of a point."""
 
 Seconds = Annotated[float, Meta(ge=0, lt=1e12)]
 
 Figure = Annotated[int, Meta(ge=-(10**12), le=10**12)] | Annotated[float, Meta(ge=-1e12, le=1e12)]
-"""Any number that is shown: nothing that a run writes comes near the bounds."""
+"""Any number that is shown; no number of a run comes near the bounds."""
 
 T = TypeVar("T")
 
 
 def decode(content: bytes, kind: type[T]) -> T:
-    """The JSON in `content`, as a `kind`.
+    """Read the JSON in `content` as a `kind`.
 
     Raises:
-        ValueError: it is no JSON, or something else than a `kind`; what is wrong, in one line.
+        ValueError: it is not JSON, or not a `kind`; the message is one line.
 
     >>> decode(b'{"steps": 3}', dict[str, Count])
     {'steps': 3}
@@ -63,14 +63,14 @@ def decode(content: bytes, kind: type[T]) -> T:
     except msgspec.MsgspecError as error:
         raise ValueError(_explain(error)) from error
     except RecursionError as error:
-        raise ValueError("JSON that is nested without end") from error
+        raise ValueError("JSON that is nested too deeply") from error
 
 
 def convert(value: Any, kind: type[T]) -> T:
-    """What `decode` has read without a type, as a `kind`.
+    """Convert a value that `decode` has read without a type to a `kind`.
 
     Raises:
-        ValueError: it is something else; what is wrong, in one line.
+        ValueError: it is not a `kind`; the message is one line.
 
     >>> convert({"steps": -3}, dict[str, Count])
     Traceback (most recent call last):
@@ -84,10 +84,10 @@ def convert(value: Any, kind: type[T]) -> T:
 
 
 def restore(values: dict[str, Any], kind: type[T]) -> T:
-    """What `dataclasses.asdict` made of a `kind`: no field may be missing, with a default or not.
+    """Undo `dataclasses.asdict` of a `kind`; no field may be missing, even one with a default.
 
     Raises:
-        ValueError: it is something else; what is wrong, in one line.
+        ValueError: the values are not a `kind`; the message is one line.
     """
     found = convert(values, kind)
     assert dataclasses.is_dataclass(found)
@@ -98,10 +98,10 @@ def restore(values: dict[str, Any], kind: type[T]) -> T:
 
 
 def encode(value: Any, *, indent: int | None = None) -> bytes:
-    """JSON with the names in alphabetical order, so that a hash can be taken of it.
+    """Write JSON with the names in alphabetical order, so that its hash is stable.
 
     Raises:
-        ValueError: a number in it is not finite, or it is nested without end.
+        ValueError: a number in it is not finite, or it is nested too deeply.
 
     >>> encode({"steps": 3, "done": True})
     b'{"done": true, "steps": 3}'
@@ -109,11 +109,11 @@ def encode(value: Any, *, indent: int | None = None) -> bytes:
     try:
         return json.dumps(value, indent=indent, sort_keys=True, allow_nan=False).encode()
     except RecursionError as error:
-        raise ValueError("JSON that is nested without end") from error
+        raise ValueError("JSON that is nested too deeply") from error
 
 
 def _explain(error: Exception) -> str:
-    """The library's "Expected `int`, got `str` - at `$.seed`", to be put after "got"."""
+    """Rephrase the library's "Expected `int`, got `str` - at `$.seed`" to follow "got"."""
     text, _, place = str(error).replace("`", "").partition(" - at ")
     place = place.removeprefix("key in ").removeprefix("$").removeprefix(".")
     found = re.fullmatch("Expected (.+?)(?:, got (.+))?", text)

@@ -1,4 +1,4 @@
-"""Generators, each built from what it is for: no two purposes share numbers, none is global."""
+"""Random generators, each made for one purpose: no two share numbers, and none is global."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ _PURPOSES = {
     "bench": 4,
     "learn": 5,
     "play": 6,
+    "tournament": 7,
 }
 
 
 def make_rng(seed: int, purpose: str, *index: int) -> np.random.Generator:
-    """The generator for the `index`-th thing of a purpose in a run.
+    """Make the generator for the `index`-th use of a purpose in a run.
 
-    The bit generator is named, not NumPy's default of the day, so that a seed means the same
-    numbers in years to come.
+    The bit generator is named, instead of NumPy's current default, so that a seed will always mean
+    the same numbers.
 
     Args:
         seed: the run's seed.
         purpose: a key of the table above.
-        index: whole numbers of at least 0, as update and place in the batch.
+        index: whole numbers of at least 0, such as update and place in the batch.
 
     >>> make_rng(0, "train", 1, 2).random() == make_rng(0, "train", 1, 2).random()
     True

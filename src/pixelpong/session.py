@@ -1,6 +1,6 @@
-"""One sitting of a training: the learner and its run directory.
+"""One session of a training: the learner and its run directory.
 
-What is restored at the start, written down after every update, and saved now and then.
+It restores the training, records every update, and saves checkpoints.
 """
 
 from __future__ import annotations
@@ -11,13 +11,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pixelpong.agent.file import Agent, encode_agent
+from pixelpong.agent.choice import load_rival
+from pixelpong.agent.file import Agent, shrink_agent
 from pixelpong.config import Config
 from pixelpong.engines import Engine, RunStats
-from pixelpong.errors import CheckpointError, NumericsError, RunError, expected, refusing
+from pixelpong.errors import (
+    CheckpointError,
+    NumericsError,
+    RunError,
+    expected,
+    number_of,
+    refusing,
+)
 from pixelpong.evaluation import SAMPLED_EPISODES, Evaluation, Verdict, evaluate, judge
 from pixelpong.learners import UpdateStats, make_learner
+from pixelpong.learners.league import MAX_ROWS
 from pixelpong.learners.progress import RETURN_WINDOW, Progress
+from pixelpong.learners.start import Start
 from pixelpong.run.checkpoints import Checkpoint, fingerprint
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.lines import EvaluationLine
@@ -25,21 +35,27 @@ from pixelpong.run.milestones import is_due
 from pixelpong.schema import Count, Seconds, convert
 
 LOOK_MARGIN = 1.0
-"""How far below the target the estimate may be: it is of sampled play; greedy play is better."""
+"""How far below the target the estimate of sampled play may be: greedy play is better."""
 
 LOOK_EVERY = 100_000
-"""Steps between two looks."""
+"""Steps between two attempts to confirm the target."""
+
+
+MILESTONE_ROWS = 10_000
+"""Of the first layer, that a milestone has at most: those that learning has changed most. Without
+the others, and with half a byte a number, an agent is some tenths of a point weaker, at most. One
+that has met agents needs more, as many as a rival (``docs/log.md``)."""
 
 
 @dataclass(frozen=True)
 class Counters:
-    """What a checkpoint counts, beside its arrays.
+    """The counters of a checkpoint, besides its arrays.
 
     Attributes:
-        progress: the learner's own, see `pixelpong.learners.Learner.set_state`.
-        wall_seconds: training time of the run so far.
-        evaluation_seconds: of that, in evaluations.
-        next_confirmation: steps before which the target is not tried again.
+        progress: the learner's counters, see `pixelpong.learners.Learner.set_state`.
+        wall_seconds: time of the run in all, breaks not counted.
+        evaluation_seconds: the part of it in evaluations; the rest is training.
+        next_confirmation: steps before which the target is not evaluated again.
     """
 
     progress: dict[str, Any]
@@ -49,10 +65,10 @@ class Counters:
 
     @classmethod
     def of(cls, checkpoint: Checkpoint) -> Counters:
-        """Those of a checkpoint.
+        """Read the counters of a checkpoint.
 
         Raises:
-            CheckpointError: it has none, or they are of another kind.
+            CheckpointError: it has none, or other ones.
         """
         what = f"the counters of the checkpoint of update {checkpoint.update}"
         with refusing(what, "resume from another one", CheckpointError):
@@ -60,10 +76,10 @@ class Counters:
 
 
 class Session:
-    """A learner and its run directory: what is restored, recorded and saved."""
+    """A learner and its run directory: restores, records and saves."""
 
     def __init__(self, run: RunDirectory, began: float) -> None:
-        """Restore the newest checkpoint, or start anew in a run that has never begun.
+        """Restore the newest checkpoint, or start a run that has never begun.
 
         Args:
             run: its directory.
@@ -81,15 +97,20 @@ class Session:
         self._wall_seconds_before = self._evaluation_seconds = 0.0
         self._next_confirmation = 0
         self._attempt: int | None = None
+        self._start = Start(run.config.seed)
         self.learner = make_learner(run.config)
         has_begun = run.has_begun
         if has_begun:
             self._restore(run.checkpoints.load_latest())
+        if self.learner.league.needs_rival:  # of a new run, or another --opponent
+            self.learner.league.admit(load_rival(run.config).params)
         update = self.learner.progress.update
         run.checkpoints.sweep()
         run.milestones.cut_back(update)
-        for file in run.line_files:
-            file.cut_back(update)
+        lost, *_ = [file.cut_back(update) for file in run.line_files]  # metrics: a line an update
+        if lost:
+            again = f"{number_of(lost, 'update')} will be played again"
+            run.warn(f"the newest sound checkpoint is of update {update}; {again}")
         run.write_config(update)
         self._recorded_update = update
         evaluated = [it for it in run.evaluations.read_as(EvaluationLine) if it.update == update]
@@ -98,17 +119,17 @@ class Session:
             self._saved_update = -1  # killed between the evaluation and its checkpoint
         self._begin = began
         if not has_begun:
-            self.save()  # from here on, a run without a checkpoint has lost them
+            self.save()  # from now on, a run without a checkpoint has lost them
             self._keep_milestone()
 
     @property
     def wall_seconds(self) -> float:
-        """Training time of the run so far, breaks not counted."""
+        """Time of the run in all, breaks not counted."""
         return self._wall_seconds_before + time.monotonic() - self._begin
 
     @property
     def training_seconds(self) -> float:
-        """The same without the evaluations."""
+        """Time of training: in all, without the evaluations."""
         return self.wall_seconds - self._evaluation_seconds
 
     def record(self, stats: UpdateStats, run: RunStats) -> None:
@@ -116,10 +137,10 @@ class Session:
 
         Args:
             stats: what was played and learned.
-            run: what carrying it out moved and waited for.
+            run: the engine's statistics.
 
         Raises:
-            RunError: the disk does not take them.
+            RunError: they cannot be written.
         """
         progress = self.learner.progress
         self._evaluation = None
@@ -149,6 +170,7 @@ class Session:
             "bytes_received": run.bytes_received,
             "steps_per_second": stats.steps_per_second,
             "wall_seconds": self.wall_seconds,
+            "training_seconds": self.training_seconds,
             "items_again": run.items_again,
             "restarts": run.restarts,
         }
@@ -162,19 +184,19 @@ class Session:
         return bool(every and update and update % every == 0 and self._evaluation is None)
 
     def evaluate(self, engine: Engine) -> Evaluation:
-        """Evaluate the newest parameters and write the result down."""
+        """Evaluate the newest parameters and record the result."""
         episodes = self.config.schedule.evaluate_episodes
         evaluation = self._evaluate(engine, episodes, is_greedy=True, update=0)
-        self._write_evaluation(evaluation)
+        self._write_evaluation(evaluation, self.wall_seconds)
         return evaluation
 
     def should_confirm(self, *, is_last: bool) -> bool:
-        """Whether it is time to see if the target return is reached.
+        """Whether it is time to check if the target return is reached.
 
-        That is when the running estimate comes near, though not at every update, and at the end.
+        It is when the running estimate comes near, though not at every update, and at the end.
 
         Args:
-            is_last: no other update follows.
+            is_last: no further update follows.
         """
         target, progress = self.config.budget.until_return, self.learner.progress
         if target is None or progress.update == 0:
@@ -184,11 +206,11 @@ class Session:
         return is_last or (is_promising and progress.steps >= self._next_confirmation)
 
     def confirm(self, engine: Engine, *, is_last: bool) -> Verdict:
-        """Evaluate the newest parameters against the target, and write the result down.
+        """Evaluate the newest parameters against the target, and record the result.
 
         Args:
-            engine: that plays them.
-            is_last: no other update follows, so all episodes are played, hopeless or not.
+            engine: plays the episodes.
+            is_last: no further update follows, so all episodes are played, even if hopeless.
         """
         target, progress = self.config.budget.until_return, self.learner.progress
         assert target is not None
@@ -196,30 +218,32 @@ class Session:
         is_won, greedy = judge(play, target, at_once=is_last)
         seconds = self.wall_seconds
         sampled = play(SAMPLED_EPISODES, is_greedy=False) if is_won else None
-        self._write_evaluation(greedy)
-        self._next_confirmation = progress.steps + LOOK_EVERY
+        self._write_evaluation(greedy, seconds, target=target, is_won=is_won)
+        # One that is won is tried again if the process dies before it has told anybody.
+        self._next_confirmation = progress.steps + (0 if is_won else LOOK_EVERY)
         return Verdict(is_won, target, progress.update, progress.steps, seconds, greedy, sampled)
 
     def should_save(self) -> bool:
-        """Whether a checkpoint is due after this update: every few, and after an evaluation."""
+        """Whether a checkpoint is due: every few updates, and after an evaluation."""
         update = self.learner.progress.update
         is_due = update % self.config.schedule.save_every == 0 or self._evaluation is not None
         return is_due and update != self._saved_update
 
     def save(self) -> None:
-        """Save a checkpoint of the last complete update, unless it is saved already.
+        """Save a checkpoint of the last complete update, unless it is already saved.
 
-        An update that was interrupted, or whose lines the disk did not take, is not complete:
-        then nothing is saved, and the checkpoint before it stands.
+        An update that was interrupted, or whose lines could not be written, is not complete: then
+        nothing is saved, and the checkpoint before it stays valid.
 
         Raises:
-            RunError: it could not be written.
+            RunError: it could not be written, or the run was deleted.
             NumericsError: a parameter is not finite.
         """
         update = self.learner.progress.update
         is_complete = self.learner.is_whole and update == self._recorded_update
         if update == self._saved_update or not is_complete:
             return
+        self._run.require_here()
         params, arrays, counters = self.learner.get_state()
         self._write_optional(self._run.replays.sync)
         for file in (self._run.metrics, self._run.episodes, self._run.evaluations):
@@ -228,10 +252,16 @@ class Session:
         counted = Counters(
             counters, self.wall_seconds, self._evaluation_seconds, self._next_confirmation
         )
+        if self._start.attempt != self.learner.attempt:
+            self._start = Start(self.config.seed, self.learner.attempt)
         self._run.checkpoints.save(
-            Checkpoint(update, params, arrays, vars(counted), score, score_of)
+            Checkpoint(update, params, arrays, vars(counted), score, score_of, self._start)
         )
         self._saved_update = update
+
+    def thin_out(self) -> None:
+        """Of a training that has won, keep the last checkpoint alone, the best and the first."""
+        self._write_optional(self._run.checkpoints.thin, 1)
 
     def _keep_milestone(self) -> None:
         """Write a milestone if one is due.
@@ -253,15 +283,16 @@ class Session:
         }
         learning = self.config.learning
         agent = Agent(params, learning.algorithm, self.config.environment.protocol, about)
-        rows = self.learner.touched_rows()
-        self._write_optional(lambda: self._run.milestones.save(update, encode_agent(agent, rows)))
+        most = MILESTONE_ROWS if self.learner.league.is_alone else MAX_ROWS
+        rows = self.learner.touched_rows(most=most)
+        self._write_optional(lambda: self._run.milestones.save(update, shrink_agent(agent, rows)))
 
     def _write_optional(self, write: Callable[..., None], *content: Any) -> None:
-        """Write something that no result depends on: without room it warns and leaves it out."""
+        """Write something that no result depends on; if there is no room, warn and skip it."""
         try:
             write(*content)
         except (RunError, NumericsError) as error:
-            self._run.warn(f"{error}; the training goes on without it")
+            self._run.warn(f"{error}; the training continues without it")
 
     def _evaluate(
         self, engine: Engine, episodes: int, *, is_greedy: bool, update: int, first: int = 0
@@ -280,11 +311,11 @@ class Session:
         finally:
             self._evaluation_seconds += time.monotonic() - begin
 
-    def _write_evaluation(self, evaluation: Evaluation) -> None:
-        line = {"update": self.learner.progress.update, **evaluation.to_dict()}
-        self._run.evaluations.append(line)
+    def _write_evaluation(self, evaluation: Evaluation, seconds: float, **verdict: Any) -> None:
+        line = {"update": self.learner.progress.update, **evaluation.to_dict(), **verdict}
+        self._run.evaluations.append(line | {"timing": {"wall_seconds": seconds}})
         self._evaluation = evaluation
-        self._saved_update = -1  # what was saved before has no score yet
+        self._saved_update = -1  # the saved checkpoint has no score yet
 
     def _restore(self, checkpoint: Checkpoint) -> None:
         counters = Counters.of(checkpoint)
@@ -298,14 +329,21 @@ class Session:
         self._next_confirmation = counters.next_confirmation
         self._saved_update = checkpoint.update
         self._saved_score_of = checkpoint.score_of
+        self._start = start_of(checkpoint, self.config)
 
     def _score(self) -> tuple[float | None, str]:
         if self._evaluation is not None:
-            # The lower end of the interval: a few lucky games are no better than many good ones.
+            # The lower end of the interval, so that a few lucky games do not beat many good ones.
             return self._evaluation.ci95[0], "evaluation"
         progress = self.learner.progress
         is_known = len(progress.recent_returns) == RETURN_WINDOW
         return progress.mean_return_100 if is_known else None, "mean_return_100"
+
+
+def start_of(checkpoint: Checkpoint, config: Config) -> Start:
+    """The start that a checkpoint began from; those of the first format do not name it."""
+    attempt = Counters.of(checkpoint).progress.get("attempt", 1)
+    return checkpoint.start or Start(config.seed, attempt)
 
 
 def summarize_update(progress: Progress, stats: UpdateStats) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Proof of "same seed, same bits": one short training, done in many ways, and the hashes compared.
+"""Proof of "same seed, same bits": does one short training in many ways and compares the hashes.
 
-Each way writes a run directory of its own, in a temporary folder. Compared are the parameters,
-the optimizer's memory and the recorded lines without their times.
+Each way writes its own run directory, in a temporary folder. The parameters, the optimizer's
+memory and the recorded lines without their times are compared.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ from typing import Any
 
 from pixelpong.config import OPTIONS, Config
 from pixelpong.engines import never
-from pixelpong.errors import Interrupted
+from pixelpong.errors import Interrupted, number_of
+from pixelpong.items import BUILTIN, LEAGUE
 from pixelpong.loop import train
 from pixelpong.run.checkpoints import fingerprint
 from pixelpong.run.directory import RunDirectory
 
 WORKER_COUNTS = (1, 2, 3)
-"""Numbers of workers that are compared."""
+"""Numbers of workers to compare."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """One way through the same training, and what came out.
+    """One way through the same training, and its result.
 
     Attributes:
         name: in words.
@@ -43,14 +44,25 @@ class Way:
     lines_sha256: str
 
     def matches(self, other: Way) -> bool:
-        """Whether all bits are the same; the name does not count."""
+        """Whether all bits are the same; ignores the name."""
         return dataclasses.replace(self, name=other.name) == other
 
 
 def default_emulators(config: Config) -> list[str]:
-    """The emulators to compare by default: both; the toy game has only one."""
+    """The emulators to compare by default: both; the toy and the game for two have only one."""
     emulators = list(OPTIONS["emulator"].choices)
-    return emulators[:1] if config.environment.is_toy else emulators
+    is_for_two = config.ppo.opponent != BUILTIN
+    return emulators[:1] if config.environment.is_toy or is_for_two else emulators
+
+
+def meet_rivals(config: Config) -> Config:
+    """A training in a league that is short, but meets rivals; any other one as it is.
+
+    In each of these updates most games end, and the next ones may be against a new rival.
+    """
+    if config.ppo.opponent != LEAGUE:
+        return config
+    return config.updated({"league_every": 1, "horizon": 1024}, "verify")
 
 
 def compare_ways(
@@ -59,24 +71,24 @@ def compare_ways(
     emulators: list[str],
     should_stop: Callable[[], bool] = never,
 ) -> Iterator[Way]:
-    """Train in every way and yield each as it is done; the first is the reference.
+    """Train in every way and yield each when it is done; the first is the reference.
 
     Args:
-        config: what is trained; ``budget.updates`` must be given.
-        engines: names of engines; each is run undisturbed and then stopped and resumed.
-        emulators: names of emulators; the first plays in all these ways. Each other plays once
-            undisturbed, and then in turn with the first.
-        should_stop: asked several times a second.
+        config: what to train; must have ``budget.updates``.
+        engines: names of engines; each runs once without a stop, and then stopped and resumed.
+        emulators: names of emulators; the first plays in all these ways. Each other one plays once
+            alone, and then in turn with the first.
+        should_stop: called several times a second.
 
     Raises:
-        Interrupted: `should_stop` said so.
+        Interrupted: `should_stop` returned True.
     """
     updates = config.budget.updates
     assert updates is not None
     config = config.updated({"emulator": emulators[0]}, "verify")
     for engine in engines:
         for workers in (1,) if engine == "serial" else WORKER_COUNTS:
-            name = engine if engine == "serial" else f"{engine}, {workers} workers"
+            name = engine if engine == "serial" else f"{engine}, {number_of(workers, 'worker')}"
             whole = {"engine": engine, "workers": workers, "updates": updates}
             yield _go(config, name, [whole], should_stop)
     for stop in range(1, updates):
@@ -106,10 +118,10 @@ def _go(
     """Train in parts, each resumed from the one before.
 
     Args:
-        config: what is trained.
+        config: what to train.
         name: of the way.
-        parts: the options that change, among them ``updates``, at which the part stops.
-        should_stop: asked several times a second.
+        parts: the options that change, including ``updates``, at which the part stops.
+        should_stop: called several times a second.
     """
     with tempfile.TemporaryDirectory(prefix="pixelpong-verify-") as folder:
         path = Path(folder) / "run"

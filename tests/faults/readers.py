@@ -296,6 +296,7 @@ def go_on(run: RunDirectory) -> Any:
     checkpoint = run.checkpoints.load_latest()
     counters = dict(session.learner.get_state()[2])
     counters.pop("replay", None)  # of another game it is passed over
+    counters.pop("opponent", None)  # another one begins with a new league
     understood = _plain(vars(Counters.of(checkpoint)) | {"progress": counters})
     assert make_worker(run.config).play(session.learner.items()[0], session.learner.params)
     return {"update": checkpoint.update, "counters": understood}
@@ -314,7 +315,7 @@ def counters_reader(run: RunDirectory) -> Reader:
             forged.restore()
 
     optional = ("evaluation_seconds", "next_confirmation", "recent_points", "adam_steps", "attempt",
-                "first_step", "streams", "replay")  # fmt: skip
+                "first_step", "streams", "replay", "league")  # fmt: skip
     document = json.loads(forged.content["state.json"])
     return Reader(forged.content["state.json"], read, document, optional=frozenset(optional))
 

@@ -29,7 +29,7 @@ from pixelpong.errors import CheckpointError, RunError
 from pixelpong.run.checkpoints import Checkpoint, CheckpointStore, fingerprint
 
 SCENARIOS = ("first", "fourth", "scored", "mended")
-"""No checkpoint is there; three are, and the oldest goes; the newest is saved again with a score;
+"""No checkpoint is there; two are, and the older goes; the newest is saved again with a score;
 the newest is damaged, and replaced."""
 
 NOT_OF_THE_DISK = re.compile(

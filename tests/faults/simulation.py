@@ -19,6 +19,7 @@ from typing import Any
 
 from pixelpong.config import Config
 from pixelpong.config.presets import load_preset
+from pixelpong.play.sums import gather
 from pixelpong.play.worker import make_worker
 
 ITEM_TIMEOUT = 2.0
@@ -143,6 +144,10 @@ class RecordedWorker:
         if self.world is not None:
             self.world.lapse(self.world.draw_seconds())
         return self._results[key]
+
+    def gather(self, results: Any) -> list[Any]:
+        """See `pixelpong.play.worker`."""
+        return gather(results)
 
 
 def _without_clock(result: Any) -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import re
 import signal
 import time
 from dataclasses import dataclass, field
@@ -10,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from conftest import patience
-from drivers import Driver
+from drivers import Driver, words_of
 from outcomes import outcome_of, updates_of
 
 from pixelpong.loop import train
@@ -20,6 +22,9 @@ TOY = {
     "classic": ["--batch-size", "20", "--hidden", "20"],
     "fast": ["--streams", "8", "--horizon", "50", "--hidden", "8", "--minibatches", "2"],
 }
+AGENTS_SECONDS = 90.0
+"""Ray's own agents report that their raylet has gone; they wait up to a minute for Ray's head."""
+
 RAY_TOY = ["--preset", "classic", "--environment", "Catch-v0", *TOY["classic"], "--engine", "ray"]
 
 
@@ -52,7 +57,7 @@ def die_again_and_again(folder: Path, mode: str, times: int, seed: int, *words: 
         assert driver.is_running(), driver.said()
         driver.send(signal.SIGKILL)
         driver.wait(30.0)
-        deaths.seconds.append(driver.seconds_until_gone(20.0 if "ray" in words else 2.0))
+        deaths.seconds.append(driver.seconds_until_gone(AGENTS_SECONDS if "ray" in words else 2.0))
         run = RunDirectory.open(folder / "run")
         newest = run.checkpoints.load_latest().update
         deaths.lost.append(max(updates_of(run), default=0) - newest)
@@ -97,6 +102,26 @@ def test_a_driver_that_is_killed_loses_one_update_at_most_and_leaves_nothing(tmp
 def test_a_driver_of_ray_that_is_killed_leaves_no_process_and_resumes_to_the_same_bits(tmp_path):
     deaths = die_again_and_again(tmp_path, "classic", 1, 4, "--engine", "ray")
     require_nothing_lost(tmp_path, deaths)
+
+
+@pytest.mark.slow
+@pytest.mark.ray
+def test_a_ray_that_dies_ends_its_driver_with_one_line_and_it_resumes_to_the_same_bits(tmp_path):
+    words = ["--save-every", "1", "--updates", "1000000"]
+    driver = Driver(tmp_path, "train", "--run", "run", *RAY_TOY, *words)
+    wait_for_updates(driver)
+    (raylet,) = (pid for pid in driver.processes() if "raylet/raylet " in words_of(pid))
+    shared = driver.shared_files()
+    os.kill(raylet, signal.SIGKILL)
+    assert driver.wait(30 * patience()) == 1, driver.said()
+    seconds = driver.seconds_until_gone(AGENTS_SECONDS)
+    *_, line = driver.said().splitlines()
+    assert re.match(r"pixelpong: error: expected Ray to keep running, got: \w+\.cc:\d+: ", line)
+    assert "; continue a training with 'pixelpong resume', a sweep with" in line
+    run = RunDirectory.open(tmp_path / "run")
+    newest = run.checkpoints.load_latest().update
+    lost = max(updates_of(run)) - newest
+    require_nothing_lost(tmp_path, Deaths([lost], [seconds], [newest], shared, [driver]))
 
 
 @pytest.mark.slow

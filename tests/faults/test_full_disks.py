@@ -138,7 +138,7 @@ def test_without_room_for_replays_and_milestones_the_training_goes_on(
         assert of_it, warnings
         assert all(
             line.startswith("expected to write ") and "No space left on device; make room there; "
-            "the training goes on without it" in line
+            "the training continues without it" in line
             for line in of_it
         )  # fmt: skip
     require_sound(run)
@@ -177,7 +177,7 @@ def check_disk(disk, size: str, preset: str, whole: tuple) -> str | None:
     return error
 
 
-@pytest.mark.parametrize("size", ["4k", "16k", "1m", "2500k", "4m", "8m"])
+@pytest.mark.parametrize("size", ["4k", "16k", "64k", "120k", "200k", "8m"])
 def test_on_a_disk_of_any_size_nothing_is_lost(small_disk, undisturbed, size):
     error = check_disk(small_disk("16m"), size, "classic", undisturbed("classic")[0])
     assert (error is None) == (size == "8m")
@@ -187,7 +187,7 @@ def test_on_a_disk_of_any_size_nothing_is_lost(small_disk, undisturbed, size):
 @pytest.mark.parametrize("preset", FEW)
 def test_on_disks_of_every_size_nothing_is_lost(small_disk, undisturbed, preset):
     """In steps of 4 kB at first, and then of a hundredth of what is enough."""
-    ended, enough = [], 6_000 if preset == "classic" else 18_000
+    ended, enough = [], 1_000 if preset == "classic" else 6_000
     for kilobytes in [*range(4, 100, 4), *range(100, enough, enough // 100)]:
         disk = small_disk("32m")
         ended.append(check_disk(disk, f"{kilobytes}k", preset, undisturbed(preset)[0]))
@@ -221,7 +221,7 @@ def test_a_line_of_which_the_disk_takes_a_part_is_taken_back(tmp_path):
     assert file.path.read_bytes() == before
 
 
-@pytest.mark.parametrize("size", [300, 3000, 6000, 300_000, 511_000, 2_000_000])
+@pytest.mark.parametrize("size", [300, 3000, 6000, 30_000, 45_000, 2_000_000])
 def test_with_files_of_limited_size_nothing_is_lost(tmp_path, undisturbed, size):
     whole, _ = undisturbed("classic")
     with file_size_limit(size):

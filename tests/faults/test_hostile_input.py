@@ -14,6 +14,7 @@ import pickle
 import shutil
 import struct
 import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -219,9 +220,15 @@ def test_a_line_without_an_end_is_not_held_in_memory(tmp_path):
 # --- agents -----------------------------------------------------------------------------------
 
 
+@functools.cache
+def kept_agent() -> bytes:
+    """An agent of the package in a file of four rows."""
+    return encode_agent(load_shipped(), np.arange(4))
+
+
 def forged_agent(card: dict | None = None, **arrays: np.ndarray) -> bytes:
     """An agent of the package with some of its arrays, or of its card, replaced."""
-    kept = decode_arrays(encode_agent(load_shipped(), np.arange(4)))
+    kept = decode_arrays(kept_agent())
     del kept["sha256"]
     text = json.dumps(json.loads(kept["card"].tobytes()) | (card or {})).encode()
     return encode_arrays(kept | arrays | {"card": np.frombuffer(text, np.uint8)})
@@ -230,7 +237,7 @@ def forged_agent(card: dict | None = None, **arrays: np.ndarray) -> bytes:
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        ({"frame_skips": [4, 1]}, "the wrong way round"),
+        ({"frame_skips": [4, 1]}, "the wrong order"),
         ({"frame_skips": [1, 10**12]}, "not int <= 60"),
         ({"environment": "Breakout"}, "an unknown environment 'Breakout'"),
         ({"shape": [32358, 20_000, 2]}, "a first layer of shape"),
@@ -250,8 +257,25 @@ def test_a_card_of_what_cannot_be_is_refused(content, why):
 def test_rows_that_are_counted_from_the_end_are_refused():
     """NumPy takes row −1 for the last one."""
     rows = np.array([0, 1, 2, -1], np.int16)
-    with pytest.raises(CheckpointError, match="rows that are not there"):
+    with pytest.raises(CheckpointError, match="rows outside the first layer"):
         decode_agent(forged_agent(rows=rows), "a test")
+
+
+@pytest.mark.parametrize("size", [0, 4 * 128 - 1, 4 * 128 + 1, 1 << 29])
+def test_compressed_rows_of_another_length_are_refused(size):
+    """Half a megabyte may become half a gigabyte."""
+    squeezed = squeeze_zeros(size) if size else b"no stream"
+    arrays = {"W1": np.frombuffer(squeezed, np.uint8), "scale": np.ones(4, np.float16)}
+    forged = forged_agent(**arrays)
+    with within_limits(Worst(), size), pytest.raises(CheckpointError, match="invalid rows"):
+        decode_agent(forged, "a test")
+
+
+def squeeze_zeros(size: int) -> bytes:
+    """So many zeros, compressed."""
+    stream, block = zlib.compressobj(), bytes(1 << 20)
+    blocks = [stream.compress(block) for _ in range(size >> 20)]
+    return b"".join([*blocks, stream.compress(bytes(size % (1 << 20))), stream.flush()])
 
 
 def test_numbers_too_large_for_a_milestone_leave_it_out_with_a_warning(tmp_path, monkeypatch):
@@ -431,8 +455,8 @@ def test_an_absurd_replay_ends_with_the_game(environment, horizon):
     ("changes", "why"),
     [
         ({"actions": "wA=="}, "an unknown action"),  # two bits have room for a fourth
-        ({"actions": "AAAA"}, "actions of another number than 4"),
-        ({"frame_skips": [60, 1]}, "the wrong way round"),
+        ({"actions": "AAAA"}, "a number of actions other than 4"),
+        ({"frame_skips": [60, 1]}, "the wrong order"),
         ({"frame_skips": [0, 1]}, r"frame_skips\[0\] that is not int >= 1"),
         ({"steps": MAX_STEPS + 1}, "steps that is not int <= 108000"),
         ({"coins": {"seed": 0, "purpose": "train", "update": 1, "index": 0, "offset": 9,
@@ -456,7 +480,7 @@ def test_what_is_nested_without_end_is_refused(tmp_path):
     nested: list = []
     for _ in range(100_000):
         nested = [nested]
-    with pytest.raises(ConfigError, match="a list nested without end"):
+    with pytest.raises(ConfigError, match="a list nested too deeply"):
         Config().updated({"steps": nested}, "test")
     while nested:  # taking it apart at once would overflow the stack
         nested = nested.pop()

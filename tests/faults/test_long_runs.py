@@ -291,7 +291,7 @@ def test_long_runs_of_the_page_hold_no_more_when_everybody_has_gone(tmp_path):
     """Viewers come and go; a run they look at gets a line now and then, as a live one does."""
     run = make_trained(tmp_path / "runs" / "toy")
     last = max(line["update"] for line in run.metrics.read())
-    words = ["dashboard", str(run.path.parent), "--open", "no", "--port", "0"]
+    words = ["dashboard", str(run.path.parent), "--no-open", "--port", "0"]
     samples, visits, begin = [], 0, time.monotonic()
     with started([*PIXELPONG, *words], stderr=subprocess.PIPE, text=True) as process:
         port = int(re.search(r":(\d+)/", process.stderr.readline())[1])

@@ -216,7 +216,7 @@ def pages_of(run: RunDirectory) -> list[str]:
 def test_no_process_of_the_page_reaches_out(tmp_path):
     """While it is asked for everything that it has."""
     run, trace = make_trained(tmp_path / "runs" / "toy"), tmp_path / "trace"
-    words = ["dashboard", str(run.path.parent), "--open", "no", "--port", "0"]
+    words = ["dashboard", str(run.path.parent), "--no-open", "--port", "0"]
     with subprocess.Popen(
         traced([*PIXELPONG, *words], trace), stderr=subprocess.PIPE, text=True
     ) as strace:

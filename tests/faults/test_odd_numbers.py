@@ -141,9 +141,9 @@ def _plant_in_results(patch, case, kind, name):
             return dataclasses.replace(result, grads=grads)
         if name == "entropy":
             return dataclasses.replace(result, entropy=case.value)
-        changed = plant(getattr(result.segment, name), case)
-        segment = dataclasses.replace(result.segment, **{name: changed})
-        return dataclasses.replace(result, segment=segment)
+        changed = plant(getattr(result.segments[0], name), case)
+        segment = dataclasses.replace(result.segments[0], **{name: changed})
+        return dataclasses.replace(result, segments=(segment,))
 
     patch.setattr(owner, "play", play)
 

@@ -148,9 +148,10 @@ def test_a_training_goes_on_from_the_checkpoint_before_to_the_same_bits(
     path.unlink() if how == "missing" else path.write_bytes(damaged[how])
     train(run)
     assert result_of(run) == result_of(trained)
-    assert len(said) == 1
-    assert f"{newest:06d}" in said[0]
-    assert "taking another checkpoint" in said[0]
+    refused, again = said
+    assert f"{newest:06d}" in refused
+    assert "taking another checkpoint" in refused
+    assert again == "the newest sound checkpoint is of update 6; 2 updates will be played again"
 
 
 @pytest.mark.parametrize("left", ["metrics", "episodes", "evaluations", "replays", "milestones"])

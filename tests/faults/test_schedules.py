@@ -35,11 +35,14 @@ class Training:
 
     def __init__(self, mode: str) -> None:
         self.learner = make_learner(config_of(mode))
+        if mode == "classic":
+            self.learner.group_size = 4  # three groups a batch: some are gathered, some are not
         self.updates = config_of(mode).budget.updates
         self._lines: list[str] = []
 
     def update(self, engine) -> None:
-        stats = self.learner.apply(engine.run(self.learner.items(), self.learner.params))
+        asked = self.learner.items(), self.learner.params, self.learner.group_size
+        stats = self.learner.apply(engine.run(*asked))
         line = summarize_update(self.learner.progress, stats)
         episodes = [episode.to_dict() for episode in stats.episodes]
         replays = [replay.to_line() for replay in stats.replays]

@@ -32,6 +32,7 @@ NEEDED = {
     "py.typed", "config/presets/fast.toml", "config/presets/classic.toml",
     "agent/shipped/beginner.safetensors", "agent/shipped/champion.safetensors",
     "faces/page/static/index.html", "faces/page/static/app.js",
+    "bench/recorded_left.json",
     "bench/recorded_steps.json",
 }  # fmt: skip
 TOY = ["--environment", "Catch-v0", "--updates", "2", "--workers", "2"]
@@ -124,7 +125,7 @@ def make_venv(folder: Path, *packages: str) -> Path:
 @contextlib.contextmanager
 def watched(programs: Path, folder: Path) -> Iterator[str]:
     """The address of the page, served from the environment."""
-    command = [programs / "pixelpong", "watch", "--open", "no", "--port", "0"]
+    command = [programs / "pixelpong", "watch", "--no-open", "--port", "0"]
     with subprocess.Popen(
         command, cwd=folder, env=environment(PYTHONPATH=GUARD), stderr=subprocess.PIPE, text=True
     ) as server:
@@ -184,7 +185,7 @@ def test_the_wheel_works_from_a_clean_environment(wheel, tmp_path):
 def test_the_wheel_works_with_dependencies_installed_anew(wheel, tmp_path):
     """From the network, which is what whoever calls `make soak` asks for; the core alone first."""
     programs = make_venv(tmp_path / "venv", "-c", "constraints.txt", str(wheel))
-    words = [programs / "pixelpong", "watch", "--open", "no", "--port", "0"]
+    words = [programs / "pixelpong", "watch", "--no-open", "--port", "0"]
     done = subprocess.run(
         words, cwd=tmp_path, env=environment(PYTHONPATH=GUARD), capture_output=True, text=True
     )

@@ -28,7 +28,7 @@ from pixelpong.run.directory import RunDirectory
 
 TRAIN = importlib.import_module("pixelpong.loop")
 
-pytestmark = pytest.mark.ray
+pytestmark = [pytest.mark.ray, pytest.mark.alone]  # deadlines of seconds
 
 GAMES = {
     "toy classic": {"environment": "Catch-v0", "hidden": 20, "batch_size": 24},
@@ -85,7 +85,7 @@ class Hunter(threading.Thread):
         assert wait_until(lambda: pid not in engine.worker_pids, 60.0)
         if self._number == signal.SIGSTOP:
             self.seconds_waited.append(time.monotonic() - begin)
-            assert wait_until(lambda: not is_alive(pid), 60.0)  # Ray gives it five seconds
+            assert wait_until(lambda: not is_alive(pid), 60.0)  # Ray gives it a second
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def seconds_lost(run: RunDirectory) -> list[float]:
 @pytest.mark.slow
 @pytest.mark.parametrize("game", ["toy classic", "toy fast"])
 def test_workers_that_are_killed_lose_nothing(hunted, tmp_path, game):
-    run, ledger = hunted(game, Hunter(signal.SIGKILL, times=4, seed=1, pause=0.3))
+    run, ledger = hunted(game, Hunter(signal.SIGKILL, times=2, seed=1, pause=0.3))
     require_nothing_lost(run, ledger, tmp_path)
     assert max(seconds_lost(run)) < LOST_SECONDS * patience()
 

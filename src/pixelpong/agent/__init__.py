@@ -1,1 +1,1 @@
-"""An agent: its file, its network, the choice of a replay, and what the agent makes of it."""
+"""An agent: its file, its network, the choice of a replay, and its explanation of the replay."""

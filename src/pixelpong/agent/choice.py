@@ -1,18 +1,33 @@
-"""The choice of what to look at: a run's agents, and its replays with an agent to explain them."""
+"""Choosing one of a run's agents, or one of its replays with an agent to explain it."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from pixelpong.agent.file import Agent, load_milestone, load_shipped
+from pixelpong.agent.file import SHIPPED, Agent, load_milestone, load_shipped, read_agent
 from pixelpong.agent.network import fit_params
+from pixelpong.agent.strengths import read_strengths
+from pixelpong.config import Config
+from pixelpong.config.suggestions import suggest
 from pixelpong.errors import CheckpointError, ConfigError, RunError, expected
+from pixelpong.items import BUILTIN, LEAGUE, SELF
 from pixelpong.learners import restoring
 from pixelpong.learners.progress import Progress
 from pixelpong.play.replay import Replay
 from pixelpong.run.checkpoints import Checkpoint, fingerprint
 from pixelpong.run.directory import RunDirectory
+from pixelpong.run.names import LATEST, find_run
+
+PACKAGE = "package"
+"""Names the agents that come with the package, if it stands for a run."""
+
+
+_STRENGTHS = ((-19.0, "untrained"), (-5.0, "beginner"), (8.0, "club"), (18.0, "strong"))
+"""Below each return, the word for such an agent; above them all it is a champion."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +37,7 @@ class ChosenReplay:
     Attributes:
         replay: the episode.
         agent: the one that played it; if that was not saved, the closest one that was.
-        is_own: whether it is the one that played it, to the bit.
+        is_own: whether that agent played the replay, to the bit.
         title: one line about the episode.
     """
 
@@ -36,7 +51,7 @@ def as_agent(run: RunDirectory, checkpoint: Checkpoint) -> Agent:
     """The agent of a checkpoint, to the bit.
 
     Raises:
-        CheckpointError: it belongs to another algorithm, or holds no agent.
+        CheckpointError: it belongs to another algorithm, or contains no agent.
     """
     with restoring():
         progress = Progress.from_dict(checkpoint.counters["progress"])
@@ -51,6 +66,26 @@ def as_agent(run: RunDirectory, checkpoint: Checkpoint) -> Agent:
     algorithm = run.config.learning.algorithm
     params = fit_params(checkpoint.params, algorithm)
     return Agent(params, algorithm, run.config.environment.protocol, about)
+
+
+def find_agent(word: str | Path | None) -> tuple[RunDirectory | None, str | None]:
+    """The run that a word names, or None and the name of an agent in the package.
+
+    Args:
+        word: as for `find_run`; or `PACKAGE`, or one of `SHIPPED`, which come first: ``./club`` is
+            a path. None is `PACKAGE`.
+
+    Returns:
+        For `load_agent`: the run; the agent, if the word says which.
+
+    Raises:
+        RunError: there is no such run.
+    """
+    if word is None or word == PACKAGE:
+        return None, None
+    if word in SHIPPED:
+        return None, str(word)
+    return RunDirectory.open(find_run(word, others=(PACKAGE, *SHIPPED))), None
 
 
 def load_agent(run: RunDirectory | None, which: str = "best") -> Agent:
@@ -81,6 +116,93 @@ def load_agent(run: RunDirectory | None, which: str = "best") -> Agent:
     return load_milestone(run.milestones, update)
 
 
+def load_named(word: str) -> Agent:
+    """The agent that a word names.
+
+    Args:
+        word: an agent's file; or as for `find_agent`, where a run stands for its best agent, and
+            ``RUN@100`` for that of update 100.
+
+    Raises:
+        CheckpointError: there is no such agent, or it is damaged.
+        RunError: there is no such run.
+    """
+    if os.path.isfile(word):  # no error for a name that is too long
+        return read_agent(Path(word))
+    name, at, which = word.rpartition("@")
+    if not at or os.path.isdir(word):
+        name, which = word, ""
+    run, shipped = find_agent(name)
+    return load_agent(run, which or shipped or "best")
+
+
+def settle_opponents(configs: Iterable[Config]) -> list[Config]:
+    """Configurations whose opponents can be met, before anything of their trainings is written.
+
+    ``latest`` becomes the name of that run: soon another one is the latest.
+
+    Raises:
+        ConfigError, CheckpointError, RunError: as `load_rival`.
+    """
+    names = {word: word for word in (BUILTIN, SELF, LEAGUE)}
+    settled = []
+    for config in configs:
+        word = config.ppo.opponent
+        if word not in names:
+            run, at, which = word.partition("@")
+            is_latest = run == LATEST and not os.path.isfile(word)
+            names[word] = f"{find_run(LATEST)}{at}{which}" if is_latest else word
+            load_rival(config)
+        settled.append(config.updated({"opponent": names[word]}, "the opponent"))
+    return settled
+
+
+def load_rival(config: Config) -> Agent:
+    """The agent that a training plays against: a run's best one, one of a file, or the package's.
+
+    Raises:
+        ConfigError: it has another network, or plays another game; or a word is mistyped.
+        CheckpointError: it is missing or damaged.
+        RunError: there is no such run.
+    """
+    word = config.ppo.opponent
+    try:
+        agent = load_named(word)
+    except RunError:
+        near = suggest(word, (BUILTIN, SELF, LEAGUE))
+        if near is None:
+            raise
+        advice = f"did you mean {near}?"
+        raise ConfigError(expected("an opponent", repr(word), advice)) from None
+    if agent.algorithm != "ppo" or agent.protocol.is_toy:
+        got = f"{word}, which is of {agent.algorithm} in {agent.protocol.name}"
+        what = "--opponent to be an agent of PPO that plays Pong"
+        raise ConfigError(expected(what, got, "choose another"))
+    return agent
+
+
+def name_strength(about: dict[str, Any]) -> str:
+    """How well an agent plays, in a word; the names of the agents in the package are such words.
+
+    Args:
+        about: as in `Agent.about`. An agent in the package has its own name, from a tournament. For
+            another one the return of its evaluation counts, if it has one; otherwise the training's
+            estimate.
+
+    >>> name_strength({"estimated_return": 12.5}), name_strength({})
+    ('strong', 'untrained')
+    """
+    trained = about.get("params_sha256")
+    for name, strength in read_strengths().items():
+        if trained == strength.params_sha256:
+            return name
+    greedy = about.get("evaluation", {}).get("greedy", {}).get("mean_return")
+    known = about.get("estimated_return") if greedy is None else greedy
+    if known is None:
+        return _STRENGTHS[0][1]
+    return next((word for limit, word in _STRENGTHS if known < limit), SHIPPED[-1])
+
+
 def list_updates(run: RunDirectory) -> list[int]:
     """The updates whose agent is saved, as a checkpoint or a milestone, ascending."""
     return sorted({*run.checkpoints.updates(), *run.milestones.updates()})
@@ -93,7 +215,7 @@ def read_replays(run: RunDirectory) -> list[dict[str, Any]]:
         try:
             Replay.from_line(line)
         except RunError as error:
-            run.warn(f"{error}; it is left out")
+            run.warn(f"{error}; skipping it")
         else:
             lines.append(line)
     return lines
@@ -111,17 +233,16 @@ def choose_replay(
     Args:
         run: None for the agent in the package.
         update: the training's replay closest to this update; by default the newest.
-        which: instead of a replay, an agent (`load_agent`), which plays an episode of an
-            evaluation.
+        which: an agent (`load_agent`) to play an episode of an evaluation, instead of a replay.
         episode: the number of the training's episode; with `which`, of the evaluation's.
 
     Raises:
-        ConfigError: both an update and an agent.
+        ConfigError: both an update and an agent are given.
         RunError: there is no such replay.
         CheckpointError: there is no such agent, or it is damaged.
     """
     if update is not None and which is not None:
-        raise ConfigError(expected("--update or an agent", "both", "leave one of them out"))
+        raise ConfigError(expected("--update or an agent", "both", "give only one of them"))
     lines = [] if run is None or which is not None else read_replays(run)
     if run is None or which is not None or not (lines or update or episode):
         return _play_episode(run, which or "best", episode or 0)
@@ -142,7 +263,7 @@ def open_replay(run: RunDirectory, line: dict[str, Any]) -> ChosenReplay:
     agents = list_updates(run)
     if not agents:
         raise CheckpointError(expected(f"an agent in {run.path}", "none", "train it"))
-    # It was played by the params from before this update.
+    # The params from before this update played it.
     nearest = min(agents, key=lambda each: abs(each - (replay.update - 1)))
     title = (
         f"episode {replay.episode} of {run.path.name}, update {replay.update}, "

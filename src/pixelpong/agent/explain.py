@@ -1,9 +1,9 @@
-"""Explanations of a replay: the one loop that asks a network, step by step, what it saw.
+"""Explanations of a replay: the loop that asks a network, step by step, what it saw.
 
     for moment, explanation in explain(replay, agent):
         ...
 
-Films, plots, reels and the count of dead units are all made of this.
+Films, plots, reels and the count of dead units all use it.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def explain(replay: Replay, agent: Agent, every: int = 1) -> Iterator[tuple[Mome
 
     Args:
         replay: the episode.
-        agent: the one to ask, whether it played the episode or not; it is told what was done.
-        every: ask at every so many steps, and after the end.
+        agent: explains the steps; it need not be the agent that played the episode.
+        every: steps from one explanation to the next; one more follows after the end.
 
     Raises:
         RunError: the episode comes out differently from when it was recorded.
@@ -50,13 +50,13 @@ class Explanations:
     """The explanations of an episode of T steps, as arrays.
 
     Attributes:
-        chosen: what was explained.
-        actions: the actions the agent chooses from, as Gymnasium numbers them.
+        chosen: the replay explained.
+        actions: the actions the agent chooses from, in Gymnasium's numbers.
         probabilities: [T, A] float64.
         values: [T + 1] float64, the last for the end; None if the network has no value.
         rewards: [T] float64.
         frame_before: [210, 160, 3] uint8, the frame before `moment`.
-        moment: the step at which the picture moved the decision most, while a point goes on.
+        moment: the step, during a point, at which the picture moved the decision most.
         explanation: of `moment`.
     """
 
@@ -73,7 +73,7 @@ class Explanations:
         return len(self.rewards)
 
     def advantages(self, config: Config) -> NDArray[np.float64]:
-        """[T] how much better each action turned out than expected.
+        """How much better than expected each action turned out: [T].
 
         For PPO the generalised advantages over the whole episode (training cuts it into segments);
         for REINFORCE the standardised returns.
@@ -93,7 +93,7 @@ class Explanations:
 
 
 def explain_all(chosen: ChosenReplay) -> Explanations:
-    """Explain every step of a replay. Raises as `explain`."""
+    """Explain every step of a replay; raises the same errors as `explain`."""
     rewards, probabilities, values = [], [], []
     best, telling, before, since = (False, -1.0), None, None, 0
     for moment, explanation in explain(chosen.replay, chosen.agent):

@@ -1,6 +1,6 @@
 """How a training is doing, in plain words with advice: pure functions of its figures.
 
-Each check looks for one thing that goes wrong with policy gradients, and says what it saw, what
+Each check looks for one thing that goes wrong with policy gradients, and says what it found, what
 that means and what to do. If nothing is wrong, one finding says so.
 
 Covered: the checks. Not covered: reading a run, counting dead units (`pixelpong.faces.page`).
@@ -14,62 +14,64 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
+from pixelpong.errors import number_of
+
 GOOD, NOTE, WARNING = "good", "note", "warning"
 
 WINDOW = 10
-"""Updates that a figure is averaged over: one alone is noise."""
+"""Updates that a figure is averaged over: a single one is noise."""
 
 MIN_UPDATES = 5
-"""Before these, the figures are those of a network that knows nothing yet."""
+"""Before this many updates, the figures are those of a network that knows nothing yet."""
 
 ENTROPY_GONE = 0.05
-"""Share of the largest possible entropy. At 5 % some 99 of 100 decisions are always the same, so
-nothing new is tried; ten trainings of ours in the fast mode kept 23 % or more to their end."""
+"""Share of the largest possible entropy. At 5 % about 99 of 100 decisions are always the same, so
+nothing new is tried. Ten of our trainings in the fast mode kept 23 % or more to their end."""
 
 STRONG_RETURN = 15.0
-"""From here on a policy may well be sure of itself."""
+"""From this return on, a policy may well be sure of itself."""
 
 ONE_ACTION = 0.97
-"""Share of a single action. A paddle that goes one way nearly always is stuck at the edge; over
-ten trainings in the fast mode the share of UP was between 0.24 and 0.38."""
+"""Share of a single action. A paddle that nearly always goes one way is stuck at the edge. In ten
+trainings in the fast mode the share of UP was between 0.24 and 0.38."""
 
 DEAD_NOTE, DEAD_WARNING = 0.25, 0.5
-"""Share of hidden units that never switch on in an episode. A few always do, one in four is
-capacity that was paid for, one in two is the known sign of too large a step."""
+"""Share of hidden units that never switch on in an episode. There are always a few. One in four is
+wasted capacity; one in two is the known sign of steps that are too large."""
 
 SPIKE = 10.0
-"""How many times the usual spread (median deviation from the median) above the usual value a loss
-or a norm is a spike. Nine of ten trainings stayed below 9; the tenth had one of 19."""
+"""A loss or a norm is a spike if it is this many times the usual spread (median deviation from the
+median) above the usual value. Nine of ten trainings stayed below 9; the tenth had one of 19."""
 
 SPIKE_WINDOW = 100
 """Updates that tell what is usual."""
 
 KL_LARGE = 0.08
-"""Nats between the policy before an update and after, averaged. Nine of ten trainings stayed at
-0.068 and below; the one that came to 0.145 was the one that learned badly."""
+"""Mean nats between the policy before and after an update. Nine of ten trainings stayed at 0.068 or
+below; the one that reached 0.145 learned badly."""
 
 STALLED_STEPS = 1_000_000
-"""Steps without progress before it is worth a note; the fast mode needs fewer for all of Pong."""
+"""Steps without progress before a note; the fast mode needs fewer to learn all of Pong."""
 
 STALLED_GAIN = 0.5
 """Points of return that count as progress."""
 
 SLOW_SHARE = 0.5
-"""Of the time of a round, that workers play. Below it, they mostly wait for each other."""
+"""Share of a round's time that workers play. Below it, they mostly wait for each other."""
 
 FEW_LEFT = 20
-"""Updates in which a lost worker is news."""
+"""Updates for which a lost worker is reported."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing to say of a run.
+    """One finding about a run.
 
     Attributes:
         level: ``"good"``, ``"note"`` or ``"warning"``.
         title: a few words.
-        text: what was seen and what it means.
-        advice: what to do; empty if there is nothing to do.
+        text: what was found and what it means.
+        advice: what to do; empty if nothing needs to be done.
     """
 
     level: str
@@ -83,9 +85,9 @@ class DeadUnits:
     """Hidden units that no step of an episode switched on.
 
     Attributes:
-        dead: how many.
-        of: how many there are.
-        update: of the agent that was looked at.
+        dead: their number.
+        of: the number of all hidden units.
+        update: of the agent examined.
     """
 
     dead: int
@@ -95,10 +97,10 @@ class DeadUnits:
 
 @dataclass(frozen=True)
 class Record:
-    """What the checks look at.
+    """The figures that the checks examine.
 
     Attributes:
-        recent: the last updates' figures by column, none left out.
+        recent: the last updates' figures by column, complete.
         whole: those of the whole run, possibly thinned out.
         algorithm: ``"reinforce"`` or ``"ppo"``.
         dead: None if nobody has counted yet.
@@ -110,27 +112,27 @@ class Record:
     dead: DeadUnits | None = None
 
     def latest(self, name: str, size: int = WINDOW) -> list[float]:
-        """The known ones of a column's last figures."""
+        """The last figures of a column, without unknown ones."""
         return [value for value in self.recent.get(name, ())[-size:] if value is not None]
 
     def mean(self, name: str) -> float:
-        """Their mean; NaN, which no bound is above or below, if there are none."""
+        """The mean of `latest`; NaN, which no bound is above or below, if it is empty."""
         values = self.latest(name)
         return statistics.fmean(values) if values else math.nan
 
     def strength(self) -> tuple[str, float]:
-        """The column that says how well it plays, and its newest figure; NaN if there is none."""
+        """The column that measures how well it plays, and its newest figure, or NaN."""
         is_estimated = any(value is not None for value in self.whole.get("estimated_return", ()))
         name = "estimated_return" if is_estimated else "mean_return_100"
         return name, [math.nan, *self.latest(name)][-1]
 
     def largest_entropy(self) -> float:
-        """That of the actions there are, all equally likely."""
+        """The entropy of equally likely actions."""
         return math.log(3 if self.algorithm == "ppo" else 2)
 
 
 def assess(record: Record) -> list[dict[str, str]]:
-    """What there is to say of a run, warnings first.
+    """The findings about a run, warnings first.
 
     Args:
         record: its figures.
@@ -140,7 +142,7 @@ def assess(record: Record) -> list[dict[str, str]]:
     """
     num_updates = len(record.recent.get("update", ()))
     if num_updates < MIN_UPDATES:
-        text = f"It has finished {num_updates} updates; from {MIN_UPDATES} on there is more to say."
+        text = f"It has finished {num_updates} updates; checks begin after {MIN_UPDATES}."
         return [asdict(Finding(NOTE, "Too early to tell", text))]
     found = [finding for check in _CHECKS for finding in check(record)]
     found.sort(key=lambda finding: (WARNING, NOTE, GOOD).index(finding.level))
@@ -170,7 +172,7 @@ def _check_spikes(record: Record) -> Iterator[Finding]:
         if newest > usual + SPIKE * max(spread, 0.01 * abs(usual), 1e-9):
             text = f"The {words} rose to {newest:.3g} within the last {WINDOW} updates; "
             text += f"{usual:.3g} is usual."
-            advice = "One alone heals; if they come again and again, lower --learning-rate."
+            advice = "A single one is harmless; if they keep coming, lower --learning-rate."
             yield Finding(WARNING, "Loss spikes", text, advice)
             return
 
@@ -182,7 +184,7 @@ def _check_entropy(record: Record) -> Iterator[Finding]:
         text = f"The policy's entropy is {entropy:.3f} of at most {largest:.2f}: it no longer "
         text += "tries anything, so it can learn no more from what it does."
         more = ", or a higher --entropy-bonus." if record.algorithm == "ppo" else "."
-        advice = "Start anew with a lower --learning-rate" + more
+        advice = "Start a new run with a lower --learning-rate" + more
         yield Finding(WARNING, "Entropy gone", text, advice)
 
 
@@ -191,7 +193,7 @@ def _check_actions(record: Record) -> Iterator[Finding]:
     if share >= ONE_ACTION or share <= 1 - ONE_ACTION:
         way = "up at" if share > 0.5 else "hardly ever up, at"
         text = f"The paddle goes {way} {100 * share:.0f} % of the steps: it is stuck at one edge."
-        advice = "Wait some updates; if it stays, start anew with another --seed or a lower "
+        advice = "Wait some updates; if it stays, start a new run with another --seed or a lower "
         yield Finding(WARNING, "One action only", text, advice + "--learning-rate.")
 
 
@@ -202,9 +204,9 @@ def _check_dead(record: Record) -> Iterator[Finding]:
     text = f"{dead.dead} of {dead.of} hidden units of the agent of update {dead.update} never "
     text += "switched on in an episode: they neither help nor learn."
     if dead.dead >= DEAD_WARNING * dead.of:
-        yield Finding(WARNING, "Dead units", text, "Start anew with a lower --learning-rate.")
+        yield Finding(WARNING, "Dead units", text, "Start a new run with a lower --learning-rate.")
     else:
-        yield Finding(NOTE, "Dead units", text, "Fewer --hidden would do.")
+        yield Finding(NOTE, "Dead units", text, "A smaller --hidden would be enough.")
 
 
 def _check_kl(record: Record) -> Iterator[Finding]:
@@ -225,15 +227,15 @@ def _check_progress(record: Record) -> Iterator[Finding]:
     if early and max(late) < max(early) + STALLED_GAIN:
         text = f"The return has not improved for {STALLED_STEPS:,} steps: its best was "
         text += f"{_signed(max(early))} before and {_signed(max(late))} since."
-        advice = "Give it time in the classic mode; else try another --seed or --learning-rate."
+        advice = "The classic mode takes time; else try another --seed or --learning-rate."
         yield Finding(NOTE, "No progress", text, advice)
 
 
 def _check_speed(record: Record) -> Iterator[Finding]:
     busy, workers = record.mean("timing.busy_share"), record.mean("timing.workers")
     if busy < SLOW_SHARE and workers > 1:
-        text = f"The workers play {100 * busy:.0f} % of a round and wait for the rest of it."
-        advice = "Are others using the cores? Else try fewer --workers, or more episodes an update."
+        text = f"The workers play for {100 * busy:.0f} % of a round and wait for the rest."
+        advice = "Do others use the cores? Else try fewer --workers or more episodes per update."
         yield Finding(NOTE, "Slow", text, advice)
 
 
@@ -241,8 +243,8 @@ def _check_workers(record: Record) -> Iterator[Finding]:
     counts = record.latest("timing.restarts", FEW_LEFT)
     lost = sum(max(0.0, after - before) for before, after in itertools.pairwise(counts))
     if lost:
-        text = f"{lost:.0f} workers died or hung within the last {len(counts)} updates and were "
-        text += "replaced; their episodes were played again."
+        text = f"{number_of(int(lost), 'worker')} died or hung within the last {len(counts)} "
+        text += "updates; what they played was played again."
         advice = "Is there enough memory? The result is the same, only slower."
         yield Finding(WARNING, "Workers lost", text, advice)
 

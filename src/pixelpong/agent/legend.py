@@ -1,8 +1,8 @@
 """Words and colours for what an agent sees and decides: the same in films, plots, page and texts.
 
 The page has the colours as variables of its style sheet (``faces/page/static/style.css``); a test
-holds the two to each other. The colours of each set differ in lightness by a sixth or more, so
-that a grey print says the same, and each can be seen on white and on black.
+compares the two. The colours of each set differ in lightness by a sixth or more, so they can be
+told apart in a grey print, and each is visible on white and on black.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pixelpong.items import DOWN, STAY, UP
 ACTION_NAMES = {STAY: "stay", UP: "up", DOWN: "down"}
 
 ACTION_COLOURS = {STAY: "#b2b7bf", UP: "#2569bd", DOWN: "#e07b1a"}
-"""Also of saliency: a pixel speaks for up (blue) or for down (orange)."""
+"""Also the colours of saliency: a pixel favours up (blue) or down (orange)."""
 
 PIXEL_NAMES = {APPEARED: "appeared", STAYED: "stayed", VANISHED: "vanished"}
 

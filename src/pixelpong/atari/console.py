@@ -1,18 +1,18 @@
-"""The console around the TIA: the bus, memory and timer, the paddles, the begin of a frame.
+"""The console around the TIA: the bus, memory and timer, the paddles, the start of a frame.
 
-The processor sees 8 kB of addresses (13 lines of the bus), of which little is told apart:
+The processor sees 8 kB of addresses (13 lines of the bus). Three bits choose the chip:
 
-    bit 12 set          the cartridge
-    bits 12 and 7 not   the TIA
-    bit 7, bit 9 not    128 bytes of memory, which are the stack as well
-    bits 7 and 9        timer and ports
+    bit 12 set                  the cartridge
+    bits 12 and 7 clear         the TIA
+    bit 7 set, bit 9 clear      128 bytes of memory, which hold the stack too
+    bits 7 and 9 set            timer and ports
 
 A paddle is a knob on a resistor. The program empties a capacitor, lets it charge through the
-resistor, and counts lines until it reads as charged: the farther the knob is turned, the later.
+resistor, and counts lines until it is charged. The farther the knob is turned, the longer it takes.
 
 Written in typed Python (`pixelpong.atari.typed`). Covered: what Pong reads and writes. Not covered:
-the timer once it has run out, keypads, light pens; a machine that meets them stops and says so.
-Sources: the data sheet of the 6532; paddles as in ALE, which tests hold it to.
+the timer once it has run out, keypads, light pens; a machine that meets them stops and says why.
+Sources: the data sheet of the 6532; paddles as in ALE, compared by tests.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from pixelpong.atari.tia import read_tia, write_tia
 from pixelpong.atari.typed import Int, Machine, inline
 
 _TIMER_SHIFTS = (0, 3, 6, 10)
-"""By register, TIM1T, TIM8T, TIM64T, T1024T: the timer counts once in 1 << shift cycles."""
+"""Of TIM1T, TIM8T, TIM64T, T1024T: the timer counts down once every 1 << shift cycles."""
 
 _CYCLES_PER_OHM = (1904, 100_000)
-"""Until a capacitor has charged: 1.6 · 10 nF · 1.19 MHz, as a fraction. Source: ALE."""
+"""Cycles to charge a capacitor: 1.6 · 10 nF · 1.19 MHz, as a fraction. Source: ALE."""
 
 
 def read(m: Machine, t: Int, address: Int, bus: Int) -> Int:
@@ -34,9 +34,9 @@ def read(m: Machine, t: Int, address: Int, bus: Int) -> Int:
 
     Args:
         m: may be drawn up to the beam.
-        t: the cycle, counted from the begin of the line in which the frame began.
-        address: whatever the processor puts on the bus.
-        bus: what was last on the data bus.
+        t: the cycle, counted from the start of the line in which the frame began.
+        address: any address that the processor puts on the bus.
+        bus: the last byte on the data bus.
     """
     if address & 0x80 == 0:
         return read_tia(m, t, address, bus)
@@ -46,7 +46,7 @@ def read(m: Machine, t: Int, address: Int, bus: Int) -> Int:
 
 
 def read_port(m: Machine, t: Int, address: Int) -> Int:
-    """Read buttons (SWCHA), switches (SWCHB) the timer (INTIM), or whether it has run out."""
+    """Read the buttons (SWCHA), the switches (SWCHB), the timer (INTIM) or its flag (TIMINT)."""
     register = address & 7
     if register == 0:
         return m.swcha
@@ -61,7 +61,7 @@ def read_port(m: Machine, t: Int, address: Int) -> Int:
 
 
 def write(m: Machine, t: Int, address: Int, value: Int) -> Int:
-    """Write a byte; the cycle after it, see `pixelpong.atari.tia.write_tia`."""
+    """Write a byte and return the cycle after it, as `pixelpong.atari.tia.write_tia`."""
     if address & 0x1000:
         return t
     if address & 0x80 == 0:
@@ -74,7 +74,7 @@ def write(m: Machine, t: Int, address: Int, value: Int) -> Int:
 
 
 def write_port(m: Machine, t: Int, address: Int, value: Int) -> None:
-    """Set the timer; the ports' directions are left alone."""
+    """Set the timer; ignore the directions of the ports."""
     if address & 0x14 == 0x14:
         m.timer = value
         m.timer_shift = _TIMER_SHIFTS[address & 3]
@@ -85,8 +85,8 @@ def write_port(m: Machine, t: Int, address: Int, value: Int) -> None:
 def wait_for_timer(m: Machine, t: Int, cycles: Int) -> Int:
     """Skip the rounds of ``wait: LDA INTIM, BNE wait`` in which the timer is not 0 yet.
 
-    Each round reads the timer, and does nothing else. So it is enough to know in which one the
-    timer reads 0, and to go on there: the processor's state is the same in all of them.
+    Each round only reads the timer, so the processor's state is the same in all of them. The code
+    goes straight to the round in which the timer reads 0.
 
     Args:
         m: not changed.
@@ -94,9 +94,9 @@ def wait_for_timer(m: Machine, t: Int, cycles: Int) -> Int:
         cycles: of a round.
 
     Returns:
-        The cycle in which that round begins; `t` if it can't be told.
+        The cycle in which that round begins, or `t` if it is unknown.
     """
-    zero = m.timer_set + 1 + (m.timer - 1 << m.timer_shift)  # from then on it reads 0
+    zero = m.timer_set + 1 + (m.timer - 1 << m.timer_shift)  # the first cycle that reads 0
     if t + 4 < zero and 1 << m.timer_shift >= cycles:
         t += (zero - t - 5 + cycles) // cycles * cycles
     return t
@@ -104,7 +104,7 @@ def wait_for_timer(m: Machine, t: Int, cycles: Int) -> Int:
 
 @inline
 def begin_frame(m: Machine) -> None:
-    """Count cycles anew, from the begin of the line that the last frame ended in."""
+    """Restart the cycle count at the start of the line in which the last frame ended."""
     m.stop = 0
     m.vsync_end = 2 * MAX_CYCLES
     m.drawn = CLOCKS * TOP
@@ -116,7 +116,7 @@ def begin_frame(m: Machine) -> None:
 
 @inline
 def end_frame(m: Machine, t: Int) -> None:
-    """Leave the record as the next frame, or another emulator, wants it."""
+    """Bring the record into the form that the next frame, or another emulator, expects."""
     lines = t // 76 * 76
     m.cycle = t - lines
     m.timer_set -= lines

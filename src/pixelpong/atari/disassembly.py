@@ -1,8 +1,8 @@
-"""Which bytes of a cartridge are instructions: all that can be reached from where it starts.
+"""Finds which bytes of a cartridge are instructions: all that can be reached from its start.
 
 A cartridge mixes code and data, and nothing says which is which. So the code is followed from the
-reset vector, through branches, jumps and calls. What a jump through memory (``JMP (address)``)
-leads to is not to be seen in the code; those places must be named.
+reset vector, through branches, jumps and calls. The code does not show where a jump through memory
+(``JMP (address)``) leads; the caller must name those places.
 
 Covered: cartridges of 2 kB, without bank switching.
 """
@@ -19,12 +19,12 @@ SIZE = 2048
 
 
 class Instruction(NamedTuple):
-    """One instruction where it stands.
+    """One instruction of a cartridge.
 
     Attributes:
         place: offset in the cartridge.
         name, mode, cycles: see `pixelpong.atari.opcodes`.
-        operand: the byte or two that follow; of a branch, the offset that it leads to.
+        operand: the byte or two that follow; for a branch, the offset that it leads to.
         after: offset of the next instruction.
     """
 
@@ -37,7 +37,7 @@ class Instruction(NamedTuple):
 
     @property
     def target(self) -> int | None:
-        """Where it can go on if not behind it, as far as the code says."""
+        """The offset that it jumps to, if it jumps and the code says where."""
         if self.mode == "rel":
             return self.operand
         if self.name == "JSR" or (self.name, self.mode) == ("JMP", "abs"):
@@ -46,12 +46,12 @@ class Instruction(NamedTuple):
 
     @property
     def goes_on(self) -> bool:
-        """Whether the next instruction may be the one behind it, now or after a return."""
+        """Whether the instruction after it can be next, now or after a return."""
         return self.name not in ("JMP", "RTS", "RTI")
 
     @property
     def is_call(self) -> bool:
-        """Whether a return comes back behind it."""
+        """Whether a return comes back to the instruction after it."""
         return self.name in ("JSR", "BRK")
 
 
@@ -61,7 +61,7 @@ def read_vector(rom: bytes, place: int) -> int:
 
 
 def read_instruction(rom: bytes, place: int) -> Instruction | None:
-    """The instruction at an offset; None if there is none that is documented."""
+    """The instruction at an offset; None if the opcode is not documented."""
     if rom[place] not in OPCODES:
         return None
     name, mode, cycles = OPCODES[rom[place]]

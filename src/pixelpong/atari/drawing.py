@@ -1,10 +1,10 @@
-"""Drawing: what each object looks like in a line, and lines into the picture or the field.
+"""Draws lines into the picture or the field, and works out how each object looks in a line.
 
-Drawing is lazy. Before a write that changes something, `draw_to` draws all that came before it, up
-to the beam: a *band* of lines whose objects all stay the same. Each object's pixels in a line are
-one number of 160 bits. So two objects collide where the bits of both are set, and a band of equal
-lines is drawn once and copied. If nobody looks at the picture, a band is only searched for
-collisions, which the program can read.
+Drawing is lazy. Before a write that changes something, `draw_to` draws everything up to the beam: a
+*band* of lines whose objects all stay the same. Each object's pixels in a line are one number of
+160 bits. So two objects collide where the bits of both are set, and a band of equal lines is drawn
+once and copied. If nobody needs the picture, a band is only searched for collisions, which the
+program can read.
 
 Written in typed Python (`pixelpong.atari.typed`).
 """
@@ -58,7 +58,7 @@ _COPIES = (
     (0, 255, 255), (0, 16, 255), (0, 32, 255), (0, 16, 32),
     (0, 64, 255), (0, 255, 255), (0, 32, 64), (0, 255, 255),
 )  # fmt: skip
-"""By the low bits of NUSIZx: the columns at which a player or missile is drawn again; 255: not."""
+"""By the low bits of NUSIZx: the columns of further copies of a player or missile; 255: none."""
 
 MIRRORED = tuple(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 """A byte read from the other end."""
@@ -71,7 +71,7 @@ _FRONT_TO_BACK = (
     (PLAYER0, MISSILE0, PLAYER1, MISSILE1, BALL, PLAYFIELD),
     (BALL, PLAYFIELD, PLAYER0, MISSILE0, PLAYER1, MISSILE1),
 )
-"""Which object hides which, by bit 2 of CTRLPF."""
+"""The order in which objects hide each other, by bit 2 of CTRLPF."""
 
 _LATCHES = {
     (MISSILE0, PLAYER1): 0, (MISSILE0, PLAYER0): 1, (MISSILE1, PLAYER0): 2, (MISSILE1, PLAYER1): 3,
@@ -89,7 +89,7 @@ COLLISION = tuple(
 """The bit of `collisions` that two objects set."""
 
 FIELD_BACKGROUND = (0, 34, 228)
-"""Colours that are background in the field: black, that of play, that of the first frame.
+"""Colours that are background in the field: black, the colour of play, that of the first frame.
 
 Source: Karpathy, "Pong from Pixels" (2016); `pixelpong.env.preprocess.BACKGROUND_INDICES`.
 """
@@ -107,7 +107,7 @@ _LOW_96 = (1 << 96) - 1
 
 @inline
 def around(bits: Wide) -> Wide:
-    """What sticks out at the right comes in again at the left."""
+    """Wrap pixels beyond the right edge around to the left."""
     return (bits | bits >> WIDTH) & _LINE
 
 
@@ -165,7 +165,7 @@ def ball_mask(m: Machine) -> Wide:
 
 
 def refresh(m: Machine) -> None:
-    """Make the masks of the objects that are dirty."""
+    """Update the masks of the dirty objects."""
     while m.dirty:
         o = lowest_bit(m.dirty)
         m.dirty &= m.dirty - 1
@@ -182,7 +182,7 @@ def refresh(m: Machine) -> None:
 
 @inline
 def shows_playfield_alone(m: Machine) -> Int:
-    """Whether no other object can have a pixel; then nothing can collide either."""
+    """Whether no other object can have a pixel, so that nothing can collide."""
     missile0 = 0 if m.tia[RESMP0] else m.tia[ENAM0]
     missile1 = 0 if m.tia[RESMP1] else m.tia[ENAM1]
     players = m.tia[GRP0] | m.tia[GRP1] | m.old_grp[0] | m.old_grp[1]
@@ -194,19 +194,19 @@ def shows_playfield_alone(m: Machine) -> Int:
 
 @inline
 def columns(x0: Int, x1: Int) -> Wide:
-    """The bits of the columns from x0 to before x1."""
+    """The bits of the columns from x0 up to, but not including, x1."""
     return (wide(1) << x1) - (wide(1) << x0)
 
 
 def draw_to(m: Machine, clock: Int) -> None:
-    """Draw what has not been drawn yet, up to a colour clock, with the registers as they are."""
+    """Draw everything not drawn yet, up to a colour clock, with the current registers."""
     end = min(clock, CLOCKS * (TOP + ROWS))
     if end > m.drawn:
         draw_band(m, end)
 
 
 def draw_band(m: Machine, end: Int) -> None:
-    """Draw from `drawn` to `end`: the rest of a line, whole lines, the begin of a line."""
+    """Draw from `drawn` to `end`: the rest of a line, whole lines, the start of a line."""
     begin = m.drawn
     m.drawn = end
     is_above_field = m.draws == DRAW_FIELD and end < CLOCKS * (TOP + FIELD_TOP)
@@ -261,7 +261,7 @@ def find_collisions(m: Machine, where: Wide) -> None:
 @inline
 def colour_of(m: Machine, o: Int, is_right: Int) -> Int:
     """The palette index of an object in one half of the line."""
-    # "Score": each half in a player's colour; not with the playfield in front.
+    # "Score": each half has a player's colour, unless the playfield is in front.
     if o == PLAYFIELD and m.tia[CTRLPF] & 6 == 2:
         return m.tia[COLUP0 + is_right]
     if o in (PLAYFIELD, BALL):
@@ -270,7 +270,7 @@ def colour_of(m: Machine, o: Int, is_right: Int) -> Int:
 
 
 def paint(m: Machine, row: Int, x0: Int, x1: Int, count: Int) -> None:
-    """Paint into the picture, the objects from back to front; equal rows are copied."""
+    """Paint the objects into the picture from back to front, and copy equal rows."""
     at = row * WIDTH
     if m.tia[VBLANK] & 2:
         fill(m.picture, at + x0, 0, x1 - x0)
@@ -285,7 +285,7 @@ def paint(m: Machine, row: Int, x0: Int, x1: Int, count: Int) -> None:
                     paint_runs(m, at, m.mask[o] & columns(max(x0, 80), x1), colour_of(m, o, 1))
     for k in range(1, count):
         copy(m.picture, at + k * WIDTH, at, WIDTH)
-    if m.blanks != 0 and x0 < 8:  # the first of them only
+    if m.blanks != 0 and x0 < 8:  # in the first row only
         fill(m.picture, at + x0, 0, min(x1, 8) - x0)
 
 
@@ -299,7 +299,7 @@ def paint_runs(m: Machine, at: Int, pixels: Wide, colour: Int) -> None:
 
 
 def draw_field(m: Machine, row: Int, x0: Int, x1: Int, count: Int) -> None:
-    """Note which pixels of the field are drawn in a colour that is not background."""
+    """Record which pixels of the field have a colour that is not background."""
     first = max(row - FIELD_TOP, 0)
     end = min(row - FIELD_TOP + count, 2 * FIELD_SIZE)
     first += first & 1
@@ -313,7 +313,7 @@ def draw_field(m: Machine, row: Int, x0: Int, x1: Int, count: Int) -> None:
 
 
 def active_pixels(m: Machine) -> Wide:
-    """The pixels of the line whose colour is not background, from back to front as in `paint`."""
+    """The pixels of the line that are not background, worked out back to front as in `paint`."""
     if m.tia[VBLANK] & 2:
         return wide(0)
     pixels = _LINE if IS_ACTIVE[m.tia[COLUBK]] else wide(0)

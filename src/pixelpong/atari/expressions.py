@@ -1,6 +1,6 @@
 """Expressions of typed Python as LLVM IR: values, fields, variables, calls.
 
-The part of `pixelpong.atari.lowering` that makes values; see there.
+The part of `pixelpong.atari.lowering` that makes values.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Expressions:
         self._variables: dict[str, str] = {}
         self._pointers: set[str] = set()
         self._count = 0
-        self.is_closed = False  # whether the newest block has ended with a jump
+        self.is_closed = False  # whether the last block has ended with a jump
 
     # Lines.
 
@@ -77,14 +77,14 @@ class Expressions:
         return f"b{self._count}"
 
     def _refuse(self, node: ast.AST) -> SyntaxError:
-        return SyntaxError(f"{self._name}: no typed Python: {ast.unparse(node)}")
+        return SyntaxError(f"{self._name}: not typed Python: {ast.unparse(node)}")
 
     # Values.
 
     def _to(self, kind: str, value: Value) -> str:
         """The value as an operand of a type."""
         if value.kind == WIDE and kind not in (WIDE, BOOL, "i128"):
-            raise SyntaxError(f"{self._name}: an Int is given a Wide")
+            raise SyntaxError(f"{self._name}: expected an Int, got a Wide")
         if value.is_constant and kind != BOOL:
             return str(value.name)
         if value.kind == kind:
@@ -167,7 +167,7 @@ class Expressions:
         return Value(BOOL, name)
 
     def _both(self, op: ast.boolop, values: list[str]) -> Value:
-        """``and`` and ``or`` as a value: all sides are computed, which costs nothing."""
+        """``and`` and ``or`` as a value: all operands are computed, which costs nothing."""
         instruction = "and" if isinstance(op, ast.And) else "or"
         first, *others = values
         for each in others:
@@ -182,7 +182,7 @@ class Expressions:
     # Memory.
 
     def _place(self, node: ast.expr) -> Place:
-        """Where a field, or an element of a field or table, lies."""
+        """The place of a field, or of an element of a field or table."""
         indices: list[ast.expr] = []
         while isinstance(node, ast.Subscript):
             indices.insert(0, node.slice)
@@ -227,7 +227,7 @@ class Expressions:
         if place.kind == POINTER:
             return Value(POINTER, place.address)
         bits = int(place.kind[1:])
-        # The record has no gaps, so nothing in it is sure to be aligned.
+        # The record has no padding, so its fields may not be aligned.
         name = self._new(f"load {place.kind}, ptr {place.address}, align 1")
         kind = INT if bits <= 32 else WIDE
         if place.is_signed and bits < 32:
@@ -248,7 +248,7 @@ class Expressions:
             self._allocations.append(f"  %{name}. = alloca {self._variables[name]}")
         kind = self._variables[name]
         if (kind, value.kind) == (INT, WIDE):
-            raise SyntaxError(f"{self._name}: {name} is an Int and is given a Wide")
+            raise SyntaxError(f"{self._name}: expected an Int for {name}, got a Wide")
         self._put(f"store {kind} {self._to(kind, value)}, ptr %{name}.")
 
     # Calls.

@@ -1,4 +1,4 @@
-"""What LLVM IR is made of here: types, values, places, and a program of functions and tables.
+"""The parts of our LLVM IR: types, values, places, and a program of functions and tables.
 
 Source: the LLVM Language Reference Manual.
 """
@@ -14,7 +14,7 @@ from pixelpong.atari.typed import WIDE_BITS
 INT, WIDE, BOOL, POINTER, NOTHING = "i32", f"i{WIDE_BITS}", "i1", "ptr", "void"
 
 TYPES = {"Int": INT, "Wide": WIDE, "Machine": POINTER, "Bytes": POINTER, "None": NOTHING}
-"""What the annotations stand for."""
+"""The type of each annotation."""
 
 _DECLARATIONS = f"""
 declare {INT} @llvm.smin.{INT}({INT}, {INT})
@@ -27,19 +27,19 @@ declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 
 
 class Value(NamedTuple):
-    """A value: its type, and its name in the IR; a constant has its number instead."""
+    """A value: its type, and its name in the IR, or its number if it is a constant."""
 
     kind: str
     name: str | int
 
     @property
     def is_constant(self) -> bool:
-        """Whether it is known now."""
+        """Whether its number is known at compile time."""
         return isinstance(self.name, int)
 
 
 class Place(NamedTuple):
-    """A place in memory: the type of what lies there, its address, and whether it has a sign."""
+    """A place in memory: the type of its value, its address, and whether it has a sign."""
 
     kind: str
     address: str
@@ -54,7 +54,7 @@ class Signature(NamedTuple):
 
 
 def constant(number: int) -> Value:
-    """A number that is known now."""
+    """A number that is known at compile time."""
     return Value(INT if -(1 << 31) <= number < 1 << 32 else WIDE, number)
 
 
@@ -78,20 +78,20 @@ class Program:
         self.signatures[name] = Signature(parameters, result)
 
     def add_names(self, names: dict[str, Any]) -> None:
-        """Make constants and tables known; two modules must not mean two things by one name."""
+        """Make constants and tables known; a name must mean the same in every module."""
         for name, value in names.items():
             if isinstance(value, int | tuple):
                 assert self.names.setdefault(name, value) == value, f"two constants {name}"
 
     def add_function(self, text: str) -> None:
-        """Add a function that is IR already."""
+        """Add a function given as IR."""
         self._functions.append(text)
 
     def table(self, name: str) -> tuple[str, int]:
         """A tuple of numbers, or of such tuples, as constant memory.
 
         Returns:
-            The type of an element, and how many there are in a row.
+            The type of an element, and the number of elements in a row.
         """
         value = self.names[name]
         row = len(value[0]) if isinstance(value[0], tuple) else 1

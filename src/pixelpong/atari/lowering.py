@@ -1,12 +1,12 @@
-"""From typed Python (`pixelpong.atari.typed`) to LLVM IR, the text that LLVM compiles.
+"""Translates typed Python (`pixelpong.atari.typed`) to LLVM IR, the text that LLVM compiles.
 
-There is nothing to infer: the types of parameters and results are in the source, a variable has the
-type of what is first assigned to it, and a field's type is in the record. So a function is
-translated in one walk over its syntax tree, a few lines of IR for each node. Local variables live
-in memory (``alloca``); LLVM's optimizer moves them to registers.
+No type needs to be inferred: the types of parameters and results are in the source, a variable has
+the type of its first value, and a field's type is in the record. So one walk over a function's
+syntax tree translates it, with a few lines of IR for each node. Local variables live in memory
+(``alloca``); LLVM's optimizer moves them to registers.
 
-Covered: the language that `pixelpong.atari.typed` describes; anything else is a `SyntaxError` that
-quotes it. Not covered: optimizing and machine code (`pixelpong.atari.native`).
+Covered: the language that `pixelpong.atari.typed` describes; anything else raises a `SyntaxError`
+that quotes it. Not covered: optimizing and machine code (`pixelpong.atari.native`).
 
 Source: the LLVM Language Reference Manual.
 """
@@ -33,12 +33,12 @@ from pixelpong.atari.ir import (
 
 
 def lower_module(program: Program, module: ModuleType, exports: Sequence[str] = ()) -> None:
-    """Add all functions that a Python module defines, with the constants that they use.
+    """Add all functions that a Python module defines, and the constants that they use.
 
     Args:
         program: changed.
         module: written in typed Python.
-        exports: functions to be called from outside.
+        exports: names of the functions that can be called from outside.
     """
     program.add_names(vars(module))
     own = [
@@ -60,10 +60,10 @@ def lower_module(program: Program, module: ModuleType, exports: Sequence[str] = 
 
 
 class Lowering(Expressions):
-    """One function on its way to IR.
+    """Translates one function to IR.
 
-    `body` takes statements as syntax trees and `code` as source text; `label` and `goto` join the
-    parts of a function that is made piece by piece, which Python has no words for.
+    `body` takes statements as syntax trees and `code` as source text. `label` and `goto`, which
+    Python does not have, join the parts of a function that is made piece by piece.
     """
 
     def __init__(
@@ -91,18 +91,18 @@ class Lowering(Expressions):
             self._statement(each)
 
     def label(self, name: str) -> None:
-        """Begin a block that can be jumped to."""
+        """Begin a block that a jump can reach."""
         if not self.is_closed:
             self._lines.append(f"  br label %{name}")
         self.is_closed = False
         self._lines.append(f"{name}:")
 
     def goto(self, name: str) -> None:
-        """Go on at a label."""
+        """Jump to a label."""
         self._end(f"br label %{name}")
 
     def switch(self, variable: str, cases: dict[int, str], otherwise: str) -> None:
-        """Go on at the label that belongs to the variable's value."""
+        """Jump to the label that belongs to the variable's value."""
         value = self._to(INT, self._get_variable(variable))
         listed = " ".join(f"{INT} {number}, label %{label}" for number, label in cases.items())
         self._end(f"switch {INT} {value}, label %{otherwise} [{listed}]")
@@ -153,7 +153,7 @@ class Lowering(Expressions):
                 self._store(self._place(target), value)
 
     def _change(self, target: ast.expr, op: type, value: ast.expr) -> None:
-        """``target op= value``; where the target lies is worked out once."""
+        """``target op= value``; the target's place is worked out once."""
         if isinstance(target, ast.Name):
             old = self._value(target)
             self._assign([target], self._binary(op, old, self._value(value)))
@@ -163,7 +163,7 @@ class Lowering(Expressions):
             self._store(place, self._binary(op, old, self._value(value)))
 
     def _branch(self, node: ast.expr, yes: str, no: str) -> None:
-        """Go on at one of two labels; ``and`` and ``or`` stop at the first that decides."""
+        """Jump to one of two labels; ``and`` and ``or`` stop at the first operand that decides."""
         match node:
             case ast.BoolOp(op=op, values=[*first, last]):
                 for each in first:

@@ -1,14 +1,14 @@
-"""From LLVM IR to functions that can be called; the machine code is kept for the next process.
+"""Compiles LLVM IR to functions, and caches the machine code for the next process.
 
-LLVM comes with numba, as llvmlite: no compiler need be installed. What is compiled is for this
-processor. It is kept in the user's cache folder, under a name made of everything that it depends
-on, with a checksum in front; what is damaged there is made anew. A cache that cannot be written to
-costs time and nothing else. Two processes that compile at the same moment write the same bytes,
-each to a file of its own that is then renamed.
+LLVM comes with numba, as llvmlite, so the user needs no compiler. The code is for this processor.
+The user's cache folder keeps it, under a name made of everything it depends on, with a checksum in
+front; damaged code is compiled again. A cache that cannot be written to costs time and nothing
+else. Two processes that compile at the same moment write the same bytes, each to a temporary file
+that it then renames.
 
 Neither compiling nor calling holds Python's lock.
 
-Covered: compiling, keeping, linking. Not covered: what is compiled (`pixelpong.atari.translation`).
+Covered: compiling, caching, linking. Not covered: the code itself (`pixelpong.atari.translation`).
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ import llvmlite
 import llvmlite.binding as llvm
 
 LEVEL, CODE_LEVEL = 1, 2
-"""How hard LLVM tries with the IR and with the machine code.
+"""LLVM's level of optimization for the IR and for the machine code.
 
-More costs more time at the first use than it gains: ``docs/log.md``.
+A higher level costs more time at the first use than it gains: ``docs/log.md``.
 """
 
 _making = threading.Lock()
-"""One thread at a time: the second one finds the code kept, LLVM links for one alone, and the
-parser of CPython 3.11 fails at times if two use it ("AST constructor recursion depth mismatch").
+"""One thread at a time: the second one then finds the code in the cache, LLVM links for one thread
+only, and CPython 3.11's parser can fail in two ("AST constructor recursion depth mismatch").
 """
 
 
 class NativeCode:
-    """Functions in machine code. An address is good for as long as this object lives."""
+    """Functions in machine code. An address is valid as long as this object lives."""
 
     def __init__(
         self,
@@ -51,9 +51,9 @@ class NativeCode:
         """Take the machine code from the cache, or compile it.
 
         Args:
-            key: of all that the IR depends on.
-            make_ir: makes it, if there is nothing in the cache.
-            folder: the cache; the user's own if None.
+            key: identifies everything the IR depends on.
+            make_ir: makes the IR, if the cache has no code for it.
+            folder: the cache; the user's cache folder if None.
 
         Raises:
             RuntimeError: LLVM cannot compile for this processor.
@@ -84,15 +84,15 @@ class NativeCode:
             self._engine.finalize_object()
 
     def address(self, name: str) -> int:
-        """Where an exported function lies."""
+        """The address of an exported function."""
         found: int = self._engine.get_function_address(name)
         assert found, name
         return found
 
     def function(self, name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
-        """An exported function as Python calls it; a call lets other threads run."""
+        """An exported function for Python to call; a call lets other threads run."""
         function = ctypes.CFUNCTYPE(result, *arguments)(self.address(name))
-        function.code = self  # type: ignore[attr-defined]  # which lives as long as it does
+        function.code = self  # type: ignore[attr-defined]  # so that it lives as long
         return function
 
 
@@ -111,9 +111,9 @@ def _compile(ir: str, triple: str, target: Any) -> bytes:
 
 
 def cache_folder() -> Path | None:
-    """Where machine code is kept: in PIXELPONG_CACHE_DIR, or in the user's cache folder.
+    """The folder for machine code: PIXELPONG_CACHE_DIR, or the user's cache folder.
 
-    None if the user has no home: code from a folder that others can write to is not to be run.
+    None if the user has no home: code from a folder that others can write to must not be run.
     """
     if folder := os.environ.get("PIXELPONG_CACHE_DIR"):
         return Path(folder)
@@ -132,7 +132,7 @@ def _users_cache() -> Path:
 
 
 def _read(path: Path) -> bytes | None:
-    """The machine code that was kept; None if there is none, or it is damaged."""
+    """The cached machine code; None if there is none or it is damaged."""
     try:
         content = path.read_bytes()
     except OSError:
@@ -142,12 +142,12 @@ def _read(path: Path) -> bytes | None:
 
 
 def _seal(path: Path, code: bytes) -> bytes:
-    """The checksum in front; that of code made for something else does not fit."""
+    """The checksum in front of the code; it covers the name, so other code does not pass."""
     return hashlib.sha256(path.name.encode() + code).digest()
 
 
 def _keep(path: Path, code: bytes) -> None:
-    """Write it whole or not at all; a folder that can't be written to is left alone."""
+    """Write the code completely or not at all; do nothing if the folder is not writable."""
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")

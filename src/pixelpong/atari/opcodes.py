@@ -15,23 +15,23 @@ LENGTHS = {
     "imp": 1,  # no operand
     "acc": 1,  # the operand is A
     "imm": 2,  # the operand is the byte that follows
-    "zp": 2,  # it lies in the first 256 bytes, at the byte that follows
+    "zp": 2,  # it is in the first 256 bytes, at the byte that follows
     "zpx": 2,  # the same, X added
     "zpy": 2,  # the same, Y added
-    "izx": 2,  # the address lies in the first 256 bytes, at the byte that follows plus X
-    "izy": 2,  # the address lies there, at the byte that follows; Y is added to it
+    "izx": 2,  # the address is in the first 256 bytes, at the byte that follows plus X
+    "izy": 2,  # the address is there, at the byte that follows; Y is added to it
     "rel": 2,  # a branch: that many bytes on
     "abs": 3,  # the address is the two bytes that follow
     "abx": 3,  # the same, X added
     "aby": 3,  # the same, Y added
-    "ind": 3,  # a jump to the address that lies there
+    "ind": 3,  # a jump to the address stored there
 }
 """Bytes of an instruction, by addressing mode."""
 
 _READS = {"imm": 2, "zp": 3, "zpx": 4, "zpy": 4, "abs": 4, "abx": 4, "aby": 4, "izx": 6, "izy": 5}
 _WRITES = {"zp": 3, "zpx": 4, "zpy": 4, "abs": 4, "abx": 5, "aby": 5, "izx": 6, "izy": 6}
 _CHANGES = {"acc": 2, "zp": 5, "zpx": 6, "abs": 6, "abx": 7}
-"""Cycles by mode, of instructions that read, write, or read and write back."""
+"""Cycles by mode, for instructions that read, write, or read and write back."""
 
 _OPERANDS = """
 ADC imm 69  zp 65  zpx 75  abs 6D  abx 7D  aby 79  izx 61  izy 71
@@ -74,7 +74,7 @@ CHANGES = ("ASL", "DEC", "INC", "LSR", "ROL", "ROR")
 
 
 class Opcode(NamedTuple):
-    """What an opcode stands for; cycles without those of a crossed page or a branch taken."""
+    """What an opcode means; the cycles do not count a crossed page or a branch taken."""
 
     name: str
     mode: str

@@ -1,7 +1,7 @@
 """The colours of the picture: one table from palette indices to red, green and blue.
 
 An index is what a program writes to a colour register: the upper four bits are the hue, the next
-three how bright it is. What a television made of them varied; these are ALE's.
+three the brightness. Televisions differed; these are ALE's colours.
 
 Source: measured on ALE (``getScreen`` beside ``getScreenRGB`` while the idle game goes through all
 colours); ``tests/test_palette.py`` measures them again.
@@ -30,7 +30,7 @@ _COLOURS = """
 303800 505916 6d762b 88923e a0ab4f b7c25f ccd86e e0ec7c
 482c00 694d14 866a26 a28638 bb9f47 d2b656 e8cc63 fce070
 """
-"""A row a hue, from dark to bright."""
+"""One row per hue, from dark to bright."""
 
 
 def _read_table() -> NDArray[np.uint8]:

@@ -1,4 +1,4 @@
-"""The TIA's registers and objects, by name and number, and what a write to each may change.
+"""The TIA's registers and objects by name, and what a write to each may change.
 
 Source: the TIA's hardware manual ("Stella Programmer's Guide", Steve Wright 1979); the delays were
 measured on ALE (``docs/emulator.md``).
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pixelpong.atari.typed import make_table
 
-# Registers, by address. (Of the sound's, the first and the last.)
+# Registers, by address. (For the sound, the first and the last.)
 VSYNC, VBLANK, WSYNC, RSYNC, NUSIZ0, NUSIZ1 = 0x00, 0x01, 0x02, 0x03, 0x04, 0x05
 COLUP0, COLUP1, COLUPF, COLUBK, CTRLPF, REFP0 = 0x06, 0x07, 0x08, 0x09, 0x0A, 0x0B
 PF0, PF1, PF2, RESP0, RESP1, RESBL = 0x0D, 0x0E, 0x0F, 0x10, 0x11, 0x14
@@ -26,7 +26,7 @@ CLOCKS = 228
 """Colour clocks of a line."""
 
 BLANK_CLOCKS = 68
-"""Of these, before the first pixel."""
+"""Colour clocks of a line before its first pixel."""
 
 MEANING = make_table(
     64, 0xFF,
@@ -52,6 +52,6 @@ CHANGES_OBJECTS = make_table(
 """The objects whose pixels a write to a register may change."""
 
 DELAY = make_table(64, 0, {NUSIZ0: 8, NUSIZ1: 8, REFP0: 1, REFP0 + 1: 1})
-"""Clocks until a write to a register shows."""
+"""Clocks until a write to a register takes effect."""
 
 PLAYFIELD_DELAY = (4, 5, 2, 3)

@@ -1,22 +1,22 @@
-"""The TIA, the chip that draws the picture: what it does when the program writes to it, or reads.
+"""The TIA, the chip that draws the picture: what it does when the program writes to it or reads it.
 
 The Atari 2600 has no memory for a picture. The TIA sends the television one line after the other,
-and knows of six objects what they look like *in this line*: the playfield (20 fat pixels, repeated
-or mirrored for the right half), two players (8 pixels each), two missiles and a ball (a bar each).
-Whatever is to differ from line to line, the program changes in time, by writing to a register.
+and knows how six objects look *in this line*: the playfield (20 fat pixels, repeated or mirrored
+for the right half), two players (8 pixels each), two missiles and a ball (a bar each). To change
+something from line to line, the program writes to a register in time.
 
 Time is counted in colour clocks. A line takes 228 of them: 68 in which the beam flies back, then
 160 pixels. The processor's clock is a third of that, so a line takes 76 cycles. A write to WSYNC
 halts the processor until the next line begins; so programs keep in step with the beam. A frame
-ends when the program lets VSYNC go, after 262 lines here. 210 of them are shown (`TOP`, `ROWS`).
+ends when the program clears VSYNC, after 262 lines in Pong. 210 of them are shown (`TOP`, `ROWS`).
 
-A write that changes nothing costs one comparison. Any other write first has everything drawn that
-came before it (`pixelpong.atari.drawing`).
+A write that changes nothing costs one comparison. Before any other write, everything up to the
+beam is drawn (`pixelpong.atari.drawing`).
 
-Written in typed Python (`pixelpong.atari.typed`): it runs as it stands, and compiled.
+Written in typed Python (`pixelpong.atari.typed`): it runs both as Python and compiled.
 
-Covered: all that shows, collisions, paddles. Not covered: sound, light pens, the first clocks of
-objects that are moved in the middle of a line. Source: as of `pixelpong.atari.registers`.
+Covered: everything visible, collisions, paddles. Not covered: sound, light pens, the first clocks
+of objects that move in the middle of a line. Source: the same as `pixelpong.atari.registers`.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ from pixelpong.atari.registers import (
 from pixelpong.atari.typed import Int, Machine, inline, make_table
 
 _MOVES_UNTIL = 3
-"""The last cycle of a line in which HMOVE moves objects as far as it should."""
+"""The last cycle of a line in which HMOVE moves objects the full distance."""
 
 _MIDDLE = make_table(8, 4, {5: 8, 7: 16})
-"""By the low bits of NUSIZx: the middle of a player, in columns from its left."""
+"""By the low bits of NUSIZx: the middle of a player, in columns from its left edge."""
 
 # Writes.
 
@@ -80,7 +80,7 @@ def strobed_position(t: Int, is_player: Int) -> Int:
 
 
 def set_register(m: Machine, t: Int, register: Int, value: Int) -> None:
-    """Write a new value to a register of colours, shapes or switches: the band ends here."""
+    """Write a new value to a register of colours, shapes or switches, and end the band."""
     draw_to(m, 3 * t + DELAY[register])
     m.dirty |= CHANGES_OBJECTS[register]
     m.tia[register] = value & MEANING[register]
@@ -94,8 +94,8 @@ def set_playfield(m: Machine, t: Int, register: Int, value: Int) -> None:
 
 
 def set_player(m: Machine, t: Int, register: Int, value: Int) -> None:
-    """Write to GRP0 or GRP1: one player's pixels; the other's, and with GRP1 the ball's, become
-    what is drawn if VDEL delays them."""
+    """Write one player's pixels (GRP0 or GRP1). This also shows the other player's pixels, and
+    with GRP1 the ball's, if VDEL delays them."""
     p = register - GRP0
     q = 1 - p
     dirty = 0
@@ -115,7 +115,7 @@ def set_player(m: Machine, t: Int, register: Int, value: Int) -> None:
 
 
 def set_ball(m: Machine, t: Int, value: Int) -> None:
-    """Write to ENABL; if VDELBL delays the ball, it shows with the next write to GRP1."""
+    """Write to ENABL; if VDELBL delays the ball, the next write to GRP1 shows it."""
     if m.tia[VDELBL] == 0:
         draw_to(m, 3 * t)
         m.dirty |= 1 << BALL
@@ -123,7 +123,7 @@ def set_ball(m: Machine, t: Int, value: Int) -> None:
 
 
 def set_lock(m: Machine, t: Int, register: Int, value: Int) -> None:
-    """Write a new value to RESMPx: it hides a missile, and lets it go at its player's middle."""
+    """Write to RESMPx: it hides a missile, and then releases it at its player's middle."""
     draw_to(m, 3 * t)
     p = register - RESMP0
     if value & 2 == 0:
@@ -133,16 +133,16 @@ def set_lock(m: Machine, t: Int, register: Int, value: Int) -> None:
 
 
 def set_position(m: Machine, t: Int, register: Int) -> None:
-    """RESPx, RESMx, RESBL: an object goes to where the beam is."""
+    """RESPx, RESMx, RESBL: move an object to the beam."""
     draw_to(m, 3 * t)
     m.dirty |= CHANGES_OBJECTS[register]
     m.position[register - RESP0] = strobed_position(t, register <= RESP1)
 
 
 def move_objects(m: Machine, t: Int) -> None:
-    """HMOVE: each object by its HM register, −8 … 7 columns to the left.
+    """HMOVE: move each object by its HM register, −8 … 7 columns to the left.
 
-    So it is at the beginning of a line; later, objects move by less.
+    This is the distance at the start of a line; later in the line, objects move less.
     """
     motions = m.tia[HMP0] | m.tia[HMP0 + 1] | m.tia[HMP0 + 2] | m.tia[HMP0 + 3] | m.tia[HMBL]
     if t % 76 > _MOVES_UNTIL and motions:
@@ -156,7 +156,7 @@ def move_objects(m: Machine, t: Int) -> None:
 
 
 def set_blank(m: Machine, t: Int, value: Int) -> None:
-    """VBLANK: bit 1 darkens the picture; bit 7 empties the paddles' capacitors while it is set."""
+    """VBLANK: bit 1 darkens the picture; while bit 7 is set, the paddles' capacitors are empty."""
     draw_to(m, 3 * t)
     if value & 0x80:
         m.emptied = 1
@@ -174,7 +174,7 @@ def clear_collisions(m: Machine, t: Int) -> None:
 
 @inline
 def hide_or_show_missile(m: Machine, t: Int, register: Int, value: Int) -> None:
-    """ENAMx; while RESMPx hides the missile it shows nothing, and need not end the band."""
+    """ENAMx; while RESMPx hides the missile, nothing changes and the band need not end."""
     if m.tia[register - ENAM0 + RESMP0]:
         m.tia[register] = value & 2
     elif m.tia[register] != value & 2:
@@ -186,7 +186,7 @@ def write_tia(m: Machine, t: Int, register: Int, value: Int) -> Int:
 
     Args:
         m: changed.
-        t: the cycle, counted from the begin of the line in which the frame began.
+        t: the cycle, counted from the start of the line in which the frame began.
         register: 0 to 0x3F.
         value: a byte.
 
@@ -215,7 +215,7 @@ def write_tia(m: Machine, t: Int, register: Int, value: Int) -> Int:
             else:
                 set_register(m, t, register, value)
     elif register == VSYNC:
-        if (m.tia[VSYNC] | value) & 2:  # a frame may end at instructions that name VSYNC only
+        if (m.tia[VSYNC] | value) & 2:  # a frame can end only at instructions that name VSYNC
             m.stop = NOT_IMPLEMENTED
     elif register == VBLANK:
         set_blank(m, t, value)
@@ -230,7 +230,7 @@ def write_tia(m: Machine, t: Int, register: Int, value: Int) -> Int:
 
 
 def write_vsync(m: Machine, t: Int, value: Int) -> None:
-    """Bit 1 tells the television that a frame ends; the frame ends when it goes, a line later."""
+    """Bit 1 tells the television that a frame ends. It ends once the bit is clear, a line later."""
     if value & 2:
         m.vsync_end = t + 76
     elif m.tia[VSYNC] & 2 and t >= m.vsync_end and m.stop == 0:
@@ -247,14 +247,14 @@ def read_tia(m: Machine, t: Int, address: Int, bus: Int) -> Int:
     Args:
         m: drawn up to the beam, if collisions are read.
         t: the cycle.
-        address: of which the low four bits count.
-        bus: what was last on the data bus; it stays on the lines that the TIA does not drive.
+        address: only the low four bits count.
+        bus: the last byte on the data bus; it stays on the lines that the TIA does not drive.
     """
     register = address & 15
     bus &= 0x3F
     if register >= 8 and register < 12:
         return bus | is_charged(m, t, register & 3) << 7
-    if register >= 12:  # INPT4 and INPT5: triggers of joysticks, not pressed; then nothing
+    if register >= 12:  # INPT4 and INPT5, triggers of joysticks: not pressed; the rest: nothing
         return bus | (register < 14) << 7
     draw_to(m, 3 * t)
     two = m.collisions >> 2 * register

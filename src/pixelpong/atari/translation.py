@@ -1,24 +1,23 @@
-"""From a cartridge's instructions to one compiled function: ``run_frame(m)``.
+"""Translates a cartridge's instructions to one compiled function: ``run_frame(m)``.
 
 An emulator usually reads an instruction, decodes it, carries it out, and goes to the next one. Here
-all decoding is done once. Each instruction becomes a line or two of typed Python, in which operand
-and addressing mode are spelled out already; a branch becomes a jump to a label. What comes out
-is compiled as one function, so that the processor's registers are registers of the real processor,
-and flags that nobody reads are never computed.
+all decoding is done once. Each instruction becomes a line or two of typed Python that spells out
+operand and addressing mode; a branch becomes a jump to a label. All of it is compiled as one
+function. So the console's registers are registers of the real processor, and flags that nobody
+reads are never computed.
 
 Names in the lines: a x y s, the registers; n, whose bit 7 is the flag N; z, which is 0 if the flag
-Z is set; c v i, 0 or 1; t, the cycle; q, an address; r and w, values on the way.
+Z is set; c v i, 0 or 1; t, the cycle; q, an address; r and w, intermediate values.
 
-Time: all that an instruction reads or writes happens in its last cycle, as in the emulator that
-ours is held to. Every jump back asks whether the frame takes too long, so a machine in whatever
-state comes to an end.
+Time: an instruction reads and writes in its last cycle, as in ALE. Every jump back checks whether
+the frame takes too long, so a frame ends whatever the machine's state.
 
-What comes out holds the cartridge's logic. It lives in memory and in the user's cache, never in
-the repository.
+The compiled function holds the cartridge's logic. It lives in memory and in the user's cache, never
+in the repository.
 
 Covered: documented instructions. Not covered: decimal arithmetic (SED), the addressing mode
-"(address, X)", pointers outside the memory; a machine that meets them, or jumps to where no code
-was found, stops and says so.
+"(address, X)", pointers outside the memory. A machine that meets them, or jumps to an unknown
+place, stops and says why.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ _ADD = "w = a + r + c; v = ((a ^ w) & (r ^ w)) >> 7 & 1; c = w >> 8; a = n = z =
 _RETURN = "s = s + 2 & 255; pc = m.ram[s - 1 & 127] | m.ram[s & 127] << 8"
 
 _GO_TO_PC = "if pc & 0xF800 != 0xF000: goto(unknown)\npc = pc & 0x7FF; goto(dispatch)"
-"""On at an address from memory, which need not be one of the cartridge."""
+"""Jump to an address from memory, which may lie outside the cartridge."""
 
 _STOPS = {"unknown": NOT_TRANSLATED, "too_long": TOO_LONG, "not_covered": NOT_IMPLEMENTED}
 
@@ -88,14 +87,14 @@ _OPERATIONS = {
 
 _PUSHES = {"JSR": 2, "BRK": 3}
 _PULLS = {"RTS": 2, "RTI": 3, "PLA": 1, "PLP": 1}
-"""Bytes that an instruction puts onto the stack, or takes from it."""
+"""Bytes that an instruction pushes onto the stack, or pulls from it."""
 
 _PAGE_COSTS = ("ADC", "SBC", "AND", "ORA", "EOR", "CMP", "LDA", "LDX", "LDY")
-"""They take one more cycle if the index carries the address into the next page of 256 bytes."""
+"""These take one more cycle if the index carries the address into the next page of 256 bytes."""
 
 
 class Translation:
-    """One cartridge on its way to ``run_frame``."""
+    """Translates one cartridge to ``run_frame``."""
 
     def __init__(self, rom: bytes, entries: Iterable[int], hints: Mapping[int, str]) -> None:
         """Find the code.
@@ -103,13 +102,13 @@ class Translation:
         Args:
             rom: the cartridge.
             entries: offsets that are reached through memory.
-            hints: typed Python by offset, to be put in front of the instruction there: what is
-                known of this cartridge and spares work. It must leave the machine as the
+            hints: typed Python by offset, put in front of the instruction there. It uses what is
+                known about this cartridge to save work, and must leave the machine as the
                 cartridge's own code would.
         """
         self._rom, self._hints = rom, hints
         code = disassemble(rom, entries)
-        # A frame ends behind a write to VSYNC, and the next one begins there.
+        # A frame ends after a write to VSYNC, and the next one begins there.
         frames = [each.after for each in code.values() if _writes_vsync(each)]
         self._code = code = disassemble(rom, [*entries, *frames])
         self._interrupt = read_vector(rom, SIZE - 2)
@@ -117,7 +116,7 @@ class Translation:
         start = read_vector(rom, SIZE - 4)
         self.entries = sorted({start, *entries, *frames, *returns} & code.keys())
         targets = {each.target for each in code.values() if each.target is not None}
-        # Code that overlaps, and what lies behind the cartridge's end: its beginning.
+        # Code that overlaps, and code that runs from the cartridge's end to its beginning.
         afters = Counter(each.after for each in code.values() if each.goes_on)
         joints = {place for place, count in afters.items() if count > 1}
         joints |= {each.after for each in code.values() if each.after < each.place}
@@ -125,9 +124,10 @@ class Translation:
         self._labels = labels & code.keys()
 
     def add_to(self, program: Program) -> None:
-        """Add ``run_frame(m)``: from where the last frame ended to the end of this one.
+        """Add ``run_frame(m)``, which plays from the end of the last frame to the end of this one.
 
-        The processor's state is taken from the record and put back; ``m.stop`` says why it ended.
+        It takes the processor's state from the record and puts it back; ``m.stop`` says why it
+        ended.
         """
         program.declare("run_frame", {"m": POINTER}, NOTHING)
         out = Lowering(program, "run_frame")
@@ -190,7 +190,7 @@ class Translation:
     # Control.
 
     def _control(self, one: Instruction) -> str | None:
-        """A jump, a branch, a call or a return; None if it is something else."""
+        """The code of a jump, a branch, a call or a return; None for other instructions."""
         if one.mode == "rel":
             cost = 2 if (one.after ^ one.operand) & 0x700 else 1
             return _block(f"if {_BRANCH_IF[one.name]}", f"t += {cost}\n{self._go(one)}")
@@ -214,7 +214,7 @@ class Translation:
         return None
 
     def _go(self, one: Instruction) -> str:
-        """Jump; backwards only while the frame is not too long, so that it ends."""
+        """Jump; a jump back first checks that the frame is not too long, so that it ends."""
         target = self._interrupt if one.name == "BRK" else one.target
         assert target is not None
         jump = f"pc = {target}; goto({_label(target) if target in self._code else 'unknown'})"
@@ -223,9 +223,9 @@ class Translation:
         return jump
 
     def _skip_loop(self, one: Instruction) -> str:
-        """Go straight to the last round of a loop of two instructions that waits.
+        """Go straight to the last round of a waiting loop of two instructions.
 
-        ``wait: LDA INTIM, BNE wait`` for the timer; ``wait: DEY, BPL wait`` for time to go by.
+        ``wait: LDA INTIM, BNE wait`` waits for the timer; ``wait: DEY, BPL wait`` only waits.
         """
         branch = self._code.get(one.after)
         if branch is None or branch.operand != one.place or branch.after < branch.place:
@@ -241,7 +241,7 @@ class Translation:
     # Operands.
 
     def _read(self, one: Instruction) -> tuple[str, str]:
-        """Lines that come first, and an expression for the operand's value."""
+        """Lines to run first, and an expression for the operand's value."""
         match one.mode:
             case "imp":
                 return "", ""
@@ -277,7 +277,7 @@ class Translation:
         return f"read(m, t, {one.operand}, {bus})"
 
     def _address(self, one: Instruction) -> tuple[str, str]:
-        """Lines that make q the address, and what is then on the bus."""
+        """Lines that set q to the address, and the byte that is then on the bus."""
         costs, operand = one.name in _PAGE_COSTS, one.operand
         match one.mode:
             case "zpx" | "zpy":
@@ -308,7 +308,7 @@ class Translation:
         return self._write_register(one.operand & 0x3F, value)
 
     def _write_register(self, register: int, value: str) -> str:
-        """A write to a register of the TIA; whether it changes anything is asked in place."""
+        """A write to a register of the TIA; the check whether it changes anything is inline."""
         if register == registers.WSYNC:
             return "t = (t + 75) // 76 * 76"
         if registers.HMP0 <= register <= registers.HMBL:
@@ -338,7 +338,7 @@ class Translation:
         return f"if {changed}: {write}"
 
     def _push(self, value: str) -> str:
-        """Onto the stack; some programs point it at the TIA's ENABL, ENAM1 and ENAM0."""
+        """Push onto the stack, which some programs point at the TIA's ENABL, ENAM1 and ENAM0."""
         lines = [f"w = {value}", _block("if s & 0x80", "m.ram[s & 127] = w")]
         for register in (registers.ENABL, registers.ENAM1, registers.ENAM0):
             lines.append(_block(f"elif s == {register}", self._write_register(register, "w")))
@@ -355,8 +355,7 @@ def _block(head: str, body: str) -> str:
 
 
 def _check_stack(one: Instruction) -> str:
-    """Stop if what is pushed or pulled does not lie in the memory, as far as it is not looked at
-    elsewhere (`Translation._push`)."""
+    """Stop if a push or pull leaves the memory (`Translation._push` checks single bytes)."""
     if one.name in _PUSHES:
         return f"if s < {0x7F + _PUSHES[one.name]}: goto(not_covered)"
     if one.name in _PULLS:

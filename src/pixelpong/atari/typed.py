@@ -1,10 +1,10 @@
-"""A small typed Python: what the machine is written in, so that it runs twice.
+"""A small typed Python: the language of the machine, which runs in two ways.
 
-The functions of `pixelpong.atari.tia` and its neighbours are plain Python: they run as they stand,
-slowly, and a debugger can step through them. `pixelpong.atari.lowering` compiles the same source to
-native code. A test runs both on the same machine and compares every bit.
+The functions of `pixelpong.atari.tia` and its neighbours are plain Python: they run slowly, and a
+debugger can step through them. `pixelpong.atari.lowering` compiles the same source to native code.
+A test runs both on the same machine and compares every bit.
 
-The language is what the machine needs and no more:
+The language has only what the machine needs:
 
 - numbers: `Int`, 32 bits with a sign, and `Wide`, 192 bits without one: a line of the picture, a
   bit for each of its 160 pixels, fits into one;
@@ -14,10 +14,10 @@ The language is what the machine needs and no more:
 - integer operators, comparisons, ``in (…)``, ``and``, ``or``, ``a if b else c``;
 - calls of functions of the same program, and of the functions below.
 
-What differs from Python: `Int` wraps around at 32 bits, ``//``, ``%`` and shifts want operands that
+It differs from Python: `Int` wraps around at 32 bits, ``//``, ``%`` and shifts need operands that
 are not negative, and a `Wide` must not be shifted by 192 or more. As values, ``and`` and ``or`` are
-0 or 1, and all their sides are computed; as a condition they stop at the first that decides. After
-a ``for``, its variable is not to be used. The machine's code keeps to it.
+0 or 1, and all their operands are computed; as a condition they stop at the first operand that
+decides. A ``for`` loop's variable must not be used after the loop.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ Wide = int
 """A number of 192 bits, without a sign."""
 
 Machine = Any
-"""The machine; as Python runs it, an object with the fields of the record."""
+"""The machine; in plain Python, an object with the fields of the record."""
 
 Bytes = Any
-"""Bytes that the caller brings."""
+"""Bytes that the caller passes."""
 
 WIDE_BITS = 192
 
 
 def make_table(size: int, default: int, values: dict[int, int]) -> tuple[int, ...]:
-    """A table of numbers, made when the module is loaded; most of them are `default`."""
+    """Make a table of numbers, most of which are `default`, when the module is loaded."""
     return tuple(values.get(place, default) for place in range(size))
 
 
 def inline(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Put the function's code wherever it is called."""
+    """Mark a function to be inlined wherever it is called."""
     function.is_inline = True  # type: ignore[attr-defined]
     return function
 
@@ -68,8 +68,8 @@ def lowest_bit(value: Int | Wide) -> Int:
 def rounds_that_meet(start: Int, step: Int, mask: Int) -> Wide:
     """In which rounds of a loop a byte that grows by `step` has none of the bits in `mask`.
 
-    Bit k is set if ``(start + step·k) & mask & 0xFF == 0``, for k from 0 to 191. Compiled, all
-    rounds are looked at together, as one vector. `step` must be a constant.
+    Bit k is set if ``(start + step·k) & mask & 0xFF == 0``, for k from 0 to 191. The compiled code
+    does all rounds at once, as one vector. `step` must be a constant.
 
     >>> bin(rounds_that_meet(254, 2, 0xFC) & 0b1111)
     '0b110'
@@ -78,10 +78,10 @@ def rounds_that_meet(start: Int, step: Int, mask: Int) -> Wide:
 
 
 def fill(array: Bytes, at: Int, value: Int, count: Int) -> None:
-    """Set `count` bytes from `at` on to `value`."""
+    """Set `count` bytes, starting at `at`, to `value`."""
     array[at : at + count] = bytes([value]) * count
 
 
 def copy(array: Bytes, to: Int, at: Int, count: Int) -> None:
-    """Copy `count` bytes from `at` on to `to` and on, inside one array."""
+    """Copy `count` bytes from `at` to `to`, inside one array."""
     array[to : to + count] = array[at : at + count]

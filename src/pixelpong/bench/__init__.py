@@ -1,1 +1,1 @@
-"""Measurements that anyone can rerun, each with bare ALE's rate beside it."""
+"""Measurements that anyone can repeat, each with bare ALE's rate for comparison."""

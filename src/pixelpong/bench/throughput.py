@@ -1,6 +1,6 @@
-"""Steps a second, against bare ALE on the same cores.
+"""Steps per second, compared with bare ALE on the same cores.
 
-Everything is measured in one run on the same cores, in turn, several rounds. Machines are noisy
+Everything is measured in turn, in one run on the same cores, for several rounds. Machines are noisy
 and drift, so each ratio is to ALE's rate just before and just after, and the median of the rounds
 is reported.
 
@@ -15,10 +15,8 @@ import contextlib
 import dataclasses
 import functools
 import multiprocessing
-import os
 import statistics
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -33,6 +31,7 @@ from pixelpong.engines import Engine
 from pixelpong.engines.threads import ThreadEngine
 from pixelpong.env import make_emulator, native
 from pixelpong.env.preprocess import difference, preprocess
+from pixelpong.interrupts import end_with_parent
 from pixelpong.items import DOWN, UP
 from pixelpong.learn.network import backward, forward, init_params
 from pixelpong.learn.reinforce import advantages
@@ -45,7 +44,7 @@ from pixelpong.session import Session
 _TIMEOUT = 600.0
 
 Measure = Callable[[float], float]
-"""Measures for about this many seconds; returns steps a second."""
+"""Measures for about this many seconds; returns steps per second."""
 
 Peers = dict[str, Callable[[int], contextlib.AbstractContextManager[Measure]]]
 """What else to measure: by name, what makes a measure for this many cores."""
@@ -75,12 +74,12 @@ def play_native(seed: int, seconds: float) -> tuple[int, float]:
 
 def play_densely(seed: int, seconds: float) -> tuple[int, float]:
     """Play and differentiate whole episodes as the originals do."""
-    threadpool_limits(limits=1)  # one core a process
+    threadpool_limits(limits=1)  # one core per process
     return _DensePlayer().play(make_rng(seed, "bench"), seconds)
 
 
 class _DensePlayer:
-    """Plays and differentiates as the originals' programs do: dense, float64, in NumPy, on ALE."""
+    """Plays and differentiates as the originals do: dense, float64, in NumPy, on ALE."""
 
     def __init__(self) -> None:
         self._emulator = make_emulator(load_preset("classic").environment.protocol, "ale")
@@ -122,13 +121,13 @@ def measure_throughput(
     *,
     with_ray: bool = False,
 ) -> dict[str, Any]:
-    """Steps a second of bare ALE, of our emulator, of rollouts, trainings and a dense loop.
+    """Steps per second of bare ALE, of our emulator, of rollouts, trainings and a dense loop.
 
     Args:
-        seconds: length of one measurement, about.
-        rounds: how often each is measured, in turn.
-        workers: threads, or processes; one a core if not given.
-        seed: of what is played.
+        seconds: approximate length of one measurement.
+        rounds: measurements of each, in turn.
+        workers: threads, or processes; one per core by default.
+        seed: of the games.
         peers: other people's emulators to measure beside ours.
         with_ray: measure both trainings on Ray as well.
 
@@ -215,14 +214,14 @@ def _new_session(stack: contextlib.ExitStack, preset: str, num_workers: int, see
 
 @contextlib.contextmanager
 def measure_apart(play: Play, num_workers: int) -> Iterator[Measure]:
-    """Make a measure of something that holds Python's lock: in processes, the sum of their rates.
+    """Make a measure of something that holds Python's lock: the sum of the rates of processes.
 
     Args:
-        play: a function of a module, so that other processes find it.
-        num_workers: how many play at once.
+        play: a module's function, so that other processes find it.
+        num_workers: the number of processes.
     """
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(num_workers, context, _end_with_parent) as pool:
+    with ProcessPoolExecutor(num_workers, context, end_with_parent) as pool:
 
         def measure(seconds: float) -> float:
             played = pool.map(play, range(num_workers), [seconds] * num_workers)
@@ -231,23 +230,8 @@ def measure_apart(play: Play, num_workers: int) -> Iterator[Measure]:
         yield measure
 
 
-def _end_with_parent() -> None:
-    """End this process when the one that started it is gone, even if that one was killed.
-
-    It would wait for ever otherwise: it holds both ends of the pipe that its work comes from.
-    """
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def wait() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=wait, daemon=True).start()
-
-
 class _Rollouts:
-    """Rounds of segments without learning, from where the streams stand."""
+    """Rounds of segments without learning, from the streams' current state."""
 
     def __init__(self, engine: Engine, session: Session) -> None:
         self._engine, self._learner = engine, session.learner
@@ -256,8 +240,8 @@ class _Rollouts:
     def __call__(self, seconds: float) -> float:
         begin, steps = time.perf_counter(), 0
         while time.perf_counter() - begin < seconds:
-            results = list(self._engine.run(self._items, self._learner.params))
-            steps += sum(len(result.segment) for result in results)
+            results = list(self._engine.run(self._items, self._learner.params_to_play()))
+            steps += sum(len(segment) for result in results for segment in result.segments)
             self._items = [
                 dataclasses.replace(item, update=item.update + 1, state=result.state)
                 for item, result in zip(self._items, results, strict=True)
@@ -270,7 +254,7 @@ def measure_training(engine: Engine, session: Session, seconds: float) -> float:
     learner = session.learner
     before, begin = learner.progress.steps, time.perf_counter()
     while time.perf_counter() - begin < seconds:
-        results = engine.run(learner.items(), learner.params)
+        results = engine.run(learner.items(), learner.params_to_play(), learner.group_size)
         session.record(learner.apply(results), results.stats)
         if session.should_save():
             session.save()

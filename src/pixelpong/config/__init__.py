@@ -1,7 +1,7 @@
 """The configuration of a run: one definition for the flag, the file key, the help and the check.
 
 Each concern is a frozen dataclass; each option is one `option(...)`. The command line and the
-TOML format are made from these, flat: ``batch_size`` here is ``--batch-size`` there and
+TOML format are made from these, flat: ``batch_size`` here is ``--batch-size`` as a flag and
 ``batch_size = 10`` in a file.
 
 Covered: the options, changing them, comparing two configurations.
@@ -10,14 +10,14 @@ Not covered: presets and files (`config.presets`), the command line (`faces.cli`
 
 from __future__ import annotations
 
-import difflib
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import Field, dataclass, fields, is_dataclass, replace
 from typing import Any
 
-from pixelpong.config.options import Option, option
+from pixelpong.config.options import COMMAND_LINE, Option, option
 from pixelpong.config.protocols import PROTOCOLS, Protocol, find_protocol
+from pixelpong.config.suggestions import suggest
 from pixelpong.errors import ConfigError, expected
 
 DEFAULT_PRESET = "fast"
@@ -48,13 +48,13 @@ class EnvironmentConfig:
 
     @property
     def is_toy(self) -> bool:
-        """Whether it is the toy of the tests, which no emulator plays."""
-        return self.environment == "Catch-v0"
+        """Whether it is the tests' toy, which needs no emulator."""
+        return self.protocol.is_toy
 
 
 @dataclass(frozen=True)
 class NetworkConfig:
-    """The policy network: one hidden layer, on what is seen of the screen."""
+    """The policy network, with one hidden layer."""
 
     hidden: int = option(200, "Hidden units.", source="Karpathy", bounds=(1, 65536))
     dtype: str = option(
@@ -130,6 +130,21 @@ class PPOConfig:
         "with other parameters; 0 is never.",
         bounds=(0, 10**12),
     )
+    anneal_steps: int = option(
+        0,
+        "Steps over which the rate and the entropy bonus fall towards 0, whatever the points; "
+        "0: they fall with the share of points lost.",
+        bounds=(0, 10**12),
+    )
+    opponent: str = option(
+        "builtin",
+        "Whom it plays against: builtin (the cartridge), self, league (itself, its past and the "
+        "cartridge), or an agent: a run or a file.",
+    )
+    league_size: int = option(8, "Past agents in the league at most.", bounds=(1, 32))
+    league_every: int = option(
+        100, "Updates after which another one joins the league.", bounds=(1, None)
+    )
 
 
 @dataclass(frozen=True)
@@ -151,12 +166,12 @@ class BudgetConfig:
 
 
 BUDGET = tuple(each.name for each in fields(BudgetConfig))
-"""The options of which one replaces all others."""
+"""Budget options: giving one replaces all others."""
 
 
 @dataclass(frozen=True)
 class ScheduleConfig:
-    """What is done from time to time."""
+    """Periodic work."""
 
     save_every: int = option(10, "Updates between two checkpoints.", bounds=(1, None))
     milestone_every: int = option(
@@ -182,7 +197,7 @@ class EngineConfig:
     )
     emulator: str = option(
         "native",
-        "What plays Pong: our own emulator or ALE, which gives the same bits but is slower.",
+        "What plays Pong: our own emulator or ALE, which is slower and returns the same bits.",
         choices=("native", "ale"),
     )
     workers: int | None = option(None, "Workers; by default one per core.", bounds=(1, 4096))
@@ -197,7 +212,7 @@ class EngineConfig:
     )
     ray_mode: str = option(
         "actors",
-        "How Ray keeps workers: as actors, one a node with threads, or as tasks, one a core.",
+        "Ray's workers: actors, one per node with threads, or tasks, one per core.",
         choices=("actors", "tasks"),
     )
 
@@ -211,13 +226,14 @@ class DisplayConfig:
 
 @dataclass(frozen=True)
 class Config:
-    """Everything that a run directory needs to be made again, bit for bit."""
+    """Everything needed to make a run again, bit for bit."""
 
     preset: str = option(
         DEFAULT_PRESET,
-        "Set of options from which the others start: classic, fast, karpathy, numpy or ray.",
+        "Set of options from which the others start: classic, fast, karpathy, league, numpy "
+        "or ray.",
     )
-    seed: int = option(0, "Seed of everything random in the run.", bounds=(0, None))
+    seed: int = option(0, "Seed of everything random in the run.", bounds=(0, None), short="-s")
     environment: EnvironmentConfig = EnvironmentConfig()
     network: NetworkConfig = NetworkConfig()
     learning: LearningConfig = LearningConfig()
@@ -229,7 +245,7 @@ class Config:
     display: DisplayConfig = DisplayConfig()
 
     def to_flat(self) -> dict[str, Any]:
-        """All options by name, as they stand in a file."""
+        """All options by name, as in a file."""
         flat: dict[str, Any] = {}
         for name, value in vars(self).items():
             flat |= vars(value) if is_dataclass(value) else {name: value}
@@ -238,15 +254,16 @@ class Config:
     def updated(self, changes: Mapping[str, Any], origin: str) -> Config:
         """This configuration with `changes` applied.
 
-        If `changes` names any budget option, the budget that stood before is dropped: asking for
-        5,000 episodes must not be cut short by a preset's 100 updates.
+        If `changes` names any budget option, the previous budget is dropped: a preset's 100 updates
+        must not cut short 5,000 requested episodes. Options that the algorithm
+        does not use are taken too; `require_used` refuses those that a user gives.
 
         Args:
             changes: options by name, flat.
             origin: where they come from, for the error message.
 
         Raises:
-            ConfigError: an unknown name, or a value of the wrong type or out of range.
+            ConfigError: a name is unknown, or a value has the wrong type or is out of range.
         """
         values = {name: _find(name, origin).check(value, origin) for name, value in changes.items()}
         if any(values.get(name) is not None for name in BUDGET):
@@ -260,7 +277,7 @@ class Config:
 
 
 _FREE = ("preset", "budget", "schedule", "engine", "display")
-"""What may change when a run is resumed: see `Option.is_free`."""
+"""Options that may change when a run is resumed: see `Option.is_free`."""
 
 
 def _is_section(each: Field[Any]) -> bool:
@@ -293,10 +310,52 @@ OPTIONS: dict[str, Option] = _collect_options()
 
 def _find(name: str, origin: str) -> Option:
     if name not in OPTIONS:
-        near = difflib.get_close_matches(name, OPTIONS, n=1)
-        advice = f"did you mean {near[0]!r}?" if near else "see `pixelpong train --help`"
+        near = suggest(name, OPTIONS)
+        advice = f"did you mean {near!r}?" if near else "see `pixelpong train --help`"
         raise ConfigError(f"{origin}: " + expected("the name of an option", repr(name), advice))
     return OPTIONS[name]
+
+
+ALGORITHMS = {"reinforce": ("REINFORCE", "classic"), "ppo": ("PPO", "fast")}
+"""By name, which is also the section of its own options: what it is called, a preset with it."""
+
+
+def require_used(names: Iterable[str], config: Config, origin: str) -> None:
+    """Refuse options of an algorithm that is not the one that `config` trains with.
+
+    An opponent that is not the cartridge needs the game for two, which the native emulator has.
+
+    Args:
+        names: the options that were given.
+        config: all of them together.
+        origin: where they were given, for the error message.
+
+    Raises:
+        ConfigError: one of them would do nothing, or the opponent cannot be met.
+
+    >>> require_used(["streams", "seed"], Config().updated({"algorithm": "ppo"}, "here"), "here")
+    >>> require_used(["streams", "seed"], Config(), "here")
+    Traceback (most recent call last):
+    pixelpong.errors.ConfigError: here: expected options of REINFORCE, the algorithm in use, got \
+streams, which belongs to PPO; leave it out, or use a preset with PPO, such as fast
+    """
+    algorithm, given = config.learning.algorithm, list(names)
+    for name in given:
+        owner = OPTIONS[name].section
+        if owner in ALGORITHMS and owner != algorithm:
+            title, preset = ALGORITHMS[owner]
+            spelled = OPTIONS[name].flag if origin == COMMAND_LINE else name
+            what = f"options of {ALGORITHMS[algorithm][0]}, the algorithm in use"
+            advice = f"leave it out, or use a preset with {title}, such as {preset}"
+            got = f"{spelled}, which belongs to {title}"
+            raise ConfigError(f"{origin}: " + expected(what, got, advice))
+    is_asked = {"opponent", "emulator", "environment"} & set(given)
+    if is_asked and algorithm == "ppo" and config.ppo.opponent != "builtin":
+        game, emulator = config.environment.environment, config.engine.emulator
+        if config.environment.is_toy or emulator != "native":
+            what = f"the native emulator and Pong, for the opponent {config.ppo.opponent}"
+            advice = "leave one of these options out"
+            raise ConfigError(f"{origin}: " + expected(what, f"{emulator} and {game}", advice))
 
 
 def differences(old: Config, new: Config, *, with_free: bool = False) -> dict[str, tuple[Any, Any]]:
@@ -305,7 +364,7 @@ def differences(old: Config, new: Config, *, with_free: bool = False) -> dict[st
     Args:
         old: a configuration.
         new: another one.
-        with_free: also those that do not change the result, as the budget or the engine.
+        with_free: include those that do not change the result, such as the budget or the engine.
     """
     before, after = old.to_flat(), new.to_flat()
     return {

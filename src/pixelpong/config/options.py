@@ -1,7 +1,7 @@
 """Options: a default, a help and the values allowed, each written once.
 
-Those of a training are fields of the dataclasses in `pixelpong.config`; those that one command has
-for itself stand in `pixelpong.faces.cli.options`.
+Those of a training are fields of the dataclasses in `pixelpong.config`; those of a single command
+are in `pixelpong.faces.cli.options`.
 """
 
 from __future__ import annotations
@@ -14,31 +14,32 @@ from typing import Any
 from pixelpong.errors import ConfigError, expected
 
 COMMAND_LINE = "command line"
-"""The origin of options that stand on the command line: errors spell them as flags."""
+"""The origin of options from the command line: errors spell them as flags."""
 
 LARGEST_INT = 2**63 - 1
-"""Of every whole number: what a file, an array and a deadline can hold."""
+"""Upper bound of every whole number: a file, an array and a deadline can hold it."""
 
 _KINDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
 
 
 @dataclass(frozen=True)
 class Option:
-    """One option as the command line, the documentation and the check see it.
+    """One option, for the command line, the documentation and the check.
 
     Attributes:
         name: in a file; as a flag it has hyphens.
-        type: of its value; a union with None if there need not be one.
-        default: the value if nobody gives another.
+        type: of its value; a union with None if it need not have one.
+        default: its default value.
         help: one line for ``--help``.
         unit: what the number counts.
         source: where the default comes from.
-        bounds: smallest and largest value allowed; None if there is no such limit.
+        bounds: smallest and largest value allowed; None for no limit.
         choices: the only values allowed, if they can be listed.
-        is_free: the option does not change the parameters that a given number of updates leads
-            to, so that a resumed run may have another value.
-        section: the part of `pixelpong.config.Config` that holds it; "" is itself.
-        metavar: what a value is called in ``--help``; by default by its type.
+        is_free: the option does not change the parameters after a given number of updates, so a
+            resumed run may have another value.
+        section: the part of `pixelpong.config.Config` that holds it; "" is `Config` itself.
+        metavar: the name of a value in ``--help``; depends on the type by default.
+        short: a letter with a hyphen that means the same on the command line.
     """
 
     name: str
@@ -52,23 +53,24 @@ class Option:
     is_free: bool = False
     section: str = ""
     metavar: str = ""
+    short: str = ""
 
     @property
     def flag(self) -> str:
-        """How it is spelled on the command line."""
+        """Its spelling on the command line."""
         return "--" + self.name.replace("_", "-")
 
     @property
     def kind(self) -> type:
-        """The type of a value that is given."""
+        """The type of a value, without None."""
         kinds = typing.get_args(self.type) or (self.type,)
         return next(kind for kind in kinds if kind is not type(None))
 
     def read(self, text: str) -> Any:
-        """The value that stands on the command line.
+        """Read a value from the command line.
 
         Raises:
-            ConfigError: the text is no such value, or it is out of range.
+            ConfigError: the text is not such a value, or is out of range.
         """
         try:
             return self.check(self.kind(text), COMMAND_LINE)
@@ -76,14 +78,14 @@ class Option:
             return self.check(text, COMMAND_LINE)  # refuses it in the same words
 
     def check(self, value: Any, origin: str) -> Any:
-        """`value` in the option's own type.
+        """Return `value` in the option's own type.
 
         Args:
-            value: what was given.
-            origin: where it was given, for the error message.
+            value: the value to check.
+            origin: where it comes from, for the error message.
 
         Raises:
-            ConfigError: it is of the wrong type or out of range.
+            ConfigError: it has the wrong type or is out of range.
         """
         if value is None and type(None) in typing.get_args(self.type):
             return None
@@ -139,4 +141,4 @@ def _spell(value: Any) -> str:
     except ValueError:  # Python writes no number of more than 4,300 digits
         return f"a {type(value).__name__} of very many digits"
     except RecursionError:
-        return f"a {type(value).__name__} nested without end"
+        return f"a {type(value).__name__} nested too deeply"

@@ -1,9 +1,9 @@
-"""The evaluation protocols by name: which Pong exactly is played.
+"""The evaluation protocols by name: the exact rules of Pong.
 
 A return means nothing without its protocol: frame skip and sticky actions change how hard the
-game is. Names are those under which the field publishes figures.
+game is. The names are those under which the field publishes figures.
 
-Covered: the four Pong protocols of the literature and the toy game that the tests train on.
+Covered: the four Pong protocols of the literature and the tests' toy game.
 Not covered: other games, other observation types.
 """
 
@@ -16,14 +16,14 @@ from pixelpong.errors import ConfigError, expected
 
 @dataclass(frozen=True)
 class Protocol:
-    """What an environment's name stands for.
+    """The rules behind an environment's name.
 
     Attributes:
         name: the name under which figures are published.
-        frame_skips: smallest and largest number of frames a step, both included; where they
+        frame_skips: smallest and largest number of frames per step, both included; if they
             differ, each step draws one of them with equal probability.
         sticky: probability that an emulated frame keeps the held action instead of taking the
-            one asked for (Machado et al. 2018, section 5.2).
+            new one (Machado et al. 2018, section 5.2).
         max_frames: frames after which an episode is cut off (30 minutes of play).
         note: where the protocol comes from.
     """
@@ -36,8 +36,13 @@ class Protocol:
 
     @property
     def max_frame_skip(self) -> int:
-        """The largest number of frames a step."""
+        """The largest number of frames per step."""
         return self.frame_skips[1]
+
+    @property
+    def is_toy(self) -> bool:
+        """Whether it is the tests' toy, which needs no emulator."""
+        return self.name == "Catch-v0"
 
 
 PROTOCOLS = {
@@ -55,15 +60,15 @@ PROTOCOLS = {
 def find_protocol(
     name: str, frame_skip: int | None = None, sticky: float | None = None
 ) -> Protocol:
-    """The protocol called `name`, with frame skip and stickiness replaced where given.
+    """The protocol called `name`, with frame skip and stickiness replaced if given.
 
     Args:
         name: a key of `PROTOCOLS`.
-        frame_skip: frames a step, or None for the protocol's own.
+        frame_skip: frames per step, or None for the protocol's own.
         sticky: probability of keeping the held action, or None for the protocol's own.
 
     Raises:
-        ConfigError: there is no protocol of that name.
+        ConfigError: no protocol has this name.
 
     >>> find_protocol("ALE/Pong-v5", sticky=0.0).sticky
     0.0

@@ -1,14 +1,14 @@
-"""Engines: they carry out work items. They know no policy and no emulator.
+"""Engines carry out work items. They know no policy and no emulator.
 
-An engine maps items to results, yielded in the order of the items. Every engine runs the same
-pure function, so they differ in speed alone; one contract test holds for all of them.
+An engine maps items to results, in the order of the items. Every engine runs the same pure
+function, so they differ only in speed; one contract test covers all of them.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import traceback
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,10 +18,20 @@ from pixelpong.machine import count_cores
 
 
 class ItemWorker(Protocol):
-    """What an engine runs: keeps what is expensive to make, and plays item after item."""
+    """Plays items for an engine, and keeps what is expensive to make."""
 
     def play(self, item: Any, params: Any) -> Any:
         """A pure function of its arguments."""
+
+
+class GatheringWorker(ItemWorker, Protocol):
+    """A worker for runs whose items form groups."""
+
+    def gather(self, results: Iterable[Any]) -> list[Any]:
+        """Make the results of a whole group smaller, before they travel.
+
+        What uses the results must do the same with them, gathered or not.
+        """
 
 
 MakeWorker = Callable[[], ItemWorker]
@@ -30,17 +40,16 @@ MakeWorker = Callable[[], ItemWorker]
 
 @dataclass
 class RunStats:
-    """What a run of an engine moved, and how long it waited; complete after the last result.
+    """Data sent and time waited in a run of an engine; complete after the last result.
 
     Attributes:
-        workers: how many took part, at most.
-        wait_seconds: from when a worker had nothing left to do to the last result.
+        workers: the largest number that took part.
+        wait_seconds: from the first worker with nothing left to do to the last result.
         params_bytes: of the parameters, once for each of Ray's nodes that plays.
-        bytes_sent: of the items, as they travel to Ray's workers.
-        bytes_received: of the results, as they come back from there.
-        items_again: items that had to be played again because a worker of Ray's was lost.
-        restarts: Ray's workers that were replaced since the engine's start, because they died
-            or hung.
+        bytes_sent: of the items, as sent to Ray's workers.
+        bytes_received: of the results, as they come back.
+        items_again: items played again because one of Ray's workers was lost.
+        restarts: Ray's workers replaced since the engine's start, because they died or hung.
     """
 
     workers: int = 1
@@ -53,34 +62,36 @@ class RunStats:
 
 
 class Results(Iterator[Any]):
-    """The results of one run, in the order of its items, and what is to be said about the run."""
+    """The results of one run, in the order of its items, and the run's statistics."""
 
     def __init__(self, results: Generator[Any, None, None], stats: RunStats) -> None:
         self._results = results
         self.stats = stats
 
     def __next__(self) -> Any:
-        """The next result; see `Engine.run` for what it raises."""
+        """The next result; raises the errors of `Engine.run`."""
         return next(self._results)
 
     def close(self) -> None:
-        """Give up the run: what is still being played is dropped."""
+        """Give up the run, and drop what is still being played."""
         self._results.close()
 
 
 class Engine(Protocol):
     """Carries out work items."""
 
-    def run(self, items: Sequence[Any], params: Any) -> Results:
+    def run(self, items: Sequence[Any], params: Any, group_size: int = 1) -> Results:
         """The result of each item, in the order of the items; they are played as they are taken.
 
         Args:
-            items: what to play; picklable for Ray.
-            params: what to play it with; neither engine nor worker changes it.
+            items: the work; picklable for Ray.
+            params: to play with; neither engine nor worker changes them.
+            group_size: consecutive items that form a group. If all of a group was played in one
+                place away from here, its results may come gathered (`GatheringWorker.gather`).
 
         Raises:
-            WorkerError: an item raised, took too long, or killed its worker again and again.
-            Interrupted: a stop was asked for; what was being played is dropped.
+            WorkerError: an item raised, took too long, or killed its worker repeatedly.
+            Interrupted: a stop was requested; what was being played is dropped.
         """
 
     def close(self) -> None:
@@ -88,16 +99,16 @@ class Engine(Protocol):
 
 
 def never() -> bool:
-    """Nobody asks for a stop."""
+    """Never request a stop."""
     return False
 
 
 def describe_error(item: Any, error: Exception) -> PixelpongError:
-    """What is to be raised at home for what an item's worker has raised, with its traceback.
+    """Make the error to raise here for an error in a worker, with the worker's traceback.
 
     Args:
-        item: what was played, or in words what was done.
-        error: what was raised there; the package's own errors stay as they are.
+        item: what the worker played, or words for what it did.
+        error: the worker's error; the package's own errors do not change.
     """
     if isinstance(error, PixelpongError):
         return error
@@ -111,15 +122,15 @@ def describe_error(item: Any, error: Exception) -> PixelpongError:
 def make_engine(
     config: EngineConfig, make_worker: MakeWorker, should_stop: Callable[[], bool] = never
 ) -> Engine:
-    """The engine that `config` names.
+    """Make the engine that `config` names.
 
     Args:
-        config: which engine, how many workers, which deadline.
+        config: engine, number of workers, deadline.
         make_worker: makes one worker.
-        should_stop: asked several times a second while waiting.
+        should_stop: called several times a second while waiting.
 
     Raises:
-        ConfigError: Ray is not installed, or nobody answers at its address.
+        ConfigError: Ray is not installed, or nothing answers at its address.
         WorkerError: the workers cannot be started.
     """
     if config.engine == "serial":
@@ -139,12 +150,17 @@ def make_engine(
     return ThreadEngine(make_worker, workers, config.worker_timeout, should_stop)
 
 
+def has_ray() -> bool:
+    """Whether Ray is installed."""
+    return importlib.util.find_spec("ray") is not None
+
+
 def require_ray() -> None:
-    """Refuse to go on if Ray is not installed.
+    """Check that Ray is installed.
 
     Raises:
         ConfigError: it is not.
     """
-    if importlib.util.find_spec("ray") is None:
+    if not has_ray():
         advice = "pip install 'pixelpong[ray]'"
         raise ConfigError(expected("Ray, for the engine of this name", "no ray", advice))

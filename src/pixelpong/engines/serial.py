@@ -1,4 +1,4 @@
-"""The serial engine: one worker, in this process. A peer of the others, and their debugger."""
+"""The serial engine: one worker, in this process. Use it to debug, and to check the others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class SerialEngine:
         self._should_stop = should_stop
         self._worker: ItemWorker | None = None
 
-    def run(self, items: Sequence[Any], params: Any) -> Results:
+    def run(self, items: Sequence[Any], params: Any, group_size: int = 1) -> Results:
         """See `pixelpong.engines.Engine.run`."""
         return Results(self._play(items, params), RunStats())
 

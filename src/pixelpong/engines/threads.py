@@ -1,11 +1,11 @@
 """The thread engine: the workers of one machine, as threads of this process.
 
-A worker plays in compiled code, which holds no lock, so threads use all cores. They read the
-params where they lie, and nothing is copied or sent. What is left to do here is to hand out the
-items, and to bring home what came of them: a result, or what was raised.
+A worker plays in compiled code, which holds no lock, so threads use all cores. They read the params
+in place; nothing is copied or sent. The engine only hands out the items and collects their results
+or errors.
 
 A thread cannot be ended from outside. So a stop takes effect between two items, which take
-milliseconds each; and if an item takes longer than its deadline, the run ends with an error.
+milliseconds each, and if an item exceeds its deadline, the run ends with an error.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from pixelpong.engines import MakeWorker, Results, RunStats, describe_error, nev
 from pixelpong.errors import Interrupted, PixelpongError, WorkerError, expected
 
 START_TIMEOUT = 180.0
-"""Seconds a worker may take until it is ready; the first one on a machine compiles."""
+"""Seconds a worker may take to become ready; the first one on a machine compiles."""
 
 POLL_SECONDS = 0.1
-"""How often it is looked whether a stop was asked for, and whether a deadline is over."""
+"""Seconds between two checks for a requested stop and for deadlines."""
 
 _END_SECONDS = 5.0
-"""How long an engine that is closed waits for the items that are being played."""
+"""Seconds that closing an engine waits for the items being played."""
 
 _START = "the start of the worker"
 
 
 class _Run:
-    """The items of one run, and what came of them."""
+    """The items of one run, and their outcomes."""
 
     def __init__(self, items: Sequence[Any], params: Any) -> None:
         self.items, self.params = items, params
@@ -43,26 +43,26 @@ class _Run:
             queue.SimpleQueue()
         )
         self.is_given_up = False
-        self.idle_since: float | None = None  # when a worker was done and nothing waited
+        self.idle_since: float | None = None  # when the first worker had nothing left to do
 
 
 class _Crew:
-    """What the threads share with their engine, and not the engine itself: so it can be dropped."""
+    """Shared by threads and engine. The threads do not hold the engine, so it can be freed."""
 
     def __init__(self, make_worker: MakeWorker, num_workers: int, item_timeout: float) -> None:
         self.make_worker, self.item_timeout = make_worker, item_timeout
         self.runs: queue.SimpleQueue[_Run | None] = queue.SimpleQueue()
         self.run: _Run | None = None  # the newest
         self.making = threading.Lock()  # one at a time: the first compiles for all
-        self.busy: dict[threading.Thread, tuple[Any, float]] = {}  # with what, and until when
-        # Daemons, so that one that hangs does not keep the process from ending.
+        self.busy: dict[threading.Thread, tuple[Any, float]] = {}  # its item, and the deadline
+        # Daemons, so that a thread that hangs does not keep the process from ending.
         self.threads = [
             threading.Thread(target=_serve, args=(self,), name=f"worker-{number}", daemon=True)
             for number in range(num_workers)
         ]
 
     def end(self) -> None:
-        """End the threads, each after the item that it plays."""
+        """End the threads, each after its current item."""
         if self.run is not None:
             self.run.is_given_up = True
         for _ in self.threads:
@@ -73,7 +73,7 @@ class _Crew:
 
 
 class ThreadEngine:
-    """Carries out items in threads, as many at a time as there are workers."""
+    """Carries out items in threads, one per worker at a time."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class ThreadEngine:
         item_timeout: float,
         should_stop: Callable[[], bool] = never,
     ) -> None:
-        """Start the threads; they make their workers while the caller goes on.
+        """Start the threads; they make their workers while the caller continues.
 
         Args:
             make_worker: makes one worker; called once in each thread.
@@ -91,12 +91,12 @@ class ThreadEngine:
             should_stop: asked several times a second while waiting.
 
         Raises:
-            WorkerError: the system does not give so many threads.
+            WorkerError: the system cannot start this many threads.
         """
         self._should_stop = should_stop
         self._crew = _Crew(make_worker, num_workers, item_timeout)
-        # At the end of a process that forgot to close it, too: when Python takes itself apart, no
-        # thread may be in compiled code.
+        # Also at the exit of a process that did not close it: while Python shuts down, no thread
+        # may be in compiled code.
         self._end = weakref.finalize(self, self._crew.end)
         for number, thread in enumerate(self._crew.threads):
             try:
@@ -109,7 +109,7 @@ class ThreadEngine:
                     expected(f"to start {num_workers} workers", got, "give fewer --workers")
                 ) from error
 
-    def run(self, items: Sequence[Any], params: Any) -> Results:
+    def run(self, items: Sequence[Any], params: Any, group_size: int = 1) -> Results:
         """See `pixelpong.engines.Engine.run`."""
         stats = RunStats(workers=len(self._crew.threads))
         return Results(self._play(items, params, stats), stats)

@@ -1,4 +1,4 @@
-"""The game: the real one on two emulators, a toy in its place, what the network sees of a frame."""
+"""The game: the real one on two emulators, a toy, and what the network sees of a frame."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ if typing.TYPE_CHECKING:
 
 
 def make_emulator(protocol: Protocol, emulator: str = "native") -> Emulator:
-    """The emulator that plays `protocol`.
+    """Make an emulator that plays `protocol`.
 
     Args:
-        protocol: what is played.
-        emulator: ``"native"`` or ``"ale"``; the bits are the same. The toy has its own.
+        protocol: the game to play.
+        emulator: ``"native"`` or ``"ale"``; the bits are the same. The toy needs neither.
 
     Raises:
         EmulatorError: the emulator or its game is not installed.
     """
     from pixelpong.env.pong import Emulator, make_console
 
-    if protocol.name == "Catch-v0":
+    if protocol.is_toy:
         from pixelpong.env.fake import CatchConsole
 
         return Emulator(protocol, CatchConsole())

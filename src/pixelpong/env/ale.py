@@ -1,11 +1,11 @@
-"""Atari Pong on ALE: what the native emulator is held to, and what plays if that one can't.
+"""Atari Pong on ALE: the reference for the native emulator, and its replacement if it can't play.
 
-ALE plays without sticky actions, frame skip and frame limit of its own, so a game is a function of
-its state and of one action a frame. States are the console's records (`pixelpong.atari.machine`),
-not ALE's, so either emulator plays on what the other one has begun.
+ALE's sticky actions, frame skip and frame limit are off, so a game is a function of its state and
+of one action per frame. States are the console's records (`pixelpong.atari.machine`), not ALE's, so
+either emulator can continue a game of the other.
 
-Covered: frames, states, the picture as palette indices, the emulator's speed by itself.
-Not covered: how a state is read (`pixelpong.env.ale_state`), steps and sticky actions.
+Covered: frames, states, the picture as palette indices, the speed of ALE alone.
+Not covered: reading a state (`pixelpong.env.ale_state`), steps and sticky actions.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _ACTIONS = tuple(
         ale_py.Action.RIGHTFIRE, ale_py.Action.LEFTFIRE,
     )
 )  # fmt: skip
-"""ALE's numbers of what Gymnasium numbers 0 to 5."""
+"""ALE's numbers for Gymnasium's actions 0 to 5."""
 
 
 class AleConsole:
-    """A console with Pong in it, reused for game after game.
+    """A console with Pong in it, reused for every game.
 
     Attributes:
-        picture: [210, 160] uint8 palette indices of the newest frame that was drawn; overwritten.
+        picture: [210, 160] uint8 palette indices of the last frame drawn; overwritten.
     """
 
     name = "ale"
@@ -47,12 +47,12 @@ class AleConsole:
         """Switch it on and start a game.
 
         Raises:
-            EmulatorError: Pong's ROM is missing or another one.
+            EmulatorError: Pong's ROM is missing or is not the expected one.
         """
         self.picture = np.zeros((ROWS, WIDTH), np.uint8)
         self._switch_on()
-        # A reset takes milliseconds and always ends in the same state, so it is done once. The
-        # picture is no part of a state.
+        # A reset takes milliseconds and always ends in the same state, so it is done once. A
+        # state does not contain the picture.
         self._start_data = self._ale.cloneState().serialize()
         self._start = self._ale.cloneState()
         self._start_picture: NDArray[np.uint8] = self._ale.getScreen()
@@ -86,7 +86,7 @@ class AleConsole:
         return reward, is_over, frames
 
     def get_state(self) -> NDArray[np.void]:
-        """All that the future depends on: [1] STATE.
+        """Everything the future depends on: [1] STATE.
 
         Raises:
             EmulatorError: ALE is in a state that Pong never reaches.
@@ -96,13 +96,13 @@ class AleConsole:
         return state
 
     def set_state(self, state: NDArray[np.void]) -> None:
-        """Play on from a state. Until the next frame, `picture` stays as it was.
+        """Continue from a state. `picture` does not change before the next frame.
 
         Args:
             state: [1] STATE, from any emulator; not changed.
 
         Raises:
-            EmulatorError: it is no state between two frames, or one of the game for two.
+            EmulatorError: it is not a state between two frames, or belongs to the game for two.
         """
         fault = fault_in(state)
         if not fault and state["resistance"][0, 2:].any():
@@ -119,10 +119,10 @@ class AleConsole:
         self._has_frame_end = True
 
     def _recover(self) -> None:
-        """Switch the console on anew if its last frame did not end.
+        """Switch the console off and on if its last frame did not end.
 
         A made-up state can lead the processor astray. ALE then gives the frame up after 25,000
-        instructions, and takes the next one for the rest of it, whatever state is restored.
+        instructions, and continues it with the next one, whatever state is restored.
         """
         if not self._has_frame_end and not is_between_frames(self._ale.cloneState().serialize()):
             self._switch_on()
@@ -130,10 +130,10 @@ class AleConsole:
 
 
 def run_bare(seconds: float, rng: np.random.Generator) -> tuple[int, float]:
-    """Step ALE alone at frame skip 4, the measure of everything else: random moves, no picture.
+    """Step ALE alone at frame skip 4, with random moves and no picture: the unit of all speeds.
 
     Args:
-        seconds: how long, at least.
+        seconds: the least time to run.
         rng: draws the moves.
 
     Returns:
@@ -159,6 +159,6 @@ def _load(frame_skip: int = 1) -> Any:
     ale.setFloat("repeat_action_probability", 0.0)
     ale.setInt("frame_skip", frame_skip)
     ale.setInt("max_num_frames_per_episode", 0)  # no limit: the player counts the frames
-    read_rom()  # which checks it
+    read_rom()  # checks it
     ale.loadROM(rom_path())
     return ale

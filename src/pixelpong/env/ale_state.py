@@ -1,23 +1,22 @@
-"""ALE's serialised state as the console's record, and back.
+"""Converts ALE's serialised state to the console's record, and back.
 
 ALE writes a state as a row of little-endian int32, truth values as one of two patterns of 32 bits,
-and texts as their length and their letters. `_PARTS` names them all. Between two frames of Pong
-there are four kinds of them:
+and texts as their length and their characters. `_PARTS` names them all. Between two frames of Pong
+there are four kinds of values:
 
-- What the record holds, though in another form: ALE counts times from the beginning of the last
-  frame, has four bits of a motion, one number for the playfield, and the paddles the other way
-  round.
-- What follows from it: which objects have pixels, the points, whether the game is over.
-- What never varies. These are checked.
-- What the future does not depend on: the random generator that fills the memory when the console
-  is switched on, the sound, the frame counters, the clocks of the picture that has been drawn.
+- Those that the record holds in another form: ALE counts times from the start of the last frame,
+  has four bits of a motion, one number for the playfield, and the paddles in reverse order.
+- Those that follow from the record: which objects have pixels, the points, the end of the game.
+- Those that never vary. These are checked.
+- Those that do not affect the future: the random generator that fills the memory when the console
+  is switched on, the sound, the frame counters, the clocks of the picture already drawn.
 
-What was read is written once more and compared with the original. So a state of another form (from
-another version of ale-py, or of a console that got lost) is refused, and never misread.
+A state that was read is written again and compared with the original. So a state of another form
+(from another version of ale-py, or a console that went astray) is refused, and never misread.
 
 Covered: both directions, the layout and its check. Not covered: ALE itself (`pixelpong.env.ale`).
 
-Source: ALE 0.12, the ``save`` and ``load`` of its parts; the tests hold this file to ale-py.
+Source: ALE 0.12, the ``save`` and ``load`` of its parts; tests compare this file with ale-py.
 """
 
 from __future__ import annotations
@@ -58,26 +57,26 @@ _PARTS: tuple[str | bytes, ...] = (
 """Texts, and the names of numbers, with their count if there are several."""
 
 _SIZE_AT, _GENERATOR_AT = 24, 78
-"""Where the number of bytes that follow lies (less the paddles' limits); where that text begins."""
+"""The place of the number of bytes that follow (less the paddles' limits), and of the text."""
 
 _ROM_BASE = 0xF000
-"""Where Pong runs; the cartridge can be seen at other addresses as well."""
+"""The address where Pong runs; the cartridge is visible at other addresses too."""
 
 
 class _Kind(NamedTuple):
-    """How numbers of ALE become numbers of the record, and back."""
+    """How to convert numbers of ALE to numbers of the record, and back."""
 
     read: Callable[[int], int]
     write: Callable[[int], int]
 
 
 def _truth(bit: int) -> _Kind:
-    """True or false; in the record, the bit that stands for true."""
+    """True or false; in the record, a bit for true."""
     return _Kind(lambda n: bit if n == _TRUE else 0, lambda n: _TRUE if n else _FALSE)
 
 
 def _four_times(colour: int) -> int:
-    """A colour as ALE has it, four times in one number with a sign."""
+    """A colour in ALE's form: four times in one signed number."""
     return colour * 0x01010101 - (colour >> 7 << 32)
 
 
@@ -103,20 +102,20 @@ _LINKS: dict[str, tuple[str, int, _Kind]] = {
     "hm": ("tia", 0x20, _MOTION), "vdelp": ("tia", 0x25, _truth(0x01)),
     "vdelbl": ("tia", 0x27, _truth(0x01)), "resmp": ("tia", 0x28, _truth(0x02)),
 }  # fmt: skip
-"""What both have: ALE's name; the record's field, the place in it of the first number; the kind."""
+"""Values in both: ALE's name; the record's field, the place of the first number; the kind."""
 
 _PF = slice(0x0D, 0x10)
 """The playfield's three registers; ALE has one number for them."""
 
 _FLAGS = {"n": 0x80, "v": 0x40, "b": 0x10, "d": 0x08, "i": 0x04, "not_z": 0x02, "c": 0x01}
-"""Of the processor. The bit of Z is set if `not_z` is false; bit 5 is always set."""
+"""The processor's flags. The bit of Z is set if `not_z` is false; bit 5 is always set."""
 
 _THE_SAME = {
     "mode": [0], "difficulty": [0], "ram_size": [128], "timer_was_read": [_FALSE],
     "directions": [0, 0],
-    "status": [1],  # the processor was halted at the frame's end, and not lost
+    "status": [1],  # the processor halted at the frame's end, and did not go astray
     "vsync_end": [0x7FFFFFFF],  # VSYNC is over
-    "stars": [_FALSE], "star": [0],  # a fault of the TIA that Cosmic Ark lives on
+    "stars": [_FALSE], "star": [0],  # a fault of the TIA that the game Cosmic Ark uses
     "has_generator": [_FALSE], "paddle_min": [PADDLE_LOWEST], "paddle_max": [PADDLE_HIGHEST],
 }  # fmt: skip
 
@@ -135,7 +134,7 @@ def read_state(data: bytes) -> NDArray[np.void]:
         [1] STATE.
 
     Raises:
-        EmulatorError: it is no such state, or one that Pong never reaches.
+        EmulatorError: it is not such a state, or Pong never reaches it.
     """
     ale = _numbers_in(data)
     fields = _fields_of(ale)
@@ -153,14 +152,14 @@ def read_state(data: bytes) -> NDArray[np.void]:
 
 
 def write_state(state: NDArray[np.void], base: bytes) -> bytes:
-    """A state for ALE.
+    """Make a state for ALE.
 
     Args:
         state: [1] STATE, without a fault.
-        base: a state that ALE serialised; what the record does not determine is taken from it.
+        base: a state that ALE serialised; it supplies what the record does not determine.
 
     Raises:
-        EmulatorError: `base` has another layout.
+        EmulatorError: `base` has an unknown layout.
     """
     changed = bytearray(base)
     numbers = _with_fields(_numbers_in(base), _numbers_of(state))
@@ -171,7 +170,7 @@ def write_state(state: NDArray[np.void], base: bytes) -> bytes:
 
 
 def is_between_frames(data: bytes) -> bool:
-    """Whether the frame before had an end: whether the processor was halted and not lost."""
+    """Whether the last frame ended: the processor halted, and did not go astray."""
     return _numbers_in(data)["status"] == _THE_SAME["status"]
 
 
@@ -196,7 +195,7 @@ def _fields_of(ale: _Numbers) -> _Numbers:
 
 
 def _with_fields(base: _Numbers, fields: _Numbers) -> _Numbers:
-    """ALE's numbers: `base`, changed if the record's fields determine it."""
+    """ALE's numbers: `base`, with those that the record's fields determine."""
     ale = base | _THE_SAME
     for name, (field, at, kind) in _LINKS.items():
         ale[name] = list(map(kind.write, fields[field][at : at + len(base[name])]))
@@ -214,7 +213,7 @@ def _with_fields(base: _Numbers, fields: _Numbers) -> _Numbers:
 
 
 def _derive(ale: _Numbers, fields: _Numbers) -> None:
-    """Fill in what follows from the record: ALE keeps it, instead of working it out."""
+    """Fill in the values that follow from the record, which ALE stores."""
     tia = fields["tia"]
     shown = [fields["old_grp"][k] if tia[0x25 + k] else tia[0x1B + k] for k in range(2)]
     shown = [_MIRRORED[shown[k]] if tia[0x0B + k] else shown[k] for k in range(2)]
@@ -230,9 +229,9 @@ def _derive(ale: _Numbers, fields: _Numbers) -> None:
 
 
 def _beam_of(ale: _Numbers) -> tuple[int, int]:
-    """Where the frame ended: in which cycle of its line, and the cycle in which that line began.
+    """Where the frame ended: the cycle of its line, and the cycle in which that line began.
 
-    ALE's cycles are counted from the frame's beginning, which lay somewhere in a line.
+    ALE counts cycles from the frame's start, which may be anywhere in a line.
     """
     (start,), (cycles,) = ale["frame_start"], ale["cycles"]
     if start % 3:
@@ -245,12 +244,12 @@ def _beam_of(ale: _Numbers) -> tuple[int, int]:
 
 
 class _Run(NamedTuple):
-    """Numbers that lie side by side.
+    """Adjacent numbers.
 
     Attributes:
-        place: of the first, in bytes.
-        form: of all.
-        names: of each, with the numbers that have it.
+        place: of the first number, in bytes.
+        form: of all numbers, for `struct`.
+        names: each name, with the count of its numbers.
     """
 
     place: int
@@ -262,7 +261,7 @@ def _numbers_in(data: bytes) -> _Numbers:
     """All numbers of a serialised state, by name.
 
     Raises:
-        EmulatorError: its parts are not the expected ones.
+        EmulatorError: it has unexpected parts.
     """
     numbers: _Numbers = {}
     for run in _runs_in(data):
@@ -273,11 +272,11 @@ def _numbers_in(data: bytes) -> _Numbers:
 
 
 def _runs_in(data: bytes) -> tuple[_Run, ...]:
-    """Where a serialised state has its numbers, after a look at its texts and lengths."""
+    """Find the numbers of a serialised state, after checking its texts and lengths."""
     length = int.from_bytes(data[_GENERATOR_AT : _GENERATOR_AT + 4], "little")
     size, runs, texts = _lay_out(min(length, len(data)))
     if size != len(data):
-        raise _other_state(f"one of {len(data)} bytes")
+        raise _other_state(f"{len(data)} bytes")
     for place, text in texts:
         if not data.startswith(text, place):
             raise _other_state(f"other parts, at byte {place}")

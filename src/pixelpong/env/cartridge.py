@@ -1,25 +1,25 @@
-"""Pong's cartridge ("Video Olympics", Atari 1977): what is known of this one game.
+"""Pong's cartridge ("Video Olympics", Atari 1977): facts about this one game.
 
-`pixelpong.atari` knows the console and no game. Here stands what it has to be told of this one:
-where code goes on that no direct jump leads to, where the points are, which knob is whose, and two
-loops of which most rounds can be skipped. Nothing here is the cartridge's code; that is read from
-the ROM that ale-py brings, on the user's machine.
+`pixelpong.atari` knows the console and no game. This module tells it about Pong: the code that no
+direct jump leads to, where the points are, which knob belongs to whom, and loops whose rounds can
+mostly be skipped. The cartridge's own code is not here; it is read from the ROM in ale-py, on the
+user's machine.
 
-Written in typed Python (`pixelpong.atari.typed`), but for the constants.
+Written in typed Python (`pixelpong.atari.typed`), except for the constants.
 
 **What is skipped, and why that is allowed.** Three quarters of all instructions are the loop that
-draws the field: 91 rounds of two lines each. In every round it asks whether a player, a missile or
-the ball has a pixel there, fetches three bytes of playfield, writes all of it to the TIA, and reads
-two paddles. A round in which the answers and the bytes are those of the round before writes what
-the TIA already has. It draws nothing new, takes the same branches and so the same 152 cycles, and
-leaves the processor as the round before did, but for the row's number. `find_changing_rounds` tells
-at the loop's begin in which rounds an answer changes; the others are not carried out. What is
-delayed shows a round later, so the round after such a change runs as well. The round in which a
-paddle is found charged runs too.
+draws the field: 91 rounds of two lines each. In every round it checks whether a player, a missile
+or the ball has a pixel there, fetches three bytes of playfield, writes all of it to the TIA, and
+reads two paddles. If the answers and the bytes are the same as in the round before, the round
+writes what the TIA already has. It draws nothing new, takes the same branches and so the same 152
+cycles, and leaves the processor in the same state, except for the row's number. At the start of the
+loop, `find_changing_rounds` finds the rounds in which an answer changes; the others are not carried
+out. A delayed write shows a round later, so the round after such a change runs too. So does the
+round that finds a paddle charged.
 
 Two more loops are cut short: the one that clears the registers after a picture, once they are
-clear, and the one that draws the points, if nobody looks. Tests compare every frame with ALE, which
-skips nothing.
+clear, and the one that draws the points, if nobody needs the picture. Tests compare every frame
+with ALE, which skips nothing.
 """
 
 from __future__ import annotations
@@ -64,26 +64,41 @@ from pixelpong.atari.typed import (
 )
 
 ENTRIES = (0x386, 0x3F5)
-"""Offsets of code that is reached through memory."""
+"""Offsets of code that jumps through memory reach."""
 
 LEFT_POINTS, RIGHT_POINTS = 13, 14
-"""Where in memory the points are: the opponent's, who plays on the left, and the agent's."""
+"""Addresses of the points in memory: the opponent's, on the left, and the agent's."""
 
 LAST_POINT = 21
 
 MODE = 22
-"""Where in memory the game's number is, less 1."""
+"""Address of the game's number, less 1, in memory."""
 
 LEFT_PADDLE, RIGHT_PADDLE = 0, 1
-"""The sides' knobs, as places in `resistance`: the reverse of how the console numbers them."""
+"""The sides' knobs, as places in `resistance`: the console numbers them in reverse."""
+
+BALL_ROW = 54
+"""Address of the ball's row in memory; 0 while the ball is out of play."""
+
+LEFT_BUTTON, RIGHT_BUTTON = 63, 64
+"""Addresses of the buttons in memory; not 0 if the button was released in the last frame."""
+
+SERVE = 8
+"""Added to STAY, UP or DOWN in the game for two: serve, if it is this side's turn.
+
+While the ball is out of play, the button is pressed in every second frame, as only a new press
+counts. In flight it is not: there it would change the ball.
+"""
 
 _FIRES = make_table(16, 0, {1: 1, 4: 1, 5: 1})
-_RAISES = make_table(16, 0, {2: 1, 4: 1})
-_LOWERS = make_table(16, 0, {3: 1, 5: 1})
+_RAISES = make_table(16, 0, {2: 1, 4: 1, SERVE + 2: 1})
+_LOWERS = make_table(16, 0, {3: 1, 5: 1, SERVE + 3: 1})
 """By Gymnasium's action: whether the button is pressed, and which way the knob turns the paddle.
 
-Four bits are an action; those above 5 do nothing.
+An action has four bits; others than 0 to 5 and these three with `SERVE` do nothing.
 """
+
+_SERVES = make_table(16, 0, {SERVE: 1, SERVE + 2: 1, SERVE + 3: 1})
 
 HINTS = {
     0x5B8: "if y > 1 and t % 76 <= 47 and is_cleared(m): t = (t // 76 + y - 1) * 76 + 5; y = 1",
@@ -94,10 +109,10 @@ HINTS = {
         "x += 2 * r; t += 152 * r"
     ),
 }
-"""What is put in front of the three loops."""
+"""The code in front of the three loops."""
 
 _FIRST_ROW, _ROUNDS, _ROUND_CYCLES = 0x26, 91, 152
-"""Of the field's loop: the row in X at its begin, its rounds, and the cycles of a round."""
+"""The field's loop: the row in X at its start, its rounds, and the cycles of a round."""
 
 _READ_FIRST, _READ_SECOND = 23, 32
 """Cycles of a round's second line after which it reads the paddles."""
@@ -105,7 +120,7 @@ _READ_FIRST, _READ_SECOND = 23, 32
 
 @inline
 def points_are_unseen(m: Machine) -> Int:
-    """Whether the rows that show the points may be skipped: nobody looks, nothing can collide."""
+    """Whether the rows with the points may be skipped: nobody sees them, nothing can collide."""
     return m.draws != DRAW_PICTURE and shows_playfield_alone(m)
 
 
@@ -119,7 +134,7 @@ def find_changing_rounds(m: Machine) -> None:
     """Set ``m.rounds``: bit k if round k of the field's loop must be carried out."""
     missile0 = 0 if m.tia[RESMP0] else m.ram[0x27]
     missile1 = 0 if m.tia[RESMP1] else m.ram[0x28]
-    # Where each object is on: its row, its height as a mask. A hidden missile is on all the time.
+    # The rows of each object: its first row, its height as a mask. A hidden missile is always on.
     player1 = rounds_that_meet(_FIRST_ROW - m.ram[0x33], 2, m.ram[0x26])
     player0 = rounds_that_meet(_FIRST_ROW + 2 - m.ram[0x32], 2, m.ram[0x25])
     ball = rounds_that_meet(_FIRST_ROW + 2 - m.ram[0x36], 2, 0xFC)
@@ -127,16 +142,16 @@ def find_changing_rounds(m: Machine) -> None:
     bar0 = rounds_that_meet(_FIRST_ROW + 2 - m.ram[0x35], 2, missile1)
     players = player0 ^ player0 << 1 | player1 ^ player1 << 1
     others = ball ^ ball << 1 | bar0 ^ bar0 << 1 | bar1 ^ bar1 << 1
-    # What is delayed shows a round later, and so does the ball.
+    # The ball and delayed writes show a round later.
     delayed = players | others if m.tia[VDELP0] | m.tia[VDELP1] else others
     changes = players | others | delayed << 1 | changing_playfield_rounds(m)
     m.rounds = changes | 3 | wide(1) << (_ROUNDS - 1)
 
 
 def changing_playfield_rounds(m: Machine) -> Wide:
-    """The rounds in which another row of the playfield begins, a row being eight lines high.
+    """The rounds in which the next row of the playfield, eight lines high, begins.
 
-    They follow from where its three bytes are fetched, which stays the same for whole games.
+    They follow from the address of its three bytes, which stays the same for whole games.
     """
     a = m.ram[0x1B] | m.ram[0x1C] << 8
     b = m.ram[0x1D] | m.ram[0x1E] << 8
@@ -152,7 +167,7 @@ def changing_playfield_rounds(m: Machine) -> Wide:
 
 
 def compare_playfield_rows(a: Int, b: Int, c: Int) -> Wide:
-    """What `changing_playfield_rounds` keeps."""
+    """The rounds that `changing_playfield_rounds` keeps."""
     rounds = wide(0)
     for row in range(5, 28):
         # Bytes of the next page cost a cycle more.
@@ -164,14 +179,14 @@ def compare_playfield_rows(a: Int, b: Int, c: Int) -> Wide:
 
 @inline
 def differs(address: Int) -> Int:
-    """Whether a byte of the cartridge is not the one before it."""
+    """Whether a byte of the cartridge differs from the one before it."""
     return rom[address & 0x7FF] != rom[address - 1 & 0x7FF]  # type: ignore[name-defined]  # noqa: F821
 
 
 def count_equal_rounds(m: Machine, row: Int, t: Int) -> Int:
-    """How many rounds, from the one at `row` on, do what the one before did.
+    """Count the rounds, starting at `row`, that repeat the round before.
 
-    Such rounds are taken as done: what they would have noted of the paddles is noted.
+    These rounds count as done: the paddles' values that they would have stored are stored.
     """
     until_change = lowest_bit(m.rounds) - (row - _FIRST_ROW >> 1)
     count = until_change
@@ -183,7 +198,7 @@ def count_equal_rounds(m: Machine, row: Int, t: Int) -> Int:
     left_second = m.emptied_until + m.charged[2 + first] - line - _READ_SECOND
     if left_second >= -2:  # the second read comes two cycles earlier if the first is charged
         count = min(count, max(left_second, 0) // _ROUND_CYCLES)
-    if count == until_change:  # the round that is carried out next is that one
+    if count == until_change:  # that round is carried out next
         m.rounds &= m.rounds - 1
     if count:
         m.old_grp[0] = m.tia[GRP0]
@@ -197,25 +212,31 @@ def count_equal_rounds(m: Machine, row: Int, t: Int) -> Int:
 
 
 def turn(m: Machine, paddle: Int, action: Int) -> None:
-    """Turn a knob as an action says, for one frame."""
+    """Turn a knob for one frame, as an action says."""
     turned = m.resistance[paddle] + PADDLE_TURN * (_LOWERS[action] - _RAISES[action])
     m.resistance[paddle] = min(max(turned, PADDLE_LOWEST), PADDLE_HIGHEST)
 
 
+@inline
+def serves(m: Machine, action: Int, button: Int) -> Int:
+    """Whether to press the button to serve: see `SERVE`."""
+    return _SERVES[action] & (m.ram[BALL_ROW] == 0) & (m.ram[button] != 0)
+
+
 def play_frames(m: Machine, actions: Bytes, count: Int, draws: Int) -> Int:
-    """Play some frames, and draw the last one. It stops early when a side has all its points.
+    """Play some frames, and draw the last one. Stop early if a side has all its points.
 
     Args:
         m: the machine, between two frames.
-        actions: [count], what is held in each frame, as Gymnasium numbers actions; for the left
-            side, if a person or a second agent plays it, in the upper four bits.
+        actions: [count], the action held in each frame, in Gymnasium's numbers; the upper four
+            bits are for the left side, if a person or a second agent plays it.
         count: frames.
-        draws: what of the last frame: DRAW_NOTHING, DRAW_FIELD or DRAW_PICTURE.
+        draws: what to draw of the last frame: DRAW_NOTHING, DRAW_FIELD or DRAW_PICTURE.
 
     Returns:
-        ``frames << 16 | is_over << 8 | reward + 128``; frames that were emulated, and the points
-        that the right side won in them less those that it lost. If the machine met what it does not
-        cover, minus its stop code; the machine is then as it was.
+        ``frames << 16 | is_over << 8 | reward + 128``: the frames emulated, and the points that
+        the right side won in them less those that it lost. If the machine met something it does not
+        cover, minus its stop code; the machine is then unchanged.
     """
     copy(m, BEFORE, 0, STATE_SIZE)
     before = m.ram[RIGHT_POINTS] - m.ram[LEFT_POINTS]
@@ -225,7 +246,9 @@ def play_frames(m: Machine, actions: Bytes, count: Int, draws: Int) -> Int:
         left = actions[k] >> 4
         turn(m, RIGHT_PADDLE, right)
         turn(m, LEFT_PADDLE, left)
-        m.swcha = 0xFF - 0x40 * _FIRES[right] - 0x80 * _FIRES[left]
+        fires_right = _FIRES[right] | serves(m, right, RIGHT_BUTTON)
+        fires_left = _FIRES[left] | serves(m, left, LEFT_BUTTON)
+        m.swcha = 0xFF - 0x40 * fires_right - 0x80 * fires_left
         k += 1
         # With a side one point from the end, any frame may be the last.
         is_last = k == count or max(m.ram[LEFT_POINTS], m.ram[RIGHT_POINTS]) == LAST_POINT - 1
@@ -244,11 +267,11 @@ def play_frames(m: Machine, actions: Bytes, count: Int, draws: Int) -> Int:
 
 
 def idle(m: Machine, switches: Int, count: Int) -> Int:
-    """Let frames go by with nobody at the paddles, drawn as pictures; 0, or the stop code.
+    """Play frames with nobody at the paddles, drawn as pictures; return 0 or the stop code.
 
     Args:
         m: the machine.
-        switches: the console's, a bit each, 0 while held: 1 RESET, 2 SELECT.
+        switches: the console's switches, a bit each, 0 while held: 1 RESET, 2 SELECT.
         count: frames.
     """
     m.swcha = 0xFF

@@ -1,30 +1,31 @@
 """Atari Pong for two: the same cartridge in its mode 3, on the native emulator.
 
-What was found by experiment (``tests/test_duel.py`` holds each frame to multi-agent-ale-py 0.1.12):
+Found by experiment (``tests/test_duel.py`` compares each frame with multi-agent-ale-py 0.1.12):
 
 - Of the 22 modes for two, 3 and 4 have the picture the agent was trained on: background 34, the
   left paddle 56 in columns 16–19, the right one 200 in columns 140–143, each 16 rows high, a ball
-  14 of two columns by four rows. Modes 9 and 10 look alike, but the ball always flies diagonally
-  there; mode 13 is another game altogether.
-- In mode 3 the ball flies one column a frame for ever, as in the game the agent learned; in mode
-  4 it gets faster, up to four columns a frame. So it is mode 3. Both difficulty switches are on
+  14 of two columns by four rows. Modes 9 and 10 look the same, but their ball always flies
+  diagonally; mode 13 is a different game.
+- In mode 3 the ball always flies one column per frame, as in the game the agent learned; in mode
+  4 it gets faster, up to four columns per frame. So we use mode 3. Both difficulty switches are on
   easy: on hard both paddles shrink.
-- Under the same presses the right paddle is in the same rows, frame for frame, as in the game for
-  one; both paddles move at every second frame, some 5.7 rows for a press.
+- With the same presses, the right paddle is in the same rows, frame for frame, as in the game for
+  one; both paddles move in every second frame, about 5.7 rows per press.
 - The first ball comes by itself, to the left. After that the winner of the point has to press FIRE,
-  and the ball flies to the other side; it comes 63 or 64 frames after the point, as it does by
-  itself in the game for one, or whenever FIRE is pressed later. FIRE of the other side does
-  nothing.
+  and the ball flies to the other side. It comes 63 or 64 frames after the point, as it does by
+  itself in the game for one, or later, when FIRE is pressed. FIRE of the other side does nothing.
 - At 21 the game is over. It also ends by itself after 65,270 frames, 18 minutes, whatever is
-  pressed: the colours change and no more points are won.
-- What differs: in the game for one the left paddle is missing from the first 58 frames, and the
-  first frame has colours of its own; here neither is so.
+  pressed: the colours change and nobody wins any more points.
+- In the game for one, the left paddle is missing from the first 58 frames, and the first frame has
+  other colours; here neither is the case.
 
 Covered: frame by frame play, the serve, bringing the left paddle to a row.
 Not covered: sticky actions and deciding (`pixelpong.faces.games.game`).
 """
 
 from __future__ import annotations
+
+import dataclasses
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,8 +38,10 @@ from pixelpong.atari.machine import (
     PADDLE_TURN,
 )
 from pixelpong.atari.palette import PALETTE
-from pixelpong.env.cartridge import LEFT_POINTS, RIGHT_POINTS
+from pixelpong.config.protocols import Protocol
+from pixelpong.env.cartridge import BALL_ROW, LEFT_POINTS, RIGHT_POINTS, SERVE
 from pixelpong.env.native import NativeConsole, NotCoveredError
+from pixelpong.env.pong import Emulator
 from pixelpong.errors import EmulatorError, expected
 from pixelpong.items import DOWN, STAY, UP
 
@@ -51,17 +54,11 @@ FIRST_ROW, LAST_ROW = 34, 193
 MODE = 3
 """Pong for two, with the ball of the single player's game."""
 
-_MAX_FRAMES = 65_000
-"""Shortly before the cartridge ends a game of its own accord."""
-
-_BALL = 14
-"""Its palette index; that of the borders above and below too."""
-
-_FIRING = {STAY: 1, UP: 4, DOWN: 5}
-"""The moves with the button pressed, as Gymnasium numbers actions."""
+MAX_FRAMES = 65_000
+"""Shortly before the cartridge ends a game of its own accord, that for one too."""
 
 _MIDDLE_ROW, _ROWS_A_PRESS = 103.0, 5.7
-"""Where the left paddle's middle is in the beginning, and how far one frame's press moves it."""
+"""Where a paddle's middle is in the beginning, and how far one frame's press moves it."""
 
 _MIN_PRESSES = (PADDLE_LOWEST - PADDLE_CENTRE) / PADDLE_TURN
 _MAX_PRESSES = (PADDLE_HIGHEST - PADDLE_CENTRE) / PADDLE_TURN
@@ -74,15 +71,17 @@ class DuelEmulator:
     Attributes:
         screen: [210, 160] uint8 palette indices of the newest frame, overwritten at every frame.
         points: won by the left and by the right side.
-        num_frames: emulated since the game began.
-        frames_since_point: emulated since the last point, or since the game began.
+        moves: of the left and the right side in the newest frame.
+        draws: DRAW_PICTURE, or less for frames that nobody sees (`pixelpong.atari.machine`).
+        num_frames: frames since the game began.
+        frames_since_point: frames since the last point, or since the game began.
     """
 
     def __init__(self, mode: int = MODE) -> None:
         """Load the game and start it.
 
         Args:
-            mode: of the cartridge.
+            mode: the cartridge's game.
 
         Raises:
             EmulatorError: the native emulator cannot play here; ALE has no game for two.
@@ -90,43 +89,42 @@ class DuelEmulator:
         try:
             self._console = NativeConsole(mode)
         except NotCoveredError as error:
-            raise _no_game(error) from error
-        self.screen = self._console.picture
+            raise no_game_for_two(error) from error
+        self.screen, self.draws = self._console.picture, DRAW_PICTURE
         self.reset()
 
     def reset(self) -> None:
         """Start a game."""
         self._console.reset()
-        self.points = [0, 0]
+        self.points, self.moves = [0, 0], (STAY, STAY)
         self.num_frames = self.frames_since_point = 0
         self._winner: int | None = None
         self._is_over = False
-        self._presses = 0.0
-        self._look()
+        self._presses = [0.0, 0.0]
 
-    def act(self, left: int, right: int, *, fires: bool = False) -> None:
-        """Emulate one frame; the right side serves by itself.
+    def act(self, left: int, right: int, *, fires: bool = False, fires_right: bool = True) -> None:
+        """Emulate one frame.
 
         Args:
             left: STAY, UP or DOWN.
             right: the same for the right side.
-            fires: whether the left side serves, if it has to.
+            fires: whether the left side serves, if it is its turn.
+            fires_right: the same for the right side.
 
         Raises:
-            EmulatorError: the game did something that the native emulator does not cover.
+            EmulatorError: the game did something the native emulator does not cover.
         """
-        # FIRE counts when it is pressed anew, so it is let go at every second frame.
-        is_pressed = self.num_frames % 2 == 1
-        moves = [left, right]
-        if is_pressed and self.server is not None and (self.server == RIGHT or fires):
-            moves[self.server] = _FIRING[moves[self.server]]
+        self.moves = left, right
+        moves = left | SERVE * fires, right | SERVE * fires_right
         try:
             _, self._is_over, _ = self._console.run(
-                bytes([moves[LEFT] << 4 | moves[RIGHT]]), DRAW_PICTURE
+                bytes([moves[LEFT] << 4 | moves[RIGHT]]), self.draws
             )
         except NotCoveredError as error:
-            raise _no_game(error) from error
-        self._turn_knob(left)
+            raise no_game_for_two(error) from error
+        for side, move in ((LEFT, left), (RIGHT, right)):
+            turned = self._presses[side] + {UP: -1, STAY: 0, DOWN: 1}[move]
+            self._presses[side] = min(max(turned, _MIN_PRESSES), _MAX_PRESSES)
         self.num_frames += 1
         self.frames_since_point += 1
         points = [int(self._console.memory[place]) for place in (LEFT_POINTS, RIGHT_POINTS)]
@@ -134,43 +132,57 @@ class DuelEmulator:
             if points[side] > self.points[side]:
                 self._winner, self.frames_since_point = side, 0
         self.points = points
-        self._look()
 
     @property
     def server(self) -> int | None:
-        """The side that has to serve now; None while the ball flies or comes by itself."""
-        return self._winner if self._is_waiting else None
+        """The side whose turn it is to serve; None while the ball flies or comes by itself."""
+        return self._winner if self.memory[BALL_ROW] == 0 else None
+
+    @property
+    def memory(self) -> NDArray[np.uint8]:
+        """[128] uint8, the console's memory."""
+        return self._console.memory
 
     @property
     def is_over(self) -> bool:
-        """Whether one side has 21 points, or time is up."""
-        return self._is_over or self.num_frames >= _MAX_FRAMES
+        """Whether one side has 21 points or the time is up."""
+        return self._is_over or self.num_frames >= MAX_FRAMES
 
     def frame(self) -> NDArray[np.uint8]:
         """The newest frame in colour, [210, 160, 3] uint8."""
         return PALETTE[self.screen]
 
-    def steer(self, row: float) -> int:
-        """The move that brings the middle of the left paddle to a row.
+    def steer(self, row: float, side: int = LEFT) -> int:
+        """Return the move that brings the middle of a side's paddle to a row.
 
-        The game follows the knob with a delay; so that the paddle comes to rest, what is compared
-        is where the knob stands and not where the paddle is seen.
+        The paddle follows the knob with a delay. So the row is compared with the knob's position,
+        not the visible paddle's; otherwise the paddle would not come to rest.
 
         Args:
-            row: of the frame.
+            row: a row of the frame.
+            side: LEFT or RIGHT.
         """
-        missing = (row - _MIDDLE_ROW) / _ROWS_A_PRESS - self._presses
+        missing = (row - _MIDDLE_ROW) / _ROWS_A_PRESS - self._presses[side]
         return UP if missing < -0.5 else DOWN if missing > 0.5 else STAY
 
-    def _turn_knob(self, move: int) -> None:
-        turned = self._presses + {UP: -1, STAY: 0, DOWN: 1}[move]
-        self._presses = min(max(turned, _MIN_PRESSES), _MAX_PRESSES)
 
-    def _look(self) -> None:
-        field = self.screen[FIRST_ROW : LAST_ROW + 1]
-        self._is_waiting = not (field == _BALL).any()
+def make_emulator_for_two(protocol: Protocol) -> Emulator:
+    """Make an emulator that plays the game for two, with the steps and coins of `protocol`.
+
+    Its actions hold those of both sides: the left one's four bits above the right one's.
+
+    Raises:
+        EmulatorError: the native emulator cannot play here; ALE has no game for two.
+    """
+    try:
+        console = NativeConsole(MODE)
+    except NotCoveredError as error:
+        raise no_game_for_two(error) from error
+    most = min(protocol.max_frames, MAX_FRAMES)
+    return Emulator(dataclasses.replace(protocol, max_frames=most), console)
 
 
-def _no_game(reason: NotCoveredError) -> EmulatorError:
+def no_game_for_two(reason: NotCoveredError) -> EmulatorError:
+    """The error if the native emulator cannot play it."""
     advice = "watch the agent instead: pixelpong watch"
-    return EmulatorError(expected("a machine that the game for two runs on", reason, advice))
+    return EmulatorError(expected("a machine that can run the game for two", reason, advice))

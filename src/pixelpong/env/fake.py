@@ -1,9 +1,9 @@
 """Catch: a toy in Pong's colours that takes the console's place in tests.
 
-A ball flies from the left to the right edge in a straight line; the agent's paddle catches it
-or not, and that is a point: +1 or −1. `POINTS` points are an episode. It has the contract of
-`pixelpong.env.native.NativeConsole` and costs a hundredth of ALE, so that a test can train on it in
-seconds. Nothing of Pong's difficulty is in it.
+A ball flies in a straight line from the left edge to the right edge. The agent gets +1 if its
+paddle catches the ball, and −1 if not. `POINTS` points are an episode. The interface is that of
+`pixelpong.env.native.NativeConsole`. Catch costs a hundredth of ALE's time and is far easier than
+Pong, so a test can train on it in seconds.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from pixelpong.atari.machine import PADDLE_CENTRE, ROWS, STATE, WIDTH
 
 POINTS = 5
-"""Points of an episode."""
+"""Points per episode."""
 
 _BACKGROUND, _PADDLE, _BALL = 34, 200, 14
-_SPEED = 5  # columns a frame
-_PADDLE_SPEED = 4  # rows a frame
+_SPEED = 5  # columns per frame
+_PADDLE_SPEED = 4  # rows per frame
 _PADDLE_HEIGHT = 40
 _DIRECTIONS = (0, 0, -1, 1, -1, 1)  # of Pong's six actions
 
@@ -39,7 +39,7 @@ class CatchConsole:
 
     @property
     def is_over(self) -> bool:
-        """Whether all points are played."""
+        """Whether all points have been played."""
         return self._points >= POINTS
 
     def reset(self) -> None:
@@ -61,7 +61,7 @@ class CatchConsole:
         return reward, self.is_over, frames
 
     def get_state(self) -> NDArray[np.void]:
-        """All that the future depends on, in the memory of a console: [1] STATE."""
+        """Everything the future depends on, in the form of a console's state: [1] STATE."""
         state = np.zeros(1, STATE)
         state["p"], state["resistance"] = 0x30, [PADDLE_CENTRE, PADDLE_CENTRE, 0, 0]
         numbers = self._points, self._paddle, self._x, self._y, self._slope + 1
@@ -69,14 +69,14 @@ class CatchConsole:
         return state
 
     def set_state(self, state: NDArray[np.void]) -> None:
-        """Play on from a state, [1] STATE."""
+        """Continue from a state, [1] STATE."""
         self._points, self._paddle, self._x, self._y, slope, high, low = state["ram"][
             0, :7
         ].tolist()
         self._slope, self._seed = slope - 1, high << 8 | low
 
     def _serve(self, seed: int) -> None:
-        # The next serve follows from how the last point was played, as in the real game.
+        # The next serve depends on how the last point was played, as in the real game.
         self._seed = seed
         self._x = 8
         self._y = 45 + (seed * 37) % 140

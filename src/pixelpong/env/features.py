@@ -1,23 +1,22 @@
-"""What the fast network sees: cells of the field, how they lie to each other, the last action.
+"""What the fast network sees: cells of the field, pairs of cells, the last action.
 
-A cell is a rectangle of the preprocessed field, and it is on if any of its pixels is. Small
-cells say where something is, large ones let what was learned at one place hold beside it.
+A cell is a rectangle of the preprocessed field. It is on if any of its pixels is on. Small cells
+say where something is; large cells carry over what was learned at one place to its neighbourhood.
 
 A pair is a displacement: it is on if two small cells are on, one that many columns left of the
-other and that many rows below it. It says only roughly in which column that is, and not at all at
-which height. So what was learned of two things that approach each other holds wherever they meet;
-of cells alone it is learned anew at each place. Rows are told apart one by one: where on the
-paddle the ball will hit decides how it comes off.
+other and that many rows below it. It knows the column only roughly, and the height not at all. So
+what the network learns about two things that approach each other holds wherever they meet; with
+cells alone it would have to learn it again at each place. Every row of displacement counts: the
+place where the ball hits the paddle decides how it bounces.
 
-Each cell and each pair is a feature, which is seen in two consecutive frames as one of three
-inputs:
+Each cell and each pair is a feature. In two consecutive frames it becomes one of three inputs:
 
     stayed    on in both
     appeared  on now, not before
     vanished  on before, not now
 
 Three more inputs say which action the agent chose last: with sticky actions it may still be held.
-All inputs are 0 or 1, and some 80 of them are 1. Nothing here knows of balls and paddles.
+All inputs are 0 or 1, and about 80 of them are 1. Nothing here knows about balls and paddles.
 
 Covered: the dense definition.
 Not covered: the fast form (`pixelpong.kernels.playing.observe_features`).
@@ -39,21 +38,21 @@ CELL_SHAPES = ((1, 8), (8, 1), (8, 8))
 NUM_CELLS = sum((80 // rows) * (80 // columns) for rows, columns in CELL_SHAPES)
 
 PAIR_SHAPE = (1, 2)
-"""Rows and columns of the cells that make pairs."""
+"""Rows and columns of the cells that form pairs."""
 
 PAIR_ROWS, PAIR_COLUMNS = 80 // PAIR_SHAPE[0], 80 // PAIR_SHAPE[1]
 
 PAIR_BAND = 8
-"""Columns of these cells that a pair does not tell apart; they divide PAIR_COLUMNS."""
+"""Adjacent columns of these cells that are one to a pair; they divide PAIR_COLUMNS."""
 
 NUM_OFFSETS = 2 * PAIR_ROWS - 1
 """Rows that one cell can lie below another: 1 − PAIR_ROWS … PAIR_ROWS − 1."""
 
-# How many columns lie to the left of a band's rightmost column.
+# The number of columns to the left of a band's rightmost column.
 BAND_STARTS = tuple(
     int(start) for start in np.cumsum([0, *range(PAIR_BAND - 1, PAIR_COLUMNS, PAIR_BAND)])
 )
-"""For each band of the right cell, the place of its nearest displacement; then their number."""
+"""For each band of the right cell, the place of its closest displacement; then their number."""
 
 NUM_PAIRS = BAND_STARTS[-1] * NUM_OFFSETS
 
@@ -63,7 +62,7 @@ NUM_INPUTS = 3 * NUM_FEATURES + len(ACTIONS)
 
 
 def find_cells(field: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which cells are on: those of the first shape row by row, then those of the next.
+    """Find the cells that are on: the first shape's row by row, then the next shape's.
 
     Args:
         field: [80, 80], not 0 if a pixel is on.
@@ -75,15 +74,15 @@ def find_cells(field: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def find_pairs(field: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which pairs are on.
+    """Find the pairs that are on.
 
     Args:
         field: [80, 80], not 0 if a pixel is on.
 
     Returns:
-        [NUM_PAIRS] bool: for each band of columns in which the right cell can be, for each number
-        of columns that the left one lies left of it, from 1 on, NUM_OFFSETS places: by how many
-        rows it lies below, from 1 − PAIR_ROWS on.
+        [NUM_PAIRS] bool: for each band of columns of the right cell, and each number of columns
+        from the left cell to it, starting at 1, NUM_OFFSETS places: the number of rows that the
+        left cell is below, starting at 1 − PAIR_ROWS.
     """
     is_on = _divide(field, PAIR_SHAPE)
     pairs = np.zeros((BAND_STARTS[-1], NUM_OFFSETS), np.bool_)
@@ -98,7 +97,13 @@ def find_pairs(field: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def find_features(field: NDArray[Any]) -> NDArray[np.bool_]:
-    """Cells, then pairs: [NUM_FEATURES] bool."""
+    """Cells, then pairs: [NUM_FEATURES] bool.
+
+    A field with more than half of its pixels on shows nothing, and has no features: after 18
+    minutes the cartridge gives up the game and goes through all colours.
+    """
+    if 2 * np.count_nonzero(field) > field.size:
+        return np.zeros(NUM_FEATURES, np.bool_)
     return np.concatenate([find_cells(field), find_pairs(field)])
 
 
@@ -110,7 +115,7 @@ def observe_features(
     Args:
         previous: [80, 80], the frame before; all zeros at the first step of an episode.
         current: [80, 80].
-        last_action: place in `ACTIONS` of what was chosen at the step before.
+        last_action: place in `ACTIONS` of the action chosen at the step before.
     """
     before, now = find_features(previous), find_features(current)
     asked = np.arange(len(ACTIONS)) == last_action
@@ -120,11 +125,11 @@ def observe_features(
 
 @functools.cache
 def list_cells_of_pixels() -> NDArray[np.uint16]:
-    """For each pixel of the field, the cells that it is in; made once, not to be changed.
+    """For each pixel of the field, list the cells that contain it; made once, read-only.
 
     Returns:
-        [6400, number of shapes + 1]: of each shape, the place in what `find_cells` returns; in
-        the last column the cell that makes pairs, row · PAIR_COLUMNS + column.
+        [6400, number of shapes + 1]: for each shape, the place in the result of `find_cells`; in
+        the last column the cell that forms pairs, row · PAIR_COLUMNS + column.
     """
     row, column = np.divmod(np.arange(80 * 80), 80)
     columns, base = [], 0
@@ -136,7 +141,7 @@ def list_cells_of_pixels() -> NDArray[np.uint16]:
 
 
 def spread_cells(W1: NDArray[Any]) -> NDArray[Any]:
-    """What each pixel adds to each sum of a first layer, through the cells that it is in.
+    """What each pixel adds to each sum of a first layer, through the cells that contain it.
 
     Args:
         W1: [NUM_INPUTS, …], the weights; not changed.
@@ -152,11 +157,11 @@ def spread_cells(W1: NDArray[Any]) -> NDArray[Any]:
 
 @functools.cache
 def list_geometry() -> NDArray[np.int64]:
-    """What `pixelpong.kernels.playing.observe_features` has to know; made once, not to be changed.
+    """The geometry for `pixelpong.kernels.playing.observe_features`; made once, read-only.
 
     Returns:
         [2 + PAIR_COLUMNS] NUM_FEATURES, NUM_OFFSETS, and for each column of a pair's right cell
-        the feature whose left cell lies beside it, in the next column to the left.
+        the feature whose left cell is in the same row, one column to the left.
     """
     bands = np.arange(PAIR_COLUMNS) // PAIR_BAND
     beside = NUM_CELLS + np.array(BAND_STARTS)[bands] * NUM_OFFSETS + PAIR_ROWS - 1
@@ -169,19 +174,19 @@ def share_among_pixels(
     inputs: NDArray[np.integer[Any]],
     shares: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Give what each input is worth to the pixels that put it on, to each as much.
+    """Divide the worth of each input equally among the pixels that turn it on.
 
-    Those of a cell are its pixels of now if it stayed or appeared, of before if it vanished;
-    those of a pair are half each cell's. What the last action is worth goes to none.
+    A cell's pixels are those of the newest frame if it stayed or appeared, of the frame before if
+    it vanished. A pair gives half to the pixels of each cell. The last action gives nothing.
 
     Args:
         now: [·] active pixels of the newest frame.
         before: [·] those of the frame before.
         inputs: [K], the inputs that are 1.
-        shares: [K], what each of them is worth.
+        shares: [K], the worth of each.
 
     Returns:
-        [80, 80], with the sum of `shares`, the last action's left out.
+        [80, 80], which adds up to the sum of `shares` without the last action's.
     """
     worth = np.zeros(NUM_INPUTS)
     worth[inputs] = shares
@@ -196,13 +201,13 @@ def share_among_pixels(
 
 
 def _share(cells: NDArray[np.intp], worths: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What each pixel gets, of which the cell is given, if a cell's worth is shared evenly."""
+    """What each pixel gets, given its cell, if a cell's worth is divided equally."""
     counts = np.bincount(cells, minlength=len(worths))
     return worths[cells] / counts[cells]
 
 
 def _worths_in_pairs(cells: NDArray[np.intp], worths: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What the cells that make pairs are worth, each with the half of its share in each pair."""
+    """The worth of the cells that form pairs: half the share of each pair."""
     rows, columns = np.divmod(cells, PAIR_COLUMNS)
     left, right = np.nonzero(columns[:, None] < columns[None, :])
     beside = list_geometry()[2:]
@@ -220,7 +225,7 @@ def _worths_in_pairs(cells: NDArray[np.intp], worths: NDArray[np.float64]) -> ND
 
 
 def _divide(field: NDArray[Any], shape: tuple[int, int]) -> NDArray[np.bool_]:
-    """Which cells of a shape are on: [rows of cells, columns of cells] bool."""
+    """The cells of a shape that are on: [rows of cells, columns of cells] bool."""
     assert field.shape == (80, 80), field.shape
     rows, columns = shape
     blocks = (field != 0).reshape(80 // rows, rows, 80 // columns, columns)

@@ -1,12 +1,11 @@
-"""The exact Pong of our trainings as a Gymnasium environment, for agents of any origin.
+"""The exact Pong of our trainings as a Gymnasium environment, for any agent.
 
     env = pixelpong.make_env()
     env = gymnasium.make("pixelpong.env.gym:pixelpong/Pong-v0")     the same
 
-It plays what a training and an evaluation play: the emulator without sticky actions of its own,
-the coin tossed outside. The k-th episode after ``reset(seed=S)`` has the coins of the k-th episode
-of ``pixelpong.evaluate(..., seed=S)``, so that what an agent reaches in either can be compared
-game by game.
+It plays the same game as a training and an evaluation: the emulator has no sticky actions, and the
+coin is tossed outside. The k-th episode after ``reset(seed=S)`` has the coins of the k-th episode
+of ``pixelpong.evaluate(..., seed=S)``, so you can compare an agent's results game by game.
 
 Covered: frames or the classic network's pixels, six, three or two actions, exact seeds, colour
 pictures. Not covered: what the fast network sees; `pixelpong.Policy` makes it from frames.
@@ -32,7 +31,7 @@ ID = "pixelpong/Pong-v0"
 OBSERVATIONS = ("frame", "pixels")
 
 ACTION_SETS = {"six": (0, 1, 2, 3, 4, 5), "three": (STAY, UP, DOWN), "two": (UP, DOWN)}
-"""What an action of each set is, as ``ALE/Pong-v5`` numbers them."""
+"""The actions of each set, in the numbers of ``ALE/Pong-v5``."""
 
 _WORDS: dict[str, tuple[str | None, ...]] = {
     "observation": OBSERVATIONS, "actions": tuple(ACTION_SETS), "render_mode": (None, "rgb_array"),
@@ -42,11 +41,11 @@ Step = tuple[NDArray[Any], float, bool, bool, dict[str, Any]]
 
 
 class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
-    """One game of Pong; see `make_env`, which makes it.
+    """One game of Pong; make it with `make_env`.
 
     Attributes:
-        protocol: what is played.
-        actions: what each action is, as ``ALE/Pong-v5`` numbers them.
+        protocol: the game to play.
+        actions: the number in ``ALE/Pong-v5`` of each action.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 15}  # noqa: RUF012
@@ -64,7 +63,7 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
         """Load the game; see `make_env`.
 
         Raises:
-            ConfigError: an unknown word, or a number out of range.
+            ConfigError: a word is unknown, or a number is out of range.
             EmulatorError: the emulator or its game is not installed.
         """
         _check_words(observation=observation, actions=actions, render_mode=render_mode)
@@ -94,9 +93,9 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
         """Start an episode.
 
         Args:
-            seed: begin with the first episode of this seed; if not given, go on with the next
-                one, at first of a seed from the system.
-            options: none are known.
+            seed: start with the first episode of this seed; if not given, take the next episode,
+                at first with a seed from the system.
+            options: not used.
         """
         super().reset(seed=seed)
         if seed is not None or self._seed is None:
@@ -122,9 +121,9 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
             ConfigError: the action is not in the action space.
         """
         if not 0 <= action < len(self.actions):
-            advice = "agents of pixelpong want make_env(actions='six')"
+            advice = "agents of pixelpong need make_env(actions='six')"
             raise ConfigError(expected(f"an action below {len(self.actions)}", action, advice))
-        # Of the row of each step the first number is for the agent's choice, here as in a rollout.
+        # The first number of a step's row is for the agent's choice, as in a rollout.
         draws = self._coins.random(2 + self.protocol.max_frame_skip).tolist()
         reward = self._emulator.step(self.actions[action], draws[1:])
         self._points["points_won"] += reward > 0
@@ -158,22 +157,22 @@ def make_env(
     render_mode: str | None = None,
     emulator: str = "native",
 ) -> gymnasium.Env[NDArray[Any], np.int64]:
-    """Our exact Pong as a Gymnasium environment.
+    """Make our exact Pong as a Gymnasium environment.
 
     Args:
-        observation: ``"frame"``, [210, 160, 3] uint8, which our agents take; or ``"pixels"``,
+        observation: ``"frame"``, [210, 160, 3] uint8, which our agents need; or ``"pixels"``,
             [80, 80] float32 of −1, 0 and 1, what changed in the field since the step before: what
             the classic network sees.
-        actions: ``"six"``, numbered as in ``ALE/Pong-v5``, which our agents take; ``"three"``:
+        actions: ``"six"``, numbered as in ``ALE/Pong-v5``, which our agents need; ``"three"``:
             stay, up, down; ``"two"``: up, down.
         environment: protocol, by the name under which figures are published.
-        frame_skip: frames a step; by default the protocol's own.
-        sticky: probability that a frame keeps the held action; by default the protocol's own.
+        frame_skip: frames per step; the protocol's own by default.
+        sticky: probability that a frame keeps the held action; the protocol's own by default.
         render_mode: ``"rgb_array"`` for `render`, or None.
-        emulator: ``"native"``, our own, or ``"ale"``; to the same bits.
+        emulator: ``"native"``, our own, or ``"ale"``; the bits are the same.
 
     Raises:
-        ConfigError: an unknown word, or a number out of range.
+        ConfigError: a word is unknown, or a number is out of range.
         EmulatorError: the emulator or its game is not installed.
 
     >>> env = make_env("pixels", actions="two")
@@ -182,7 +181,7 @@ def make_env(
     >>> observation.shape, reward, info
     ((80, 80), 0.0, {'frames': 4, 'points_won': 0, 'points_lost': 0})
     """
-    _check_words(render_mode=render_mode)  # Gymnasium has ideas of its own
+    _check_words(render_mode=render_mode)  # Gymnasium accepts other values
     return gymnasium.make(
         ID,
         observation=observation,

@@ -1,11 +1,11 @@
 """Atari Pong in native code: the emulator that plays by default.
 
-On first use the cartridge is read from the ROM that ale-py brings, translated and compiled, which
-takes a second; later processes load what was kept, in milliseconds. What is compiled holds the
+On first use the cartridge is read from the ROM in ale-py, translated and compiled, which takes a
+second; later processes load the code from the cache, in milliseconds. The compiled code holds the
 game's logic and stays on the user's machine.
 
-The same functions can be called from compiled code, which then holds no lock: `NativeGame.address`
-with a machine of one's own (`pixelpong.kernels.records.GAME`).
+Compiled code can call the same functions and then holds no lock: `NativeGame.address` with its own
+machine (`pixelpong.kernels.records.GAME`).
 
 Covered: loading, frames, states, the game for one and for two.
 Not covered: steps and sticky actions (`pixelpong.env.pong`).
@@ -46,7 +46,7 @@ from pixelpong.env.rom import read_rom, rom_path
 from pixelpong.items import DOWN, UP
 
 _REASONS = {
-    NOT_TRANSLATED: "the game went to an address where no code was found",
+    NOT_TRANSLATED: "the game jumped to an address without known code",
     TOO_LONG: "a frame did not end",
     TIMER_RAN_OUT: "the game read a timer that had run out",
     NOT_IMPLEMENTED: "the game used an instruction that is not covered",
@@ -56,13 +56,13 @@ _NO_SWITCH, _RESET, _SELECT = 0x3F, 0x3E, 0x3D
 """The console's switches: none held, RESET held, SELECT held; both difficulties easy, colour."""
 
 _MAX_FRAMES = 0x7FFF
-"""Frames in one call, so that their number fits into what `play_frames` returns."""
+"""Most frames in one call: their number fits into the result of `play_frames`."""
 
 _NUM_MODES = 50
 """Games on the cartridge."""
 
 _IDLE_FRAMES, _RESET_FRAMES = 60, 12
-"""Frames after switching on, and with RESET held, before a game starts. Source: ALE."""
+"""Frames after switching on, and frames with RESET held, before a game starts. Source: ALE."""
 
 
 class NotCoveredError(Exception):
@@ -70,7 +70,7 @@ class NotCoveredError(Exception):
 
     @classmethod
     def from_stop(cls, code: int) -> NotCoveredError:
-        """For a machine that stopped with a code other than FRAME_DONE."""
+        """The error for a machine that stopped with a code other than FRAME_DONE."""
         return cls(_REASONS[code])
 
 
@@ -84,11 +84,11 @@ class NativeGame:
     """
 
     def __init__(self, rom: bytes, folder: Path | None = None, *, is_plain: bool = False) -> None:
-        """Load or compile it.
+        """Load the game from the cache, or compile it.
 
         Args:
             rom: the cartridge.
-            folder: the cache; the user's own if None.
+            folder: the cache; the user's cache folder if None.
             is_plain: carry out every instruction, and skip nothing.
 
         Raises:
@@ -99,7 +99,7 @@ class NativeGame:
             make = functools.partial(make_ir, rom, is_plain=is_plain)
             self._code = NativeCode(_key(rom, is_plain), make, folder)
         except (RuntimeError, OSError) as error:
-            raise NotCoveredError(f"no machine code can be made here: {error}") from error
+            raise NotCoveredError(f"LLVM cannot compile on this machine: {error}") from error
         self.was_kept = self._code.was_kept
         self.address = self._code.address("play_frames")
         number, pointer = ctypes.c_int32, ctypes.c_void_p
@@ -109,10 +109,10 @@ class NativeGame:
         self._idle = self._code.function("idle", number, pointer, number, number)
 
     def switch_on(self, mode: int = 0) -> NDArray[np.void]:
-        """A machine at the start of a game, its first frame as picture and as field: [1] MACHINE.
+        """Return a machine at the start of a game, with picture and field drawn: [1] MACHINE.
 
         Args:
-            mode: the game on the cartridge, as ALE numbers them: 0, for one; 3 and 4, for two.
+            mode: ALE's number of the game on the cartridge: 0 for one player; 3 and 4 for two.
 
         Raises:
             NotCoveredError: the cartridge did something that is not covered.
@@ -120,8 +120,8 @@ class NativeGame:
         machine = make_machine()
         machine["pc"] = disassembly.read_vector(self._rom, disassembly.SIZE - 4)
         machine["s"], machine["p"] = 0xFF, 0x30
-        # The cartridge reads four paddles. Two that nobody holds stand at 0 in ale-py, and in the
-        # middle in multi-agent-ale-py; one picture in a hundred shows the difference.
+        # The cartridge reads four paddles. The two that nobody holds are at 0 in ale-py, and in
+        # the middle in multi-agent-ale-py; one picture in a hundred shows the difference.
         machine["resistance"] = [PADDLE_CENTRE] * 4 if mode else [PADDLE_CENTRE] * 2 + [0] * 2
         self.idle(machine, _NO_SWITCH, _IDLE_FRAMES)
         if mode == 0:
@@ -133,7 +133,7 @@ class NativeGame:
         return machine
 
     def _choose(self, machine: NDArray[np.void], mode: int) -> None:
-        """Choose a game with SELECT, as multi-agent-ale-py does it."""
+        """Choose a game with SELECT, as multi-agent-ale-py does."""
         assert 0 < mode <= _NUM_MODES, mode
         self.idle(machine, _RESET, 4)
         while machine["ram"][0, cartridge.MODE] != mode - 1:
@@ -143,7 +143,7 @@ class NativeGame:
         self.idle(machine, _NO_SWITCH, 2)
 
     def idle(self, machine: NDArray[np.void], switches: int, count: int) -> None:
-        """Let frames go by with switches held, nobody at the paddles.
+        """Play frames with switches held and nobody at the paddles.
 
         Raises:
             NotCoveredError: the cartridge did something that is not covered.
@@ -154,12 +154,13 @@ class NativeGame:
 
 
 class NativeConsole:
-    """A console with Pong in it, reused for game after game. `AleConsole` keeps the same contract.
+    """A console with Pong in it, reused for every game. `AleConsole` has the same interface.
 
     Attributes:
+        mode: the cartridge's game: 0 for one player, 3 and 4 for two.
         machine: [1] MACHINE, for compiled code that plays on it.
         address: of the compiled ``play_frames``.
-        picture: [210, 160] uint8 palette indices of the newest frame that was drawn.
+        picture: [210, 160] uint8 palette indices of the last frame drawn.
     """
 
     name = "native"
@@ -169,14 +170,14 @@ class NativeConsole:
 
         Args:
             mode: 0, the game for one; 3 or 4, a game for two.
-            game: compiled already; if None, the process's own.
+            game: a compiled game; the process's own if None.
 
         Raises:
             NotCoveredError: the native emulator cannot play here.
         """
         self._game = game = game or load_game()  # kept: the machine code lives as long
         self.address, self._play_frames = game.address, game.play_frames
-        self._start = _start_of(game, mode)
+        self.mode, self._start = mode, _start_of(game, mode)
         self.machine = self._start.copy()
         self._pointer = self.machine.ctypes.data
         self._state = self.machine.view(np.uint8)[: STATE.itemsize]
@@ -195,22 +196,22 @@ class NativeConsole:
         return cartridge.LAST_POINT in points
 
     def reset(self) -> None:
-        """Start a game; picture and field are those of its first frame."""
+        """Start a game, with picture and field of its first frame."""
         self.machine[:] = self._start
 
     def run(self, actions: bytes, draws: int) -> tuple[int, bool, int]:
-        """Play frames; no more after the one in which a side reaches 21 points.
+        """Play frames, up to the one in which a side reaches 21 points.
 
         Args:
-            actions: a byte a frame, as Gymnasium numbers actions, 0 to 5.
-            draws: what is drawn of the last frame, see `pixelpong.atari.machine`; if nothing,
-                `picture` stays as it was.
+            actions: one byte per frame, Gymnasium's numbers of actions, 0 to 5.
+            draws: what to draw of the last frame, see `pixelpong.atari.machine`; if nothing,
+                `picture` does not change.
 
         Returns:
             The points won less the points lost, whether the game is over, frames played.
 
         Raises:
-            NotCoveredError: the game did something that is not covered; the state is as before.
+            NotCoveredError: the game did something that is not covered; the state is unchanged.
         """
         assert len(actions) <= _MAX_FRAMES, len(actions)
         result = self._play_frames(self._pointer, actions, len(actions), draws)
@@ -219,25 +220,25 @@ class NativeConsole:
         return (result & 0xFF) - 128, bool(result >> 8 & 1), result >> 16
 
     def get_state(self) -> NDArray[np.void]:
-        """All that the future depends on: [1] STATE."""
+        """Everything the future depends on: [1] STATE."""
         state: NDArray[np.void] = self._state.copy().view(STATE)
         return state
 
     def set_state(self, state: NDArray[np.void]) -> None:
-        """Play on from a state; until the next frame, `picture` stays as it was.
+        """Continue from a state. `picture` does not change before the next frame.
 
         Args:
-            state: [1] STATE, from any emulator; checked, if it comes from a file
-                (`pixelpong.atari.check`); not changed.
+            state: [1] STATE, from any emulator; not changed. Check it first if it comes from a
+                file (`pixelpong.atari.check`).
         """
         self._state[:] = state.view(np.uint8)
 
 
 def run_bare(seconds: float, rng: np.random.Generator) -> tuple[int, float]:
-    """Step the game alone: 4 frames, the field of the last one drawn, random moves.
+    """Step the game alone, with random moves: 4 frames, the field of the last one drawn.
 
     Args:
-        seconds: how long, at least.
+        seconds: the least time to run.
         rng: draws the moves.
 
     Returns:
@@ -258,7 +259,7 @@ def run_bare(seconds: float, rng: np.random.Generator) -> tuple[int, float]:
 
 
 def load_game() -> NativeGame:
-    """Pong, compiled once in a process.
+    """Pong, compiled once per process.
 
     Raises:
         EmulatorError: the ROM is missing, or is not the one that `pixelpong.env.cartridge` knows.
@@ -278,7 +279,7 @@ def _start_of(game: NativeGame, mode: int) -> NDArray[np.void]:
 
 
 def make_ir(rom: bytes, *, is_plain: bool = False) -> str:
-    """The game as LLVM IR. It holds the ROM's logic: it is not to be kept but in the user's cache.
+    """The game as LLVM IR. It holds the ROM's logic, so only the user's cache may keep it.
 
     Args:
         rom: the cartridge.
@@ -296,7 +297,7 @@ def make_ir(rom: bytes, *, is_plain: bool = False) -> str:
 
 
 def _key(rom: bytes, is_plain: bool) -> bytes:
-    """Of all that the machine code depends on, but the processor and LLVM: ROM, form, sources."""
+    """Identifies what the code depends on besides the processor and LLVM: ROM, form, sources."""
     folder = Path(tia.__file__).parent
     sources = [*sorted(folder.glob("*.py")), Path(cartridge.__file__), Path(__file__)]
     form = b"plain" if is_plain else b""

@@ -1,11 +1,11 @@
 """Atari Pong, exactly: steps, sticky actions and snapshots, on either emulator.
 
-The emulators play single frames and know no chance. The coin is tossed here, once a frame, from
-numbers that the caller draws. The distribution is that of ``ALE/Pong-v5``, and a game is a pure
-function of (state, actions, draws): `get_state` and `set_state` move it to any process, and to the
-other emulator.
+The emulators play single frames and use no random numbers. The coin is tossed here, once per frame,
+with numbers that the caller draws. The distribution is that of ``ALE/Pong-v5``, and a game is a
+pure function of (state, actions, draws): `get_state` and `set_state` move it to any process, and to
+the other emulator.
 
-Covered: stepping, snapshots, frames as palette indices and in colour, going on with ALE if the
+Covered: stepping, snapshots, frames as palette indices and in colour, continuing on ALE if the
 native emulator can't. Not covered: what the network sees (`pixelpong.env.preprocess`).
 """
 
@@ -40,20 +40,20 @@ _NUM_ACTIONS = 6
 
 _MAGIC = b"PONG"
 _SEAL = struct.Struct("<4sI")
-"""How a snapshot begins: magic, CRC-32 of what follows."""
+"""The start of a snapshot: magic, CRC-32 of the rest."""
 
 _PROGRESS = struct.Struct("<B3xI")
-"""Then the action held and the frames so far; then the console's state."""
+"""Next, the action held and the frames so far; the console's state follows."""
 
 
 def make_console(emulator: str) -> Console:
-    """A console with Pong in it; ALE, with a warning, if the native emulator can't play.
+    """Make a console with Pong in it; if the native emulator can't play, warn and use ALE.
 
     Args:
         emulator: NATIVE or ALE.
 
     Raises:
-        EmulatorError: the game is not where the ale-py package keeps it.
+        EmulatorError: the emulator or its game is not installed.
     """
     if emulator == NATIVE:
         try:
@@ -66,7 +66,7 @@ def make_console(emulator: str) -> Console:
 
 
 def _turn_to_ale(reason: NotCoveredError) -> Console:
-    """ALE in the native emulator's place, and a warning."""
+    """Warn, and return ALE in place of the native emulator."""
     console = make_console(ALE)
     text = f"ALE plays, forty times slower: the native emulator can't ({reason})"
     warnings.warn(text, EmulatorWarning, stacklevel=4)
@@ -74,23 +74,24 @@ def _turn_to_ale(reason: NotCoveredError) -> Console:
 
 
 class Emulator:
-    """One game, reused for game after game.
+    """An emulator of one game, reused for every episode.
 
     Attributes:
-        protocol: what is played.
+        protocol: the game to play.
         console: plays it.
         screen: [210, 160] uint8 palette indices of the newest frame, overwritten at every step;
             not defined between `set_state` and the next step.
-        num_frames: frames emulated since the last reset.
-        held: the action of the last frame, which the next one may keep.
+        num_frames: frames since the last reset.
+        held: the action of the last frame, which the next one may keep; in the game for two, those
+            of both sides (`pixelpong.env.duel.make_emulator_for_two`).
     """
 
     def __init__(self, protocol: Protocol, console: Console) -> None:
         """Start a game.
 
         Args:
-            protocol: what is played.
-            console: to play on.
+            protocol: the game to play.
+            console: plays it.
         """
         self.protocol = protocol
         self._low, self._high = protocol.frame_skips
@@ -99,18 +100,17 @@ class Emulator:
         self.reset()
 
     def reset(self) -> None:
-        """Start an episode: the same start every time."""
+        """Start an episode, always from the same state."""
         self.console.reset()
         self.held, self.num_frames = _NOOP, 0
 
     def step(self, action: int, draws: Sequence[float]) -> float:
-        """Ask for `action` for one step and return the reward: −1, 0 or +1.
+        """Play one step with `action` and return the reward: −1, 0 or +1.
 
         Args:
-            action: 0 to 5, as ``ALE/Pong-v5`` numbers them; ours are STAY, UP and DOWN.
-            draws: uniform numbers in [0, 1): the first chooses the frame skip if the protocol
-                leaves it open, the next ones are the coin of each frame; at least
-                1 + protocol.max_frame_skip of them.
+            action: 0 to 5, numbered as in ``ALE/Pong-v5``; ours are STAY, UP and DOWN.
+            draws: at least 1 + protocol.max_frame_skip uniform numbers in [0, 1): the first chooses
+                the frame skip if the protocol has several, the others are the coin of each frame.
         """
         skip = self._low + int(draws[0] * (self._high - self._low + 1))
         sticky, held = self.protocol.sticky, self.held
@@ -134,18 +134,18 @@ class Emulator:
 
     @property
     def native(self) -> NativeConsole | None:
-        """The console whose game is compiled code; None if another one plays."""
+        """The native console; None if ALE or the toy plays."""
         return self.console if isinstance(self.console, NativeConsole) else None
 
     def turn_to_ale(self, reason: NotCoveredError) -> None:
-        """Play on with ALE, from the same state, after a warning."""
+        """Warn, and continue on ALE from the same state."""
         native, self.console = self.console, _turn_to_ale(reason)
-        self.console.picture = native.picture  # which others may be looking at
+        self.console.picture = native.picture  # others may hold a reference to it
         self.console.set_state(native.get_state())
 
     @property
     def is_over(self) -> bool:
-        """Whether the episode has ended: the last point is played, or the frames are used up."""
+        """Whether the episode has ended, by its last point or by the frame limit."""
         return self.console.is_over or self.num_frames >= self.protocol.max_frames
 
     def frame(self) -> NDArray[np.uint8]:
@@ -153,11 +153,11 @@ class Emulator:
         return PALETTE[self.screen]
 
     def get_state(self) -> bytes:
-        """All that the future depends on, 236 bytes; the picture is not part of it."""
+        """Everything the future depends on, 236 bytes, without the picture."""
         return _Own(pack_snapshot(self.held, self.num_frames, self.console.get_state()))
 
     def set_state(self, state: bytes) -> None:
-        """Go on from `state`, taken by any emulator of the same protocol, in any process.
+        """Continue from `state`, taken by any emulator of the same protocol, in any process.
 
         Raises:
             EmulatorError: `state` is not a snapshot.
@@ -168,15 +168,16 @@ class Emulator:
 
 
 class _Own(bytes):
-    """A snapshot that has not left the training since it was taken: it need not be checked."""
+    """A snapshot that has never left the training, so it needs no check."""
 
 
 def pack_snapshot(held: int, num_frames: int, state: NDArray[np.void]) -> bytes:
-    """A snapshot: the console's state, and what the coin and the frame limit need to know.
+    """Make a snapshot: the console's state, and what the coin and the frame limit need.
 
     Args:
-        held: the action of the last frame, 0 to 5.
-        num_frames: of the episode so far.
+        held: the action of the last frame, 0 to 5; in the game for two, plus 16 times the left
+            side's.
+        num_frames: frames of the episode so far.
         state: [1] STATE.
     """
     content = _PROGRESS.pack(held, num_frames) + state.tobytes()
@@ -184,10 +185,10 @@ def pack_snapshot(held: int, num_frames: int, state: NDArray[np.void]) -> bytes:
 
 
 def unpack_snapshot(snapshot: bytes) -> tuple[int, int, NDArray[np.void]]:
-    """What `pack_snapshot` was given, checked: a snapshot may come from a file.
+    """Return the arguments of `pack_snapshot`, checked: a snapshot may come from a file.
 
     Raises:
-        EmulatorError: it is something else, damaged, or no state that the console can be in.
+        EmulatorError: it is not a snapshot, it is damaged, or the console can't be in its state.
     """
     if snapshot[:4] != _MAGIC:
         raise _no_snapshot("something else, or one of a version before 0.1.0")
@@ -196,7 +197,7 @@ def unpack_snapshot(snapshot: bytes) -> tuple[int, int, NDArray[np.void]]:
     if zlib.crc32(snapshot[_SEAL.size :]) != _SEAL.unpack_from(snapshot)[1]:
         raise _no_snapshot("a damaged one: another checksum")
     held, num_frames, state = _unpack_content(snapshot)
-    if held >= _NUM_ACTIONS:
+    if max(held & 15, held >> 4) >= _NUM_ACTIONS:
         raise _no_snapshot(f"an action {held} held")
     if fault := fault_in(state):
         raise _no_snapshot(fault)

@@ -1,8 +1,8 @@
-"""What the network sees of a frame, as readable NumPy: the definition of the fast form.
+"""What the network sees of a frame, in readable NumPy: the definition of the fast form.
 
-Source: Karpathy, "Pong from Pixels" (2016): crop to the field, every second pixel, background
-erased, all else 1, and the difference of two consecutive frames. The originals write the zeros
-and ones into the very frame that the environment handed out; here the input is not touched.
+Source: Karpathy, "Pong from Pixels" (2016): crop to the field, take every second pixel, set the
+background to 0 and the rest to 1, and subtract consecutive frames. The originals write the zeros
+and ones into the environment's own frame; this code does not change its input.
 
 Covered: the dense definition, and which of the emulator's palette indices are background.
 Not covered: the fast forms (`pixelpong.kernels.playing.take_field`, `find_difference`).
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pixelpong.items import NUM_PIXELS
 
 FIELD_ROWS = slice(35, 195)
-"""Rows of the frame that show the field, without the points above and the border below."""
+"""Rows of the frame with the field, without the points above and the border below."""
 
 BACKGROUND_REDS = (144, 109)
 """Red values of the background: while playing, and in the first frame after a reset."""
@@ -28,7 +28,7 @@ BACKGROUND_INDICES = (0, 34, 228)
 
 
 def preprocess(frame: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """A frame as the originals' network sees it.
+    """Preprocess a frame for the originals' network.
 
     Args:
         frame: [210, 160, 3] uint8, red, green and blue; not changed.
@@ -57,13 +57,13 @@ def difference(
 
 
 def pack_field(screen: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """The same of a screen in palette indices, a bit a pixel: what the kernels read.
+    """Preprocess a screen of palette indices to one bit per pixel, which the kernels read.
 
     Args:
         screen: [210, 160] uint8; not changed.
 
     Returns:
-        [80, 2] uint64, bit x of row y is set if `preprocess` gives 1.
+        [80, 2] uint64; bit x of row y is set if `preprocess` returns 1 there.
 
     >>> screen = np.full((210, 160), 34, np.uint8)
     >>> screen[35 + 2 * 7, 2 * 65] = 200
@@ -76,8 +76,19 @@ def pack_field(screen: NDArray[np.uint8]) -> NDArray[np.uint64]:
     return field.view("<u8")
 
 
+def mirror(screen: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The screen as the player on the left sees it: so that its paddle is on the right.
+
+    The columns that `preprocess` takes, every second one, come in reverse order.
+
+    Args:
+        screen: [210, 160] or [210, 160, 3]; not changed.
+    """
+    return screen[:, (158 - np.arange(160)) % 160]
+
+
 def make_is_active() -> NDArray[Any]:
-    """[256] bool: whether a palette index is drawn as 1."""
+    """[256] bool: whether a palette index becomes 1."""
     is_active = np.ones(256, np.bool_)
     is_active[list(BACKGROUND_INDICES)] = False
     return is_active

@@ -1,6 +1,6 @@
-"""Pong's ROM: where it is, and whether it is the one that every figure of this project is of.
+"""Pong's ROM: where it is, and whether it is the one behind every figure of this project.
 
-The ROM is part of the ale-py package, or lies in the folder that the variable ALE_ROMS_DIR names.
+The ROM is part of the ale-py package, or is in the folder that the variable ALE_ROMS_DIR names.
 ale-py itself is not loaded: the native emulator needs nothing else from it.
 
 Covered: the path, the content, its checksum.
@@ -17,14 +17,14 @@ from pathlib import Path
 from pixelpong.errors import EmulatorError, expected
 
 ROM_SHA256 = "41623e3c26148f96cbe77d56512845d224a63c8fe5bf90e38527155e39ec96d3"
-"""Of the ROM in ale-py 0.12.1, that every recorded figure was measured with."""
+"""Of the ROM in ale-py 0.12.1, which every recorded figure was measured with."""
 
 ROM_SIZE = 2048
-"""Bytes; all that the cartridge holds."""
+"""Bytes, the whole cartridge."""
 
 
 def rom_path() -> Path:
-    """Where the ROM should be. Nothing is opened."""
+    """The path where the ROM should be. Does not open it."""
     if folder := os.environ.get("ALE_ROMS_DIR"):
         return Path(folder) / "pong.bin"
     found = importlib.util.find_spec("ale_py")
@@ -36,7 +36,7 @@ def read_rom() -> bytes:
     """The ROM, [ROM_SIZE] bytes.
 
     Raises:
-        EmulatorError: the file is missing, cannot be read, or is another one.
+        EmulatorError: the file is missing, cannot be read, or is not the expected ROM.
     """
     wanted = "Pong's ROM in ale-py"
     advice = "reinstall the emulator: pip install --force-reinstall --no-deps ale-py"

@@ -1,1 +1,1 @@
-"""What people use: command line, Python, live display, plots, films, the page, games, exports."""
+"""The user interfaces: command line, Python, display, plots, films, the page, games, exports."""

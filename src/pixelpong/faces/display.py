@@ -1,29 +1,41 @@
-"""What a training shows: a live display on a terminal, plain lines elsewhere.
+"""What a training shows: a live screen on a terminal, plain lines elsewhere.
 
-Both show update, episodes, steps, steps a second, the mean of the last 100 returns, the originals'
-running mean, the share of the last 1,000 points that was won and the return that it leads to, and
-the time left; the live display also where the time of the last update went. `--verbose` adds the
-originals' lines: one a point, one an episode, one a batch.
+Both show what it is doing, the share of the last 1,000 points that was won and the return that it
+leads to, steps, speed, and the time to the win. `--verbose` adds the originals' lines (one a point,
+one an episode, one a batch), and on the screen what each update of the engine cost.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console
 from rich.live import Live
-from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from pixelpong.config import BudgetConfig
+from pixelpong.bench.record import is_comparable, steps_left
+from pixelpong.config import Config
+from pixelpong.config.presets import load_preset
 from pixelpong.engines import RunStats
+from pixelpong.engines.jobs import Begun, Failed
+from pixelpong.engines.jobs import Ended as JobEnded
+from pixelpong.errors import number_of
 from pixelpong.evaluation import Evaluation, Verdict
+from pixelpong.faces.live import LiveScreen, Screen
 from pixelpong.learners import UpdateStats
 from pixelpong.learners.progress import Progress
-from pixelpong.loop import Began, Ended, Evaluated, Event, Judged, Updated
+from pixelpong.loop import Began, Ended, Evaluated, Event, Judged, Judging, Updated
 from pixelpong.run.directory import RunDirectory
+from pixelpong.run.summary import duration
+from pixelpong.run.tail import read_end
+
+if TYPE_CHECKING:
+    from pixelpong.sweep.sweep import Sweep
+    from pixelpong.sweep.training import Result
+
+STARTING = "now: starting; the first training on a machine compiles for some 20 seconds"
 
 
 class TrainingDisplay:
@@ -36,18 +48,13 @@ class TrainingDisplay:
             stream: what to write to.
             seconds_between_lines: if it is not a terminal, at least so many, but for the last line.
         """
-        # A terminal's lines are folded between words; a file's stay whole, for other programs. A
-        # notebook is no terminal, though it says so, and rich would make HTML of each line there.
-        is_terminal = stream.isatty()
-        self._console = Console(
-            file=stream, highlight=False, soft_wrap=not is_terminal,
-            force_terminal=is_terminal, force_jupyter=False,
-        )  # fmt: skip
+        self._console = _make_console(stream)
         self._pause, self._next_line = seconds_between_lines, 0.0
         self._held_back: str | None = None
-        self._live: Live | None = None
+        self._live: LiveScreen | None = None
+        self._screen = Screen()
         self._is_verbose = False
-        self._clock = _TimeLeft(BudgetConfig(), Progress())
+        self._clock = Clock(load_preset("fast"), Progress())
 
     def __call__(self, event: Event) -> None:
         """Show an event."""
@@ -58,6 +65,8 @@ class TrainingDisplay:
                 self._show(progress, stats, round_)
             case Evaluated(progress, evaluation):
                 self._console.print(_evaluation_line(progress.update, evaluation))
+            case Judging(progress):
+                self._announce(progress)
             case Judged(verdict):
                 line = _evaluation_line(verdict.update, verdict.greedy, verdict)
                 self._console.print(line)
@@ -66,30 +75,42 @@ class TrainingDisplay:
 
     def _begin(self, run: RunDirectory, progress: Progress) -> None:
         self._is_verbose = run.config.display.verbose
-        self._clock = _TimeLeft(run.config.budget, progress)
-        self._console.print(_headline(run, progress))
-        if self._console.is_terminal:
-            self._live = Live(console=self._console, auto_refresh=False)
-            self._live.start()
+        self._clock = Clock(run.config, progress)
+        self._screen = Screen(
+            _headline(run, progress), run.config.budget.until_return, now=STARTING,
+            points=[*_recorded_curve(run)] if progress.update else [],
+            footer=["watch it: pixelpong dashboard     Ctrl-C saves everything and ends it"],
+        )  # fmt: skip
+        if not _can_draw(self._console):
+            self._console.print(self._screen.title)
+            return
+        self._live = LiveScreen(self._console, self._screen)
 
     def _show(self, progress: Progress, stats: UpdateStats, run: RunStats) -> None:
         if self._is_verbose:
             for line in verbose_lines(progress, stats):
                 self._console.print(line)
-        facts = _facts(progress, stats.steps_per_second, self._clock.describe(progress))
         if self._live is None:
-            self._print_now_and_then("  ".join(facts))
+            self._print_now_and_then(_plain_line(progress, stats, self._clock))
             return
-        rows = Table.grid(expand=True)
-        rows.add_row(ProgressBar(total=1.0, completed=self._clock.share(progress)))
-        rows.add_row("   ".join(facts))
-        rows.add_row("   ".join(_timing(stats, run)), style="dim")
-        self._live.update(rows, refresh=True)
+        if progress.estimated_return is not None:
+            self._screen.points.append((progress.steps, progress.estimated_return))
+        self._screen.figures = _figures(progress, stats, self._clock)
+        if self._is_verbose:
+            self._screen.figures |= _timing(stats, run)
+        self._screen.now = "now: playing and learning"
+
+    def _announce(self, progress: Progress) -> None:
+        goal = f"to see whether the mean return is above {signed(self._screen.target, 1)}"
+        self._screen.now = f"now: playing greedy games {goal}"
+        if self._live is None:
+            self._console.print(f"update {progress.update}: playing greedy games {goal}")
 
     def close(self) -> None:
         """Nothing more comes: leave the terminal as it was."""
         if self._live is not None:
-            self._live.stop()
+            self._screen.now, self._screen.footer = "", []
+            self._live.close()
             self._live = None
         if self._held_back is not None:
             self._console.print(self._held_back)
@@ -102,8 +123,102 @@ class TrainingDisplay:
             self._next_line, self._held_back = time.monotonic() + self._pause, None
 
 
+class SweepDisplay:
+    """Shows a sweep on `stream`: a live table if that is a terminal, else a line an event."""
+
+    def __init__(self, stream: TextIO, sweep: Sweep) -> None:
+        """Show how it stands.
+
+        Args:
+            stream: what to write to.
+            sweep: is read, and never changed.
+        """
+        self._console = _make_console(stream)
+        self._sweep, self._running = sweep, dict[str, float]()
+        self._live: Live | None = None
+        self._next = 0.0
+        self._console.print(f"{sweep.path}: {self._counts()}")
+        if _can_draw(self._console):
+            self._live = Live(console=self._console, auto_refresh=False, transient=True)
+            self._live.start()
+
+    def __call__(self, event: Begun | JobEnded | Failed | None) -> None:
+        """Show an event; None is time that has passed."""
+        match event:
+            case Begun(name):
+                self._running[name] = time.monotonic()
+                if self._live is None:
+                    self._console.print(f"{name}: begins")
+            case JobEnded(name, answer):
+                self._running.pop(name, None)
+                for warning in answer.result.warnings:
+                    self._console.print(f"{name}: warning: {warning}", markup=False)
+                self._console.print(f"{name}: {_result_line(answer.result)}")
+            case Failed(name, error):
+                self._running.pop(name, None)
+                self._console.print(f"{name}: failed: {error}", markup=False)
+        if self._live is not None and time.monotonic() >= self._next:
+            self._next = time.monotonic() + 1.0
+            self._live.update(self._make_table(self._console.height - 4), refresh=True)
+
+    def close(self) -> None:
+        """Nothing more comes: leave the terminal as it was."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def _counts(self) -> str:
+        states = [training.state for training in self._sweep.plan.trainings]
+        counts = {state: states.count(state) for state in ("done", "failed", "waiting")}
+        counts["running"] = len(self._running)
+        counts["waiting"] -= len(self._running)
+        listed = [f"{count} {state}" for state, count in counts.items() if count]
+        return f"{len(states)} trainings: {', '.join(listed)}"
+
+    def _make_table(self, height: int) -> Table:
+        """Those that are running, as many as there is room for."""
+        table = Table(title=self._counts(), title_justify="left", box=None, pad_edge=False)
+        for column in ("training", "steps", "steps/s", "estimated return", "time"):
+            side = "left" if column == "training" else "right"
+            table.add_column(column, justify=side, no_wrap=True)  # type: ignore[arg-type]
+        for name, begin in list(self._running.items())[: max(height, 1)]:
+            last = read_end(self._sweep.path / name / "metrics.jsonl")[-1:] or [{}]
+            line, timing = last[0], last[0].get("timing", {})
+            table.add_row(
+                name,
+                f"{line['steps']:,}" if line else "–",
+                f"{timing['steps_per_second']:,.0f}" if line else "–",
+                signed(line.get("estimated_return"), 1),
+                duration(time.monotonic() - begin),
+            )
+        return table
+
+
+def _make_console(stream: TextIO) -> Console:
+    # A terminal's lines are folded between words; a file's stay whole, for other programs. A
+    # notebook is no terminal, though it says so, and rich would make HTML of each line there.
+    is_terminal = stream.isatty()
+    return Console(
+        file=stream, highlight=False, soft_wrap=not is_terminal,
+        force_terminal=is_terminal, force_jupyter=False,
+    )  # fmt: skip
+
+
+def _can_draw(console: Console) -> bool:
+    """Whether a live display can be drawn; a dumb terminal gets lines."""
+    return console.is_terminal and not console.is_dumb_terminal
+
+
+def _result_line(result: Result) -> str:
+    word = "won" if result.is_won else "not won"
+    return (
+        f"{word}, {result.steps:,} steps in {duration(result.seconds)}, "
+        f"return {signed(result.final_return)}, {result.params_sha256[:8]}"
+    )
+
+
 def verbose_lines(progress: Progress, stats: UpdateStats) -> Iterator[str]:
-    """The originals' lines for one update: a line a point, a line an episode, a line a batch."""
+    """The originals' lines for one update: one per point, one per episode, one per batch."""
     first = progress.episodes - len(stats.episodes) + 1
     numbers = range(first, progress.episodes + 1)
     for number, episode, mean in zip(numbers, stats.episodes, stats.running_means, strict=True):
@@ -124,7 +239,7 @@ def verbose_lines(progress: Progress, stats: UpdateStats) -> Iterator[str]:
 
 
 def signed(value: float | None, digits: int = 2) -> str:
-    """A return as people write it; a dash where there is none yet.
+    """A return with its sign; a dash if there is none yet.
 
     >>> signed(-20.5), signed(None)
     ('−20.50', '–')
@@ -134,24 +249,40 @@ def signed(value: float | None, digits: int = 2) -> str:
     return f"{value:.{digits}f}".replace("-", "−")
 
 
-def duration(seconds: float) -> str:
-    """Hours, minutes and seconds.
+class Clock:
+    """How long a training has run, and how long it will still take."""
 
-    >>> duration(3725)
-    '1:02:05'
-    """
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+    def __init__(self, config: Config, start: Progress) -> None:
+        """Start the clock.
 
-
-class _TimeLeft:
-    """How much of the budget is spent, and how long the rest will take."""
-
-    def __init__(self, budget: BudgetConfig, start: Progress) -> None:
-        self._budget = budget
-        self._share_at_start = self.share(start)
+        Args:
+            config: of the training.
+            start: what was played before.
+        """
+        self._budget = config.budget
+        # Figures of now: what counts goes on counting in the same object.
+        self._steps_before, self._share_before = start.steps, self.share(start)
+        self._is_recorded = is_comparable(config)
         self._begin = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Wall time since the start."""
+        return time.monotonic() - self._begin
+
+    def to_win(self, progress: Progress) -> float | None:
+        """Seconds to the win, by the recorded trainings; None if there are none like this one."""
+        played = progress.steps - self._steps_before
+        if not self._is_recorded or played <= 0:
+            return None
+        return steps_left(progress.estimated_return) * self.seconds / played
+
+    def at_most(self, progress: Progress) -> float | None:
+        """Seconds until the budget is spent; None if nobody can know."""
+        share, before = self.share(progress), self._share_before
+        if share <= before:
+            return None
+        return self.seconds * (1 - share) / (share - before)
 
     def share(self, progress: Progress) -> float:
         """The spent share of the budget option that will be reached first, 0 … 1."""
@@ -163,39 +294,68 @@ class _TimeLeft:
         return min(1.0, max((done / goal for done, goal in pairs if goal), default=0.0))
 
     def describe(self, progress: Progress) -> str:
-        """The time that the rest will take at the pace so far; a dash where nobody can know."""
-        share = self.share(progress)
-        gained = share - self._share_at_start
-        if gained <= 0:
-            return "–"
-        return duration((time.monotonic() - self._begin) * (1 - share) / gained)
+        """The time to the win if it is known, and what the budget allows at most."""
+        to_win, at_most = self.to_win(progress), self.at_most(progress)
+        parts = [] if to_win is None else [f"about {duration(to_win)}"]
+        if at_most is not None:
+            parts.append(f"at most {duration(at_most)}")
+        return ", ".join(parts) or "–"
 
 
-def _facts(progress: Progress, steps_per_second: float, left: str) -> list[str]:
-    return [
-        f"update {progress.update}",
-        f"episodes {progress.episodes:,}",
-        f"steps {progress.steps:,}",
-        f"{steps_per_second:,.0f} steps/s",
-        f"mean of 100 {signed(progress.mean_return_100)}",
-        f"running mean {signed(progress.running_mean)}",
-        f"points won {_percent(progress.points_won_1000)} ({signed(progress.estimated_return, 1)})",
-        f"left {left}",
-    ]
+def _plain_line(progress: Progress, stats: UpdateStats, clock: Clock) -> str:
+    to_win = "to the win" if clock.to_win(progress) is not None else "left"
+    return "  ".join(
+        [
+            duration(clock.seconds),
+            f"update {progress.update}",
+            f"episodes {progress.episodes:,}",
+            f"steps {progress.steps:,}",
+            f"points won {_percent(progress.points_won_1000)}",
+            f"estimated return {signed(progress.estimated_return, 1)}",
+            f"mean of 100 {signed(progress.mean_return_100, 1)}",
+            f"{stats.steps_per_second:,.0f} steps/s",
+            f"{to_win} {clock.describe(progress)}",
+        ]
+    )
 
 
-def _timing(stats: UpdateStats, run: RunStats) -> list[str]:
+def _figures(progress: Progress, stats: UpdateStats, clock: Clock) -> dict[str, str]:
+    """The figures of the screen, in the order of its cells: two a line."""
+    to_win, at_most = clock.to_win(progress), clock.at_most(progress)
+    return {
+        "estimated return": signed(progress.estimated_return, 1),
+        "time": duration(clock.seconds),
+        "points won": _percent(progress.points_won_1000),
+        "time to the win": "–" if to_win is None else f"about {duration(to_win)}",
+        "steps": f"{progress.steps:,}",
+        "at most": "–" if at_most is None else duration(at_most),
+        "games": f"{progress.episodes:,}",
+        "steps a second": f"{stats.steps_per_second:,.0f}",
+        "mean of 100 games": signed(progress.mean_return_100, 1),
+        "update": f"{progress.update:,}",
+    }
+
+
+def _timing(stats: UpdateStats, run: RunStats) -> dict[str, str]:
     """Where the update's time went."""
     busy = stats.play_seconds / (run.workers * stats.rollout_seconds)
     moved = (run.params_bytes + run.bytes_sent + run.bytes_received) / 1e6
-    return [
-        f"rollouts {stats.rollout_seconds:.2f} s",
-        f"of it waiting for the slowest {run.wait_seconds:.2f}",
-        f"adding up {stats.reduce_seconds:.3f}",
-        f"learning {stats.learn_seconds:.3f}",
-        f"{run.workers} workers {busy:.0%} busy",
-        f"{moved:.1f} MB moved",
-    ]
+    return {
+        "rollouts": f"{stats.rollout_seconds:.2f} s",
+        "waiting for the slowest": f"{run.wait_seconds:.2f} s",
+        "adding up": f"{stats.reduce_seconds:.3f} s",
+        "learning": f"{stats.learn_seconds:.3f} s",
+        number_of(run.workers, "worker"): f"{busy:.0%} busy",
+        "moved": f"{moved:.1f} MB",
+    }
+
+
+def _recorded_curve(run: RunDirectory) -> Iterator[tuple[int, float]]:
+    """The curve of a run that goes on."""
+    for line in run.metrics.read():
+        steps, value = line.get("steps"), line.get("estimated_return")
+        if isinstance(steps, int) and isinstance(value, int | float):
+            yield steps, float(value)
 
 
 def _percent(share: float | None) -> str:

@@ -1,16 +1,16 @@
-"""A run in a notebook: its curves, its weights and its games, shown where one works.
+"""A run in a notebook: its curves, its weights and its games.
 
     from pixelpong import Run
     run = Run("runs/fast-001")
     run.plot()                      the learning curve
     run.plot("weights")             see `pixelpong.faces.plots` for the kinds
     run.plot(others=["runs/fast-002"])
-    run.replay()                    the newest recorded game, as a film
+    run.replay()                    20 seconds of the newest recorded game, as a film
     run.replay(best=True)           the best agent plays
     run.metrics()["entropy"]        a NumPy array
+    pandas.DataFrame(run.metrics()) the same as a table
 
-What these return shows itself, with no display, no window and no HTML of one's own, and can be
-saved to a file.
+The notebook shows what these return, without a window, and `save` writes it to a file.
 """
 
 from __future__ import annotations
@@ -33,15 +33,18 @@ from pixelpong.agent.choice import (
 )
 from pixelpong.agent.file import Agent
 from pixelpong.config import Config
-from pixelpong.faces.display import duration, signed
+from pixelpong.errors import PixelpongError, number_of
+from pixelpong.faces.display import signed
 from pixelpong.faces.plots import KINDS, draw_one
 from pixelpong.faces.plots.drawing import DPI
 from pixelpong.faces.plots.subjects import name_subjects
 from pixelpong.run.directory import RunDirectory
+from pixelpong.run.names import find_run
+from pixelpong.run.summary import duration, summarize
 from pixelpong.run.table import Columns, read_metrics
 
 _SHOWN_DPI = 96
-"""Dots an inch at which a notebook shows a picture: it has more of them than it needs."""
+"""Dots per inch at which a notebook shows a picture, which has a higher resolution."""
 
 
 @dataclass(frozen=True)
@@ -58,14 +61,16 @@ class Picture:
     format: str
     title: str
 
-    def _repr_png_(self) -> tuple[bytes, dict[str, int]] | None:
-        if self.format != "png":
-            return None
-        size = {
+    @property
+    def size(self) -> dict[str, int]:
+        """Width and height at which a notebook shows it, in pixels; of a PNG file only."""
+        return {
             "width": int.from_bytes(self.content[16:20]) * _SHOWN_DPI // DPI,
             "height": int.from_bytes(self.content[20:24]) * _SHOWN_DPI // DPI,
         }
-        return self.content, size
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]] | None:
+        return (self.content, self.size) if self.format == "png" else None
 
     def _repr_svg_(self) -> str | None:
         return self.content.decode() if self.format == "svg" else None
@@ -106,7 +111,7 @@ class Film:
 
 
 class Run:
-    """One training, to be looked at; nothing here changes it.
+    """One training to look at; nothing here changes it.
 
     Attributes:
         path: its directory.
@@ -115,23 +120,26 @@ class Run:
     def __init__(self, path: str | Path) -> None:
         """Open a run directory.
 
+        Args:
+            path: of it; or its name in the folder ``runs``, or ``"latest"``.
+
         Raises:
-            RunError: it is not there, is no run, or is of another version.
+            RunError: it is missing, is not a run, or is of another version.
         """
-        self.path = Path(path)
+        self.path = find_run(path)
         self._directory = RunDirectory.open(self.path)
 
     @property
     def config(self) -> Config:
-        """What it was trained with."""
+        """The configuration of its training."""
         return self._directory.config
 
     def metrics(self) -> Columns:
-        """Every figure of every update as arrays, NaN where there was none; as of now."""
+        """Every figure of every update so far as arrays, NaN if there was none."""
         return read_metrics(self._directory)
 
     def agents(self) -> list[int]:
-        """The updates whose agent is kept; `agent` loads one."""
+        """The updates whose agent is saved; `agent` loads one."""
         return list_updates(self._directory)
 
     def agent(self, which: int | str = "best") -> Agent:
@@ -141,12 +149,12 @@ class Run:
             which: an update, ``"best"`` or ``"latest"``.
 
         Raises:
-            CheckpointError: there is none of this name, or it is damaged.
+            CheckpointError: no agent has this name, or it is damaged.
         """
         return load_agent(self._directory, str(which))
 
     def replays(self) -> list[dict[str, Any]]:
-        """What was recorded: update, episode, return and steps of each."""
+        """The recorded games: update, episode, return and steps of each."""
         names = ("update", "episode", "episode_return", "steps")
         return [{name: line[name] for name in names} for line in read_replays(self._directory)]
 
@@ -157,15 +165,15 @@ class Run:
         others: Iterable[str | Path | Run] = (),
         format: str = "png",
     ) -> Picture:
-        """A picture.
+        """Draw a plot.
 
         Args:
             kind: ``curve``, ``points``, ``health``, ``weights``, ``frames`` or ``episode``.
-            others: runs to compare it with, in the first three.
+            others: runs to compare it with, for the first three kinds.
             format: ``png`` or ``svg``.
 
         Raises:
-            ConfigError: an unknown kind or format, or matplotlib is not installed.
+            ConfigError: a kind or format is unknown, or matplotlib is not installed.
             RunError: it has no metrics yet.
             CheckpointError: it has no agent yet, or it is damaged.
             EmulatorError: the emulator or its game is not installed.
@@ -184,20 +192,20 @@ class Run:
         *,
         overlay: bool = True,
         speed: float = 1.0,
-        seconds: float | None = None,
+        seconds: float | None = 20.0,
     ) -> Film:
-        """A game as a film.
+        """Make a film of a game.
 
         Args:
-            update: the recorded game nearest to this update; by default the newest.
-            best: instead, a game of the best agent.
-            episode: the recorded game of this number; with `best`, which of its games.
-            overlay: points, probabilities, value and what the network sees beside the picture.
+            update: the recorded game closest to this update; by default the newest.
+            best: show a game of the best agent instead.
+            episode: the number of the recorded game; with `best`, of that agent's game.
+            overlay: show points, probabilities, value and what the network sees.
             speed: 1 is the game's own.
-            seconds: of film, after which it ends; by default the whole game.
+            seconds: of film, after which it ends; None for the whole game, some 20 MB.
 
         Raises:
-            ConfigError: both an update and `best`, or what makes films is not installed.
+            ConfigError: both an update and `best` are given, or the extra for films is missing.
             RunError: there is no such game.
             CheckpointError: there is no agent yet, or it is damaged.
             EmulatorError: the emulator or its game is not installed.
@@ -206,14 +214,29 @@ class Run:
         chosen = choose_replay(self._directory, update=update, which=which, episode=episode)
         return film_of(chosen, overlay=overlay, speed=speed, seconds=seconds)
 
+    def _repr_html_(self) -> str:
+        """The words of `repr`, the verdict in bold, and the learning curve if it can be drawn."""
+        title, verdict, *rows = (html.escape(row.strip()) for row in repr(self).splitlines())
+        words = f"<p>{title}<br><b>{verdict}</b><br>{'<br>'.join(rows)}</p>"
+        try:
+            picture = self.plot("curve")
+        except PixelpongError:  # no update yet, or the extra for plots is missing
+            return words
+        size = "{width}px".format(**picture.size)
+        data = base64.b64encode(picture.content).decode()
+        image = f'<img alt="{html.escape(picture.title)}" style="width: {size}; max-width: 100%"'
+        return f'{words}{image} src="data:image/png;base64,{data}">'
+
     def __repr__(self) -> str:
         config = self.config
         rows = [f"Run('{self.path}'): {config.preset} on {_game(self._directory)}"]
         if not config.environment.is_toy:
             rows[0] += f", emulator {config.engine.emulator}"
+        rows.append(summarize(self.path).verdict)
         metrics = self.metrics()
         rows.append(_stand(metrics) if metrics else "not begun")
-        rows.append(f"{len(self.agents())} agents, {len(self.replays())} replays kept")
+        kept = number_of(len(self.agents()), "agent"), number_of(len(self.replays()), "replay")
+        rows.append(f"{', '.join(kept)} kept")
         rows.append(
             f".plot(kind) with {', '.join(KINDS)}; .replay(); .metrics(); .agents(); .config"
         )
@@ -243,13 +266,14 @@ def _game(run: RunDirectory) -> str:
 
 
 def _stand(metrics: Columns) -> str:
-    """The figures of the last update, those that are known."""
+    """The known figures of the last update."""
     last = {name: float(column[-1]) for name, column in metrics.items()}
     known = {name: value for name, value in last.items() if not math.isnan(value)}
     words = [f"update {last['update']:.0f}"]
-    words += [f"{known[name]:,.0f} {name}" for name in ("episodes", "steps") if name in known]
-    if "wall_seconds" in known:
-        words.append(f"{duration(known['wall_seconds'])} of training")
+    for noun in ("episode", "step"):
+        words += [number_of(int(known[f"{noun}s"]), noun)] if f"{noun}s" in known else []
+    if "training_seconds" in known:  # older runs have it in their checkpoints only
+        words.append(f"{duration(known['training_seconds'])} of training")
     if "mean_return_100" in known:
         words.append(f"mean of the last 100 returns {signed(known['mean_return_100'])}")
     return ", ".join(words)

@@ -1,9 +1,9 @@
-"""The network as an ONNX file, which other programs run without pixelpong.
+"""The network as an ONNX file, which other programs can run without pixelpong.
 
-``pixelpong export RUN --onnx FILE``. One input, ``observation``: [N, inputs] of the type of the
-parameters, dense. The outputs are ``probabilities`` [N, actions], in the order of the metadata's
-``action_codes``, and of the gated network also ``value`` [N]. The metadata says what was played,
-how to make an observation, and whose parameters these are.
+``pixelpong export RUN --onnx FILE``. The input is ``observation``, [N, inputs], dense, of the
+parameters' type. The outputs are ``probabilities`` [N, actions], in the order of the metadata's
+``action_codes``, and for the gated network ``value`` [N]. The metadata describes the game, how to
+make an observation, and the origin of the parameters.
 
 Not covered: making an observation (`pixelpong.env.preprocess`, `pixelpong.env.features`).
 """
@@ -72,17 +72,17 @@ RECIPES = {
     "picture, place in action_codes of the action before): [inputs] of 0 and 1; at the first step "
     "of an episode the picture before is all 0 and the action before is 0.",
 }
-"""How an observation is made, by algorithm; in the metadata."""
+"""How to make an observation, by algorithm; part of the metadata."""
 
 Report = dict[str, Any]
 
 
 def write_onnx(agent: Agent, path: Path) -> Report:
-    """Write an agent's network, whole or not at all.
+    """Write an agent's network, completely or not at all.
 
     Args:
-        agent: whose.
-        path: the file; one that exists is replaced.
+        agent: the agent.
+        path: the file; an existing one is replaced.
 
     Returns:
         ``file``, ``bytes``, ``opset``, ``inputs``, ``outputs``, ``update``, ``params_sha256``.
@@ -114,7 +114,7 @@ def write_onnx(agent: Agent, path: Path) -> Report:
 
 
 def describe_onnx(report: Report) -> str:
-    """What was written, in a few lines."""
+    """The report of `write_onnx` in a few lines."""
     return (
         f"{report['file']}: {report['bytes'] / 1e6:.1f} MB, ONNX opset {report['opset']}, "
         f"agent of update {report['update']}\n"
@@ -172,5 +172,5 @@ def _describe_agent(agent: Agent) -> dict[str, str]:
 
 
 def _hash_of(agent: Agent) -> str:
-    """Of the parameters as they were trained, if that is known."""
+    """The hash of the trained parameters, if it is known."""
     return str(agent.about.get("params_sha256") or fingerprint(agent.params))

@@ -1,17 +1,19 @@
-"""A run's agent as one small file: what `pixelpong watch` and `play` have without a run.
+"""A run's agent as one small file, as `pixelpong watch` and `play` use without a run.
 
-Of the first layer only the rows stay that training has changed and play has needed, those that
-matter most if there is not room for all, with half a byte a number; the others are as the seed drew
-them. What is left out and rounded is little, but not nothing: so the file's own agent is
-evaluated, and the result stands in it, beside the configuration and the hash of the parameters as
-they were trained.
+The file keeps the rows of the first layer that training has changed and play has needed. Their
+numbers are rounded, those of rare rows more, and compressed; the less room there is, the more they
+are rounded. What play needs is seen in games against the cartridge; of an agent trained for two,
+also in games against itself. The other rows are as the seed drew them. Leaving out and rounding
+changes the agent a little. So the file's own agent is evaluated, and the file has the result, with
+the configuration and the hash of the trained parameters.
 
-Made with: pixelpong export RUN --agent FILE
+    pixelpong export RUN --agent FILE
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,27 +22,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.agent.choice import load_agent
-from pixelpong.agent.file import Agent, Start, decode_agent, encode_agent
+from pixelpong.agent.file import Agent, Start, decode_agent, encode_agent, squeeze
 from pixelpong.config import Config
 from pixelpong.env import make_emulator
 from pixelpong.errors import Interrupted
 from pixelpong.faces.api.evaluation import evaluate_ways
 from pixelpong.faces.text import describe_returns
+from pixelpong.items import BUILTIN, ONLY_BUILTIN, SELF, Opponents
+from pixelpong.play.streams import StreamPlayer
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.files import write_whole
 from pixelpong.seeding import make_rng
 
 SURVEY_STEPS = 100_000
-"""Steps of sampled play in which every row that is needed shows itself."""
+"""Steps of sampled play, enough to meet every row that is needed."""
 
 _ROW_OVERHEAD = 4
-"""Bytes of a row beside its numbers: its place, and its scale."""
+"""Bytes of a row besides its numbers: its place, and its step."""
+
+_FINEST, _COARSER, _SMALLEST_STEP = 0.2, 1.05, 1e-6
+"""The finest steps, in parts of what the rows change; the least that they become coarser by."""
+
+_SEGMENT = 250
+"""Steps of a game that are surveyed at once."""
 
 _MAX_ATTEMPTS, _LIKENESS = 4, 0.3
-"""Attempts of a training that are looked for, and the correlation that tells the right one."""
+"""Attempts of a training to try, and the correlation that identifies the right one."""
 
 EVALUATION_SEED = 1_000_003
-"""Of the evaluation: no training has this one, so no agent was chosen by these games."""
+"""Seed of the evaluation: no training uses it, so no agent was chosen by these games."""
 
 
 def write_agent(
@@ -52,26 +62,28 @@ def write_agent(
     episodes: int,
     should_stop: Callable[[], bool],
 ) -> dict[str, Any]:
-    """Write the file, whole or not at all.
+    """Write the file, completely or not at all.
 
     Args:
-        run: whose agent it is.
-        which: `pixelpong.agent.choice.load_agent`.
+        run: the agent's run.
+        which: see `pixelpong.agent.choice.load_agent`.
         path: of the file.
-        max_bytes: that its first layer may take.
+        max_bytes: the size limit of its first layer.
         episodes: of its evaluation, each of greedy and of sampled play.
-        should_stop: asked now and then.
+        should_stop: called from time to time.
 
     Raises:
         CheckpointError: there is no such agent.
         NumericsError: its numbers are too large for a small file.
         RunError: the file cannot be written.
-        Interrupted: `should_stop` said so; nothing has been written.
+        Interrupted: `should_stop` returned True; nothing is written.
     """
     agent = load_agent(run, which)
     start = find_start(agent, run.config)
-    rows = _choose_rows(agent, start, max_bytes, should_stop)
-    small = decode_agent(encode_agent(agent, rows, bits=4, start=start), str(path))
+    counts = _survey(agent, run.config, should_stop)
+    rows, steps = _choose_steps(agent, start, max_bytes, counts)
+    encode = functools.partial(encode_agent, rows=rows, bits=8, start=start, steps=steps)
+    small = decode_agent(encode(agent), str(path))
     ways = evaluate_ways(run.config, small.params, EVALUATION_SEED, episodes, should_stop)
     results = {way: evaluation.to_dict() for way, evaluation in ways.items()}
     about = agent.about | {
@@ -80,13 +92,13 @@ def write_agent(
         "evaluation": results,
         "versions": run.versions,
     }
-    content = encode_agent(dataclasses.replace(agent, about=about), rows, bits=4, start=start)
+    content = encode(dataclasses.replace(agent, about=about))
     write_whole(path, content)
     return {"file": str(path), "bytes": len(content), "rows": len(rows), **about}
 
 
 def describe_agent(report: dict[str, Any]) -> str:
-    """What was written, and how well it plays."""
+    """The report of `write_agent`, with how well the agent plays."""
     lines = [
         f"{report['file']}: update {report['update']}, {report['rows']:,} rows of the first layer, "
         f"{report['bytes']:,} bytes"
@@ -96,14 +108,14 @@ def describe_agent(report: dict[str, Any]) -> str:
 
 
 def find_start(agent: Agent, config: Config) -> Start | None:
-    """What the agent's first layer was drawn from; None if that is not known any more.
+    """The origin of the agent's first layer; None if it is no longer known.
 
-    Most rows have changed little, so the one that was drawn is like the one that was trained.
+    Most rows have changed little, so the first layer that was drawn is like the trained one.
     """
     W1 = agent.params["W1"]
     if agent.algorithm != "ppo":
         return None
-    is_known = W1.any(axis=(1, 2))  # a milestone has no others
+    is_known = W1.any(axis=(1, 2))  # a milestone has only these
     trained = W1[is_known].ravel().astype(np.float64)
     for attempt in range(1, _MAX_ATTEMPTS + 1):
         start = Start(config.seed, attempt)
@@ -113,20 +125,59 @@ def find_start(agent: Agent, config: Config) -> Start | None:
     return None
 
 
-def _choose_rows(
-    agent: Agent, start: Start | None, max_bytes: int, should_stop: Callable[[], bool]
-) -> NDArray[np.intp]:
-    """The first-layer rows that matter most to sampled play, ascending."""
-    counts, W1 = _survey(agent, should_stop), agent.params["W1"]
+def _choose_steps(
+    agent: Agent, start: Start | None, max_bytes: int, counts: NDArray[np.int64]
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """The first-layer rows to keep, ascending, and the step of each.
+
+    An error in a row that is needed p times a game adds p times its square to the errors of the
+    hidden layer. A step of p to the power of -1/2 would keep that sum smallest, for numbers that
+    are as large in all rows; rare rows have changed less, and -1/4 was measured to be better.
+    """
+    W1 = agent.params["W1"]
     rows = np.flatnonzero((counts > 0) & W1.reshape(len(W1), -1).any(axis=1))
     change = W1[rows] if start is None else W1[rows] - start.draw(W1.shape)[rows]
-    size = np.linalg.norm(change.reshape(len(rows), W1[0].size), axis=1)
-    num_kept = max_bytes // (-(-W1[0].size // 2) + _ROW_OVERHEAD)
-    return np.sort(rows[np.argsort(-counts[rows] * size, kind="stable")[:num_kept]])
+    change = change.reshape(len(rows), W1[0].size).astype(np.float32)
+    shares = counts[rows] / counts.max()
+    signal = np.sqrt((shares * np.square(change).mean(axis=1)).sum() / np.sqrt(shares).sum())
+    steps = max(_FINEST * signal, _SMALLEST_STEP) * shares**-0.25
+    while True:
+        is_kept = (np.abs(change) > steps[:, None] / 2).any(axis=1)
+        size = len(squeeze(change[is_kept] / steps[is_kept, None]))
+        if size + _ROW_OVERHEAD * is_kept.sum() <= max_bytes or not is_kept.any():
+            return rows[is_kept], steps[is_kept]
+        steps = steps * max(_COARSER, (size / max_bytes) ** 0.8)
 
 
-def _survey(agent: Agent, should_stop: Callable[[], bool]) -> NDArray[np.int64]:
+def _survey(agent: Agent, config: Config, should_stop: Callable[[], bool]) -> NDArray[np.int64]:
     """How often sampled play needs each row of the first layer."""
+    if agent.algorithm != "ppo":
+        return _survey_classic(agent, should_stop)
+    counts = _survey_fast(agent, ONLY_BUILTIN, should_stop)
+    if config.ppo.opponent != BUILTIN:
+        counts += _survey_fast(agent, ((SELF, 1.0),), should_stop)
+    return counts
+
+
+def _survey_fast(
+    agent: Agent, opponents: Opponents, should_stop: Callable[[], bool]
+) -> NDArray[np.int64]:
+    """The rows needed against some opponents; against itself, those of both sides."""
+    player = StreamPlayer(make_emulator(agent.protocol))
+    counts = np.zeros(len(agent.params["W1"]), np.int64)
+    rng, state = make_rng(0, "play"), None
+    for _ in range(0, SURVEY_STEPS, _SEGMENT):
+        if should_stop():
+            raise Interrupted
+        played = player.play_segment(agent.params, state, _SEGMENT, rng, opponents)
+        state = played.state
+        for segment in played.segments:
+            counts += np.bincount(segment.indices, minlength=len(counts))
+    return counts
+
+
+def _survey_classic(agent: Agent, should_stop: Callable[[], bool]) -> NDArray[np.int64]:
+    """The rows that the classic network needs."""
     emulator, policy = make_emulator(agent.protocol), agent.make_network()
     counts = np.zeros(len(agent.params["W1"]), np.int64)
     rng = make_rng(0, "play")

@@ -1,96 +1,169 @@
-"""Reports as a few lines of text, made from the same dictionaries as ``--json`` prints."""
+"""Reports as a few lines of text, made from the same dictionaries that ``--json`` prints."""
 
 from __future__ import annotations
 
+import shlex
+import shutil
 import statistics
+import textwrap
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
-from pixelpong.faces.display import duration, signed
+from pixelpong.config import ALGORITHMS, OPTIONS, EnvironmentConfig
+from pixelpong.errors import number_of, on_one_line
+from pixelpong.faces.display import signed
+from pixelpong.run.summary import duration
 
 Report = dict[str, Any]
 
 
 def describe_outcome(report: Report) -> str:
-    """How a training ended."""
-    words = {"interrupted": "interrupted", "until_return": "won"}
-    reason = words.get(report["reason"], f"budget of {report['reason']} spent")
-    more = "" if report["reason"] == "interrupted" else f" --updates {2 * report['update']}"
-    verdict = report["verdict"]
-    return ("" if verdict is None else describe_verdict(verdict) + "\n") + (
-        f"{reason}: update {report['update']}, {report['episodes']:,} episodes, "
-        f"{report['steps']:,} steps in {duration(report['wall_seconds'])}, "
-        f"mean of the last 100 returns {signed(report['mean_return_100'])}\n"
-        f"params {report['params_sha256']}\n"
-        f"saved in {report['run']}; go on with: pixelpong resume {report['run']}{more}"
+    """How a training ended: won or not, and the commands that come next."""
+    run = shlex.quote(report["run"])
+    verdict, reason = report["verdict"], report["reason"]
+    words = {"interrupted": "interrupted", "until_return": "done"}
+    ended = words.get(reason, f"budget of {reason} spent")
+    more = "" if reason == "interrupted" else f" --updates {2 * report['update']}"
+    lines = [] if verdict is None else [describe_verdict(verdict, report["machine"])]
+    if report["rank"]:
+        place, count = report["rank"]
+        lines.append(f"rank {place} of {count} by steps, among the recorded trainings")
+    if verdict and verdict["is_won"] and not EnvironmentConfig(report["environment"]).is_toy:
+        commands = [f"{what:16} pixelpong {word} {run}{rest}" for what, word, rest in _NEXT]
+        lines += ["", *commands, ""]
+    return "\n".join(
+        [
+            *lines,
+            f"{ended}: update {report['update']}, {number_of(report['episodes'], 'episode')}, "
+            f"{number_of(report['steps'], 'step')} in {describe_times(report)}, "
+            f"mean of the last 100 returns {signed(report['mean_return_100'])}",
+            f"params {report['params_sha256']}",
+            f"saved in {report['run']}; continue with: pixelpong resume {run}{more}",
+        ]
     )
 
 
-def describe_verdict(verdict: Report) -> str:
-    """Whether the target return is reached, and after how long."""
-    ways = [name for name in ("greedy", "sampled") if verdict[name]]
-    lines = [describe_returns(name, verdict[name]) for name in ways]
-    if verdict["is_won"]:
-        lines.append(
-            f"it wins: {signed(verdict['target'], 1)} reached at update {verdict['update']}, after "
-            f"{verdict['steps']:,} steps and {duration(verdict['seconds'])}, evaluations in it"
-        )
-    else:
-        lines.append(f"it does not win yet: the target is {signed(verdict['target'], 1)}")
+_NEXT = (
+    ("watch it", "watch", ""),
+    ("play against it", "play", ""),
+    ("film it", "record", " --best --overlay --out best.mp4"),
+)
+
+
+def describe_times(report: Report) -> str:
+    """The two times of a run, each with the word that it has everywhere.
+
+    >>> describe_times({"training_seconds": 226.0, "wall_seconds": 341.0})
+    '3:46 of training, 5:41 in all'
+    """
+    training, whole = duration(report["training_seconds"]), duration(report["wall_seconds"])
+    return f"{training} of training, {whole} in all"
+
+
+def describe_verdict(verdict: Report, machine: str) -> str:
+    """Whether the target return is reached, how sure that is, and after how long.
+
+    Args:
+        verdict: as a dictionary.
+        machine: where.
+    """
+    greedy, target = verdict["greedy"], signed(verdict["target"], 1)
+    low, high = greedy["ci95"]
+    found = (
+        f"mean return {signed(greedy['mean_return'])} over "
+        f"{number_of(len(greedy['returns']), 'game')} of greedy play, 95 % interval "
+        f"{signed(low)} to {signed(high)}"
+    )
+    if not verdict["is_won"]:
+        return f"Not won yet: {found}; the target is {target}"
+    lines = [
+        f"Won: {found}, above {target}",
+        f"after {number_of(verdict['steps'], 'step')} and {duration(verdict['seconds'])} in all, "
+        f"on {machine}",
+    ]
+    if verdict["sampled"]:
+        lines.append(describe_returns("sampled", verdict["sampled"]))
     return "\n".join(lines)
 
 
 def describe_returns(name: str, evaluation: Report) -> str:
-    """One way of play: how well, and how sure that is."""
+    """One way of play: its mean return, with the interval."""
     low, high = evaluation["ci95"]
     return (
         f"{name:8} mean return {signed(evaluation['mean_return'])}  "
         f"95 % interval {signed(low)} to {signed(high)}  deviation {evaluation['std']:.2f}  "
-        f"({len(evaluation['returns'])} episodes)"
+        f"({number_of(len(evaluation['returns']), 'episode')})"
     )
 
 
 def describe_evaluation(report: Report) -> str:
-    """Greedy and sampled play, a line each."""
+    """Greedy and sampled play, one line each."""
     lines = [
         f"{report['run']}, update {report['update']}, on {report['environment']}, "
         f"seed {report['seed']}",
         *(describe_returns(way, report[way]) for way in ("greedy", "sampled")),
     ]
     if report["sticky"] == 0 and report["frame_skip"][0] == report["frame_skip"][1]:
-        lines.append("this protocol draws nothing: all greedy episodes are one and the same")
+        lines.append("this protocol draws no random numbers: all greedy episodes are the same")
     return "\n".join(lines)
 
 
 def describe_run(report: Report) -> str:
     """What a run has reached."""
+    config = report["config"]
+    changed = {name: value for name, value in report["changed"].items() if name != "seed"}
     rows = {
+        "verdict": report["verdict"],
         "run": report["run"],
-        "update": report["update"],
-        "episodes": f"{report['episodes']:,}",
-        "steps": f"{report['steps']:,}",
-        "mean of the last 100 returns": signed(report["mean_return_100"]),
-        "running mean": signed(report["running_mean"]),
-        "training time": duration(report["wall_seconds"]),
+        "note": report["note"],
+        "preset": f"{config['preset']}, seed {config['seed']}",
+        "changed": _listed(changed) or "nothing",
+        "stands at": f"update {report['update']}, {number_of(report['steps'], 'step')}, "
+        f"{number_of(report['episodes'], 'episode')}",
+        "returns": f"estimated return {signed(report['estimated_return'])}, "
+        f"mean of the last 100 {signed(report['mean_return_100'])}, "
+        f"running mean {signed(report['running_mean'])}",
+        "time": describe_times(report),
         "params": report["params_sha256"],
         "optimizer": report["optimizer_sha256"],
-        "engine": report["engine"],
-        "emulator": report["emulator"] or "none: a toy",
         "checkpoints": ", ".join(map(str, report["checkpoints"])),
         "machine": ", ".join(map(str, report["machine"].values())),
         "versions": _listed(report["versions"]),
-        "configuration": _listed(report["config"]),
     }
-    width = max(map(len, rows))
-    return "\n".join(f"{name:{width}}  {value}" for name, value in rows.items())
+    sections: dict[str, Report] = {}
+    for name, value in config.items():
+        section = OPTIONS[name].section
+        is_used = section not in ("", *ALGORITHMS) or section == config["algorithm"]
+        if is_used and name not in changed:
+            sections.setdefault(section, {})[name] = value
+    rows |= {name: _listed(values) for name, values in sections.items()}
+    return "\n".join(_fold(name, str(value)) for name, value in rows.items() if value)
 
 
 def _listed(values: Report) -> str:
-    return ", ".join(f"{name} {value}" for name, value in values.items() if value is not None)
+    """Names and values, no name apart from its value when `_fold` makes lines of them."""
+    known = {name: value for name, value in values.items() if value is not None}
+    return ", ".join(f"{name}\N{NO-BREAK SPACE}{value}" for name, value in known.items())
+
+
+def _fold(name: str, value: str) -> str:
+    """A row of a table, folded between words to the width of the terminal."""
+    folded = textwrap.fill(
+        value,
+        max(shutil.get_terminal_size().columns, 30),
+        initial_indent=f"{name:13}",
+        subsequent_indent=" " * 13,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return folded.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def describe_throughput(report: Report) -> str:
-    """A row a measurement: steps a second, ratio to bare ALE, and its spread."""
-    lines = [f"{report['workers']} workers, medians of {report['rounds']} rounds"]
+    """One row per measurement: steps per second, ratio to bare ALE, and its spread."""
+    workers, rounds = number_of(report["workers"], "worker"), number_of(report["rounds"], "round")
+    lines = [f"{workers}, medians of {rounds}"]
     for name, rate in report["steps_per_second"].items():
         line = f"{name:11} {rate:8,.0f} steps/s"
         if name in report["ratios"]:
@@ -114,6 +187,102 @@ def describe_solved_seed(result: Report) -> str:
     )
 
 
+def describe_sweep(report: Report) -> str:
+    """Each setting: how many won, after how long, and how well they play; then what went wrong."""
+    lines = []
+    for group in report["groups"]:
+        if group["label"]:
+            lines.append(group["label"])
+        lines.append(f"won: {group['won']} of {group['trainings']}")
+        if group["won"]:
+            low, high = group["seconds"]["ci95"]
+            middle, steps = group["seconds"]["median"], group["steps"]
+            lines.append(
+                f"median time to win {duration(middle)} ({duration(low)} to {duration(high)}), "
+                f"{steps['median']:,.0f} steps ({steps['ci95'][0]:,.0f} to {steps['ci95'][1]:,.0f})"
+            )
+        if final := group.get("final_return"):
+            low, high = final["ci95"]
+            lines.append(
+                "interquartile mean of the final return "
+                f"{signed(final['interquartile_mean'])} ({signed(low)} to {signed(high)})"
+            )
+    wrong = [row for row in report["trainings"] if row["error"]]
+    lines += [f"failed: {row['name']}: {row['error']}" for row in wrong[:10]]
+    if len(wrong) > 10:
+        lines.append(f"and {len(wrong) - 10} more: see {report['sweep']}/sweep.csv")
+    waiting = report["counts"]["waiting"]
+    word = f"interrupted, {waiting} trainings are not done" if waiting else "saved"
+    more = f"; go on with: {report['resume']}" if waiting or wrong else ""
+    return "\n".join([*lines, f"{word}: {report['sweep']}{more}"])
+
+
+_MAX_CIRCLES = 8
+
+
+def describe_tournament(report: Report, width: int = 80) -> str:
+    """The ladder, the mean return of each against each if it fits, and intransitive triples.
+
+    Args:
+        report: as in ``tournament.json``, and the ``folder`` if that was written.
+        width: of the terminal; at least 54 columns are used, and at most 80.
+    """
+    from pixelpong.tournament.report import FOLDER
+
+    players = report["players"]
+    width = min(max(width, 54), 80)
+    room = width - 46
+    lines = [f"rank {'player':{room}}     rating  mean return  points won"]
+    for rank, each in enumerate(players, 1):
+        low, high = each["ci95"]
+        points = each["points_won"] + each["points_lost"]
+        share = f"{100 * each['points_won'] / points:.0f} %" if points else "–"
+        rating = f"{each['rating']:+.0f} ± {(high - low) / 2:.0f}".replace("-", "−")
+        lines.append(
+            f"{rank:4} {_cut(each['name'], room):{room}} {rating:>12} "
+            f"{_plus(each['mean_return'], 1):>12} {share:>11}"
+        )
+    lines += ["", *_describe_matrix(report, width)]
+    rings = report["triples"]
+    for ring in rings[:_MAX_CIRCLES]:
+        beaten = [f"{one} beats {other}" for one, other in pairwise([*ring, ring[0]])]
+        lines.append(on_one_line(f"a circle: {', '.join(beaten)}"))
+    if len(rings) > _MAX_CIRCLES:
+        lines.append(f"and {number_of(len(rings) - _MAX_CIRCLES, 'more circle')}: see --json")
+    done, total = report["games_played"], report["games_planned"]
+    of_all = f"only {done:,} of {total:,} games were played"
+    lines.append(number_of(done, "game") if done == total else of_all)
+    if folder := report.get("folder"):
+        hint = "; to see the rallies: pixelpong dashboard" * (Path(folder).parent == FOLDER)
+        lines.append(on_one_line(f"saved in {folder}{hint}"))
+    return "\n".join(lines)
+
+
+def _describe_matrix(report: Report, width: int) -> list[str]:
+    """A row for each player: its mean return against each, by rank."""
+    size = len(report["players"])
+    room = min(width - 5 - 4 * size, 24)
+    if room < 8:
+        return [f"{size} players are too many for a table; ladder.png shows them"]
+    ranks = "".join(f"{rank:4}" for rank in range(1, size + 1))
+    lines = [f"{'mean return against':{room + 5}.{room + 5}}{ranks}"]
+    for rank, (each, row) in enumerate(zip(report["players"], report["matrix"], strict=True), 1):
+        cells = "".join(f"{_plus(value, 0):>4}" for value in row)
+        lines.append(f"{rank:4} {_cut(each['name'], room):{room}}{cells}")
+    return lines
+
+
+def _plus(value: float | None, digits: int) -> str:
+    """A return with its sign, also if that is a plus."""
+    return "–" if value is None else f"{value:+.{digits}f}".replace("-", "−")
+
+
+def _cut(name: str, room: int) -> str:
+    """A name in no more columns than there are; the end of a path says more than its beginning."""
+    name = on_one_line(name)
+    return name if len(name) <= room else f"…{name[len(name) - room + 1 :]}"
+
+
 _UNITS = {"seconds": "s", "steps": "steps", "ale_bound_seconds": "s ALE-bound"}
 
 
@@ -129,14 +298,6 @@ def describe_solve(report: Report) -> str:
             lines.append(f"median {median:,.0f} {unit} ({low:,.0f} to {high:,.0f})")
         within = summary["within_twice_the_median"]
         lines.append(f"{within} within twice the median time of those that won")
-    for peer in report.get("peers", []):
-        limit = f"not within {peer['minutes_limit']:g} minutes"
-        when = f"after {peer['seconds']:.0f} s" if peer["is_won"] else limit
-        lines.append(
-            f"{peer['name']}: {when}, {peer['steps']:,} steps at "
-            f"{peer['steps_per_second']:,.0f} steps/s, "
-            f"mean return {signed(peer['mean_return_100'])}"
-        )
     return "\n".join(lines)
 
 
@@ -144,14 +305,14 @@ def describe_forecast(report: Report) -> str:
     """How long it takes to win on this machine."""
     rates = report["steps_per_second"]
     pace = (
-        f"{report['workers']} workers: {rates['fast']:,.0f} steps/s of training, ALE alone "
-        f"{rates['ale']:,.0f}\n"
+        f"{number_of(report['workers'], 'worker')}: {rates['fast']:,.0f} steps/s of training, "
+        f"ALE alone {rates['ale']:,.0f}\n"
     )
     if not report["recorded_steps"]:
-        return pace + "no recorded seed has won, so nobody can say how long it takes"
+        return pace + "no recorded seed has won, so the time is unknown"
     low, high = report["range"]
+    won = number_of(len(report["recorded_steps"]), "recorded seed")
     return pace + (
         f"time to win, if it wins: {duration(report['seconds'])}, from {duration(low)} to "
-        f"{duration(high)}, at the steps of the recorded seeds that won "
-        f"({len(report['recorded_steps'])}); see benchmarks/ for those that did not"
+        f"{duration(high)}, at the steps of the {won} that won"
     )

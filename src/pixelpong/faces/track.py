@@ -1,10 +1,10 @@
 """A run's metrics for another program: TensorBoard, or Weights & Biases.
 
-``pixelpong track RUN --to tensorboard`` or ``--to wandb``. All of it comes from the run's own
-files, afterwards or while it is being trained. The folder remembers what has been written, so that
-a later call continues there. If a resume has cut the run back, TensorBoard is told to forget what
-it has (``purge_step``) and gets everything anew; Weights & Biases takes no step twice, so it keeps
-what it was told first.
+``pixelpong track RUN --to tensorboard`` or ``--to wandb``. The data comes from the run's own files,
+during the training or afterwards. The folder records what has been written, so that a later call
+continues there. If a resume has cut the run back, TensorBoard is told to forget its data
+(``purge_step``) and gets everything again; Weights & Biases accepts no step twice, so it keeps its
+first data.
 
 Nothing is sent anywhere unless the user says so: without WANDB_MODE, wandb writes offline.
 """
@@ -29,28 +29,28 @@ from pixelpong.run.files import write_whole
 from pixelpong.schema import Count, decode, encode
 
 POLL_SECONDS = 1.0
-"""How often a run that is being trained is looked at."""
+"""Seconds between two reads of a run that is being trained."""
 
 MIN_FREE_BYTES = 1 << 20
-"""With less room on the disk nothing is written: tensorboardX would wait for ever on a full one."""
+"""With less free disk space, nothing is written: tensorboardX waits for ever on a full disk."""
 
 Row = tuple[int, dict[str, float], float]
 """An update, its figures by name, and its time in seconds since 1970."""
 
 Write = Callable[[list[Row], bool], None]
-"""Writes rows, either behind what was written before or anew."""
+"""Writes rows, either after those written before or from the start."""
 
 
 @dataclass
 class State:
-    """What a folder remembers, in ``pixelpong.json``.
+    """The record in a folder's ``pixelpong.json``.
 
     Attributes:
-        run: the run that it is of.
-        count: lines that have been written.
-        newest: the last of them on training; its times tell it from that of another attempt.
-        update: the largest that has been written.
-        wandb_id: of the run, as wandb knows it.
+        run: the folder's run.
+        count: lines written.
+        newest: the last metrics line written; its times distinguish it from another attempt's.
+        update: the largest one written.
+        wandb_id: wandb's id of the run.
     """
 
     run: str
@@ -68,23 +68,23 @@ def track(
     is_live: bool = False,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> dict[str, Any]:
-    """Write what a run has that has not been written yet.
+    """Write a run's new data.
 
     Args:
         run: the run; it is only read.
         to: ``"tensorboard"`` or ``"wandb"``.
-        out: folder for this run alone; by default one of the sink's name in the run.
-        is_live: go on for as long as the run is being trained.
-        should_stop: asked every second; what has been written by then stays.
+        out: folder for this run only; by default one in the run, named after the sink.
+        is_live: continue as long as the run is being trained.
+        should_stop: called every second; what has been written by then stays.
 
     Returns:
         ``run``, ``sink``, ``folder``, ``lines`` written now, the newest ``update``, and
-        ``advice`` for looking at it.
+        ``advice`` on how to view it.
 
     Raises:
-        ConfigError: there is no such sink, its library is not installed, or the folder is another
-            run's.
-        RunError: the run cannot be read, the folder not written, or wandb fails.
+        ConfigError: there is no such sink, its library is not installed, or the folder belongs to
+            another run.
+        RunError: the run cannot be read, the folder cannot be written, or wandb fails.
     """
     if to not in _SINKS:
         raise ConfigError(expected("a sink", repr(to), f"use one of {', '.join(_SINKS)}"))
@@ -106,7 +106,7 @@ def track(
 
 
 def describe_track(report: dict[str, Any]) -> str:
-    """What was written, in two lines."""
+    """The report of `track` in two lines."""
     return (
         f"{report['folder']}: {report['lines']:,} lines written, "
         f"up to update {report['update']:,}\n"
@@ -115,7 +115,7 @@ def describe_track(report: dict[str, Any]) -> str:
 
 
 def _claim(run: RunDirectory, folder: Path) -> State:
-    """Make the folder, or continue with it; what it remembers."""
+    """Make the folder, or continue with it; return its record."""
     name, path = str(run.path.resolve()), folder / "pixelpong.json"
     folder.mkdir(parents=True, exist_ok=True)
     state = State(name)
@@ -130,7 +130,7 @@ def _claim(run: RunDirectory, folder: Path) -> State:
 
 
 def _write_new(run: RunDirectory, write: Write, folder: Path, state: State) -> int:
-    """Write what is new, and say how many lines that is."""
+    """Write the new lines, and return their number."""
     files = {"training": run.metrics, "evaluation": run.evaluations}
     lines = [(line, group) for group, file in files.items() for line in file.read()]
     lines.sort(key=lambda each: each[0]["update"])
@@ -150,7 +150,7 @@ def _write_new(run: RunDirectory, write: Write, folder: Path, state: State) -> i
 
 
 def _make_rows(run: RunDirectory, lines: list[tuple[dict[str, Any], str]]) -> list[Row]:
-    """The figures of all lines, and when each would have been had there been no breaks."""
+    """The figures of all lines, each with the time it would have without breaks."""
     rows, seconds = [], 0.0
     for line, group in lines:
         values = _numbers(group, line)
@@ -183,7 +183,7 @@ def _to_tensorboard(run: RunDirectory, folder: Path, state: State) -> Iterator[W
             nonlocal writer
             if writer is None or is_anew:
                 opened.close()
-                # A name of its own, else a second one within a second would replace the first.
+                # A unique name, else a second one within a second would replace the first.
                 suffix = f".{len(list(folder.glob('*tfevents*')))}"
                 purge_step = 0 if is_anew else None
                 writer = SummaryWriter(str(folder), purge_step=purge_step, filename_suffix=suffix)
@@ -201,7 +201,7 @@ def _to_tensorboard(run: RunDirectory, folder: Path, state: State) -> Iterator[W
 
 @contextlib.contextmanager
 def _to_wandb(run: RunDirectory, folder: Path, state: State) -> Iterator[Write]:
-    """A run of wandb, begun or continued; its steps only go up."""
+    """A new or continued run of wandb; its steps only go up."""
     mode = os.environ.setdefault("WANDB_MODE", "offline")
     import wandb
 
@@ -231,7 +231,7 @@ def _to_wandb(run: RunDirectory, folder: Path, state: State) -> Iterator[Write]:
 
 @contextlib.contextmanager
 def _refusals(wanted: str, advice: str) -> Iterator[None]:
-    """Make one line of whatever the disk or the other program says."""
+    """Turn any error of the disk or the other program into one line."""
     try:
         yield
     except PixelpongError:
@@ -247,4 +247,4 @@ _SINKS = {
     ),
     "wandb": (_to_wandb, "wandb", "wandb", "wandb sync {folder}/wandb/offline-run-*, to send it"),
 }  # fmt: skip
-"""For each: what opens it, its module, what to install, and how to look at it."""
+"""For each sink: the function that opens it, its module, what to install, how to view it."""

@@ -1,14 +1,14 @@
-"""The fast forms: sparse, compiled, in a fixed order of summation. The only folder with numba.
+"""The fast forms: sparse, compiled, in a fixed order of summation. Only this folder uses numba.
 
 Each kernel has its definition in `pixelpong.learn` or `pixelpong.env` and is tested against it.
-They agree to within 1e-4 of the largest entry in float32 and 1e-11 in float64: the sums run over
-active inputs only, and in another order than a matrix product's.
+They agree to within 1e-4 of the largest entry in float32 and 1e-11 in float64: the sums run only
+over active inputs, and in a different order from a matrix product's.
 
 No ``fastmath``: a sum's order is part of the promise "same seed, same bits".
-Compiled once per machine and kept in numba's cache: beside the file, or if the package is
-read-only, in the user's cache directory. That cache notices a change of the file a kernel stands
-in, and of no other: so no kernel calls one of another file, and what may change elsewhere, such as
-the geometry of the features, a kernel gets as an argument; as a constant it would go stale.
+Numba compiles them once per machine and caches them beside the file or, if the package is
+read-only, in the user's cache directory. The cache notices only changes of the kernel's own file.
+So no kernel calls one in another file, except `pixelpong.kernels.intrinsics`, and values that may
+change elsewhere, such as the geometry of the features, are arguments; constants would go stale.
 """
 
 from pixelpong.kernels.optimizer import adam_rows, rmsprop, sum_of_squares

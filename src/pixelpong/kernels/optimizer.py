@@ -1,4 +1,4 @@
-"""Steps of the optimizers, and the norm of what they step along."""
+"""Steps of the optimizers, and the norm of the gradient."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _kernel = compiled(error_model="numpy")
 def rmsprop(w, g, c, rows, learning_rate, decay_rate):  # type: ignore[no-untyped-def]
     """One step of RMSProp on some rows, `w` and `c` in place.
 
-    Definition: `pixelpong.learn.optimizer.rmsprop`. If gradient and mean square are all 0, it
-    changes nothing: such rows need not be among them.
+    Definition: `pixelpong.learn.optimizer.rmsprop`. A row whose gradient and mean square are all 0
+    would not change, so `rows` may leave it out.
 
     Args:
         w, g, c: [D, C], parameters, their gradient, its mean square.
@@ -35,7 +35,7 @@ def rmsprop(w, g, c, rows, learning_rate, decay_rate):  # type: ignore[no-untype
 
 @_kernel
 def sum_of_squares(g, rows, squares):  # type: ignore[no-untyped-def]
-    """Σ g² over some rows, column by column; not finite if an entry is not.
+    """Σ g² over some rows, column by column; not finite if any entry is not.
 
     Args:
         g: [D, C].
@@ -54,13 +54,13 @@ def sum_of_squares(g, rows, squares):  # type: ignore[no-untyped-def]
 def adam_rows(w, g, m, v, rows, scales, squares):  # type: ignore[no-untyped-def]
     """One step of Adam on some rows, in place.
 
-    Definition: `pixelpong.learn.optimizer.adam`, applied to these alone.
+    Definition: `pixelpong.learn.optimizer.adam`, applied to these rows only.
 
     Args:
         w: [D, C]; changed.
         g: [K, C], the gradient of these rows.
         m, v: [D, C]; changed.
-        rows: [K] uint16, which they are.
+        rows: [K] uint16, the rows' numbers.
         scales: [2] float64, learning rate / (1 − β₁ⁿ) and 1 / (1 − β₂ⁿ), for step n.
         squares: [C]; changed: the gradient's squares, added up over the rows.
     """
@@ -76,5 +76,5 @@ def adam_rows(w, g, m, v, rows, scales, squares):  # type: ignore[no-untyped-def
             m_[i] = decay_m * m_[i] + keep_m * g_[i]
             v_[i] = decay_v * v_[i] + keep_v * g_[i] * g_[i]
             w_[i] -= scale_m * m_[i] / (np.sqrt(scale_v * v_[i]) + epsilon)
-        for i in range(len(squares)):  # apart: with all in one loop, it is not vectorised
+        for i in range(len(squares)):  # a separate loop: one for everything is not vectorised
             squares[i] += g_[i] * g_[i]

@@ -1,7 +1,7 @@
-"""Playing, compiled: what is seen of a frame, what the network makes of it, and whole stretches.
+"""Playing, compiled: what the network sees of a frame, what it decides, and many steps at once.
 
-`play_plain` and `play_gated` play on until the episode ends, without Python and without its lock.
-If the game is not compiled code, they return after each decision, and the caller emulates.
+`play_plain` and `play_gated` play until the episode ends, without Python and without its lock. If
+the game is not compiled code, they return after each decision, and the caller emulates.
 """
 
 from __future__ import annotations
@@ -9,63 +9,79 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic, register_jitable
+from numba.extending import register_jitable
 
 from pixelpong.compiling import compiled
 from pixelpong.items import ACTIONS, DOWN, NUM_PIXELS, UP
+from pixelpong.kernels.intrinsics import call_play_frames, lowest_bit, reverse
 
 # The NumPy error model: a division that cannot fail needs no check.
 _kernel = compiled(error_model="numpy")
-# A part of kernels: compiled with what calls it, not by itself.
+# A part of kernels: compiled with its callers, not by itself.
 _part: Any = register_jitable(error_model="numpy")
-_intrinsic: Any = intrinsic
 
 MAX_ACTIVE = 2 * NUM_PIXELS
-"""More active inputs than this no step of the classic network can have."""
+"""The most active inputs that a step of the classic network can have."""
 
 
 @_part
-def take_field(field, pixels, memory):  # type: ignore[no-untyped-def]
+def take_field(field, pixels, memory, is_left=0):  # type: ignore[no-untyped-def]
     """Make `field` the newest of two frames; the newest becomes the one before.
 
     Args:
-        field: [80, 2] uint64, as `pixelpong.env.preprocess.pack_field` makes it.
+        field: [80, 2] uint64, as from `pixelpong.env.preprocess.pack_field`.
         pixels: [2, NUM_PIXELS] uint16, the active pixels of the two, ascending; changed.
         memory: [1] `MEMORY`; changed.
+        is_left: 1 for the left side, which sees the field mirrored.
     """
     m = memory[0]
     newest, count = 1 - m.newest, 0
     for word in range(160):
         bits = field[word >> 1, word & 1]
+        if is_left:  # column x becomes 79 - x
+            first, second = reverse(field[word >> 1, 0]), reverse(field[word >> 1, 1])
+            bits = first >> 48 if word & 1 else first << 16 | second >> 48
         while bits != 0:
-            pixels[newest, count] = (word >> 1) * 80 + (word & 1) * 64 + _lowest_bit(bits)
+            pixels[newest, count] = (word >> 1) * 80 + (word & 1) * 64 + lowest_bit(bits)
             count += 1
             bits &= bits - np.uint64(1)
     m.newest, m.num_before, m.num_now, m.is_new = newest, m.num_now, count, 0
 
 
 @_part
-def _emulate(about, actions, memory, draws, t):  # type: ignore[no-untyped-def]
-    """Emulate the frames of a step, by its row of draws; the reward."""
-    g, m = about[0], memory[0]
+def _emulate(game, memories, draws, t):  # type: ignore[no-untyped-def]
+    """Emulate the frames of a step, with its row of draws; return the right side's reward.
+
+    Args:
+        game, draws: as in `play_gated`.
+        memories: of the right side's player, and of the left one's if the console is not it.
+        t: the row.
+    """
+    (about, actions, _), m = game, memories[0][0]
+    g, width = about[0], draws.shape[1] // len(memories)
     num_frames = g.fewest_frames + np.int64(draws[t, 1] * (g.most_frames - g.fewest_frames + 1))
     if num_frames > g.max_frames - m.num_frames:
         num_frames = g.max_frames - m.num_frames
-    held = m.held
     for k in range(num_frames):
-        if draws[t, 2 + k] >= g.sticky:
-            held = m.wanted
-        actions[k] = held
-    answer = _call_play_frames(g.play_frames, g.machine, g.actions, num_frames, 1)
+        actions[k] = 0
+    for side in range(len(memories)):
+        player = memories[side][0]
+        held = player.held
+        for k in range(num_frames):
+            if draws[t, side * width + 2 + k] >= g.sticky:
+                held = player.wanted
+            actions[k] |= (held | g.serve) << 4 * side
+    answer = call_play_frames(g.play_frames, g.machine, g.actions, num_frames, 1)
     if answer < 0:
         m.fault = answer
         return 0
-    m.held = held
-    m.num_frames += answer >> 16
-    m.is_over = (answer >> 8) & 1 | (m.num_frames >= g.max_frames)
-    m.is_new = 1
+    for side in range(len(memories)):
+        player = memories[side][0]
+        if num_frames > 0:
+            player.held = actions[num_frames - 1] >> 4 * side & 7
+        player.num_frames += answer >> 16
+        player.is_over = (answer >> 8) & 1 | (player.num_frames >= g.max_frames)
+        player.is_new = 1
     return (answer & 0xFF) - 128
 
 
@@ -77,15 +93,15 @@ def find_difference(pixels, memory, indices, start):  # type: ignore[no-untyped-
     """Write the signed indices of the pixels that changed into ``indices[start:]``.
 
     Definition: `pixelpong.env.preprocess.difference`; the sign is encoded as in `Trajectory`.
-    Both lists are ascending, so one merge finds what stands in only one of them.
+    Both lists are ascending, so one merge finds the pixels that are in only one of them.
 
     Args:
         pixels, memory: as in `take_field`. If there is no frame before, nothing is written.
         indices: [≥ start + MAX_ACTIVE] uint16; changed.
-        start: where to begin.
+        start: the first place to write.
 
     Returns:
-        Where the written part ends.
+        The end of the written part.
     """
     m = memory[0]
     now, before = m.newest, 1 - m.newest
@@ -105,7 +121,7 @@ def find_difference(pixels, memory, indices, start):  # type: ignore[no-untyped-
 def up_probability(params, indices, start, stop, hidden, t):  # type: ignore[no-untyped-def]
     """The policy's probability of UP for the observation ``indices[start:stop]``.
 
-    Definition: `pixelpong.learn.network.forward`. Leaves the hidden activations in ``hidden[t]``.
+    Definition: `pixelpong.learn.network.forward`. Writes the hidden activations to ``hidden[t]``.
     """
     (W1, W2), h = params, hidden[t]
     for unit in range(len(h)):
@@ -121,7 +137,7 @@ def up_probability(params, indices, start, stop, hidden, t):  # type: ignore[no-
     for unit in range(len(h)):
         if h[unit] < 0:
             h[unit] = 0
-    # Four sums side by side: one alone would wait for itself. Their order is fixed.
+    # Four sums side by side: each addition to a single sum would wait for the last. Fixed order.
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
     whole = len(h) - len(h) % 4
     for i in range(0, whole, 4):
@@ -138,28 +154,28 @@ def up_probability(params, indices, start, stop, hidden, t):  # type: ignore[no-
 
 @_kernel
 def play_plain(game, params, pixels, memory, record, draws):  # type: ignore[no-untyped-def]
-    """Play on until the episode is over, the draws are used up, or the record has no room.
+    """Play until the episode is over, the draws are used up, or the record has no room.
 
     If the game is not compiled code, decide once: ``memory.wanted`` is the action.
 
     Args:
-        game: what is played:
+        game: the game to play:
             [1] `GAME`;
-            actions [≥ frames of a step] uint8, as many as the first says; changed;
-            field [80, 2] uint64, where the machine shows it.
+            actions [≥ frames of a step] uint8; changed;
+            field [80, 2] uint64, where the machine writes it.
         params: W1 [NUM_PIXELS, H], W2 [H].
         pixels, memory: as in `take_field`; changed.
-        record: what is written at step t:
+        record: written at step t:
             indices [·] uint16, from ``offsets[t]`` on;
             offsets [≥ t + 2] int64;
             steps [≥ t + 1] `PLAIN_STEP`;
             hidden [≥ t + 1, H], the activations.
-        draws: [·, 2 + frames of a step], of each step: in [0, 1), what chooses the action, or
-            negative to take the most probable one; what chooses the number of frames; the coin of
-            each frame.
+        draws: [·, 2 + frames of a step], for each step numbers in [0, 1): one chooses the action
+            (if negative, the most probable is taken), one the number of frames, the rest are the
+            coin of each frame.
     """
     m, (indices, offsets, steps, hidden), first = memory[0], record, memory[0].step
-    about, actions, field = game
+    about, _, field = game
     while m.step < min(first + len(draws), len(steps)):
         t = m.step
         if offsets[t] + MAX_ACTIVE > len(indices):
@@ -173,7 +189,7 @@ def play_plain(game, params, pixels, memory, record, draws):  # type: ignore[no-
         m.step += 1
         if about[0].play_frames == 0:
             return
-        steps[t].reward = _emulate(about, actions, memory, draws, t - first)
+        steps[t].reward = _emulate(game, (memory,), draws, t - first)
         if m.is_over or m.fault:
             return
 
@@ -183,14 +199,16 @@ def play_plain(game, params, pixels, memory, record, draws):  # type: ignore[no-
 
 @_part
 def _mark_features(explanation, pixels, num_pixels, is_on, found):  # type: ignore[no-untyped-def]
-    """Mark the features of a frame, and list them; their order follows from the pixels alone."""
+    """Mark the features of a frame, and list them; their order depends only on the pixels."""
     cells, geometry = explanation
     num_features, num_offsets, beside = geometry[0], geometry[1], geometry[2:]
     num_columns, num_shapes = len(beside), cells.shape[1] - 1
+    if num_pixels > NUM_PIXELS // 2:
+        return 0
     count = end = base = 0
     for shape in range(num_shapes + 1):
         if shape == num_shapes:
-            # The cells that make pairs stand behind the features, for as long as they are needed.
+            # The cells that form pairs are stored after the features while they are needed.
             count, base, end = end, num_features, num_features
         for k in range(num_pixels):
             cell = base + cells[pixels[k], shape]
@@ -219,21 +237,20 @@ def _mark_features(explanation, pixels, num_pixels, is_on, found):  # type: igno
 def observe_features(explanation, pixels, memory, marks, indices, start):  # type: ignore[no-untyped-def]
     """Write the inputs that are 1 into ``indices[start:]``.
 
-    Definition: `pixelpong.env.features.observe_features`. They come in an order that follows from
-    the pixels alone: the features of now as they are first met, those that vanished, the last
-    action.
+    Definition: `pixelpong.env.features.observe_features`. Their order depends only on the pixels:
+    the newest frame's features as they are first met, those that vanished, the last action.
 
     Args:
         explanation: [NUM_PIXELS, ·] uint16, `pixelpong.env.features.list_cells_of_pixels`, and
             int64, `pixelpong.env.features.list_geometry`.
         pixels, memory: as in `take_field`; the memory counts the features, for the next frame.
         marks: [4, `NUM_MARKS`] uint16, changed: for the two frames in turn, a 1 at each feature
-            that is on, all 0 in the newest and where they have to be found; and their list.
+            that is on (all 0 for a frame whose features are still to be found), and their list.
         indices: [≥ start + MAX_INPUTS] uint16; changed.
-        start: where to begin.
+        start: the first place to write.
 
     Returns:
-        Where the written part ends.
+        The end of the written part.
     """
     m, num_features, end = memory[0], explanation[1][0], start
     now, before = m.newest, 1 - m.newest
@@ -274,7 +291,7 @@ def _read_out(params, scratch, indices, start, stop):  # type: ignore[no-untyped
         z[i + 1] *= z[i]
     whole = len(z) - len(z) % 8
     for output in range(4):
-        # Eight sums side by side: one alone would wait for itself. Their order is fixed.
+        # Eight sums side by side: additions to a single sum would wait for each other. Fixed order.
         for lane in range(8):
             lanes[lane] = 0
         for i in range(0, whole, 8):
@@ -289,7 +306,7 @@ def _read_out(params, scratch, indices, start, stop):  # type: ignore[no-untyped
 
 @_part
 def _choose(scratch, steps, t, draw):  # type: ignore[no-untyped-def]
-    """Write down the action, by a softmax of the outputs, and what there is to know of it."""
+    """Record the action, chosen by a softmax of the outputs, with its probability and value."""
     _, _, _, y, logs, p = scratch
     highest, total, entropy, best = y[0], 0.0, 0.0, 2
     for action in range(1, 3):
@@ -310,76 +327,66 @@ def _choose(scratch, steps, t, draw):  # type: ignore[no-untyped-def]
     step.action, step.log_probability, step.entropy = best, logs[best], -entropy
 
 
+@_part
+def _decide(player, memory, explanation, draw):  # type: ignore[no-untyped-def]
+    """Observe, and record a decision, or with a `draw` above 1 only the observation's value."""
+    params, pixels, scratch, (indices, offsets, steps) = player
+    m, t = memory[0], memory[0].step
+    end = observe_features(explanation, pixels, memory, scratch[0], indices, offsets[t])
+    _read_out(params, scratch, indices, offsets[t], end)
+    offsets[t + 1], steps[t].value = end, scratch[3][3]
+    m.step += 1
+    if draw <= 1:
+        _choose(scratch, steps, t, draw)
+        m.last_action = steps[t].action
+        m.wanted = ACTIONS[m.last_action]
+
+
+@_part
+def _has_room(player, memory, explanation):  # type: ignore[no-untyped-def]
+    """Whether a player's record has room for a step."""
+    (indices, offsets, steps), t = player[3], memory[0].step
+    return t < len(steps) and offsets[t] + 2 * explanation[1][0] + 1 <= len(indices)
+
+
 @_kernel
-def play_gated(game, params, explanation, pixels, memory, scratch, record, draws):  # type: ignore[no-untyped-def]
-    """Play on until the episode is over, the draws are used up, or the record has no room.
+def play_gated(game, explanation, players, memories, draws):  # type: ignore[no-untyped-def]
+    """Play until the episode is over, the draws are used up, or a record has no room.
 
     If the game is not compiled code, decide once: ``memory.wanted`` is the action.
 
-    Definition: `pixelpong.learn.gated.forward` with a softmax, of the inputs of `observe_features`.
+    Definition: `pixelpong.learn.gated.forward` with a softmax, on the inputs of `observe_features`.
 
     Args:
-        game, pixels, memory: as in `play_plain`.
-        params: W1 [D, 2H], W2 [4, 2H], b2 [4].
+        game: as in `play_plain`.
         explanation: as in `observe_features`.
-        scratch: marks as there; [2H] and [8] of the params' type, [4], [3], [3] float64; changed.
-        record: what is written at step t:
-            indices [·] uint16, from ``offsets[t]`` on;
-            offsets [≥ t + 2] int64;
-            steps [≥ t + 1] `GATED_STEP`.
-        draws: as in `play_plain`. If the first of a row is above 1, the step is not played: what
-            is seen and its value are written down, and that ends it.
+        players: of the right side, and of the left one in the game for two. Of each the params,
+            W1 [D, 2H], W2 [4, 2H], b2 [4]; the pixels, as in `take_field`; scratch, marks as in
+            `observe_features`, [2H] and [8] of the params' type, [4], [3], [3] float64, changed;
+            and the record, written at step t: indices [·] uint16, from ``offsets[t]`` on, offsets
+            [≥ t + 2] int64, steps [≥ t + 1] `GATED_STEP`.
+        memories: of the players, as in `take_field`; changed.
+        draws: as in `play_plain`, those of the left side beside those of the right one. If the
+            first number of a row is above 1, the step is not played: observation and value are
+            recorded, and the call ends.
     """
-    m, (indices, offsets, steps), first = memory[0], record, memory[0].step
-    (about, actions, field), marks = game, scratch[0]
-    while m.step < min(first + len(draws), len(steps)):
-        t = m.step
-        if offsets[t] + 2 * explanation[1][0] + 1 > len(indices):
+    m, first, width = memories[0][0], memories[0][0].step, draws.shape[1] // len(players)
+    about, _, field = game
+    while m.step < first + len(draws):
+        row = m.step - first
+        for side in range(len(players)):
+            if not _has_room(players[side], memories[side], explanation):
+                return
+        for side in range(len(players)):
+            if memories[side][0].is_new:
+                take_field(field, players[side][1], memories[side], side)
+            _decide(players[side], memories[side], explanation, draws[row, side * width])
+        if draws[row, 0] > 1 or about[0].play_frames == 0:
             return
-        if m.is_new:
-            take_field(field, pixels, memory)
-        end = observe_features(explanation, pixels, memory, marks, indices, offsets[t])
-        _read_out(params, scratch, indices, offsets[t], end)
-        offsets[t + 1], steps[t].value = end, scratch[3][3]
-        m.step += 1
-        if draws[t - first, 0] > 1:
-            return
-        _choose(scratch, steps, t, draws[t - first, 0])
-        m.last_action = steps[t].action
-        m.wanted = ACTIONS[m.last_action]
-        if about[0].play_frames == 0:
-            return
-        reward = _emulate(about, actions, memory, draws, t - first)
-        steps[t].reward, steps[t].is_end = reward, reward != 0 or m.is_over != 0
+        reward = _emulate(game, memories, draws, row)
+        for side in range(len(players)):
+            step = players[side][3][2][memories[side][0].step - 1]
+            step.reward = -reward if side else reward
+            step.is_end = reward != 0 or m.is_over != 0
         if m.is_over or m.fault:
             return
-
-
-# --- what Numba has no words for ----------------------------------------------------------------
-
-
-@_intrinsic
-def _lowest_bit(typing_context: Any, bits: Any) -> Any:
-    """The place of the lowest bit that is set in a uint64; `bits` must not be 0."""
-
-    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.int64(types.uint64), generate
-
-
-@_intrinsic
-def _call_play_frames(  # type: ignore[no-untyped-def]
-    typing_context, address, machine, actions, num_frames, draws
-):
-    """Call the console's function, see `pixelpong.kernels.records.GAME`; all numbers are int64."""
-
-    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(number, [pointer, pointer, number, number])
-        function = builder.inttoptr(args[0], kind.as_pointer())
-        addresses = [builder.inttoptr(each, pointer) for each in args[1:3]]
-        numbers = [builder.trunc(each, number) for each in args[3:]]
-        return builder.sext(builder.call(function, addresses + numbers), ir.IntType(64))
-
-    return types.int64(*[types.int64] * 5), generate

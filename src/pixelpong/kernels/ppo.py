@@ -1,21 +1,21 @@
-"""The gradient of the fast mode's loss, sparsely, in pieces that threads can take side by side.
+"""The sparse gradient of the fast mode's loss, in pieces that threads can work on in parallel.
 
-A minibatch is two sparse matrix products with something dense between them:
+A minibatch is two sparse matrix products with a dense part between them:
 
     Z = X W1             each step adds up the rows of W1 at its inputs        `sum_rows`
     dZ from Z            outputs, loss, and back to the pre-activations        `differentiate`
     dW1 = Xᵀ dZ          each input adds up the rows of dZ at its steps        `sum_rows`
 
 X is a list of inputs for each step; `list_steps` turns it into a list of steps for each input, so
-that both products read rows and write each sum once. A piece is some steps, or some inputs; pieces
-share nothing that is written, and the order of every sum follows from the lists alone.
+that both products read rows and write each sum once. A piece is some steps, or some inputs; no two
+pieces write to the same place, and the order of every sum depends only on the lists.
 
-The output layer is one matrix [4, 2H + 1] here, which `pixelpong.learn.gated` has as W2 and b2: the
-weights of all max(a, 0), those of all max(a, 0) b, the bias. So the loops run over neighbours in
-memory, whose sums the processor takes several at a time.
+The output layer, W2 and b2 in `pixelpong.learn.gated`, is one matrix [4, 2H + 1] here: the weights
+of all max(a, 0), those of all max(a, 0) b, the bias. So the loops run over adjacent memory, and the
+processor computes several sums at a time.
 
-What numba compiles slowly is not here: filling an array with another takes it four seconds the
-first time; a new array, `max`, or four values assigned at once take some tenths each.
+The code avoids what numba compiles slowly: filling an array from another takes four seconds the
+first time; a new array, `max`, or four values assigned at once take some tenths of a second each.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def list_steps(indices, offsets, chosen, place, rows, starts, steps):  # type: i
         chosen: [M] int64, the numbers of the steps of the minibatch.
         place: [D] int32, scratch.
         rows: [D] uint16; changed: the inputs that are 1 at any chosen step, ascending.
-        starts: [D + 1] int32; changed: where the list of each of these starts, then the end.
-        steps: [≥ number of entries] uint16; changed: the places in `chosen` of the steps at which
-            the input is 1, ascending, input after input.
+        starts: [D + 1] int32; changed: the start of each one's list in `steps`, then the end.
+        steps: [≥ number of entries] uint16; changed: for each input, the places in `chosen` of the
+            steps at which it is 1, ascending.
 
     Returns:
         K, the number of such inputs.
@@ -66,21 +66,20 @@ def list_steps(indices, offsets, chosen, place, rows, starts, steps):  # type: i
 
 @_kernel
 def sum_rows(source, numbers, starts, stops, totals):  # type: ignore[no-untyped-def]
-    """Products of a matrix of zeros and ones with a dense one: each line adds up some rows.
+    """Multiply a matrix of zeros and ones by a dense one: each line adds up some rows.
 
-    Definition: ``X @ source``, with X the matrix that has its ones in line m at
-    ``numbers[starts[m]:stops[m]]``.
+    Definition: ``X @ source``, where line m of X has its ones at ``numbers[starts[m]:stops[m]]``.
 
     Args:
         source: [·, C].
-        numbers: [·] uint16, of rows of `source`.
+        numbers: [·] uint16, rows of `source`.
         starts, stops: [M] int32.
         totals: [M, C]; changed.
     """
     for m in range(len(starts)):
         total, k, stop = totals[m], starts[m], stops[m]
         total[:] = 0
-        # Four rows at a time: a quarter of the loads and stores of the sum.
+        # Four rows at a time need a quarter of the loads and stores of the sum.
         while k + 4 <= stop:
             r0, r1 = source[numbers[k]], source[numbers[k + 1]]
             r2, r3 = source[numbers[k + 2]], source[numbers[k + 3]]
@@ -96,13 +95,13 @@ def sum_rows(source, numbers, starts, stops, totals):  # type: ignore[no-untyped
 
 @_kernel
 def differentiate(W2, z, played, weights, scratch, y, dW2, sums):  # type: ignore[no-untyped-def]
-    """The gradient of the mean loss of a minibatch, of some of its steps.
+    """The part of some steps in the gradient of a minibatch's mean loss.
 
     Definition: `pixelpong.learn.gated.read_out`, `pixelpong.learn.ppo.loss_gradient` and
     `pixelpong.learn.gated.backward`, one after the other for each step: the outputs y; the loss,
-    whose gradient in y takes the place of y; the gradient in W2 and in z, which takes the place of
-    z. An output adds up a quarter of its products side by side, then these: in a fixed order, but
-    a sum alone would wait for itself.
+    whose gradient in y replaces y; the gradient in W2; the gradient in z, which replaces z. Each
+    output adds up four partial sums side by side, then adds these: the order is fixed, and no
+    addition waits for the one before.
 
     Args:
         W2: [4, 2H + 1], the output layer as above.
@@ -114,7 +113,7 @@ def differentiate(W2, z, played, weights, scratch, y, dW2, sums):  # type: ignor
         y: [4] float64, scratch.
         dW2: [4, 2H + 1]; changed: the gradient in the output layer.
         sums: [5] float64; changed: the loss, the square of the value's error, the entropy, the
-            estimate of KL, and how many ratios are clipped, each added up over the steps.
+            estimate of KL, and the number of clipped ratios, each added up over the steps.
     """
     dW2[:] = 0
     units, kind, zero = z.shape[1] // 2, z.dtype.type, z.dtype.type(0)

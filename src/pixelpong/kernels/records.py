@@ -1,7 +1,6 @@
-"""The records that playing is done with: what kernels share with whatever calls them.
+"""The records that kernels share with their callers.
 
-A kernel changes them in place. Each is the only entry of an array, [1]; of steps there is one entry
-a step.
+A kernel changes them in place. Each is the only entry of an array, [1]; steps have one entry each.
 """
 
 from __future__ import annotations
@@ -11,26 +10,26 @@ import numpy as np
 from pixelpong.env.features import NUM_FEATURES, PAIR_COLUMNS, PAIR_ROWS
 
 MAX_INPUTS = 2 * NUM_FEATURES + 1
-"""More active inputs than this no step of the gated network can have."""
+"""The most active inputs that a step of the gated network can have."""
 
 NUM_MARKS = NUM_FEATURES + PAIR_ROWS * PAIR_COLUMNS
-"""Features, and the cells that make pairs."""
+"""Features, and the cells that form pairs."""
 
 MEMORY = np.dtype(
     [
-        # What is seen: two frames as lists of active pixels, each the newest in turn.
+        # Observation: two frames as lists of active pixels, each the newest in turn.
         ("is_new", np.int64),  # 1 if the field shows a frame that is not in the lists yet
         ("newest", np.int64),  # which of the two lists, 0 or 1
         ("num_now", np.int64),  # pixels in it; −1 if there is no frame yet
         ("num_before", np.int64),  # pixels in the other one; −1 likewise
-        ("num_features", np.int64),  # marked of the frame before; −1 if they have to be found
-        ("last_action", np.int64),  # the one decided on last, as a place in `ACTIONS`
-        # What is played.
-        ("wanted", np.int64),  # the action that was decided on, as Gymnasium numbers it
-        ("held", np.int64),  # the action that the console holds, as Gymnasium numbers it
-        ("num_frames", np.int64),  # emulated since the episode began
+        ("num_features", np.int64),  # marked in the frame before; −1 if still to be found
+        ("last_action", np.int64),  # the last one chosen, as a place in `ACTIONS`
+        # The game.
+        ("wanted", np.int64),  # the chosen action, in Gymnasium's numbers
+        ("held", np.int64),  # the action that the console holds, in Gymnasium's numbers
+        ("num_frames", np.int64),  # frames since the episode began
         ("is_over", np.int64),  # 1 if the episode has ended
-        ("fault", np.int64),  # negative if the console met what it does not cover, see `GAME`
+        ("fault", np.int64),  # negative if the console met something it does not cover, see `GAME`
         ("step", np.int64),  # the next step's number in the record
     ]
 )
@@ -47,18 +46,19 @@ GAME = np.dtype(
         ("most_frames", np.int64),
         ("max_frames", np.int64),  # of an episode
         ("sticky", np.float64),  # probability that a frame keeps the held action
+        ("serve", np.int64),  # added to each action: SERVE in the game for two, otherwise 0
     ]
 )
 """The game that compiled code plays.
 
 The console's function has C's calling convention and may run in any number of threads, each with
-a machine of its own::
+its own machine::
 
     int32 play_frames(machine, const uint8 *actions, int32 num_frames, int32 draws)
 
-It emulates as many frames as there are actions, fewer if the game ends, and with ``draws`` = 1
-shows the last of them as a field. It returns ``frames << 16 | is_over << 8 | reward + 128``, or a
-negative number if the machine met what it does not cover.
+It emulates one frame per action, fewer if the game ends, and with ``draws`` = 1 draws the field of
+the last one. It returns ``frames << 16 | is_over << 8 | reward + 128``, or a negative number if the
+machine met something it does not cover.
 """
 
 PLAIN_STEP = np.dtype(
@@ -74,7 +74,7 @@ PLAIN_STEP = np.dtype(
 GATED_STEP = np.dtype(
     [
         ("log_probability", np.float64),  # of the action
-        ("value", np.float64),  # of what was seen
+        ("value", np.float64),  # of the observation
         ("entropy", np.float64),  # of the policy, in nats
         ("reward", np.float32),  # −1, 0 or +1
         ("action", np.int8),  # a place in `ACTIONS`

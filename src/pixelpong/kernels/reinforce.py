@@ -1,4 +1,4 @@
-"""The gradient of the classic network, sparsely; `pixelpong.kernels.playing` plays with it."""
+"""The sparse gradient of the classic network; `pixelpong.kernels.playing` plays with it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _kernel = compiled()
 
 @_kernel
 def _find_rows(indices, slots, rows):  # type: ignore[no-untyped-def]
-    """The touched rows, ascending, and how many; ``slots[row]`` becomes a row's place in them."""
+    """List the touched rows, ascending, and count them; ``slots[row]`` becomes a row's place."""
     slots[:] = -1
     for k in range(len(indices)):
         index = indices[k]
@@ -31,7 +31,7 @@ def _find_rows(indices, slots, rows):  # type: ignore[no-untyped-def]
 
 @_kernel
 def _add_gradient(W2, hidden, indices, offsets, dz, slots, dW1, sums):  # type: ignore[no-untyped-def]
-    """Add to the touched rows, and to the first line of `sums`; its second is scratch."""
+    """Add to the touched rows and to the first line of `sums`; its second line is scratch."""
     dW2, dh = sums[0], sums[1]
     for t in range(len(dz)):
         h, d = hidden[t], dz[t]
@@ -53,12 +53,12 @@ def _add_gradient(W2, hidden, indices, offsets, dz, slots, dW1, sums):  # type: 
 def episode_gradient(
     W2: NDArray[Any], trajectory: Trajectory, advantages: NDArray[Any]
 ) -> SparseGrads:
-    """The REINFORCE gradient of one episode, from the activations that it was played with.
+    """The REINFORCE gradient of one episode, from the activations recorded during play.
 
     Definition: `pixelpong.learn.reinforce.episode_gradient`.
 
     Args:
-        W2: [H], of the parameters that played.
+        W2: [H], from the parameters that played.
         trajectory: T steps.
         advantages: [T].
     """

@@ -1,1 +1,1 @@
-"""The mathematics, as pure functions of arrays in readable NumPy: the definition of the kernels."""
+"""The mathematics as pure functions in readable NumPy: the definition of the kernels."""

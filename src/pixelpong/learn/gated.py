@@ -6,14 +6,13 @@ Formulas, for inputs x [D], with H hidden units and ⊙ for the product unit by 
     h = (max(a, 0), max(a, 0) ⊙ b)             [H, 2]  hidden activations
     y = W2 · h + b2                            [4]  three logits, then the value
     π = softmax(y₀, y₁, y₂)                    [3]  probabilities of `ACTIONS`
-    v = y₃                                     value: what the point is worth
+    v = y₃                                     value: the expected outcome of the point
 
-What objects do to each other decides at Pong, ball against paddle, and a product of two sums of
-pixels is large where both are at their places; a plain layer has to add up to the same.
-Source: gates as in Dauphin et al. (2017), with a ReLU for the sigmoid.
+In Pong, two objects decide, ball and paddle. A product of two sums of pixels is large if both
+objects are in their places; a plain layer has to imitate that with sums.
+Source: gates as in Dauphin et al. (2017), with a ReLU instead of the sigmoid.
 
-Each unit's two numbers lie side by side.
-
+The two numbers of a unit are adjacent in memory.
 Works in the type of the parameters, float32 or float64.
 """
 
@@ -29,13 +28,13 @@ from pixelpong.items import Params
 NUM_OUTPUTS = 4
 
 _TYPICAL_INPUTS = 100
-"""Inputs that are 1 at a step, about: what the first layer's scale is made for."""
+"""Approximate number of inputs that are 1 at a step, which sets the first layer's scale."""
 
 
 def init_params(
     rng: np.random.Generator, num_inputs: int, hidden: int, dtype: str = "float32"
 ) -> Params:
-    """Pre-activations of deviation 1 or so, and outputs near 0: at first every action is as likely.
+    """Make pre-activations of deviation 1 or so, and outputs near 0: all actions equally likely.
 
     Args:
         rng: drawn from; its state moves on.

@@ -63,7 +63,7 @@ def logits(params: Params, x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]
 
 
 def forward(params: Params, x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Probabilities of UP p [T] and hidden activations h [T, H]; arguments as `logits`."""
+    """Probabilities of UP p [T] and hidden activations h [T, H]; arguments as in `logits`."""
     z, h = logits(params, x)
     return sigmoid(z), h
 

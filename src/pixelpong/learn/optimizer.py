@@ -6,11 +6,11 @@ RMSProp: ascent, with the constant outside the root.
     w ← w + rate · g / (√c + 1e-5)
 
 Source: Tieleman and Hinton (2012), lecture 6e; Karpathy (2016) for the constant and its place.
-The rate of 1e-4 was tuned on sums over batches of 10 episodes. RMSProp divides the gradient's
-scale out, so a smaller batch takes steps of the same length in a noisier direction: with batches
-of 4, as in Ray's example, the same rate is relatively high.
+The rate of 1e-4 was tuned on sums over batches of 10 episodes. RMSProp divides out the gradient's
+scale, so a smaller batch takes steps of the same length in a noisier direction: with batches of 4,
+as in Ray's example, the same rate is relatively high.
 
-Adam: descent, on the gradient's two running means, each freed of its start at 0.
+Adam: descent, on two running means of the gradient, each corrected for its start at 0.
 
     m ← β₁ m + (1 − β₁) g
     v ← β₂ v + (1 − β₂) g²
@@ -79,7 +79,7 @@ def adam(
         m: running mean of the gradient; not changed.
         v: running mean of its square; not changed.
         learning_rate: length of a step.
-        step: number of this step, from 1 on.
+        step: number of this step, starting at 1.
 
     Returns:
         The new w, m and v.

@@ -1,18 +1,18 @@
-"""Proximal policy optimisation, as readable NumPy: advantages, loss, and its gradient.
+"""Proximal policy optimisation, in readable NumPy: advantages, loss, and its gradient.
 
-For a segment of T steps with values v_t of the observations, v_T that of the one after the last:
+For a segment of T steps, with values v_t of the observations and v_T of the one after the last:
 
-    δ_t = r_t + discount · v_{t+1} − v_t            where the point goes on
-    δ_t = r_t − v_t                                 where it ends
-    A_t = δ_t + discount · gae_lambda · A_{t+1}     where it goes on, else δ_t
-    R_t = A_t + v_t                                 what the value is fitted to
+    δ_t = r_t + discount · v_{t+1} − v_t            if the point goes on
+    δ_t = r_t − v_t                                 if it ends
+    A_t = δ_t + discount · gae_lambda · A_{t+1}     if it goes on, else δ_t
+    R_t = A_t + v_t                                 the target of the value
 
 The loss of a step, with ρ = π(a) / π_played(a), Â the standardised advantages, c the clip ratio:
 
     L = −min(ρ Â, clip(ρ, 1 − c, 1 + c) Â) + value_weight · ½ (v − R)² − entropy_bonus · H(π)
 
-Every point ends the bootstrap, as it ends the returns of the classic mode: a point's outcome owes
-nothing to the next one.
+Every point ends the bootstrap, as it ends the returns of the classic mode: a point's outcome does
+not depend on the next one.
 
 Source: Schulman et al. (2016), equation 16, and Schulman et al. (2017), equations 7 and 9.
 
@@ -66,7 +66,7 @@ def generalized_advantages(
 
 
 def log_softmax(logits: NDArray[Any]) -> NDArray[Any]:
-    """log π for logits [M, 3], without overflow; its sum of exponentials is 1."""
+    """log π for logits [M, 3], without overflow; its exponentials add up to 1."""
     shifted = logits - logits.max(axis=1, keepdims=True)
     log_pi: NDArray[Any] = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
     return log_pi
@@ -78,7 +78,7 @@ class Minibatch:
 
     Attributes:
         actions: [M], places in `ACTIONS`.
-        log_probabilities: [M], of these actions, of the policy that played.
+        log_probabilities: [M], of these actions under the policy that played.
         advantages: [M], standardised.
         targets: [M], R.
     """
@@ -113,7 +113,7 @@ class LossStats:
         value_loss: mean of (v − R)².
         entropy: of the policy, in nats; ln 3 = 1.099 at most.
         kl: estimate of KL(played ‖ new), mean of (ρ − 1) − log ρ (Schulman 2020).
-        clip_share: share of the steps whose ratio is clipped, so that they move nothing.
+        clip_share: share of the steps whose ratio is clipped, so that their gradient is 0.
     """
 
     loss: float
@@ -134,7 +134,7 @@ def loss_gradient(
         weights: the constants.
 
     Returns:
-        dy [M, 4], and what the loss was.
+        dy [M, 4], and the means of the loss.
     """
     size = len(y)
     assert y.shape == (size, NUM_ACTIONS + 1), y.shape

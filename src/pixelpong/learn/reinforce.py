@@ -1,4 +1,4 @@
-"""REINFORCE: the gradient of one episode, as readable NumPy.
+"""REINFORCE: the gradient of one episode, in readable NumPy.
 
 The objective of an episode is Σ_t A_t log π(a_t | x_t), with A the standardised returns. Its
 gradient in the logit is (y_t − p_t) A_t, where y is 1 for UP and 0 for DOWN: the originals' "label
@@ -29,7 +29,7 @@ def advantages(rewards: NDArray[Any], discount: float) -> NDArray[np.float64]:
 def objective(
     params: Params, x: NDArray[Any], actions: NDArray[Any], advantages: NDArray[Any]
 ) -> float:
-    """Σ_t A_t log π(a_t | x_t), which `episode_gradient` is the gradient of.
+    """Σ_t A_t log π(a_t | x_t), whose gradient is `episode_gradient`.
 
     Args:
         params: W1 [D, H], W2 [H].
@@ -38,7 +38,7 @@ def objective(
         advantages: [T].
     """
     z, _ = logits(params, x)
-    # log p = −log(1 + e⁻ᶻ) and log(1 − p) = −log(1 + eᶻ), which lose nothing where p is near 1.
+    # log p = −log(1 + e⁻ᶻ) and log(1 − p) = −log(1 + eᶻ), which stay exact if p is near 1.
     log_taken = -np.logaddexp(0, np.where(actions == UP, -z, z))
     return float(np.sum(advantages * log_taken))
 
@@ -46,7 +46,7 @@ def objective(
 def episode_gradient(
     params: Params, x: NDArray[Any], actions: NDArray[Any], advantages: NDArray[Any]
 ) -> Params:
-    """The gradient of `objective`, summed over the episode's steps; arguments as there."""
+    """The gradient of `objective`, summed over the episode's steps; the same arguments."""
     p, h = forward(params, x)
     labels = (actions == UP).astype(p.dtype)
     dz = (labels - p) * advantages.astype(p.dtype)

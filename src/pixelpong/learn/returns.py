@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 
 def discounted_returns(rewards: NDArray[Any], discount: float) -> NDArray[np.float64]:
-    """The discounted sum of the rewards to come, within the current point.
+    """The discounted sum of the future rewards of the current point.
 
-        G_t = r_t                          where r_t ≠ 0 (a point ends here)
-        G_t = r_t + discount · G_{t+1}     elsewhere, with G_T = 0
+        G_t = r_t                          if r_t ≠ 0 (a point ends here)
+        G_t = r_t + discount · G_{t+1}     otherwise, with G_T = 0
 
-    Source: Karpathy (2016); the restart is particular to Pong, because a point's outcome owes
-    nothing to the next one.
+    Source: Karpathy (2016); the restart is particular to Pong, because a point's outcome does not
+    depend on the next one.
 
     Args:
         rewards: [T].
@@ -30,7 +30,7 @@ def discounted_returns(rewards: NDArray[Any], discount: float) -> NDArray[np.flo
     assert rewards.ndim == 1, rewards.shape
     returns = np.zeros(len(rewards))
     following = 0.0
-    rewards = rewards.astype(np.float64)  # or the products would round to the rewards' type
+    rewards = rewards.astype(np.float64)  # else the products would round to the rewards' type
     for t in reversed(range(len(rewards))):
         following = rewards[t] if rewards[t] != 0 else discount * following
         returns[t] = following
@@ -40,9 +40,9 @@ def discounted_returns(rewards: NDArray[Any], discount: float) -> NDArray[np.flo
 def standardize(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """`values` shifted to mean 0 and scaled to deviation 1.
 
-    Where all values are equal the deviation is 0 and the originals divide by it; here the result
-    is all zeros: such an episode says nothing about which action was better. Rounding can leave
-    a deviation of some 1e-17 instead of 0, so the values are compared as well.
+    If all values are equal, the deviation is 0, and the originals divide by it. Here the result is
+    all zeros: such an episode says nothing about which action was better. Rounding can leave a
+    deviation of about 1e-17 instead of 0, so the values are compared too.
 
     >>> standardize(np.array([1.0, 3.0])), standardize(np.array([-0.1, -0.1, -0.1]))
     (array([-1.,  1.]), array([0., 0., 0.]))

@@ -1,7 +1,7 @@
-"""Learners: own the parameters, the optimizer's memory and the count of what was played.
+"""Learners own the parameters, the optimizer's memory and the counts of the training.
 
-A learner says what to play next (`items`) and learns from what comes back (`apply`), always in
-the order of the items, never in the order of arrival: float addition does not associate.
+A learner says what to play next (`items`) and learns from the results (`apply`), always in the
+order of the items, never in the order of arrival: float addition does not associate.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from pixelpong.config import Config
 from pixelpong.errors import CheckpointError, NumericsError, expected
 from pixelpong.items import EpisodeStats, Params
+from pixelpong.learners.league import League
 from pixelpong.learners.progress import Progress
 from pixelpong.play.replay import Replay
 
 State = tuple[Params, dict[str, NDArray[Any]], dict[str, Any]]
-"""Parameters, other arrays, and counters as JSON holds them: all that the future depends on."""
+"""Parameters, other arrays, and counters as in JSON: everything the future depends on."""
 
 
 @dataclass(frozen=True)
@@ -37,17 +38,17 @@ class UpdateStats:
         entropy: mean entropy of the policy over the steps, in nats.
         up_share: share of the steps at which the action was UP.
         grad_norm: Euclidean norm of the gradient.
-        rollout_seconds: wall time from asking for the first item to having the last.
+        rollout_seconds: wall time from requesting the first item to having the last result.
         play_seconds: wall time that the workers played, added up.
-        reduce_seconds: wall time of putting the results together, in the order of the items.
-        learn_seconds: wall time of what the learner did with them after that.
-        attempt: which one this is; 2 where it has started again with other parameters.
-        losses: what the algorithm alone knows of, by name.
+        reduce_seconds: wall time of combining the results, in the order of the items.
+        learn_seconds: wall time of the learner's work after that.
+        attempt: number of the attempt; 2 if it has started again with other parameters.
+        losses: figures specific to the algorithm, by name.
         replays: of some of the episodes.
     """
 
     episodes: tuple[EpisodeStats, ...]
-    running_means: tuple[float, ...]
+    running_means: tuple[float | None, ...]
     steps: int
     points_won: int
     points_lost: int
@@ -64,25 +65,34 @@ class UpdateStats:
 
     @property
     def steps_per_second(self) -> float:
-        """Decisions a second of the whole update, rollouts and learning."""
+        """Decisions per second of the whole update, rollouts and learning."""
         return self.steps / (self.rollout_seconds + self.reduce_seconds + self.learn_seconds)
 
 
 class Learner(Protocol):
-    """What both algorithms offer.
+    """The interface of both algorithms.
 
     Attributes:
-        params: what plays.
-        progress: what has been played.
-        is_whole: False while a step is being taken: then nothing may be saved.
+        params: the parameters to play with.
+        progress: counts of what has been played.
+        is_whole: False during an optimizer step, when nothing may be saved.
+        group_size: consecutive items whose results may come gathered (`pixelpong.engines`).
+        attempt: the number of times it has started with new parameters.
+        league: the opponents; REINFORCE has the built-in one alone.
     """
 
     params: Params
     progress: Progress
     is_whole: bool
+    group_size: int
+    attempt: int
+    league: League
 
     def items(self) -> Sequence[Any]:
         """What to play for the next update."""
+
+    def params_to_play(self) -> Params:
+        """What the items are played with: the parameters, and those of the opponents."""
 
     def apply(self, results: Iterable[Any]) -> UpdateStats:
         """Learn from the results of `items`, in their order, and count them.
@@ -91,11 +101,15 @@ class Learner(Protocol):
             NumericsError: a number is not finite.
         """
 
-    def touched_rows(self) -> NDArray[np.intp]:
-        """The first-layer rows that a gradient has reached so far: [K], ascending."""
+    def touched_rows(self, most: int | None = None) -> NDArray[np.intp]:
+        """The first-layer rows that a gradient has reached so far: [K], ascending.
+
+        Args:
+            most: of them at most, those with the largest gradients; by default all.
+        """
 
     def get_state(self) -> State:
-        """All that the future depends on.
+        """Everything the future depends on.
 
         Raises:
             NumericsError: a parameter is not finite, and must not reach the disk.
@@ -104,7 +118,7 @@ class Learner(Protocol):
     def set_state(
         self, params: Params, arrays: dict[str, NDArray[Any]], counters: dict[str, Any]
     ) -> None:
-        """Go on from a state that `get_state` gave.
+        """Continue from a state of `get_state`.
 
         Raises:
             CheckpointError: it is the state of another network or algorithm.
@@ -112,7 +126,7 @@ class Learner(Protocol):
 
 
 def make_learner(config: Config) -> Learner:
-    """The learner of the algorithm that `config` names, at its start."""
+    """Make a new learner of the algorithm that `config` names."""
     if config.learning.algorithm == "ppo":
         from pixelpong.learners.ppo import PPOLearner
 
@@ -122,19 +136,28 @@ def make_learner(config: Config) -> Learner:
     return ReinforceLearner(config)
 
 
-def count_episodes(progress: Progress, episodes: Iterable[EpisodeStats]) -> tuple[float, ...]:
-    """Add finished episodes; the running mean after each of them."""
+def count_episodes(
+    progress: Progress, episodes: Iterable[EpisodeStats]
+) -> tuple[float | None, ...]:
+    """Add finished episodes; return the running mean after each."""
     running_means = []
     for stats in episodes:
         progress.end_episode(stats)
-        assert progress.running_mean is not None
         running_means.append(progress.running_mean)
     return tuple(running_means)
 
 
-def rows_in(memory: NDArray[Any]) -> NDArray[np.intp]:
-    """The rows of an optimizer's mean squares [D, ...] that are not 0."""
-    return np.flatnonzero(memory.reshape(len(memory), -1).any(axis=1))
+def rows_in(memory: NDArray[Any], most: int | None = None) -> NDArray[np.intp]:
+    """The rows of an optimizer's mean squares [D, ...] that are not 0, the `most` largest of them.
+
+    >>> rows_in(np.array([[0.0], [4.0], [0.0], [1.0], [9.0]])), rows_in(np.eye(3), 2)
+    (array([1, 3, 4]), array([0, 1]))
+    """
+    flat = memory.reshape(len(memory), -1)
+    rows = np.flatnonzero(flat.any(axis=1))
+    if most is None or len(rows) <= most:
+        return rows
+    return np.sort(rows[np.argsort(-flat[rows].sum(axis=1), kind="stable")[:most]])
 
 
 def refuse_other_shapes(
@@ -155,11 +178,11 @@ def refuse_other_shapes(
 
 
 def refuse_non_finite(arrays: Mapping[str, Any], of: str) -> None:
-    """Refuse what must reach neither the parameters nor the disk.
+    """Refuse numbers that must reach neither the parameters nor the disk.
 
     Args:
         arrays: name → array or number; whole numbers and bytes are always finite.
-        of: what they are of, and at which update, for the error message.
+        of: what they belong to, and at which update, for the error message.
 
     Raises:
         NumericsError: one of them is not finite.
@@ -175,17 +198,17 @@ def refuse_overflow(
 ) -> None:
     """Refuse a gradient that is not finite, or whose squares an optimizer's memory could not hold.
 
-    One such number would stay in that memory for ever. What passes keeps memory and parameters
-    finite: no entry of RMSProp's memory exceeds the largest square, and no step 1 / √(1 − decay)
-    rates; Adam's are of the same kind.
+    One such number would stay in that memory for ever. A gradient that passes keeps memory and
+    parameters finite: no entry of RMSProp's memory exceeds the largest square, and no step exceeds
+    1 / √(1 − decay) rates; Adam's bounds are similar.
 
     Args:
         squares: name → sum of the squares of a gradient.
-        grads: the same names, each in one or several pieces; their type says what fits.
-        update: for which it was computed.
+        grads: the same names, each in one or several pieces; their type sets the limit.
+        update: the update that it was computed for.
 
     Raises:
-        NumericsError: there is one.
+        NumericsError: there is such a number.
     """
     for name, total in squares.items():
         if not total < float(np.finfo(grads[name][0].dtype).max) / len(squares):
@@ -195,17 +218,17 @@ def refuse_overflow(
 
 
 def diverged(name: str, of: str, got: str) -> NumericsError:
-    """The error of a number that has run away: which array, of what, and what to do."""
+    """The error for numbers that are not finite: which array, of what, and what to do."""
     advice = "lower --learning-rate and resume from the last checkpoint"
     return NumericsError(expected(f"finite numbers in {name} of {of}", got, advice))
 
 
 @contextlib.contextmanager
 def restoring() -> Iterator[None]:
-    """While inside, what does not fit into a learner is a checkpoint that cannot be used.
+    """While inside, turn errors of a state that does not fit the learner into a `CheckpointError`.
 
     Raises:
-        CheckpointError: something was missing or of another kind.
+        CheckpointError: something is missing or of the wrong kind.
     """
     try:
         yield

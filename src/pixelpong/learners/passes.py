@@ -1,12 +1,13 @@
 """Steps of Adam along the gradient of minibatches, on several threads.
 
-A minibatch is worked on twice, each time in pieces that the threads take side by side: some of its
-steps each, from the inputs to the gradient in the pre-activations; then some of the inputs each,
-from there to the new parameters. The pieces follow from the minibatch, not from the threads, and
-what they add up is added in their order. So the number of threads changes no bit.
+The work on a minibatch has two parts, and threads take pieces of each in parallel. In the first
+part a piece is some of the steps, from the inputs to the gradient in the pre-activations. In the
+second it is some of the inputs, from there to the new parameters. The pieces depend on the
+minibatch, not on the threads, and their sums are added in their order. So the number of threads
+changes no bit.
 
-An input that no step of the minibatch has seen has no gradient, and its row of the first layer is
-left alone, with Adam's memory of it.
+An input that no step of the minibatch has seen has no gradient. Its row of the first layer, and
+Adam's memory of it, do not change.
 """
 
 from __future__ import annotations
@@ -35,16 +36,16 @@ Moments = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 """A parameter, and the running means of its gradient and of the gradient's square."""
 
 PIECE = 256
-"""Steps of a piece: work for some tenths of a millisecond."""
+"""Steps per piece: some tenths of a millisecond of work."""
 
 MAX_PIECES = 16
-"""Of a minibatch; more threads than this have nothing to do."""
+"""Pieces of a minibatch; more threads than this have nothing to do."""
 
 _ROW_COST = 12
-"""Adam's work on a row of the first layer, in rows of the gradient that are added up."""
+"""Adam's work on a row of the first layer; the unit is adding up one row of the gradient."""
 
 ADVANTAGE = 2
-"""Its column of what was played."""
+"""The advantage's column in `Steps.played`."""
 
 _OUTPUTS = np.arange(NUM_OUTPUTS, dtype=np.uint16)
 
@@ -69,13 +70,13 @@ class Steps:
 
 
 class Crew:
-    """Threads that take pieces of work from one list; who hands them out is one of them."""
+    """Threads that take pieces of work from one list; the caller's thread is one of them."""
 
     def __init__(self, size: int) -> None:
-        """No thread is started yet.
+        """Start no thread yet.
 
         Args:
-            size: threads, the caller among them.
+            size: number of threads, including the caller's.
         """
         self._size = size
         self._pool = ThreadPoolExecutor(max(1, size - 1), "learner")
@@ -87,7 +88,7 @@ class Crew:
         self._pool.shutdown()
 
     def carry_out(self, pieces: Iterable[Callable[[], None]]) -> None:
-        """Do all of them, in any order; what one of them raises is raised here."""
+        """Do all pieces, in any order; an error in one of them is raised here."""
         left = deque(pieces)
         helpers = [self._pool.submit(_take, left) for _ in range(self._size - 1)]
         try:
@@ -102,21 +103,21 @@ def _take(left: deque[Callable[[], None]]) -> None:
     while left:
         try:
             piece = left.popleft()
-        except IndexError:  # another thread was quicker
+        except IndexError:  # another thread was faster
             return
         piece()
 
 
 class Passes:
-    """What the work on minibatches needs besides the parameters, and keeps from one to the next.
+    """Buffers for the work on minibatches, reused from one to the next.
 
     Attributes:
-        grads: name → the gradient of the newest minibatch, of the first layer in the rows that have
-            one.
+        grads: name → the gradient of the newest minibatch; for the first layer, only the rows that
+            have one.
     """
 
     def __init__(self, hidden: int, dtype: str) -> None:
-        """Room for what has always the same size.
+        """Make the buffers of fixed size.
 
         Args:
             hidden: H.
@@ -131,8 +132,8 @@ class Passes:
         self._steps = np.zeros(0, np.uint16)
         self._z = np.zeros((0, columns), dtype)
         self._dW1 = np.empty((NUM_INPUTS, columns), dtype)
-        # Of each piece, and behind it unused room: two threads that write to the same
-        # cache line would wait for each other.
+        # One per piece, with unused room after it: two threads that write to the same cache line
+        # would wait for each other.
         self._dW2 = np.zeros((MAX_PIECES, NUM_OUTPUTS + 1, outer), dtype)[:, :NUM_OUTPUTS]
         self._h = np.ones((MAX_PIECES, 3, outer), dtype)[:, :2]
         self._y = np.zeros((MAX_PIECES, 8, NUM_OUTPUTS))[:, 0]
@@ -148,15 +149,15 @@ class Passes:
         weights: LossWeights,
         crew: Crew,
     ) -> LossStats:
-        """Find the gradient in the pre-activations and the output layer; say what the loss was.
+        """Find the gradient in the pre-activations and the output layer; return the loss.
 
         Args:
             params: of the gated network; not changed.
             steps: of the round.
-            chosen: [M], the numbers of those of the minibatch, ascending: then neighbours in time,
-                which have inputs in common, are neighbours in the work.
+            chosen: [M], the numbers of the minibatch's steps, ascending, so that steps close in
+                time, which share inputs, are worked on together.
             weights: the constants of the loss.
-            crew: does it.
+            crew: does the work.
         """
         size = len(chosen)
         W1, W2 = lines(params["W1"]), _join(params["W2"], params["b2"])
@@ -188,13 +189,13 @@ class Passes:
     def descend(
         self, arrays: Mapping[str, Moments], learning_rate: float, step: int, crew: Crew
     ) -> dict[str, float]:
-        """Take the step along the gradient that was found, and keep it in `grads`.
+        """Take a step along the gradient found, and keep the gradient in `grads`.
 
         Args:
             arrays: name → a parameter and Adam's memory of it; changed.
             learning_rate: length of a step.
-            step: number of this step, from 1 on.
-            crew: does it.
+            step: number of this step, starting at 1.
+            crew: does the work.
 
         Returns:
             name → sum of the squares of its gradient.
@@ -224,7 +225,7 @@ class Passes:
         return totals
 
     def _make_room(self, size: int, num_entries: int, W1: NDArray[Any]) -> None:
-        """For a minibatch of this many steps, of a round of this many entries."""
+        """Make room for a minibatch of this many steps, in a round of this many entries."""
         if len(self._z) < size:
             self._z = np.empty((size, W1.shape[1]), W1.dtype)
         kind = np.uint16 if size <= 1 << 16 else np.uint32
@@ -242,11 +243,11 @@ def _cut(ends: list[int]) -> list[slice]:
 
 
 def _join(W2: NDArray[Any], b2: NDArray[Any]) -> NDArray[Any]:
-    """The output layer [4, H, 2] and [4] as the kernels have it: [4, 2H + 1]."""
+    """The output layer [4, H, 2] and [4] in the kernels' form: [4, 2H + 1]."""
     return np.concatenate([lines(W2.swapaxes(1, 2)), lines(b2)], axis=1)
 
 
 def _split(dW2: NDArray[Any]) -> Params:
-    """What `_join` has joined, as lines [4, 2H] and [4, 1]."""
+    """The parts that `_join` joins, as lines [4, 2H] and [4, 1]."""
     pairs = dW2[:, :-1].reshape(NUM_OUTPUTS, 2, -1).swapaxes(1, 2)
     return {"W2": lines(np.ascontiguousarray(pairs)), "b2": dW2[:, -1:].copy()}

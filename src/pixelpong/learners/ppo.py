@@ -10,24 +10,21 @@ import math
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.config import Config
-from pixelpong.env.features import NUM_INPUTS
 from pixelpong.items import (
     ACTIONS,
-    NUM_PIXELS,
+    BUILTIN,
     UP,
     Params,
     SegmentItem,
     SegmentResult,
     StreamState,
-    Tally,
 )
-from pixelpong.learn import gated
 from pixelpong.learn.ppo import LossStats, LossWeights, generalized_advantages
 from pixelpong.learners import (
     State,
@@ -39,33 +36,31 @@ from pixelpong.learners import (
     restoring,
     rows_in,
 )
+from pixelpong.learners.league import MAX_ROWS, League, Score
 from pixelpong.learners.passes import Crew, Passes, Steps
 from pixelpong.learners.progress import Progress
+from pixelpong.learners.start import Start, draw_start
+from pixelpong.learners.streams import StreamCounters, read_streams, write_streams
 from pixelpong.machine import count_cores
 from pixelpong.play.replay import RecorderState, Replay, StreamRecorder
-from pixelpong.schema import Count, Meta, convert, restore
+from pixelpong.play.rivals import PREFIX
+from pixelpong.schema import Count, convert
 from pixelpong.seeding import make_rng
 
 
 @dataclass(frozen=True)
-class _Stream:
-    """What a checkpoint counts of a stream."""
-
-    last_action: Annotated[int, Meta(ge=0, lt=len(ACTIONS))]
-    tally: dict[str, Any]
-
-
-@dataclass(frozen=True)
 class _Counters:
-    """What a checkpoint counts beside `Progress`; see the attributes of `PPOLearner`.
+    """The counters in a checkpoint besides `Progress`; see the attributes of `PPOLearner`.
 
-    The defaults are those of checkpoints from before there were such counters.
+    The defaults are for old checkpoints, which do not have these counters.
     """
 
     adam_steps: Count = 0
     attempt: Count = 1
     first_step: Count = 0
-    streams: tuple[_Stream, ...] = ()
+    streams: tuple[StreamCounters, ...] = ()
+    league: tuple[Score, ...] = ()
+    opponent: str | None = None
     replay: RecorderState | None = None
 
 
@@ -76,31 +71,37 @@ class PPOLearner:
         self._config = config
         self.progress = Progress()
         self.is_whole = True
+        self.group_size = 1
         self._begin(1)
         self._streams: list[StreamState | None] = [None] * config.ppo.streams
         self._recorder = StreamRecorder(config, stream=0)
+        self.league = League(config)
         self._passes = Passes(config.network.hidden, config.network.dtype)
-        self._num_threads = count_cores()
+        # Several trainings on one machine share its cores by their numbers of workers.
+        engine = config.engine
+        workers = engine.workers if engine.engine == "threads" else None
+        self._num_threads = min(workers or count_cores(), count_cores())
 
     def _begin(self, attempt: int) -> None:
-        """Parameters and memory as they are before the first step of an attempt."""
+        """Set parameters and memory for the first step of an attempt."""
         config = self._config
-        rng = make_rng(config.seed, "params", *([attempt] if attempt > 1 else []))
-        self.params: Params = gated.init_params(
-            rng, NUM_INPUTS, config.network.hidden, config.network.dtype
-        )
-        self._means = {f"m.{name}": np.zeros_like(w) for name, w in self.params.items()}
-        self._squares = {f"v.{name}": np.zeros_like(w) for name, w in self.params.items()}
+        self.params, memory = draw_start(config, Start(config.seed, attempt))
+        self._means = {name: w for name, w in memory.items() if name.startswith("m.")}
+        self._squares = {name: w for name, w in memory.items() if name.startswith("v.")}
         self._adam_steps = 0
-        self._attempt, self._first_step = attempt, self.progress.steps
+        self.attempt, self._first_step = attempt, self.progress.steps
 
     def items(self) -> list[SegmentItem]:
         """See `pixelpong.learners.Learner.items`."""
         update = self.progress.update + 1
         return [
-            SegmentItem(self._config.seed, update, stream, state)
+            SegmentItem(self._config.seed, update, stream, state, self.league.opponents(stream))
             for stream, state in enumerate(self._streams)
         ]
+
+    def params_to_play(self) -> Params:
+        """See `pixelpong.learners.Learner.params_to_play`."""
+        return self.params | self.league.arrays
 
     def apply(self, results: Iterable[SegmentResult]) -> UpdateStats:
         """See `pixelpong.learners.Learner.apply`."""
@@ -108,20 +109,24 @@ class PPOLearner:
         begin = time.perf_counter()
         played = list(results)
         since = time.perf_counter()
-        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused
-            left = self._share_left()
-            gae_lambda = self._lambda_at(left)
-            steps, numbers = _lay_out(played, self._config.learning.discount, gae_lambda)
+        with np.errstate(over="ignore", invalid="ignore"):  # the results are refused
+            left = self.share_left()
+            gae_lambda = self.lambda_at(left)
+            steps, numbers = lay_out(played, self._config.learning.discount, gae_lambda)
             self._refuse_non_finite(numbers, f"the rollouts of update {update}")
             reduced = time.perf_counter()
             self.is_whole = False
             grad_norm, losses = self._learn(update, steps, left)
-            attempt = self._attempt
+            attempt = self.attempt
         replays = self._record(update, played[0])
         self._streams = [result.state for result in played]
         counts = self._count(played)
+        self.league.record(points for each in played for points in each.points)
+        if self.league.is_due(update):
+            self.league.admit(self.params, self.touched_rows(MAX_ROWS))
+            self.league.forget(state.opponent for state in self._streams if state)
         if self._is_behind(counts["steps"]):
-            self._begin(self._attempt + 1)
+            self._begin(self.attempt + 1)
             self.progress.recent_points.clear()
         self.is_whole = True
         return UpdateStats(
@@ -135,37 +140,32 @@ class PPOLearner:
             replays=replays,
         )
 
-    def touched_rows(self) -> NDArray[np.intp]:
+    def touched_rows(self, most: int | None = None) -> NDArray[np.intp]:
         """See `pixelpong.learners.Learner.touched_rows`."""
-        return rows_in(self._squares["v.W1"])
+        return rows_in(self._squares["v.W1"], most)
 
     def get_state(self) -> State:
         """See `pixelpong.learners.Learner.get_state`."""
         arrays = self._means | self._squares
         self._refuse_own_non_finite(f"after update {self.progress.update}")
-        streams = []
-        for number, state in enumerate(self._streams):
-            if state is not None:
-                arrays |= {
-                    f"stream.{number}.snapshot": np.frombuffer(state.snapshot, np.uint8),
-                    f"stream.{number}.previous": state.previous,
-                    f"stream.{number}.current": state.current,
-                }
-                tally = dataclasses.asdict(state.tally)
-                streams.append({"last_action": state.last_action, "tally": tally})
+        of_streams, streams = write_streams(self._streams)
+        arrays |= of_streams | self.league.arrays
         arrays["stream.actions"], replay = self._recorder.get_state()
         counters = dataclasses.asdict(self.progress) | {
             "adam_steps": self._adam_steps,
-            "attempt": self._attempt,
+            "attempt": self.attempt,
             "first_step": self._first_step,
         }
-        return self.params, arrays, counters | {"streams": streams, "replay": replay}
+        counters |= {"streams": streams, "replay": replay, "league": self.league.get_state()}
+        counters["opponent"] = self._config.ppo.opponent
+        return self.params, arrays, counters
 
     def set_state(
         self, params: Params, arrays: dict[str, NDArray[Any]], counters: dict[str, Any]
     ) -> None:
         """See `pixelpong.learners.Learner.set_state`."""
-        memory = {name: w for name, w in arrays.items() if not name.startswith("stream.")}
+        others = ("stream.", PREFIX)
+        memory = {name: w for name, w in arrays.items() if not name.startswith(others)}
         refuse_other_shapes(self.params, params)
         refuse_other_shapes(self._means | self._squares, memory)
         with restoring():
@@ -175,24 +175,26 @@ class PPOLearner:
             if own.replay is not None:
                 self._recorder.set_state(arrays["stream.actions"], own.replay)
             self.progress = Progress.from_dict(counters)
-            states: list[StreamState | None] = [
-                _read_stream(arrays, number, stream) for number, stream in enumerate(own.streams)
-            ]
-        self._adam_steps, self._attempt = own.adam_steps, own.attempt
+            states = read_streams(arrays, own.streams)
+            is_same = own.opponent in (None, self._config.ppo.opponent)
+            met = [each.opponent for each in own.streams]
+            self.league.set_state(arrays, own.league if is_same else None, met)
+        self._adam_steps, self.attempt = own.adam_steps, own.attempt
         self._first_step = own.first_step
         self.params = dict(params)
         self._means = {name: memory[name] for name in self._means}
         self._squares = {name: memory[name] for name in self._squares}
-        # Where the number of streams was changed, those that are new start at their start.
+        # If the number of streams has changed, new ones begin at their start.
         num_streams = len(self._streams)
         self._streams = (states + [None] * num_streams)[:num_streams]
 
     def _is_behind(self, steps: int) -> bool:
-        """Whether this attempt is given up.
+        """Whether to give up this attempt.
 
-        Learning to win has a heavy tail: one attempt in some fifteen finds only long rallies, and
-        takes twice as long or more than the others. It shows early, and another one is quicker
-        than waiting. Looked at once, in the update that completes `restart_after` steps.
+        The time to win has a heavy tail: about one attempt in fifteen finds only long rallies, and
+        takes at least twice as long as the others. This shows early, and a new attempt is faster
+        than waiting. Checked once, in the update that completes `restart_after` steps, and only
+        against the built-in opponent, whose points can be compared.
         Source: Gomes, Selman and Kautz (1998), for search.
 
         Args:
@@ -200,27 +202,31 @@ class PPOLearner:
         """
         limit, won = self._config.ppo.restart_after, self.progress.points_won_1000
         played = self.progress.steps - self._first_step
-        is_time = 0 < limit <= played < limit + steps
+        is_time = self.league.is_alone and 0 < limit <= played < limit + steps
         return is_time and won is not None and won < self._config.ppo.anneal_from
 
-    def _share_left(self) -> float:
+    def share_left(self) -> float:
         """The share of the learning rate that is left, and, squared, of the entropy bonus.
 
-        It falls with the share of points lost: the fewer are lost, the rarer is what can be
-        learned from, while the noise of a step stays as it was. With it lambda goes from its start
-        to its end: a value that has learned much is to be believed sooner.
+        It falls with the share of points lost: the fewer are lost, the less there is to learn from,
+        while the noise of a step stays the same. Against opponents that learn as well, that share
+        says nothing; there it falls with the steps (``anneal_steps``). Lambda goes from its start
+        to its end at the same rate: a value that has learned much can be trusted sooner.
         """
+        if steps := self._config.ppo.anneal_steps:
+            return max(1 - self.progress.steps / steps, 0.0)
         won, start = self.progress.points_won_1000, self._config.ppo.anneal_from
         if won is None or won <= start:
             return 1.0
         return (1 - won) / (1 - start)
 
-    def _lambda_at(self, left: float) -> float:
+    def lambda_at(self, left: float) -> float:
+        """Lambda of the advantages, with this share of the learning rate left."""
         config = self._config.ppo
         return config.gae_lambda_end + left * (config.gae_lambda - config.gae_lambda_end)
 
     def _learn(self, update: int, steps: Steps, left: float) -> tuple[float, dict[str, float]]:
-        """All passes over the round, with the share of rate and bonus that is left by now."""
+        """All passes over the round, with the current share of rate and bonus."""
         config = self._config.ppo
         learning_rate = left * self._config.learning.learning_rate
         bonus = left**2 * config.entropy_bonus
@@ -236,11 +242,11 @@ class PPOLearner:
                     losses.append(self._finite(stats, update))
                     norms.append(self._descend(update, learning_rate, crew))
         means = {name: math.fsum(each[name] for each in losses) / len(losses) for name in losses[0]}
-        del means["entropy"]  # the rollouts have it, of the policy that played
+        del means["entropy"]  # the rollouts have that of the policy that played
         return math.fsum(norms) / len(norms), means | {"learning_rate": learning_rate}
 
     def _descend(self, update: int, learning_rate: float, crew: Crew) -> float:
-        """One step of Adam along the gradient that was found last; its norm."""
+        """Take a step of Adam along the last gradient; return its norm."""
         self._adam_steps += 1
         arrays = {
             name: (w, self._means[f"m.{name}"], self._squares[f"v.{name}"])
@@ -258,7 +264,7 @@ class PPOLearner:
         return losses
 
     def _refuse_non_finite(self, numbers: dict[str, Any], of: str) -> None:
-        """Refuse them; if the parameters or the memory have it too, it came from there."""
+        """Refuse them; blame the parameters or the memory if these are not finite either."""
         if not all(np.isfinite(each).all() for each in numbers.values()):
             self._refuse_own_non_finite(f"in update {self.progress.update + 1}")
             refuse_non_finite(numbers, of)
@@ -269,43 +275,55 @@ class PPOLearner:
         refuse_non_finite(self.params, f"the parameters {when}")
 
     def _record(self, update: int, result: SegmentResult) -> tuple[Replay, ...]:
-        """The replays to be kept of episodes that ended in stream 0, whose results come first."""
+        """The replays to keep of episodes that ended in stream 0, whose results come first.
+
+        A replay is of the game for one.
+        """
+        if not self.league.is_alone:
+            return ()
         state = self._streams[0]
         return self._recorder.take(
             update,
-            result.segment.actions,
+            result.segments[0].actions,
             result.episodes,
             steps_before=0 if state is None else state.tally.steps,
             number=self.progress.episodes + 1,
         )
 
     def _count(self, played: list[SegmentResult]) -> dict[str, Any]:
-        segments = [each.segment for each in played]
-        rewards = np.concatenate([segment.rewards for segment in segments])
-        points = [int(r) for r in rewards[np.concatenate([each.is_end for each in segments])] if r]
+        segments = [segment for each in played for segment in each.segments]
+        points = [points for each in played for points in each.points]
+        won, lost = (sum(rewards.count(r) for _, rewards in points) for r in (1, -1))
+        builtin = [r for name, rewards in points if name == BUILTIN for r in rewards]
         actions = np.concatenate([segment.actions for segment in segments])
         steps, ups = len(actions), int((actions == ACTIONS.index(UP)).sum())
         episodes = [stats for each in played for stats in each.episodes]
-        self.progress.count(steps, sum(each.frames for each in played), points)
+        self.progress.count(steps, sum(each.frames for each in played), builtin)
         running_means = count_episodes(self.progress, episodes)
         self.progress.update += 1
         return {
             "episodes": tuple(episodes),
             "running_means": running_means,
             "steps": steps,
-            "points_won": points.count(1),
-            "points_lost": points.count(-1),
+            "points_won": won,
+            "points_lost": lost,
             "entropy": math.fsum(each.entropy for each in played) / len(played),
             "up_share": ups / steps,
             "play_seconds": math.fsum(each.play_seconds for each in played),
         }
 
 
-def _lay_out(
+def lay_out(
     played: list[SegmentResult], discount: float, gae_lambda: float
 ) -> tuple[Steps, dict[str, Any]]:
-    """The segments of an update as one long list of steps, and by name what has to be finite."""
-    segments = [result.segment for result in played]
+    """Join the segments of an update to one list of steps; also return what has to be finite.
+
+    Args:
+        played: segments of the same length.
+        discount: 0 … 1.
+        gae_lambda: 0 … 1.
+    """
+    segments = [segment for result in played for segment in result.segments]
     rewards = np.array([segment.rewards for segment in segments])
     values = np.array([segment.values for segment in segments])
     is_end = np.array([segment.is_end for segment in segments])
@@ -334,20 +352,3 @@ def _lay_out(
         "the advantages": advantages,
         "the entropy": np.array([result.entropy for result in played]),
     }
-
-
-def _read_stream(arrays: Params, number: int, stream: _Stream) -> StreamState:
-    """Where a stream stood; the kernels rely on what is checked here.
-
-    Raises:
-        KeyError, ValueError: it is something else.
-    """
-    snapshot, previous, current = (
-        arrays[f"stream.{number}.{name}"] for name in ("snapshot", "previous", "current")
-    )
-    for pixels in (previous, current):
-        is_list = pixels.dtype == np.uint16 and pixels.ndim == 1 and len(pixels) <= NUM_PIXELS
-        if not is_list or pixels.max(initial=0) >= NUM_PIXELS:
-            raise ValueError(f"no pixels of stream {number}")
-    tally = restore(stream.tally, Tally)
-    return StreamState(snapshot.tobytes(), previous, current, stream.last_action, tally)

@@ -1,4 +1,4 @@
-"""The count of what has been played, and the estimate of how well."""
+"""Counts of what has been played, and estimates of how well."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from pixelpong.items import EpisodeStats
+from pixelpong.items import BUILTIN, EpisodeStats
 from pixelpong.schema import Count, Meta, Return, Reward, convert, restore
 
 RETURN_WINDOW = 100
-"""Episodes that the mean return is taken over."""
+"""Episodes in the mean return."""
 
 POINT_WINDOW = 1000
-"""Points that the share of won points is taken over."""
+"""Points in the share of points won."""
 
 
 @dataclass
@@ -51,8 +51,10 @@ class Progress:
         self.recent_points = [*self.recent_points, *points][-POINT_WINDOW:]
 
     def end_episode(self, stats: EpisodeStats) -> None:
-        """Add the return of a finished episode."""
+        """Add a finished episode, and its return if it was against the built-in opponent."""
         self.episodes += 1
+        if stats.opponent != BUILTIN:
+            return
         self.recent_returns = [*self.recent_returns, stats.episode_return][-RETURN_WINDOW:]
         if self.running_mean is None:
             self.running_mean = stats.episode_return
@@ -68,7 +70,7 @@ class Progress:
 
     @property
     def points_won_1000(self) -> float | None:
-        """Share of the last 1,000 points that was won, or of all while there are fewer."""
+        """Share of the last 1,000 points that were won, or of all while there are fewer."""
         if not self.recent_points:
             return None
         return self.recent_points.count(1) / len(self.recent_points)
@@ -77,7 +79,7 @@ class Progress:
     def estimated_return(self) -> float | None:
         """The return that the share of won points leads to; None before the window is full.
 
-        It lags less than the mean of the last episodes: an episode of long rallies ends
+        It lags less than the mean of the last episodes: an episode with long rallies ends
         thousands of steps after it began.
         """
         if len(self.recent_points) < POINT_WINDOW or self.points_won_1000 is None:
@@ -86,10 +88,10 @@ class Progress:
 
     @classmethod
     def from_dict(cls, counters: Any) -> Progress:
-        """Its part of a learner's counters; those from before the points were kept have none.
+        """Read its part of a learner's counters; old ones have no points.
 
         Raises:
-            ValueError: they are something else.
+            ValueError: they are not such counters.
         """
         return restore({"recent_points": []} | convert(counters, dict[str, Any]), cls)
 

@@ -15,7 +15,6 @@ from pixelpong import kernels
 from pixelpong.config import Config
 from pixelpong.errors import NumericsError
 from pixelpong.items import NUM_PIXELS, EpisodeItem, EpisodeResult, EpisodeStats, Params
-from pixelpong.learn.network import init_params
 from pixelpong.learners import (
     State,
     UpdateStats,
@@ -26,9 +25,11 @@ from pixelpong.learners import (
     restoring,
     rows_in,
 )
+from pixelpong.learners.league import League
 from pixelpong.learners.progress import Progress
+from pixelpong.learners.start import Start, draw_start
 from pixelpong.play.replay import Coins, Replay, is_kept
-from pixelpong.seeding import make_rng
+from pixelpong.play.sums import GROUP_SIZE, GradientSum
 
 _ONLY_ROW = np.zeros(1, np.uint16)
 
@@ -38,14 +39,16 @@ class ReinforceLearner:
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        rng = make_rng(config.seed, "params")
-        self.params: Params = init_params(rng, config.network.hidden, config.network.dtype)
-        self.cache: Params = {name: np.zeros_like(w) for name, w in self.params.items()}
-        self._total: Params = {name: np.zeros_like(w) for name, w in self.params.items()}
-        # Of each row of W1, whether this update has a gradient there, and whether one had before.
-        self._has_gradient, self._has_memory = np.zeros((2, NUM_PIXELS), np.bool_)
+        self.attempt = 1
+        self.params, self.cache = draw_start(config, Start(config.seed))
+        self._total, self._group = (
+            GradientSum(config.network.hidden, config.network.dtype) for _ in range(2)
+        )
+        self._has_memory = np.zeros(NUM_PIXELS, np.bool_)  # rows of W1 that had a gradient before
         self.progress = Progress()
-        self.is_whole = True  # False while a step is being taken: then nothing may be saved
+        self.is_whole = True  # False during an optimizer step, when nothing may be saved
+        self.league = League(config)
+        self.group_size = GROUP_SIZE
 
     def items(self) -> list[EpisodeItem]:
         """See `pixelpong.learners.Learner.items`."""
@@ -56,6 +59,10 @@ class ReinforceLearner:
             EpisodeItem("train", seed, update, index, keeps_actions=has_replay and index == 0)
             for index in range(size)
         ]
+
+    def params_to_play(self) -> Params:
+        """See `pixelpong.learners.Learner.params_to_play`."""
+        return self.params
 
     def apply(self, results: Iterable[EpisodeResult]) -> UpdateStats:
         """Learn from the results of `items`, in their order, and count them.
@@ -69,17 +76,16 @@ class ReinforceLearner:
         begin = time.perf_counter()
         episodes: list[EpisodeStats] = []
         replays, adding = [], 0.0
-        self._forget_gradient()
+        self._total.clear()
+        self._group.clear()  # an earlier round may have been given up
         for result in results:
             since = time.perf_counter()
-            assert result.grads is not None
-            self._has_gradient[result.grads.rows] = True
-            kernels.add_rows(self._total["W1"], result.grads.rows, result.grads.W1)
-            self._total["W2"] += result.grads.W2
+            self._add(len(episodes), result)
             if result.actions is not None:
                 replays.append(self._make_replay(len(episodes), result.stats, result.actions))
             episodes.append(result.stats)
             adding += time.perf_counter() - since
+        self._total.add(self._group.take())
         played = time.perf_counter()
         grad_norm = self._step(update)
         stats = self._count(episodes)
@@ -93,9 +99,9 @@ class ReinforceLearner:
             replays=tuple(replays),
         )
 
-    def touched_rows(self) -> NDArray[np.intp]:
+    def touched_rows(self, most: int | None = None) -> NDArray[np.intp]:
         """See `pixelpong.learners.Learner.touched_rows`."""
-        return rows_in(self.cache["W1"])
+        return rows_in(self.cache["W1"], most)
 
     def get_state(self) -> State:
         """See `pixelpong.learners.Learner.get_state`."""
@@ -114,25 +120,31 @@ class ReinforceLearner:
         self._has_memory[:] = False
         self._has_memory[self.touched_rows()] = True
 
-    def _forget_gradient(self) -> None:
-        self._total["W1"][self._has_gradient] = 0
-        self._total["W2"][:] = 0
-        self._has_gradient[:] = False
+    def _add(self, index: int, result: EpisodeResult) -> None:
+        """Add a gradient in the order that `pixelpong.play.sums` explains.
+
+        The first result of a group has the group's sum, if one place has played all of it.
+        """
+        if index % self.group_size == 0:
+            self._total.add(self._group.take())
+        if result.grads is not None:
+            self._group.add(result.grads)
 
     def _step(self, update: int) -> float:
-        rows = {"W1": _places(self._has_gradient), "W2": _ONLY_ROW}
-        squares = {name: _sum_of_squares(g, rows[name]) for name, g in self._total.items()}
+        total = self._total.arrays
+        rows = {"W1": _places(self._total.has_gradient), "W2": _ONLY_ROW}
+        squares = {name: _sum_of_squares(g, rows[name]) for name, g in total.items()}
         try:
-            refuse_overflow(squares, {name: [g] for name, g in self._total.items()}, update)
+            refuse_overflow(squares, {name: [g] for name, g in total.items()}, update)
         except NumericsError:
             self._refuse_non_finite(f"before update {update}")  # it may have come from there
             raise
         self.is_whole = False
-        self._has_memory |= self._has_gradient
+        self._has_memory |= self._total.has_gradient
         rows["W1"] = _places(self._has_memory)
         for name, w in self.params.items():
             kernels.rmsprop(
-                *map(_lines, (w, self._total[name], self.cache[name])),
+                *map(_lines, (w, total[name], self.cache[name])),
                 rows[name],
                 self._config.learning.learning_rate,
                 self._config.reinforce.decay_rate,

@@ -1,6 +1,6 @@
-"""Playing: a network, a game, and what comes of the two.
+"""Playing: a network on a game.
 
-A `deciders` network looks at one field after another and writes down what it did; a `game` is an
-emulator that it plays on, in compiled code if possible; `episodes` and `streams` are
-what the classic and the fast mode ask for.
+A network of `deciders` sees one field after another and records its steps. A `game` is an emulator
+that it plays on, in compiled code if possible. `episodes` and `streams` serve the classic and the
+fast mode.
 """

@@ -1,7 +1,7 @@
-"""A network at play: what it remembers of the frames, and what it writes down of its steps.
+"""A network at play: what it remembers of the frames, and the record of its steps.
 
-Everything that costs time is in `pixelpong.kernels`; here are the arrays that it works on, made
-once and reused for segment after segment, episode after episode.
+`pixelpong.kernels` does everything that takes time. This module holds its arrays, which are made
+once and reused for every segment and episode.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ GREEDY = -1.0
 """Instead of a draw: take the most probable action."""
 
 LOOK = 2.0
-"""Instead of a draw: see the next frame and estimate its value; for the gated network only."""
+"""Instead of a draw: only see the next frame and estimate its value (gated network)."""
 
 Compiled = tuple[NDArray[Any], NDArray[np.uint8], NDArray[np.uint64]]
-"""A compiled game as the kernels take it: `pixelpong.kernels.GAME`, actions, field."""
+"""A compiled game in the kernels' form: `pixelpong.kernels.GAME`, actions, field."""
 
 
 class Decider:
-    """What both networks share.
+    """The base of both networks.
 
     Attributes:
         memory: [1] `pixelpong.kernels.MEMORY`.
-        pixels: [2, NUM_PIXELS] uint16, the active pixels of two frames; the memory says how many.
-        indices: [·] uint16, the inputs of the steps that are written down, one after the other.
-        offsets: [·] int64, where those of each step begin; then where the last ones end.
+        pixels: [2, NUM_PIXELS] uint16, the active pixels of two frames; `memory` counts them.
+        indices: [·] uint16, the inputs of the recorded steps, one after the other.
+        offsets: [·] int64, the start of each step's inputs; then the end of the last ones.
         steps: [·] `pixelpong.kernels.PLAIN_STEP` or `GATED_STEP`.
     """
 
@@ -50,7 +50,7 @@ class Decider:
 
     @property
     def num_steps(self) -> int:
-        """Steps that are written down."""
+        """Recorded steps."""
         return int(self.memory["step"][0])
 
     @property
@@ -59,18 +59,18 @@ class Decider:
         return bool(self.memory["is_over"][0])
 
     def start_episode(self) -> None:
-        """Forget everything but the steps that are written down."""
+        """Forget everything except the recorded steps."""
         step = self.num_steps
         self.memory[0] = 0
         for name, value in (("is_new", 1), ("num_now", -1), ("step", step)):
             self.memory[name] = value
 
     def start_record(self) -> None:
-        """Write down the next steps from the beginning again."""
+        """Restart the record with the next step."""
         self.memory["step"] = 0
 
     def make_room(self) -> None:
-        """Make room for at least one more step, whatever is seen at it."""
+        """Make room for at least one more step, whatever it contains."""
         t = self.num_steps
         end = int(self.offsets[t])
         if end + self._max_inputs > len(self.indices):
@@ -79,24 +79,25 @@ class Decider:
             self.offsets = _grown(self.offsets, t + 1, t + 2)
             self.steps = _grown(self.steps, t, t + 1)
 
-    def play(self, game: Compiled, draws: NDArray[np.float64]) -> None:
-        """Play on in compiled code: see `pixelpong.kernels.play_plain`.
+    def play(self, game: Compiled, draws: NDArray[np.float64], *left: Any) -> None:
+        """Play in compiled code, see `pixelpong.kernels.play_gated`.
 
         Args:
-            game: what is played.
-            draws: [·, 2 + frames of a step] as there.
+            game: the game to play.
+            draws: [·, 2 + frames of a step] for each side, as there.
+            left: the decider of the left side in the game for two, of the same kind as this one.
         """
         raise NotImplementedError
 
     def decide(self, field: NDArray[np.uint64], draw: float) -> int:
-        """Decide on what is seen, and write it down as the next step.
+        """Decide, and record the decision as the next step.
 
         Args:
-            field: [80, 2], the newest frame as `pixelpong.env.preprocess.pack_field` makes it.
+            field: [80, 2], the newest frame, as from `pixelpong.env.preprocess.pack_field`.
             draw: in [0, 1), chooses the action; or `GREEDY`, or `LOOK`.
 
         Returns:
-            The action, as Gymnasium numbers it.
+            The action, in Gymnasium's numbers.
         """
         self._draw[0, 0] = draw
         self.make_room()
@@ -104,17 +105,17 @@ class Decider:
         return int(self.memory["wanted"][0])
 
     def note(self, reward: float, *, is_over: bool) -> None:
-        """Write down what came of the last decision; the next frame is another."""
+        """Record the outcome of the last decision; the next call has a new frame."""
         self.steps["reward"][self.num_steps - 1] = reward
         self.memory["is_over"], self.memory["is_new"] = is_over, 1
 
     def last_inputs(self) -> NDArray[np.uint16]:
-        """The inputs of the step written down last: [K]."""
+        """The inputs of the last recorded step: [K]."""
         start, end = self.offsets[self.num_steps - 1 : self.num_steps + 1]
         return self.indices[start:end]
 
     def frames(self) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
-        """The active pixels of the frame before the newest and of the newest; copies."""
+        """Copies of the active pixels of the frame before the newest and of the newest."""
         newest, num_now, num_before = (
             int(self.memory[name][0]) for name in ("newest", "num_now", "num_before")
         )
@@ -126,7 +127,7 @@ class PlainDecider(Decider):
     """The classic network at play.
 
     Attributes:
-        hidden: [·, H], the hidden activations of the steps that are written down.
+        hidden: [·, H], the hidden activations of the recorded steps.
     """
 
     _max_inputs = kernels.MAX_ACTIVE
@@ -151,8 +152,9 @@ class PlainDecider(Decider):
         if len(self.hidden) < len(self.steps):
             self.hidden = _grown(self.hidden, self.num_steps, len(self.steps))
 
-    def play(self, game: Compiled, draws: NDArray[np.float64]) -> None:
-        """See `Decider.play`."""
+    def play(self, game: Compiled, draws: NDArray[np.float64], *left: Any) -> None:
+        """See `Decider.play`; this network plays the game for one alone."""
+        assert not left
         record = (self.indices, self.offsets, self.steps, self.hidden)
         kernels.play_plain(game, self._params, self.pixels, self.memory, record, draws)
 
@@ -176,7 +178,7 @@ class GatedDecider(Decider):
         """Decide with these parameters from now on; they are not changed."""
         given = params["W1"], params["W2"], params["b2"]
         if all(new is old for new, old in zip(given, self._given, strict=False)):
-            return  # as it is with most segments of a round
+            return  # the usual case within a round
         self._given, params = given, read_only(params)
         W1, W2 = (params[name].reshape(len(params[name]), -1) for name in ("W1", "W2"))
         self._params = W1, W2, params["b2"]
@@ -192,12 +194,12 @@ class GatedDecider(Decider):
     def resume(
         self, previous: NDArray[np.uint16], current: NDArray[np.uint16], last_action: int
     ) -> None:
-        """Go on in the middle of an episode, with nothing written down.
+        """Continue in the middle of an episode, with an empty record.
 
         Args:
             previous: [·], the active pixels of the frame before the newest.
             current: [·], those of the newest.
-            last_action: the one decided on last, as a place in `ACTIONS`.
+            last_action: the last action chosen, as a place in `ACTIONS`.
         """
         self.memory[0] = 0
         for name, value in (
@@ -216,16 +218,21 @@ class GatedDecider(Decider):
         super().note(reward, is_over=is_over)
         self.steps["is_end"][self.num_steps - 1] = reward != 0 or is_over
 
-    def play(self, game: Compiled, draws: NDArray[np.float64]) -> None:
+    def play(self, game: Compiled, draws: NDArray[np.float64], *left: GatedDecider) -> None:
         """See `Decider.play`."""
+        both = (self, *left)
+        players, memories = tuple(it.player for it in both), tuple(it.memory for it in both)
+        kernels.play_gated(game, self._sight, players, memories, draws)
+
+    @property
+    def player(self) -> tuple[Any, ...]:
+        """Parameters, pixels, scratch and record, for `pixelpong.kernels.play_gated`."""
         record = (self.indices, self.offsets, self.steps)
-        kernels.play_gated(
-            game, self._params, self._sight, self.pixels, self.memory, self._scratch, record, draws
-        )
+        return self._params, self.pixels, self._scratch, record
 
 
 def _grown(buffer: NDArray[Any], used: int, needed: int) -> NDArray[Any]:
-    """A copy of what is used, with room for twice what is needed."""
+    """A copy of the used part, with room for twice what is needed."""
     copy = np.zeros((2 * needed, *buffer.shape[1:]), buffer.dtype)
     copy[:used] = buffer[:used]
     return copy

@@ -2,10 +2,10 @@
 
 Every step takes one row of uniform numbers from the episode's own generator: the first chooses
 the action, the others are the emulator's draws. So an episode is a pure function of
-(params, generator, protocol), whatever worker plays it.
+(params, generator, protocol), whichever worker plays it.
 
-Covered: the fast rollout and the statistics of what was played.
-Not covered: the dense form, which is its test's oracle.
+Covered: the fast rollout and the statistics of the episode.
+Not covered: the dense form, which the test compares it with.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BLOCK = 1024
 
 
 class Player:
-    """Plays episodes on one emulator, which it keeps."""
+    """Plays episodes, always on the same emulator."""
 
     def __init__(self, emulator: Emulator) -> None:
         self.emulator = emulator
@@ -40,10 +40,10 @@ class Player:
         Args:
             params: W1 [NUM_PIXELS, H], W2 [H]; not changed.
             rng: the episode's own generator; its state moves on.
-            is_greedy: UP if its probability is at least one half, instead of a draw.
+            is_greedy: choose UP if its probability is at least one half, instead of drawing.
 
         Raises:
-            EmulatorError: as `Game.play`.
+            EmulatorError: as in `Game.play`.
         """
         decider = self._start(params)
         while not decider.is_over:
@@ -52,7 +52,7 @@ class Player:
                 draws[:, 0] = GREEDY
             played = 0
             while played < _BLOCK and not decider.is_over:
-                played += self._game.play(decider, draws[played:])
+                played += self._game.play([decider], draws[played:])
         steps = decider.steps[: decider.num_steps]
         offsets = decider.offsets[: len(steps) + 1].copy()
         return Trajectory(
@@ -79,8 +79,8 @@ def summarize(trajectory: Trajectory, play_seconds: float) -> EpisodeStats:
     """The statistics of an episode.
 
     Args:
-        trajectory: what was played.
-        play_seconds: how long it took.
+        trajectory: the episode.
+        play_seconds: wall time of playing it.
     """
     ends = np.flatnonzero(trajectory.rewards)
     points = trajectory.rewards[ends].astype(int)
@@ -101,7 +101,7 @@ def summarize(trajectory: Trajectory, play_seconds: float) -> EpisodeStats:
 def timed_play(
     player: Player, params: Params, rng: np.random.Generator, *, is_greedy: bool = False
 ) -> tuple[Trajectory, EpisodeStats]:
-    """Play an episode and summarise it, with the wall time that the playing took."""
+    """Play an episode and summarise it, with the wall time of playing."""
     begin = time.perf_counter()
     trajectory = player.play(params, rng, is_greedy=is_greedy)
     return trajectory, summarize(trajectory, time.perf_counter() - begin)

@@ -1,11 +1,12 @@
-"""An emulator as something to play on: many steps in one compiled call, or one after the other.
+"""A game on an emulator: many steps in one compiled call, or one after the other.
 
-If the emulator's game is compiled code, a call plays many steps. Whether it is changes the speed,
-never what is played: the same kernels decide, on the same draws.
+If the emulator's game is compiled code, a call plays many steps. This changes the speed, never the
+result: the same kernels decide, on the same draws.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from numpy.typing import NDArray
 
 from pixelpong import kernels
 from pixelpong.config.protocols import Protocol as Rules
+from pixelpong.env.cartridge import SERVE
+from pixelpong.env.duel import no_game_for_two
 from pixelpong.env.native import NativeConsole, NotCoveredError
 from pixelpong.env.pong import Emulator
 from pixelpong.env.preprocess import pack_field
@@ -20,10 +23,10 @@ from pixelpong.play.deciders import LOOK, Compiled, Decider
 
 
 class Game:
-    """A game that goes on.
+    """A game in progress.
 
     Attributes:
-        emulator: that is played on; code that resets it or sets its state must tell the decider.
+        emulator: plays the game; code that resets it or sets its state must tell the decider.
     """
 
     def __init__(self, emulator: Emulator) -> None:
@@ -34,41 +37,57 @@ class Game:
             record = _describe(console, emulator.protocol, actions)
             self._compiled: Compiled = record, actions, console.machine["field"][0]
 
-    def draw(self, rng: np.random.Generator, steps: int) -> NDArray[np.float64]:
-        """The uniform numbers of some steps, a row each: what chooses the action, what chooses the
-        number of frames, and each frame's coin. One row more, which no numbers are drawn for, only
-        looks (`LOOK`).
+    def draw(self, rng: np.random.Generator, steps: int, sides: int = 1) -> NDArray[np.float64]:
+        """The uniform numbers of some steps, a row each: one chooses the action, one the number of
+        frames, and the rest are the frames' coins. A last row, without random numbers, only looks
+        (`LOOK`).
+
+        Args:
+            rng: its state moves on.
+            steps: T.
+            sides: 2 for rows that will do for both sides, the left one's numbers last.
         """
-        draws = np.full((steps + 1, self._width), LOOK)
+        draws = np.full((steps + 1, sides * self._width), LOOK)
         rng.random(out=draws[:steps])
         return draws
 
-    def play(self, decider: Decider, draws: NDArray[np.float64]) -> int:
-        """Play on until the episode is over, the draws are used up or the decider has no room.
+    def play(self, deciders: Sequence[Decider], draws: NDArray[np.float64]) -> int:
+        """Play until the episode is over, the draws are used up or a decider has no room.
 
         Args:
-            decider: plays, and writes its steps down.
+            deciders: play, and record their steps: that of the right side, and in the game for two
+                that of the left one.
             draws: from `draw`.
 
         Returns:
-            How many steps were played, at least one.
+            The number of steps played, at least one.
 
+        Raises:
+            EmulatorError: the native emulator cannot go on with the game for two.
         """
-        before = decider.num_steps
-        decider.make_room()
+        before = deciders[0].num_steps
+        for each in deciders:
+            each.make_room()
         if self.emulator.native is None:
-            self._play_step_by_step(decider, draws)
+            self._play_step_by_step(deciders[0], draws)
         else:
-            self._play_compiled(decider, draws)
-        return decider.num_steps - before
+            width = len(deciders) * self._width
+            self._play_compiled(deciders, np.ascontiguousarray(draws[:, :width]))
+        return deciders[0].num_steps - before
 
-    def _play_compiled(self, decider: Decider, draws: NDArray[np.float64]) -> None:
-        emulator, memory, before = self.emulator, decider.memory, decider.num_steps
-        memory["held"], memory["num_frames"] = emulator.held, emulator.num_frames
-        decider.play(self._compiled, draws)
-        emulator.held, emulator.num_frames = int(memory["held"][0]), int(memory["num_frames"][0])
+    def _play_compiled(self, deciders: Sequence[Decider], draws: NDArray[np.float64]) -> None:
+        emulator, decider = self.emulator, deciders[0]
+        memory, before = decider.memory, decider.num_steps
+        for side, each in enumerate(deciders):
+            each.memory["held"] = emulator.held >> 4 * side & 15
+            each.memory["num_frames"] = emulator.num_frames
+        decider.play(self._compiled, draws, *deciders[1:])
+        held = [int(each.memory["held"][0]) << 4 * side for side, each in enumerate(deciders)]
+        emulator.held, emulator.num_frames = sum(held), int(memory["num_frames"][0])
+        if memory["fault"][0] and len(deciders) > 1:
+            raise no_game_for_two(NotCoveredError.from_stop(-int(memory["fault"][0])))
         if fault := int(memory["fault"][0]):
-            # The last decision stands; ALE emulates it, and all that follow.
+            # The last decision remains valid; ALE emulates it and all later ones.
             memory["fault"] = 0
             emulator.turn_to_ale(NotCoveredError.from_stop(-fault))
             row = draws[decider.num_steps - before - 1, 1:].tolist()
@@ -92,6 +111,6 @@ def _describe(console: NativeConsole, rules: Rules, actions: NDArray[np.uint8]) 
     fewest, most = rules.frame_skips
     game[0] = (
         console.address, console.machine.ctypes.data, actions.ctypes.data,
-        fewest, most, rules.max_frames, rules.sticky,
+        fewest, most, rules.max_frames, rules.sticky, SERVE if console.mode else 0,
     )  # fmt: skip
     return game

@@ -1,11 +1,11 @@
 """Replays: an episode as (start, coin seed, actions), played again frame by frame.
 
-What the emulator draws follows from the run's seed, so a few hundred bytes hold an episode: which
-generator gave its numbers, from which row on, and what the agent did. Nothing is learned or decided
-anew here: a replay needs no parameters.
+The emulator's draws follow from the run's seed, so a few hundred bytes hold an episode: which
+generator its numbers came from, the first row, and the agent's actions. A replay needs no
+parameters: nothing is learned or decided again.
 
 Covered: the record, its line in ``replays.jsonl``, playing it again, collecting one from a stream.
-Not covered: what the agent thought meanwhile (`pixelpong.agent`), films and pages (`faces`).
+Not covered: explanations of the agent (`pixelpong.agent`), films and pages (`faces`).
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from pixelpong.schema import Count, Meta, Return, convert, encode
 from pixelpong.seeding import make_rng
 
 MAX_STEPS = 108_000
-"""Longer ones are not read: so many frames has an episode at most, 30 minutes of play."""
+"""Longer replays are not read: the most frames an episode can have, 30 minutes of play."""
 
 _BLOCK = 1024
-"""Rows of random numbers that are in memory at once."""
+"""Rows of random numbers in memory at once."""
 
 _Skip = Annotated[int, Meta(ge=1, le=60)]
 
 
 @dataclass(frozen=True)
 class Played:
-    """What a file says of the game that was played; the numbers are those that options may have.
+    """The game as a file describes it; the numbers have the bounds of the options.
 
     Attributes:
         environment: see `pixelpong.config.protocols`.
-        frame_skips: smallest and largest number of frames a step.
+        frame_skips: smallest and largest number of frames per step.
         sticky: probability that a frame keeps the held action.
     """
 
@@ -56,17 +56,17 @@ class Played:
         if self.environment not in PROTOCOLS:
             raise ValueError(f"an unknown environment {self.environment[:40]!r}")
         if self.frame_skips[0] > self.frame_skips[1]:
-            raise ValueError("frame_skips the wrong way round")
+            raise ValueError("frame_skips in the wrong order")
 
     @property
     def protocol(self) -> Protocol:
-        """What that is."""
+        """The protocol described."""
         known = PROTOCOLS[self.environment]
         return dataclasses.replace(known, frame_skips=self.frame_skips, sticky=self.sticky)
 
 
 def describe_protocol(protocol: Protocol) -> dict[str, Any]:
-    """As `Played` reads it."""
+    """The protocol in the form that `Played` reads."""
     return {
         "environment": protocol.name,
         "frame_skips": list(protocol.frame_skips),
@@ -76,16 +76,16 @@ def describe_protocol(protocol: Protocol) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Coins:
-    """Where an episode's random numbers come from.
+    """The origin of an episode's random numbers.
 
     Attributes:
         seed: the run's seed.
         purpose: of the generator, see `pixelpong.seeding`.
         update: of the first generator.
         index: the episode's place in its batch, or the stream's number.
-        offset: rows of the first generator that went to the episode before.
-        horizon: rows that one generator gives before that of the next update follows; None where
-            one gives all.
+        offset: rows of the first generator that the episode before used.
+        horizon: rows from one generator before the next update's follows; None if one supplies
+            all rows.
     """
 
     seed: Annotated[int, Meta(ge=0, le=LARGEST_INT)]
@@ -100,7 +100,7 @@ class Coins:
             raise ValueError("an offset beyond the horizon")
 
     def draw(self, num_steps: int, width: int) -> Iterator[list[float]]:
-        """The rows of uniform numbers in [0, 1), `width` wide, of so many steps."""
+        """The rows of uniform numbers in [0, 1), `width` wide, of `num_steps` steps."""
         update, place, left = self.update, self.offset, num_steps
         end = self.horizon or self.offset + num_steps
         while left > 0:
@@ -115,14 +115,14 @@ class Coins:
 
 @dataclass(frozen=True)
 class Moment:
-    """What there was to see at one step of an episode.
+    """The screen at one step of an episode, and the action taken.
 
     Attributes:
-        step: from 0 on; the last moment, after the end, has the number of steps.
+        step: starting at 0; the last moment, after the end, has the number of steps.
         screen: [210, 160] uint8, palette indices.
         frame: [210, 160, 3] uint8, red, green and blue.
-        action: what the agent then did, as Gymnasium numbers it; None after the end.
-        reward: what the step before paid.
+        action: the agent's next action, in Gymnasium's numbers; None after the end.
+        reward: of the step before.
         points: won by the opponent and by the agent so far.
     """
 
@@ -136,15 +136,15 @@ class Moment:
 
 @dataclass(frozen=True)
 class Replay:
-    """One episode, to be played again.
+    """One episode, which can be played again.
 
     Attributes:
-        protocol: what was played.
-        coins: where the random numbers come from.
-        actions: [T] int8, as Gymnasium numbers them.
-        update: the update in which it ended; 0 where no training played it.
-        episode: its number in the training, from 1 on; in an evaluation its place there.
-        episode_return: what the rewards add up to.
+        protocol: the game played.
+        coins: the origin of the random numbers.
+        actions: [T] int8, in Gymnasium's numbers.
+        update: the update in which it ended; 0 if it is not from a training.
+        episode: its number in the training, starting at 1; in an evaluation its place there.
+        episode_return: sum of the rewards.
     """
 
     protocol: Protocol
@@ -161,7 +161,7 @@ class Replay:
         """Play it again: T + 1 moments, the last after the end.
 
         Raises:
-            RunError: it comes out otherwise, as with another version of the emulator.
+            RunError: it ends differently, as with another version of the emulator.
             EmulatorError: the emulator or its game is not installed.
         """
         emulator = make_emulator(self.protocol)
@@ -195,10 +195,10 @@ class Replay:
 
     @classmethod
     def from_line(cls, line: dict[str, Any]) -> Replay:
-        """What `to_line` gave.
+        """The replay of a line from `to_line`.
 
         Raises:
-            RunError: it is something else.
+            RunError: it is not such a line.
         """
         with refusing("a replay", "was it written by pixelpong?", RunError):
             it = convert(line, _ReplayLine)
@@ -222,7 +222,7 @@ class Replay:
 
 @dataclass(frozen=True)
 class _ReplayLine(Played):
-    """A line of ``replays.jsonl``, see `Replay`; the first ones were written without a checksum."""
+    """A line of ``replays.jsonl``, see `Replay`; early versions wrote no checksum."""
 
     update: Count
     episode: Count
@@ -235,11 +235,11 @@ class _ReplayLine(Played):
 
 @dataclass(frozen=True)
 class RecorderState:
-    """Where a recorder stands, beside the actions.
+    """The state of a recorder, besides the actions.
 
     Attributes:
-        start: update, and step in its segment, at which the episode under way began; None if that
-            is not known.
+        start: update, and step in its segment, at which the current episode began; None if that
+            is unknown.
         of: the game that it belongs to.
     """
 
@@ -248,10 +248,10 @@ class RecorderState:
 
 
 class StreamRecorder:
-    """Collects what one stream does, segment by segment, and gives a replay of each episode."""
+    """Collects the actions of one stream, segment by segment, and makes replays of its episodes."""
 
     def __init__(self, config: Config, stream: int = 0) -> None:
-        """Begin where the stream does.
+        """Begin at the stream's start.
 
         Args:
             config: of the training.
@@ -260,8 +260,8 @@ class StreamRecorder:
         self._protocol = config.environment.protocol
         self._seed, self._horizon = config.seed, config.ppo.horizon
         self._every, self._stream = config.schedule.replay_every, stream
-        # Update, and step in its segment, at which the episode under way began; None where that
-        # is not known, until the next one begins.
+        # Update, and step in its segment, at which the current episode began; None if that is
+        # unknown, until the next one begins.
         self._start: tuple[int, int] | None = (1, 0)
         self._actions: NDArray[np.int8] = np.zeros(0, np.int8)
 
@@ -274,13 +274,13 @@ class StreamRecorder:
         steps_before: int,
         number: int,
     ) -> tuple[Replay, ...]:
-        """Take the next segment; the replays to be kept of episodes that ended in it.
+        """Take the next segment; return the replays to keep of episodes that ended in it.
 
         Args:
-            update: to which it belongs.
+            update: the update that it belongs to.
             places: [T] int8, its actions as places in `ACTIONS`.
             ended: statistics of the episodes that ended in it.
-            steps_before: of the episode under way, before this segment.
+            steps_before: steps of the current episode before this segment.
             number: of the first of `ended` in the training.
         """
         actions = np.array(ACTIONS, np.int8)[places]
@@ -307,17 +307,17 @@ class StreamRecorder:
         return tuple(replays)
 
     def get_state(self) -> tuple[NDArray[np.int8], dict[str, Any]]:
-        """The episode under way: what was done in it, and where it began."""
+        """The current episode: its actions so far, and where it began."""
         return self._actions, {"start": self._start, "of": self._describe()}
 
     def set_state(self, actions: NDArray[np.int8], state: RecorderState) -> None:
-        """Go on from what `get_state` gave, if it is of the same game.
+        """Continue from a state of `get_state`, if it belongs to the same game.
 
         Raises:
-            ValueError: there are other actions in it than the agent has.
+            ValueError: it contains actions that the agent does not have.
         """
         if actions.dtype != np.int8 or actions.ndim != 1 or not np.isin(actions, ACTIONS).all():
-            raise ValueError("other actions than the agent has")
+            raise ValueError("actions that the agent does not have")
         self._start = state.start if state.of == self._describe() else None
         self._actions = actions
 
@@ -326,12 +326,12 @@ class StreamRecorder:
 
 
 def is_kept(first: int, last: int, every: int) -> bool:
-    """Whether an episode is kept: a multiple of `every` lies among the updates it was played in.
+    """Whether to keep an episode: a multiple of `every` is among the updates it was played in.
 
     Args:
         first: update in which it began.
         last: update in which it ended.
-        every: updates between two replays, about; 0 for none.
+        every: approximate number of updates between two replays; 0 for none.
 
     >>> [update for update in range(1, 30) if is_kept(update, update, every=10)]
     [10, 20]
@@ -340,12 +340,12 @@ def is_kept(first: int, last: int, every: int) -> bool:
 
 
 def _checksum(line: dict[str, Any]) -> int:
-    """Of all of it but the checksum: what is flipped in an action still reads as one."""
+    """The checksum of the rest of the line: a flipped bit of an action is still an action."""
     return zlib.crc32(encode({name: value for name, value in line.items() if name != "crc32"}))
 
 
 def _encode(actions: NDArray[np.int8]) -> str:
-    """Two bits an action, its place in `ACTIONS`."""
+    """Two bits per action, its place in `ACTIONS`."""
     places = np.zeros(-len(actions) % 4 + len(actions), np.uint8)
     for place, action in enumerate(ACTIONS):
         places[: len(actions)][actions == action] = place
@@ -356,9 +356,9 @@ def _encode(actions: NDArray[np.int8]) -> str:
 def _decode(content: bytes, num_steps: int) -> NDArray[np.int8]:
     packed = np.frombuffer(content, np.uint8)
     if len(packed) != -(-num_steps // 4):
-        raise ValueError(f"actions of another number than {num_steps}")
+        raise ValueError(f"a number of actions other than {num_steps}")
     places = (packed[:, None] >> np.array([0, 2, 4, 6], np.uint8) & 3).ravel()[:num_steps]
-    if places.max() >= len(ACTIONS):  # two bits have room for a fourth
+    if places.max() >= len(ACTIONS):  # two bits can hold a fourth
         raise ValueError("an unknown action")
     actions: NDArray[np.int8] = np.array(ACTIONS, np.int8)[places]
     return actions

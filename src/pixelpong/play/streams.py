@@ -1,24 +1,36 @@
 """Playing with the gated network, sparsely: segments of streams, and whole episodes.
 
-A stream is episode after episode on one emulator, without end; a segment is its next steps. Every
-step takes one row of uniform numbers from the segment's own generator: the first chooses the
-action, the others are the emulator's draws. So a segment is a pure function of
-(params, item, protocol), whatever worker plays it.
+A stream is an endless series of episodes; a segment is its next steps. Every step takes one row of
+uniform numbers from the segment's own generator: the first chooses the action, the others are the
+emulator's draws. So a segment is a pure function of (params, item, protocol), whichever worker
+plays it.
 
-Covered: the fast rollout. Not covered: the dense form of what is seen (`pixelpong.env.features`).
+The opponent is the cartridge's own player, or a network in the game for two: the learning one
+itself, or a rival. There the left side sees the field mirrored, so a network can play either side.
+An opponent is drawn at the start of each episode.
+
+Covered: the fast rollout. Not covered: the dense form of observations (`pixelpong.env.features`),
+which opponents are met how often (`pixelpong.learners.league`).
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
+from pixelpong.env.duel import make_emulator_for_two
 from pixelpong.env.pong import Emulator
 from pixelpong.items import (
     ACTIONS,
+    BUILTIN,
+    ONLY_BUILTIN,
+    SELF,
     UP,
     EpisodeStats,
+    Opponents,
     Params,
     Segment,
     SegmentResult,
@@ -29,69 +41,83 @@ from pixelpong.play.deciders import GREEDY, GatedDecider
 from pixelpong.play.game import Game
 
 _BLOCK = 128
-"""Steps whose uniform numbers are drawn at once, in an episode of unknown length."""
-
+"""Steps whose uniform numbers are drawn at once, for an episode of unknown length."""
 
 _UP = ACTIONS.index(UP)
 
+FindRival = Callable[[str], Params]
+"""Returns the parameters of a rival by its name."""
+
 
 class StreamPlayer:
-    """Plays on one emulator, which it keeps."""
+    """Plays always on the same emulators, one for the game for one, one for that for two."""
 
     def __init__(self, emulator: Emulator) -> None:
-        self.emulator = emulator
-        self._game = Game(emulator)
-        self._decider: GatedDecider | None = None
+        self._alone = self._game = Game(emulator)
+        self._for_two: Game | None = None
+        self._own: GatedDecider | None = None
+        self._other: GatedDecider | None = None
+        self._opponent, self._is_left = BUILTIN, False
         self._tally = Tally()
+        self._points: dict[str, list[int]] = {}
+
+    @property
+    def emulator(self) -> Emulator:
+        """The emulator of the current episode."""
+        return self._game.emulator
 
     def play_segment(
-        self, params: Params, state: StreamState | None, horizon: int, rng: np.random.Generator
+        self,
+        params: Params,
+        state: StreamState | None,
+        horizon: int,
+        rng: np.random.Generator,
+        opponents: Opponents = ONLY_BUILTIN,
+        find_rival: FindRival | None = None,
     ) -> SegmentResult:
         """Play the next steps of a stream.
 
         Args:
             params: of the gated network.
-            state: the state of the stream, not changed; None at its start.
+            state: the stream's state, not changed; None at its start.
             horizon: T, steps.
             rng: the segment's own generator; its state moves on.
+            opponents: of the episodes that begin in it.
+            find_rival: finds the rivals among them.
+
+        Raises:
+            EmulatorError: the native emulator cannot play the game for two.
         """
         begin = since = time.perf_counter()
-        decider = self._go_to(state, params)
-        draws = self._game.draw(rng, horizon)
+        draws = self._alone.draw(rng, horizon, sides=1 if opponents == ONLY_BUILTIN else 2)
+        own = self._go_to(state, params, opponents, rng, find_rival)
         episodes: list[EpisodeStats] = []
         played, counted, frames = 0, 0, -self.emulator.num_frames
-        while played <= horizon:  # one more, for the value of what comes after the last step
-            played += self._game.play(decider, draws[played:])
-            if decider.is_over:
-                since = self._count(decider, counted, played, since)
+        while played <= horizon:  # one more, for the value after the last step
+            played += self._game.play(self._sides, draws[played:])
+            if own.is_over:
+                since = self._count(own, counted, played, since)
                 counted = played
                 frames += self.emulator.num_frames
-                episodes.append(self._tally.to_stats(self.emulator.num_frames))
-                self._start_episode(decider)
-        self._count(decider, counted, horizon, since)
-        steps, offsets = decider.steps[: horizon + 1], decider.offsets[: horizon + 1].copy()
-        segment = Segment(
-            indices=decider.indices[: offsets[-1]].copy(),
-            offsets=offsets,
-            actions=steps["action"][:-1].copy(),
-            log_probabilities=steps["log_probability"][:-1].copy(),
-            values=steps["value"].copy(),
-            rewards=steps["reward"][:-1].copy(),
-            is_end=steps["is_end"][:-1].copy(),
-        )
+                episodes.append(self._tally.to_stats(self.emulator.num_frames, self._opponent))
+                self._start_episode(params, opponents, rng, find_rival)
+        self._count(own, counted, horizon, since)
+        learned = self._sides if self._opponent == SELF else [own]
+        entropies = [np.add.reduce(each.steps["entropy"][:horizon]) for each in learned]
         return SegmentResult(
-            segment,
-            self._state(decider),
+            tuple(_cut(each, horizon) for each in learned),
+            self._state(own),
             tuple(episodes),
             frames=frames + self.emulator.num_frames,
-            entropy=float(np.add.reduce(steps["entropy"][:-1]) / horizon),
+            entropy=float(sum(entropies) / (horizon * len(learned))),
             play_seconds=time.perf_counter() - begin,
+            points=tuple((name, tuple(rewards)) for name, rewards in self._points.items()),
         )
 
     def play_episode(
         self, params: Params, rng: np.random.Generator, *, is_greedy: bool = False
     ) -> EpisodeStats:
-        """Play one episode from its start to its end.
+        """Play one episode against the built-in opponent, from its start to its end.
 
         Args:
             params: of the gated network.
@@ -99,58 +125,136 @@ class StreamPlayer:
             is_greedy: take the most probable action instead of drawing one.
         """
         since = time.perf_counter()
-        decider = self._go_to(None, params)
-        while not decider.is_over:
-            decider.start_record()
+        own = self._go_to(None, params, ONLY_BUILTIN, rng, None)
+        while not own.is_over:
+            own.start_record()
             draws = self._game.draw(rng, _BLOCK)[:_BLOCK]
             if is_greedy:
                 draws[:, 0] = GREEDY
             played = 0
-            while played < _BLOCK and not decider.is_over:
-                played += self._game.play(decider, draws[played:])
-            since = self._count(decider, 0, played, since)
+            while played < _BLOCK and not own.is_over:
+                played += self._game.play([own], draws[played:])
+            since = self._count(own, 0, played, since)
         return self._tally.to_stats(self.emulator.num_frames)
 
-    def _go_to(self, state: StreamState | None, params: Params) -> GatedDecider:
-        """Set everything that the future depends on, with nothing written down."""
-        if self._decider is None:
-            self._decider = GatedDecider(params, _BLOCK)
-        decider = self._decider
-        decider.use(params)
-        decider.start_record()
+    def _go_to(
+        self,
+        state: StreamState | None,
+        params: Params,
+        opponents: Opponents,
+        rng: np.random.Generator,
+        find_rival: FindRival | None,
+    ) -> GatedDecider:
+        """Set everything the future depends on, with empty records; return the network's own."""
+        self._points = {}
+        if self._own is None:
+            self._own = GatedDecider(params, _BLOCK)
+        own = self._own
+        own.use(params)
+        for each in (own, self._other):
+            if each is not None:
+                each.start_record()
         if state is None:
-            self._start_episode(decider)
-        else:
-            self.emulator.set_state(state.snapshot)
-            decider.resume(state.previous, state.current, state.last_action)
-            self._tally = state.tally.copy()
-        return decider
+            self._start_episode(params, opponents, rng, find_rival)
+            return own
+        self._meet(state.opponent, params, find_rival, is_left=state.is_left)
+        self.emulator.set_state(state.snapshot)
+        own.resume(state.previous, state.current, state.last_action)
+        for other in self._sides:
+            if other is not own:
+                frames = mirror_pixels(state.previous), mirror_pixels(state.current)
+                other.resume(*frames, state.opponent_action)
+        self._tally = state.tally.copy()
+        return own
 
-    def _start_episode(self, decider: GatedDecider) -> None:
+    def _start_episode(
+        self,
+        params: Params,
+        opponents: Opponents,
+        rng: np.random.Generator,
+        find_rival: FindRival | None,
+    ) -> None:
+        name, is_left = opponents[0][0], False
+        if opponents != ONLY_BUILTIN:
+            choice, side = rng.random(2).tolist()
+            shares = np.cumsum([share for _, share in opponents[:-1]])
+            name = opponents[int(np.searchsorted(shares, choice, "right"))][0]
+            is_left = name not in (BUILTIN, SELF) and side < 0.5
+        self._meet(name, params, find_rival, is_left=is_left)
         self.emulator.reset()
-        decider.start_episode()
+        for each in self._sides:
+            each.start_episode()
         self._tally = Tally()
 
-    def _state(self, decider: GatedDecider) -> StreamState:
-        previous, current = decider.frames()
+    def _meet(
+        self, name: str, params: Params, find_rival: FindRival | None, *, is_left: bool
+    ) -> None:
+        """Turn to the game against an opponent, wherever it is."""
+        assert self._own is not None
+        self._opponent, self._is_left = name, is_left
+        self._game, self._sides = self._alone, [self._own]
+        if name == BUILTIN:
+            return
+        if name != SELF:
+            assert find_rival is not None
+            params = find_rival(name)
+        if self._for_two is None or self._other is None:
+            self._for_two = Game(make_emulator_for_two(self._alone.emulator.protocol))
+            self._other = GatedDecider(params, _BLOCK)
+        self._other.use(params)
+        self._game = self._for_two
+        self._sides = [self._other, self._own] if is_left else [self._own, self._other]
+
+    def _state(self, own: GatedDecider) -> StreamState:
+        previous, current = own.frames()
+        last_actions = {id(it): int(it.memory["last_action"][0]) for it in self._sides}
         return StreamState(
             snapshot=self.emulator.get_state(),
             previous=previous,
             current=current,
-            last_action=int(decider.memory["last_action"][0]),
+            last_action=last_actions.pop(id(own)),
             tally=self._tally.copy(),
+            opponent=self._opponent,
+            opponent_action=sum(last_actions.values()),
+            is_left=self._is_left,
         )
 
-    def _count(self, decider: GatedDecider, first: int, last: int, since: float) -> float:
-        """Add the steps from `first` up to `last` to the tally; return the time it is now."""
-        tally, steps = self._tally, decider.steps[first:last]
+    def _count(self, own: GatedDecider, first: int, last: int, since: float) -> float:
+        """Add the steps from `first` up to `last` to the tally; return the current time."""
+        tally, steps = self._tally, own.steps[first:last]
         (ends,) = steps["reward"].nonzero()
-        if len(ends):  # mostly there are none
+        if len(ends):  # usually there are none
+            rewards = steps["reward"][ends].astype(int).tolist()
             tally.point_ends += (tally.steps + ends).tolist()
-            tally.point_rewards += steps["reward"][ends].astype(int).tolist()
+            tally.point_rewards += rewards
+            self._points.setdefault(self._opponent, []).extend(rewards)
         tally.steps += len(steps)
         tally.entropy += float(np.add.reduce(steps["entropy"]))
         tally.ups += int(np.count_nonzero(steps["action"] == _UP))
         now = time.perf_counter()
         tally.play_seconds += now - since
         return now
+
+
+def mirror_pixels(pixels: NDArray[np.uint16]) -> NDArray[np.uint16]:
+    """The active pixels of a frame as the other side sees them: [·], ascending.
+
+    >>> mirror_pixels(np.array([0, 1, 85], np.uint16)).tolist()
+    [78, 79, 154]
+    """
+    rows, columns = np.divmod(pixels, 80)
+    return np.sort(rows * 80 + (79 - columns)).astype(np.uint16)
+
+
+def _cut(decider: GatedDecider, horizon: int) -> Segment:
+    """The first steps of a record, which has one more, for its value."""
+    steps, offsets = decider.steps[: horizon + 1], decider.offsets[: horizon + 1].copy()
+    return Segment(
+        indices=decider.indices[: offsets[-1]].copy(),
+        offsets=offsets,
+        actions=steps["action"][:-1].copy(),
+        log_probabilities=steps["log_probability"][:-1].copy(),
+        values=steps["value"].copy(),
+        rewards=steps["reward"][:-1].copy(),
+        is_end=steps["is_end"][:-1].copy(),
+    )

@@ -1,16 +1,19 @@
-"""A worker: owns one emulator, turns work items into results.
+"""A worker: owns one emulator, and turns work items into results.
 
-`play` is a pure function of the item and the parameters: every item starts by setting the whole
-state, so nothing leaks from one to the next and any worker can run any of them.
+`play` is a pure function of the item and the parameters: it first sets the whole state, so nothing
+leaks from one item to the next, and any worker can run any item.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Iterable
 
 from pixelpong import kernels
 from pixelpong.config import Config
 from pixelpong.env import make_emulator
+from pixelpong.env.duel import MAX_FRAMES
 from pixelpong.env.features import NUM_INPUTS
 from pixelpong.env.pong import Emulator
 from pixelpong.items import (
@@ -25,7 +28,9 @@ from pixelpong.learn import gated
 from pixelpong.learn.network import init_params
 from pixelpong.learn.returns import standardize
 from pixelpong.play.episodes import Player, timed_play
+from pixelpong.play.rivals import find_rival
 from pixelpong.play.streams import StreamPlayer
+from pixelpong.play.sums import gather
 from pixelpong.seeding import make_rng
 
 
@@ -40,7 +45,7 @@ class EpisodeWorker:
         """Play one episode; for training, differentiate it.
 
         Args:
-            item: what to play.
+            item: the episode to play.
             params: not changed.
         """
         params = read_only(params)
@@ -52,8 +57,12 @@ class EpisodeWorker:
         grads = kernels.episode_gradient(params["W2"], trajectory, standardize(returns))
         return EpisodeResult(stats, grads, trajectory.actions if item.keeps_actions else None)
 
+    def gather(self, results: Iterable[EpisodeResult]) -> list[EpisodeResult]:
+        """The results of a whole group, with one gradient; see `pixelpong.play.sums`."""
+        return gather(results)
+
     def warm_up(self, short: Emulator, dtype: str) -> None:
-        """Compile the kernels, in a game of a frame: then no item pays for it."""
+        """Compile the kernels in a game of one frame, so that no item has to wait for it."""
         rng = make_rng(0, "bench")
         params = read_only(init_params(rng, hidden=1, dtype=dtype))
         trajectory = Player(short).play(params, rng)
@@ -67,6 +76,10 @@ class SegmentWorker:
     def __init__(self, config: Config, emulator: Emulator) -> None:
         self._horizon = config.ppo.horizon
         self._player = StreamPlayer(emulator)
+        # After 18 minutes the cartridge gives up and goes through all colours: nothing to learn.
+        protocol = emulator.protocol
+        cut = dataclasses.replace(protocol, max_frames=min(protocol.max_frames, MAX_FRAMES))
+        self._trainee = StreamPlayer(Emulator(cut, emulator.console))
 
     def play(
         self, item: SegmentItem | EpisodeItem, params: Params
@@ -74,18 +87,21 @@ class SegmentWorker:
         """Play one segment, or for an evaluation one episode.
 
         Args:
-            item: what to play.
+            item: the segment or episode to play.
             params: not changed.
         """
         if isinstance(item, SegmentItem):
             rng = make_rng(item.seed, "train", item.update, item.stream)
-            return self._player.play_segment(params, item.state, self._horizon, rng)
+            rivals = functools.partial(find_rival, params)
+            return self._trainee.play_segment(
+                params, item.state, self._horizon, rng, item.opponents, rivals
+            )
         rng = make_rng(item.seed, item.purpose, item.update, item.index)
         stats = self._player.play_episode(params, rng, is_greedy=item.is_greedy)
         return EpisodeResult(stats, grads=None)
 
     def warm_up(self, short: Emulator, dtype: str) -> None:
-        """Compile the kernels, in a game of a frame: then no item pays for it."""
+        """Compile the kernels in a game of one frame, so that no item has to wait for it."""
         rng = make_rng(0, "bench")
         params = gated.init_params(rng, NUM_INPUTS, hidden=1, dtype=dtype)
         StreamPlayer(short).play_segment(params, None, 1, rng)
@@ -95,7 +111,7 @@ Worker = EpisodeWorker | SegmentWorker
 
 
 def make_worker(config: Config) -> Worker:
-    """A worker for the algorithm that `config` names, its kernels compiled.
+    """Make a worker for the algorithm that `config` names, with compiled kernels.
 
     Raises:
         EmulatorError: the emulator or its game is not installed.

@@ -1,7 +1,7 @@
-"""Whether a training is at work in a run's directory, seen without asking for its lock.
+"""Finds whether a training is writing to a run directory, without taking its lock.
 
-To take the lock, even for a moment, would refuse a training that begins in that moment. So this
-looks at the process that the lock file names, and whether it has that file open.
+Taking the lock, even for a moment, would stop a training that begins in that moment. So this checks
+whether the process that the lock file names has that file open.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from pathlib import Path
 
 
 def is_live(path: Path) -> bool:
-    """Whether a training is at work in a run's directory.
+    """Whether a training is writing to a run directory.
 
     It is if the process that `run.lock` names has the file open. The file itself outlives the
-    training, and a process of that number may be another one by now.
+    training, and another process may have the same number by now.
     """
     file = path / "run.lock"
     try:
@@ -23,7 +23,7 @@ def is_live(path: Path) -> bool:
             return False
         os.kill(int(owner), 0)
     except PermissionError:
-        return True  # somebody else's process: it is there, and more cannot be seen
+        return True  # another user's process: it exists, and we can't see more
     except (OSError, ValueError):
         return False
     try:
@@ -31,7 +31,7 @@ def is_live(path: Path) -> bool:
         folder = f"/proc/{owner}/fd"
         return any(_is_file(f"{folder}/{name}", wanted) for name in os.listdir(folder))
     except OSError:
-        return True  # no /proc here, or not ours to read
+        return True  # no /proc here, or we may not read it
 
 
 def _is_file(path: str, wanted: os.stat_result) -> bool:

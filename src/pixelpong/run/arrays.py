@@ -1,6 +1,6 @@
 """Arrays as bytes and back: safetensors, a table of names, types and shapes before the numbers.
 
-Nothing in it is ever run, and what a stranger wrote costs no more than its own size.
+Nothing in it is ever run, and a stranger's file costs no more memory than its size.
 
 Covered: encoding, decoding with limits. Not covered: which arrays there should be.
 """
@@ -20,14 +20,14 @@ __all__ = ["Arrays", "decode_arrays", "encode_arrays"]
 Arrays = Mapping[str, NDArray[Any]]
 
 TABLE_LIMIT = 2 << 20
-"""Bytes of the longest table that is read; that of 4,096 streams has 1.2 million."""
+"""Size limit of the table, in bytes; with 4,096 streams it has 1.2 million."""
 
 
 def decode_arrays(content: bytes) -> dict[str, NDArray[Any]]:
-    """What `encode_arrays` made.
+    """Read arrays in the safetensors form.
 
     Raises:
-        ValueError: it is something else.
+        ValueError: the content is not in that form.
     """
     size = int.from_bytes(content[:8], "little")
     if size > TABLE_LIMIT:

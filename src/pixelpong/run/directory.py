@@ -2,57 +2,64 @@
 
     runs/NAME/
       config.json      the resolved configuration, versions, machine
-      metrics.jsonl    one line an update, cut back on resume to the checkpoint's update
-      episodes.jsonl   one line a finished episode
-      evaluations.jsonl  one line an evaluation
-      replays.jsonl    one line a replay: an episode as (start, coin seed, actions)
+      metrics.jsonl    one line per update, cut back on resume to the checkpoint's update
+      episodes.jsonl   one line per finished episode
+      evaluations.jsonl  one line per evaluation
+      replays.jsonl    one line per replay: an episode as (start, coin seed, actions)
       checkpoints/     see `pixelpong.run.checkpoints`
-      milestones/      the agent as it was on the way, see `pixelpong.agent.file`
+      milestones/      the agent at earlier updates, see `pixelpong.agent.file`
+      failure.json     the error that ended the last training, if one did
+      note.txt         what the owner has noted
       run.lock         held by the training that writes here
 
-Covered: making, opening and locking a run. Not covered: what is in a checkpoint.
+Covered: making, opening and locking a run. Not covered: the contents of a checkpoint.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import json
 import os
+import re
+import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from pixelpong.config import Config, differences
 from pixelpong.errors import MAX_GOT, ConfigError, RunError, expected, on_one_line, refusing
+from pixelpong.learners.start import draw_start
 from pixelpong.machine import collect_versions, describe_machine
 from pixelpong.run.checkpoints import CheckpointStore
 from pixelpong.run.files import write_whole
-from pixelpong.run.lines import ADVICE, LineFile
+from pixelpong.run.lines import ADVICE, GONE_ADVICE, LineFile
 from pixelpong.run.milestones import MilestoneStore
 from pixelpong.schema import convert, decode, encode
 
 FORMAT = 1
 RUNS_FOLDER = Path("runs")
+FAILURE_FILE = "failure.json"
 _LINE_FILES = dict.fromkeys(("metrics", "episodes", "evaluations"), ADVICE) | {
-    "replays": "make room there"  # nobody's result hangs on them
+    "replays": "make room there"  # no result depends on them
 }
 
 
 @dataclass(frozen=True)
 class _ConfigFile:
-    """What ``config.json`` says.
+    """The contents of ``config.json``.
 
     Attributes:
-        format: number of the layout described here.
+        format: number of this layout.
         config: the options, flat.
         versions: of the libraries that started the run.
         machine: the one that started it.
         changes: the options that a resume changed, and at which update.
-        sha256: of all the rest; files written before there was a hash have none.
+        sha256: of the rest; files of early versions have none.
     """
 
     format: int
@@ -77,11 +84,11 @@ class RunDirectory:
         versions: of the libraries that started it.
         machine: the one that started it.
         checkpoints: its checkpoints.
-        milestones: agents of the way.
-        metrics: one line an update.
-        episodes: one line a finished episode.
-        evaluations: one line an evaluation.
-        replays: one line a replay, see `pixelpong.play.replay`.
+        milestones: the agent at earlier updates.
+        metrics: one line per update.
+        episodes: one line per finished episode.
+        evaluations: one line per evaluation.
+        replays: one line per replay, see `pixelpong.play.replay`.
         warn: takes one-line warnings.
     """
 
@@ -104,14 +111,14 @@ class RunDirectory:
         """Make a new run directory.
 
         Args:
-            path: where; None for the next free ``runs/PRESET-NNN``.
-            config: what it will be trained with.
+            path: the new directory; None for the next free ``runs/PRESET-NNN``.
+            config: the configuration of the training.
             warn: takes one-line warnings.
 
         Raises:
-            RunError: it exists already, or cannot be made.
+            RunError: it already exists, or cannot be made.
         """
-        path = _make_folder(path, config.preset)
+        path = make_folder(path, config.preset)
         content = {
             "format": FORMAT,
             "config": config.to_flat(),
@@ -122,16 +129,16 @@ class RunDirectory:
             _write_config(path, content)
         except RunError:
             with contextlib.suppress(OSError):
-                path.rmdir()  # so that the same name can be used when there is room again
+                path.rmdir()  # so that the name is free once there is room again
             raise
         return cls._from_content(path, content, warn)
 
     @classmethod
     def open(cls, path: Path, warn: Callable[[str], None] = _warn_on_stderr) -> RunDirectory:
-        """Open an existing run directory, to read it or to go on with it.
+        """Open an existing run directory, to read or continue it.
 
         Raises:
-            RunError: it is not there, is no run, or is of another version.
+            RunError: it is missing, is not a run, or is of another version.
         """
         if not path.is_dir():
             raise RunError(
@@ -145,7 +152,8 @@ class RunDirectory:
     ) -> RunDirectory:
         file = convert(content, _ConfigFile)
         config = _config_of(file.config, path)
-        store = CheckpointStore(path / "checkpoints", warn)
+        draw = functools.partial(draw_start, config)
+        store = CheckpointStore(path / "checkpoints", warn, draw)
         lines = {name: LineFile(path / f"{name}.jsonl", it) for name, it in _LINE_FILES.items()}
         milestones = MilestoneStore(path / "milestones")
         versions, machine = _on_one_line(file.versions), _on_one_line(file.machine)
@@ -158,19 +166,28 @@ class RunDirectory:
 
     @property
     def has_begun(self) -> bool:
-        """Whether anything of a training is left here: then none may start over."""
+        """Whether anything of a training is here; if so, none may start over."""
         files = any(file.has_content for file in self.line_files)
         return files or bool(self.checkpoints.updates() or self.milestones.updates())
 
+    def require_here(self) -> None:
+        """Check that nobody has deleted the run while it was being trained.
+
+        Raises:
+            RunError: its configuration is gone, so nothing could read what is written next.
+        """
+        if not (file := self.path / "config.json").is_file():
+            raise RunError(expected(f"the run's {file}", "no such file", GONE_ADVICE))
+
     def with_config(self, config: Config) -> RunDirectory:
-        """This run with another configuration, which `write_config` has yet to write."""
+        """This run with another configuration, which `write_config` does not write yet."""
         return dataclasses.replace(self, config=config)
 
     def write_config(self, update: int) -> None:
-        """Write the configuration where it has changed; only for the one who holds the lock.
+        """Write the configuration if it has changed; the caller must hold the lock.
 
         Args:
-            update: where the run stands; options that change the result are noted with it.
+            update: the run's current update, recorded with options that change the result.
 
         Raises:
             RunError: the file cannot be written.
@@ -185,15 +202,29 @@ class RunDirectory:
         _write_config(self.path, content | {"config": self.config.to_flat()})
 
     def lock(self) -> RunLock:
-        """Become the only one who writes here.
+        """Make this process the only one that writes here.
 
         Raises:
-            RunError: another training writes here now.
+            RunError: another training is writing here.
         """
         return RunLock(self.path)
 
+    @contextlib.contextmanager
+    def noting_failure(self) -> Iterator[None]:
+        """While inside, an error is noted in the run, so that its summary can say it."""
+        file = self.path / FAILURE_FILE
+        with contextlib.suppress(OSError):
+            file.unlink()  # of the training before
+        try:
+            yield
+        except Exception as error:
+            content = encode({"error": on_one_line(str(error) or type(error).__name__)[:MAX_GOT]})
+            with contextlib.suppress(RunError):  # the disk may be what has failed
+                write_whole(file, content)
+            raise
+
     def warn_of_other_machine(self) -> None:
-        """Say so where equality with the undisturbed run is no longer promised."""
+        """Warn if equality with an uninterrupted run is no longer promised."""
         here = {**collect_versions(), **describe_machine()}
         there = {**self.versions, **self.machine}
         changed = [
@@ -203,8 +234,8 @@ class RunDirectory:
         ]
         if changed:
             self.warn(
-                f"this run was started elsewhere ({'; '.join(changed)}): it goes on, but the same "
-                "bits as without the break are no longer promised"
+                f"this run was started elsewhere ({'; '.join(changed)}): it continues, but the "
+                "same bits as without a break are no longer promised"
             )
 
 
@@ -224,11 +255,11 @@ class RunLock:
             raise RunError(
                 expected(
                     f"{path} to be free",
-                    f"a training at work there ({name})",
+                    f"a training that writes there ({name})",
                     "wait for it, or stop it",
                 )
             ) from error
-        with contextlib.suppress(OSError):  # who holds it is good to know; on a full disk nobody is
+        with contextlib.suppress(OSError):  # a full disk has no room to name the owner
             self._file.truncate(0)
             self._file.write(b"%d\n" % os.getpid())
 
@@ -247,12 +278,20 @@ def _lock_file(file: BinaryIO) -> None:
     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def _make_folder(path: Path | None, preset: str) -> Path:
-    """Make the new folder, which nobody else has made: `path`, or the next free number."""
-    number = 0
+def make_folder(path: Path | None, name: str) -> Path:
+    """Make a new folder, never one that exists.
+
+    Args:
+        path: where; None for ``runs/NAME-NNN``, the number after the largest.
+        name: of the latter.
+
+    Raises:
+        RunError: it exists already, or cannot be made.
+    """
+    number = largest_number(RUNS_FOLDER, name) if path is None else 0
     while True:
         number += 1
-        candidate = path or RUNS_FOLDER / f"{preset}-{number:03d}"
+        candidate = path or RUNS_FOLDER / f"{name}-{number:03d}"
         try:
             candidate.parent.mkdir(parents=True, exist_ok=True)
             candidate.mkdir()
@@ -260,10 +299,13 @@ def _make_folder(path: Path | None, preset: str) -> Path:
             if path is None and candidate.is_dir():
                 continue
             is_run = (candidate / "config.json").is_file()
-            advice = "choose another --run" + is_run * f", or `pixelpong resume {candidate}`"
+            advice = (
+                "choose another --run"
+                + is_run * f", or `pixelpong resume {shlex.quote(str(candidate))}`"
+            )
             got = f"{candidate}, which exists"
             if not candidate.exists():
-                got = f"{candidate.parent}, which is no directory"
+                got = f"{candidate.parent}, which is not a directory"
             raise RunError(expected("a new run directory", got, advice)) from error
         except OSError as error:
             got = error.strerror or str(error)
@@ -273,11 +315,17 @@ def _make_folder(path: Path | None, preset: str) -> Path:
         return candidate
 
 
+def largest_number(folder: Path, name: str) -> int:
+    """Of the names NAME-NNN in a folder, so that a new one never gets an old one's number."""
+    stems = (path.name.removeprefix(f"{name}-") for path in folder.glob(f"{name}-*"))
+    return max((int(stem) for stem in stems if re.fullmatch(r"\d{3,9}", stem)), default=0)
+
+
 def _read_config(path: Path) -> dict[str, Any]:
-    """The content of ``config.json``, which fits `_ConfigFile`.
+    """The content of ``config.json``, checked against `_ConfigFile`.
 
     Raises:
-        RunError: it is missing, damaged, of another version or something else.
+        RunError: it is missing, damaged, of another version or not a configuration.
     """
     file = path / "config.json"
     with refusing(f"a run's configuration in {file}", "is it a run?", RunError):
@@ -290,8 +338,8 @@ def _read_config(path: Path) -> dict[str, Any]:
             raise RunError(expected(f"a run of format {FORMAT} in {path}", got, advice))
         claimed, found = convert(content, _ConfigFile).sha256, _hash_of(content)
     if claimed not in (None, found):
-        got = "another one: its SHA-256 differs"
-        advice = "put a copy of it there, or if you changed it, take its sha256 out"
+        got = "a different one: its SHA-256 differs"
+        advice = "put a copy of it there, or if you changed it, remove its sha256"
         raise RunError(expected(f"the configuration that was written to {file}", got, advice))
     return content
 
@@ -300,13 +348,13 @@ def _config_of(options: dict[str, Any], path: Path) -> Config:
     """The configuration in a run's file.
 
     Raises:
-        RunError: these are no options of this version.
+        RunError: these are not options of this version.
     """
     if options.get("engine") == "processes":  # of older versions; threads do it now
         options = options | {"engine": "threads"}
     if options.get("ray_mode") == "nodes":  # of older versions; an actor is a whole node now
         options = options | {"ray_mode": "actors"}
-    if options.get("lag") == 0:  # of older versions; every run is now as those without a lag
+    if options.get("lag") == 0:  # of older versions; no run has a lag now
         options = {name: value for name, value in options.items() if name != "lag"}
     try:
         return Config().updated(options, str(path / "config.json"))
@@ -317,7 +365,7 @@ def _config_of(options: dict[str, Any], path: Path) -> Config:
 
 
 def _on_one_line(texts: dict[str, str]) -> dict[str, str]:
-    """Names and values that are only shown and compared, each on one line."""
+    """Put names and values, which are only shown and compared, on one line each."""
     return {on_one_line(name): on_one_line(value[:MAX_GOT]) for name, value in texts.items()}
 
 
@@ -328,6 +376,6 @@ def _write_config(path: Path, content: dict[str, Any]) -> None:
 
 
 def _hash_of(content: dict[str, Any]) -> str:
-    """SHA-256 of all of it but the hash."""
+    """SHA-256 of everything except the hash."""
     rest = {name: value for name, value in content.items() if name != "sha256"}
     return hashlib.sha256(encode(rest)).hexdigest()

@@ -1,6 +1,6 @@
-"""Files that are whole or not there: written under another name, flushed, then renamed.
+"""Files that are complete or not there: written under another name, flushed, then renamed.
 
-Covered: writing one file, and names that last. Not covered: files that grow
+Covered: writing one file, and flushing names. Not covered: files that grow
 (`pixelpong.run.lines`), folders of several files (`pixelpong.run.checkpoints`).
 """
 
@@ -22,7 +22,7 @@ def write_file(path: Path, content: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until the disk has a folder's names, if the system can."""
+    """Wait until the disk has a folder's names, if the system supports it."""
     if os.name != "posix":
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -43,19 +43,19 @@ def write_whole(
 
     Args:
         path: of the file.
-        content: all of it.
+        content: its whole content.
         advice: what to do if it cannot be written.
-        make_folder: make the folder that it belongs in, if it is missing.
+        make_folder: make its folder if that is missing.
 
     Raises:
-        RunError: it cannot be written; what was there before is untouched.
+        RunError: it cannot be written; an existing file is untouched.
     """
     temporary = path.with_name(f".{path.name}-{os.getpid()}")
     try:
-        with refusing(f"to write {path}", advice, RunError):  # also a name with a zero byte
+        with refusing(f"to write {path}", advice, RunError):  # ValueError: a name with a zero byte
             if make_folder:
                 path.parent.mkdir(parents=True, exist_ok=True)
-            temporary.unlink(missing_ok=True)  # of a kill, long ago
+            temporary.unlink(missing_ok=True)  # left by a killed process
             write_file(temporary, content)
             temporary.replace(path)
             sync_folder(path.parent)

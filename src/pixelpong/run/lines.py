@@ -1,4 +1,4 @@
-"""Append-only files of JSON lines: one line an update, one line an episode."""
+"""Append-only files of JSON lines: one line per update, one line per episode."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ from pixelpong.errors import RunError, refusing
 from pixelpong.schema import Count, Return, Reward, convert, decode
 
 LINE_LIMIT = 1 << 20
-"""Bytes of the longest line that is read; ours have a few thousand."""
+"""Size limit of a line, in bytes; ours have a few thousand."""
 
 ADVICE = "make room there, then resume"
+GONE_ADVICE = "if the run was deleted, train again"
 
 
 @dataclass(frozen=True)
 class Line:
-    """What every line has: the update that it belongs to."""
+    """The base of every line: the update that it belongs to."""
 
     update: Count
 
 
 @dataclass(frozen=True)
 class EpisodeLine(Line):
-    """What is read of a line of ``episodes.jsonl``; `pixelpong.items.EpisodeStats` explains it."""
+    """A line of ``episodes.jsonl`` as it is read; see `pixelpong.items.EpisodeStats`."""
 
     episode_return: Return
     point_ends: tuple[Count, ...] = ()
@@ -40,12 +41,12 @@ class EpisodeLine(Line):
         if len(self.point_ends) != len(self.point_rewards):
             raise ValueError("points of which a part is missing")
         if any(end <= before for before, end in itertools.pairwise((-1, *self.point_ends))):
-            raise ValueError("points that end in another order")
+            raise ValueError("points that do not end in order")
 
 
 @dataclass(frozen=True)
 class EvaluationLine(Line):
-    """What is read of a line of ``evaluations.jsonl``; see `pixelpong.evaluation.Evaluation`."""
+    """A line of ``evaluations.jsonl`` as it is read; see `pixelpong.evaluation.Evaluation`."""
 
     mean_return: Return
     ci95: tuple[Return, Return]
@@ -55,20 +56,20 @@ L = TypeVar("L")
 
 
 class LineFile:
-    """A file of JSON objects, one a line, each with the ``update`` it belongs to.
+    """A file of JSON objects, one per line, each with the ``update`` it belongs to.
 
-    A reader never sees half a line that it could mistake for a whole one: a line counts only
-    with its line break, and one write call makes a whole line.
+    A reader never mistakes half a line for a whole one: a line counts only with its line break,
+    and one write call writes a whole line.
     """
 
     def __init__(self, path: Path, advice: str = ADVICE) -> None:
-        """Use `path`, which need not be there; `advice` is given where it cannot be used."""
+        """Use `path`, which need not exist; `advice` is for the error if it cannot be used."""
         self.path = path
         self._advice = advice
 
     @property
     def has_content(self) -> bool:
-        """Whether anything was ever written there, damaged or not."""
+        """Whether the file has any content, damaged or not."""
         with contextlib.suppress(OSError):
             return self.path.stat().st_size > 0
         return False
@@ -83,14 +84,14 @@ class LineFile:
         with self._to("write to"), self.path.open("ab", buffering=0) as file:
             before = file.seek(0, os.SEEK_END)
             if file.write(text) != len(text):
-                file.truncate(before)  # the disk took a part: take it back
+                file.truncate(before)  # the disk may have taken a part
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def sync(self) -> None:
         """Wait until the disk has the lines, so that no checkpoint can be ahead of them.
 
         Raises:
-            RunError: the disk does not take them.
+            RunError: the disk refuses them.
         """
         with self._to("write to"), self.path.open("ab", buffering=0) as file:
             os.fsync(file.fileno())
@@ -100,41 +101,49 @@ class LineFile:
         return (line for _, line in self._scan() if line is not None)
 
     def read_as(self, kind: type[L]) -> Iterator[L]:
-        """The lines, each as a `kind`, without those that are something else."""
+        """The lines, each as a `kind`, without those that do not fit it."""
         for line in self.read():
             with contextlib.suppress(ValueError):
                 yield convert(line, kind)
 
-    def cut_back(self, update: int) -> None:
-        """Drop what follows the last line of `update` or before, whole or cut off.
+    def cut_back(self, update: int) -> int:
+        """Remove everything after the last line of `update` or an earlier one.
 
-        What is damaged before it stays where it is: it is no reason to lose what is behind it.
+        Damaged lines before it stay, so that no good line after them is lost.
+
+        Returns:
+            How many whole lines were dropped.
 
         Raises:
             RunError: the file cannot be read or written.
         """
-        end = 0
+        end = dropped = 0
         for line_end, line in self._scan():
             if line is not None and line["update"] <= update:
                 end = line_end
+            elif line is not None:
+                dropped += 1
         with self._to("cut back"):
             if self.path.exists():
                 os.truncate(self.path, end)
+        return dropped
 
     def _scan(self) -> Iterator[tuple[int, dict[str, Any] | None]]:
-        """Where each line ends, and its content; None where it is damaged."""
+        """Yield the end of each line, and its content or None if it is damaged."""
         with self._to("read"):
-            if not self.path.exists():
+            if not self.path.exists() or self.path.is_fifo():  # opening a pipe would block
                 return
             with self.path.open("rb") as file:
                 yield from scan_lines(file)
 
     def _to(self, verb: str) -> contextlib.AbstractContextManager[None]:
-        return refusing(f"to {verb} {self.path}", self._advice, RunError)
+        is_there = self.path.parent.is_dir()
+        advice = self._advice if is_there else GONE_ADVICE
+        return refusing(f"to {verb} {self.path}", advice, RunError)
 
 
 def scan_lines(file: BinaryIO) -> Iterator[tuple[int, dict[str, Any] | None]]:
-    """From where `file` stands: where each whole line ends, and its content; None if damaged."""
+    """Yield the end of each whole line after `file`'s position, and its content (`decode_line`)."""
     end, is_long = file.tell(), False
     while raw := file.readline(LINE_LIMIT):
         end += len(raw)
@@ -144,7 +153,7 @@ def scan_lines(file: BinaryIO) -> Iterator[tuple[int, dict[str, Any] | None]]:
 
 
 def decode_line(raw: bytes) -> dict[str, Any] | None:
-    """A line's content; None if it is damaged, or not one of ours."""
+    """A line's content; None if it is damaged or not ours."""
     with contextlib.suppress(ValueError):
         line = decode(raw, dict[str, Any])
         convert(line, Line)

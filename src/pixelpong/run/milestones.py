@@ -1,9 +1,10 @@
-"""Milestones of a run: the agent as it was on the way, a small file each.
+"""Milestones of a run: the agent at earlier updates, a small file each.
 
-They lie close together at first, when most is learned, and ever further apart: after a thousand
-updates there are fourteen. So one can see the same agent learn, and choose how strong it plays.
+They are close together at first, when the agent learns most, and then further and further apart:
+there are fourteen after a thousand updates. So you can watch the agent learn, and choose how strong
+an agent you play.
 
-Covered: the files, and which of them stay. Not covered: what is in one (`pixelpong.agent.file`).
+Covered: the files, and which of them stay. Not covered: their content (`pixelpong.agent.file`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from pixelpong.errors import CheckpointError, refusing
+from pixelpong.errors import CheckpointError, RunError, refusing
 from pixelpong.run.files import write_whole
 
 
@@ -45,15 +46,25 @@ class MilestoneStore:
             return path.read_bytes()
 
     def save(self, update: int, content: bytes) -> None:
-        """Write one, whole or not at all.
+        """Write one, completely or not at all.
 
         Raises:
             RunError: it could not be written; those before it are untouched.
         """
         write_whole(self.path(update), content, advice="make room there", make_folder=True)
 
+    def remove(self, update: int) -> None:
+        """Remove one.
+
+        Raises:
+            RunError: it cannot be removed.
+        """
+        path = self.path(update)
+        with refusing(f"to remove {path}", "check its rights", RunError):
+            path.unlink(missing_ok=True)
+
     def cut_back(self, update: int) -> None:
-        """Remove those later than `update`, and what a killed save has left."""
+        """Remove those after `update`, and what a killed save left behind."""
         with contextlib.suppress(OSError):
             for path in self.folder.glob(".*.safetensors-*"):
                 path.unlink()
@@ -66,8 +77,8 @@ def is_due(update: int, every: int) -> bool:
     """Whether there is a milestone at this update: 0, 1, 2, 3, 4, 6, 8, 12, 16 … times `every`.
 
     Args:
-        update: the one asked for.
-        every: updates between the first of them; 0 for none.
+        update: the update in question.
+        every: updates between the first milestones; 0 for none.
 
     >>> [update for update in range(130) if is_due(update, every=10)]
     [0, 10, 20, 30, 40, 60, 80, 120]

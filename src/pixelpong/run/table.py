@@ -1,7 +1,7 @@
-"""A run's lines as columns: one array a figure, with NaN if a line has none.
+"""A run's lines as columns: one array per figure, with NaN if a line does not have it.
 
-Lines that are damaged, or still being written, are left out. Covered: metrics, episodes,
-evaluations, means over the last values. Not covered: files that grow while they are watched
+Lines that are damaged or incomplete are left out. Covered: metrics, episodes, evaluations, means
+over the last values. Not covered: files that grow while they are watched
 (`pixelpong.run.tail`).
 """
 
@@ -25,9 +25,9 @@ _MetricsLine = dict[str, Figure | _Figures | None]
 
 
 def read_metrics(run: RunDirectory) -> Columns:
-    """The columns of ``metrics.jsonl``, those of ``timing`` among them, a row an update.
+    """The columns of ``metrics.jsonl``, including those of ``timing``, one row per update.
 
-    Whole numbers are int64 if every row has one, all others are float64.
+    A column is int64 if every row has a whole number, otherwise float64.
     """
     rows: list[dict[str, Any]] = []
     for line in run.metrics.read_as(_MetricsLine):
@@ -45,13 +45,13 @@ def _column(values: list[Any]) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class Episodes:
-    """What ``episodes.jsonl`` says, each thing at the steps played when its update was done.
+    """The contents of ``episodes.jsonl``, each with the training's steps at the end of its update.
 
     Attributes:
-        steps: [E] of the training at the end of each episode's update.
+        steps: [E] steps of the training at the end of each episode's update.
         returns: [E].
-        rally_steps: [P] the same, of each point.
-        rally_lengths: [P] steps that the point took.
+        rally_steps: [P] the same for each point.
+        rally_lengths: [P] steps that each point took.
         is_won: [P] bool, whether the agent won it.
     """
 
@@ -99,10 +99,10 @@ def _steps_by_update(metrics: Columns) -> dict[int, float]:
 
 @dataclass(frozen=True)
 class Running:
-    """A figure over the last so many values, at some places.
+    """A figure over a window of values, at some places.
 
     Attributes:
-        places: [K] of `values`, how many stood before each place.
+        places: [K] number of `values` before each place.
         mean: [K].
         low: [K] the 10th percentile.
         median: [K].
@@ -119,13 +119,13 @@ class Running:
 def running(
     values: NDArray[Any], window: int, at: NDArray[Any] | None = None, most: int = 400
 ) -> Running:
-    """What the last `window` values are like, or all while there are fewer.
+    """Statistics of the last `window` values, or of all while there are fewer.
 
     Args:
         values: [N], at least one, in order.
-        window: how many, at least 1.
-        at: [N] where each stands; of those that stand at the same place, only the last is one.
-        most: places at most, evenly spread; the last is the end.
+        window: number of values, at least 1.
+        at: [N] the position of each value; of several at one position, only the last counts.
+        most: the largest number of places, evenly spread; the last place is the end.
 
     >>> running(np.array([0.0, 1.0, 5.0]), 2).mean
     array([0. , 0.5, 3. ])

@@ -1,14 +1,15 @@
-"""A run's lines while they are being written: what was appended, and its numbers as columns.
+"""A run's lines while they are written: the newest lines, and their numbers as columns.
 
-A training appends whole lines. A resume cuts its files back and goes on. A run can be deleted, and
-another put in its place. So a tail remembers how far it has read and the bytes before that place:
-if they change, it begins anew. It opens files for reading only, and keeps none open.
+A training appends whole lines. A resume cuts its files back and continues. A run can be deleted and
+replaced by another. So a tail remembers how far it has read and the bytes before that place: if
+they change, it starts over. It opens files only for reading, and keeps none open.
 
-Covered: `Tail`, `Table`. Not covered: what a line is (`pixelpong.run.lines`).
+Covered: `Tail`, `Table`. Not covered: single lines (`pixelpong.run.lines`).
 """
 
 from __future__ import annotations
 
+import io
 import math
 import os
 from array import array
@@ -21,10 +22,10 @@ from pixelpong.run.lines import scan_lines
 Columns = dict[str, list[Any]]
 
 MAX_COLUMNS = 64
-"""Ours have below 40; more are the sign of another program's file."""
+"""Ours have fewer than 40; more than this are the sign of another program's file."""
 
 MAX_ROWS = 2000
-"""That are sent at once: more than a chart has pixels across."""
+"""Rows sent at once: more than a chart is wide in pixels."""
 
 _LARGEST, _LONGEST_NAME = 1e12, 63
 _MARK = 256
@@ -32,7 +33,7 @@ _END = 32 << 10
 
 
 class Tail:
-    """A file of JSON objects, one a line, read piece by piece."""
+    """A file of JSON objects, one per line, read piece by piece."""
 
     def __init__(self, path: Path) -> None:
         """Begin at the start of `path`, which need not exist yet."""
@@ -40,11 +41,11 @@ class Tail:
         self._file, self._end, self._mark = (-1, -1), 0, b""
 
     def read(self) -> tuple[bool, list[dict[str, Any]]]:
-        """What is new.
+        """Read the new lines.
 
         Returns:
-            Whether everything that was read before is void, and the new lines. Damaged lines are
-            left out, and a last one that has no line break yet.
+            Whether everything read before is now invalid, and the new lines, without damaged ones
+            and without a last one that has no line break yet.
         """
         lines = []
         try:
@@ -71,14 +72,14 @@ class Tail:
         return _identify(file) != self._file or self._read_mark(file) != self._mark
 
     def _read_mark(self, file: BinaryIO) -> bytes:
-        """The last bytes before the place that was read to."""
+        """The last bytes before the end of what has been read."""
         begin = max(0, self._end - _MARK)
         file.seek(begin)
         return file.read(self._end - begin)
 
 
 def _open(path: Path) -> BinaryIO:
-    if not path.is_file():  # a pipe would be waited for
+    if not path.is_file():  # opening a pipe would block
         raise FileNotFoundError(path)
     return path.open("rb")
 
@@ -102,8 +103,26 @@ def read_end(path: Path) -> list[dict[str, Any]]:
         return []
 
 
+def read_spread(path: Path, count: int) -> list[dict[str, Any]]:
+    """Some lines spread evenly over a file, and the last; none if it cannot be read."""
+    try:
+        with _open(path) as file:
+            size = file.seek(0, os.SEEK_END)
+            found: dict[int, dict[str, Any]] = {}
+            for start in range(0, size, max(1, size // count)):
+                file.seek(start)
+                if start:
+                    file.readline(_END)  # the rest of a line
+                place, text = file.tell(), file.readline(_END)
+                for _, line in scan_lines(io.BytesIO(text)):
+                    found |= {place: line} if line else {}
+    except OSError:
+        return []
+    return [*found.values(), *read_end(path)[-1:]]
+
+
 TIMINGS = ("wall_seconds", "steps_per_second", "busy_share", "workers", "items_again", "restarts")
-"""Kept of a metrics line's ``timing``, under these names with ``timing.`` before."""
+"""Kept from a metrics line's ``timing``, with ``timing.`` before these names."""
 
 SHOWN_TIMINGS = ("timing.wall_seconds", "timing.steps_per_second")
 
@@ -120,11 +139,11 @@ class Table:
 
     @property
     def last_update(self) -> int:
-        """Of the last line; 0 if there is none."""
+        """The last line's update; 0 if there is none."""
         return int(self._columns["update"][-1]) if len(self) else 0
 
     def add(self, line: dict[str, Any]) -> None:
-        """Add a metrics line. One that does not come after the last is passed over."""
+        """Add a metrics line, unless its update does not come after the last."""
         if len(self) and line["update"] <= self.last_update:
             return
         timing = line.get("timing")
@@ -143,7 +162,7 @@ class Table:
                 column.append(math.nan)
 
     def find(self, update: int) -> int:
-        """How many lines belong to updates up to this one."""
+        """The number of lines for updates up to this one."""
         return bisect_right(self._columns["update"], update)
 
     def row(self, update: int) -> dict[str, Any]:
@@ -158,8 +177,8 @@ class Table:
 
         Args:
             first: place of the first line.
-            max_rows: lines at most.
-            every: also the timings that only `health` looks at.
+            max_rows: the largest number of lines.
+            every: also the timings that only `health` uses.
         """
         size = len(self)
         step = max(1, -(-(size - first) // max_rows))
@@ -176,7 +195,7 @@ def _is_numeric(value: Any) -> bool:
 
 
 def _as_float(value: float | None) -> float:
-    """NaN for none, and for a number that no run comes near."""
+    """NaN for None, and for a number that no run comes near."""
     return float(value) if value is not None and abs(value) < _LARGEST else math.nan
 
 

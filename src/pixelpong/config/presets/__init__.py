@@ -1,4 +1,4 @@
-"""Named sets of options, TOML files beside this one, and the layers over them."""
+"""Presets: named sets of options, in TOML files. The user's file and flags override them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from pixelpong.config import BUDGET, DEFAULT_PRESET, Config
+from pixelpong.config import BUDGET, DEFAULT_PRESET, Config, differences, require_used
 from pixelpong.config.options import COMMAND_LINE
 from pixelpong.errors import ConfigError, expected
 
 FILE_LIMIT = 1 << 16
-"""Bytes of the longest file of options that is read; all options take a thousand or two."""
+"""Size limit of a file of options, in bytes; all options take a thousand or two."""
 
 
 def preset_names() -> list[str]:
-    """The presets that come with the package."""
+    """The names of the package's presets."""
     files = resources.files("pixelpong.config.presets")
     names = (file.name for file in files.iterdir())
     return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
@@ -27,7 +27,7 @@ def load_preset(name: str) -> Config:
     """The configuration of a preset.
 
     Raises:
-        ConfigError: there is no preset of that name.
+        ConfigError: no preset has this name.
 
     >>> load_preset("ray").reinforce.batch_size
     4
@@ -39,8 +39,19 @@ def load_preset(name: str) -> Config:
     return Config().updated(tomllib.loads(text) | {"preset": name}, f"preset {name}")
 
 
+def changed_from_preset(config: Config) -> dict[str, Any]:
+    """The options in which a configuration differs from its preset, by name.
+
+    >>> changed_from_preset(load_preset("fast").updated({"seed": 3}, "here"))
+    {'seed': 3}
+    """
+    preset = load_preset(config.preset) if config.preset in preset_names() else Config()
+    found = differences(preset, config, with_free=True)
+    return {name: value for name, (_, value) in found.items()}
+
+
 def read_toml(path: Path) -> dict[str, Any]:
-    """The options in a TOML file, flat, names and values not yet checked.
+    """The options in a TOML file, flat; names and values are not checked.
 
     Raises:
         ConfigError: the file cannot be read or is not TOML.
@@ -56,26 +67,46 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(
             expected(f"a TOML file at {path}", got, "check the path given to --config")
         ) from error
-    except (ValueError, RecursionError) as error:  # also no UTF-8, or nested without end
+    except (ValueError, RecursionError) as error:  # also invalid UTF-8, or nested too deeply
         raise ConfigError(
             expected(f"TOML in {path}", str(error), "write lines like `batch_size = 10`")
         ) from error
 
 
 def resolve_config(preset: str | None, file: Path | None, given: Mapping[str, Any]) -> Config:
-    """The configuration of preset, then file, then command line, each over the one before.
+    """Make the configuration from preset, file and command line; later ones override earlier ones.
 
     Args:
-        preset: its name; where not given, the one that the file names, or the default.
+        preset: its name; the file's preset by default, or else `DEFAULT_PRESET`.
         file: a TOML file, or None.
         given: the options on the command line, flat.
 
     Raises:
-        ConfigError: an unknown preset or key, or a value out of range.
+        ConfigError: an unknown preset or key, a value out of range, or an option of an algorithm
+            that does not train.
     """
-    content = read_toml(file) if file else {}
+    return combine(preset, read_toml(file) if file else {}, given, str(file))
+
+
+def combine(
+    preset: str | None, content: Mapping[str, Any], given: Mapping[str, Any], origin: str
+) -> Config:
+    """The same for a file that has been read.
+
+    Args:
+        preset: as there.
+        content: of the file, flat, names and values not yet checked.
+        given: as there.
+        origin: the file, for the error message.
+
+    Raises:
+        ConfigError: as there.
+    """
     name = preset or content.get("preset", DEFAULT_PRESET)
-    config = load_preset(name).updated(content | {"preset": name}, str(file))
+    config = load_preset(name).updated({**content, "preset": name}, origin)
     # A budget on the command line replaces the preset's, and is added to the file's.
     kept = {option: content[option] for option in BUDGET if option in content}
-    return config.updated(kept | dict(given), COMMAND_LINE)
+    config = config.updated(kept | dict(given), COMMAND_LINE)
+    require_used(content, config, origin)
+    require_used(given, config, COMMAND_LINE)
+    return config

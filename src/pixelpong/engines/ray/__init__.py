@@ -1,10 +1,10 @@
-"""The Ray engine: one actor a node, which plays in threads; or plain tasks.
+"""The Ray engine: one actor per node, which plays in threads; or plain tasks.
 
-The driver keeps what it does for an item small. Parameters are put into the object store once a
-run and travel once to each node; short items travel many at a time; results are kept by item and
-used in the order of the items. Whatever is lost is played again, wherever there is room: Ray
-restarts an actor that dies and calls it again; this engine replaces one that hangs or whose node
-is lost, and asks new nodes for an actor. So nodes may come and go in the middle of a run.
+The driver does little per item. Parameters go into the object store once per run and travel once to
+each node; a call takes many short items; results are kept by item and used in the order of the
+items. Lost items are played again, wherever there is room: Ray restarts an actor that dies and
+calls it again; this engine replaces one that hangs or whose node is lost, and asks new nodes for an
+actor. So nodes may come and go in the middle of a run.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import warnings
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-# Two settings that Ray reads when it is first imported. A Ray of our own listens at the loopback
-# address, as it does of itself on systems that are no servers; and Ray does not print a page of
+# Two settings that Ray reads when it is first imported. Our own Ray listens only at the loopback
+# address, as it does by default on systems that are not servers. And Ray does not print a page of
 # advice for every worker that is lost.
 os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
 os.environ.setdefault(
@@ -36,22 +36,23 @@ from pixelpong.engines.ray.places import ActorPlace, Call, Place, TaskPlace
 from pixelpong.engines.threads import START_TIMEOUT
 from pixelpong.errors import Interrupted, PixelpongError, WorkerError, expected
 from pixelpong.machine import collect_versions, describe_machine
+from pixelpong.pickling import dumps
 
 PLACE_TIMEOUT = 25.0
-"""Seconds without any place in the cluster, after which it is full or gone."""
+"""Seconds without any place in the cluster before we call it full or gone."""
 
 WHOLE_NODE_TIMEOUT = 8.0
-"""Seconds until a node that has no room for an actor is asked for half as many cores."""
+"""Seconds before a node without room for an actor is asked for half as many cores."""
 
 RECRUIT_SECONDS = 1.0
-"""How often the driver looks whether the cluster has grown."""
+"""Seconds between two checks whether the cluster has grown."""
 
 POLL_SECONDS = 0.1
-"""How often it looks whether a stop was requested."""
+"""Seconds between two checks whether a stop was requested."""
 
 
 class RayEngine:
-    """Carries out items in Ray's workers, as many at a time as there are."""
+    """Carries out items in Ray's workers."""
 
     def __init__(
         self,
@@ -62,20 +63,19 @@ class RayEngine:
         address: str | None = None,
         mode: str = "actors",
     ) -> None:
-        """Connect, and ask for workers; they make themselves ready while the driver goes on.
+        """Connect, and ask for workers; they get ready while the driver continues.
 
         Args:
             make_worker: makes one worker; picklable.
-            num_workers: how many; by default one a core of the whole cluster, and more when
-                it grows.
+            num_workers: by default one per core of the whole cluster, and more if it grows.
             item_timeout: deadline of one item, in seconds.
-            should_stop: asked several times a second while waiting.
-            address: of a running cluster, ``"auto"`` or ``"HOST:PORT"``. If it is given neither
-                here nor in the variable RAY_ADDRESS, a Ray of our own is started.
-            mode: ``"actors"``, one a node with threads, or ``"tasks"``, one a core.
+            should_stop: called several times a second while waiting.
+            address: of a running cluster, ``"auto"`` or ``"HOST:PORT"``. Without one here or in
+                the variable RAY_ADDRESS, the engine starts its own Ray.
+            mode: ``"actors"``, one per node with threads, or ``"tasks"``, one per core.
 
         Raises:
-            ConfigError: nobody answers at the address.
+            ConfigError: nothing answers at the address.
             WorkerError: Ray does not start.
         """
         self._mode = mode
@@ -85,10 +85,10 @@ class RayEngine:
         self._should_stop = should_stop
         self._pace = Pace()
         self._places: list[Place] = []
-        self._sizes: dict[str, int] = {}  # of nodes that have less room than cores
+        self._sizes: dict[str, int] = {}  # of nodes with less room than cores
         self._held: set[str] = set()  # nodes that had room for an actor
         self._next_recruiting = 0.0
-        self._placed_at = math.inf  # when there was a place last, or a run began without any
+        self._placed_at = math.inf  # when there was last a place, or a run began without one
         self._failed_starts = 0
         self.num_restarts = 0
         self._versions, self._processor = collect_versions(), describe_machine()["processor"]
@@ -101,16 +101,17 @@ class RayEngine:
         """Process ids of the actors, each on its own machine; tasks share theirs."""
         return [place.pid for place in self._places if place.pid]
 
-    def run(self, items: Sequence[Any], params: Any) -> Results:
+    def run(self, items: Sequence[Any], params: Any, group_size: int = 1) -> Results:
         """See `pixelpong.engines.Engine.run`."""
         stats = RunStats()
-        return Results(self._play(Batch(items, self._pace, stats), params), stats)
+        return Results(self._play(Batch(items, self._pace, stats, group_size), params), stats)
 
     def close(self) -> None:
         """See `pixelpong.engines.Engine.close`."""
         places, self._places = self._places, []
         for place in places:
-            self._end(place)
+            with contextlib.suppress(exceptions.RayError, ValueError):
+                place.leave()
         self._exit.close()
 
     def _play(self, batch: Batch, params: Any) -> Generator[Any, None, None]:
@@ -133,7 +134,7 @@ class RayEngine:
     # --- places ---
 
     def _recruit(self) -> None:
-        """Ask for as many workers as there should be, now that nodes may have come or gone."""
+        """Ask for as many workers as there should be; nodes may have come or gone."""
         now = time.monotonic()
         if now < self._next_recruiting:
             return
@@ -161,7 +162,7 @@ class RayEngine:
             self._ask(sizes)
 
     def _ask(self, sizes: dict[str, int]) -> None:
-        """Ask nodes for so many cores each, and not for ever if other jobs use some of them."""
+        """Ask each node for its number of cores, with a deadline: other jobs may use some."""
         has_room = ray.available_resources().get("CPU", 0) >= sum(sizes.values())
         for node, size in sizes.items():
             place = ActorPlace(self._recipe, size, node)
@@ -176,7 +177,7 @@ class RayEngine:
                 self._lose(place, batch, "did not answer before its deadline")
 
     def _lose(self, place: Place, batch: Batch, reason: str) -> None:
-        """End a place, let its items run again, and ask for another at once."""
+        """End a place, put its items back, and ask for another place at once."""
         self._places.remove(place)
         self._end(place)
         if place.is_ready:
@@ -186,7 +187,7 @@ class RayEngine:
                 if call.batch is batch:
                     batch.give_back(call.positions, reason)
             return
-        # While others work, a node on which none can start is no reason to end.
+        # While others work, a node on which no worker can start is no reason to stop.
         self._failed_starts += 1
         if self._failed_starts >= MAX_ATTEMPTS and not any(each.is_ready for each in self._places):
             got = f"{MAX_ATTEMPTS} in a row that failed, the last one {reason}"
@@ -198,7 +199,7 @@ class RayEngine:
             place.end()
 
     def _refuse_to_wait_for_room(self) -> None:
-        """A cluster without room for a single worker is an answer, not something to wait for."""
+        """Raise an error if the cluster has had no room for a single worker for too long."""
         now = time.monotonic()
         if any(place.pid for place in self._places):
             self._placed_at = now
@@ -225,7 +226,8 @@ class RayEngine:
 
     def _give(self, place: Place, batch: Batch, shared: Any, unserved: int) -> None:
         positions = batch.take(place.size, unserved, self._item_timeout)
-        items = pickle.dumps([batch.items[position] for position in positions], protocol=5)
+        chosen = [batch.items[position] for position in positions]
+        items = dumps((chosen, batch.parts_of(positions)))
         batch.stats.bytes_sent += len(items)
         if not place.calls:
             place.deadline = time.monotonic() + self._item_timeout
@@ -239,7 +241,7 @@ class RayEngine:
         nearest = min(place.deadline for place in owed.values())
         timeout = max(0.0, min(POLL_SECONDS, nearest - time.monotonic()))
         done, _ = ray.wait(list(owed), num_returns=1, timeout=timeout)
-        if done and len(owed) > 1:  # and whatever else is there by now
+        if done and len(owed) > 1:  # and everything else that has arrived by now
             done, _ = ray.wait(list(owed), num_returns=len(owed), timeout=0)
         for ref in done:
             if owed[ref] in self._places:  # else it has just been given up
@@ -268,14 +270,14 @@ class RayEngine:
             place.is_ready, place.deadline, self._failed_starts = True, math.inf, 0
 
     def _begin(self, place: Place, description: dict[str, Any]) -> None:
-        """There is room: make the workers there."""
+        """Make the workers at a place that has got room."""
         self._refuse_other_versions(description)
         place.pid, place.beginning = description["pid"], place.call("start")
         place.deadline = time.monotonic() + START_TIMEOUT
         self._held.add(place.node)
 
     def _take_results(
-        self, place: Place, call: Call, answer: tuple[int, float, bytes], batch: Batch
+        self, place: Place, call: Call, answer: tuple[int, float, Any], batch: Batch
     ) -> None:
         pid, seconds, results = answer
         if place.node and pid != place.pid:  # Ray has replaced the actor's process
@@ -283,8 +285,8 @@ class RayEngine:
             self.num_restarts += 1
             again = [len(each.positions) for each in place.calls.values() if each.batch is batch]
             batch.stats.items_again += sum(again)
-        if call.batch is batch:  # else of a run that was given up
-            batch.stats.bytes_received += len(results)
+        if call.batch is batch:  # else it belongs to a run that was given up
+            batch.stats.bytes_received += memoryview(results).nbytes
             batch.put(call.positions, pickle.loads(results), seconds)
 
     def _note_done(self, place: Place, ref: Any) -> None:
@@ -294,7 +296,7 @@ class RayEngine:
             place.deadline = time.monotonic() + self._item_timeout if place.calls else math.inf
 
     def _refuse_other_versions(self, place: dict[str, Any]) -> None:
-        """Other versions there would give other bits, or none at all."""
+        """Refuse a node with other versions, which may return other bits or fail."""
         theirs = place["versions"]
         other = [name for name, version in self._versions.items() if theirs.get(name) != version]
         if other:
@@ -304,14 +306,14 @@ class RayEngine:
             raise WorkerError(expected(f"{wanted} on every node", got, advice))
         if place["processor"] != self._processor:
             warnings.warn(
-                f"the processor of {place['host']} is another than the driver's: the result may "
+                f"the processor of {place['host']} differs from the driver's: the result may "
                 "differ in its last bits from that of one machine",
                 stacklevel=2,
             )
 
 
 def _put(params: Any) -> Any:
-    """Put the params where every worker can read them in place, one copy a node."""
+    """Put the params where every worker can read them in place, one copy per node."""
     try:
         return ray.put(params)
     except (exceptions.ObjectStoreFullError, exceptions.OutOfDiskError) as error:
@@ -321,6 +323,6 @@ def _put(params: Any) -> Any:
 
 
 def _size_of(params: Any) -> int:
-    buffers: list[pickle.PickleBuffer] = []  # not copied, only looked at
+    buffers: list[pickle.PickleBuffer] = []  # views, not copies
     data = pickle.dumps(params, protocol=5, buffer_callback=buffers.append)
     return len(data) + sum(buffer.raw().nbytes for buffer in buffers)

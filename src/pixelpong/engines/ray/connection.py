@@ -1,4 +1,4 @@
-"""Being connected to a Ray cluster, or having a Ray of one's own for a while."""
+"""Connecting to a Ray cluster, or starting our own Ray for a while."""
 
 from __future__ import annotations
 
@@ -15,28 +15,29 @@ from typing import Any
 
 import ray
 
+from pixelpong.engines.ray.last_words import last_words
 from pixelpong.errors import ConfigError, WorkerError, expected
 from pixelpong.machine import count_cores
 
 CONNECT_TIMEOUT = 5.0
-"""Seconds until something at the cluster's address takes the connection, and says something."""
+"""Seconds for the cluster's address to accept the connection and to send something."""
 
 STORE_BYTES = 256 * 2**20
-"""Object store of a Ray of our own: room for the parameters of several updates."""
+"""Object store of our own Ray: room for the parameters of several updates."""
 
 _FOLDER = "pixelpong-ray"
 
 
 @contextlib.contextmanager
 def connected(address: str | None, num_workers: int | None) -> Iterator[None]:
-    """Be connected to a cluster; if one is started for it, end it afterwards.
+    """Connect to a cluster; if this starts one, end it afterwards.
 
     Args:
-        address: as in `RayEngine`. If this process is connected already, it stays so.
-        num_workers: cores of a Ray of our own; by default this machine's.
+        address: as in `RayEngine`. If this process is already connected, it stays connected.
+        num_workers: cores of our own Ray; this machine's by default.
 
     Raises:
-        ConfigError: nobody answers at the address.
+        ConfigError: nothing answers at the address.
         WorkerError: Ray does not start.
     """
     if ray.is_initialized():  # in a notebook, or in a program that uses Ray itself
@@ -56,23 +57,27 @@ def connected(address: str | None, num_workers: int | None) -> Iterator[None]:
             folder = stack.enter_context(local_folder())
         else:
             _refuse_silence(address)
+        tell_where = stack.enter_context(last_words())
         stack.callback(ray.shutdown)
         try:
             with contextlib.ExitStack() as beginning:
                 beginning.enter_context(_own_signals())
                 if address == "local":
                     beginning.enter_context(kept_here(folder))
-                ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **options)
+                context: Any = ray.init(
+                    address, log_to_driver=False, logging_level=logging.ERROR, **options
+                )
         except Exception as error:
             got = in_one_line(error)
             raise WorkerError(expected(f"a Ray cluster at {address}", got, advice)) from error
+        tell_where(context.address_info["session_dir"])
         yield
 
 
 def _refuse_silence(address: str) -> None:
     """Refuse an address that Ray would try for a long time."""
     if address == "auto" or os.environ.get("RAY_USE_TLS"):
-        return  # it looks for one on this machine, and says at once if there is none
+        return  # Ray looks for one on this machine, and reports at once if there is none
     host, _, port = address.rpartition(":")
     if not host or "/" in host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise ConfigError(expected("--ray-address auto or HOST:PORT", address, "see --help"))
@@ -92,18 +97,18 @@ def _own_signals() -> Iterator[None]:
         before = signal.getsignal(signal.SIGTERM)
         yield
         signal.signal(signal.SIGTERM, before)
-    except ValueError:  # not in the main thread, where nobody can replace it
+    except ValueError:  # not in the main thread, so nothing can replace it
         pass
 
 
 @contextlib.contextmanager
 def local_folder() -> Iterator[Path]:
-    """Make a folder for the files of our own Ray, gone afterwards.
+    """Make a folder for the files of our own Ray, and remove it afterwards.
 
-    A driver that is killed leaves its folder behind; the next one removes it.
+    A killed driver leaves its folder behind; the next one removes it.
     """
     above = Path(tempfile.gettempdir())
-    if len(str(above)) > 20:  # a socket's path has room for 107 letters, and Ray adds 70
+    if len(str(above)) > 20:  # a socket's path holds 107 characters, and Ray adds 70
         above = Path("/tmp")
     for left in above.glob(f"{_FOLDER}-*"):
         pid = left.name.split("-")[2]
@@ -118,18 +123,21 @@ def local_folder() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def kept_here(folder: Path) -> Iterator[None]:
-    """Let a Ray that is started meanwhile have its files in `folder`, and talk to nobody else.
+    """While inside, a Ray that starts keeps its files in `folder` and uses no outside network.
 
     Its process for usage statistics starts even if these are switched off, and then asks the
-    network which cloud it is in. A proxy that is not there keeps its questions on this machine.
+    network which cloud it is in. A proxy that does not exist keeps its requests on this machine.
     """
     # The secret of our own processes would otherwise be written to the home folder.
     os.environ.setdefault("RAY_AUTH_TOKEN", os.urandom(32).hex())
     settings = {
         "RAY_TMPDIR": str(folder),
         "RAY_USAGE_STATS_ENABLED": "0",
-        # Helpers whose driver was killed during the start look so long for the rest of their Ray.
+        # If the driver is killed during the start, its helpers look this long for their Ray.
         "RAY_gcs_rpc_server_reconnect_timeout_s": "10",
+        # A process that we end has nothing to save: if it does not answer Ray, it is killed after
+        # this time, not after 5 s.
+        "RAY_kill_worker_timeout_milliseconds": "1000",
         "no_proxy": "localhost,127.0.0.1",
         **dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9"),
     }
@@ -145,6 +153,6 @@ def kept_here(folder: Path) -> Iterator[None]:
 
 
 def in_one_line(error: BaseException) -> str:
-    """What Ray says, without its pages of advice."""
+    """Ray's message, without its pages of advice."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text[:200]}"

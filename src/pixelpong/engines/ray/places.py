@@ -1,7 +1,7 @@
 """Places in a Ray cluster where items are played: an actor on a node, or room for one task.
 
-In either there is a `Crew`, whose workers are threads. Items and results are pickled here, and not
-by Ray, so that it is known how much travels.
+Each has a `Crew`, whose workers are threads. Driver and crew pickle items and results themselves:
+that is faster than Ray's way, and tells the number of bytes.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import itertools
 import math
 import os
 import pickle
 import socket
 import threading
 import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,32 +28,33 @@ from pixelpong.engines import describe_error
 from pixelpong.engines.batch import Batch
 from pixelpong.engines.threads import ThreadEngine
 from pixelpong.machine import collect_versions, describe_machine
+from pixelpong.pickling import dumps
 
 RETRIES = 1
-"""Times that Ray itself makes a call again whose process died. If it still fails, its items are
-given to whichever place is free: the node may be lost."""
+"""Times that Ray itself repeats a call whose process died. If it still fails, its items go to any
+free place: the node may be lost."""
 
 
 @dataclass
 class Call:
-    """Items under way at a place."""
+    """Items being played at a place."""
 
     batch: Batch
     positions: tuple[int, ...]
 
 
 class Place:
-    """Where items are played, as the driver sees it: asked for, then there, then ready.
+    """A place in the cluster, as the driver sees it: requested, then there, then ready.
 
     Attributes:
-        size: how many workers play there at once.
-        node: of an actor, its node's id; a task's is empty.
-        max_calls: how many it is given at a time.
-        pid: process id of its actor as it was last heard of; 0 until there is room for it.
-        is_ready: its workers are made.
-        beginning: what it answers before it is ready.
-        calls: what it plays, by Ray's reference to the answer; the oldest first.
-        asked_until: when it is asked for less, if there is no room for it by then.
+        size: the number of workers that play there at once.
+        node: the id of an actor's node; empty for a task.
+        max_calls: the most calls it has at a time.
+        pid: the last known process id of its actor; 0 until there is room for it.
+        is_ready: whether its workers are made.
+        beginning: its answers before it is ready.
+        calls: its calls, by Ray's reference to the answer, oldest first.
+        asked_until: when to ask for less, if there is no room for it by then.
         deadline: of its oldest call, or of its start.
     """
 
@@ -68,29 +71,33 @@ class Place:
         return list(self.calls) if self.is_ready else [self.beginning]
 
     def call(self, method: str, *args: Any) -> Any:
-        """Have a method of its `Crew` called; Ray's reference to the answer."""
+        """Call a method of its `Crew`; return Ray's reference to the answer."""
         raise NotImplementedError
 
     def end(self) -> None:
-        """Give it up, whatever it does."""
+        """Give it up, whatever it is doing."""
         raise NotImplementedError
+
+    def leave(self) -> None:
+        """Let it go at the end of the engine."""
+        self.end()
 
 
 class ActorPlace(Place):
     """The workers of a node: an actor, which keeps its emulators from call to call.
 
-    Ray replaces it where it dies; if its node is lost, it is lost with it.
+    Ray replaces it if it dies; if its node is lost, the actor is lost too.
     """
 
     def __init__(self, recipe: bytes, size: int, node: str) -> None:
-        """Ask for so many cores of a node; `recipe` is what makes one worker, pickled."""
+        """Ask for `size` cores of a node; `recipe` is the pickled maker of a worker."""
         self._actor = (
             _as_remote(Crew)
             .options(
                 num_cpus=size,
                 max_restarts=-1,
                 max_task_retries=RETRIES,
-                max_concurrency=2,  # its threads go on with the second call during the first's end
+                max_concurrency=2,  # its threads start the second call while the first ends
                 scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
             )
             .remote(recipe, size)
@@ -107,29 +114,36 @@ class ActorPlace(Place):
 
 
 class TaskPlace(Place):
-    """Room for one task at a time: whichever process takes it has a worker of its own.
+    """Room for one task at a time; the process that runs it has its own worker.
 
     Ray does not retry it: a task does not say which process it ran in, so a retry could not be
-    counted as a worker that was replaced.
+    counted as a replaced worker.
     """
 
     def __init__(self, recipe: bytes) -> None:
-        """Nothing is kept; `recipe` is what makes a worker, pickled."""
+        """Make a place; `recipe` is the pickled maker of a worker."""
         self._recipe = recipe
         super().__init__(1, "", max_calls=1)
 
     def call(self, method: str, *args: Any) -> Any:
         """See `Place.call`."""
-        # Spread, so that the memory traffic of the workers is shared by many nodes.
+        # Spread, so that many nodes share the memory traffic of the workers.
         task = _as_remote(call_in_task).options(
             num_cpus=1, max_retries=0, scheduling_strategy="SPREAD"
         )
         return task.remote(self._recipe, method, *args)
 
     def end(self) -> None:
-        """See `Place.end`."""
+        """See `Place.end`; only for a task that hangs.
+
+        If a task finishes while it is cancelled, Ray's core ends the driver: between two locks the
+        task is neither running nor done, and a check fails (``task_manager.cc``, Ray 2.60).
+        """
         for ref in self.owed:
             ray.cancel(ref, force=True)
+
+    def leave(self) -> None:
+        """See `Place.leave`: a task that plays finishes soon, and nobody hears it."""
 
 
 @functools.cache
@@ -146,10 +160,11 @@ class Crew:
     def __init__(self, recipe: bytes, size: int) -> None:
         self._recipe, self._size = recipe, size
         self._engine: ThreadEngine | None = None
+        self._gather: Callable[[Iterable[Any]], list[Any]] = list
         self._making = threading.Lock()
 
     def describe(self) -> dict[str, Any]:
-        """What the driver has to know of the place."""
+        """What the driver needs to know about the place."""
         return {
             "host": socket.gethostname(),
             "pid": os.getpid(),
@@ -158,7 +173,7 @@ class Crew:
         }
 
     def start(self) -> None:
-        """Make the workers, unless there are some.
+        """Make the workers, unless they exist.
 
         Raises:
             WorkerError: a worker cannot be made.
@@ -172,15 +187,19 @@ class Crew:
             except Exception as error:
                 raise describe_error("the start of the worker", error) from None
             _settle()
-            # Without a deadline: the driver has one for the whole place.
+            self._gather = getattr(workers[0], "gather", list)  # see `GatheringWorker`
+            # No deadline: the driver has one for the whole place.
             self._engine = ThreadEngine(workers.pop, self._size, math.inf)
 
-    def play(self, params: Any, items: bytes) -> tuple[int, float, bytes]:
+    def play(self, params: Any, items: bytes) -> tuple[int, float, pickle.PickleBuffer]:
         """Play pickled items.
 
+        Args:
+            params: what to play them with.
+            items: a list of items, and the lengths of the parts whose results are gathered.
+
         Returns:
-            Where they were played, a process id; how long that took one worker; the results,
-            pickled.
+            The process id; the time it took one worker; the pickled results.
 
         Raises:
             WorkerError: an item raised.
@@ -188,9 +207,15 @@ class Crew:
         self.start()  # Ray may have replaced the process
         assert self._engine is not None
         begin = time.perf_counter()
-        results = list(self._engine.run(pickle.loads(items), params))
+        chosen, parts = pickle.loads(items)
+        played = self._engine.run(chosen, params)
+        results: list[Any] = []
+        for length in parts:
+            part = itertools.islice(played, length)
+            results += part if length == 1 else self._gather(part)
         seconds = (time.perf_counter() - begin) * min(self._size, len(results))
-        return os.getpid(), seconds, pickle.dumps(results, protocol=5)
+        # A buffer is copied once by Ray, plain bytes several times.
+        return os.getpid(), seconds, pickle.PickleBuffer(dumps(results))
 
 
 _crews: dict[bytes, Crew] = {}
@@ -208,18 +233,18 @@ def call_in_task(recipe: bytes, method: str, *args: Any) -> Any:
 _M_MMAP_THRESHOLD = -3  # of glibc's malloc.h
 
 _OWN_PAGES_BYTES = 1 << 20
-"""An array as large as this has pages of its own, which the system gets back with it."""
+"""An array this large has its own memory pages, which return to the system with it."""
 
 
 def _settle() -> None:
     """Use one BLAS thread, and a heap that does not grow; to be called once NumPy is loaded.
 
-    Workers that fight over cores through BLAS threads are the classic way to be slower in
-    parallel; environment variables come too late once NumPy is imported.
+    BLAS threads that fight over cores are the classic way to become slower in parallel;
+    environment variables come too late once NumPy is imported.
 
-    glibc learns from the first large array that is freed to take such arrays from its heap.
-    Episodes differ in length, so the holes there differ too, and the heap grows by some pages a
-    minute for hours. If a threshold is set, it learns nothing. Other C libraries have none.
+    After the first large array is freed, glibc takes such arrays from its heap. Episodes differ in
+    length, so the holes differ too, and the heap grows by some pages a minute for hours. With a
+    fixed threshold it does not. Other C libraries have no such setting.
     """
     threadpool_limits(limits=1)
     with contextlib.suppress(AttributeError, OSError):

@@ -1,4 +1,4 @@
-"""What a user calls from Python: train and resume, evaluate, an agent that acts.
+"""The Python interface: train, resume, evaluate, an agent that acts.
 
-The names are collected in `pixelpong` itself; the environment is made in `pixelpong.env.gym`.
+`pixelpong` itself collects these names; `pixelpong.env.gym` makes the environment.
 """

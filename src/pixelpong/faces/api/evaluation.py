@@ -1,4 +1,4 @@
-"""How well an agent plays, from Python: a run's, the package's, one from a file."""
+"""Evaluation from Python: of an agent from a run, from the package, or from a file."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pixelpong.config import OPTIONS, Config
 from pixelpong.config.options import Option
+from pixelpong.config.protocols import Protocol
 from pixelpong.errors import ConfigError, Interrupted, expected
 from pixelpong.faces.api.policy import Policy
 from pixelpong.interrupts import stop_on_signals
@@ -27,7 +28,7 @@ def evaluate(
     what: str | Path | Run | Policy = "package",
     episodes: int = 100,
     *,
-    which: int | str = "best",
+    checkpoint: int | str = "best",
     greedy: bool = True,
     seed: int = 0,
     **options: Any,
@@ -35,13 +36,13 @@ def evaluate(
     """Play a fixed number of episodes with an agent and summarise its returns.
 
     Args:
-        what: a run or its directory, a file of an agent, a policy, or ``"package"`` for the agent
-            that comes with it.
-        episodes: how many.
-        which: of a run's agents: ``"best"``, ``"latest"`` or an update.
+        what: a run, its directory, its name in the folder ``runs`` or ``"latest"``; an agent's
+            file; a policy; ``"package"`` for the package's agent, or the name of another one in it.
+        episodes: the number of episodes.
+        checkpoint: of a run's agents: ``"best"``, ``"latest"`` or an update.
         greedy: take the most probable action instead of drawing one.
-        seed: of the episodes; the same one means the same coins.
-        options: of the environment and of the engine, as ``sticky=0.0`` or ``workers=2``; the
+        seed: of the episodes; the same seed means the same coins.
+        options: of the environment and of the engine, such as ``sticky=0.0`` or ``workers=2``; the
             agent's own protocol holds if none is given.
 
     Raises:
@@ -57,8 +58,9 @@ def evaluate(
     """
     episodes = _EPISODES.check(episodes, "evaluate")
     seed = OPTIONS["seed"].check(seed, "evaluate")
-    policy = what if isinstance(what, Policy) else Policy.load(what, which)
-    config, way = _configure(policy, options), "greedy" if greedy else "sampled"
+    policy = what if isinstance(what, Policy) else Policy.load(what, checkpoint)
+    config = configure(policy.algorithm, policy.protocol, options, "evaluate")
+    way = "greedy" if greedy else "sampled"
     with stop_on_signals(ends_process=False) as should_stop:
         try:
             return evaluate_ways(config, policy.params, seed, episodes, should_stop, [way])[way]
@@ -79,15 +81,15 @@ def evaluate_ways(
 
     Args:
         config: the algorithm, the protocol and the engine.
-        params: what plays.
+        params: the parameters to play with.
         seed: of the episodes.
-        episodes: how many, each way.
-        should_stop: asked several times a second.
+        episodes: the number of each way.
+        should_stop: called several times a second.
         ways: of play.
-        tell: is told after each episode how many of its way are done.
+        tell: called after each episode with its way and the number done.
 
     Raises:
-        WorkerError, Interrupted: as `pixelpong.engines.Engine.run`.
+        WorkerError, Interrupted: as in `pixelpong.engines.Engine.run`.
     """
     from pixelpong.engines import make_engine
     from pixelpong.evaluation import evaluate as play
@@ -102,16 +104,26 @@ def evaluate_ways(
         }
 
 
-def _configure(policy: Policy, options: dict[str, Any]) -> Config:
-    """What the workers have to know: the algorithm, the protocol, the engine."""
+def configure(algorithm: str, protocol: Protocol, options: dict[str, Any], origin: str) -> Config:
+    """The configuration for the workers of an agent that does not belong to a run.
+
+    Args:
+        algorithm: of the agent.
+        protocol: of the agent.
+        options: of environment and engine, which come first.
+        origin: where they were given, for the error message.
+
+    Raises:
+        ConfigError: an unknown one, one of another kind, or a value out of range.
+    """
     known = [name for name, each in OPTIONS.items() if each.section in _SECTIONS]
     for name in options:
         if name in OPTIONS and name not in known:
-            what = "an option of environment or engine"
-            raise ConfigError("evaluate: " + expected(what, name, f"use one of {', '.join(known)}"))
-    own: dict[str, Any] = {"algorithm": policy.algorithm}
+            what, advice = "an option of environment or engine", f"use one of {', '.join(known)}"
+            raise ConfigError(f"{origin}: " + expected(what, name, advice))
+    own: dict[str, Any] = {"algorithm": algorithm}
     if "environment" not in options:
-        low, high = policy.protocol.frame_skips
-        own |= {"environment": policy.protocol.name, "sticky": policy.protocol.sticky}
+        low, high = protocol.frame_skips
+        own |= {"environment": protocol.name, "sticky": protocol.sticky}
         own |= {"frame_skip": low} if low == high else {}
-    return Config().updated(own | options, "evaluate")
+    return Config().updated(own | options, origin)

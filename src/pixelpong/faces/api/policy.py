@@ -1,4 +1,4 @@
-"""An agent that acts on what an environment shows: in a loop of one's own, in other libraries.
+"""An agent that acts on an environment's observations: in your own loop, in other libraries.
 
     policy = pixelpong.Policy.load("package")
     env = pixelpong.make_env()
@@ -8,12 +8,12 @@
         observation, reward, terminated, truncated, info = env.step(policy.act(observation))
         is_over = terminated or truncated
 
-It sees the frames in colour that `pixelpong.make_env` and ``ALE/Pong-v5`` give, and decides bit for
-bit as the rollouts of a training do. Of an episode it has to know the frame before and what it
-asked for last: `act` remembers both, `predict` takes and gives them.
+It sees the colour frames of `pixelpong.make_env` and ``ALE/Pong-v5``, and decides exactly as in the
+rollouts of a training. It needs the frame before and its last action: `act` remembers both,
+`predict` takes and returns them.
 
 Covered: loading, acting, probabilities and value, stable-baselines3's `predict`, films.
-Not covered: which pixels moved it (`pixelpong.agent.network`).
+Not covered: which pixels moved the decision (`pixelpong.agent.network`).
 """
 
 from __future__ import annotations
@@ -28,31 +28,30 @@ from pixelpong.agent.file import Agent, read_agent
 from pixelpong.agent.network import GREEDY, Explanation
 from pixelpong.env.preprocess import FIELD_ROWS, preprocess
 from pixelpong.errors import ConfigError, expected
-from pixelpong.faces.api.training import path_of
 from pixelpong.seeding import make_rng
 
 if TYPE_CHECKING:
     from pixelpong.faces.notebook import Film, Run
 
 Memory = tuple[NDArray[np.bool_], NDArray[np.int8]]
-"""Of n episodes: [n, 80, 80] what was drawn in the frame before, [n] what was asked for at it;
-`_NOTHING` if the episode begins."""
+"""For n episodes: [n, 80, 80] the field of the frame before, [n] the action chosen at it;
+`_NOTHING` at the start of an episode."""
 
 _NOTHING = -1
 
 _BACKGROUND, _DRAWN = 0, 14
-"""Palette indices of black and of the ball: the network tells no more apart."""
+"""Palette indices of black and of the ball: the network distinguishes only these two."""
 
 
 class Policy:
     """An agent that acts on frames.
 
     Attributes:
-        algorithm: that trained it, ``"reinforce"`` or ``"ppo"``.
-        protocol: what it was trained to play.
-        params: its parameters, not to be changed.
-        about: what else is known of it: update, steps, estimated return and so on.
-        actions: between which it decides, as ``ALE/Pong-v5`` numbers them.
+        algorithm: ``"reinforce"`` or ``"ppo"``, which trained it.
+        protocol: the game it was trained to play.
+        params: its parameters, read-only.
+        about: other facts about it: update, steps, estimated return and so on.
+        actions: the actions it chooses from, in the numbers of ``ALE/Pong-v5``.
         rng: draws the actions of `predict` if it is not deterministic.
     """
 
@@ -68,13 +67,14 @@ class Policy:
         self.reset()
 
     @classmethod
-    def load(cls, what: str | Path | Run = "package", which: int | str = "best") -> Policy:
+    def load(cls, what: str | Path | Run = "package", checkpoint: int | str = "best") -> Policy:
         """An agent by name.
 
         Args:
-            what: ``"package"`` for those that come with it, a run or its directory, or a file
-                of an agent: a milestone, or ``params.safetensors`` of a checkpoint.
-            which: of a run's agents: ``"best"``, ``"latest"`` or an update; of the package's:
+            what: ``"package"``, or the name of an agent in it; a run, its directory, its name in
+                the folder ``runs``, or ``"latest"``; or an agent's file: a milestone, or
+                ``params.safetensors`` of a checkpoint.
+            checkpoint: of a run's agents: ``"best"``, ``"latest"`` or an update; of the package's:
                 ``"best"``, ``"strong"``, ``"club"`` or ``"beginner"``.
 
         Raises:
@@ -85,32 +85,30 @@ class Policy:
         >>> policy.protocol.name, policy.actions
         ('ALE/Pong-v5', (0, 2, 3))
         """
-        from pixelpong.agent.choice import load_agent
-        from pixelpong.run.directory import RunDirectory
+        from pixelpong.agent.choice import find_agent, load_agent
 
-        if what == "package":
-            return cls(load_agent(None, str(which)))
-        path = path_of(what)
-        if path.suffix == ".safetensors":
-            return cls(read_agent(path))
-        return cls(load_agent(RunDirectory.open(path), str(which)))
+        word = what if isinstance(what, str | Path) else what.path
+        if Path(word).suffix == ".safetensors":
+            return cls(read_agent(Path(word)))
+        run, name = find_agent(word)
+        return cls(load_agent(run, name or str(checkpoint)))
 
     def reset(self) -> None:
-        """An episode begins: forget the frame before."""
+        """Start an episode: forget the frame before."""
         self._memory = _empty_memory(1)
 
     def act(self, observation: NDArray[np.uint8], rng: np.random.Generator | None = None) -> int:
-        """Look at the next frame and decide.
+        """See the next frame and decide.
 
         Args:
-            observation: [210, 160, 3] uint8, a frame as `pixelpong.make_env` gives it; not changed.
-            rng: draws the action; by default the most probable one is taken.
+            observation: [210, 160, 3] uint8, a frame as from `pixelpong.make_env`; not changed.
+            rng: draws the action; without it, the most probable action is taken.
 
         Returns:
             One of `actions`.
 
         Raises:
-            ConfigError: it is no such frame.
+            ConfigError: it is not such a frame.
 
         >>> from pixelpong.env.gym import make_env
         >>> policy, (observation, info) = Policy.load("package"), make_env().reset(seed=0)
@@ -120,24 +118,24 @@ class Policy:
         return self._step(observation, self._memory, 0, GREEDY if rng is None else rng.random())
 
     def probabilities(self, observation: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """Those of `actions`, [A], if this were the next frame; it is not remembered.
+        """The probabilities of `actions`, [A], if this were the next frame; does not remember it.
 
         Args:
             observation: as for `act`.
 
         Raises:
-            ConfigError: it is no such frame.
+            ConfigError: it is not such a frame.
         """
         return self._explain(observation).probabilities
 
     def value(self, observation: NDArray[np.uint8]) -> float | None:
-        """What the point is worth to it, −1 … 1; None if its network does not say.
+        """The expected outcome of the point, −1 … 1; None if its network has no value.
 
         Args:
             observation: as for `act`; it is not remembered.
 
         Raises:
-            ConfigError: it is no such frame.
+            ConfigError: it is not such a frame.
         """
         return self._explain(observation).value
 
@@ -148,19 +146,19 @@ class Policy:
         episode_start: NDArray[np.bool_] | None = None,
         deterministic: bool = True,
     ) -> tuple[NDArray[np.int64], Any]:
-        """Decide as stable-baselines3 asks its own agents: for one episode, or for n at once.
+        """Decide with stable-baselines3's interface, for one episode or for n at once.
 
         Args:
             observation: [210, 160, 3] uint8, or [n, 210, 160, 3].
-            state: what the call before gave; None at the start.
-            episode_start: [n], where an episode begins; by default none does.
+            state: from the previous call; None at the start.
+            episode_start: [n], True for episodes that begin; by default none does.
             deterministic: take the most probable action instead of drawing one from `rng`.
 
         Returns:
             The actions, one or [n], and the state for the next call; `state` is not changed.
 
         Raises:
-            ConfigError: these are no such frames.
+            ConfigError: these are not such frames.
         """
         observation = np.asarray(observation)
         frames = observation[None] if observation.ndim == 3 else observation
@@ -180,19 +178,19 @@ class Policy:
         seed: int = 0,
         overlay: bool = True,
         speed: float = 1.0,
-        seconds: float | None = None,
+        seconds: float | None = 20.0,
     ) -> Film:
-        """A game of it as a film: the very one that an evaluation plays, greedily.
+        """Make a film of one of its games, a greedy one of an evaluation.
 
         Args:
             episode: its place in the evaluation.
             seed: of the evaluation.
-            overlay: points, probabilities, value and what the network sees beside the picture.
+            overlay: show points, probabilities, value and what the network sees.
             speed: 1 is the game's own.
-            seconds: of film, after which it ends; by default the whole game.
+            seconds: of film, after which it ends; None for the whole game.
 
         Raises:
-            ConfigError: what makes films is not installed.
+            ConfigError: the extra for films is not installed.
             EmulatorError: the emulator or its game is not installed.
         """
         from pixelpong.agent.choice import ChosenReplay
@@ -212,7 +210,7 @@ class Policy:
         return f"Policy({', '.join(words)})"
 
     def _look(self, frame: NDArray[np.uint8], memory: Memory, index: int, draw: float) -> int:
-        """Decide at a frame, which is made the screen, with what is remembered of its episode."""
+        """Decide at a frame, with the memory of its episode."""
         if frame.shape != (210, 160, 3) or frame.dtype != np.uint8:
             got = f"{frame.dtype} {list(frame.shape)}"
             what = "frames of 210 rows, 160 columns and 3 colours, uint8"
@@ -237,7 +235,7 @@ class Policy:
         return self._network.explain()
 
     def _draw(self, field: NDArray[np.bool_]) -> None:
-        """A screen on which the network sees just this."""
+        """Draw a screen on which the network sees exactly this field."""
         self._screen[FIELD_ROWS][::2, ::2] = np.where(field, _DRAWN, _BACKGROUND)
 
 

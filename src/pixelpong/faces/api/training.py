@@ -1,4 +1,4 @@
-"""Training from Python, a script or a notebook; the command line goes the same way.
+"""Training from Python, a script or a notebook; the command line uses the same functions.
 
     run = pixelpong.train("fast", seed=1, updates=20)
     run = pixelpong.resume(run, updates=40)
@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from pixelpong.config import BUDGET, Config, differences
+from pixelpong.config import BUDGET, Config, differences, require_used
 from pixelpong.config.options import COMMAND_LINE
 from pixelpong.config.presets import load_preset
 from pixelpong.errors import ConfigError, Interrupted, expected
@@ -30,31 +30,35 @@ if TYPE_CHECKING:
     from pixelpong.run.directory import RunDirectory
 
 SECONDS_BETWEEN_LINES = 2.0
-"""If no terminal shows a training live: in a notebook, a line an update would be a flood."""
+"""Without a terminal: in a notebook, one line per update would be too many."""
 
 
 def train(
     preset: str | Config = "fast",
     *,
-    path: str | Path | None = None,
+    run: str | Path | None = None,
+    name: str | None = None,
+    note: str | None = None,
     quiet: bool = False,
     **options: Any,
 ) -> Run:
     """Train an agent in a new run directory, until its budget is spent.
 
     Args:
-        preset: the name of one (`preset_names`), or a configuration, from which options start.
-        path: the new run directory; by default the next free ``runs/PRESET-NNN``.
+        preset: the name of a preset (`preset_names`), or a configuration, as the base of options.
+        run: the new run directory; by default the next free ``runs/PRESET-NNN``.
+        name: instead of `run`, the name of a new run in the folder ``runs``.
+        note: to keep beside the run, up to 200 characters.
         quiet: show nothing.
-        options: under the names of `Config`, as ``seed=1``, ``updates=20``, ``workers=2``; one of
+        options: of `Config`, such as ``seed=1``, ``updates=20``, ``workers=2``; any of
             ``updates``, ``episodes``, ``steps`` and ``until_return`` replaces the preset's budget.
 
     Returns:
-        The run, to be looked at: ``.plot()``, ``.replay()``, ``.metrics()``.
+        The run, with ``.plot()``, ``.replay()``, ``.metrics()``.
 
     Raises:
-        ConfigError: an unknown name, or a value of the wrong type or out of range.
-        RunError: the directory exists already, or the disk does not take a file.
+        ConfigError: a name is unknown, or a value has the wrong type or is out of range.
+        RunError: the directory already exists, or a file cannot be written.
         WorkerError: a worker raised, or failed too often; the last complete update is saved.
         NumericsError: a number is not finite; the last update that is whole stays saved.
         KeyboardInterrupt: somebody pressed Ctrl-C; the last complete update is saved.
@@ -62,7 +66,7 @@ def train(
     >>> import tempfile
     >>> toy = {"environment": "Catch-v0", "hidden": 8, "batch_size": 2, "engine": "serial"}
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     run = train("classic", path=f"{folder}/toy", quiet=True, updates=3, **toy)
+    ...     run = train("classic", run=f"{folder}/toy", quiet=True, updates=3, **toy)
     ...     run.metrics()["episodes"].tolist()
     [2, 4, 6]
     >>> train("classic", learning_rat=0.001)
@@ -70,31 +74,38 @@ def train(
     pixelpong.errors.ConfigError: train: expected the name of an option, got 'learning_rat'; \
 did you mean 'learning_rate'?
     """
-    return _go(lambda: _create(preset, path, options, "train"), quiet)
+    return _go(lambda: _create(preset, run, name, note, options, "train"), quiet)
 
 
 def training(
-    preset: str | Config = "fast", *, path: str | Path | None = None, **options: Any
+    preset: str | Config = "fast",
+    *,
+    run: str | Path | None = None,
+    name: str | None = None,
+    note: str | None = None,
+    **options: Any,
 ) -> Iterator[Event]:
-    """The same as `train`, event by event, to look, plot and stop in between.
+    """The same as `train`, event by event, so that you can plot or stop in between.
 
     Leaving the loop ends the training; the last complete update is saved, and `resume` continues.
 
     Args:
         preset: as for `train`.
-        path: as for `train`.
+        run: as for `train`.
+        name: as for `train`.
+        note: as for `train`.
         options: as for `train`.
 
     Yields:
-        `pixelpong.loop.Began`, `Updated`, `Evaluated`, `Judged`, and in the end `Ended`.
+        `pixelpong.loop.Began`, `Updated`, `Evaluated`, `Judging`, `Judged`, and in the end `Ended`.
 
     Raises:
-        ConfigError, RunError, WorkerError, NumericsError, KeyboardInterrupt: as `train`.
+        ConfigError, RunError, WorkerError, NumericsError, KeyboardInterrupt: as in `train`.
 
     >>> import tempfile
     >>> toy = {"environment": "Catch-v0", "hidden": 8, "batch_size": 2, "engine": "serial"}
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for event in training("classic", path=f"{folder}/toy", updates=2, **toy):
+    ...     for event in training("classic", run=f"{folder}/toy", updates=2, **toy):
     ...         print(type(event).__name__)
     Began
     Updated
@@ -103,22 +114,22 @@ def training(
     """
     from pixelpong import loop
 
-    yield from loop.training(_create(preset, path, options, "training"))
+    yield from loop.training(_create(preset, run, name, note, options, "training"))
 
 
 def resume(
     run: str | Path | Run, *, quiet: bool = False, allow_changes: bool = False, **options: Any
 ) -> Run:
-    """Go on with a run, exactly as if it had never stopped.
+    """Continue a run, exactly as if it had never stopped.
 
     Args:
-        run: it, or its directory.
+        run: the run, its directory, its name in the folder ``runs``, or ``"latest"``.
         quiet: show nothing.
         allow_changes: accept changed options that change the result.
-        options: changed ones, as ``updates=100``; by default the run's own hold.
+        options: changed ones, such as ``updates=100``; by default the run's own.
 
     Returns:
-        The run, to be looked at.
+        The run.
 
     Raises:
         ConfigError: as `train`, or an option that changes the result and may not.
@@ -130,18 +141,20 @@ def resume(
 
 
 def path_of(run: str | Path | Run) -> Path:
-    """The directory of a run that is given by name or as itself."""
-    return Path(run) if isinstance(run, str | Path) else run.path
+    """The directory of a run, given by name (`pixelpong.run.names`) or as a `Run`."""
+    from pixelpong.run.names import find_run
+
+    return find_run(run) if isinstance(run, str | Path) else run.path
 
 
 def open_run(path: Path, options: dict[str, Any], origin: str, allow_changes: bool) -> RunDirectory:
-    """A run to continue, its options changed; nothing is written yet.
+    """Open a run to continue, with changed options; nothing is written yet.
 
     Args:
         path: its directory.
         options: changed ones.
         origin: where they come from, for the error message.
-        allow_changes: also those that change the result.
+        allow_changes: also accept those that change the result.
 
     Raises:
         ConfigError, RunError: as `resume`.
@@ -150,6 +163,7 @@ def open_run(path: Path, options: dict[str, Any], origin: str, allow_changes: bo
 
     run = RunDirectory.open(path)
     config = run.config.updated(options, origin)
+    require_used(options, config, origin)
     changed = differences(run.config, config)
     if changed and not allow_changes:
         shown = ", ".join(f"{name} {old} → {new}" for name, (old, new) in changed.items())
@@ -162,18 +176,24 @@ def open_run(path: Path, options: dict[str, Any], origin: str, allow_changes: bo
 
 
 def _create(
-    preset: str | Config, path: str | Path | None, options: dict[str, Any], origin: str
+    preset: str | Config,
+    path: str | Path | None,
+    name: str | None,
+    note: str | None,
+    options: dict[str, Any],
+    origin: str,
 ) -> RunDirectory:
-    from pixelpong.run.directory import RunDirectory
+    from pixelpong.faces.runs import create_run
 
     config = preset if isinstance(preset, Config) else load_preset(preset)
     config = config.updated(options, origin)
+    require_used(options, config, origin)
     _require_budget(config, origin)
-    return RunDirectory.create(None if path is None else Path(path), config)
+    return create_run(config, path, name, note, origin)
 
 
 def _require_budget(config: Config, origin: str) -> None:
-    """Refuse a training that would never end: a preset's always does."""
+    """Refuse a training that would never end; a preset's always does."""
     if all(value is None for value in vars(config.budget).values()):
         advice = f"give {', '.join(BUDGET[:-1])} or {BUDGET[-1]}"
         raise ConfigError(f"{origin}: " + expected("a budget", "none", advice))
@@ -186,12 +206,12 @@ def carry_out(
     began: float,
     seconds_between_lines: float = 0.0,
 ) -> tuple[RunDirectory, Outcome]:
-    """Train in a run until its budget is spent or a stop is asked for.
+    """Train in a run until its budget is spent or a stop is requested.
 
     Args:
-        open_or_create: gives the run.
-        stream: where the training is shown; None for nowhere.
-        should_stop: asked several times a second, see `pixelpong.interrupts.stop_on_signals`.
+        open_or_create: returns the run.
+        stream: where to show the training; None for nowhere.
+        should_stop: called several times a second, see `pixelpong.interrupts.stop_on_signals`.
         began: when the command started, on the monotonic clock.
         seconds_between_lines: see `pixelpong.faces.display.TrainingDisplay`.
 
@@ -203,7 +223,7 @@ def carry_out(
     from pixelpong.loop import train as go
 
     if should_stop():
-        raise Interrupted  # nothing has been made
+        raise Interrupted  # there is no run yet
     run = open_or_create()
     if stream is None:
         return run, go(run, None, should_stop, began)
@@ -212,7 +232,7 @@ def carry_out(
 
 
 def _go(open_or_create: Callable[[], RunDirectory], quiet: bool) -> Run:
-    """Train, and give the run; a stop that was asked for is an exception, as everywhere."""
+    """Train, and return the run; a requested stop raises `KeyboardInterrupt`, as in Python."""
     from pixelpong.faces.notebook import Run
 
     stream, began = None if quiet else sys.stdout, time.monotonic()
@@ -224,5 +244,5 @@ def _go(open_or_create: Callable[[], RunDirectory], quiet: bool) -> Run:
             raise KeyboardInterrupt from None
     if outcome.reason == "interrupted":
         saved = f"update {outcome.progress.update} is saved"
-        raise KeyboardInterrupt(f"{saved}; go on with pixelpong.resume({str(run.path)!r})")
+        raise KeyboardInterrupt(f"{saved}; continue with pixelpong.resume({str(run.path)!r})")
     return Run(run.path)

@@ -1,7 +1,7 @@
 """The command line. Imports what a command needs only when that command runs.
 
-    pixelpong train | resume | evaluate | inspect | doctor | verify | bench
-    pixelpong record | plot | dashboard | watch | play | export | track
+    pixelpong train | resume | evaluate | tournament | inspect | doctor | verify | bench
+    pixelpong record | plot | dashboard | watch | play | export | track | completion
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted with the checkpoint saved.
 """
@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pixelpong.errors import EmulatorWarning, Interrupted, PixelpongError, expected
+from pixelpong.faces.cli.completion import answer_shell
 
 
 def main(argv: list[str] | None = None, begin: Callable[[], None] = lambda: None) -> int:
@@ -25,8 +26,9 @@ def main(argv: list[str] | None = None, begin: Callable[[], None] = lambda: None
 
     Args:
         argv: the words after ``pixelpong``; by default those of this process.
-        begin: is called when they have been read and the command is about to begin.
+        begin: called after they have been read, just before the command begins.
     """
+    answer_shell()
     words = sys.argv[1:] if argv is None else argv
     _open_missing_streams()
     codecs.register_error("pixelpong", _spell_plainly)
@@ -43,7 +45,7 @@ def main(argv: list[str] | None = None, begin: Callable[[], None] = lambda: None
         print("pixelpong: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader of our output has gone, as `| head` does: there is nothing to say.
+        # The reader of our output has gone, as with `| head`: print no error.
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - kept until the process ends
         return 1
     except Exception as error:
@@ -70,9 +72,9 @@ def _describe(error: Exception) -> str:
 
 
 def show_warnings_plainly() -> None:
-    """From here on a warning of ours is one line on stderr, and each is shown once.
+    """From here on, print each of our warnings once, as one line on stderr.
 
-    For the process of a command: in a notebook, Python's own form says which cell it is from.
+    Only for the process of a command: in a notebook, Python's own form names the cell.
     """
     show_others: Callable[..., None] = warnings.showwarning
     shown: set[str] = set()
@@ -90,20 +92,20 @@ def show_warnings_plainly() -> None:
 def _open_missing_streams() -> None:
     """Open the standard streams that this process was started without.
 
-    The first file that a process opens gets the first number that is free: else our words, or C
-    code's, would be written into one of our files.
+    The first file that a process opens gets the first free number. Without this, our output, or
+    that of C code, could go into one of our files.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
         except OSError:
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # for the workers as well
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # for the workers too
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w" if number else "r"))  # noqa: SIM115
 
 
 def _spell_plainly(error: UnicodeError) -> tuple[str, int]:
-    """For streams that know ASCII alone: a minus sign must not become a question mark."""
+    """For streams with only ASCII: a minus sign must not become a question mark."""
     assert isinstance(error, UnicodeEncodeError)
     plain = {"−": "-", "–": "-", "→": "->", "×": "x"}
     letters = error.object[error.start : error.end]

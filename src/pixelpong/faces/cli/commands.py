@@ -7,14 +7,16 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pixelpong.config import OPTIONS
+from pixelpong.config import OPTIONS, require_used
 from pixelpong.config.options import COMMAND_LINE
-from pixelpong.config.presets import load_preset, resolve_config
+from pixelpong.config.presets import changed_from_preset, load_preset, resolve_config
 from pixelpong.errors import CheckpointError, expected
 from pixelpong.faces.cli.reporting import report_on
 from pixelpong.interrupts import stop_on_signals
+from pixelpong.machine import count_cores, describe_machine
 
 if TYPE_CHECKING:
+    from pixelpong.loop import Outcome
     from pixelpong.run.checkpoints import Checkpoint
     from pixelpong.run.directory import RunDirectory
 
@@ -24,38 +26,39 @@ _PROGRESS = (
     "update", "steps", "episodes", "mean_return_100", "running_mean", "points_won_1000",
     "estimated_return",
 )  # fmt: skip
-"""What is reported of a training's progress."""
+"""The figures of a training's progress that are reported."""
 
 
 def train(options: Any) -> int:
     """``pixelpong train``"""
     config = resolve_config(options.given.get("preset"), options.config, options.given)
 
-    def create_run() -> RunDirectory:
-        from pixelpong.run.directory import RunDirectory
+    def create() -> RunDirectory:
+        from pixelpong.faces.runs import create_run
 
-        return RunDirectory.create(options.run, config)
+        return create_run(config, options.run, options.name, options.note)
 
-    return _carry_out(create_run, options)
+    return _carry_out(create, options)
 
 
 def resume(options: Any) -> int:
     """``pixelpong resume RUN``"""
     from pixelpong.faces.api.training import open_run
+    from pixelpong.run.names import find_run
 
-    changes = options.given, COMMAND_LINE, options.allow_changes
-    return _carry_out(lambda: open_run(options.run, *changes), options)
+    path, changes = find_run(options.run), (options.given, COMMAND_LINE, options.allow_changes)
+    return _carry_out(lambda: open_run(path, *changes), options)
 
 
 def _carry_out(make_run: Callable[[], RunDirectory], options: Any) -> int:
-    """Train in the run that `make_run` gives, and say how it ended."""
+    """Train in the run that `make_run` returns, and report how it ended."""
     began = time.monotonic() - time.process_time()  # imports came first, at full load
-    stream = sys.stderr if options.json else sys.stdout
+    stream = None if options.quiet else sys.stderr if options.json else sys.stdout
     with stop_on_signals() as should_stop:
         from pixelpong.faces.api.training import carry_out
         from pixelpong.faces.text import describe_outcome
 
-        run, outcome = carry_out(make_run, stream, should_stop, began)
+        run, outcome = carry_out(make_run, stream, should_stop, began, options.every)
     progress = outcome.progress
     report = {
         "run": str(run.path),
@@ -65,24 +68,38 @@ def _carry_out(make_run: Callable[[], RunDirectory], options: Any) -> int:
         "wall_seconds": outcome.wall_seconds,
         "training_seconds": outcome.training_seconds,
         "verdict": outcome.verdict and outcome.verdict.to_dict(),
+        "rank": _rank(run, outcome),
+        "environment": run.config.environment.environment,
+        "machine": f"{count_cores()} cores of {describe_machine()['processor'].split(',')[0]}",
     }
     report_on(report, options.json, describe_outcome)
     return EXIT_INTERRUPTED if outcome.reason == "interrupted" else 0
 
 
+def _rank(run: RunDirectory, outcome: Outcome) -> tuple[int, int] | None:
+    """The place of a training that has won among the recorded ones, if they are like it."""
+    from pixelpong.bench.record import is_comparable, rank
+
+    if outcome.verdict is None or not outcome.verdict.is_won or not is_comparable(run.config):
+        return None
+    return rank(outcome.verdict.steps)
+
+
 def evaluate(options: Any) -> int:
     """``pixelpong evaluate RUN``"""
-    from pixelpong.agent.choice import load_agent
-    from pixelpong.faces.api.evaluation import evaluate_ways
+    from pixelpong.agent.choice import find_agent, load_agent
+    from pixelpong.faces.api.evaluation import configure, evaluate_ways
     from pixelpong.faces.text import describe_evaluation
-    from pixelpong.run.directory import RunDirectory
 
-    run = RunDirectory.open(options.run)
-    agent = load_agent(run, options.checkpoint)
-    config = run.config.updated(options.given, COMMAND_LINE)
+    run, name = find_agent(options.run)
+    agent = load_agent(run, name or options.checkpoint)
+    if run is None:
+        config = configure(agent.algorithm, agent.protocol, options.given, COMMAND_LINE)
+    else:
+        config = run.config.updated(options.given, COMMAND_LINE)
 
     def count(way: str, number: int) -> None:
-        """Keep a line that counts for a person at a terminal; it is gone at the end."""
+        """Show a counter on a terminal, which disappears at the end."""
         if sys.stderr.isatty():
             total = options.episodes
             text = "" if number == total else f"{way} play: {number} of {total} episodes"
@@ -94,7 +111,7 @@ def evaluate(options: Any) -> int:
         )
     protocol = config.environment.protocol
     report = {
-        "run": str(run.path),
+        "run": options.run if run is None else str(run.path),
         "update": agent.about["update"],
         "environment": protocol.name,
         "frame_skip": list(protocol.frame_skips),
@@ -114,25 +131,32 @@ def inspect(options: Any) -> int:
     from pixelpong.learners.progress import Progress
     from pixelpong.run.checkpoints import fingerprint
     from pixelpong.run.directory import RunDirectory
+    from pixelpong.run.names import find_run
+    from pixelpong.run.summary import summarize
     from pixelpong.session import Counters
 
-    run = RunDirectory.open(options.run)
-    checkpoint = _choose_checkpoint(run, options.checkpoint)
+    run = RunDirectory.open(find_run(options.run))
+    summary, checkpoint = summarize(run.path), _choose_checkpoint(run, options.checkpoint)
     counters = Counters.of(checkpoint)
     with restoring():
         progress = Progress.from_dict(counters.progress)
     report = {
         "run": str(run.path),
+        "state": summary.state,
+        "verdict": summary.verdict,
+        "note": summary.note,
         **{name: getattr(progress, name) for name in (*_PROGRESS, "frames")},
         "params_sha256": fingerprint(checkpoint.params),
         "optimizer_sha256": fingerprint(checkpoint.optimizer),
         "wall_seconds": counters.wall_seconds,
+        "training_seconds": counters.wall_seconds - counters.evaluation_seconds,
         "engine": run.config.engine.engine,
         "emulator": None if run.config.environment.is_toy else run.config.engine.emulator,
         "checkpoints": run.checkpoints.updates(),
         "versions": run.versions,
         "machine": run.machine,
         "config": run.config.to_flat(),
+        "changed": changed_from_preset(run.config),
     }
     report_on(report, options.json, describe_run)
     return 0
@@ -164,14 +188,22 @@ def doctor(options: Any) -> int:
 
 def verify(options: Any) -> int:
     """``pixelpong verify``"""
-    from pixelpong.verify import compare_ways, default_emulators
+    from pixelpong.verify import compare_ways, default_emulators, meet_rivals
 
     engines = _read_names("engine", options.engines)
     emulators = options.emulators and _read_names("emulator", options.emulators)
     length = {name: getattr(options, name) for name in ("updates", "batch_size", "seed")}
     changes = {**length, "streams": options.batch_size, "verbose": False, **options.given}
     presets = options.presets.split(",")
-    configs = [load_preset(preset).updated(changes, COMMAND_LINE) for preset in presets]
+    configs = [
+        meet_rivals(load_preset(preset).updated(changes, COMMAND_LINE)) for preset in presets
+    ]
+    if "opponent" in options.given:  # REINFORCE has the built-in one alone
+        configs = [each for each in configs if each.learning.algorithm == "ppo"] or configs
+    for config in configs:
+        require_used(options.given, config, COMMAND_LINE)
+        for name in emulators or ():
+            require_used(["emulator"], config.updated({"emulator": name}, ""), COMMAND_LINE)
     ways: list[dict[str, Any]] = []
     lines, is_equal = [], True
     with stop_on_signals() as should_stop:
@@ -194,5 +226,5 @@ def verify(options: Any) -> int:
 
 
 def _read_names(option: str, text: str) -> list[str]:
-    """Values of an option, of which a command takes several."""
+    """The values of an option that takes several."""
     return [OPTIONS[option].check(name, f"--{option}s") for name in text.split(",")]

@@ -1,27 +1,24 @@
-"""The commands that show what a run holds: films, plots, pages, exports. They never train."""
+"""The commands that show a run: films, plots, pages, exports. They never train."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pixelpong.errors import ConfigError, expected
 from pixelpong.faces.cli.reporting import report_on, tell
 from pixelpong.interrupts import stop_on_signals
 
-if TYPE_CHECKING:
-    from pixelpong.run.directory import RunDirectory
-
 
 def record(options: Any) -> int:
     """``pixelpong record RUN``"""
-    from pixelpong.agent.choice import choose_replay
+    from pixelpong.agent.choice import choose_replay, find_agent
     from pixelpong.faces.film import describe_film, make_film
 
-    which = "best" if options.best else options.checkpoint
-    run = _open(options.run)
+    run, name = find_agent(options.run)
+    which = name or ("best" if options.best else options.checkpoint)
     chosen = choose_replay(run, update=options.update, which=which, episode=options.episode)
-    folder = Path() if options.run is None else options.run / "videos"
+    folder = Path() if run is None else run.path / "videos"
     with stop_on_signals() as should_stop:
         report = make_film(
             chosen,
@@ -40,9 +37,10 @@ def plot(options: Any) -> int:
     """``pixelpong plot RUN…``"""
     from pixelpong.faces.plots import describe_plots, draw_plots
     from pixelpong.run.directory import RunDirectory
+    from pixelpong.run.names import find_run
 
-    runs = [RunDirectory.open(path) for path in options.runs]
-    folder = options.out or options.runs[0] / "plots"
+    runs = [RunDirectory.open(find_run(word)) for word in options.runs]
+    folder = options.out or runs[0].path / "plots"
     files = draw_plots(runs, folder, options.kinds.split(","), options.formats.split(","))
     report_on({"files": [str(file) for file in files]}, options.json, describe_plots)
     return 0
@@ -55,7 +53,7 @@ def dashboard(options: Any) -> int:
 
 def play(options: Any) -> int:
     """``pixelpong play RUN``"""
-    return _serve_game(options, "/#play")
+    return _serve_game(options, "/#play", tells_strength=True)
 
 
 def watch(options: Any) -> int:
@@ -70,15 +68,17 @@ def export(options: Any) -> int:
         got = " and ".join(f"--{name}" for name in chosen) or "none of them"
         what = "--html FILE, --onnx FILE or --agent FILE"
         raise ConfigError(expected(what, got, "give one"))
-    run = _open(options.run)
+    from pixelpong.agent.choice import find_agent, load_agent
+
+    run, name = find_agent(options.run)
     if options.onnx:
-        from pixelpong.agent.choice import load_agent
         from pixelpong.faces.onnx import describe_onnx as describe
         from pixelpong.faces.onnx import write_onnx
 
-        report = write_onnx(load_agent(run, options.checkpoint), options.onnx)
+        report = write_onnx(load_agent(run, name or options.checkpoint), options.onnx)
     elif run is None:
-        raise ConfigError(expected(f"a run for --{chosen[0]}", "none", "name one"))
+        got = options.run and f"{options.run}, an agent in the package"
+        raise ConfigError(expected(f"a run for --{chosen[0]}", got or "none", "name one"))
     elif options.html:
         from pixelpong.faces.page.export import describe_page as describe
         from pixelpong.faces.page.export import write_page
@@ -105,8 +105,9 @@ def track(options: Any) -> int:
     """``pixelpong track RUN --to SINK``"""
     from pixelpong.faces import track as tracking
     from pixelpong.run.directory import RunDirectory
+    from pixelpong.run.names import find_run
 
-    run = RunDirectory.open(options.run)
+    run = RunDirectory.open(find_run(options.run))
     with stop_on_signals() as should_stop:
         report = tracking.track(
             run, options.to, options.out, is_live=options.live, should_stop=should_stop
@@ -115,21 +116,20 @@ def track(options: Any) -> int:
     return 0
 
 
-def _open(path: Path | None) -> RunDirectory | None:
-    """The run that is named; None, for the agent in the package, if none is."""
-    from pixelpong.run.directory import RunDirectory
-
-    return None if path is None else RunDirectory.open(path)
-
-
-def _serve_game(options: Any, page: str) -> int:
+def _serve_game(options: Any, page: str, *, tells_strength: bool = False) -> int:
     """Serve the page on which the named run's agent plays."""
-    from pixelpong.agent.choice import load_agent
+    from pixelpong.agent.choice import find_agent, load_agent
+    from pixelpong.run.directory import RUNS_FOLDER
 
-    # What is wrong with it is said here, and not on the page.
-    load_agent(_open(options.run), options.checkpoint)
-    folder = Path("runs") if options.run is None else options.run.parent
-    return _serve(options, folder, page=page, run=options.run, checkpoint=options.checkpoint)
+    run, name = find_agent(options.run)
+    which = name or options.checkpoint
+    load_agent(run, which)  # reports an error here, and not on the page
+    if run is None and tells_strength:
+        from pixelpong.agent.strengths import describe_strengths
+
+        tell(describe_strengths(which))
+    folder, path = (RUNS_FOLDER, None) if run is None else (run.path.parent, run.path)
+    return _serve(options, folder, page=page, run=path, checkpoint=which)
 
 
 def _serve(options: Any, runs_dir: Path, **about: Any) -> int:
@@ -141,7 +141,7 @@ def _serve(options: Any, runs_dir: Path, **about: Any) -> int:
             host=options.host,
             port=options.port,
             token=options.token,
-            opens_browser=options.open == "yes",
+            opens_browser=not options.no_open,
             tell=tell,
             should_stop=should_stop,
             **about,

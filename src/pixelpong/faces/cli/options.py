@@ -1,243 +1,351 @@
-"""The commands: what each is called, does and takes.
+"""The commands: the name, function and options of each.
 
-Options of a training come from `pixelpong.config.OPTIONS`: flag, file key, default, help and check
-stand there once. The options that a command has for itself stand here, as the same `Option`.
+Options of a training come from `pixelpong.config.OPTIONS`, which defines flag, file key, default,
+help and check once. Options of a single command are here, as the same `Option`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pixelpong.config import OPTIONS
 from pixelpong.config.options import Option
 from pixelpong.config.presets import load_preset
-from pixelpong.faces.cli import bench, commands, faces
-
-REQUIRED = ...
-"""The default of what has to be given."""
-
-
-class Place(Option):
-    """What is given without a flag, by its place: a word, or several if its type is a tuple."""
-
-
-@dataclass(frozen=True)
-class Command:
-    """A command.
-
-    Attributes:
-        run: carries it out, given the values of its options by name, and returns the exit code.
-            Beside them is ``given``: the options of a training that were given, by name.
-        help: one line.
-        options: its own.
-        training: names of the options of a training that it takes.
-        shown: what ``--help`` calls the default of those; if empty, the preset's is shown.
-    """
-
-    run: Callable[[Any], int]
-    help: str
-    options: tuple[Option, ...]
-    training: tuple[str, ...]
-    shown: str
-
-
-@dataclass(frozen=True)
-class Group:
-    """Commands under one name."""
-
-    help: str
-    commands: dict[str, Command | Group]
-
-
-def _command(
-    run: Callable[[Any], int],
-    help: str,
-    *options: Option,
-    training: tuple[str, ...] = (),
-    shown: str = "",
-) -> Command:
-    common = (
-        _switch("json", "Print one JSON object on stdout."),
-        _switch("debug", "Show the traceback of an error."),
-    )
-    return Command(run, help, (*options, *common), training, shown)
-
-
-def _switch(name: str, help: str) -> Option:
-    return Option(name, bool, False, help)
-
-
-def _file(name: str, help: str, metavar: str = "FILE") -> Option:
-    return Option(name, Path | None, None, help, metavar=metavar)
-
-
-def _number(name: str, help: str) -> Option:
-    return Option(name, int | None, None, help)
+from pixelpong.faces.cli import bench, commands, completion, faces, runs, sweeps, tournaments
+from pixelpong.faces.cli.command import (
+    REQUIRED,
+    Command,
+    Group,
+    Place,
+    command,
+    file,
+    number,
+    switch,
+)  # fmt: skip
+from pixelpong.run.states import SORTS, STATES
+from pixelpong.sweep.grid import NOT_SWEPT
 
 
 def _which(default: str) -> Option:
     help = (
         "Which agent: latest, best or an update; without a run, beginner, club, strong, champion."
     )
-    return Option("checkpoint", str, default, help, metavar="WHICH")
+    return Option("checkpoint", str, default, help, metavar="AGENT")
 
 
-_RUN = Place("run", Path, REQUIRED, "Run directory.", metavar="RUN")
+_NAMED = "a directory, a name in runs/, or latest"
+_PACKAGED = "package, beginner, club, strong or champion for an agent in the package"
+_RUN = Place("run", str, REQUIRED, f"The run: {_NAMED}.", metavar="RUN")
+_AGENT = Place("run", str, REQUIRED, f"A run ({_NAMED}), or {_PACKAGED}.", metavar="RUN")
 _RUN_OR_PACKAGE = Place(
-    "run", Path | None, None, "Run directory; by default the agent in the package.", metavar="RUN"
+    "run", str | None, None, f"A run ({_NAMED}), or {_PACKAGED}, the default.", metavar="RUN"
 )
-_SEED = Option("seed", int, 0, "Seed of what is played.", bounds=(0, None))
+_PLAYERS = (
+    "Agents (a run, RUN@UPDATE, an agent's file, beginner, club, strong, champion), builtin, "
+    "follower-0, follower-100, follower-200, follower-330, follower-200-noisy, predictor."
+)
+_SEED = Option("seed", int, 0, "Seed of the games.", bounds=(0, None), short="-s")
+_QUIET = switch("quiet", "Print only how it ended.", short="-q")
+_EVERY = Option(
+    "every",
+    float,
+    10.0,
+    "Seconds between two lines, if no terminal shows it live.",
+    bounds=(0.0, None),
+)
 _PROTOCOL = ("environment", "frame_skip", "sticky")
 _SERVING = (
     Option("host", str, "127.0.0.1", "Address to listen on; one that others reach needs --token."),
     Option("port", int, 8080, "Port; if it is taken, the next free one."),
     Option("token", str | None, None, "Secret without which nothing is served."),
-    Option("open", str, "yes", "Whether to open a browser.", choices=("yes", "no")),
+    switch("no_open", "Open no browser."),
 )
 
 _BENCH: dict[str, Command | Group] = {
-    "throughput": _command(
+    "throughput": command(
         bench.throughput,
         "Steps per second of emulator, rollouts and training.",
         Option("seconds", float, 5.0, "Length of one measurement.", bounds=(0.1, 3600)),
-        Option("rounds", int, 5, "How often each is measured, in turn.", bounds=(1, None)),
+        Option("rounds", int, 5, "Measurements of each.", bounds=(1, None)),
         _SEED,
-        _switch("peers", "Also EnvPool and Gymnasium's; extra [bench]."),
-        _switch("ray", "Also both trainings on Ray; extra [ray]."),
+        switch("ray", "Also both trainings on Ray; extra [ray]."),
         training=("workers",),
+        examples=("bench throughput", "bench throughput --seconds 2 --rounds 3"),
     ),
-    "solve": _command(
+    "solve": command(
         bench.solve,
         "Train until it wins, seed after seed, and write a JSON file and a plot.",
         Option("seeds", str, "0-4", "Seeds, as 0-4 or 0,3,7."),
-        Option("out", Path, Path("benchmarks"), "Folder for the two files.", metavar="DIR"),
+        Option(
+            "out", Path, Path("benchmarks"), "Folder for the two files.", metavar="DIR", short="-o"
+        ),
         Option("target", float, 18.0, "Mean return of greedy play that wins.", bounds=(-21, 21)),
         Option("steps", int, load_preset("fast").budget.steps, "Steps per seed.", bounds=(1, None)),
-        _switch("peers", "Also stable-baselines3's PPO; extra [bench]."),
-        Option("peer_minutes", float, 30.0, "Time limit of each of those.", bounds=(0.1, 600)),
         training=("workers",),
+        examples=("bench solve --seeds 0-4", "bench solve --seeds 0 -o measured"),
     ),
-    "predict": _command(
+    "predict": command(
         bench.predict,
         "Measure for a minute, then say how long it takes to win on this machine.",
         Option("seconds", float, 60.0, "Length of the measurement.", bounds=(1, 3600)),
         training=("workers",),
+        examples=("bench predict", "bench predict --seconds 20"),
     ),
 }
 
+_NAMED_RUNS = Place("runs", tuple[str, ...], REQUIRED, f"Runs: {_NAMED}.", metavar="RUN...")
+
+_RUNS: dict[str, Command | Group] = {
+    "list": command(
+        runs.list_all,
+        "List runs with state, return, seed, size and age; also `pixelpong runs` alone.",
+        Place("folders", tuple[Path, ...], None, "Folders; by default runs.", metavar="DIR..."),
+        Option("sort", str, "age", "What to sort by.", choices=SORTS),
+        Option("state", str | None, None, f"Only these, with commas: {', '.join(STATES)}."),
+        Option("filter", str | None, None, "Only runs with this text in name, preset or note."),
+        examples=("runs list --sort return --state won,stopped", "runs list old/runs --json"),
+    ),
+    "rm": command(
+        runs.remove,
+        "Remove runs for ever; asks first.",
+        _NAMED_RUNS,
+        switch("yes", "Do not ask.", short="-y"),
+        examples=("runs rm fast-003", "runs rm fast-003 fast-004 --yes"),
+    ),
+    "prune": command(
+        runs.prune,
+        "Make runs smaller: fewer checkpoints and milestones; they can still be resumed.",
+        Place("runs", tuple[str, ...], None, f"Runs: {_NAMED}; by default all.", metavar="RUN..."),
+        Option("keep", int, 1, "Checkpoints to keep, beside the best.", bounds=(1, 1000)),
+        examples=("runs prune", "runs prune fast-001 --keep 2"),
+    ),
+    "note": command(
+        runs.note,
+        "Note something beside a run; an empty text removes the note.",
+        _RUN,
+        Place("text", str, REQUIRED, "The note.", metavar="TEXT"),
+        examples=("runs note fast-001 twice-the-rate",),
+    ),
+}
+
+_EACH = "Threads of each training; by default 1 with Ray, else one per core."
+_ON = (
+    Option("engine", str | None, None, "By default ray if installed.", choices=("ray", "serial")),
+    Option("ray_address", str | None, None, OPTIONS["ray_address"].help),
+    Option("threads_each", int | None, None, _EACH, bounds=(1, 4096)),
+)
+_SWEEP = command(
+    sweeps.sweep,
+    "Train many agents, with several seeds or options. `pixelpong sweep resume DIR` continues.",
+    Place("grid", Path | None, None, "TOML file of options; each may be a list.", metavar="GRID"),
+    Option("seeds", str | None, None, "Seeds, as 0-4 or 0,3,7."),
+    file("out", "New folder; by default the next free runs/sweep-NNN.", "DIR"),
+    *_ON,
+    training=tuple(name for name in OPTIONS if name not in (*NOT_SWEPT, "seed")),
+    examples=(
+        "sweep --seeds 0-4 --preset classic --episodes 2000 --engine serial",
+        "sweep grid.toml --out sweeps/learning-rates",
+        "sweep resume runs/sweep-001",
+    ),
+)
+_SWEEP_RESUME = command(
+    sweeps.resume,
+    "Continue a sweep: train what is not done.",
+    Place("sweep", Path, REQUIRED, "The sweep's folder.", metavar="DIR"),
+    *_ON,
+    examples=("sweep resume runs/sweep-001", "sweep resume runs/sweep-001 --engine serial"),
+)
+
 _COMMANDS: dict[str, Command | Group] = {
-    "train": _command(
+    "train": command(
         commands.train,
         "Train an agent in a new run directory.",
-        _file("run", "New run directory; by default the next free runs/PRESET-NNN.", "DIR"),
-        _file("config", "TOML file of options; the command line overrides it."),
+        file("run", "New run directory; by default the next free runs/PRESET-NNN.", "DIR"),
+        Option("name", str | None, None, "Instead, the name of a new run in runs."),
+        Option("note", str | None, None, "A note to keep beside the run."),
+        file("config", "TOML file of options; the command line overrides it."),
+        _QUIET,
+        _EVERY,
         training=tuple(OPTIONS),
+        examples=(
+            "train",
+            "train --seed 1 --updates 20",
+            "train --preset classic --batch-size 20",
+            "train --config mine.toml --run runs/mine",
+        ),
     ),
-    "resume": _command(
+    "resume": command(
         commands.resume,
         "Continue a run, exactly as if it had never stopped.",
         _RUN,
-        _switch("allow_changes", "Accept changed options that change the result."),
+        _QUIET,
+        _EVERY,
+        switch("allow_changes", "Accept changed options that change the result."),
         training=tuple(name for name in OPTIONS if name != "preset"),
         shown="the run's",
+        examples=(
+            "resume latest",
+            "resume fast-001 --updates 200",
+            "resume fast-001 --steps 10000000 --quiet",
+        ),
     ),
-    "evaluate": _command(
+    "sweep": Group(_SWEEP.help, {"resume": _SWEEP_RESUME}, own=_SWEEP),
+    "evaluate": command(
         commands.evaluate,
-        "Play a run's agent and report its returns.",
-        _RUN,
+        "Play an agent's games and report its returns.",
+        _AGENT,
         _which("latest"),
         Option("episodes", int, 100, "Episodes of greedy and of sampled play.", bounds=(1, 10**5)),
         _SEED,
         training=(*_PROTOCOL, "engine", "emulator", "workers", "worker_timeout"),
         shown="the run's",
+        examples=(
+            "evaluate latest --episodes 20",
+            "evaluate champion --seed 1",
+            "evaluate fast-001 --checkpoint best --sticky 0",
+        ),
     ),
-    "inspect": _command(
-        commands.inspect, "Show what a run has reached, with hashes.", _RUN, _which("latest")
+    "tournament": command(
+        tournaments.tournament,
+        "Let players meet, each pair on both sides, and rate them.",
+        Place("players", tuple[str, ...], REQUIRED, _PLAYERS, metavar="PLAYER"),
+        Option("games", int, 10, "Games of each pair on each side.", bounds=(1, 10_000)),
+        Option("points", int, 21, "A game ends when a side has so many.", bounds=(1, 21)),
+        switch("sampled", "Agents draw their actions instead of taking the most probable."),
+        file(
+            "out",
+            "New folder for tournament.json and ladder.png (extra [plot]); by default "
+            "tournaments/tournament-NNN.",
+            "DIR",
+            "-o",
+        ),
+        _SEED,
+        training=("workers",),
+        examples=(
+            "tournament beginner club strong champion builtin",
+            "tournament latest fast-001@100 champion --games 20 -o tournaments/mine",
+        ),
     ),
-    "doctor": _command(
+    "inspect": command(
+        commands.inspect,
+        "Show what a run has reached, with hashes.",
+        _RUN,
+        _which("latest"),
+        examples=("inspect latest", "inspect fast-001 --checkpoint best --json"),
+    ),
+    "doctor": command(
         commands.doctor,
         "Check this machine, the game and a run, and say what to fix.",
-        Place("run", Path | None, None, "Run to check as well.", metavar="RUN"),
+        Place("run", str | None, None, f"A run to check as well: {_NAMED}.", metavar="RUN"),
+        examples=("doctor", "doctor latest"),
     ),
-    "verify": _command(
+    "verify": command(
         commands.verify,
         "Train briefly in many ways and compare the hashes.",
-        Option("presets", str, "fast,classic", "What is trained, with commas."),
+        Option("presets", str, "fast,classic", "Presets to train, with commas."),
         Option("engines", str, "serial,threads", "Engines to compare, with commas."),
         Option("emulators", str | None, None, "Emulators to compare; by default native,ale."),
         Option("updates", int, 3, "Length of the training.", bounds=(1, None)),
         Option("batch_size", int, 4, "Episodes, or streams, per update.", bounds=(1, 4096)),
         _SEED,
-        training=_PROTOCOL,
+        training=(*_PROTOCOL, "opponent"),
         shown="the preset's",
+        examples=("verify", "verify --presets fast --updates 5", "verify --opponent league"),
     ),
-    "record": _command(
+    "record": command(
         faces.record,
         "Make a film of an episode: MP4, GIF or WebP, by the file's ending; extra [video].",
         _RUN_OR_PACKAGE,
-        _number("update", "The training's replay nearest to this update; by default the newest."),
-        _switch("best", "Instead, an episode that the best agent plays."),
-        Option("checkpoint", str | None, None, "Instead, one by this agent.", metavar="WHICH"),
-        _number("episode", "The training's episode of this number, or the agent's."),
-        _file("out", "File to write."),
-        _switch("overlay", "Show beside it points, probabilities, value, what the network sees."),
-        Option("scale", int, 3, "Pixels of the film for one of the game.", bounds=(1, None)),
+        number("update", "The training's replay closest to this update; by default the newest."),
+        switch("best", "Instead, an episode that the best agent plays."),
+        Option("checkpoint", str | None, None, "Instead, one by this agent.", metavar="AGENT"),
+        number("episode", "The training's episode of this number, or the agent's."),
+        file("out", "File to write.", short="-o"),
+        switch("overlay", "Show beside it points, probabilities, value, what the network sees."),
+        Option("scale", int, 3, "Pixels of the film per pixel of the game.", bounds=(1, None)),
         Option("speed", float, 1.0, "1 is the game's own speed."),
         Option("seconds", float | None, None, "Stop after this many seconds of film."),
+        examples=(
+            "record",
+            "record latest --best --overlay -o best.mp4",
+            "record fast-001 --update 100 --seconds 20 -o film.gif",
+        ),
     ),
-    "plot": _command(
+    "plot": command(
         faces.plot,
         "Draw what one or several runs have learned; extra [plot].",
-        Place("runs", tuple[Path, ...], REQUIRED, "Run directories.", metavar="RUN..."),
-        _file("out", "Folder to write to; by default RUN/plots.", "DIR"),
+        Place("runs", tuple[str, ...], REQUIRED, f"Runs, each {_NAMED}.", metavar="RUN"),
+        file("out", "Folder to write to; by default RUN/plots.", "DIR", "-o"),
         Option("kinds", str, "all", "Curve, points, health, weights, frames, episode; or all."),
         Option("formats", str, "png", "With commas: png, svg."),
+        examples=("plot latest", "plot fast-001 fast-002 --kinds curve,points -o pictures"),
     ),
-    "dashboard": _command(
+    "dashboard": command(
         faces.dashboard,
-        "A page with all runs: live curves, health, replays, weights; extra [web].",
+        "A page with all runs, live, and all tournaments; extra [web].",
         Place("runs_dir", Path, Path("runs"), "Where the runs are.", metavar="RUNS_DIR"),
         *_SERVING,
+        examples=("dashboard", "dashboard --port 9000 --no-open"),
     ),
-    "watch": _command(
+    "watch": command(
         faces.watch,
         "Watch an agent play the built-in opponent, in a browser; extra [play].",
         _RUN_OR_PACKAGE,
         *_SERVING,
         _which("best"),
+        examples=("watch", "watch latest", "watch beginner"),
     ),
-    "play": _command(
+    "play": command(
         faces.play,
         "Play against an agent, in a browser; extra [play].",
         _RUN_OR_PACKAGE,
         *_SERVING,
         _which("best"),
+        examples=("play", "play beginner", "play latest --checkpoint 100"),
     ),
-    "export": _command(
+    "export": command(
         faces.export,
         "Write a run as one page that opens offline, or its agent as a file.",
         _RUN_OR_PACKAGE,
-        _file("html", "Page to write."),
-        _file("onnx", "Network to write; extra [onnx]."),
+        file("html", "Page to write."),
+        file("onnx", "Network to write; extra [onnx]."),
         _which("best"),
-        _file("agent", "Small agent to write, like those in the package."),
-        Option("kilobytes", int, 2000, "Size that this agent may have.", bounds=(1, None)),
-        Option("episodes", int, 100, "Of its evaluation, each way.", bounds=(1, 10**5)),
-        Option("replays", int, 5, "Replays that the page holds at most."),
+        file("agent", "Small agent to write, like those in the package."),
+        Option("kilobytes", int, 2000, "Size limit of this agent.", bounds=(1, None)),
+        Option("episodes", int, 100, "Episodes of its evaluation, each way.", bounds=(1, 10**5)),
+        Option("replays", int, 5, "Largest number of replays on the page."),
+        examples=("export latest --html run.html", "export champion --onnx agent.onnx"),
     ),
-    "track": _command(
+    "track": command(
         faces.track,
         "Write a run's metrics for another program; extra [track].",
         _RUN,
         Option("to", str, "tensorboard", "Which program.", choices=("tensorboard", "wandb")),
-        _file("out", "Folder to write to; by default RUN/tensorboard or RUN/wandb.", "DIR"),
-        _switch("live", "Continue while the run is being trained."),
+        file("out", "Folder to write to; by default RUN/tensorboard or RUN/wandb.", "DIR", "-o"),
+        switch("live", "Continue while the run is being trained."),
+        examples=("track latest", "track latest --to wandb --live"),
     ),
+    "runs": Group("List runs, remove some, make some smaller.", _RUNS, default="list"),
     "bench": Group("Measure this machine.", _BENCH),
+    "completion": command(
+        completion.completion,
+        "Print what makes a shell complete commands, options and runs; extra [completion].",
+        Place("shell", str, REQUIRED, "The shell.", metavar="SHELL", choices=completion.SHELLS),
+        examples=("completion bash", "completion fish"),
+    ),
 }
 
-PROGRAM = Group("Teaches a program to play Atari Pong from its screen.", _COMMANDS)
+_WELCOME = """\
+pixelpong teaches a program to play Atari Pong from its screen, and shows you
+how it learns. Four commands to begin with:
+
+  pixelpong train        train an agent until it wins
+  pixelpong watch        watch an agent play, in a browser
+  pixelpong play         play against it
+  pixelpong dashboard    look at all your runs on a page, live
+
+All commands: pixelpong --help
+One of them, with examples: pixelpong train --help"""
+
+PROGRAM = Group("Teaches a program to play Atari Pong from its screen.", _COMMANDS, _WELCOME)
 """All commands, by name."""

@@ -1,4 +1,4 @@
-"""What all commands share: how they report."""
+"""Reporting, for all commands."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ def report_on(
 
 
 def tell(text: str) -> None:
-    """Say something beside the report."""
+    """Print something besides the report."""
     print(text, file=sys.stderr, flush=True)

@@ -1,13 +1,13 @@
-"""Looks at this machine, the game and a run: what is wrong, and what to do about it.
+"""Checks this machine, the game and a run: what is wrong, and what to do about it.
 
     pixelpong doctor                    versions, cores, memory, disk, the game
     pixelpong doctor runs/fast-001      and a run: is it sound, how does it learn
 
-No check may crash: if it can't be made, that is what it found. What a check needs is imported only
-when its turn comes, because it may be what is missing.
+No check may crash: a check that fails to run reports that. Each imports what it needs only when it
+runs, because that may be what is missing.
 
 Covered: the list of checks, the report as data and as text.
-Not covered: what tests hold once for all machines, such as frame skip and sticky actions; speed
+Not covered: what tests check for all machines, such as frame skip and sticky actions; speed
 (`pixelpong bench predict`).
 """
 
@@ -17,7 +17,6 @@ import importlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, TextIO
 
 from rich.console import Console
@@ -40,14 +39,14 @@ _MACHINE = ("packages", "extras", "cores", "memory", "disk", "rom", "emulator")
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at.
+    """The result of a check.
 
     Attributes:
-        name: of the check, the same every time.
+        name: of the check, always the same.
         level: one of `LEVELS`.
         text: one line: what was found; if something is wrong, what was expected, what was got,
             and what to do.
-        facts: the same as data, as JSON holds it.
+        facts: the same as data, as JSON.
     """
 
     name: str
@@ -57,15 +56,15 @@ class Check:
 
 
 def problem(name: str, level: str, wanted: str, got: object, advice: str, **facts: Any) -> Check:
-    """A check that has found something: what was expected, what was got, what to do."""
+    """The result of a check that found a problem: what was expected, what was got, what to do."""
     return Check(name, level, expected(wanted, got, advice), facts)
 
 
-def examine(run: Path | None) -> Iterator[Check]:
+def examine(run: str | None) -> Iterator[Check]:
     """Make all checks.
 
     Args:
-        run: directory of a run to look at as well.
+        run: a run to check too, see `pixelpong.run.names`.
     """
     for name in _MACHINE:
         yield from _carry_out("machine", name)
@@ -73,7 +72,7 @@ def examine(run: Path | None) -> Iterator[Check]:
         yield from _carry_out("of_run", "run", run)
 
 
-def summarize(checks: Iterable[Check], run: Path | None) -> dict[str, Any]:
+def summarize(checks: Iterable[Check], run: str | None) -> dict[str, Any]:
     """The report as data."""
     checks = list(checks)
     counts = Counter(check.level for check in checks)
@@ -88,7 +87,7 @@ def summarize(checks: Iterable[Check], run: Path | None) -> dict[str, Any]:
 
 
 def show(checks: Iterable[Check], stream: TextIO) -> Iterator[Check]:
-    """Print each check as soon as it is made, folded to the terminal, and pass it on."""
+    """Print each check when it is made, folded to the terminal, and yield it."""
     console = Console(file=stream, highlight=False)
     for check in checks:
         row = Table.grid(Column(width=7), Column(width=12), Column(overflow="fold"), padding=(0, 2))
@@ -99,13 +98,13 @@ def show(checks: Iterable[Check], stream: TextIO) -> Iterator[Check]:
 
 
 def describe(report: dict[str, Any]) -> str:
-    """The last line: how many of what."""
+    """The last line: the number of checks at each level."""
     counts = report["counts"]
     listed = ", ".join(f"{counts[level]} {level}" for level in LEVELS)
     return f"{'nothing is broken' if report['is_sound'] else 'something is broken'}: {listed}"
 
 
-def _carry_out(file: str, name: str, *about: Path) -> Iterator[Check]:
+def _carry_out(file: str, name: str, *about: str) -> Iterator[Check]:
     try:
         module = importlib.import_module(f"pixelpong.faces.doctor.{file}")
         found = getattr(module, f"check_{name}")(*about)

@@ -27,13 +27,14 @@ CORE = {
     "llvmlite": "llvmlite", "msgspec": "msgspec", "rich": "rich", "safetensors": "safetensors",
     "threadpoolctl": "threadpoolctl",
 }  # fmt: skip
-"""What always has to be there: name of the distribution, name of the module."""
+"""Required packages: name of the distribution, name of the module."""
 
 _WEB = ("starlette", "sse_starlette", "uvicorn", "websockets")
 
 EXTRAS = {
     "ray": ("ray",), "video": ("av", "PIL"), "plot": ("matplotlib",), "web": _WEB, "play": _WEB,
     "track": ("tensorboardX",), "onnx": ("onnx",),
+    "completion": ("argcomplete",),
 }  # fmt: skip
 """Modules of each extra."""
 
@@ -41,10 +42,10 @@ TRAINING_BYTES = 400e6
 """Peak memory of a fast training. Source: benchmarks/solve.json."""
 
 RUN_BYTES = 500e6
-"""Disk space that a fast run takes in the end."""
+"""Disk space of a complete fast run."""
 
 _BUSY = 1.5
-"""Load per core above which other programs are plainly at work."""
+"""Load per core above which other programs must be running."""
 
 _GROUP_FILES = (
     ("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes"),
@@ -53,7 +54,7 @@ _GROUP_FILES = (
 
 
 def check_packages() -> Check:
-    """Python, this package, and what it can't do without."""
+    """Python, this package, and the packages it requires."""
     missing = [name for name, module in CORE.items() if not _has_module(module)]
     facts = {"python": platform.python_version(), "pixelpong": __version__}
     if missing:
@@ -82,7 +83,7 @@ def check_cores() -> Check:
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     facts = {"cores": os.cpu_count(), "usable": usable, "cgroup_limit": limit, "load": load}
     if load > _BUSY * usable:
-        advice = "wait for the other programs: until then everything takes longer"
+        advice = "wait for the other programs, which slow everything down"
         got = f"a load of {load:.1f} on {usable}"
         return problem("cores", NOTE, "idle cores", got, advice, **facts)
     limited = "" if limit is None else f", limited to {limit:g} by cgroup"
@@ -91,7 +92,7 @@ def check_cores() -> Check:
 
 
 def check_memory() -> Check:
-    """Memory that is free, also within the limit of this process's control group."""
+    """Free memory, also within the limit of this process's control group."""
     available, left = _read_available(), read_memory_left()
     free = min([size for size in (available, left) if size is not None], default=None)
     facts = {"available_bytes": available, "cgroup_left_bytes": left}
@@ -104,16 +105,16 @@ def check_memory() -> Check:
 
 
 def check_rom() -> Check:
-    """Whether the ROM is there, and is the one that all figures were measured with."""
+    """Whether the ROM exists and is the one that all figures were measured with."""
     from pixelpong.env.rom import ROM_SHA256, read_rom, rom_path
 
-    read_rom()  # raises what a training would
+    read_rom()  # raises the same error as in a training
     text = f"SHA-256 {ROM_SHA256[:16]}…: the one that all figures were measured with"
     return Check("rom", OK, text, {"path": str(rom_path()), "sha256": ROM_SHA256})
 
 
 def check_emulator() -> Check:
-    """Whether the native emulator plays, how long it took to start, and where it is kept."""
+    """Whether the native emulator plays, how long it took to start, and where it is cached."""
     from pixelpong.atari.native import cache_folder
     from pixelpong.env.native import NotCoveredError, load_game
 
@@ -122,7 +123,7 @@ def check_emulator() -> Check:
         was_kept = load_game().was_kept
     except NotCoveredError as error:
         wanted = "the native emulator to play"
-        advice = "ALE plays instead, to the same bits, some forty times slower"
+        advice = "ALE plays instead, with the same bits, about forty times slower"
         return problem("emulator", WARNING, wanted, error, advice, plays="ale")
     seconds, folder = time.perf_counter() - begin, cache_folder()
     facts = {
@@ -140,12 +141,12 @@ def check_emulator() -> Check:
 
 
 def check_disk() -> Check:
-    """Room where new runs go, and the right to write there."""
+    """Room and write permission where new runs go."""
     return check_folder("disk", Path("runs"))
 
 
 def check_folder(name: str, folder: Path) -> Check:
-    """Whether a folder takes a run's files.
+    """Whether a run's files can be written to a folder.
 
     Args:
         name: of the check.
@@ -174,7 +175,7 @@ def read_memory_left(root: Path = Path("/")) -> int | None:
     """Bytes until the control group's limit is reached; None if there is no limit.
 
     Args:
-        root: the file system; another one in tests.
+        root: the file system; tests use their own.
     """
     left = []
     for folder in groups_of(root, "memory"):

@@ -1,4 +1,4 @@
-"""A run: whether it is sound, whether it can go on, and how it learns."""
+"""A run: whether it is sound, whether it can continue, and how it learns."""
 
 from __future__ import annotations
 
@@ -13,17 +13,22 @@ from pixelpong.faces.page.view import View
 from pixelpong.machine import collect_versions, describe_machine
 from pixelpong.run.alive import is_live
 from pixelpong.run.directory import RunDirectory
+from pixelpong.run.names import find_run
 
 _LEVELS = {health.GOOD: OK, health.NOTE: NOTE, health.WARNING: WARNING}
 
 
-def check_run(path: Path) -> Iterator[Check]:
-    """All there is to say of a run.
+def check_run(word: str | Path) -> Iterator[Check]:
+    """All checks of a run.
+
+    Args:
+        word: names it, see `find_run`.
 
     Raises:
         RunError: it can't be opened.
     """
-    run = RunDirectory.open(path, lambda _: None)  # its warnings are said as checks
+    path = find_run(word)
+    run = RunDirectory.open(path, lambda _: None)  # checks report its warnings
     config, is_written = run.config, is_live(path)
     state = f"{'a' if is_written else 'no'} training is writing to it now"
     text = f"preset {config.preset}, seed {config.seed}, {config.environment.environment}; {state}"
@@ -63,7 +68,7 @@ def _check_checkpoints(run: RunDirectory) -> Check:
 
 
 def _check_lines(run: RunDirectory) -> Check:
-    """Lines that can be read; the last one may be half written while a training is at work."""
+    """Whether lines can be read; the last one may be incomplete while a training writes it."""
     readable, damaged = {}, {}
     for file in run.line_files:
         count = sum(1 for _ in file.read())
@@ -74,7 +79,7 @@ def _check_lines(run: RunDirectory) -> Check:
     facts = {"readable": readable, "damaged": damaged}
     if damaged:
         got = ", ".join(f"{count} damaged in {name}.jsonl" for name, count in damaged.items())
-        advice = "plots leave them out; training goes on all the same"
+        advice = "plots leave them out; the training is not affected"
         return problem("lines", WARNING, "whole lines", got, advice, **facts)
     listed = ", ".join(f"{count:,} of {name}" for name, count in readable.items())
     return Check("lines", OK, listed, facts)
@@ -85,7 +90,7 @@ def _check_machine(run: RunDirectory) -> Check:
     there = {**run.versions, **run.machine}
     changed = {name: [there.get(name), now] for name, now in here.items() if there.get(name) != now}
     if not changed:
-        text = "the ones it was started with: a resume gives the same bits"
+        text = "the same as at its start: a resume leads to the same bits"
         return Check("run_machine", OK, text, {"changed": changed})
     got = "; ".join(f"{name} {old} → {new}" for name, (old, new) in changed.items())
     wanted = "the machine and versions it was started with"

@@ -3,10 +3,10 @@
     pixelpong record RUN --best --overlay --out film.mp4
 
 GIF and WebP show the emulator's pixels bit for bit, MP4 as closely as H.264 can. There is a film
-frame for each decision of the agent, at the game's own speed; if that is more frames a second than
-players show, every second (third …) is taken. The last moment stays for a second.
+frame for each decision of the agent, at the game's own speed; if players cannot show that many
+frames per second, only every second (third …) frame is used. The last one stays for a second.
 
-Covered: playing and pacing. Not covered: what a picture shows (`overlay`), the files (`writers`).
+Covered: playing and pacing. Not covered: drawing (`overlay`), the files (`writers`).
 """
 
 from __future__ import annotations
@@ -45,22 +45,22 @@ def make_film(
 
     Args:
         chosen: the episode.
-        path: of the file; its ending chooses the format. One that exists is replaced.
+        path: of the file; its suffix chooses the format. An existing file is replaced.
         has_overlay: draw points, probabilities, value and what the network sees beside the game.
-        scale: pixels of the film for one of the game, 1 … `MAX_SCALE`.
+        scale: pixels of the film per pixel of the game, 1 … `MAX_SCALE`.
         speed: 1 is the game's own, see `SPEEDS`.
         seconds: of film, after which it ends; None for the whole episode.
-        should_stop: asked at every film frame.
+        should_stop: called at every film frame.
 
     Returns:
-        What was written, as JSON holds it.
+        The report on the film, as JSON.
 
     Raises:
-        ConfigError: an argument out of range, or the libraries are not installed.
+        ConfigError: an argument is out of range, or the libraries are not installed.
         RunError: the file cannot be written, or the episode comes out differently from when it was
             recorded.
         EmulatorError: the emulator or its game is not installed.
-        Interrupted: `should_stop` said so; nothing is left.
+        Interrupted: `should_stop` returned True; no file is left.
     """
     most = _find_format(path)
     _require_range("--scale", scale, 1, MAX_SCALE)
@@ -113,12 +113,12 @@ def describe_film(report: dict[str, Any]) -> str:
 
 
 def choose_pace(card: Protocol, speed: float, most: int) -> tuple[Fraction, int]:
-    """Film frames a second, and of how many steps one is shown.
+    """Film frames per second, and steps per film frame.
 
     Args:
-        card: what was played; its mean frame skip counts.
+        card: the game played; its mean frame skip counts.
         speed: 1 is the game's own.
-        most: film frames a second that can be shown.
+        most: the most film frames per second that can be shown.
 
     >>> from pixelpong.config.protocols import PROTOCOLS
     >>> [choose_pace(PROTOCOLS["ALE/Pong-v5"], speed, most=50) for speed in (1, 4)]
@@ -131,7 +131,7 @@ def choose_pace(card: Protocol, speed: float, most: int) -> tuple[Fraction, int]
 
 
 def _find_format(path: Path) -> int:
-    """The most film frames a second of a film with this ending."""
+    """The most film frames per second of a film with this suffix."""
     if path.suffix.lower() not in FORMATS:
         got = repr(path.suffix) if path.suffix else f"{path}, which has no ending"
         advice = f"use one of {', '.join(FORMATS)}"
@@ -140,14 +140,14 @@ def _find_format(path: Path) -> int:
 
 
 def _require_range(flag: str, value: float, low: float, high: float) -> None:
-    if not low <= value <= high:  # also for what is not a number
+    if not low <= value <= high:  # also refuses NaN
         raise ConfigError(expected(f"{flag} from {low:g} to {high:g}", value, "see --help"))
 
 
 def _draw(
     chosen: ChosenReplay, panel: Panel | None, scale: int, every: int
 ) -> Iterator[tuple[Moment, Picture]]:
-    """The moments that are shown, every so many and the last, each with its picture."""
+    """The moments shown, always including the last, each with its picture."""
     if panel is None:
         for moment in chosen.replay.watch():
             if moment.step % every == 0 or moment.action is None:
@@ -162,6 +162,6 @@ def _draw(
 def _hold_last(
     frames: Iterator[tuple[Moment, Picture]], count: int
 ) -> Iterator[tuple[Moment, Picture]]:
-    """The same, the moment after the end so many times."""
+    """The same, with the moment after the end repeated."""
     for moment, picture in frames:
         yield from itertools.repeat((moment, picture), 1 if moment.action is not None else count)

@@ -1,8 +1,8 @@
 """The pictures of a film: the game and, beside it, what the agent sees and thinks.
 
-All pictures are in one palette, the console's 128 colours and some of the panel's own, so that a
-GIF can keep them all. Nothing is told by colour alone: the action that was taken has an arrow and
-a frame, and what a pixel is to the network is also a shape.
+All pictures use one palette, the console's 128 colours and some for the panel, so that a GIF can
+keep them all. Nothing depends on colour alone: the chosen action has an arrow and a frame, and each
+state of a pixel has a shape.
 
     full square     appeared      moved the decision towards up
     stripes         stayed
@@ -32,16 +32,16 @@ Picture = Any
 
 _SHADES, _LEVELS = 16, 4
 PAPER = 128
-"""The first colour of the panel, behind all of it; the console's are before it."""
+"""The first colour of the panel, its background; the console's colours come before it."""
 INK = PAPER + _SHADES - 1
-"""Of text, which is smoothed with the shades between."""
+"""The colours of text, which is smoothed with the shades between."""
 _LINE, _DIM = PAPER + 5, PAPER + 11
 _PAPER_COLOUR, _INK_COLOUR = "#111318", "#f0f2f6"
 
 PIXELS = {APPEARED: INK + 1, STAYED: INK + 2, VANISHED: INK + 3}
 """Places in the palette of the legend's colours of pixels."""
 ACTIONS = {STAY: INK + 4, UP: INK + 5, DOWN: INK + 6}
-"""Of the legend's colours of actions."""
+"""Places in the palette of the legend's colours of actions."""
 _MOVED_UP, _MOVED_DOWN = INK + 7, INK + 7 + _LEVELS
 
 _TITLE, _HEIGHT, _WIDTH = 14, 224, 184
@@ -61,13 +61,13 @@ def list_colours() -> NDArray[np.uint8]:
 
 
 def _mix(colour: str, share: float = 1.0) -> NDArray[np.float64]:
-    """A colour on paper, by its share."""
+    """Mix a colour with the paper's, by its share."""
     over, under = (np.array(list(bytes.fromhex(each[1:]))) for each in (colour, _PAPER_COLOUR))
     return np.rint(share * over + (1 - share) * under)
 
 
 def draw_game(moment: Moment, scale: int) -> Picture:
-    """The game's picture, `scale` times as large."""
+    """The game's picture, enlarged `scale` times."""
     from PIL import Image
 
     picture = Image.fromarray(moment.screen >> 1)
@@ -75,7 +75,7 @@ def draw_game(moment: Moment, scale: int) -> Picture:
 
 
 class Panel:
-    """Draws what is around the game's picture: the title above it, the panel on the right.
+    """Draws the title above the game's picture, and the panel on the right.
 
     Lengths are in units of `unit` pixels.
 
@@ -88,9 +88,9 @@ class Panel:
         """Lay it out.
 
         Args:
-            chosen: what is shown.
-            scale: pixels of the film for one of the game; below 2 the panel is larger than that,
-                so that it can be read.
+            chosen: the replay to show.
+            scale: pixels of the film per pixel of the game; the panel's scale is at least 2, so
+                that it can be read.
         """
         unit = max(scale, 2)
         self.size = (160 * scale + _WIDTH * unit, _HEIGHT * unit)
@@ -102,7 +102,7 @@ class Panel:
         self._template = self._draw_template(chosen)
 
     def draw(self, moment: Moment, explanation: Explanation) -> Picture:
-        """The whole picture of a moment; the place of the game's is left blank."""
+        """The whole picture of a moment, with a blank in place of the game."""
         picture = self._template.copy()
         pen = _Pen(picture, self._origin, self._unit)
         lost, won = moment.points
@@ -143,7 +143,7 @@ class Panel:
         pen.write_number(f"{value:+.2f}", _VALUE)
 
     def _draw_template(self, chosen: ChosenReplay) -> Picture:
-        """What stays the same in every picture."""
+        """Draw what is the same in every picture."""
         from PIL import Image
 
         template = Image.new("P", self.size, PAPER)
@@ -177,24 +177,24 @@ class _Pen:
         return self._origin[0] + round(x * self._unit), self._origin[1] + round(y * self._unit)
 
     def write(self, text: str, x: float, y: float, size: float = 7, slot: int = INK) -> float:
-        """A line of text that begins at `x`; how long it is."""
+        """Write a line of text from `x` on; return its length."""
         line = draw_text(text, size * self._unit, slot)
         self._picture.paste(line, self._at(x, y))
         return float(line.width / self._unit)
 
     def write_number(self, text: str, y: float) -> None:
-        """A number at the right end of a row."""
+        """Write a number at the right end of a row."""
         self.write(text, 176 - draw_text(text, 7 * self._unit, INK).width / self._unit, y)
 
     def write_title(self, text: str) -> None:
-        """A line that is cut if it is too long."""
+        """Write the title, cut if it is too long."""
         size = 8 * self._unit
         while draw_text(text, size, INK).width > self._picture.width - 12 * self._unit:
             text = text.rstrip("…")[:-1] + "…"
         self.write(text, 6, 2, size=8)
 
     def explain(self, stamps: dict[str, NDArray[np.uint8]], x: float) -> None:
-        """A legend below one of the two pictures: each stamp and its word."""
+        """Draw the legend below one of the two pictures: each stamp and its word."""
         for word, stamp in stamps.items():
             self.paste(np.tile(stamp, (4, 4)), x, _PICTURES + 84)
             x += 6.5 + self.write(word, x + 5, _PICTURES + 83, size=5, slot=_DIM)
@@ -206,14 +206,14 @@ class _Pen:
         self._picture.paste(slot, (left, top, right, bottom))
 
     def point(self, x: float, y: float, size: float) -> None:
-        """A triangle that points to the right."""
+        """Draw a triangle that points to the right."""
         from PIL import ImageDraw
 
         corners = [self._at(x, y), self._at(x, y + size), self._at(x + 0.9 * size, y + size / 2)]
         ImageDraw.Draw(self._picture).polygon(corners, fill=INK)
 
     def paste(self, places: NDArray[np.uint8], x: float, y: float) -> None:
-        """Pixels, [height, width] of places in the palette."""
+        """Paste pixels: [height, width] places in the palette."""
         from PIL import Image
 
         self._picture.paste(Image.fromarray(places), self._at(x, y))
@@ -221,7 +221,7 @@ class _Pen:
 
 @functools.lru_cache(maxsize=4096)
 def draw_text(text: str, size: float, slot: int) -> Picture:
-    """A line of text on paper; drawn once, since most lines come again and again."""
+    """A line of text on paper; cached, since most lines are repeated."""
     from PIL import Image, ImageDraw, ImageFont
 
     font: Any = ImageFont.load_default(size)
@@ -240,7 +240,7 @@ def _tile(stamped: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def stamp_field(unit: int) -> NDArray[np.uint8]:
-    """[4, unit, unit]: how each state of a pixel is drawn; the shapes are in the module."""
+    """[4, unit, unit]: the stamp of each state of a pixel; see the module's docstring."""
     stamps = np.full((4, unit, unit), PAPER, np.uint8)
     stamps[APPEARED] = PIXELS[APPEARED]
     stamps[STAYED, unit // 2] = PIXELS[STAYED]
@@ -249,14 +249,14 @@ def stamp_field(unit: int) -> NDArray[np.uint8]:
 
 
 def stamp_saliency(unit: int) -> NDArray[np.uint8]:
-    """[1 + 2 · levels, unit, unit]: nothing, towards up ever more, towards down ever more."""
+    """[1 + 2 · levels, unit, unit]: nothing, more and more up, more and more down."""
     up = [np.full((unit, unit), _MOVED_UP + level) for level in range(_LEVELS)]
     down = [_hollow(unit, _MOVED_DOWN + level) for level in range(_LEVELS)]
     return np.array([np.full((unit, unit), PAPER), *up, *down], np.uint8)
 
 
 def _hollow(unit: int, slot: int) -> NDArray[np.uint8]:
-    """A square without its inside; of two by two pixels, a diagonal."""
+    """A hollow square; for two by two pixels, a diagonal."""
     if unit == 2:
         return np.where(np.eye(2, dtype=bool), slot, PAPER).astype(np.uint8)
     stamp = np.full((unit, unit), slot, np.uint8)

@@ -1,7 +1,7 @@
-"""The files that films are written to, picture by picture: MP4, GIF and WebP, by PyAV.
+"""Writes films to files, picture by picture: MP4, GIF and WebP, with PyAV.
 
 Pictures share one palette (`pixelpong.faces.film.overlay`), so GIF and WebP keep every colour.
-A film is encoded in memory and written at the end: some 5 MB for a thousand steps with the panel.
+A film is encoded in memory and written at the end: about 5 MB for a thousand steps with the panel.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from pixelpong.run.files import write_whole
 
 
 class Format(NamedTuple):
-    """How one kind of film is written.
+    """The encoding of one kind of film.
 
     Attributes:
-        container: as libav calls it.
-        codec: as libav calls it.
-        pixels: the codec's, as libav calls them.
-        most: film frames a second that players show.
+        container: in libav's terms.
+        codec: in libav's terms.
+        pixels: the codec's pixel format, in libav's terms.
+        most: the most film frames per second that players show.
         codec_options: of the codec.
         container_options: of the container.
     """
@@ -45,24 +45,24 @@ class Format(NamedTuple):
 _H264 = {
     # No frames that refer to later ones: the film starts at 0 in every player.
     "preset": "superfast", "crf": "18", "bf": "0",
-    # These help with films of the world, and cost a quarter of the time here.
+    # These options help with films of real scenes, and would cost a quarter of the time here.
     "x264-params": "aq-mode=0:subme=0:weightp=0:scenecut=0",
     "colorspace": "bt709", "color_primaries": "bt709", "color_trc": "bt709", "color_range": "tv",
 }  # fmt: skip
 _LOSSLESS = {"lossless": "1", "compression_level": "4"}
 
 FORMATS = {
-    # H.264 in 4:2:0 is what every player knows; with its index first, it plays while it loads.
+    # Every player knows H.264 in 4:2:0; with its index first, it plays while it loads.
     ".mp4": Format("mp4", "libx264", "yuv420p", 60, _H264, {"movflags": "+faststart"}),
-    # Browsers show a frame of less than 20 ms for 100 ms; one of WebP, of 10 ms or less.
+    # Browsers show frames shorter than 20 ms (in WebP, 10 ms or shorter) for 100 ms.
     ".gif": Format("gif", "gif", "pal8", 50, {}, {}),
     ".webp": Format("webp", "libwebp_anim", "bgra", 60, _LOSSLESS, {"loop": "0"}),
 }
-"""By the file's ending."""
+"""By the file's suffix."""
 
 
 def require_video() -> None:
-    """Refuse to go on if the libraries for films are not installed.
+    """Check that the libraries for films are installed.
 
     Raises:
         ConfigError: they are not.
@@ -77,12 +77,12 @@ def require_video() -> None:
 def write_film(
     path: Path, size: tuple[int, int], rate: Fraction
 ) -> Iterator[Callable[[Picture], None]]:
-    """Yield a function that adds the next picture to a film, which is whole or not there.
+    """Yield a function that adds the next picture to a film, which is complete or not there.
 
     Args:
-        path: of the file; its ending is one of `FORMATS`. Missing folders are made.
+        path: of the file; its suffix is one of `FORMATS`. Missing folders are made.
         size: width and height of every picture, in pixels, both even.
-        rate: pictures a second.
+        rate: pictures per second.
 
     Raises:
         RunError: the file cannot be written.
@@ -128,7 +128,7 @@ def write_film(
 
 @contextlib.contextmanager
 def _whole_file(path: Path) -> Iterator[io.BytesIO]:
-    """Yield what will be the content of a file, when all is done; if not, nothing is left."""
+    """Yield a buffer that becomes the file's content; after an error, nothing is left."""
     if path.is_dir():
         advice = "give the file's name too, with --out"
         raise RunError(expected("a file to write the film to", f"the folder {path}", advice))
@@ -144,4 +144,4 @@ def _whole_file(path: Path) -> Iterator[io.BytesIO]:
     finally:
         for folder in made:
             with contextlib.suppress(OSError):
-                folder.rmdir()  # if there is no film; others are not empty
+                folder.rmdir()  # empty if there is no film; fails for others, which are not

@@ -1,12 +1,13 @@
-"""A game of Pong with an agent, picture by picture: against a person, or against the game itself.
+"""A game of Pong, picture by picture: an agent against a person or the game itself, or two people.
 
-Sixty times a second `Game.tick` is called and emulates what is due, one frame at speed 1. The agent
-plays the right side exactly as in training: it looks every `frame_skip` frames, its policy sees the
-same pixels and keeps the same memory, its moves stick with the protocol's probability, and it takes
-the most probable action. A person's moves never stick. Watching, the game is bit for bit the one
-that `Agent.play_episode` plays with the same generator.
+`Game.tick` is called sixty times a second and emulates what is due, one frame at speed 1. The agent
+plays the right side exactly as in training: it decides every `frame_skip` frames, its policy sees
+the same pixels and has the same memory, its moves stick with the protocol's probability, and it
+takes the most probable action. A person's moves never stick. A game that is only watched is bit for
+bit the one that `Agent.play_episode` plays with the same generator. If two people play, the agent
+has no part in the game.
 
-Covered: whose move it is, points, serve, pause, speed, another agent, the end at 21.
+Covered: moves, points, bounces, serve, pause, speed, another agent, the end at 21.
 Not covered: clocks and the web (`pixelpong.faces.games.socket`).
 """
 
@@ -18,93 +19,93 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pixelpong.agent.choice import name_strength
 from pixelpong.agent.file import Agent
-from pixelpong.agent.network import GREEDY
+from pixelpong.agent.hand import Hand
 from pixelpong.env import make_emulator
 from pixelpong.env.duel import FIRST_ROW, LAST_ROW, LEFT, RIGHT, DuelEmulator
 from pixelpong.env.pong import Emulator
 from pixelpong.errors import ConfigError, expected
+from pixelpong.faces.games.bounces import Bounces
 from pixelpong.items import DOWN, STAY, UP
 
-PLAY, WATCH = "play", "watch"
-MODES = (PLAY, WATCH)
+PLAY, TWO, WATCH = "play", "two", "watch"
+MODES = (PLAY, TWO, WATCH)
+"""A person plays the left side against the agent; two people play; the agent plays the game."""
 
 SPEEDS = (0.5, 1.0, 2.0)
-"""Of the game's own sixty frames a second."""
+"""Multiples of the game's own sixty frames a second."""
 
 SERVE_FRAMES = 180
-"""After a point, the person's side serves by itself when this many frames have gone by."""
-
-TOY = "Catch-v0"
-"""The game that two cannot play."""
+"""Frames after a point when a person's side serves by itself."""
 
 READY, PLAYING, SERVE, PAUSED, OVER = "ready", "playing", "serve", "paused", "over"
-"""How a game stands: not begun, the ball flies, the person has to serve, halted, finished."""
+"""Phases of a game: not begun, the ball flies, a person has to serve, halted, finished."""
 
 
 class Game:
-    """A game, and who plays it.
+    """A game and its players.
 
     Attributes:
-        agent: the right side.
-        mode: PLAY or WATCH.
+        agent: the right side, unless two people play.
+        mode: one of `MODES`.
         speed: one of `SPEEDS`.
         is_paused: whether time stands still.
         points: won by the left and by the right side.
+        bounces: of the ball.
     """
 
     def __init__(self, agent: Agent, mode: str, rng: np.random.Generator) -> None:
-        """Load the emulator and make ready; takes a tenth of a second and more.
+        """Load the emulator; takes a tenth of a second or more.
 
         Args:
             agent: plays the right side.
-            mode: PLAY or WATCH.
+            mode: one of `MODES`.
             rng: draws the agent's coins.
 
         Raises:
-            ConfigError: the agent cannot be played with.
+            ConfigError: the agent cannot play this game.
             EmulatorError: the emulator or its game is not installed.
         """
         assert mode in MODES, mode
-        if mode == PLAY and agent.protocol.name == TOY:
+        if mode != WATCH and agent.protocol.is_toy:
             advice = "choose another run, or watch"
-            raise ConfigError(expected("an agent that plays Pong", f"one of {TOY}", advice))
+            raise ConfigError(
+                expected("an agent that plays Pong", f"one of {agent.protocol.name}", advice)
+            )
         self.mode, self.speed, self._rng = mode, 1.0, rng
         self._emulator: Emulator | DuelEmulator = (
-            DuelEmulator()
-            if mode == PLAY
-            else make_emulator(dataclasses.replace(agent.protocol, frame_skips=(1, 1)))
+            make_emulator(dataclasses.replace(agent.protocol, frame_skips=(1, 1)))
+            if mode == WATCH
+            else DuelEmulator()
         )
-        self._direction = STAY
+        self._directions = [STAY, STAY]
         self._row: float | None = None  # where the mouse points; None if the keys hold
         self.seat(agent)
 
     def seat(self, agent: Agent) -> None:
-        """Let another agent of the same game play, and start anew.
+        """Let another agent of the same game play, and start a new game.
 
         Raises:
             ConfigError: it was trained on another game.
         """
-        known = getattr(self, "agent", agent).protocol.name == TOY
-        if known != (agent.protocol.name == TOY):
+        if getattr(self, "agent", agent).protocol.is_toy != agent.protocol.is_toy:
             got = f"one of {agent.protocol.name}"
             raise ConfigError(expected("an agent of the same game", got, "choose another"))
-        self.agent, self._policy = agent, agent.make_network()
-        self._policy.act(self.screen)  # now, and not while the clock runs: it may compile
+        self.agent, self._hand = agent, Hand(agent, self._rng)
+        self._hand.network.act(self.screen)  # before the clock runs: it may compile
         self.restart()
 
     def restart(self) -> None:
-        """A new game, 0 to 0; against a person it begins with the serve."""
+        """Start a new game, 0 to 0; a person's begins with `serve`."""
         self._emulator.reset()
-        self._policy.reset()
-        self.points = [0, 0]
-        self._coins: list[float] = []
-        self._action = self._held = STAY
+        self._hand.start_episode()
+        self.points, self.bounces = [0, 0], Bounces()
         self._credit, self.is_paused = 0.0, False
         self._serves, self._has_begun = False, self.mode == WATCH
 
     def tick(self) -> bool:
-        """A sixtieth of a second goes by; whether anything may have changed on the screen."""
+        """Advance by a sixtieth of a second; return whether the screen may have changed."""
         if self.is_still:
             return False
         self._credit += self.speed
@@ -112,53 +113,48 @@ class Game:
         for _ in range(frames):
             if not self._emulator.is_over:
                 self._advance()
+                self.bounces.see(self.screen)
         return frames > 0
 
     def _advance(self) -> None:
-        if not self._coins:
-            self._decide()
-        coin = self._coins.pop(0)
         if isinstance(self._emulator, DuelEmulator):
-            self._advance_both(self._emulator, coin)
-        else:
-            reward = self._emulator.step(self._action, (0.0, coin))
-            self.points[LEFT] += reward < 0
-            self.points[RIGHT] += reward > 0
+            self._advance_both(self._emulator)
+            return
+        action, coin = self._hand.choose(self.screen)
+        reward = self._emulator.step(action, (0.0, coin))
+        self.points[LEFT] += reward < 0
+        self.points[RIGHT] += reward > 0
 
-    def _advance_both(self, emulator: DuelEmulator, coin: float) -> None:
-        if coin >= self.agent.protocol.sticky:
-            self._held = self._action
-        left = self._direction if self._row is None else emulator.steer(self._row)
-        is_late = emulator.frames_since_point >= SERVE_FRAMES
-        emulator.act(left, self._held, fires=self._serves or is_late)
+    def _advance_both(self, emulator: DuelEmulator) -> None:
+        left = self._directions[LEFT] if self._row is None else emulator.steer(self._row)
+        right = self._directions[RIGHT] if self.mode == TWO else self._hand.move(emulator)
+        fires = self._serves or emulator.frames_since_point >= SERVE_FRAMES
+        emulator.act(left, right, fires=fires, fires_right=fires or self.mode == PLAY)
         self.points = emulator.points
         self._serves &= self._awaits_serve
 
-    def _decide(self) -> None:
-        """The numbers are drawn as in an evaluation: the action's, the frame skip's, the coins."""
-        low, high = self.agent.protocol.frame_skips
-        draws = self._rng.random(2 + high).tolist()
-        self._action = self._policy.act(self.screen, GREEDY)
-        self._coins = draws[2 : 2 + low + int(draws[1] * (high - low + 1))]
-
-    def move(self, direction: int) -> None:
-        """A key is held, or let go: STAY, UP or DOWN."""
+    def move(self, direction: int, side: int = LEFT) -> None:
+        """Set the key held for a side: STAY, UP or DOWN."""
         assert direction in (STAY, UP, DOWN), direction
-        self._direction, self._row = direction, None
+        self._directions[side] = direction
+        if side == LEFT:
+            self._row = None
 
     def aim(self, place: float) -> None:
-        """Mouse or finger points at a place of the field, 0 at the top and 1 at the bottom."""
+        """Aim the left paddle at a place of the field, 0 at the top and 1 at the bottom."""
         row = FIRST_ROW + min(max(place, 0.0), 1.0) * (LAST_ROW + 1 - FIRST_ROW)
         self._row = min(max(row, FIRST_ROW + 6), LAST_ROW - 6)
 
     def serve(self) -> None:
-        """The person begins the game, or serves if it is time."""
+        """Begin the game for a person, or serve if it is time."""
         self._has_begun = True
         self._serves = self._awaits_serve
 
     @property
     def _awaits_serve(self) -> bool:
-        return isinstance(self._emulator, DuelEmulator) and self._emulator.server == LEFT
+        if not isinstance(self._emulator, DuelEmulator):
+            return False
+        return self._emulator.server in ((LEFT, RIGHT) if self.mode == TWO else (LEFT,))
 
     @property
     def is_still(self) -> bool:
@@ -186,12 +182,14 @@ class Game:
         return self._emulator.frame()
 
     def describe(self) -> dict[str, Any]:
-        """How it stands, as JSON holds it."""
+        """The state of the game, as JSON."""
         about = self.agent.about
+        agent = {name: about.get(name) for name in ("update", "estimated_return")}
         return {
             "mode": self.mode,
             "phase": self.phase,
             "points": [int(number) for number in self.points],
+            "bounces": [self.bounces.walls, self.bounces.paddles],
             "speed": self.speed,
-            "agent": {name: about.get(name) for name in ("update", "estimated_return")},
+            "agent": agent | {"strength": name_strength(about)},
         }

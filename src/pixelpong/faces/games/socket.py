@@ -1,18 +1,19 @@
-"""The game's WebSocket: pictures to the browser sixty times a second, moves from it.
+"""The game's WebSocket: sends pictures sixty times a second, and receives moves.
 
-To the browser go, as JSON text:
+Messages to the browser, as JSON text:
 
-    {"type": "state", "mode", "phase", "points": [left, right], "speed", "agent": {…}}
+    {"type": "state", "mode", "phase", "points": [left, right], "bounces": [walls, paddles],
+     "speed", "agent": {…}}
     {"type": "palette", "colours": [[index, red, green, blue], …]}   before a picture that needs it
-    {"type": "error", "text"}                           before the close; or what was not possible
+    {"type": "error", "text"}                           before the close, or after a failed request
 
-and as binary the pictures, [210, 160] palette indices each as what differs from the one before
-(`pixelpong.faces.page.reel.encode_difference`; the first from zeros). From it come the messages of
-`read_message`, as JSON text; anything else closes the socket with the reason.
+Pictures are binary: [210, 160] palette indices, each as its difference from the one before
+(`pixelpong.faces.page.reel.encode_difference`; the first from zeros). The browser sends the
+messages of `read_message`, as JSON text; anything else closes the socket with the reason.
 
-The browser tells every few pictures how many it has seen. Half a second behind, the game waits for
-it; ten seconds behind, it is dropped. An emulated frame, the agent's thought and a picture take
-0.2 ms and are done on the event loop; loading, starting anew and reading agents, in threads.
+The browser reports every few pictures how many it has seen. If it is half a second behind, the game
+waits for it; if it is ten seconds behind, it is dropped. A frame, a decision and a picture take
+0.2 ms together and run on the event loop; loading, restarting and reading agents run in threads.
 Nothing here writes a file.
 """
 
@@ -32,6 +33,7 @@ from numpy.typing import NDArray
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from pixelpong.agent.file import Agent
+from pixelpong.env.duel import RIGHT
 from pixelpong.errors import PixelpongError, expected
 from pixelpong.faces.games.game import MODES, SPEEDS, Game
 from pixelpong.faces.page.reel import encode_difference
@@ -39,23 +41,23 @@ from pixelpong.items import DOWN, STAY, UP
 from pixelpong.seeding import make_rng
 
 MAX_GAMES = 4
-"""At once: the server has other things to do."""
+"""Games at a time: the server has other work too."""
 
 PICTURES_PER_SECOND = 60
 
 MAX_MESSAGE = 200
-"""Characters of the longest message that is read."""
+"""Limit of a message, in characters."""
 
 MAX_MESSAGES_PER_SECOND = 300
 
 MAX_UNSEEN = 30
-"""Pictures under way at most; with as many, the game waits."""
+"""Pictures that the browser may be behind before the game waits."""
 
 LATE_SECONDS = 10.0
-"""So long without having seen a picture, and the browser is dropped."""
+"""Seconds without having seen a picture before the browser is dropped."""
 
 IDLE_SECONDS = 600.0
-"""A game that stands still for so long gives up its seat."""
+"""Seconds that a game may stand still before it gives up its seat."""
 
 AGAINST_RULES, TRY_LATER = 1008, 1013
 """Close codes of RFC 6455."""
@@ -64,7 +66,7 @@ _DIRECTIONS = {"stay": STAY, "up": UP, "down": DOWN}
 
 
 LoadAgent = Callable[[str, str], Agent]
-"""The agent of a run's id by name; raises a `PixelpongError` if there is none."""
+"""Returns the agent of a run's id by name; raises a `PixelpongError` if there is none."""
 
 
 class _End(Exception):  # noqa: N818 - an end, with its reason
@@ -76,11 +78,11 @@ class _End(Exception):  # noqa: N818 - an end, with its reason
 
 
 async def play_socket(websocket: WebSocket, load_agent: LoadAgent) -> None:
-    """Serve one game, from its first picture until the browser goes.
+    """Serve one game, from its first picture until the browser leaves.
 
     Args:
-        websocket: not accepted yet; ``?run=ID&agent=UPDATE|best|latest&mode=play|watch``.
-        load_agent: how to come by agents.
+        websocket: not accepted yet; ``?run=ID&agent=UPDATE|best|latest&mode=play|two|watch``.
+        load_agent: loads agents.
     """
     await websocket.accept()
     with contextlib.suppress(WebSocketDisconnect):
@@ -98,7 +100,8 @@ async def _serve(websocket: WebSocket, load_agent: LoadAgent) -> None:
     mode, run_id = query.get("mode", "play"), query.get("run", "")
     if mode not in MODES:
         advice = "use one of them"
-        raise _End(AGAINST_RULES, expected("mode=play or mode=watch", repr(mode[:20]), advice))
+        wanted = "mode=play, mode=two or mode=watch"
+        raise _End(AGAINST_RULES, expected(wanted, repr(mode[:20]), advice))
     agent = await asyncio.to_thread(load_agent, run_id, query.get("agent", "best"))
     rng = make_rng(int.from_bytes(os.urandom(4), "little"), "play")
     game = await asyncio.to_thread(Game, agent, mode, rng)
@@ -123,7 +126,7 @@ def _seat() -> Iterator[None]:
     """One of the `MAX_GAMES` seats; only the event loop's thread comes here."""
     global _taken
     if _taken >= MAX_GAMES:
-        got = f"{MAX_GAMES} games under way"
+        got = f"{MAX_GAMES} games in progress"
         raise _End(TRY_LATER, expected("a free seat", got, "close one of them, then try again"))
     _taken += 1
     try:
@@ -133,7 +136,7 @@ def _seat() -> Iterator[None]:
 
 
 async def _close(websocket: WebSocket, code: int, reason: str) -> None:
-    # A close frame has room for 123 bytes; the whole line goes before it.
+    # A close frame has room for 123 bytes; the whole line is sent before it.
     short = reason.encode()[:120].decode(errors="ignore")
     with contextlib.suppress(RuntimeError, TimeoutError):
         async with asyncio.timeout(LATE_SECONDS):
@@ -148,6 +151,7 @@ class _Message(msgspec.Struct, forbid_unknown_fields=True):
 
 _VALUES: dict[str, Any] = {
     "move": Literal["up", "down", "stay"],  # the keys
+    "move_right": Literal["up", "down", "stay"],  # those of the second person
     "aim": Annotated[float, msgspec.Meta(ge=0, le=1)],  # mouse or finger, from top to bottom
     "serve": None,  # or begin
     "pause": bool,
@@ -159,10 +163,10 @@ _VALUES: dict[str, Any] = {
 
 
 def read_message(text: str) -> tuple[str, Any]:
-    """What the browser says: ``{"type": …, "value": …}`` as type and value, see `_VALUES`.
+    """Read a message of the browser, ``{"type": …, "value": …}``, as type and value; see `_VALUES`.
 
     Raises:
-        ValueError: it is none of the messages.
+        ValueError: it is not one of these messages.
 
     >>> read_message('{"type": "aim", "value": 0.5}')
     ('aim', 0.5)
@@ -193,7 +197,7 @@ class _Viewer:
         self._was_asked, self._was_seen = asyncio.Event(), asyncio.Event()
 
     async def listen(self) -> None:
-        """Take what the browser says, until it goes or talks nonsense."""
+        """Take the browser's messages, until it leaves or sends an invalid one."""
         loop = asyncio.get_running_loop()
         second, count = 0.0, 0
         while True:
@@ -223,6 +227,8 @@ class _Viewer:
                 return
             case "move":
                 game.move(_DIRECTIONS[value])
+            case "move_right":
+                game.move(_DIRECTIONS[value], RIGHT)
             case "aim":
                 game.aim(value)
             case "pause":
@@ -247,7 +253,7 @@ class _Viewer:
             self._texts.append(json.dumps({"type": "error", "text": str(error)}))
 
     async def show(self) -> None:
-        """Let the game's time go by, and send its pictures, until the browser stays behind."""
+        """Run the game's clock and send its pictures, until the browser falls too far behind."""
         clock = _Clock()
         while True:
             async with self._lock:
@@ -273,7 +279,7 @@ class _Viewer:
             await clock.beat()
 
     def _look(self) -> tuple[list[str], bytes]:
-        """What is new: texts, and the picture."""
+        """The new messages, and the picture."""
         texts, self._texts = self._texts, []
         screen = self._game.screen.reshape(-1)
         state = json.dumps({"type": "state"} | self._game.describe())
@@ -296,7 +302,7 @@ _LATE = expected(
 
 
 async def _within(seconds: float, waiting: Awaitable[Any], code: int, line: str) -> None:
-    """Wait, but not for ever."""
+    """Wait, with a time limit."""
     try:
         async with asyncio.timeout(seconds):
             await waiting
@@ -312,10 +318,10 @@ class _Clock:
         self.start()
 
     def start(self) -> None:
-        """The next beat is one period from now."""
+        """Set the next beat to one period from now."""
         self._due = self._now()
 
     async def beat(self) -> None:
-        """Wait for the next; if it is long past, go on from now instead of hurrying after."""
+        """Wait for the next beat; if it is long past, restart from now instead of catching up."""
         self._due = max(self._due + 1 / PICTURES_PER_SECOND, self._now() - 0.1)
         await asyncio.sleep(max(self._due - self._now(), 0))

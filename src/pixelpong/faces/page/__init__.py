@@ -1,9 +1,10 @@
 """The page with all runs, served to a browser on this machine; extra ``[web]``.
 
-``pixelpong dashboard``, ``play`` and ``watch`` call `serve`. It reads run directories only.
+``pixelpong dashboard``, ``play`` and ``watch`` call `serve`. It only reads the directories of runs
+and tournaments.
 
-Covered: browser, beginning and end. Where it listens: `address`; what is served: `app`; to whom:
-`guard`.
+Covered: browser, start and end. Not covered: the address (`address`), the content (`app`), who is
+served (`guard`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Unpack
 
 from pixelpong.errors import ConfigError, expected
-from pixelpong.faces.page.address import Address, listen
+from pixelpong.faces.page.address import Address, find_own_addresses, listen
 
 
 def serve(
@@ -37,12 +38,12 @@ def serve(
 
     Args:
         runs_dir: folder of runs; it need not exist yet.
-        opens_browser: open one, if there is one.
+        opens_browser: open a browser, if there is one.
         page: path and fragment to open, ``/``, ``/#play`` or ``/#watch``.
-        tell: takes lines for the user.
-        should_stop: asked ten times a second.
+        tell: called with lines for the user.
+        should_stop: called ten times a second.
         run: whose agent plays; None for the package's.
-        checkpoint: which of its agents.
+        checkpoint: names one of its agents.
         **address: ``host``, ``port`` and ``token``, see `Address`.
 
     Raises:
@@ -53,11 +54,14 @@ def serve(
     with contextlib.closing(listening):
         if door.port != address["port"] and address["port"]:
             tell(f"port {address['port']} is taken; using {door.port}")
-        url = door.url(_fragment(page, run, checkpoint))
+        opened = _fragment(page, run, checkpoint)
+        url = door.url(opened)
         tell(f"pixelpong is at {url}")
+        for host in find_own_addresses() if door.is_wide else ():
+            tell(f"from another machine: {door.url(opened, host)}")
         tell("press Ctrl-C to stop")
         if not runs_dir.is_dir() and run is None and page == "/":
-            tell(f"there is no {runs_dir} yet; runs are listed as soon as it is there")
+            tell(f"{runs_dir} does not exist yet; runs will be listed as soon as it does")
         if opens_browser:
             _open_browser(url)
         from pixelpong.faces.page.library import Library
@@ -74,7 +78,7 @@ def _require_web(extra: str) -> None:
 
 
 def _fragment(page: str, run: Path | None, checkpoint: str) -> str:
-    """The page with whose agent plays there."""
+    """The page's path, with the agent that plays there."""
     if "#" not in page:
         return page
     from pixelpong.faces.page.library import PACKAGE
@@ -84,12 +88,12 @@ def _fragment(page: str, run: Path | None, checkpoint: str) -> str:
 
 
 def _open_browser(url: str) -> None:
-    """Have the webbrowser module open `url`, in a process of its own: it may print, or wait."""
+    """Open `url` with the webbrowser module in another process: it may print, or wait."""
     is_headless = sys.platform.startswith("linux") and not any(
         os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
     )
     if is_headless:
-        return  # what could be opened is a browser of the terminal, over our own words
+        return  # the only browser would be one in the terminal, over our own output
     command = [sys.executable, "-P", "-m", "webbrowser", url]
     threading.Thread(target=_run_quietly, args=(command,), daemon=True).start()
 

@@ -1,16 +1,19 @@
-"""Where the page listens, and by which names it may be called.
+"""The page's address, and the host names it accepts.
 
 Covered: address, port, token. Not covered: who is let in (`guard`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import hmac
 import ipaddress
 import os
 import socket
+import struct
+import sys
 from dataclasses import dataclass
 from typing import TypedDict
 from urllib.parse import quote
@@ -23,17 +26,21 @@ MIN_TOKEN = 8
 """Characters of the shortest token."""
 
 SEND_BUFFER = 64 << 10
-"""Bytes that the system keeps for a connection that does not read."""
+"""Bytes that the system buffers for a connection that does not read."""
 
 SLOW_SECONDS = 10.0
-"""After which Linux cuts a connection that takes nothing of what waits for it."""
+"""Seconds before Linux cuts a connection that accepts none of the waiting data."""
+
+
+_SIOCGIFADDR = 0x8915
+"""Asks Linux for the address of a network interface."""
 
 
 class Address(TypedDict):
     """Where to listen, and who is served.
 
     Attributes:
-        host: address to listen on; another than this machine's own needs a token.
+        host: address to listen on; one that other machines can reach needs a token.
         port: the next free one is used if it is taken; 0 for any.
         token: secret that every visitor must know; None for none.
     """
@@ -45,14 +52,14 @@ class Address(TypedDict):
 
 @dataclass(frozen=True)
 class Door:
-    """By which names the server may be called, and what it asks for.
+    """The names and the port of the server, and the token it requires.
 
     Attributes:
         hosts: lower-case names and addresses, IPv6 ones in brackets.
         port: that it listens on.
         token: secret that every visitor must know; None if there is none.
-        is_wide: it listens on all addresses of this machine, so the one that a connection came
-            in by is a name for it too.
+        is_wide: whether it listens on all addresses of this machine, so that the address of a
+            connection is one of its names too.
     """
 
     hosts: tuple[str, ...]
@@ -60,14 +67,14 @@ class Door:
     token: str | None = None
     is_wide: bool = False
 
-    def url(self, page: str) -> str:
-        """The address of a page, to be opened in a browser."""
+    def url(self, page: str, host: str = "") -> str:
+        """The address of a page, for a browser on this machine or, by `host`, on another."""
         path, mark, fragment = page.partition("#")
         token = f"?token={quote(self.token, safe='')}" if self.token else ""
-        return f"http://{self.hosts[0]}:{self.port}{path}{token}{mark}{fragment}"
+        return f"http://{host or self.hosts[0]}:{self.port}{path}{token}{mark}{fragment}"
 
     def names(self, server: str) -> set[str]:
-        """What a Host header may say on a connection to the address `server`."""
+        """The Host headers allowed on a connection to the address `server`."""
         hosts = set(self.hosts)
         if self.is_wide:
             hosts.add(f"[{server}]" if ":" in server else server)
@@ -112,8 +119,30 @@ def listen(host: str, port: int, token: str | None) -> tuple[socket.socket, Door
     return bound, Door(_name(host, own), bound.getsockname()[1], token, own.is_unspecified)
 
 
+def find_own_addresses() -> list[str]:
+    """The IPv4 addresses by which other machines may reach this one; nobody is asked."""
+    if not sys.platform.startswith("linux"):
+        with contextlib.suppress(OSError):
+            return [it for it in socket.gethostbyname_ex(socket.gethostname())[2] if _is_wide(it)]
+        return []
+    import fcntl
+
+    found = []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        for _, name in socket.if_nameindex():
+            with contextlib.suppress(OSError):  # one that has no address
+                asked = struct.pack("256s", name.encode()[:15])
+                answer = fcntl.ioctl(any_socket, _SIOCGIFADDR, asked)
+                found.append(socket.inet_ntoa(answer[20:24]))
+    return list(filter(_is_wide, found))
+
+
+def _is_wide(address: str) -> bool:
+    return not ipaddress.ip_address(address).is_loopback
+
+
 def _name(host: str, own: ipaddress.IPv4Address | ipaddress.IPv6Address) -> tuple[str, ...]:
-    """By which names a server may be called that listens on `host`; the first is shown."""
+    """The names of a server that listens on `host`; the first is shown."""
     names = ["127.0.0.1", "localhost", "[::1]"]
     if own.is_unspecified:
         names = [*names[own.version == 6 :], *names, socket.gethostname().lower()]
@@ -124,10 +153,10 @@ def _name(host: str, own: ipaddress.IPv4Address | ipaddress.IPv6Address) -> tupl
 
 
 def _bind(family: int, address: str, port: int, host: str) -> socket.socket:
-    """A socket that listens at the port, or at the next that is free."""
+    """A socket that listens at the port, or at the next free one."""
     tried = range(port, min(port + PORTS_TRIED, 65536)) if port else (0,)
     for each in tried:
-        # With the protocol named, asyncio sends without delay: 40 ms an answer, else.
+        # With the protocol named, asyncio sends without delay; otherwise an answer takes 40 ms.
         bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         try:
             if os.name == "posix":
@@ -137,7 +166,7 @@ def _bind(family: int, address: str, port: int, host: str) -> socket.socket:
                 milliseconds = int(SLOW_SECONDS * 1000)
                 bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
             bound.bind((address, each))
-            bound.listen(1024)  # now: of two processes that could bind, one finds out here
+            bound.listen(1024)  # at once: if two processes could bind, one fails here
             return bound
         except OSError as error:
             bound.close()

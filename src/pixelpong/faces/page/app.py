@@ -1,6 +1,6 @@
-"""The page's routes: static files, and runs as JSON.
+"""The page's routes: static files, runs and tournaments as JSON.
 
-Covered: routes, what they answer. Not covered: who is served (`guard`).
+Covered: routes and their answers. Not covered: who is served (`guard`).
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from pixelpong.faces.page.live import Hub, encode_json
 from pixelpong.faces.page.view import View
 
 DEAD_SECONDS = 120.0
-"""Between two counts of dead units: each takes a second of a core that a training may use."""
+"""Seconds between two counts of dead units: each takes a core for a second."""
 
 
 class Site:
-    """What the routes need, and the routes."""
+    """The routes, and what they need."""
 
     def __init__(self, library: Library) -> None:
         """Serve `library`; call it within a running event loop."""
@@ -48,8 +48,8 @@ class Site:
         self._counted: dict[str, tuple[float, int]] = {}
 
     def make_app(self) -> Starlette:
-        """The application, which `guard` has yet to guard."""
-        run = "/api/runs/{run}"
+        """The application, without the checks of `guard`."""
+        run, tournament = "/api/runs/{run}", "/api/tournaments/{tournament}"
         routes = [
             Route("/api/runs", self._list),
             Route(run, self._describe),
@@ -57,7 +57,11 @@ class Site:
             Route(run + "/events", self._events),
             Route(run + "/reels/replay/{number}", self._replay_reel),
             Route(run + "/reels/agent/{number}", functools.partial(self._of_agent, "agent")),
+            Route(run + "/moments/{number}", functools.partial(self._of_agent, "moment")),
             Route(run + "/weights/{number}", functools.partial(self._of_agent, "weights")),
+            Route("/api/tournaments", self._list_tournaments),
+            Route(tournament, self._describe_tournament),
+            Route(tournament + "/rallies/{number}", self._rally),
             WebSocketRoute("/game", self._game),
             *_static_routes(),
         ]
@@ -74,7 +78,7 @@ class Site:
         return app
 
     async def close(self) -> None:
-        """End what is under way."""
+        """End everything that is running."""
         self._hub.close()
         for task in self._counting:
             task.cancel()
@@ -115,10 +119,25 @@ class Site:
             path = view.path
             key = (path, job, number, agent["is_rounded"], agent["steps"], view.state)
         elif number == 0:
-            await asyncio.to_thread(load_package)  # so that it is said if it is missing
+            await asyncio.to_thread(load_package)  # reports an error if it is missing
         else:
             raise HTTPException(404, expected("agent 0 of the package", number, "ask for 0"))
         return _answer_bytes(await self._results.get(key, path, job, number))
+
+    async def _list_tournaments(self, request: Request) -> Response:
+        found = await asyncio.to_thread(self._library.tournaments.list)
+        return _answer({"tournaments": found})
+
+    async def _describe_tournament(self, request: Request) -> Response:
+        asked = request.path_params["tournament"]
+        return _answer(await asyncio.to_thread(self._library.tournaments.describe, asked))
+
+    async def _rally(self, request: Request) -> Response:
+        number = _read_number(request.path_params["number"])
+        asked = request.path_params["tournament"]
+        path, stamp = await asyncio.to_thread(self._library.tournaments.find, asked)
+        key = (path, "rally", number, stamp)
+        return _answer_bytes(await self._results.get(key, path, "rally", number))
 
     async def _game(self, websocket: WebSocket) -> None:
         from pixelpong.faces.games.socket import play_socket
@@ -129,7 +148,7 @@ class Site:
         return await asyncio.to_thread(self._library.view, request.path_params["run"])
 
     def _consider_dead_units(self, view: View) -> None:
-        """Have them counted if there is a newer agent, but not all the time."""
+        """Count them if there is a newer agent, but not too often."""
         begun, newest_then = self._counted.get(view.id, (-DEAD_SECONDS, -1))
         newest = max((agent["update"] for agent in view.agents()), default=0)
         if newest in (0, newest_then) or time.monotonic() - begun < DEAD_SECONDS:
@@ -164,7 +183,7 @@ def _read_number(text: str) -> int:
 
 
 def _read_after(request: Request) -> int:
-    """The update after which news are wanted; a browser that comes back says it in a header."""
+    """The update after which lines are wanted; a browser that reconnects sends it in a header."""
     texts = request.query_params.getlist("after")
     last = request.headers.get("last-event-id", "")
     texts = [last] if request.url.path.endswith("/events") and last else texts or ["0"]

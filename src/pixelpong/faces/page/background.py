@@ -1,4 +1,4 @@
-"""What takes long, on request: one process, one job at a time, results kept.
+"""Long jobs, on request: one process, one job at a time, with cached results.
 
 Covered: the process, queueing, the cache, jobs that take too long or kill their process.
 Not covered: the jobs themselves (`jobs`).
@@ -7,12 +7,9 @@ Not covered: the jobs themselves (`jobs`).
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import multiprocessing
-import signal
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
@@ -22,6 +19,7 @@ from starlette.exceptions import HTTPException
 
 from pixelpong.errors import expected
 from pixelpong.faces.page.jobs import work
+from pixelpong.interrupts import interrupts_held
 
 CACHE_BYTES = 64 << 20
 
@@ -29,7 +27,7 @@ MAX_WAITING = 64
 """Requests that may wait for their turn."""
 
 JOB_SECONDS = 300.0
-"""A job that takes longer is given up; a reel takes ten, of an idle core."""
+"""Seconds after which a job is given up; a reel takes ten on an idle core."""
 
 Key = tuple[Any, ...]
 
@@ -45,7 +43,7 @@ class JobProcess:
         self._is_closed = False
 
     def ask(self, path: Path | None, job: str, number: int) -> bytes:
-        """Have a job done; see `jobs.carry_out`.
+        """Do a job; see `jobs.carry_out`.
 
         Raises:
             HTTPException: it cannot be done, took too long, or its process has ended.
@@ -66,11 +64,11 @@ class JobProcess:
         return bytes(content)
 
     def close(self) -> None:
-        """End it, whatever it does."""
+        """End it, whatever it is doing."""
         self._is_closed = True
         process = self._process
         if process is not None:
-            process.kill()  # the thread that waits for it goes on
+            process.kill()  # the thread that waits for it continues
         with self._lock:
             self._end()
 
@@ -81,7 +79,7 @@ class JobProcess:
             context = multiprocessing.get_context("spawn")
             self._pipe, theirs = context.Pipe()
             self._process = context.Process(target=work, args=(theirs,), daemon=True)
-            with _interrupts_kept_off():
+            with interrupts_held():
                 self._process.start()
             theirs.close()
             if self._is_closed:  # meanwhile
@@ -94,19 +92,6 @@ class JobProcess:
             self._process.join()
             self._pipe.close()
         self._process = self._pipe = None
-
-
-@contextlib.contextmanager
-def _interrupts_kept_off() -> Iterator[None]:
-    """A process that is started here never hears of Ctrl-C, which is for us."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class Results:
@@ -123,10 +108,10 @@ class Results:
         """The result of a job as JSON.
 
         Args:
-            key: of equal jobs; it must name all that the result depends on.
-            path: the run's, None for the package.
-            job: see `jobs.JOBS`.
-            number: which episode or update.
+            key: the same for equal jobs; it must contain everything the result depends on.
+            path: the run's or the tournament's, None for the package.
+            job: see `jobs.carry_out`.
+            number: of the episode, update or pair.
 
         Raises:
             HTTPException: it cannot be done, or too many others wait.
@@ -149,5 +134,5 @@ class Results:
         return self._made[key]
 
     async def close(self) -> None:
-        """End the process and whatever it does."""
+        """End the process and its job."""
         await asyncio.to_thread(self._process.close)

@@ -1,10 +1,10 @@
-"""A run as one HTML file that opens from disk, with nothing else there and no network.
+"""A run as one HTML file that opens from disk, without other files or a network.
 
-``pixelpong export RUN --html FILE``. Curves, replays that play, health, evaluations, configuration
-and hashes: the page's own view of a run, its scripts and styles joined, with the answers that it
-would ask the server for. Each answer is a script element of JSON whose id is the path that the page
-asks for. In the JSON no ``<`` is left, so nothing that comes from a run ends its element. The
-Content-Security-Policy allows the script and the style by their hashes, and no connection at all.
+``pixelpong export RUN --html FILE``. It has curves, replays, health, evaluations, configuration and
+hashes: the page's own view of a run, with scripts and styles joined, and with the server's answers.
+Each answer is a script element of JSON whose id is the path that the page requests. The JSON
+contains no ``<``, so nothing from a run can end its element. The Content-Security-Policy allows
+only this script and this style, by their hashes, and no connection at all.
 """
 
 from __future__ import annotations
@@ -23,7 +23,14 @@ import numpy as np
 import pixelpong
 from pixelpong.agent.choice import load_agent, read_replays
 from pixelpong.agent.health import DeadUnits
-from pixelpong.errors import CheckpointError, ConfigError, PixelpongError, RunError, expected
+from pixelpong.errors import (
+    CheckpointError,
+    ConfigError,
+    PixelpongError,
+    RunError,
+    expected,
+    number_of,
+)
 from pixelpong.faces.page.jobs import JOBS, count_dead_units
 from pixelpong.faces.page.reel import Reel
 from pixelpong.faces.page.view import View
@@ -33,8 +40,11 @@ from pixelpong.run.files import write_whole
 MAX_ROWS = 1000
 """Lines of metrics that a page holds; longer runs are thinned out."""
 
-SCRIPTS = ("parts.js", "viewer.js", "charts.js", "weights.js", "episodes.js", "run.js")
-"""Joined in this order, so that each comes after those that it needs."""
+SCRIPTS = (
+    "parts.js", "pictures.js", "viewer.js", "charts.js", "moment.js", "weights.js", "episodes.js",
+    "run.js",
+)  # fmt: skip
+"""Joined in this order, so that each comes after those it needs."""
 
 _ID = "offline"
 _BASE = f"/api/runs/{_ID}"
@@ -66,17 +76,17 @@ Report = dict[str, Any]
 
 
 def write_page(run: RunDirectory, path: Path, *, max_replays: int) -> Report:
-    """Write the page of a run, whole or not at all.
+    """Write the page of a run, completely or not at all.
 
     Args:
-        run: the run; one that is being trained is shown as it is now.
-        path: the file; an older one is replaced.
-        max_replays: that it holds at most. The first is the greedy episode of the best agent, the
-            others are of the training, spread over it.
+        run: the run; if it is being trained, the page shows its current state.
+        path: the file; an existing one is replaced.
+        max_replays: the most replays in it. The first is a greedy episode of the best agent; the
+            others are spread over the training.
 
     Returns:
         ``file``, ``bytes``, ``run``, ``update``, titles of the ``replays``, and what was
-        ``left_out`` because it could not be made, a line each.
+        ``left_out`` because it could not be made, one line each.
 
     Raises:
         ConfigError: a negative number of replays.
@@ -94,7 +104,12 @@ def write_page(run: RunDirectory, path: Path, *, max_replays: int) -> Report:
     if about["problem"]:
         raise RunError(about["problem"])
     columns = view.table.columns(max_rows=MAX_ROWS)
-    answers = {_BASE: _tell(about, reels), f"{_BASE}/metrics?after=0": {"columns": columns}}
+    answers = {
+        _BASE: _tell(about, reels),
+        f"{_BASE}/metrics?after=0": {"columns": columns},
+        "/static/glossary.json": json.loads(_read_static("glossary.json")),
+        **_make_moments(run, best if reels else None),
+    }
     write_whole(path, assemble(about["name"], answers | reels).encode())
     return {
         "file": str(path),
@@ -107,10 +122,11 @@ def write_page(run: RunDirectory, path: Path, *, max_replays: int) -> Report:
 
 
 def describe_page(report: Report) -> str:
-    """What was written, in a few lines."""
+    """The report of `write_page` in a few lines."""
     lines = [
         f"{report['file']}: {report['bytes'] / 1e6:.1f} MB, up to update {report['update']}, "
-        f"{len(report['replays'])} replays; it opens offline, in any browser of 2023 or later"
+        f"{number_of(len(report['replays']), 'replay')}; "
+        "it opens offline, in any browser of 2023 or later"
     ]
     return "\n".join([*lines, *(f"left out: {line}" for line in report["left_out"])])
 
@@ -152,16 +168,26 @@ def _make_reels(
     return reels
 
 
+def _make_moments(run: RunDirectory, best: int | None) -> dict[str, Report]:
+    """By path: one moment of the best agent's game, if it has one."""
+    if best is None:
+        return {}
+    try:
+        return {f"{_BASE}/moments/{best}": JOBS["moment"](run, best)}
+    except PixelpongError:
+        return {}
+
+
 def _count_dead(run: RunDirectory, view: View) -> DeadUnits | None:
     try:
         found = count_dead_units(run, view.agents()[-1]["update"]) if view.agents() else None
     except PixelpongError:
-        return None  # the reels have said why
+        return None  # the reels have reported why
     return found and DeadUnits(**found)
 
 
 def _tell(about: Report, reels: dict[str, Reel]) -> Report:
-    """The run as the page is to see it: with the agents and replays that are in the file."""
+    """The run for the page, with only the agents and replays in the file."""
     own = [reel["agent_update"] for reel in reels.values() if reel["is_own"]]
     names = ("episode", "update", "episode_return")
     replays = [
@@ -175,7 +201,7 @@ def _tell(about: Report, reels: dict[str, Reel]) -> Report:
 
 
 def assemble(name: str, answers: dict[str, Any]) -> str:
-    """The page of a run of this name, which holds what the server would answer, by path."""
+    """The page of a run of this name, with the server's answers by path."""
     style, script = "\n" + _read_static("style.css"), join_scripts()
     policy = (
         f"default-src 'none'; script-src {_hash_source(script)}; style-src {_hash_source(style)}; "
@@ -198,7 +224,7 @@ def assemble(name: str, answers: dict[str, Any]) -> str:
 
 
 def join_scripts() -> str:
-    """The scripts as one that needs no modules, which browsers do not load from disk."""
+    """Join the scripts to one without modules, which browsers do not load from disk."""
     joined = "\n".join(map(_read_static, SCRIPTS))
     joined = re.sub(r'^import \{[^}]*\} from "\./\w+\.js";\n', "", joined, flags=re.MULTILINE)
     joined = re.sub(r"^export (?=async|function|const|class)", "", joined, flags=re.MULTILINE)
@@ -207,7 +233,7 @@ def join_scripts() -> str:
 
 
 def encode_data(content: Any) -> str:
-    """JSON that can stand in a script element: nothing in it begins a tag.
+    """JSON for a script element: nothing in it begins a tag.
 
     >>> encode_data({"name": "</script><b>&"})
     '{"name":"\\\\u003c/script\\\\u003e\\\\u003cb\\\\u003e\\\\u0026"}'

@@ -1,10 +1,9 @@
-"""Who is served: Host, Origin, method, token; and the headers of every answer.
+"""Checks who is served, by Host, Origin, method and token; sets the headers of every answer.
 
-A page on a person's own machine is within reach of every web page that person visits. So a request
-must name this server as its host (a foreign name that was made to point here is refused), nothing
-can be changed but through the game's WebSocket, which a foreign page cannot open, and no other page
-can frame, embed or read an answer. If the server listens on more than this machine, all of it needs
-a token.
+Every web page that a person visits can reach a server on that person's machine. So a request must
+name this server as its host (a foreign name that points here is refused), only the game's
+WebSocket, which a foreign page cannot open, can change anything, and no other page can frame, embed
+or read an answer. If other machines can reach the server, every request needs a token.
 
 Covered: the checks, as a wrapper around any ASGI application. Not covered: what is served (`app`).
 """
@@ -24,7 +23,7 @@ from pixelpong.faces.page.address import Door
 METHODS = ("GET", "HEAD")
 
 MAX_TARGET = 2000
-"""Characters of the longest path and query; ours have below 100."""
+"""Limit of path and query, in characters; ours have fewer than 100."""
 
 HEADERS = {
     "content-security-policy": (
@@ -37,14 +36,14 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
-"""Of every answer."""
+"""Headers of every answer."""
 
 
 class Guard:
     """An ASGI application behind a door."""
 
     def __init__(self, app: ASGIApp, door: Door) -> None:
-        """Let through to `app` what `door` allows."""
+        """Pass to `app` only what `door` allows."""
         self._app, self._door = app, door
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -68,11 +67,11 @@ class Guard:
                 cookie = "{}={}; HttpOnly; SameSite=Strict; Path=/".format(*self._door.cookie)
             else:
                 advice = "open the address that was printed at the start"
-                app = _refuse(401, expected("the token", "none or another", advice))
+                app = _refuse(401, expected("the token", "none or a wrong one", advice))
         await (app or self._app)(scope, receive, send_with_headers)
 
     def _find_refusal(self, request: HTTPConnection) -> ASGIApp | None:
-        """The answer to a request that was not meant for us, or wants more than to look."""
+        """The refusal of a request that is not meant for us, or wants to do more than read."""
         headers, door = request.headers, self._door
         hosts = [host.lower() for host in headers.getlist("host")]
         if len(hosts) != 1 or hosts[0] not in door.names(request.scope["server"][0]):
@@ -86,7 +85,7 @@ class Guard:
         if is_foreign and request.url.path != "/":
             return _refuse(403, expected("a page of this server", "another site", "open it"))
         if not is_socket and request.scope["method"] not in METHODS:
-            answer = _refuse(405, expected("GET or HEAD", "another method", "only look"))
+            answer = _refuse(405, expected("GET or HEAD", "another method", "use GET"))
             answer.headers["allow"] = ", ".join(METHODS)
             return answer
         if len(request.url.path) + len(request.url.query) > MAX_TARGET:
@@ -99,7 +98,7 @@ class Guard:
         return _is_same(request.cookies.get(name, ""), value)
 
     def _shows_token(self, request: HTTPConnection) -> bool:
-        """Whether the address has it: one guess a request."""
+        """Whether the address contains it: one guess per request."""
         shown = request.query_params.getlist("token")
         return len(shown) == 1 and _is_same(shown[0], self._door.token or "")
 
@@ -109,5 +108,5 @@ def _refuse(status: int, text: str) -> JSONResponse:
 
 
 def _is_same(got: str, wanted: str) -> bool:
-    """Compare in a time that does not tell how much of it is right."""
+    """Compare in a time that does not reveal how much is right."""
     return hmac.compare_digest(got.encode(errors="replace"), wanted.encode())

@@ -1,7 +1,7 @@
-"""What takes long, in a process of its own: reels, weights as pictures, dead units.
+"""Long jobs in a separate process: reels, moments, weights as pictures, dead units.
 
-The process is nicer than the training beside it, and another than the one that serves, so neither
-waits. Started by `background`.
+The process has a lower priority than a training and is not the server's, so neither waits.
+`background` starts it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from pixelpong.agent.explain import explain
 from pixelpong.agent.file import Agent, load_milestone
 from pixelpong.env import features
 from pixelpong.errors import PixelpongError, RunError, expected
+from pixelpong.faces.page.moment import make_moment
 from pixelpong.faces.page.reel import make_reel
+from pixelpong.faces.page.tournaments import make_rally_reel
 from pixelpong.items import ACTIONS, DOWN, UP
 from pixelpong.play.replay import Replay
 from pixelpong.run.directory import RunDirectory
@@ -33,13 +35,13 @@ from pixelpong.run.directory import RunDirectory
 NICENESS = 10
 
 NUM_UNITS = 40
-"""Hidden units whose weights are shown, those with the largest say."""
+"""Hidden units whose weights are shown, those with the most influence."""
 
 DEAD_STEPS, DEAD_EVERY = 600, 4
-"""Steps of an episode that are played, some eight points, and how often one is looked at."""
+"""Steps of an episode to play, about eight points, and steps between two explanations."""
 
 _REEL_STEPS = 12_000
-"""A reel is cut off here; an episode has some 1,500 steps."""
+"""The most steps of a reel; an episode has about 1,500."""
 
 
 def make_replay_reel(run: RunDirectory | None, number: int) -> Any:
@@ -55,6 +57,11 @@ def make_agent_reel(run: RunDirectory | None, number: int) -> Any:
     """The reel of a greedy episode of the agent of this update."""
     which = "best" if run is None else str(number)
     return make_reel(choose_replay(run, which=which), _stop_after(_REEL_STEPS))
+
+
+def explain_moment(run: RunDirectory | None, number: int) -> Any:
+    """One moment of a greedy episode of the agent of this update."""
+    return make_moment(choose_replay(run, which="best" if run is None else str(number)))
 
 
 def describe_weights(run: RunDirectory | None, number: int) -> Any:
@@ -82,20 +89,20 @@ def count_dead_units(run: RunDirectory | None, number: int) -> Any:
 
 
 def picture_units(agent: Agent) -> dict[str, Any]:
-    """What the first layer looks for, unit by unit.
+    """Pictures of the first layer, unit by unit.
 
     Returns:
-        ``units``, those with the largest say first: ``unit``, ``weight``, and ``picture``, base64
-        of [80, 80] int8 in 127ths of the unit's largest; ``note``, what that shows.
+        ``units``, those with the most influence first: ``unit``, ``weight``, and ``picture``,
+        base64 of [80, 80] int8 in 127ths of the unit's largest; ``note``, what they show.
     """
     W1, W2 = (agent.params[name].astype(np.float64) for name in ("W1", "W2"))
     if agent.algorithm == "ppo":
         difference = W2[ACTIONS.index(UP)] - W2[ACTIONS.index(DOWN)]
         say, weights = np.sqrt((difference**2).sum(axis=1)), difference[:, 0]
         note = (
-            "How much an active pixel, through the cells that it is in, adds to a unit's first "
-            "sum: the mean of its cells' inputs for what stayed and what appeared. Pairs of cells "
-            "are left out. The weight is that of UP over DOWN."
+            "How much an active pixel, through its cells, adds to a unit's first sum: the mean of "
+            "the inputs for stayed and appeared. Pairs of cells are left out. The weight is UP's "
+            "less DOWN's."
         )
     else:
         say, weights = np.abs(W2), W2
@@ -129,6 +136,7 @@ def _stop_after(steps: int) -> Callable[[], bool]:
 JOBS: dict[str, Callable[[RunDirectory | None, int], Any]] = {
     "replay": make_replay_reel,
     "agent": make_agent_reel,
+    "moment": explain_moment,
     "weights": describe_weights,
     "dead": count_dead_units,
 }
@@ -138,26 +146,31 @@ def carry_out(path: Path | None, job: str, number: int) -> bytes:
     """The result of a job as JSON.
 
     Args:
-        path: the run's, None for the package.
-        job: one of `JOBS`.
-        number: which episode or update.
+        path: the run's, or the tournament's; None for the package.
+        job: one of `JOBS`, or "rally" of a tournament.
+        number: of the episode, update or pair.
 
     Raises:
         PixelpongError: it cannot be done.
     """
-    run = None if path is None else RunDirectory.open(path, lambda message: None)
-    return json.dumps(JOBS[job](run, number), allow_nan=False, separators=(",", ":")).encode()
+    if job == "rally":
+        assert path is not None
+        result = make_rally_reel(path, number)
+    else:
+        run = None if path is None else RunDirectory.open(path, lambda message: None)
+        result = JOBS[job](run, number)
+    return json.dumps(result, allow_nan=False, separators=(",", ":")).encode()
 
 
 def work(pipe: Connection) -> None:
-    """Take jobs from `pipe` and answer with whether each went well, and its result or a line."""
+    """Take jobs from `pipe`; send back whether each succeeded, and its result or an error line."""
     silence = os.open(os.devnull, os.O_WRONLY)  # for what libraries print
     os.dup2(silence, 1)
     os.dup2(silence, 2)
     if hasattr(os, "nice"):
         os.nice(NICENESS)
     threadpool_limits(1)
-    with contextlib.suppress(EOFError, OSError):  # the server is gone
+    with contextlib.suppress(EOFError, OSError):  # the server has gone
         while True:
             request = pipe.recv()
             try:

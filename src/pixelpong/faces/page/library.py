@@ -1,11 +1,11 @@
-"""The runs that are shown: looked up by id, read and never written to.
+"""The runs that are shown: looked up by id, and only read.
 
-An id is made of a run's resolved path, and the table of ids of a listing of the runs folder, so
-nothing that a request says is ever part of a path. A run that is half-written, of another version
-or being deleted is listed with its problem, or not at all.
+An id is made from a run's resolved path, and the table of ids from a listing of the runs folder, so
+no part of a request ever becomes part of a path. A run that is half-written, of another version or
+being deleted is listed with its problem, or not at all.
 
-Covered: ids, lists, what a run is in numbers and words, loading agents.
-Not covered: sending news (`live`), what takes long (`background`).
+Covered: ids, lists, summaries of runs, loading agents.
+Not covered: sending updates (`live`), long jobs (`background`).
 """
 
 from __future__ import annotations
@@ -17,24 +17,32 @@ from typing import Any
 
 from pixelpong.agent.choice import load_agent
 from pixelpong.agent.file import SHIPPED, Agent, load_shipped
+from pixelpong.agent.strengths import read_strengths
 from pixelpong.errors import CheckpointError, RunError, expected
-from pixelpong.faces.page.view import View, id_of, last_change
+from pixelpong.faces.page.tournaments import Tournaments
+from pixelpong.faces.page.view import View, id_of, is_sweep
+from pixelpong.run.names import last_change
 
 PACKAGE = "package"
-"""Id of the agent that ships with the package."""
+"""Id of the agent in the package."""
 
 MAX_RUNS = 1000
-"""That are listed, the newest of them."""
+"""The most runs listed, the newest ones."""
 
 _KEPT_VIEWS = 16
 
 
 class Library:
-    """All runs of a folder, and one from elsewhere; `None` for a run is the package's agent."""
+    """All runs of a folder, and one from elsewhere; `None` for a run is the package's agent.
+
+    Attributes:
+        tournaments: those beside the folder.
+    """
 
     def __init__(self, runs_dir: Path, run: Path | None = None) -> None:
-        """List `runs_dir` when asked; it need not exist yet."""
+        """Use `runs_dir`, which need not exist yet."""
         self._runs_dir, self._own = runs_dir, run
+        self.tournaments = Tournaments(runs_dir)
         self._views = functools.lru_cache(_KEPT_VIEWS)(View)
         self._glances = functools.lru_cache(MAX_RUNS)(View)  # their tables stay empty
 
@@ -49,7 +57,7 @@ class Library:
         return sorted(found, key=lambda each: each["modified"] or 0, reverse=True)
 
     def view(self, run_id: str) -> View:
-        """The run of this id, as of now.
+        """The current state of the run with this id.
 
         Raises:
             RunError: there is none.
@@ -80,10 +88,12 @@ class Library:
         paths = []
         try:
             folder = self._runs_dir
-            candidates = [folder, *(Path(entry.path) for entry in os.scandir(folder))]
+            candidates = [folder, *_list_folders(folder)]
+            sweeps = [path for path in candidates if is_sweep(path)]
+            candidates += (inside for sweep in sweeps for inside in _list_folders(sweep))
             paths = [path for path in candidates if (path / "config.json").is_file()]
         except OSError:
-            pass  # not there yet, or not ours to read
+            pass  # it does not exist yet, or we may not read it
         if len(paths) > MAX_RUNS:
             paths = sorted(paths, key=lambda path: last_change(path) or 0)[-MAX_RUNS:]
         if self._own is not None and (self._own / "config.json").is_file():
@@ -91,9 +101,13 @@ class Library:
         return {id_of(path): path.resolve() for path in paths}
 
 
+def _list_folders(folder: Path) -> list[Path]:
+    return [Path(entry.path) for entry in os.scandir(folder)]
+
+
 @functools.cache
 def load_package(name: str = SHIPPED[-1]) -> Agent:
-    """An agent that ships with the package, shared by all: it is never written to.
+    """An agent in the package, shared by all requests; it is never changed.
 
     Raises:
         CheckpointError: it is missing or damaged.
@@ -106,7 +120,7 @@ def load_package(name: str = SHIPPED[-1]) -> Agent:
 
 
 def describe_package() -> dict[str, Any]:
-    """What there is to say of the agents that ship with the package.
+    """Describe the agents in the package.
 
     Raises:
         CheckpointError: they are missing or damaged.
@@ -114,12 +128,14 @@ def describe_package() -> dict[str, Any]:
     about = load_package().about
     figures = {name: about.get(name) for name in ("steps", "estimated_return")}
     greedy = {name: load_package(name).about["evaluation"]["greedy"] for name in SHIPPED}
+    strengths = read_strengths()
     return {
         "id": PACKAGE,
         "name": "the agent in the package",
         "agents": [{"update": 0, **figures, "is_rounded": True}],
         "opponents": [
             {"name": name, "greedy_return": float(each["mean_return"])}
+            | ({"rating": it.rating, "told": it.describe()} if (it := strengths.get(name)) else {})
             for name, each in greedy.items()
         ],
         "about": about,

@@ -1,13 +1,12 @@
-"""News of runs, as server-sent events: each run is read once, however many look on.
+"""Updates of runs, as server-sent events: each run is read once for any number of viewers.
 
-The files of a run that is watched are looked at four times a second, in a thread. When something is
-new, its viewers are woken, and each is sent what it does not have yet; what most of them lack is
-made into text once. Nothing is kept for a viewer that reads slowly: it gets all that it missed in
-one piece, and if it takes nothing for 10 seconds it is dropped. Its browser comes back by itself
-and says where it was. Nobody waits for a viewer, least of all the training, which does not know of
-them.
+A thread checks the files of a watched run four times a second. If there is something new, it wakes
+the viewers, and each gets what it does not have yet; text that most of them need is made once.
+Nothing is stored for a slow viewer: it gets everything it missed in one piece, and is dropped if it
+reads nothing for 10 seconds. Its browser then reconnects and says where it was. Nothing waits for a
+viewer, and the training does not know about them.
 
-    event: metrics   {"after": U, "columns": …}  all lines after update U: what was there is void
+    event: metrics   {"after": U, "columns": …}  all lines after update U, replacing older ones
     event: summary   the light part of a run, when it changes; with a "problem" if it is gone
 """
 
@@ -27,13 +26,13 @@ from pixelpong.faces.page.view import Position, View
 
 POLL_SECONDS = 0.25
 ALIVE_SECONDS = 4.0
-"""Between two comments that keep a quiet connection open."""
+"""Seconds between two comments that keep a quiet connection open."""
 
 SUMMARY_SECONDS = 2.0
-"""Between two looks at what changes without the metrics: whether it is live, its agents."""
+"""Seconds between two checks of facts outside the metrics: whether it is live, its agents."""
 
 BEHIND_SECONDS = 10.0
-"""To take an event; a viewer that needs longer is dropped."""
+"""Seconds to take an event; a viewer that needs longer is dropped."""
 
 MAX_VIEWERS = 500
 
@@ -44,22 +43,22 @@ def encode_json(content: Any) -> bytes:
 
 
 def _encode_event(name: str, content: Any, number: int | None = None) -> bytes:
-    """One server-sent event; a browser that comes back says the `number` of the last."""
+    """One server-sent event; a browser that reconnects sends the `number` of the last one."""
     text = encode_json(content).decode()
     mark = None if number is None else str(number)
     return ServerSentEvent(text, event=name, id=mark, sep="\n").encode()
 
 
 class Channel:
-    """One run with viewers: it is looked at while there are any.
+    """One run, which is watched as long as it has viewers.
 
     Attributes:
-        num_viewers: that it has.
-        is_over: whether nothing more comes.
+        num_viewers: the number of its viewers.
+        is_over: whether its streams have ended.
     """
 
     def __init__(self, view: View, on_look: Callable[[View], None]) -> None:
-        """Watch `view`; `on_look` is called now and then, while anybody looks on."""
+        """Watch `view`; `on_look` is called from time to time while there are viewers."""
         self._view, self._on_look = view, on_look
         self._news: dict[tuple[Position, Position], tuple[Position, bytes]] = {}
         self._summary = b""
@@ -68,7 +67,7 @@ class Channel:
         self.num_viewers, self.is_over = 0, False
 
     async def follow(self, after: int) -> AsyncIterator[bytes]:
-        """All events for a viewer who has the lines up to the update `after`."""
+        """All events for a viewer that has the lines up to the update `after`."""
         self.num_viewers += 1
         if self._task is None:
             self._task = asyncio.create_task(self._keep_looking())
@@ -122,7 +121,7 @@ class Channel:
             self.close()
 
     async def _tell_since(self, known: Position) -> tuple[Position, bytes]:
-        """Where the view stands, and the event with what has come since `known`."""
+        """The view's position, and an event with everything new since `known`."""
         key = (known, self._view.position)
         if key not in self._news:
             self._news[key] = await asyncio.to_thread(self._tell_metrics, known)
@@ -143,13 +142,13 @@ class Hub:
     """All channels of one server."""
 
     def __init__(self, on_look: Callable[[View], None]) -> None:
-        """Begin with none; `on_look` is called with a run now and then, while it is watched."""
+        """Begin with none; `on_look` is called from time to time with a run that is watched."""
         self._on_look = on_look
         self._channels: dict[str, Channel] = {}
         self._is_closed = False
 
     def open(self, view: View, after: int) -> EventSourceResponse:
-        """The stream of a run's news after an update.
+        """The stream of a run's events after an update.
 
         Raises:
             HTTPException: there are too many viewers.

@@ -1,13 +1,14 @@
-"""A reel: all that a page needs to show an episode without asking again, as one JSON object.
+"""A reel: everything a page needs to show an episode, as one JSON object.
 
 Pictures are coded as differences, which are few: for each step the number of places that changed
-(uint16), then the places (uint16), then what they changed to (uint8), all little-endian; the first
-step differs from all zeros. Then compressed with zlib (a browser's ``deflate``) and in base64.
+(uint16), then the places (uint16), then their new values (uint8), all little-endian; the first
+picture differs from all zeros. All this is compressed with zlib (a browser's ``deflate``), in
+base64. A film has the screen alone.
 
     screen    [210, 160] palette indices
-    field     [80, 80] what a pixel is to the network: 0 off, 1 stayed, 2 appeared, 3 vanished
+    field     [80, 80] the state of a pixel: 0 off, 1 stayed, 2 appeared, 3 vanished
     saliency  [80, 80] what it adds to logit(UP) − logit(DOWN), in 127ths of that step's largest
-              as int8 (a uint8 above 127 is negative), which stands in ``saliency_max``
+              as int8 (a uint8 above 127 is negative); ``saliency_max`` has the largest
 
 Covered: making one. Not covered: showing it (``static/viewer.js``).
 """
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,9 @@ from pixelpong.agent.choice import ChosenReplay
 from pixelpong.agent.explain import explain
 from pixelpong.agent.legend import ACTION_NAMES
 from pixelpong.agent.network import Explanation
+from pixelpong.atari.palette import PALETTE
+from pixelpong.bench.followers import FRAMES_PER_SECOND
+from pixelpong.env.duel import DuelEmulator
 from pixelpong.play.replay import Moment
 
 Reel = dict[str, Any]
@@ -40,7 +44,7 @@ def make_reel(chosen: ChosenReplay, should_stop: Callable[[], bool] = _never) ->
 
     Args:
         chosen: the episode and the agent.
-        should_stop: asked at every step; the reel ends there if it says so.
+        should_stop: called at every step; the reel ends if it returns True.
 
     Raises:
         RunError: the episode comes out differently from when it was recorded.
@@ -55,10 +59,10 @@ def make_reel(chosen: ChosenReplay, should_stop: Callable[[], bool] = _never) ->
             break
         if not is_known[moment.screen].all():  # rare, and writing all of it takes long
             palette[moment.screen], is_known[moment.screen] = moment.frame, True
-        largest = float(np.abs(explanation.saliency).max())
+        largest, saliency = scale_saliency(explanation)
         screens.add(moment.screen)
         fields.add(explanation.field)
-        saliencies.add(_as_bytes(explanation, largest))
+        saliencies.add(saliency)
         for name, value in zip(_COLUMNS, _describe(moment, explanation, largest), strict=True):
             steps[name].append(value)
     return {
@@ -80,6 +84,28 @@ def make_reel(chosen: ChosenReplay, should_stop: Callable[[], bool] = _never) ->
     }
 
 
+def make_film(games: Iterable[DuelEmulator], sides: tuple[str, str]) -> Reel:
+    """The pictures and points of a game of two, frame by frame, for a page.
+
+    Args:
+        games: the game after each frame, at least one.
+        sides: names of the left and the right player.
+    """
+    screens, points = _Differences(210 * 160), []
+    for game in games:
+        screens.add(game.screen)
+        points.append(game.points)
+    return {
+        "title": f"{sides[0]} against {sides[1]}",
+        "sides": sides,
+        "steps": len(screens),
+        "steps_per_second": FRAMES_PER_SECOND,
+        "palette": PALETTE.tolist(),
+        "screen": screens.encode(),
+        "points": points,
+    }
+
+
 _COLUMNS = ("actions", "rewards", "points", "probabilities", "values", "saliency_max")
 
 
@@ -89,13 +115,22 @@ def _describe(moment: Moment, explanation: Explanation, largest: float) -> tuple
     return moment.action, moment.reward, moment.points, probabilities, value, round(largest, 4)
 
 
-def _as_bytes(explanation: Explanation, largest: float) -> NDArray[np.uint8]:
+def scale_saliency(explanation: Explanation) -> tuple[float, NDArray[np.uint8]]:
+    """The largest saliency, and [80, 80] in 127ths of it: int8, seen as uint8."""
+    largest = float(np.abs(explanation.saliency).max())
     scaled = np.rint(explanation.saliency * (127 / largest if largest else 0.0))
-    return scaled.astype(np.int8).view(np.uint8)
+    return largest, scaled.astype(np.int8).view(np.uint8)
+
+
+def encode_picture(picture: NDArray[np.uint8]) -> str:
+    """One picture, coded as a series of one."""
+    series = _Differences(picture.size)
+    series.add(picture)
+    return series.encode()
 
 
 class _Differences:
-    """Pictures one after another, each as what changed."""
+    """A series of pictures, each coded as its difference from the one before."""
 
     def __init__(self, size: int) -> None:
         self._last = np.zeros(size, np.uint8)
@@ -105,12 +140,12 @@ class _Differences:
         return len(self._pieces)
 
     def add(self, picture: NDArray[np.uint8]) -> None:
-        """The next picture."""
+        """Add the next picture."""
         self._pieces.append(encode_difference(self._last, picture.reshape(-1)))
         self._last = picture.reshape(-1).copy()
 
     def encode(self) -> str:
-        """All of them."""
+        """All pictures, compressed."""
         return base64.b64encode(zlib.compress(b"".join(self._pieces), 6)).decode()
 
 

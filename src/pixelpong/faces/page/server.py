@@ -1,4 +1,4 @@
-"""uvicorn behind our guard and with our end: quiet, and gone within a second."""
+"""uvicorn behind our guard; it prints nothing and ends within a second."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ ASK_SECONDS = 0.1
 END_SECONDS = 0.5
 
 MAX_CONNECTIONS = 900
-"""At a time; most systems let a process open some 1,000 files."""
+"""Connections at a time; most systems let a process open about 1,000 files."""
 
 HEAD_LIMIT = 16 << 10
-"""Bytes of the longest head of a request."""
+"""Size limit of a request's head, in bytes."""
 
 MESSAGE_LIMIT = 4 << 10
-"""Bytes of the longest message that a player sends; a key is ten."""
+"""Size limit of a player's message, in bytes; that of a key has about ten."""
 
 
 class _Server(uvicorn.Server):
@@ -43,7 +43,7 @@ def run_server(
     library: Library,
     should_stop: Callable[[], bool],
 ) -> None:
-    """Serve until `should_stop` says so; then all that is under way ends."""
+    """Serve until `should_stop` returns True; then end all requests."""
     asyncio.run(_serve(listening, door, library, should_stop))
 
 

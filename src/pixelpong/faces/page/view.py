@@ -1,13 +1,14 @@
-"""One run as it is shown: what it is in numbers and words, read and never written to.
+"""One run as it is shown, in numbers and words; it is only read.
 
-Covered: following its files, what is told of it. Not covered: which runs there are (`library`),
-sending news (`live`), what takes long (`background`).
+Covered: following its files, describing it. Not covered: the list of runs (`library`),
+sending updates (`live`), long jobs (`background`).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
 import os
 import threading
 from collections.abc import Callable
@@ -15,29 +16,40 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pixelpong.agent.choice import list_updates
+from pixelpong.agent.choice import list_updates, name_strength
 from pixelpong.agent.health import DeadUnits, Record, assess
+from pixelpong.config import Config
 from pixelpong.errors import PixelpongError, RunError, expected
 from pixelpong.play.replay import Replay
 from pixelpong.run.alive import is_live
-from pixelpong.run.directory import RunDirectory
+from pixelpong.run.directory import FAILURE_FILE, RunDirectory
 from pixelpong.run.lines import EvaluationLine
-from pixelpong.run.tail import Columns, Table, Tail, read_end
+from pixelpong.run.summary import NOTE_FILE, Summary, summarize
+from pixelpong.run.tail import Columns, Table, Tail, read_spread
 from pixelpong.schema import Return, convert
 
 MAX_LINES = 500
-"""Replays, and evaluations, that are told of: the newest."""
+"""The most replays, and evaluations, that are listed: the newest."""
 
 RATE_WINDOW = 20
-"""Updates that speed and time left are taken from."""
+"""Updates used for speed and time left."""
 
 HEALTH_WINDOW = 200
-"""Updates that `health` sees one by one."""
+"""Updates that `health` gets one by one."""
 
-_NUMBERS = ("update", "steps", "episodes", "estimated_return", "mean_return_100")
+CURVE_POINTS = 40
+"""Points of the small curve in the list of runs."""
+
+SWEEP_FILE = "sweep.json"
+"""Marks a folder with the runs of a sweep, see `pixelpong.sweep.sweep`."""
+
+_SUMMED_UP = ("config.json", "metrics.jsonl", "evaluations.jsonl", FAILURE_FILE, NOTE_FILE)
+"""The files whose change makes another summary."""
+
+_FIGURES = ("update", "steps", "episodes", "estimated_return", "mean_return_100", "modified")
 
 Position = tuple[int, int]
-"""How often a view's table began anew, and the last update in it."""
+"""How often a view's table was restarted, and the last update in it."""
 
 
 Line = dict[str, Any]
@@ -55,21 +67,30 @@ def id_of(path: Path) -> str:
     return hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:16]
 
 
+def is_sweep(path: Path) -> bool:
+    """Whether a folder holds the runs of a sweep."""
+    return (path / SWEEP_FILE).is_file()
+
+
+def _name(path: Path) -> str:
+    return f"{path.parent.name}/{path.name}" if is_sweep(path.parent) else path.name
+
+
 class View:
     """One run as it is shown; every method but the constructor may read files.
 
     Attributes:
         path: the run's directory.
         id: of the run.
-        lock: held while it is read or asked: several threads may.
-        dead: units that were found dead, if they were counted.
+        lock: held while it is read or used, since several threads may do so.
+        dead: the dead units, if they were counted.
         table: the numbers of its metrics.
         position: changes with the table.
-        state: which `config.json` was read last: that of another run in its place is another.
+        state: identifies the `config.json` read last; differs if another run replaces this one.
     """
 
     def __init__(self, path: Path) -> None:
-        """Look at nothing yet."""
+        """Read nothing yet."""
         self.path, self.id = path, id_of(path)
         self.lock = threading.RLock()
         self.dead: DeadUnits | None = None
@@ -78,6 +99,9 @@ class View:
         self.state: tuple[int, ...] = ()
         self._run: RunDirectory | None = None
         self._problem: str | None = None
+        self._stamp: tuple[Any, ...] = ()
+        self._summary: Summary | None = None
+        self._curve: list[tuple[int, float]] = []
         self._tails = {
             name: Tail(path / f"{name}.jsonl") for name in ("metrics", "replays", "evaluations")
         }
@@ -85,7 +109,7 @@ class View:
         self._evaluations: list[dict[str, Any]] = []
 
     def refresh(self) -> None:
-        """Read what is new."""
+        """Read the new lines."""
         with self.lock:
             self._read_config()
             self._replays = self._read_on("replays", self._replays, _pick_replay)
@@ -103,10 +127,10 @@ class View:
 
     @property
     def run(self) -> RunDirectory:
-        """The run, opened.
+        """The opened run.
 
         Raises:
-            RunError: it cannot be.
+            RunError: it cannot be opened.
         """
         if self._run is None:
             raise RunError(self._problem or expected("a run", "none", "reload the page"))
@@ -114,43 +138,62 @@ class View:
 
     @property
     def is_there(self) -> bool:
-        """Whether the directory still is."""
+        """Whether the directory still exists."""
         return (self.path / "config.json").is_file()
 
     def glance(self) -> dict[str, Any]:
-        """What the list of runs says of it, from the end of its metrics alone."""
+        """The summary for the list of runs, with a small curve; little of the files is read."""
         with self.lock:
             self._read_config()
-            end = Table()
-            for line in read_end(self.path / "metrics.jsonl"):
-                end.add(line)
-            return self._summarize(end)
+            before = self._stamp
+            told = self._tell_summary()
+            if self._stamp != before:
+                self._curve = _read_curve(self.path)
+            return {**told, "curve": self._curve}
 
-    def _summarize(self, table: Table) -> dict[str, Any]:
+    def _tell_summary(self) -> dict[str, Any]:
         with self.lock:
-            flat = self._run.config.to_flat() if self._run else {}
-            row = table.row(table.last_update)
+            config = self._run.config if self._run else None
+            summary = self._summarize()
             return {
                 "id": self.id,
-                "name": self.path.name,
-                "preset": flat.get("preset"),
-                "environment": flat.get("environment"),
-                **{name: row.get(name) for name in _NUMBERS},
-                "update": table.last_update,
-                "is_live": is_live(self.path),
-                "modified": last_change(self.path),
-                "problem": self._problem,
+                "name": _name(self.path),
+                "preset": config and config.preset,
+                "environment": config and config.environment.environment,
+                "seed": config and config.seed,
+                "target": config and config.budget.until_return,
+                "group": _group_of(config),
+                "note": summary.note,
+                "bytes": summary.bytes,
+                **{name: getattr(summary, name) for name in _FIGURES},
+                **self._tell_verdict(),
             }
 
+    def _summarize(self) -> Summary:
+        files = (self.path / name for name in _SUMMED_UP)
+        stamp = is_live(self.path), self._problem, *map(_read_stamp, files)
+        if self._summary is None or stamp != self._stamp:
+            self._stamp, self._summary = stamp, summarize(self.path)
+        return self._summary
+
+    def _tell_verdict(self) -> dict[str, Any]:
+        summary = self._summarize()
+        greedy = summary.greedy
+        return {
+            "state": summary.state,
+            "verdict": summary.verdict,
+            "greedy": greedy and dataclasses.asdict(greedy),
+            "is_live": is_live(self.path),
+            "problem": self._problem,
+        }
+
     def tell_light(self) -> dict[str, Any]:
-        """What changes of it from update to update, but for the metrics."""
+        """The facts that change from update to update, without the metrics."""
         with self.lock:
-            is_at_work = is_live(self.path)
-            speed, left = self._tell_pace()
+            verdict, (speed, left) = self._tell_verdict(), self._tell_pace()
             return {
-                "problem": self._problem,
-                "is_live": is_at_work,
-                "seconds_left": left if is_at_work else None,
+                **verdict,
+                "seconds_left": left if verdict["is_live"] else None,
                 "steps_per_second": speed,
                 "health": self._assess(),
                 "replays": [_light_replay(line) for line in self._replays],
@@ -158,11 +201,11 @@ class View:
             }
 
     def tell_all(self) -> dict[str, Any]:
-        """All there is to say of it but the metrics."""
+        """All facts about it, without the metrics."""
         with self.lock:
             run = self._run
             return {
-                **self._summarize(self.table),
+                **self._tell_summary(),
                 "config": run.config.to_flat() if run else {},
                 "versions": run.versions if run else {},
                 "machine": run.machine if run else {},
@@ -171,12 +214,12 @@ class View:
             }
 
     def columns(self, after: int) -> Columns:
-        """The metrics of later updates than this one."""
+        """The metrics of the updates after this one."""
         with self.lock:
             return self.table.columns(self.table.find(after))
 
     def agents(self) -> list[dict[str, Any]]:
-        """The agents that are kept, with the figures of their updates."""
+        """The saved agents, with the figures of their updates."""
         if self._run is None:
             return []
         try:
@@ -189,6 +232,7 @@ class View:
                 "update": update,
                 "steps": row.get("steps", 0 if update == 0 else None),
                 "estimated_return": row.get("estimated_return"),
+                "strength": name_strength(row),
                 "is_rounded": update not in whole,
             }
             for update in updates
@@ -208,7 +252,7 @@ class View:
         raise RunError(expected("an episode with a replay", episode, "choose one of the list"))
 
     def find_agent(self, update: int) -> dict[str, Any]:
-        """The agent of an update, as `agents` tells of it.
+        """The agent of an update, as in `agents`.
 
         Raises:
             RunError: there is none.
@@ -240,7 +284,7 @@ class View:
         return assess(Record(recent, whole, algorithm, self.dead))
 
     def _tell_pace(self) -> tuple[float | None, float | None]:
-        """Recent steps a second, and the seconds until the budget is spent, if there is one."""
+        """Recent steps per second, and the seconds until the budget is spent, if there is one."""
         recent = self.table.columns(max(0, len(self.table) - RATE_WINDOW), every=True)
         seconds = recent.get("timing.wall_seconds", [])
         if len(seconds) < 2 or None in (seconds[0], seconds[-1]) or seconds[-1] <= seconds[0]:
@@ -260,8 +304,36 @@ class View:
         return rate("steps") or None, min(left, default=None)
 
 
+def _read_curve(path: Path) -> list[tuple[int, float]]:
+    """Some points of a run's curve: steps, and the estimated return or else the mean of 100."""
+    curve = []
+    for line in read_spread(path / "metrics.jsonl", CURVE_POINTS):
+        known = (line.get(name) for name in ("estimated_return", "mean_return_100"))
+        numbers = [float(each) for each in known if isinstance(each, (int, float))]
+        steps = line.get("steps")
+        if numbers and abs(numbers[0]) <= 21 and type(steps) is int and 0 <= steps < 1e12:
+            curve.append((steps, round(numbers[0], 2)))
+    return sorted(curve)
+
+
+def _read_stamp(path: Path) -> tuple[int, ...]:
+    try:
+        file = path.stat()
+    except OSError:
+        return ()
+    return file.st_ino, file.st_mtime_ns, file.st_size
+
+
+def _group_of(config: Config | None) -> str | None:
+    """The same for runs whose options are the same but for the seed."""
+    if config is None:
+        return None
+    options = config.to_flat() | {"seed": None}
+    return hashlib.sha256(json.dumps(options, default=str).encode()).hexdigest()[:16]
+
+
 def _pick_replay(line: Line) -> Line | None:
-    """What a replay's line has to say, whatever else stands in it; None if it is damaged."""
+    """The facts of a replay's line; None if it is damaged."""
     try:
         return Replay.from_line(line).to_line()
     except PixelpongError:
@@ -269,7 +341,7 @@ def _pick_replay(line: Line) -> Line | None:
 
 
 def _pick_evaluation(line: Line) -> Line | None:
-    """The same of an evaluation's."""
+    """The facts of an evaluation's line; None if it is damaged."""
     try:
         return dataclasses.asdict(convert(line, _Evaluation))
     except ValueError:
@@ -277,19 +349,8 @@ def _pick_evaluation(line: Line) -> Line | None:
 
 
 def _ignore(message: str) -> None:
-    """The page tells of a run's warnings in its own way."""
+    """Drop a run's warnings, which the page shows in its own way."""
 
 
 def _light_replay(line: Line) -> Line:
     return {name: line[name] for name in ("episode", "update", "episode_return", "steps")}
-
-
-def last_change(path: Path) -> float | None:
-    """When the run last changed, in seconds since 1970."""
-    times = []
-    for name in ("metrics.jsonl", "config.json"):
-        try:
-            times.append((path / name).stat().st_mtime)
-        except OSError:
-            continue
-    return max(times, default=None)

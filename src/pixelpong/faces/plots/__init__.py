@@ -1,13 +1,13 @@
-"""``pixelpong plot RUN…``: what runs have learned, as pictures in files.
+"""``pixelpong plot RUN…``: plots of runs, in files.
 
     curve    return over the steps, with band and evaluations; several runs in one
     points   share of points won, and how long a point takes; several runs in one
     health   entropy, gradient, losses, speed; several runs in one
-    weights  the first layer, a picture a unit
+    weights  the first layer, one picture per unit
     frames   a frame, preprocessed, as the network sees it, and what moved the decision
     episode  probabilities, value and advantage along the newest replay
 
-Covered: which are drawn of which runs, and the files. Not covered: how each is drawn.
+Covered: choosing pictures and runs, and the files. Not covered: drawing each picture.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SINGLE: Mapping[str, Callable[[Subject], Figure]] = {
     "frames": plots_episode.draw_frames,
     "episode": plots_episode.draw_episode,
 }
-"""A picture a run."""
+"""One picture per run."""
 
 KINDS = (*OVERLAID, *SINGLE)
 
@@ -59,18 +59,18 @@ def draw_plots(
 
     Args:
         runs: at least one.
-        folder: where to; made if it is missing.
-        kinds: of `KINDS`, or ``"all"`` for every one that the runs can give; of those that
-            they cannot, `RunDirectory.warn` is told.
+        folder: of the files; made if it is missing.
+        kinds: of `KINDS`, or ``"all"`` for every possible one; for the others,
+            `RunDirectory.warn` is called.
         formats: of `FORMATS`.
 
     Returns:
         The files, named by kind, and by run if each of several has its own.
 
     Raises:
-        ConfigError: an unknown kind or format, or matplotlib is not installed.
+        ConfigError: a kind or format is unknown, or matplotlib is not installed.
         RunError: a run has no metrics yet, or the files cannot be written.
-        CheckpointError: there is no agent to look into, or it is damaged.
+        CheckpointError: there is no agent, or it is damaged.
         EmulatorError: the emulator or its game is not installed.
     """
     kinds = [_known("kind of picture", kind, (*KINDS, ALL)) for kind in kinds]
@@ -85,14 +85,14 @@ def draw_plots(
 
 
 def describe_plots(report: Mapping[str, Any]) -> str:
-    """The files, a line each."""
+    """The files, one line each."""
     return "\n".join(report["files"])
 
 
 def draw_one(subjects: Sequence[Subject], kind: str, format: str) -> bytes:
     """One picture as the bytes of a file.
 
-    Raises as `draw_plots`, and a `ConfigError` if several runs are to be in a picture of one.
+    Raises the errors of `draw_plots`, and a `ConfigError` for several runs in a picture of one run.
     """
     kind = _known("kind of picture", kind, KINDS)
     format = _known("format", format, FORMATS)
@@ -106,7 +106,7 @@ def draw_one(subjects: Sequence[Subject], kind: str, format: str) -> bytes:
 
 
 def _draw_all(subjects: Sequence[Subject], kinds: Sequence[str]) -> list[tuple[str, Figure]]:
-    """The names of the pictures and what they show."""
+    """The pictures and their names."""
     is_lenient = ALL in kinds
     drawn: list[tuple[str, Figure]] = []
     refusals: list[PixelpongError] = []
@@ -125,7 +125,7 @@ def _draw_all(subjects: Sequence[Subject], kinds: Sequence[str]) -> list[tuple[s
 
 
 def _jobs(subjects: Sequence[Subject], kind: str) -> list[tuple[str, Callable[[], Figure]]]:
-    """The pictures of a kind: their names, and what draws them."""
+    """The pictures of a kind: their names, and functions that draw them."""
     if kind in OVERLAID:
         return [(kind, functools.partial(OVERLAID[kind], subjects))]
     ends = [f"-{subject.file_name}" for subject in subjects] if len(subjects) > 1 else [""]

@@ -22,13 +22,13 @@ from pixelpong.faces.plots.subjects import Subject
 from pixelpong.run.table import running
 
 EPISODES = 100
-"""Episodes that the mean return is taken over, as everywhere."""
+"""Episodes in the mean return, as everywhere."""
 
 POINTS = 1000
-"""Points that shares and lengths are taken over, as everywhere."""
+"""Points in shares and lengths, as everywhere."""
 
 _MANY = 3000
-"""More dots than this are one picture in an SVG, or it would have megabytes."""
+"""More dots than this become one bitmap in an SVG, which would otherwise have megabytes."""
 
 _SIGNS = {
     "entropy": "entropy of the policy, nats",
@@ -38,7 +38,7 @@ _SIGNS = {
     "clip_share": "share of steps clipped",
     "value_loss": "squared error of the value",
     "learning_rate": "learning rate",
-    "steps_per_second": "steps a second",
+    "steps_per_second": "steps per second",
     "busy_share": "share of time workers play",
 }
 """The panels of the health: columns of the metrics, and their titles."""
@@ -59,7 +59,7 @@ def draw_curve(subjects: Sequence[Subject]) -> Figure:
     axes = figure.add_subplot()
     unit, is_single = _steps_axis(axes, subjects), len(subjects) == 1
     highest = max(_draw_return(axes, subjects, number, unit) for number in range(len(subjects)))
-    if all(map(_is_pong, subjects)):  # as high as was reached, or early runs are a line below
+    if all(map(_is_pong, subjects)):  # up to the highest value: early runs would be a flat line
         axes.set_ylim(-21.8, min(21.8, highest + 2))
     what = "" if is_single else f", mean of the last {EPISODES} episodes"
     axes.set_ylabel(f"return of an episode{what}")
@@ -73,7 +73,7 @@ def draw_curve(subjects: Sequence[Subject]) -> Figure:
 
 
 def _draw_return(axes: Any, subjects: Sequence[Subject], number: int, unit: float) -> float:
-    """One run's return; the highest that is drawn."""
+    """Draw one run's return; return the highest value drawn."""
     subject, style, is_single = subjects[number], line_style(number), len(subjects) == 1
     steps, returns = subject.episodes.steps, subject.episodes.returns
     evaluated, means, lows, highs = subject.evaluations.T
@@ -87,8 +87,10 @@ def _draw_return(axes: Any, subjects: Sequence[Subject], number: int, unit: floa
     )  # fmt: skip
     name = f"mean of the last {EPISODES} episodes" if is_single else subject.name
     axes.plot(at, curve.mean, label=name, **style)
+    tops = [*(returns if is_single else curve.high), *curve.high, *highs]
     if is_single and _is_pong(subject):
         estimated, values = subject.column("estimated_return")
+        tops += values.tolist()
         known = f"return that the last {POINTS:,} points lead to" if len(values) else None
         axes.plot(estimated / unit, values, label=known, **line_style(1) | {"linewidth": 1.3})
     if len(evaluated):
@@ -97,7 +99,7 @@ def _draw_return(axes: Any, subjects: Sequence[Subject], number: int, unit: floa
             color=BLACK if is_single else style["color"], markeredgecolor="white", capsize=3,
             elinewidth=1.4, label="greedy evaluation" if is_single else None, zorder=4,
         )  # fmt: skip
-    return float(max(*(returns if is_single else curve.high), *curve.high, *highs))
+    return float(max(tops))
 
 
 def draw_points(subjects: Sequence[Subject]) -> Figure:
@@ -133,7 +135,7 @@ def draw_points(subjects: Sequence[Subject]) -> Figure:
 
 
 def _share_won(subject: Subject) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Steps and running share; from finished episodes if the metrics are too old to have it."""
+    """Steps and running share; from finished episodes if old metrics do not have it."""
     steps, shares = subject.column("points_won_1000")
     rallies = subject.episodes
     if len(steps) or not len(rallies.is_won):
@@ -156,7 +158,7 @@ def _draw_lengths(axes: Any, subject: Subject, unit: float, number: int, is_sing
 
 
 def draw_health(subjects: Sequence[Subject]) -> Figure:
-    """What tells early that a training goes wrong, and how fast it goes.
+    """Early signs of a training that goes wrong, and its speed.
 
     Raises:
         RunError: a run has no metrics yet.
@@ -220,7 +222,7 @@ def _draw_most_entropy(axes: Any, subjects: Sequence[Subject]) -> None:
 
 
 def _value_axis(axes: Any, values: NDArray[Any]) -> None:
-    """From zero on; if the values differ by orders of magnitude, in steps of tenfold."""
+    """Start at zero; if the values differ by orders of magnitude, use a logarithmic scale."""
     low, high = float(values.min()), float(values.max())
     if low > 0 and high > 200 * float(np.median(values)):
         axes.set_yscale("log")
@@ -238,7 +240,7 @@ def _dots(axes: Any, steps: NDArray[Any], values: NDArray[Any], name: str) -> No
 
 
 def _steps_axis(axes: Any, subjects: Sequence[Subject]) -> float:
-    """Name the axis of the steps, which starts at zero; what to divide them by."""
+    """Label the axis of the steps, which starts at zero; return what to divide them by."""
     last = _last_step(subjects)
     unit, word = scale_of(last)
     axes.set_xlabel(f"steps of the agent{word}")

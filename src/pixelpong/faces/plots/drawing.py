@@ -1,8 +1,8 @@
-"""How our pictures look, and how they become files. The one place that needs matplotlib.
+"""The style of our plots, and their files. The only module that needs matplotlib.
 
-Colours are those of Okabe and Ito, told apart by people who see few colours; lines that mean
-different things have different dashes as well, and fillings differ in how dark they are, so that
-a grey print says the same. The same figure is the same bytes: no date, no random names.
+The colours are those of Okabe and Ito, which colour-blind people can tell apart. Lines also differ
+in their dashes, and fillings in lightness, so that a grey print works too. The same figure is the
+same bytes: no date, no random names.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pixelpong.errors import ConfigError, RunError, expected
 from pixelpong.items import DOWN, UP
 
 Figure = Any
-"""A matplotlib Figure. Typed loosely: the library is an extra, and may not be there."""
+"""A matplotlib Figure. Typed loosely: the library is an extra, and may be missing."""
 
 FORMATS = ("png", "svg")
 
@@ -59,10 +59,10 @@ _STYLE: Any = {
 
 
 def require_matplotlib(extra: str = "plot") -> None:
-    """Refuse to go on if matplotlib is not installed.
+    """Check that matplotlib is installed.
 
     Args:
-        extra: of pixelpong, the one that brings it.
+        extra: the extra of pixelpong that installs it.
 
     Raises:
         ConfigError: it is not.
@@ -74,7 +74,7 @@ def require_matplotlib(extra: str = "plot") -> None:
 
 @contextlib.contextmanager
 def house_style() -> Iterator[None]:
-    """What is drawn inside looks the same, whatever the user's own settings are."""
+    """While inside, draw in our style, whatever the user's own settings are."""
     import matplotlib
 
     with matplotlib.rc_context(), warnings.catch_warnings():
@@ -85,14 +85,14 @@ def house_style() -> Iterator[None]:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure, of so many inches, that belongs to no window."""
+    """An empty figure without a window, in inches."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def pixel_colours() -> Any:
-    """A colour map of what a pixel is to the network: white if it is off, else the legend's."""
+    """A colour map of the states of a pixel: white if it is off, else the legend's colours."""
     from matplotlib.colors import ListedColormap
 
     return ListedColormap(["white", *(PIXEL_COLOURS[state] for state in sorted(PIXEL_COLOURS))])
@@ -110,7 +110,7 @@ def render(figure: Figure, format: str) -> bytes:
     """The figure as the bytes of a file.
 
     Args:
-        figure: to be drawn.
+        figure: the figure to draw.
         format: one of `FORMATS`, or another that matplotlib knows.
     """
     buffer = io.BytesIO()
@@ -120,10 +120,10 @@ def render(figure: Figure, format: str) -> bytes:
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
-    """Write files, each whole or not at all, and none if one of them has no room.
+    """Write files, each completely or not at all, and none if one of them has no room.
 
     Args:
-        folder: where to; made if it is missing.
+        folder: of the files; made if it is missing.
         files: name → content.
 
     Raises:
@@ -147,7 +147,7 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
 
 
 def plain(text: str) -> str:
-    """Text that is drawn as it stands: no formula, no label to hide, nothing unprintable."""
+    """Escape text so that matplotlib draws it literally: no formula, no hidden label."""
     printable = "".join(letter if letter.isprintable() else "?" for letter in text)
     return " " * text.startswith("_") + printable.replace("$", r"\$")
 
@@ -161,7 +161,7 @@ def line_style(number: int) -> dict[str, Any]:
 
 
 def scale_of(largest: float) -> tuple[float, str]:
-    """What to divide large counts by, and how that is called.
+    """What to divide large counts by, and the name of that unit.
 
     >>> scale_of(3_500_000), scale_of(120)
     ((1000000.0, ', millions'), (1.0, ''))
@@ -173,7 +173,7 @@ def scale_of(largest: float) -> tuple[float, str]:
 
 
 def short_names(paths: Sequence[Path]) -> list[str]:
-    """A name for each run: its folder; if two are called the same, more of the path.
+    """A name for each run: its folder, with more of the path if two have the same name.
 
     >>> short_names([Path("a/x"), Path("b/x"), Path("b/y")])
     ['a/x', 'b/x', 'y']

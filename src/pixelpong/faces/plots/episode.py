@@ -1,4 +1,4 @@
-"""Figures of one episode: what is seen at a step, and what the agent thinks along the way."""
+"""Figures of one episode: what the network sees at a step, and what it thinks at every step."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from pixelpong.faces.plots.subjects import Subject
 from pixelpong.items import DOWN, STAY, UP
 
 _COLUMNS = 240
-"""At most this many means are drawn of a whole episode."""
+"""The most means drawn for a whole episode."""
 
 _DETAIL = 160
-"""Steps that are drawn one by one."""
+"""Steps drawn one by one."""
 
 
 def draw_frames(subject: Subject) -> Figure:
@@ -92,7 +92,7 @@ def _draw_saliency(axes: Any, saliency: NDArray[np.float64]) -> None:
 
 
 def _thoughts(explained: Explanations) -> str:
-    """The probabilities and the value at the moment, and what was done."""
+    """The probabilities and the value at the moment, and the action."""
     moment, explanation = explained.moment, explained.explanation
     assert moment.action is not None, "the moment after the end"
     chances = ", ".join(
@@ -105,7 +105,7 @@ def _thoughts(explained: Explanations) -> str:
 
 
 def _title(explained: Explanations) -> tuple[str, str]:
-    """What the episode is, and whose thoughts are shown."""
+    """The titles of the episode and of the agent that explains it."""
     chosen = explained.chosen
     whose = "which played it" if chosen.is_own else "the closest one saved"
     agent = f"explained by the agent of update {chosen.agent.about['update']}, {whose}"
@@ -113,7 +113,7 @@ def _title(explained: Explanations) -> tuple[str, str]:
 
 
 def draw_episode(subject: Subject) -> Figure:
-    """Probabilities, value and advantage along an episode; on the right, a piece of it, closer.
+    """Probabilities, value and advantage along an episode; on the right, a part in detail.
 
     Raises:
         RunError, CheckpointError, EmulatorError: as `Subject.explanations`.
@@ -179,7 +179,7 @@ def _draw_chances(axes: Any, explained: Explanations, piece: tuple[int, int, int
 
 
 def _means(values: NDArray[Any], piece: tuple[int, int, int]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Means of [T, K] over blocks of a piece: [blocks, K], and the steps between which they lie."""
+    """Means of [T, K] over blocks of a piece: [blocks, K], and the blocks' limits in steps."""
     first, last, block = piece
     edges = np.arange(first, last + block, block)[: -(-(last - first) // block) + 1]
     sums = np.add.reduceat(values[:last], edges[:-1], axis=0)
@@ -187,7 +187,7 @@ def _means(values: NDArray[Any], piece: tuple[int, int, int]) -> tuple[NDArray[A
 
 
 def _pieces(rewards: NDArray[Any]) -> list[tuple[int, int, int]]:
-    """First step, last, and steps a mean: of the whole episode and, if it is long, of a part.
+    """First and last step, and steps per mean, of the whole episode and of a part of a long one.
 
     The part ends soon after a point, a won one if there is any.
     """
@@ -203,7 +203,7 @@ def _pieces(rewards: NDArray[Any]) -> list[tuple[int, int, int]]:
 
 
 def _mark_points(panels: Any, rewards: NDArray[Any], piece: tuple[int, int, int]) -> None:
-    """A line through all panels at each point, and above it a mark that says who won it."""
+    """Draw a line through all panels at each point, and above it a mark for its winner."""
     first, last, _ = piece
     for step in np.flatnonzero(rewards[:last]):
         if step < first:

@@ -1,4 +1,4 @@
-"""A run as the pictures need it: read once, however many are drawn of it."""
+"""The data of a run for plots: read once for any number of plots."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from pixelpong.run.table import (
 
 
 class Subject:
-    """One run to be drawn.
+    """One run to draw.
 
     Attributes:
         run: the directory.
-        name: how a legend calls it.
-        file_name: what files are called that show it alone.
+        name: its name in a legend.
+        file_name: its name in files that show it alone.
     """
 
     def __init__(self, run: RunDirectory, name: str) -> None:
-        """Read nothing yet; see the attributes."""
+        """Store the run and its name; nothing is read yet."""
         self.run = run
         self.name = plain(name)
         self.file_name = name.replace("/", "-")
@@ -54,12 +54,12 @@ class Subject:
 
     @functools.cached_property
     def episodes(self) -> Episodes:
-        """Its episodes. Raises as `metrics`."""
+        """Its episodes; raises the errors of `metrics`."""
         return read_episodes(self.run, self.metrics)
 
     @functools.cached_property
     def evaluations(self) -> NDArray[np.float64]:
-        """See `read_evaluations`. Raises as `metrics`."""
+        """See `read_evaluations`; raises the errors of `metrics`."""
         return read_evaluations(self.run, self.metrics)
 
     @functools.cached_property
@@ -83,6 +83,6 @@ class Subject:
 
 
 def name_subjects(runs: Sequence[RunDirectory]) -> list[Subject]:
-    """The runs, each with a name of its own."""
+    """The runs, each with its own name."""
     names = short_names([run.path for run in runs])
     return [Subject(run, name) for run, name in zip(runs, names, strict=True)]

@@ -1,9 +1,9 @@
-"""The first layer as pictures: one a hidden unit, what each pixel of the field is to it.
+"""The first layer as pictures: for each hidden unit, the weight of each pixel of the field.
 
-White is positive, black negative, grey nothing, as in Karpathy's "Pong from Pixels". Inputs that
-were never on still have their random weights, which say nothing: they are left grey. A unit of the
+White is positive, black negative, grey zero, as in Karpathy's "Pong from Pixels". Inputs that were
+never on still have their random weights, which mean nothing: they are drawn grey. A unit of the
 gated network sees each pixel through thousands of inputs, whose random weights would hide what was
-learned; so its change since the beginning is shown.
+learned; so the pictures show its change since the start.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _AGENT_BAND = features.PAIR_COLUMNS // features.PAIR_BAND - 1
 """The rightmost columns, in which the agent's paddle is."""
 
 _PAIR_ASPECT = features.PAIR_SHAPE[0] / features.PAIR_SHAPE[1]
-"""Height by width of a cell that makes pairs."""
+"""Height by width of a cell that forms pairs."""
 
 
 def draw_weights(subject: Subject) -> Figure:
@@ -122,12 +122,12 @@ class GatedPictures:
     """The gated network's first layer, spread over the field.
 
     Attributes:
-        cells: [3, 80, 80, H, 2], what a pixel adds to each unit's two sums through the cells it
-            lies in, if it stayed, appeared or vanished.
-        pairs: [2 · PAIR_ROWS − 1, PAIR_COLUMNS − 1, H, 2], for a cell in the rightmost band, what
-            another adds that lies so many rows below it and columns left of it; in the picture
-            the left one is where it would be on the screen. Of pairs that appear.
-        pairs_share: share of the squared weights that pairs have.
+        cells: [3, 80, 80, H, 2], what a pixel adds to each unit's two sums through its cells, if it
+            stayed, appeared or vanished.
+        pairs: [2 · PAIR_ROWS − 1, PAIR_COLUMNS − 1, H, 2], for pairs that appear with a cell in the
+            rightmost band: what a cell at each number of rows below and columns left of it adds,
+            drawn at its place on the screen.
+        pairs_share: the pairs' share of the squared weights.
     """
 
     cells: NDArray[Any]
@@ -148,9 +148,9 @@ def spread_gated(W1: NDArray[Any]) -> GatedPictures:
 
 
 def change_of(W1: NDArray[Any], memory: NDArray[Any], config: Config) -> NDArray[Any] | None:
-    """The weights less those that training began with; None if those are no longer known.
+    """The weights less their values before training; None if those are unknown.
 
-    They follow from the seed; rows that training never touched show whether they do.
+    Those values follow from the seed; rows that training never touched confirm it.
     """
     rng = make_rng(config.seed, "params")
     before: NDArray[Any] = gated.init_params(rng, len(W1), W1.shape[1], str(W1.dtype))["W1"]
@@ -160,7 +160,7 @@ def change_of(W1: NDArray[Any], memory: NDArray[Any], config: Config) -> NDArray
 
 
 def _without_untouched(W1: NDArray[Any], memory: NDArray[Any]) -> NDArray[Any]:
-    """The weights, 0 where no gradient has ever come."""
+    """The weights, 0 for rows that never had a gradient."""
     touched, rows = np.zeros_like(W1), rows_in(memory)
     touched[rows] = W1[rows]
     return touched

@@ -1,19 +1,26 @@
 // The page: which view the address names, the list of runs, the comparison.
 //
-//     #runs   #run/ID   #compare/ID,ID   #play/ID/UPDATE   #watch/ID/UPDATE
-import { build, buildTable, describeReturn, describeState, formatAgo, formatCount, formatValue, getJson, repeat, warnAbove } from "./parts.js";
+//     #runs   #run/ID   #compare/ID,ID   #play/ID/UPDATE   #watch/ID/UPDATE   #two   #tournaments   #tournament/ID
+import { build, buildTable, describeReturn, describeState, formatAgo, formatCount, formatValue, getJson, repeat, rewrite, warnAbove } from "./parts.js";
 import { mountCurves } from "./charts.js";
 import { mountGame } from "./play.js";
 import { mountRun } from "./run.js";
+import { mountTournament, mountTournaments } from "./tournament.js";
 
 const LIST_SECONDS = 3;
-const MAX_COMPARED = 6;
-const ticked = new Set(); // ids of the runs to be compared, kept when you come back to the list
+const MAX_COMPARED = 6, MAX_TICKED = 64; // curves; runs, which groups of seeds make fewer
+const SPARK = { width: 120, height: 34 };
+const SORTS = {
+  newest: (run) => -run.modified, name: (run) => run.name, "best return": (run) => -(describeReturn(run).value ?? -99),
+  state: (run) => describeState(run).word, preset: (run) => run.preset ?? "", seed: (run) => run.seed ?? -1, steps: (run) => -run.steps,
+};
+const sorting = { by: "newest", words: "" }; // kept when you return to the list
+const ticked = new Set(); // ids of the runs to compare, kept when you return to the list
 
 const main = document.getElementById("main");
 const VIEWS = {
-  runs: mountList, run: mountRun, compare: mountComparison,
-  play: (...place) => mountGame("play", ...place), watch: (...place) => mountGame("watch", ...place),
+  runs: mountList, run: mountRun, compare: mountComparison, tournaments: mountTournaments, tournament: mountTournament,
+  play: (...place) => mountGame("play", ...place), two: (view) => mountGame("two", view), watch: (...place) => mountGame("watch", ...place),
 };
 let leave = null;
 
@@ -42,13 +49,20 @@ function mountList(element) {
   const stop = new AbortController(), rows = new Map();
   const list = build("ul", { class: "runs", "aria-label": "Runs" }), bar = buildCompareBar();
   const state = build("p", { class: "quiet" }, "Looking for runs…");
-  element.append(build("h1", {}, "Runs"), state, bar.element, list);
+  let known = [];
+  const show = () => showRuns(list, rows, chooseRuns(known), bar.update);
+  const sort = build("select", { onchange: () => { sorting.by = sort.value; show(); } }, Object.keys(SORTS).map((name) => build("option", { value: name, selected: name === sorting.by }, name)));
+  const filter = build("input", { type: "search", value: sorting.words, oninput: () => { sorting.words = filter.value; show(); } });
+  const tools = build("div", { class: "choices" }, build("label", {}, "Sort by ", sort), build("label", {}, "Filter ", filter));
+  element.append(build("div", { class: "section-head" }, build("h1", {}, "Runs"), tools), state, bar.element, list);
   const ask = async () => {
     try {
       const { runs } = await getJson("/api/runs", stop.signal);
+      known = runs;
       warnAbove(null);
-      showRuns(list, rows, runs, bar.update);
-      state.replaceChildren(...(runs.length ? [`${runs.length} ${runs.length === 1 ? "run" : "runs"}, newest first.`] : buildEmpty()));
+      show();
+      tools.hidden = !runs.length;
+      rewrite(state, runs.length, () => (runs.length ? [`${runs.length} ${runs.length === 1 ? "run" : "runs"}.`] : buildEmpty()));
       state.className = runs.length ? "quiet" : "empty";
     } catch (error) {
       if (error.name !== "AbortError") warnAbove(`${error.message} Trying again by itself.`);
@@ -57,6 +71,15 @@ function mountList(element) {
   };
   repeat(ask, LIST_SECONDS, stop.signal);
   return { unmount: () => stop.abort() };
+}
+
+// The runs with the words of the filter, in order; each knows those that differ by the seed alone.
+function chooseRuns(runs) {
+  const words = sorting.words.toLowerCase().split(" "), key = SORTS[sorting.by], groups = Map.groupBy(runs, (run) => run.group ?? run.id);
+  const order = (a, b) => (a < b ? -1 : Number(a > b));
+  return runs.map((run) => ({ ...run, seeds: groups.get(run.group ?? run.id).map(({ id }) => id) }))
+    .filter((run) => words.every((word) => `${run.name} ${run.preset} ${run.note} ${describeState(run).word} seed ${run.seed}`.toLowerCase().includes(word)))
+    .sort((a, b) => order(key(a), key(b)));
 }
 
 function buildEmpty() {
@@ -81,7 +104,7 @@ function buildCompareBar() {
   return { element, update };
 }
 
-// Rows stay where they are while they are the same, so that focus and ticks do.
+// Unchanged rows stay in place, so that focus and ticks stay too.
 function showRuns(list, rows, runs, onTick) {
   const known = new Set(runs.map((run) => run.id));
   for (const [id, row] of rows) {
@@ -102,52 +125,84 @@ function showRuns(list, rows, runs, onTick) {
 function makeRow(run, onTick) {
   const box = build("input", { type: "checkbox", checked: ticked.has(run.id), "aria-label": `Compare ${run.name}` });
   box.onchange = () => {
-    if (box.checked && ticked.size >= MAX_COMPARED) box.checked = false;
+    if (box.checked && ticked.size >= MAX_TICKED) box.checked = false;
     else if (box.checked) ticked.add(run.id);
     else ticked.delete(run.id);
     onTick();
   };
   const state = build("span"), facts = build("span", { class: "quiet" }), figure = build("span", { class: "return-figure" });
-  const mark = build("span", { class: "meter-mark" }), meter = build("span", { class: "meter", "aria-hidden": "true" }, mark);
+  const spark = build("span", { class: "spark", "aria-hidden": "true" }), seeds = build("a", { class: "seeds" });
   const element = build(
     "li", { class: "run-row", "data-run": run.id }, build("label", { class: "tick" }, box),
-    build("div", {}, build("div", { class: "run-head" }, build("a", { class: "run-name", href: `#run/${run.id}` }, run.name), state), facts),
-    build("div", { class: "run-return" }, figure, meter),
+    build("div", {}, build("div", { class: "run-head" }, build("a", { class: "run-name", href: `#run/${run.id}` }, run.name), state, seeds), facts),
+    spark, build("div", { class: "run-return" }, figure),
   );
   const update = (now) => {
-    const { word, kind } = describeState(now), best = describeReturn(now), place = Math.max(-21, Math.min(21, best.value));
+    const { word, kind } = describeState(now), best = describeReturn(now);
     state.textContent = word;
     state.className = `state ${kind}`;
     box.disabled = Boolean(now.problem);
     facts.textContent = now.problem ?? [
-      now.preset, now.environment, `update ${formatCount(now.update ?? 0)}`, `${formatCount(now.steps)} steps`,
-      `${formatCount(now.episodes)} episodes`, `written ${formatAgo(now.modified)}`,
+      now.preset, `seed ${now.seed}`, now.environment, `update ${formatCount(now.update ?? 0)}`, `${formatCount(now.steps)} steps`,
+      `${formatCount(now.episodes)} episodes`, `written ${formatAgo(now.modified)}`, now.note,
     ].filter(Boolean).join(" · ");
-    figure.replaceChildren(...(now.problem ? [] : [build("strong", { class: "number" }, best.text), build("span", { class: "quiet" }, ` ${best.of}`)]));
-    meter.hidden = Boolean(now.problem) || best.value === null;
-    mark.style.left = `${(100 * (place + 21)) / 42}%`;
+    seeds.hidden = now.seeds.length < 2;
+    seeds.href = `#compare/${now.seeds.join(",")}`;
+    seeds.textContent = `one of ${now.seeds.length} seeds`;
+    figure.replaceChildren(...(now.problem ? [] : [build("strong", { class: "number" }, best.text), build("span", { class: "quiet" }, ` ${best.name}`)]));
+    rewrite(spark, [now.curve, now.target], () => drawSpark(now));
   };
   return { element, update };
 }
 
+// A small curve of the return, with the line at its target.
+function drawSpark({ curve, target }) {
+  if (!(curve?.length > 1)) return [];
+  const { width, height } = SPARK, last = curve.at(-1)[0] || 1, y = (value) => (height - 2) * (21 - value) / 42 + 1;
+  const d = `M${curve.map(([steps, value]) => `${((width * steps) / last).toFixed(1)} ${y(value).toFixed(1)}`).join("L")}`;
+  const line = target == null ? [] : [build("svg:path", { class: "target", d: `M0 ${y(target)}H${width}` })];
+  return [build("svg:svg", { width, height, viewBox: `0 0 ${width} ${height}` }, line, build("svg:path", { class: "spark-line", d }))];
+}
+
 function mountComparison(element, ids = "") {
   document.title = "Comparison · pixelpong";
-  const stop = new AbortController(), chosen = [...new Set(ids.split(",").filter(Boolean))].slice(0, MAX_COMPARED);
+  const stop = new AbortController(), chosen = [...new Set(ids.split(",").filter(Boolean))].slice(0, MAX_TICKED);
   const problem = build("p", { class: "problem" }), table = build("div");
-  element.append(build("h1", {}, "Comparison"), problem);
+  let found = [];
+  const box = build("input", { type: "checkbox", checked: true, onchange: () => show() });
+  const joins = build("label", { class: "check" }, box, "Runs that differ by the seed alone: one curve, their mean; the band goes from the lowest to the highest");
+  element.append(build("h1", {}, "Comparison"), problem, joins);
   const curves = mountCurves(element);
   element.append(build("h2", {}, "How they differ"), table);
+  const show = () => {
+    const series = listSeries(found, box.checked), hasSeeds = new Set(found.map(({ run }) => run.group)).size < found.length;
+    joins.hidden = !hasSeeds;
+    const left = series.length > MAX_COMPARED && `The first ${MAX_COMPARED} of ${series.length} curves are shown.`;
+    problem.textContent = [...problems, left].filter(Boolean).join(" ") || (found.length > 1 ? "" : "Tick at least two runs in the list.");
+    curves.update(series.slice(0, MAX_COMPARED));
+    rewrite(table, found.map(({ run }) => run), () => [buildDifferences(found.map(({ run }) => run))]);
+  };
+  let problems = [];
   const ask = async () => {
     const answers = await Promise.allSettled(chosen.map((id) => readCompared(id, stop.signal)));
     if (stop.signal.aborted) return;
-    const found = answers.flatMap((answer) => answer.value ?? []), failed = answers.flatMap((answer) => answer.reason ?? []);
+    found = answers.flatMap((answer) => answer.value ?? []);
+    const failed = answers.flatMap((answer) => answer.reason ?? []);
     warnAbove(failed.some((error) => error.isGone) ? `${failed[0].message} Trying again by itself.` : null);
-    problem.textContent = failed.map((error) => error.message).join(" ") || (found.length > 1 ? "" : "Tick at least two runs in the list.");
-    curves.update(found.map(({ run, columns }) => ({ name: run.name, columns })));
-    table.replaceChildren(buildDifferences(found.map(({ run }) => run)));
+    problems = failed.map((error) => error.message);
+    show();
   };
   repeat(ask, 2 * LIST_SECONDS, stop.signal);
   return { unmount: () => { stop.abort(); curves.unmount(); } };
+}
+
+// A curve a run, or a group of seeds.
+function listSeries(found, isJoined) {
+  const groups = [...Map.groupBy(found, ({ run }) => (isJoined && run.group) || run.id).values()], { target } = found[0]?.run ?? {};
+  return groups.map((group) => {
+    const [{ run, columns }] = group, name = group.length > 1 ? `${group.length} seeds like ${run.name}` : run.name;
+    return { name, target, columns, ...(group.length > 1 && { members: group.map((each) => each.columns) }) };
+  });
 }
 
 async function readCompared(id, signal) {
@@ -159,7 +214,7 @@ async function readCompared(id, signal) {
 
 function buildDifferences(runs) {
   const names = [...new Set(runs.flatMap((run) => Object.keys(run.config ?? {})))];
-  const options = names.map((name) => [name, ...runs.map((run) => formatValue(run.config?.[name]))]);
+  const options = names.map((name) => [`--${name.replaceAll("_", "-")}`, ...runs.map((run) => formatValue(run.config?.[name]))]);
   const line = (title, tell) => [title, ...runs.map(tell)];
   return buildTable("How the runs differ", ["", ...runs.map((run) => build("a", { href: `#run/${run.id}` }, run.name))], [
     line("state", (run) => describeState(run).word), line("return", (run) => describeReturn(run).text),

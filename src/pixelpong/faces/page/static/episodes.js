@@ -1,15 +1,15 @@
-// Which episode of a run is shown: a replay of its training, or what the agent as it was at an
-// update plays: the slider with which you see the same agent learn.
-import { announce, build, formatCount, formatSigned, getJson, rewrite } from "./parts.js";
+// The choice of an episode: a replay of the training, or a game of the agent of some update. The
+// slider shows the same agent as it learns.
+import { FOLLOW_MS, announce, build, formatCount, formatSigned, getJson, rewrite } from "./parts.js";
 import { mount } from "./viewer.js";
 
 const SETTLE_MS = 300;
 const RETRY_MS = 3000;
 
-// Fills `element`; `update(run)` tells it that there are more agents and replays.
+// Fills `element`; call `update(run)` when there are more agents and replays.
 export class Episodes {
   constructor(element, run) {
-    Object.assign(this, { viewer: null, shown: null, mode: null, agents: [] });
+    Object.assign(this, { viewer: null, shown: null, mode: null, agents: [], isTouched: false, since: 0 });
     this.build(element, run);
     this.update(run);
   }
@@ -23,7 +23,7 @@ export class Episodes {
   build(element, run) {
     const radio = (value) => build("input", { type: "radio", name: "episode-mode", value, onchange: () => this.setMode(value) });
     this.modes = { replay: radio("replay"), agent: radio("agent") };
-    this.replays = build("select", { onchange: () => this.choose() });
+    this.replays = build("select", { onchange: () => this.choose() }); // its first is the newest
     this.slider = build("input", { type: "range", min: 0, max: 0, step: 1, value: 0, oninput: () => this.slide() });
     this.sliderWords = build("output", { class: "number quiet" });
     this.parts = {
@@ -49,6 +49,7 @@ export class Episodes {
     this.modes.agent.disabled = !run.agents.length;
     const first = run.is_offline ? ["agent", "replay"] : ["replay", "agent"]; // a file begins with its best agent
     if (this.mode === null) this.setMode(first.find((mode) => !this.modes[mode].disabled) ?? null);
+    else if (run.is_live && performance.now() - this.since > FOLLOW_MS) this.followNewest();
   }
 
   listReplays(replays) {
@@ -62,7 +63,7 @@ export class Episodes {
     const chosen = this.agent?.update, place = agents.findIndex((agent) => agent.update === chosen);
     this.agents = agents;
     this.slider.max = Math.max(0, agents.length - 1);
-    this.slider.value = place < 0 ? agents.length - 1 : place;
+    this.slider.value = place < 0 || !this.isTouched ? agents.length - 1 : place;
     this.slider.parentElement.hidden = agents.length < 2;
     this.describeAgent();
   }
@@ -78,10 +79,11 @@ export class Episodes {
       this.parts[name].hidden = name !== mode;
     }
     if (mode) this.choose();
-    else this.say("Nothing to show yet: the first replay or checkpoint appears here by itself.");
+    else this.say(this.run.problem ? "" : "Nothing to show yet: the first replay or checkpoint appears here by itself.");
   }
 
   slide() {
+    this.isTouched = true;
     this.describeAgent();
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.choose(), SETTLE_MS);
@@ -95,7 +97,7 @@ export class Episodes {
     this.slider.setAttribute("aria-valuetext", text);
   }
 
-  // The address of the reel that is wanted, and what to say until it is there.
+  // The address of the chosen reel, and the text to show until it arrives.
   wanted() {
     const base = `/api/runs/${this.run.id}/reels`;
     if (this.mode === "agent") {
@@ -107,6 +109,7 @@ export class Episodes {
   }
 
   async choose() {
+    this.since = performance.now();
     const { path, word } = this.wanted();
     this.request?.abort();
     clearTimeout(this.timer);
@@ -132,9 +135,10 @@ export class Episodes {
     this.viewer = mount(this.stage, reel, { onend: () => this.followNewest() });
   }
 
-  // If the newest is being watched, the next newest comes when it is over.
+  // While you watch the newest, the next newest follows.
   followNewest() {
-    if (this.mode === "replay" && this.replays.value === "newest" && this.wanted().path !== this.shown) this.choose();
+    const isNewest = this.mode === "agent" ? !this.isTouched : this.mode === "replay" && this.replays.value === "newest";
+    if (isNewest && this.wanted().path !== this.shown) this.choose();
   }
 
   say(text, isBusy = false) {

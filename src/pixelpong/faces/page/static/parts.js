@@ -1,7 +1,8 @@
-// What all views need: making elements, asking the server, saying figures in words.
+// Shared by all views: making elements, requests to the server, figures in words.
 
-const SVG = "http://www.w3.org/2000/svg";
-const written = new WeakMap(); // what elements show, see `rewrite`
+export const FOLLOW_MS = 20_000; // between two newer agents or replays that are shown by themselves
+export const SVG = "http://www.w3.org/2000/svg";
+const written = new WeakMap(); // the content of elements, see `rewrite`
 
 // An element with attributes, listeners (`onclick: f`) and children; "svg:path" is one of SVG.
 export function build(tag, attributes = {}, ...children) {
@@ -15,7 +16,7 @@ export function build(tag, attributes = {}, ...children) {
   return element;
 }
 
-// Fill an element anew if what it shows has changed, so that focus and scrolling stay otherwise.
+// Refill an element only if its content has changed, to keep focus and scrolling.
 export function rewrite(element, content, makeChildren) {
   const key = JSON.stringify(content);
   if (written.get(element) === key) return;
@@ -23,7 +24,7 @@ export function rewrite(element, content, makeChildren) {
   element.replaceChildren(...makeChildren());
 }
 
-// A table that scrolls where there is no room; a row's first cell is its heading.
+// A table that scrolls if there is no room; a row's first cell is its heading.
 export function buildTable(name, head, rows) {
   const line = ([first, ...cells]) => build("tr", {}, build("th", { scope: "row" }, first), cells.map((cell) => build("td", {}, cell)));
   const table = build(
@@ -33,8 +34,8 @@ export function buildTable(name, head, rows) {
   return build("div", { class: "scroller", role: "region", tabindex: "0", "aria-label": name }, table);
 }
 
-// The server's answer, or the one that the file of an exported page holds; or an error whose
-// message can be shown. `isGone` is set if the server does not answer.
+// The answer of the server, or of an exported page's file; or an error with a message to show.
+// `isGone` is set if the server does not answer.
 export async function getJson(path, signal) {
   const held = document.getElementById(path);
   if (held) return JSON.parse(held.textContent);
@@ -55,7 +56,7 @@ export async function getJson(path, signal) {
   throw Object.assign(new Error(content?.error ?? `The server said ${answer.status}.`), { status: answer.status });
 }
 
-// A number with its sign, the minus as it is printed: "+0.50", "−21".
+// A number with its sign and a true minus: "+0.50", "−21".
 export function formatSigned(value, digits = 0) {
   if (value == null || !Number.isFinite(value)) return "–";
   const text = Math.abs(value).toFixed(digits);
@@ -81,7 +82,7 @@ export function formatDuration(seconds) {
   return hours < 48 ? `${Math.floor(minutes / 60)} h ${minutes % 60} min` : `${Math.round(hours / 24)} days`;
 }
 
-// How long ago a time in seconds since 1970 was, in words.
+// The time since a moment in seconds since 1970, in words.
 export function formatAgo(moment) {
   if (moment == null) return "at an unknown time";
   const seconds = Date.now() / 1000 - moment;
@@ -94,21 +95,53 @@ export function formatValue(value) {
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
-// The state of a run, in words and as a class for its mark.
-export function describeState(run) {
-  if (run.problem) return { word: "cannot be read", kind: "broken" };
-  if (run.is_live) return { word: run.update ? "training now" : "starting", kind: "live" };
-  return { word: run.update ? "not training" : "nothing trained yet", kind: "rest" };
+// The state of a run, in words and as a class for its mark; see pixelpong.run.states.
+const STATES = {
+  training: ["training now", "live"], won: ["won", "won"], stopped: ["stopped", "rest"],
+  interrupted: ["interrupted", "rest"], failed: ["failed", "broken"], damaged: ["cannot be read", "broken"],
+};
+export function describeState({ state, update, problem }) {
+  const [word, kind] = STATES[problem ? "damaged" : state] ?? STATES.stopped;
+  if (problem || update || kind === "broken") return { word, kind };
+  return kind === "live" ? { word: "starting", kind } : { word: "nothing trained yet", kind };
 }
 
-// The best known estimate of how well it plays, and what that is.
+// The three returns, by the names that the glossary has; the first that is known says most.
+export function listReturns(run) {
+  return [["greedy return", run.greedy?.mean], ["estimated return", run.estimated_return], ["mean of the last 100", run.mean_return_100]]
+    .map(([name, value]) => ({ name, value: value ?? null, text: formatSigned(value, 1) }));
+}
+
 export function describeReturn(run) {
-  const kinds = [["estimated_return", "estimated return"], ["mean_return_100", "mean return"]];
-  const [name, of] = kinds.find(([column]) => run[column] != null) ?? [null, "no episode yet"];
-  return { value: run[name] ?? null, text: formatSigned(run[name], 1), of };
+  return listReturns(run).find(({ value }) => value !== null) ?? { name: "no episode yet", value: null, text: "–" };
 }
 
-// Say something once to screen readers.
+// A "?" that shows the glossary's sentence about a term.
+let glossary = null;
+const helpWords = build("div", { popover: "auto", class: "help-words", role: "status" });
+export function buildHelp(term) {
+  const button = build("button", { type: "button", class: "help", "aria-label": `What is: ${term}?` }, "?");
+  button.popoverTargetElement = helpWords;
+  button.addEventListener("click", async () => {
+    const { left, bottom } = button.getBoundingClientRect(), width = document.documentElement.clientWidth;
+    helpWords.style.left = `${Math.max(8, Math.min(left - 16, width - 328))}px`;
+    helpWords.style.top = `${bottom + scrollY + 6}px`;
+    glossary ??= await getJson("/static/glossary.json").catch(() => null);
+    const words = glossary?.[term] ?? "The server does not answer.";
+    helpWords.replaceChildren(build("strong", {}, term), " ", words);
+  });
+  if (!helpWords.isConnected) document.body.append(helpWords);
+  return button;
+}
+
+// Let the browser save a file that is made here.
+export function save(name, blob) {
+  const url = URL.createObjectURL(blob);
+  build("a", { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}
+
+// Announce something once to screen readers.
 export function announce(text) {
   document.getElementById("announcer").textContent = text;
 }
@@ -121,8 +154,8 @@ export function warnAbove(text) {
   banner.hidden = !text;
 }
 
-// Do `task` now and then every `seconds` while the page is in sight, until the signal says stop;
-// sooner again after `task` has returned false because nobody answered.
+// Do `task` now and then every `seconds` while the page is visible, until the signal aborts; sooner
+// if `task` has returned false because the server did not answer.
 export function repeat(task, seconds, signal) {
   let timer = null;
   const again = async () => {

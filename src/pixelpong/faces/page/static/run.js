@@ -1,22 +1,23 @@
-// One run: how it stands, an episode of it, its curves, its first layer, its configuration. The
-// exported page shows it too, from the answers that its file holds.
-import { announce, build, buildTable, describeReturn, describeState, formatAgo, formatCount, formatDuration, formatSigned, formatValue, getJson, repeat, rewrite, warnAbove } from "./parts.js";
+// One run: its verdict, an episode, its curves, a moment explained, its configuration. The exported
+// page shows it too, from the answers in its file.
+import { announce, build, buildHelp, buildTable, describeState, formatAgo, formatCount, formatDuration, formatSigned, formatValue, getJson, listReturns, repeat, rewrite, warnAbove } from "./parts.js";
 import { mountCurves } from "./charts.js";
 import { Episodes } from "./episodes.js";
+import { mountMoment } from "./moment.js";
 import { mountWeights } from "./weights.js";
 
 const MAX_ROWS = 4000;
 const NEWEST = ["update", "steps", "episodes", "estimated_return", "mean_return_100", "points_won_1000"];
 const LEVELS = { good: ["✓", "Good"], note: ["i", "Note"], warning: ["!", "Warning"] };
 
-// The view of a run; if it cannot be read, it says why and asks again now and then.
+// The view of a run; if it cannot be read, it shows why and tries again from time to time.
 export function mountRun(element, id) {
   document.title = "Run · pixelpong";
   const stop = new AbortController();
   let view = null;
   element.append(build("p", { class: "quiet" }, "Reading the run…"));
   const ask = async () => {
-    if (view) return; // from now on it is told what is new
+    if (view) return; // from now on it gets events
     try {
       const run = await getJson(`/api/runs/${id}`, stop.signal);
       if (run.problem) throw new Error(run.problem);
@@ -53,26 +54,29 @@ class RunView {
   build(element) {
     const { run } = this, isOnline = !run.is_offline;
     this.state = build("span", { class: "state" });
+    this.verdict = build("p", { class: "verdict" });
     this.actions = build("p", { class: "actions-line" });
-    this.facts = build("dl", { class: "facts" });
+    this.facts = new Facts();
     this.health = build("ul", { class: "health" });
     this.note = build("p", { class: "quiet" }, "No update is finished yet: the curves begin with the first.");
     this.evaluations = build("section");
-    const episodes = build("div", { class: "episodes" }), curves = build("section"), weights = build("div", { class: "weights" });
-    const hasEpisodes = isOnline || run.agents.length + run.replays.length > 0;
+    const [episodes, moment, weights] = ["episodes", "weights", "weights"].map((name) => build("div", { class: name })), curves = build("section");
+    const hasEpisodes = isOnline || run.agents.length + run.replays.length > 0, hasAgent = isOnline || run.agents.length > 0;
+    const isPong = /pong/i.test(run.environment ?? ""), isPlain = run.config.algorithm === "reinforce";
     element.replaceChildren(...[
       isOnline && build("p", { class: "quiet" }, build("a", { href: "#runs" }, "← All runs")),
-      build("div", { class: "run-title" }, build("h1", {}, run.name), this.state), this.actions,
-      (run.left_out ?? []).map((text) => build("p", { class: "problem" }, `Left out: ${text}`)), this.facts, this.health,
+      build("div", { class: "run-title" }, build("h1", {}, run.name), this.state), this.verdict, run.note && build("p", { class: "quiet" }, run.note), this.actions,
+      (run.left_out ?? []).map((text) => build("p", { class: "problem" }, `Left out: ${text}`)), this.facts.element, this.health,
       hasEpisodes && build("section", {}, build("h2", {}, "Watch it"), episodes), curves, this.note, this.evaluations,
-      isOnline && build("section", {}, build("h2", {}, "First layer"), weights),
+      hasAgent && isPong && build("section", {}, build("h2", {}, "What the agent expects ", buildHelp("value")), moment),
+      isOnline && build("details", { class: "configuration", open: isPlain }, build("summary", {}, build("h2", {}, "First layer")), weights),
       buildConfiguration(run),
     ].flat().filter(Boolean));
     this.curves = mountCurves(curves);
-    this.followers = [hasEpisodes && new Episodes(episodes, run), isOnline && mountWeights(weights, run)].filter(Boolean);
+    this.followers = [hasEpisodes && new Episodes(episodes, run), hasAgent && isPong && mountMoment(moment, run), isOnline && mountWeights(weights, run)].filter(Boolean);
   }
 
-  // What has changed in the light part of the run.
+  // Show changes in the light part of the run.
   take(part) {
     Object.assign(this.run, part);
     for (const follower of this.followers) follower.update(this.run);
@@ -83,17 +87,18 @@ class RunView {
     const { run, columns } = this, state = describeState(run);
     this.state.textContent = state.word;
     this.state.className = `state ${state.kind}`;
-    showFacts(this.facts, { ...run, ...findNewest(columns) });
+    rewrite(this.verdict, run.verdict, () => tellVerdict(run));
+    this.facts.update({ ...run, ...findNewest(columns) });
     rewrite(this.health, run.health, () => run.health.map(buildFinding));
     const agent = run.agents.at(-1)?.update ?? null;
-    rewrite(this.actions, agent, () => buildActions(run, agent));
-    this.note.hidden = Boolean(columns.update?.length);
-    this.curves.update([{ name: run.name, columns, evaluations: run.evaluations }]);
+    rewrite(this.actions, [agent, run.problem], () => (run.problem ? [] : buildActions(run, agent)));
+    this.note.hidden = Boolean(columns.update?.length || run.problem);
+    this.curves.update([{ name: run.name, columns, evaluations: run.evaluations, target: run.target, greedy: run.greedy }]);
     this.evaluations.hidden = !run.evaluations.length;
     rewrite(this.evaluations, run.evaluations.map((line) => line.update), () => buildEvaluations(run.evaluations));
   }
 
-  // Read what there is, then listen to what comes.
+  // Read the metrics so far, then listen for events.
   async connect() {
     const path = `/api/runs/${this.run.id}`;
     try {
@@ -138,20 +143,21 @@ class RunView {
     if (this.signal.aborted) return;
     this.isLost = true;
     const isDeleted = error.status === 404;
+    if (isDeleted) this.take({ problem: error.message, is_live: false });
     warnAbove(isDeleted ? "This run is not there any more: deleted or moved. This page shows what was read before." : `${error.message} Trying again by itself.`);
     clearTimeout(this.retry);
     this.retry = setTimeout(() => this.connect(), 1000 * this.wait);
     this.wait = Math.min(8, 2 * this.wait);
   }
 
-  // The whole again, for what no event tells.
+  // Read everything again, for facts without events.
   async refresh() {
     this.take(await getJson(`/api/runs/${this.run.id}`, this.signal));
   }
 }
 
-// Rows of `more` after those of `columns` up to the update `after`: if a run was resumed from an
-// earlier one, what came later no longer holds.
+// Rows of `columns` up to the update `after`, then those of `more`: if a run was resumed from an
+// earlier update, later rows are no longer valid.
 export function mergeColumns(columns, more, after) {
   const old = columns.update ?? [], cut = old.findIndex((update) => update > after);
   const kept = cut < 0 ? old.length : cut, count = more.update?.length ?? 0;
@@ -164,7 +170,7 @@ export function mergeColumns(columns, more, after) {
   return merged;
 }
 
-// The newest figures among the metrics, which come sooner than the summary.
+// The newest figures of the metrics, which arrive before the summary.
 function findNewest(columns) {
   const last = NEWEST.map((name) => [name, columns[name]?.findLast((value) => value !== null)]);
   return Object.fromEntries(last.filter(([, value]) => value !== undefined));
@@ -183,22 +189,38 @@ function buildActions({ id, preset, environment, update, is_offline: isOffline, 
   ];
 }
 
-// The figures at the top.
-function showFacts(list, run) {
-  const best = describeReturn(run), won = run.points_won_1000;
-  const facts = [
-    [best.of, best.text, "return"],
-    ["points won, last 1,000", won == null ? "–" : `${(100 * won).toFixed(1)} %`],
-    ["steps played", formatCount(run.steps)],
-    ["update", formatCount(run.update ?? 0)],
-    ["episodes", formatCount(run.episodes ?? 0)],
-    ["steps a second", formatCount(run.steps_per_second)],
-    ["time left", run.is_live ? formatDuration(run.seconds_left) : "not training"],
-    ["written", formatAgo(run.modified)],
-  ];
-  rewrite(list, facts, () => facts.map(([name, text, key = name]) => (
-    build("div", { class: "fact", "data-fact": key }, build("dt", {}, name), build("dd", { class: "number" }, text))
-  )));
+// The verdict as pixelpong says it everywhere: "Won: greedy return +18.3 over 200 games …".
+function tellVerdict({ state, verdict, problem }) {
+  if (problem || !verdict) return [];
+  return [state === "won" && build("span", { class: "sign", "aria-hidden": "true" }, "✓"), build("span", {}, verdict[0].toUpperCase() + verdict.slice(1), " ", buildHelp("greedy return"))].filter(Boolean);
+}
+
+// The figures at the top; only what changes is written, so that an open "?" stays.
+class Facts {
+  constructor() {
+    this.element = build("dl", { class: "facts" });
+    this.cells = new Map();
+  }
+
+  update(run) {
+    const won = run.points_won_1000, facts = [
+      ...listReturns(run).map(({ name, text }) => [name, text]),
+      ["points won, last 1,000", won == null ? "–" : `${(100 * won).toFixed(1)} %`, "point"],
+      ["steps played", formatCount(run.steps), "step"],
+      ["update", formatCount(run.update ?? 0)],
+      ["episodes", formatCount(run.episodes ?? 0), "episode"],
+      ["steps per second", formatCount(run.steps_per_second)],
+      ["time left", run.is_live ? formatDuration(run.seconds_left) : "not training", null],
+      ["written", formatAgo(run.modified), null],
+    ];
+    for (const [name, text, term = name] of facts) {
+      if (!this.cells.has(name)) {
+        this.cells.set(name, build("dd", { class: "number" }));
+        this.element.append(build("div", { class: "fact", "data-fact": name }, build("dt", {}, name, " ", term && buildHelp(term)), this.cells.get(name)));
+      }
+      rewrite(this.cells.get(name), text, () => [text]);
+    }
+  }
 }
 
 function buildFinding({ level, title, text, advice }) {
@@ -213,7 +235,7 @@ function buildEvaluations(lines) {
   const rows = [...lines].reverse().map(({ update, mean_return: mean, ci95: [low, high], std, returns }) => [
     formatCount(update), formatSigned(mean, 2), `${formatSigned(low, 1)} … ${formatSigned(high, 1)}`, std?.toFixed(2) ?? "–", `${returns.length}`,
   ]);
-  return [build("h2", {}, "Evaluations"), buildTable("Evaluations", ["update", "mean return", "95 % interval", "deviation", "episodes"], rows)];
+  return [build("h2", {}, "Evaluations ", buildHelp("evaluation")), buildTable("Evaluations", ["update", "greedy return", "95 % interval", "deviation", "games"], rows)];
 }
 
 function buildConfiguration(run) {

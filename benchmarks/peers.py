@@ -1,49 +1,29 @@
-"""Other people's emulators and trainers, measured on the same machine: the extra [bench].
+"""Other people's emulators and trainers, measured on the same machine; needs the extra [bench].
 
-All of them play ALE/Pong-v5 as we do: frame skip 4, sticky actions 0.25.
+    python benchmarks/peers.py throughput --seconds 4 --rounds 5
+    python benchmarks/peers.py train --minutes 5
+
+The first is `pixelpong bench throughput` with EnvPool, AtariVectorEnv and AsyncVectorEnv beside
+it. The second trains stable-baselines3's PPO until it wins or time is up. All of them play
+ALE/Pong-v5 as we do: frame skip 4, sticky actions 0.25. Both print JSON.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
-import importlib.util
+import json
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from pixelpong.bench.throughput import Measure, Peers
-from pixelpong.errors import ConfigError, expected
+from pixelpong.bench.throughput import Measure, Peers, measure_throughput
 from pixelpong.seeding import make_rng
 
 _STREAMS = 32
-
-
-def require(*modules: str) -> None:
-    """Refuse to start if a module is missing.
-
-    Raises:
-        ConfigError: one of them is not installed.
-    """
-    missing = [name for name in modules if importlib.util.find_spec(name) is None]
-    if missing:
-        got = f"no {' and no '.join(missing)}"
-        raise ConfigError(expected("the peers for --peers", got, "pip install 'pixelpong[bench]'"))
-
-
-def throughput_peers() -> Peers:
-    """What `measure_throughput` can measure beside ours.
-
-    Raises:
-        ConfigError: one of them is not installed.
-    """
-    require("envpool", "cv2")
-    return {
-        "envpool": _envpool,
-        "atari_vector_env": _atari_vector_env,
-        "gymnasium_async": _gymnasium_async,
-    }
 
 
 @contextlib.contextmanager
@@ -104,21 +84,21 @@ def _stepper(env: Any, num_envs: int) -> Measure:
     return measure
 
 
-def train_stable_baselines(
-    minutes: float, target: float, seed: int, tell: Callable[[str], None] = lambda line: None
-) -> dict[str, Any]:
+PEERS: Peers = {
+    "envpool": _envpool,
+    "atari_vector_env": _atari_vector_env,
+    "gymnasium_async": _gymnasium_async,
+}
+
+
+def train_stable_baselines(minutes: float, target: float, seed: int) -> dict[str, Any]:
     """Train stable-baselines3's PPO, as its zoo tunes it for Atari, until it wins or time is up.
 
     Args:
         minutes: time limit.
         target: mean return of its last 100 training episodes that counts as winning.
         seed: of everything random in it.
-        tell: is told now and then how it goes.
-
-    Raises:
-        ConfigError: it is not installed.
     """
-    require("stable_baselines3", "cv2")
     import ale_py
     import gymnasium
     from stable_baselines3 import PPO
@@ -127,12 +107,12 @@ def train_stable_baselines(
     from stable_baselines3.common.vec_env import VecFrameStack
 
     class Watch(BaseCallback):
-        """Stops it when it has won, or when its time is up."""
+        """Stops when it has won or its time is up."""
 
         def _on_rollout_end(self) -> None:
             returns = [each["r"] for each in self.model.ep_info_buffer]
             self.mean = float(np.mean(returns)) if returns else None
-            tell(f"{self.num_timesteps:,} steps, mean return {self.mean}")
+            print(f"{self.num_timesteps:,} steps, mean return {self.mean}", file=sys.stderr)
 
         def _on_step(self) -> bool:
             mean = getattr(self, "mean", None)
@@ -167,3 +147,30 @@ def train_stable_baselines(
         "mean_return_100": getattr(watch, "mean", None),
         "seed": seed,
     }
+
+
+def main() -> None:
+    """Measure and print the report."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    throughput = commands.add_parser("throughput", help="steps per second, beside ours")
+    throughput.add_argument("--seconds", type=float, default=4.0, help="of each measurement")
+    throughput.add_argument("--rounds", type=int, default=5, help="measurements of each")
+    throughput.add_argument("--workers", type=int, help="by default one per core")
+    train = commands.add_parser("train", help="stable-baselines3's PPO, until it wins")
+    train.add_argument("--minutes", type=float, default=30.0, help="time limit")
+    train.add_argument("--target", type=float, default=18.0, help="mean return that wins")
+    train.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    if options.command == "train":
+        report = train_stable_baselines(options.minutes, options.target, options.seed)
+    else:
+        seconds, rounds = options.seconds, options.rounds
+        report = measure_throughput(seconds, rounds, options.workers, 0, PEERS)
+    print(json.dumps(report, indent=1))
+
+
+if __name__ == "__main__":
+    main()

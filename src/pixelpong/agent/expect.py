@@ -1,0 +1,124 @@
+"""What an agent would do, and what it expects, if its paddle were at another height.
+
+A moment of a game is kept as it is, with the ball about to arrive, but the agent's paddle is put at
+one height after another, in the frame and in the one before. The network then sees both frames, and
+is asked. Nothing is estimated: each height of the picture is an answer of the network itself.
+
+Covered: Pong, whose objects have a colour each. Not covered: showing the picture (`faces`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pixelpong.agent.network import Explanation, Network
+from pixelpong.env.preprocess import FIELD_ROWS
+from pixelpong.play.replay import Moment
+
+BALL, BACKGROUND, PADDLE = 14, 34, 200
+"""Palette indices of Pong while it is played: the ball, the field, the agent's paddle."""
+
+PADDLE_ROWS, PADDLE_COLUMNS = 16, slice(140, 144)
+
+HEIGHTS = range(0, 144, 2)
+"""Rows of the field, counted from its top, at which the paddle's upper edge is put."""
+
+ARRIVING = range(132, 140)
+"""Columns of a ball that reaches the paddle in the next step."""
+
+_FIELD_ROWS_SEEN = 159  # the row below is the border's, in the ball's colour
+_BALL_SIZE, _PADDLE_SIZE = 4 * 2, PADDLE_ROWS * 4
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """The answers of a network for each of `HEIGHTS`.
+
+    Attributes:
+        probabilities: [heights, A] float64, of the network's `actions`.
+        values: [heights] float64, the expected outcome of the point; None without a value.
+    """
+
+    probabilities: NDArray[np.float64]
+    values: NDArray[np.float64] | None
+
+
+def find_ball(screen: NDArray[np.uint8]) -> tuple[int, int] | None:
+    """Row in the field and column of the ball's upper left pixel; None if it is not all in sight.
+
+    Args:
+        screen: [210, 160] uint8, palette indices.
+    """
+    places = np.argwhere(screen[FIELD_ROWS][:_FIELD_ROWS_SEEN] == BALL)
+    if len(places) != _BALL_SIZE:
+        return None
+    row, column = places.min(axis=0).tolist()
+    return row, column
+
+
+def find_paddle(screen: NDArray[np.uint8]) -> int | None:
+    """The height of the agent's paddle, as in `HEIGHTS`; None if it is not all in sight."""
+    rows, _ = np.nonzero(screen[FIELD_ROWS] == PADDLE)
+    return int(rows.min()) if len(rows) == _PADDLE_SIZE else None
+
+
+def place_paddle(screen: NDArray[np.uint8], height: int) -> NDArray[np.uint8]:
+    """A copy of a screen with the agent's paddle at another height.
+
+    Args:
+        screen: [210, 160] uint8, palette indices; not changed.
+        height: row of the field of the paddle's upper edge.
+    """
+    moved = screen.copy()
+    field = moved[FIELD_ROWS]
+    field[field == PADDLE] = BACKGROUND
+    field[height : height + PADDLE_ROWS, PADDLE_COLUMNS] = PADDLE
+    return moved
+
+
+def find_arrival(
+    pairs: Iterable[tuple[Moment, Explanation]],
+) -> tuple[Moment, Moment, Explanation] | None:
+    """The first moment at which the ball is about to reach the agent's paddle.
+
+    Args:
+        pairs: of an episode, as from `pixelpong.agent.explain.explain`.
+
+    Returns:
+        The moment before, the moment, and its explanation; None if there is no such moment.
+    """
+    before, last_column = None, 160
+    for moment, explanation in pairs:
+        ball = find_ball(moment.screen)
+        column = 160 if ball is None else ball[1]
+        is_seen = find_paddle(moment.screen) is not None and moment.action is not None
+        if before is not None and is_seen and last_column < column and column in ARRIVING:
+            return before, moment, explanation
+        before, last_column = moment, column
+    return None
+
+
+def expect(
+    network: Network, before: NDArray[np.uint8], now: NDArray[np.uint8], action: int
+) -> Expectation:
+    """Ask a network about every height of its paddle; it forgets the episode that it was in.
+
+    Args:
+        network: is asked.
+        before: [210, 160] uint8, palette indices, the screen of the step before; not changed.
+        now: [210, 160] uint8; not changed.
+        action: of the step before, in Gymnasium's numbers.
+    """
+    answers = []
+    for height in HEIGHTS:
+        network.reset()
+        network.follow(place_paddle(before, height), action)
+        network.follow(place_paddle(now, height), None)
+        answers.append(network.answer())
+    has_value = answers[0][1] is not None
+    values = np.array([value for _, value in answers], np.float64)
+    return Expectation(np.array([each for each, _ in answers]), values if has_value else None)

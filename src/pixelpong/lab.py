@@ -1,0 +1,144 @@
+"""What the tutorial's chapters use, in one place: the game, mathematics, workers, colours.
+
+    from pixelpong import lab
+
+    emulator = lab.make_game("ALE/Pong-v5")
+    params = lab.init_params(lab.make_rng(0, "params"), 200)
+    trajectory = lab.Player(emulator).play(params, lab.make_rng(0, "play"))
+
+Most names are those of the package's own modules, where their documentation is; chapters show the
+modules themselves if they are what a chapter is about.
+
+Covered: what several chapters need. Not covered: what is promised to stay (`pixelpong`).
+"""
+
+from __future__ import annotations
+
+import functools
+import multiprocessing
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+
+from pixelpong.agent.file import load_shipped
+from pixelpong.config import Config, differences
+from pixelpong.config.presets import load_preset
+from pixelpong.config.protocols import find_protocol
+from pixelpong.engines import make_engine
+from pixelpong.engines.serial import SerialEngine
+from pixelpong.env import make_emulator
+from pixelpong.env.pong import Emulator
+from pixelpong.env.preprocess import difference, make_is_active, preprocess
+from pixelpong.errors import NumericsError, WorkerError
+from pixelpong.evaluation import bootstrap_interval
+from pixelpong.faces.plots.drawing import (
+    BLACK,
+    BLUE,
+    COLOURS,
+    DASHES,
+    GREY,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILION,
+)  # fmt: skip
+from pixelpong.items import EpisodeItem
+from pixelpong.learn.network import forward, init_params, sigmoid
+from pixelpong.learn.optimizer import rmsprop
+from pixelpong.learn.ppo import generalized_advantages
+from pixelpong.learn.reinforce import advantages
+from pixelpong.learn.returns import discounted_returns
+from pixelpong.learners import make_learner
+from pixelpong.machine import count_cores
+from pixelpong.play.episodes import Player
+from pixelpong.play.worker import make_worker
+from pixelpong.run.checkpoints import fingerprint
+from pixelpong.seeding import make_rng
+
+__all__ = [
+    "BLACK",
+    "BLUE",
+    "COLOURS",
+    "DASHES",
+    "GREY",
+    "ORANGE",
+    "PURPLE",
+    "SKY",
+    "VERMILION",
+    "EpisodeItem",
+    "NumericsError",
+    "Player",
+    "WorkerError",
+    "advantages",
+    "bootstrap_interval",
+    "count_cores",
+    "difference",
+    "differences",
+    "discounted_returns",
+    "fingerprint",
+    "forward",
+    "generalized_advantages",
+    "init_params",
+    "learning_curve",
+    "learning_curves",
+    "load_preset",
+    "load_shipped",
+    "make_engine",
+    "make_game",
+    "make_is_active",
+    "make_learner",
+    "make_rng",
+    "make_worker",
+    "preprocess",
+    "rmsprop",
+    "sigmoid",
+]
+
+
+def make_game(name: str = "ALE/Pong-v5") -> Emulator:
+    """The emulator of a game, by the name of its protocol; ``"Catch-v0"`` is the toy.
+
+    Raises:
+        ConfigError: there is no such protocol.
+        EmulatorError: the emulator or its game is not installed.
+
+    >>> make_game("Catch-v0").frame().shape
+    (210, 160, 3)
+    """
+    return make_emulator(find_protocol(name))
+
+
+def learning_curve(config: Config) -> list[tuple[int, float]]:
+    """Train in memory until the budget of steps is spent; nothing is written.
+
+    Args:
+        config: with a budget of steps.
+
+    Returns:
+        Steps so far and the share of points won, at each update.
+
+    >>> toy = {"environment": "Catch-v0", "hidden": 8, "batch_size": 1, "steps": 60}
+    >>> [steps for steps, share in learning_curve(load_preset("classic").updated(toy, "here"))]
+    [34, 68]
+    """
+    assert config.budget.steps is not None, "it needs a budget of steps"
+    learner = make_learner(config)
+    engine = SerialEngine(functools.partial(make_worker, config))
+    curve = []
+    while learner.progress.steps < config.budget.steps:
+        stats = learner.apply(engine.run(learner.items(), learner.params))
+        share = stats.points_won / max(stats.points_won + stats.points_lost, 1)
+        curve.append((learner.progress.steps, share))
+    return curve
+
+
+def learning_curves(configs: Sequence[Config], processes: int = 2) -> list[list[tuple[int, float]]]:
+    """`learning_curve` of several trainings, shared out between processes.
+
+    The toy is plain Python, which holds Python's lock, so threads would not help.
+
+    Args:
+        configs: of the trainings.
+        processes: that train at the same time.
+    """
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+        return list(pool.map(learning_curve, configs))

@@ -1,0 +1,100 @@
+"""The run that a word names, the same for every command and from Python.
+
+    runs/fast-001   a path
+    fast-001        a name in the folder ``runs``
+    latest          the run in it that was written to last
+
+Covered: finding a run. Not covered: opening it (`directory`), its agents (`agent.choice`).
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from pixelpong.errors import RunError, expected
+from pixelpong.run.directory import RUNS_FOLDER
+
+LATEST = "latest"
+"""Names the newest run, wherever the name of a run is expected."""
+
+MAX_LISTED = 8
+"""Runs that an error message names."""
+
+
+def find_run(word: str | Path, folder: Path = RUNS_FOLDER, others: Iterable[str] = ()) -> Path:
+    """The directory of the run that `word` names.
+
+    Args:
+        word: a path, a name in `folder`, or `LATEST`; ``./latest`` is a path.
+        folder: of runs.
+        others: words that the caller takes too; an error suggests them.
+
+    Raises:
+        RunError: there is no such run.
+    """
+    if not str(word):  # a path to here
+        raise RunError(expected("a run directory", "an empty name", "name a run"))
+    if word == LATEST:
+        runs = list_runs(folder)
+        if not runs:
+            advice = "train one: pixelpong train"
+            raise RunError(expected(f"a run in {folder}", "none", advice))
+        return runs[0]
+    path, named = Path(word), folder / word
+    if _is_run(path):
+        return path
+    if os.path.isdir(path):
+        if inside := list_runs(path):
+            got, advice = f"{path}, which is a folder of runs", f"name one: {_listed(inside)}"
+            raise RunError(expected("a run directory", got, advice))
+        return path  # opening it says what is missing
+    if not _is_run(named):
+        raise RunError(
+            expected("a run directory", f"{path}, which is not one", _advise(named, others))
+        )
+    return named
+
+
+def list_runs(folder: Path) -> list[Path]:
+    """The runs in a folder, the one that was written to last first; none if it is not there."""
+    try:
+        paths = [Path(entry.path) for entry in os.scandir(folder)]
+    except OSError:
+        return []
+    runs = filter(_is_run, paths)
+    return sorted(runs, key=lambda path: (last_change(path) or 0, path), reverse=True)
+
+
+def last_change(path: Path) -> float | None:
+    """When the run last changed, in seconds since 1970; None if it is not there."""
+    times = []
+    for name in ("metrics.jsonl", "config.json"):
+        try:
+            times.append((path / name).stat().st_mtime)
+        except OSError:
+            continue
+    return max(times, default=None)
+
+
+def _is_run(path: Path) -> bool:
+    return os.path.isfile(path / "config.json")  # no error for a name that is too long
+
+
+def _advise(named: Path, others: Iterable[str]) -> str:
+    """What to do about a name that no run has."""
+    runs = list_runs(named.parent)
+    known = [LATEST, *others, *(run.name for run in runs)]
+    near = difflib.get_close_matches(named.name, known, n=1)
+    if near:
+        return f"did you mean {near[0]}?"
+    if runs:
+        return f"check its name; in {named.parent} there are {_listed(runs)}"
+    return "check its name"
+
+
+def _listed(runs: list[Path]) -> str:
+    names = ", ".join(map(str, runs[:MAX_LISTED]))
+    return names + f" and {len(runs) - MAX_LISTED} more" * (len(runs) > MAX_LISTED)

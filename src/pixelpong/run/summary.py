@@ -1,0 +1,297 @@
+"""A run in a few words: its state, its verdict, its figures. One source for all who show them.
+
+A run has three returns, and each has one name:
+
+    greedy return      the mean of some games of greedy play, with its interval; it decides
+    estimated return   of sampled play, from the share of the last 1,000 points that was won
+    mean of the last 100   returns of the last episodes of the training; it lags behind
+
+Only the ends of a run's files are read, and no checkpoint, so hundreds of runs take a second.
+
+Covered: `summarize`, which never raises; the sentence that says it. Not covered: finding runs
+(`names`), showing them (`pixelpong.faces.runs`).
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pixelpong.config import Config
+from pixelpong.errors import MAX_GOT, PixelpongError, on_one_line
+from pixelpong.run.alive import is_live
+from pixelpong.run.directory import FAILURE_FILE, RunDirectory
+from pixelpong.run.lines import EvaluationLine
+from pixelpong.run.names import last_change
+from pixelpong.run.states import DAMAGED, FAILED, INTERRUPTED, STOPPED, TRAINING, WON
+from pixelpong.run.tail import read_end
+from pixelpong.schema import Count, Meta, Return, Seconds, convert, decode
+
+VERDICT_GAMES = 200
+"""Games of a verdict; those of versions that did not mark a verdict are told by it."""
+
+NOTE_FILE = "note.txt"
+NOTE_LENGTH = 200
+
+
+@dataclass(frozen=True)
+class _Timing:
+    wall_seconds: Seconds | None = None
+
+
+@dataclass(frozen=True)
+class _Evaluation(EvaluationLine):
+    """A line of ``evaluations.jsonl``; a verdict has a target, and whether it is reached."""
+
+    returns: tuple[Return, ...] = ()
+    target: Return | None = None
+    is_won: bool | None = None
+    timing: _Timing = _Timing()
+
+
+@dataclass(frozen=True)
+class _Failure:
+    error: Annotated[str, Meta(max_length=4 * MAX_GOT)]
+
+
+@dataclass(frozen=True)
+class _Figures:
+    """What is read of the last line of ``metrics.jsonl``."""
+
+    update: Count = 0
+    steps: Count = 0
+    episodes: Count = 0
+    estimated_return: Return | None = None
+    mean_return_100: Return | None = None
+    timing: _Timing = _Timing()
+
+
+@dataclass(frozen=True)
+class GreedyReturn:
+    """What an evaluation of greedy play has found.
+
+    Attributes:
+        mean: −21 … 21.
+        ci95: 95 % interval of the mean.
+        games: how many were played.
+        update: whose agent played.
+        seconds: wall time of the run until then; None if it is not known.
+        is_won: whether it is a verdict that confirms the target return.
+    """
+
+    mean: float
+    ci95: tuple[float, float]
+    games: int
+    update: int
+    seconds: float | None = None
+    is_won: bool = False
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A run in a few words.
+
+    Attributes:
+        path: of the run.
+        state: one of `pixelpong.run.states.STATES`.
+        problem: why it failed or cannot be read; "" if neither.
+        note: what its owner has noted; "" if nothing.
+        config: None if it cannot be read.
+        update: the last one, as all figures that follow.
+        steps: decisions of the agent.
+        episodes: finished ones.
+        greedy: the verdict that won; without one, the newest evaluation; None if there is none.
+        estimated_return: of sampled play; None before the first 1,000 points.
+        mean_return_100: mean return of the last 100 episodes; None before the first.
+        seconds: wall time of the training, evaluations included, breaks not.
+        bytes: that its files take.
+        modified: when it last changed, in seconds since 1970.
+    """
+
+    path: Path
+    state: str
+    problem: str = ""
+    note: str = ""
+    config: Config | None = None
+    update: int = 0
+    steps: int = 0
+    episodes: int = 0
+    greedy: GreedyReturn | None = None
+    estimated_return: float | None = None
+    mean_return_100: float | None = None
+    seconds: float | None = None
+    bytes: int = 0
+    modified: float = 0.0
+
+    @property
+    def best_known(self) -> float | None:
+        """The greedy return if there is one, otherwise the estimated return."""
+        return self.greedy.mean if self.greedy else self.estimated_return
+
+    @property
+    def verdict(self) -> str:
+        """State and verdict as one sentence, such as "won: greedy return +18.3 …"."""
+        words = {
+            TRAINING: f"training, update {self.update}",
+            STOPPED: f"not won: budget spent at update {self.update}",
+            INTERRUPTED: f"interrupted at update {self.update}",
+            FAILED: f"failed at update {self.update}: {self.problem}",
+            DAMAGED: f"damaged: {self.problem}",
+        }
+        greedy = self.greedy
+        if self.state == STOPPED and (self.config is None or not self.config.budget.until_return):
+            words[STOPPED] = f"budget spent at update {self.update}"
+        parts = [words.get(self.state, "won")]
+        if greedy is not None:
+            low, high = (signed(end) for end in greedy.ci95)
+            games = f"{greedy.games} games" if greedy.games else "greedy play"
+            parts.append(f"greedy return {signed(greedy.mean)} over {games} ({low} to {high})")
+            if greedy.is_won and greedy.seconds is not None:
+                parts[-1] += f", after {duration(greedy.seconds)}"
+        elif self.estimated_return is not None:
+            parts.append(f"estimated return {signed(self.estimated_return)}")
+        return ": ".join(parts) if self.state == WON else "; ".join(parts)
+
+
+def summarize(path: Path) -> Summary:
+    """The summary of a run as it is now; whatever is wrong with it is in the summary."""
+    common: dict[str, Any] = {
+        "path": path,
+        "note": read_note(path),
+        "bytes": measure(path),
+        "modified": last_change(path) or 0.0,
+    }
+    try:
+        run = RunDirectory.open(path, _ignore)
+        greedy = _read_greedy(run)
+    except (PixelpongError, OSError, ValueError, RecursionError) as error:
+        problem = on_one_line(str(error))[:MAX_GOT]
+        return Summary(state=DAMAGED, problem=problem, **common)
+    figures, failure = _read_figures(path), _read_failure(path)
+    if is_live(path):
+        state = TRAINING
+    elif greedy is not None and greedy.is_won:
+        state = WON
+    elif failure:
+        state = FAILED
+    else:
+        state = STOPPED if _is_spent(run.config, figures) else INTERRUPTED
+    return Summary(
+        state=state,
+        problem=failure if state == FAILED else "",
+        config=run.config,
+        update=figures.update,
+        steps=figures.steps,
+        episodes=figures.episodes,
+        greedy=greedy,
+        estimated_return=figures.estimated_return,
+        mean_return_100=figures.mean_return_100,
+        seconds=figures.timing.wall_seconds,
+        **common,
+    )
+
+
+def _read_figures(path: Path) -> _Figures:
+    for line in reversed(read_end(path / "metrics.jsonl")):
+        try:
+            return convert(line, _Figures)
+        except ValueError:
+            continue
+    return _Figures()
+
+
+def _read_greedy(run: RunDirectory) -> GreedyReturn | None:
+    newest, target = None, run.config.budget.until_return
+    for line in reversed(list(run.evaluations.read())):
+        try:
+            found = convert(line, _Evaluation)
+        except ValueError:
+            continue
+        is_won = found.is_won
+        if is_won is None:  # of older versions, which did not mark it
+            is_won = target is not None and len(found.returns) == VERDICT_GAMES
+            is_won = is_won and found.ci95[0] >= (target or 0.0)
+        greedy = GreedyReturn(
+            found.mean_return,
+            found.ci95,
+            len(found.returns),
+            found.update,
+            found.timing.wall_seconds,
+            is_won,
+        )
+        if is_won:
+            return greedy
+        newest = newest or greedy
+    return newest
+
+
+def _read_failure(path: Path) -> str:
+    if not (path / FAILURE_FILE).is_file():
+        return ""
+    try:
+        return on_one_line(decode((path / FAILURE_FILE).read_bytes(), _Failure).error)[:MAX_GOT]
+    except (OSError, ValueError):
+        return ""
+
+
+def read_note(path: Path) -> str:
+    """What the owner of a run has noted; "" if nothing."""
+    if not (path / NOTE_FILE).is_file():  # opening a pipe would block
+        return ""
+    try:
+        with (path / NOTE_FILE).open("rb") as file:
+            return on_one_line(file.read(4 * NOTE_LENGTH).decode("utf-8", "replace"))[:NOTE_LENGTH]
+    except OSError:
+        return ""
+
+
+def measure(path: Path) -> int:
+    """Bytes of all files in a folder; links are not followed."""
+    total, folders = 0, [os.fspath(path)]
+    while folders:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    else:
+                        total += entry.stat(follow_symlinks=False).st_size
+        except OSError:
+            continue  # being removed, or not ours to read
+    return total
+
+
+def _is_spent(config: Config, figures: _Figures) -> bool:
+    budget = config.budget
+    pairs = [
+        (budget.updates, figures.update),
+        (budget.episodes, figures.episodes),
+        (budget.steps, figures.steps),
+    ]
+    return any(limit is not None and figure >= limit for limit, figure in pairs)
+
+
+def signed(value: float) -> str:
+    """A return, with its sign.
+
+    >>> signed(18.32), signed(-3.0)
+    ('+18.3', '−3.0')
+    """
+    return f"{value:+.1f}".replace("-", "−")
+
+
+def duration(seconds: float) -> str:
+    """Hours, minutes and seconds.
+
+    >>> duration(119.0), duration(7322.0)
+    ('1:59', '2:02:02')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def _ignore(message: str) -> None:
+    """A summary has no room for warnings."""

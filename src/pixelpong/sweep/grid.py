@@ -1,0 +1,165 @@
+"""Which trainings a sweep has: the grid of its options, read, counted, checked and named.
+
+A TOML file has the options of ``pixelpong train --config``; any of them may be a list. The sweep is
+their product, for each of the ``rows`` if there are any:
+
+    seeds = "0-4"
+    learning_rate = [1e-3, 2e-3]
+    rows = [{hidden = 32, horizon = 128}, {hidden = 64, horizon = 64}]
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pixelpong.config import Config, differences
+from pixelpong.config.presets import combine
+from pixelpong.errors import ConfigError, expected
+
+MAX_TRAININGS = 10_000
+
+MAX_NAME = 100
+"""Letters of a training's name, which is that of its folder."""
+
+SAVE_EVERY = 20
+"""Updates between two checkpoints if nothing else is asked for: some seconds, so that a training
+that is killed loses no more."""
+
+NOT_SWEPT = ("engine", "workers", "ray_address", "ray_mode", "verbose")
+"""What the sweep decides itself."""
+
+_SEEDS = "seeds as 0-4 or 0,3,7"
+
+
+def read_seeds(text: str, name: str = "--seeds") -> list[int]:
+    """``0-4`` or ``0,3,7`` as numbers, each once.
+
+    Raises:
+        ConfigError: it is something else, or there are more than `MAX_TRAININGS`.
+
+    >>> read_seeds("0-2,7,1")
+    [0, 1, 2, 7]
+    """
+    what = _SEEDS.replace("seeds", name, 1)
+    found: dict[int, None] = {}
+    try:
+        for part in text.split(","):
+            first, _, last = part.partition("-")
+            low, high = int(first), int(last or first)
+            if high - low >= MAX_TRAININGS or len(found) > MAX_TRAININGS:
+                more = f", at most {MAX_TRAININGS:,} of them"
+                raise ConfigError(expected(what + more, repr(text), "give fewer"))
+            found |= dict.fromkeys(range(low, high + 1))
+    except ValueError:
+        found = {}
+    if not found:
+        raise ConfigError(expected(what, repr(text), "see --help"))
+    return list(found)
+
+
+def make_grid(content: Mapping[str, Any], given: Mapping[str, Any], origin: str) -> list[Config]:
+    """The configuration of every training, the seeds of a setting one after the other.
+
+    Args:
+        content: the file, not yet checked; ``seeds`` and ``rows`` may be among its keys.
+        given: options on the command line, checked; each takes the place of the file's.
+        origin: where `content` comes from, for error messages.
+
+    Raises:
+        ConfigError: an unknown option, a value of the wrong type or out of range, an empty list,
+            no budget, or more than `MAX_TRAININGS`.
+    """
+    axes = {name: _listed(value, name, origin) for name, value in content.items()}
+    rows = axes.pop("rows", [{}])
+    if "seeds" in axes:
+        if "seed" in axes or not isinstance(content["seeds"], str):
+            got = "seed as well" if "seed" in axes else repr(content["seeds"])
+            raise ConfigError(f"{origin}: " + expected('seeds = "0-4"', got, "give one of them"))
+        axes["seed"] = read_seeds(content["seeds"], "seeds")
+        del axes["seeds"]
+    axes["seed"] = axes.pop("seed", [0])  # last, so that the seeds of a setting are neighbours
+    for name in given.keys() & axes.keys():
+        axes[name] = [given[name]]
+    count = math.prod(map(len, (rows, *axes.values())))
+    if count > MAX_TRAININGS:
+        what = f"{origin}: expected at most {MAX_TRAININGS:,} trainings"
+        raise ConfigError(f"{what}, got {_spell_count(count)}; make the lists shorter")
+    _check(axes, rows, origin)
+    points = (
+        {**row, **dict(zip(axes, values, strict=True))}
+        for row in rows
+        for values in itertools.product(*axes.values())
+    )
+    return list(dict.fromkeys(_resolve(point, given, origin) for point in points))
+
+
+def _resolve(point: Mapping[str, Any], given: Mapping[str, Any], origin: str) -> Config:
+    saving = {"save_every": SAVE_EVERY}
+    preset = given.get("preset")
+    return combine(preset, saving | dict(point), given, origin)
+
+
+def _listed(value: Any, name: str, origin: str) -> list[Any]:
+    values = value if isinstance(value, list) else [value]
+    if not values:
+        what = f"{origin}: " + expected(f"a value of {name}", "an empty list", "give one")
+        raise ConfigError(what)
+    return values
+
+
+def _check(axes: Mapping[str, Sequence[Any]], rows: Sequence[Any], origin: str) -> None:
+    """Refuse every name and every value that cannot be used, before any combination is made."""
+    for row in rows:
+        if not isinstance(row, dict):
+            what = f"{origin}: " + expected("rows = [{hidden = 32}, …]", repr(row), "change it")
+            raise ConfigError(what)
+    named = [(name, value) for name, values in axes.items() for value in values]
+    for name, value in itertools.chain(named, *(row.items() for row in rows)):
+        if name in NOT_SWEPT:
+            advice = "leave it out: --engine, --threads-each and --ray-address decide it"
+            what = expected("options of a training", repr(name), advice)
+            raise ConfigError(f"{origin}: {what}")
+        Config().updated({name: value}, origin)
+
+
+def _spell_count(count: int) -> str:
+    return f"{count:,}" if count < 10**15 else f"about 10^{math.log10(count):.0f}"
+
+
+# --- names ------------------------------------------------------------------------------------
+
+
+def varied(configs: Iterable[Config]) -> list[str]:
+    """The options that are not the same in all of `configs`, the seed left out."""
+    first, *others = configs
+    found: dict[str, None] = {}
+    for each in others:
+        found |= dict.fromkeys(differences(first, each, with_free=True))
+    return [name for name in first.to_flat() if name in found and name != "seed"]
+
+
+def label_of(config: Config, names: Sequence[str]) -> str:
+    """What a setting is called in a text: the options that not all settings share.
+
+    >>> label_of(Config(), ["preset", "seed"])
+    'preset fast, seed 0'
+    """
+    flat = config.to_flat()
+    return ", ".join(f"{name} {flat[name]}" for name in names)
+
+
+def name_trainings(configs: Sequence[Config]) -> list[str]:
+    """A name for each, as of a folder: what differs, and the seed; no two are the same."""
+    names = varied(configs)
+    taken: dict[str, str] = {}
+    for number, config in enumerate(configs):
+        label = label_of(config, [*names, "seed"]).replace("_", "-")
+        name = re.sub(r"[^A-Za-z0-9.-]+", "-", label)
+        if len(name) > MAX_NAME or name.lower() in taken:
+            name = f"{name[: MAX_NAME - 6]}-{number:05d}"
+        taken[name.lower()] = name  # some file systems know no capitals
+    return list(taken.values())

@@ -1,0 +1,84 @@
+"""Statistics over trainings, as rliable defines them: what a few seeds can tell, and how surely.
+
+rliable itself brings arch, seaborn and SciPy for these few lines of NumPy, so they stand here.
+
+Source: Agarwal et al. (2021), "Deep reinforcement learning at the edge of the statistical
+precipice", sections 4.1 to 4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pixelpong.seeding import make_rng
+
+Array = NDArray[np.float64]
+
+_RESAMPLES = 10_000
+_BLOCK = 1_000_000
+
+
+def interquartile_mean(scores: Any) -> Any:
+    """Mean of the middle half along the last axis: a quarter of [..., n], rounded down, is cut off
+    at each end, as by ``scipy.stats.trim_mean(scores, 0.25)``.
+
+    >>> float(interquartile_mean([-21.0, 17.0, 18.0, 19.0, 20.0, 21.0]))
+    18.5
+    """
+    ordered = np.sort(np.asarray(scores, np.float64), axis=-1)
+    cut = ordered.shape[-1] // 4
+    return ordered[..., cut : ordered.shape[-1] - cut].mean(axis=-1)
+
+
+def median(scores: Any) -> Any:
+    """Median along the last axis of [..., n]."""
+    return np.median(scores, axis=-1)
+
+
+def interval(
+    strata: Sequence[Sequence[float]], statistic: Callable[[Any], Any]
+) -> tuple[float, float]:
+    """95 % percentile interval of a statistic by the stratified bootstrap.
+
+    Each resample draws from every stratum as many scores as it has, so that the groups of a sweep
+    keep their weight. A single group is one stratum.
+
+    Args:
+        strata: scores of each group, at least one in each.
+        statistic: of scores along the last axis.
+
+    >>> interval([[3.0, 3.0], [3.0]], median)
+    (3.0, 3.0)
+    """
+    rng = make_rng(0, "bootstrap")
+    groups = [np.asarray(scores, np.float64) for scores in strata]
+    rows = max(_BLOCK // sum(map(len, groups)), 1)  # all at once would take gigabytes for many
+    found: list[float] = []
+    while len(found) < _RESAMPLES:
+        size = min(rows, _RESAMPLES - len(found))
+        drawn = [group[rng.integers(len(group), size=(size, len(group)))] for group in groups]
+        found += statistic(np.concatenate(drawn, axis=1)).tolist()
+    low, high = np.percentile(found, [2.5, 97.5])
+    return float(low), float(high)
+
+
+def performance_profile(scores: Sequence[float], thresholds: Any) -> Array:
+    """Share of the scores above each threshold [T].
+
+    >>> performance_profile([-20.0, 10.0, 18.0, 19.0], [-21.0, 10.0, 18.5]).tolist()
+    [1.0, 0.5, 0.25]
+    """
+    return np.mean(np.asarray(scores)[:, None] > np.asarray(thresholds)[None, :], axis=0)
+
+
+def profile_band(scores: Sequence[float], thresholds: Any) -> tuple[Array, Array]:
+    """95 % percentile band of a `performance_profile`, each threshold by itself: two arrays [T]."""
+    shares = performance_profile(scores, thresholds)
+    # To draw scores with replacement and count those above is to draw from a binomial distribution.
+    counts = make_rng(0, "bootstrap").binomial(len(scores), shares, (_RESAMPLES, len(shares)))
+    low, high = np.percentile(counts / len(scores), [2.5, 97.5], axis=0)
+    return low, high

@@ -1,0 +1,1 @@
+"""Tournaments: every pair of players on both sides, ratings, intransitive triples."""

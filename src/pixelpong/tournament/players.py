@@ -1,0 +1,88 @@
+"""The players of a tournament, by the words of the command line.
+
+    builtin                  the cartridge's own player, always on the left
+    follower-200, predictor  scripts (`pixelpong.bench.followers.SCRIPTS`)
+    champion, FILE           agents: of the package, of a file
+    RUN, RUN@100             agents: the best of a run, that of an update
+
+Covered: loading them, before the first game. Not covered: games (`pixelpong.tournament.games`).
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pixelpong.agent.choice import load_named
+from pixelpong.agent.file import Agent
+from pixelpong.bench.followers import SCRIPTS, Script
+from pixelpong.errors import ConfigError, RunError, expected
+from pixelpong.items import BUILTIN
+from pixelpong.run.checkpoints import fingerprint
+
+MAX_PLAYERS = 64
+"""A thousand players would have half a million pairs."""
+
+
+@dataclass(frozen=True)
+class Player:
+    """A player.
+
+    Attributes:
+        name: the word that names it.
+        mind: what decides; None for the cartridge.
+        sha256: of an agent's parameters; otherwise of the name.
+    """
+
+    name: str
+    mind: Agent | Script | None
+    sha256: str
+
+    @property
+    def key(self) -> int:
+        """A number for its generators, the same whoever else plays."""
+        return int(self.sha256[:8], 16)
+
+
+def find_players(words: Sequence[str]) -> list[Player]:
+    """Load the players, all before the first game.
+
+    Args:
+        words: see above.
+
+    Raises:
+        ConfigError: too few, too many, one of them twice, or an agent of another game.
+        RunError: there is no such run.
+        CheckpointError: there is no such agent, or it is damaged.
+    """
+    if not 2 <= len(words) <= MAX_PLAYERS:
+        advice = "name more" if len(words) < 2 else "leave some out"
+        raise ConfigError(expected(f"2 to {MAX_PLAYERS} players", len(words), advice))
+    players: list[Player] = []
+    for word in words:
+        player = find_player(word)
+        for other in players:
+            if other.sha256 == player.sha256:
+                got = f"{other.name} and {word}, which are the same"
+                raise ConfigError(expected("different players", got, "leave one out"))
+        players.append(player)
+    return players
+
+
+def find_player(word: str) -> Player:
+    """Load one player; see `find_players`."""
+    if word == BUILTIN or word in SCRIPTS:
+        return Player(word, SCRIPTS.get(word), hashlib.sha256(word.encode()).hexdigest())
+    try:
+        agent = load_named(word)
+    except RunError:
+        if near := difflib.get_close_matches(word, [BUILTIN, *SCRIPTS], n=1):
+            advice = f"did you mean {near[0]}?"
+            raise ConfigError(expected("a player", repr(word), advice)) from None
+        raise
+    if agent.protocol.is_toy:
+        got = f"{word}, of {agent.protocol.name}"
+        raise ConfigError(expected("an agent that plays Pong", got, "choose another"))
+    return Player(word, agent, fingerprint(agent.params))

@@ -1,0 +1,100 @@
+"""What an agent expects: each height of the picture is an answer of the network itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pixelpong.agent.choice import choose_replay
+from pixelpong.agent.expect import (
+    ARRIVING,
+    HEIGHTS,
+    expect,
+    find_arrival,
+    find_ball,
+    find_paddle,
+    place_paddle,
+)
+from pixelpong.agent.explain import explain
+from pixelpong.agent.network import make_network
+from pixelpong.env import features
+from pixelpong.items import DOWN, STAY, UP
+from pixelpong.learn import gated
+from pixelpong.learn.network import init_params
+
+
+def draw_screen(ball, height) -> np.ndarray:
+    """A screen of Pong, pixel by pixel."""
+    screen = np.zeros((210, 160), np.uint8)
+    screen[35:195] = 34
+    screen[194] = 14  # the border
+    screen[75:91, 16:20] = 56
+    screen[35 + height : 51 + height, 140:144] = 200
+    screen[35 + ball[0] : 39 + ball[0], ball[1] : ball[1] + 2] = 14
+    return screen
+
+
+BEFORE, NOW = draw_screen((30, 120), 60), draw_screen((36, 124), 64)
+
+
+@pytest.fixture(params=["reinforce", "ppo"])
+def make(request):
+    """Makes networks with the same random parameters; the last layer is not 0."""
+    rng = np.random.default_rng(3)
+    params = init_params(rng, 12)
+    if request.param == "ppo":
+        params = gated.init_params(rng, features.NUM_INPUTS, 12)
+        params["W2"] = rng.normal(size=params["W2"].shape).astype(np.float32)
+    return lambda: make_network(params, request.param)
+
+
+def test_the_paddle_is_found_and_put_elsewhere_and_nothing_else_changes():
+    assert (find_ball(NOW), find_paddle(NOW)) == ((36, 124), 64)
+    np.testing.assert_array_equal(place_paddle(NOW, 142), draw_screen((36, 124), 142))
+    assert find_paddle(NOW) == 64, "the screen itself is as it was"
+    cut_off = place_paddle(NOW, 150)
+    assert find_paddle(cut_off) is None
+
+
+def test_each_height_is_what_a_network_says_that_is_asked_there(make):
+    found = expect(make(), BEFORE, NOW, UP)
+    assert len(found.probabilities) == len(HEIGHTS)
+    for place in (0, 17, 40, 71):
+        network = make()
+        network.follow(draw_screen((30, 120), HEIGHTS[place]), UP)
+        network.act(draw_screen((36, 124), HEIGHTS[place]))
+        asked = network.explain()
+        np.testing.assert_allclose(found.probabilities[place], asked.probabilities)
+        if asked.value is None:
+            assert found.values is None
+        else:
+            assert found.values[place] == pytest.approx(asked.value)
+
+
+def test_the_frame_before_and_the_last_action_are_seen_too(make):
+    found = expect(make(), BEFORE, NOW, UP)
+    other = expect(make(), draw_screen((42, 120), 60), NOW, UP)
+    assert not np.allclose(found.probabilities, other.probabilities)
+    if found.values is not None:
+        assert not np.allclose(found.values, expect(make(), BEFORE, NOW, STAY).values)
+
+
+def test_the_packages_agent_goes_to_the_ball_and_expects_to_win_only_where_it_meets_it():
+    """The picture is true of a game: the agent is one that wins."""
+    chosen = choose_replay(None, which="best")
+    before, now, _ = find_arrival(explain(chosen.replay, chosen.agent))
+    row, column = find_ball(now.screen)
+    assert column in ARRIVING
+    network = chosen.agent.make_network()
+    found = expect(network, before.screen, now.screen, before.action)
+    heights, actions = np.array(HEIGHTS), np.array(network.actions)
+    chosen_actions = actions[found.probabilities.argmax(axis=1)]
+    is_above, is_below = heights + 16 < row, heights > row + 40
+    print(row, "".join({UP: "^", DOWN: "v", STAY: "."}[a] for a in chosen_actions.tolist()))
+    print(found.values.round(1))
+    # More than half of the field above a ball that close it has never been: there it may stay.
+    is_near = is_above & (heights > row - 80)
+    assert (chosen_actions[is_near] == DOWN).mean() > 0.9
+    assert not (chosen_actions[is_above] == UP).any()
+    meets = (heights <= row + 8) & (heights + 16 >= row)
+    assert found.values[meets].mean() > found.values[is_above | is_below].mean() + 0.1

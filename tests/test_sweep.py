@@ -1,0 +1,576 @@
+"""Many trainings at once: the grid, what is done and what is left, and the statistics over all."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import dataclasses
+import functools
+import io
+import itertools
+import json
+import os
+import pickle
+import shutil
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from conftest import workers_find_tests
+from fakes import die_once, pid_at_work, wait_for_stop
+from toys import toy_config
+
+from pixelpong.engines import never
+from pixelpong.engines.jobs import Begun, Ended, Failed, event_of, perform, run_one_by_one
+from pixelpong.errors import RunError, WorkerError
+from pixelpong.faces.display import SweepDisplay
+from pixelpong.loop import train
+from pixelpong.run.checkpoints import fingerprint
+from pixelpong.run.directory import RunDirectory
+from pixelpong.sweep import statistics
+from pixelpong.sweep import sweep as sweep_module
+from pixelpong.sweep.grid import MAX_NAME, SAVE_EVERY, label_of, make_grid, name_trainings, varied
+from pixelpong.sweep.sweep import Sweep, summarize
+from pixelpong.sweep.training import MAX_POINTS, Job, unpack
+
+WORDS = [
+    "--preset", "classic", "--environment", "Catch-v0", "--hidden", "20", "--batch-size", "3",
+    "--learning-rate", "3e-3", "--updates", "3",
+]  # fmt: skip
+"""The same as `toy_config("classic")`."""
+
+
+def here(jobs, should_stop):
+    """Run jobs in this process, for tests that are not about processes."""
+    for name, job in jobs.items():
+        if should_stop():
+            return
+        yield Begun(name)
+        yield None
+        yield event_of(name, *perform(pickle.dumps(job)))
+
+
+@pytest.fixture
+def in_process(monkeypatch):
+    monkeypatch.setattr(sweep_module, "run_one_by_one", here)
+
+
+def configs_of(*seeds, **changes):
+    return [toy_config("classic", seed=seed, **changes) for seed in seeds]
+
+
+def carry_out(sweep, stop_after=None):
+    """Train, until so many trainings have ended; what happened."""
+    events = []
+
+    def should_stop():
+        ended = sum(isinstance(event, Ended | Failed) for event in events)
+        return stop_after is not None and ended >= stop_after
+
+    for event in sweep.carry_out(should_stop, engine="serial", threads=1):
+        events.append(event)
+    return events
+
+
+@pytest.fixture(scope="module")
+def hashes(tmp_path_factory):
+    """The parameters that a training by itself leads to, by its seed."""
+    folder = tmp_path_factory.mktemp("alone")
+    return {
+        config.seed: train(RunDirectory.create(folder / str(config.seed), config)).params_sha256
+        for config in configs_of(0, 1, 2)
+    }
+
+
+def hashes_of(sweep):
+    return {
+        sweep.configs[training.name].seed: training.result.params_sha256
+        for training in sweep.plan.trainings
+        if training.result
+    }
+
+
+# --- the grid ---------------------------------------------------------------------------------
+
+
+def test_a_grid_is_the_product_of_its_lists_the_seeds_of_a_setting_side_by_side():
+    content = {"seeds": "0-2", "hidden": [8, 16], "preset": ["classic", "fast"], "steps": 1000}
+    configs = make_grid(content, {}, "grid.toml")
+    found = [(each.preset, each.network.hidden, each.seed) for each in configs]
+    assert sorted(found) == sorted(itertools.product(["classic", "fast"], [8, 16], range(3)))
+    assert [each.seed for each in configs] == [0, 1, 2] * 4
+    assert {each.budget.steps for each in configs} == {1000}
+    assert {each.schedule.save_every for each in configs} == {SAVE_EVERY}
+    assert configs[0].learning.algorithm != configs[-1].learning.algorithm
+
+
+def test_rows_of_a_grid_are_taken_as_they_are():
+    rows = [{"hidden": 8, "horizon": 16}, {"hidden": 16, "horizon": 8}]
+    configs = make_grid({"seed": [3, 4], "rows": rows}, {}, "grid.toml")
+    found = [(each.network.hidden, each.ppo.horizon, each.seed) for each in configs]
+    assert found == [(8, 16, 3), (8, 16, 4), (16, 8, 3), (16, 8, 4)]
+
+
+def test_the_command_line_takes_the_place_of_what_the_grid_says():
+    content = {"hidden": [8, 16, 32], "rows": [{"steps": 5}, {"steps": 6}], "save_every": 7}
+    (config,) = make_grid(content, {"hidden": 4, "steps": 9}, "grid.toml")
+    assert (config.network.hidden, config.budget.steps) == (4, 9)
+    assert config.schedule.save_every == 7
+
+
+def test_names_are_those_of_folders_and_no_two_are_the_same():
+    configs = make_grid({"learning_rate": [1e-3, 2e-3], "seeds": "0,7"}, {}, "grid.toml")
+    assert name_trainings(configs) == [
+        "learning-rate-0.001-seed-0", "learning-rate-0.001-seed-7",
+        "learning-rate-0.002-seed-0", "learning-rate-0.002-seed-7",
+    ]  # fmt: skip
+    assert name_trainings(configs[:2]) == ["seed-0", "seed-7"]
+    assert label_of(configs[0], varied(configs)) == "learning_rate 0.001"
+    many = {"environment": ["ALE/Pong-v5", "Catch-v0"], "seeds": "0-99"}
+    wide = {"discount": [0.9, 0.99], "gae_lambda": [0.9, 0.95], "restart_after": [10**12, 10**11]}
+    wide |= {"entropy_bonus": [0.0125, 0.0124], "value_weight": [0.12345, 0.1234]}
+    for content in (many, wide):
+        names = name_trainings(make_grid(content, {}, "grid.toml"))
+        assert len({name.lower() for name in names}) == len(names)
+        assert all(0 < len(name) <= MAX_NAME and "/" not in name for name in names)
+
+
+MISTAKES = {
+    'learning_rat = 1\nseeds = "0"': "grid.toml: expected the name of an option, got "
+    "'learning_rat'; did you mean 'learning_rate'?",
+    "learning_rate = [0.1, -1.0]": "expected learning_rate to be a number from 0 to 10, got -1",
+    "hidden = []": "expected a value of hidden, got an empty list; give one",
+    "rows = [1]": "expected rows = [{hidden = 32}, …], got 1",
+    "rows = [{hiden = 1}]": "did you mean 'hidden'?",
+    'seeds = "3-1"': "expected seeds as 0-4 or 0,3,7, got '3-1'",
+    "seeds = 5": 'expected seeds = "0-4", got 5',
+    'engine = "serial"': "expected options of a training, got 'engine'; leave it out",
+    'seeds = "0-9999999999"': "at most 10,000 of them, got '0-9999999999'",
+    'opponent = ["self", "leage"]': "expected an opponent, got 'leage'; did you mean league?",
+    "hidden = [[1]]": "expected hidden to be a whole number from 1 to 65536, got [1]",
+    'seeds = "0-999"\n' + "\n".join(
+        f"{name} = {list(range(1, 101))}" for name in ("hidden", "streams", "horizon")
+    ): "expected at most 10,000 trainings, got 1,000,000,000; make the lists shorter",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", MISTAKES)
+def test_a_mistake_in_a_grid_is_one_line_and_makes_nothing(call, tmp_path, text):
+    (tmp_path / "grid.toml").write_text(text)
+    code, out, err = call("sweep", "grid.toml", "--out", "new")
+    assert (code, out) == (2, "")
+    assert MISTAKES[text] in err
+    assert len(err.splitlines()) == 1
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("sweep", "expected --seeds or a file with a grid, got neither"),
+        ("sweep none.toml", "expected a TOML file at none.toml"),
+        ("sweep --seeds 0-1 --learning-rat 1", "did you mean --learning-rate?"),
+        ("sweep --seeds 0-99999", "expected --seeds as 0-4 or 0,3,7, at most 10,000 of them"),
+        ("sweep --seeds 0 --engine threads", "expected --engine to be one of ray, serial"),
+        ("sweep --seeds 0 --engine serial --ray-address h:1", "expected --engine ray for"),
+        ("sweep resume", "expected DIR, got none"),
+        ("sweep resume none", "expected a sweep in none/sweep.json, got No such file"),
+    ],
+)
+def test_a_mistake_on_the_command_line_is_one_line(call, line, words):
+    code, _, err = call(*line.split())
+    assert code in (1, 2)
+    assert words in err.splitlines()[-1]
+
+
+# --- statistics -------------------------------------------------------------------------------
+
+
+def test_the_interquartile_mean_leaves_out_a_quarter_at_each_end():
+    """By hand, and by the definition of SciPy's ``trim_mean`` at 0.25, which rliable uses."""
+    assert statistics.interquartile_mean([1, 2, 3, 4, 5, 6, 7, 100]) == (3 + 4 + 5 + 6) / 4
+    assert statistics.interquartile_mean([5.0]) == 5
+    rng = np.random.default_rng(0)
+    for size in range(1, 20):
+        scores = rng.normal(size=(3, size))
+        cut = int(0.25 * size)
+        wanted = [np.mean(sorted(row)[cut : size - cut]) for row in scores]
+        assert statistics.interquartile_mean(scores) == pytest.approx(wanted)
+
+
+def test_the_bootstrap_keeps_the_weight_of_each_stratum():
+    assert statistics.interval([[0, 0, 0], [1]], lambda x: x.mean(axis=-1)) == (0.25, 0.25)
+    low, high = statistics.interval([[0, 1], [1, 1]], lambda x: x.mean(axis=-1))
+    assert (low, high) == (0.5, 1.0)  # a quarter of the resamples each
+
+
+def test_the_interval_of_a_mean_is_that_of_the_normal_distribution():
+    scores = np.random.default_rng(1).normal(size=400)
+    low, high = statistics.interval([scores.tolist()], lambda x: x.mean(axis=-1))
+    error = 1.96 * scores.std() / 20
+    assert (low, high) == pytest.approx((scores.mean() - error, scores.mean() + error), abs=0.01)
+
+
+def test_the_median_of_many_scores_takes_little_memory():
+    low, high = statistics.interval([list(range(2000))], statistics.median)
+    assert 900 < low < 1000 < high < 1100
+
+
+def test_a_performance_profile_is_the_share_above_each_threshold():
+    """rliable's literal resampling, beside the binomial distribution that it comes to."""
+    scores, thresholds = [-20.0, 3.0, 3.0, 18.0, 18.5, 19.0, 19.5, 20.0], [-21.0, -20.0, 18.2, 21.0]
+    shares = statistics.performance_profile(scores, thresholds)
+    assert shares.tolist() == [1.0, 7 / 8, 4 / 8, 0.0]
+    rng = np.random.default_rng(0)
+    drawn = np.array(scores)[rng.integers(8, size=(20_000, 8))]
+    literal = (drawn[:, :, None] > np.array(thresholds)).mean(axis=1)
+    wanted = np.percentile(literal, [2.5, 97.5], axis=0)
+    assert np.array(statistics.profile_band(scores, thresholds)) == pytest.approx(wanted)
+
+
+# --- carrying it out --------------------------------------------------------------------------
+
+
+def test_every_training_is_the_one_that_it_is_by_itself(in_process, tmp_path, hashes):
+    with Sweep.create(tmp_path / "s", configs_of(0, 1, 2)) as sweep:
+        names = [event.name for event in carry_out(sweep) if isinstance(event, Begun)]
+    assert names == ["seed-0", "seed-1", "seed-2"]
+    assert hashes_of(sweep) == hashes
+    for seed, wanted in hashes.items():
+        params = RunDirectory.open(tmp_path / "s" / f"seed-{seed}").checkpoints.load_latest().params
+        assert fingerprint(params) == wanted
+    with Sweep.open(tmp_path / "s") as again:
+        assert again.plan == sweep.plan
+        assert carry_out(again) == []
+    rows = list(csv.DictReader((tmp_path / "s" / "sweep.csv").read_text().splitlines()))
+    assert [row["params_sha256"] for row in rows] == list(hashes.values())
+    assert all(0 < float(row["core_seconds"]) and row["final_low"] for row in rows)
+
+
+def test_a_sweep_that_was_stopped_goes_on_with_what_is_left(in_process, tmp_path, hashes):
+    with Sweep.create(tmp_path / "s", configs_of(0, 1, 2)) as sweep:
+        carry_out(sweep, stop_after=1)
+        assert list(hashes_of(sweep)) == [0]
+    with Sweep.open(tmp_path / "s") as sweep:
+        begun = [event.name for event in carry_out(sweep) if isinstance(event, Begun)]
+        assert begun == ["seed-1", "seed-2"]
+        assert hashes_of(sweep) == hashes
+
+
+def test_a_training_that_is_half_done_goes_on_from_its_checkpoint(in_process, tmp_path, hashes):
+    with Sweep.create(tmp_path / "s", configs_of(0)) as sweep:
+        half = configs_of(0, updates=2)[0]
+        train(RunDirectory.create(tmp_path / "s" / "seed-0", half))
+        carry_out(sweep)
+    assert hashes_of(sweep) == {0: hashes[0]}
+    assert [line["update"] for line in RunDirectory.open(tmp_path / "s/seed-0").metrics.read()] == [
+        1, 2, 3,
+    ]  # fmt: skip
+
+
+def test_a_training_that_was_killed_while_its_run_was_made_is_made_anew(in_process, tmp_path):
+    with Sweep.create(tmp_path / "s", configs_of(0)) as sweep:
+        (tmp_path / "s" / "seed-0").mkdir()
+        (tmp_path / "s" / "seed-0" / ".config.json-77").write_text("{")
+        carry_out(sweep)
+    assert list(hashes_of(sweep)) == [0]
+
+
+def test_a_run_that_is_gone_is_trained_again_and_one_that_was_changed_is_told(
+    in_process, tmp_path, hashes
+):
+    with Sweep.create(tmp_path / "s", configs_of(0, 1)) as sweep:
+        carry_out(sweep)
+    shutil.rmtree(tmp_path / "s" / "seed-0")
+    run = RunDirectory.open(tmp_path / "s" / "seed-1")
+    train(run.with_config(run.config.updated({"updates": 4}, "test")))
+    with Sweep.open(tmp_path / "s") as sweep:
+        begun = [event.name for event in carry_out(sweep) if isinstance(event, Begun)]
+        gone, changed = sweep.plan.trainings
+    assert begun == ["seed-0"]
+    assert gone.result.params_sha256 == hashes[0]
+    assert changed.error.startswith(f"expected the parameters {hashes[1][:12]}…")
+    assert changed.result.params_sha256 == hashes[1]
+
+
+def test_one_that_fails_is_told_and_the_others_go_on(in_process, tmp_path, call):
+    (tmp_path / "s").mkdir()
+    words = ["sweep", "--seeds", "0-2", *WORDS, "--engine", "serial", "--out", "s"]
+    real = RunDirectory.create
+
+    def create(path, *more):
+        if path.name == "seed-1":
+            raise RunError("expected to write, got No space left on device; make room")
+        return real(path, *more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RunDirectory, "create", create)
+        code, out, _ = call(*words)
+    assert code == 1
+    assert "seed-1: failed: expected to write, got No space left on device" in out
+    assert "won: 0 of 2" in out
+    assert "go on with: pixelpong sweep resume s" in out
+    code, out, _ = call("sweep", "resume", "s", "--engine", "serial")
+    assert code == 0
+    assert "seed-1: not won" in out
+
+
+def test_a_disk_that_takes_no_result_is_one_line_and_a_resume_goes_on(
+    in_process, tmp_path, monkeypatch, hashes
+):
+    with Sweep.create(tmp_path / "s", configs_of(0, 1)) as sweep:
+        with monkeypatch.context() as patch:
+
+            def refuse(path, *_, advice="", **__):
+                raise RunError(f"expected to write {path}, got No space left; {advice}")
+
+            patch.setattr(sweep_module, "write_whole", refuse)
+            sweep._next_write = 0.0
+            with pytest.raises(RunError, match=r"make room there, then `pixelpong sweep resume"):
+                carry_out(sweep)
+    with Sweep.open(tmp_path / "s") as sweep:
+        carry_out(sweep)
+        assert hashes_of(sweep) == {seed: hashes[seed] for seed in (0, 1)}
+
+
+def test_only_one_process_carries_out_a_sweep(tmp_path):
+    with Sweep.create(tmp_path / "s", configs_of(0)):
+        with pytest.raises(RunError, match=f"to be free, .*process {os.getpid()}"):
+            Sweep.open(tmp_path / "s")
+    Sweep.open(tmp_path / "s").__exit__()
+
+
+def test_a_folder_that_holds_something_is_left_alone(call, tmp_path):
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "mine").write_text("precious")
+    words = ["sweep", "--seeds", "0", "--out", "s"]
+    assert "got s, which is not empty; choose another --out" in call(*words)[2]
+    Sweep.create(tmp_path / "old", configs_of(0)).__exit__()
+    code, _, err = call("sweep", "--seeds", "0", "--out", "old")
+    assert code == 1
+    assert "which holds a sweep; choose another --out, or `pixelpong sweep resume old`" in err
+
+
+def spoil(name, value):
+    def change(plan):
+        plan["trainings"][0][name] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (spoil("name", "../../home"), "that is not str matching regex"),
+        (spoil("name", "seed-1"), "two trainings of one name"),
+        (spoil("options", {"hidden": -1}), "expected hidden to be"),
+        (spoil("state", "done"), "seed-0 that is done, with another result"),
+        (spoil("error", 3), "that is int, not str"),
+        (lambda plan: plan.update(format=2), "format 2, of another version"),
+        (lambda plan: plan.update(trainings=[]), "trainings"),
+        (lambda plan: plan.pop("config"), "config"),
+    ],
+)
+def test_a_damaged_plan_is_one_line(tmp_path, change, words):
+    Sweep.create(tmp_path / "s", configs_of(0, 1)).__exit__()
+    file = tmp_path / "s" / "sweep.json"
+    plan = json.loads(file.read_text())
+    change(plan)
+    file.write_text(json.dumps(plan))
+    with pytest.raises(RunError) as caught:
+        Sweep.open(tmp_path / "s")
+    assert words in str(caught.value)
+
+
+def test_a_machine_that_does_not_see_the_folder_sends_the_run_home(tmp_path, hashes):
+    (config,) = configs_of(0)
+    job = Job(tmp_path / "not here", "f" * 32, "seed-0", config.updated({"workers": 1}, "t"), False)
+    answer = job()
+    assert answer.result.params_sha256 == hashes[0]
+    unpack(tmp_path / "seed-0", answer.files)
+    params = RunDirectory.open(tmp_path / "seed-0").checkpoints.load_latest().params
+    assert fingerprint(params) == hashes[0]
+    assert os.listdir(tmp_path) == ["seed-0"]
+    (tmp_path / "sweep.mark").write_text("e" * 32)  # another sweep's
+    assert dataclasses.replace(job, folder=tmp_path)().files is not None
+
+
+@pytest.mark.slow
+def test_the_curve_of_a_result_is_thinned_out(in_process, tmp_path):
+    with Sweep.create(tmp_path / "s", configs_of(0, updates=MAX_POINTS + 7)) as sweep:
+        carry_out(sweep)
+    (training,) = sweep.plan.trainings
+    assert MAX_POINTS / 3 < len(training.result.curve.steps) <= MAX_POINTS
+
+
+# --- what is shown ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("result")
+    (config,) = configs_of(0, workers=1)
+    return Job(folder / "none", "f" * 32, "seed-0", config, False)().result
+
+
+def test_a_summary_counts_what_won_and_takes_the_middle_half_of_all_returns(result):
+    def one(seconds, final, is_won=True):
+        return dataclasses.replace(
+            result, seconds=seconds, steps=int(1000 * seconds), final_return=final, is_won=is_won
+        )
+
+    summary = summarize([one(30, 18.5), one(50, 19), one(40, 19.5), one(99, -20, is_won=False)])
+    assert (summary["trainings"], summary["won"]) == (4, 3)
+    assert summary["seconds"]["median"] == 40
+    assert summary["steps"]["median"] == 40_000
+    assert summary["final_return"]["interquartile_mean"] == (18.5 + 19) / 2
+    assert summarize([]) == {"trainings": 0, "won": 0}
+
+
+def test_the_live_table_never_exceeds_the_screen(tmp_path, monkeypatch, result):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    for name, value in (("TERM", "xterm"), ("COLUMNS", "80"), ("LINES", "24")):
+        monkeypatch.setenv(name, value)
+    screen = Terminal()
+    with Sweep.create(tmp_path / "s", configs_of(*range(1000))) as sweep:
+        with contextlib.closing(SweepDisplay(screen, sweep)) as show:
+            for seed in range(100):
+                show(Begun(f"seed-{seed}"))
+            show._next = 0.0
+            before = len(screen.getvalue())
+            show(None)
+            drawn = screen.getvalue()[before:]
+    assert "1000 trainings: 900 waiting, 100 running" in drawn
+    assert 15 < drawn.count("seed-") <= 20
+    assert drawn.count("\n") < 24
+    monkeypatch.setenv("TERM", "dumb")
+    plain = Terminal()
+    with Sweep.create(tmp_path / "d", configs_of(0)) as sweep:
+        with contextlib.closing(SweepDisplay(plain, sweep)) as show:
+            show(Begun("seed-0"))
+    assert "seed-0: begins" in plain.getvalue()
+    assert "\x1b" not in plain.getvalue()
+
+
+@pytest.mark.slow
+def test_a_picture_is_drawn_of_any_results(tmp_path, result):
+    pytest.importorskip("matplotlib")
+    from pixelpong.faces.plots.sweep import MAX_GROUPS, plot_sweep
+
+    won = dataclasses.replace(result, is_won=True)
+    for name, groups in {
+        "one": {"": [result]},
+        "won": {"a": [won, won], "b_$": [result]},
+        "many": {f"hidden {k}": [won] * 3 for k in range(2 * MAX_GROUPS)},
+        "empty": {"": [dataclasses.replace(result, final_return=None)]},
+    }.items():
+        plot_sweep(groups, tmp_path / f"{name}.svg")
+        assert (tmp_path / f"{name}.svg").read_bytes().startswith(b"<?xml")
+
+
+# --- processes --------------------------------------------------------------------------------
+
+
+def test_a_job_whose_process_dies_is_started_again(tmp_path):
+    jobs = {"first": functools.partial(die_once, tmp_path / "a"), "second": os.getppid}
+    with workers_find_tests():
+        events = [event for event in run_one_by_one(jobs, never) if event]
+    assert events == [
+        Begun("first"), Ended("first", "alive"), Begun("second"), Ended("second", os.getpid()),
+    ]  # fmt: skip
+
+
+def test_a_job_that_kills_its_process_always_is_given_up(monkeypatch):
+    monkeypatch.setattr("pixelpong.engines.jobs.RETRIES", 2)
+    with workers_find_tests():
+        *_, event = run_one_by_one({"deadly": os.abort}, never)
+    assert isinstance(event, Failed)
+    assert "expected deadly to end, got a process that died 3 times" in str(event.error)
+
+
+def test_a_job_is_asked_to_stop_and_its_answer_is_heard(tmp_path):
+    jobs = {name: functools.partial(wait_for_stop, tmp_path / name) for name in "ab"}
+    with workers_find_tests():
+        events = [event for event in run_one_by_one(jobs, (tmp_path / "a").exists) if event]
+    assert events == [Begun("a"), Ended("a", "stopped")]
+
+
+def test_an_error_in_a_job_comes_home_with_its_traceback():
+    *_, event = run_one_by_one({"bad": functools.partial(int, "x")}, never)
+    assert isinstance(event.error, WorkerError)
+    assert "invalid literal for int" in str(event.error)
+    assert "Traceback" in event.error.details
+
+
+@pytest.mark.slow
+def test_a_sweep_of_processes_gives_the_same_bits(call, tmp_path, hashes):
+    words = ["sweep", "--seeds", "0-2", *WORDS, "--engine", "serial", "--out", "s", "--json"]
+    code, out, err = call(*words)
+    assert code == 0, err
+    report = json.loads(out)
+    assert [row["params_sha256"] for row in report["trainings"]] == list(hashes.values())
+    assert err.count("begins") == 3
+
+
+# --- Ray --------------------------------------------------------------------------------------
+
+
+@pytest.mark.ray
+def test_ray_gives_the_same_bits_though_a_training_is_killed(ray_cluster, tmp_path):
+    """Its process is killed in the middle; Ray's retry finds the checkpoint."""
+    changes = {"updates": 100, "save_every": 5}
+    configs = configs_of(0, 1, **changes)
+    killed = []
+    with Sweep.create(tmp_path / "s", configs) as sweep:
+        for event in sweep.carry_out(never, engine="ray"):
+            pid = 0 if killed else pid_at_work(tmp_path / "s" / "seed-0")
+            if event is None and pid:
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+    assert killed
+    for config in configs:
+        alone = train(RunDirectory.create(tmp_path / str(config.seed), config))
+        assert hashes_of(sweep)[config.seed] == alone.params_sha256
+    run = RunDirectory.open(tmp_path / "s" / "seed-0")
+    assert [line["update"] for line in run.metrics.read()] == list(range(1, 101))
+
+
+@pytest.mark.ray
+def test_a_stop_on_ray_saves_every_training(ray_cluster, tmp_path):
+    configs = configs_of(0, 1, 2, updates=100_000, save_every=100_000)
+    folder = tmp_path / "s"
+    with Sweep.create(folder, configs) as sweep:
+        runs = [folder / "seed-0", folder / "seed-1"]
+        events = list(sweep.carry_out(lambda: all(map(pid_at_work, runs)), engine="ray"))
+        assert not any(isinstance(event, Ended | Failed) for event in events)
+    for run in map(RunDirectory.open, runs):
+        assert run.checkpoints.load_latest().update > 0
+    assert not (folder / "seed-2").exists()
+    assert {training.state for training in sweep.plan.trainings} == {"waiting"}
+
+
+@pytest.mark.ray
+def test_what_ray_cannot_do_is_one_line(ray_cluster, tmp_path, monkeypatch):
+    with Sweep.create(tmp_path / "s", configs_of(0)) as sweep:
+        with pytest.raises(WorkerError, match="a node with 64 CPUs for each training, got 2 on"):
+            list(sweep.carry_out(never, engine="ray", threads=64))
+        versions = {"numpy": "1.0"}
+        monkeypatch.setattr("pixelpong.engines.ray.jobs.collect_versions", lambda: versions)
+        with pytest.raises(WorkerError, match=r"expected numpy 1.0 on every node, got numpy 2"):
+            list(sweep.carry_out(never, engine="ray"))
+
+
+def test_a_cluster_that_is_not_there_is_one_line_and_a_resume_goes_on(tmp_path):
+    """In a process of its own: this one may be connected to the cluster of other tests."""
+    pytest.importorskip("ray")
+    words = ["sweep", "--seeds", "0", *WORDS, "--out", "s", "--ray-address", "127.0.0.1:1"]
+    command = [sys.executable, "-m", "pixelpong", *map(str, words)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "expected a Ray cluster at 127.0.0.1:1, got" in done.stderr.splitlines()[-1]
+    Sweep.open(tmp_path / "s").__exit__()
