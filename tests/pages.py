@@ -10,6 +10,7 @@ import urllib.request
 from urllib.parse import urlsplit
 
 import numpy as np
+import pytest
 from PIL import Image
 from toys import toy_config
 
@@ -17,6 +18,11 @@ from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
 
 LAPTOP, PHONE = (1280, 800), (360, 740)
+
+LOOKS = pytest.mark.parametrize(
+    ("size", "scheme"), [(LAPTOP, "light"), (PHONE, "dark")], ids=["laptop-light", "phone-dark"]
+)
+"""A size changes the layout, a scheme the colours: two of the four show everything."""
 
 
 @contextlib.contextmanager

@@ -34,10 +34,11 @@ def run_script(name, *words):
     return json.loads(done.stdout), done.stderr
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_throughput_reports_rates_and_ratios(report):
-    report = report("bench", "throughput", "--seconds", "0.3", "--rounds", "1")
+    report = report("bench", "throughput", "--seconds", "0.3", "--rounds", "3")
     assert set(report["steps_per_second"]) == {
         "ale", "emulator", "rollouts", "classic", "fast", "dense_loop",
     }  # fmt: skip
@@ -143,6 +144,17 @@ def test_the_forecast_rests_on_the_recorded_seeds():
     report = json.loads(path.read_text("utf-8"))
     won = [result["steps"] for result in report["seeds"] if result["is_won"]]
     assert sorted(recorded_steps()) == sorted(won)
+
+
+def test_two_types_of_processor_won_after_the_same_steps_with_the_same_bits():
+    names = ("solve.json", "solve_xeon.json")
+    reports = [json.loads((ROOT / "benchmarks" / name).read_text("utf-8")) for name in names]
+    assert len({report["machine"]["processor"] for report in reports}) == 2
+    results = [
+        [(seed["seed"], seed["steps"], seed["params_sha256"]) for seed in report["seeds"]]
+        for report in reports
+    ]
+    assert results[0] == results[1]
 
 
 # --- clusters ---------------------------------------------------------------------------------

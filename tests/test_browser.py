@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from pages import (
     LAPTOP,
-    PHONE,
+    LOOKS,
     address,
     make_toy,
     make_trained,
@@ -361,8 +361,7 @@ def test_the_slider_shows_the_same_agent_learn_and_a_replay_is_chosen(site, gall
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@LOOKS
 @pytest.mark.parametrize("view", ["list", "empty", "replay", "agent", "compare"])
 def test_every_view_is_accessible_and_fits(
     site, open_page, axe, tmp_path_factory, view, scheme, size

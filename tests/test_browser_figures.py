@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pages import LAPTOP, PHONE, address, make_trained, read_canvas, require_fitting_and_accessible
+from pages import LAPTOP, LOOKS, address, make_trained, read_canvas, require_fitting_and_accessible
 from PIL import Image
 from web_client import serving
 
@@ -73,8 +73,7 @@ def test_a_question_mark_shows_the_glossarys_sentence(site, open_page, name):
     assert not page.locator(".help-words").is_visible()
 
 
-@pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@LOOKS
 def test_every_question_mark_has_a_sentence_and_an_open_one_fits(
     site, open_page, axe, size, scheme
 ):

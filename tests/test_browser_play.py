@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 from conftest import wait_until
-from pages import LAPTOP, PHONE, address, read_canvas, require_fitting_and_accessible, wait_for
+from pages import LOOKS, PHONE, address, read_canvas, require_fitting_and_accessible, wait_for
 from test_duel import OTHER, OWN, ball_of, paddle
 from web_client import serving
 
@@ -271,6 +271,7 @@ def test_the_record_counts_games_by_strength_and_survives_damage(site, open_game
         page.reload()
         wait_for(page, f"{TITLE} === 'Ready?'")
         assert page.locator(".play-record").is_hidden()
+    page.get_by_label("Speed").select_option("2")
     for losses in (1, 2):
         page.keyboard.press("Space")
         page.mouse.move(*corner_of_field(page))
@@ -315,6 +316,7 @@ def test_after_two_losses_the_page_offers_a_weaker_agent(open_game, monkeypatch)
     is_won = property(lambda emulator: sum(emulator.points) > 0)
     monkeypatch.setattr(DuelEmulator, "is_over", is_won)
     page = open_game()
+    page.get_by_label("Speed").select_option("2")
     weaker = page.get_by_role("button", name="Play beginner")
     for loss in (1, 2):
         page.keyboard.press("Space")
@@ -438,8 +440,7 @@ def test_one_game_too_many_is_told_in_words(open_game, monkeypatch):
     assert "expected a free seat" in page.locator(".play-message").inner_text()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
+@LOOKS
 def test_the_game_is_accessible_and_fits(open_game, axe, scheme, size):
     require_fitting_and_accessible(open_game(size=size, scheme=scheme), axe, size)
 

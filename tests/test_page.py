@@ -12,7 +12,7 @@ import shutil
 from html.parser import HTMLParser
 
 import pytest
-from pages import LAPTOP, PHONE, make_toy, make_trained, require_fitting_and_accessible, wait_for
+from pages import LOOKS, make_toy, make_trained, require_fitting_and_accessible, wait_for
 
 from pixelpong.agent import legend
 from pixelpong.agent.choice import read_replays
@@ -280,8 +280,7 @@ def test_the_policy_stops_a_script_that_was_put_in_and_every_connection(
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [PHONE, LAPTOP], ids=["phone", "laptop"])
+@LOOKS
 def test_the_page_fits_and_is_accessible(trained, write, open_page, axe, scheme, size):
     page = open_page(write(trained, 2).as_uri(), size, scheme, bypass_csp=True)
     page.locator(".viewer").wait_for()

@@ -10,6 +10,8 @@ milliseconds each, and if an item exceeds its deadline, the run ends with an err
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import queue
 import threading
 import time
@@ -26,6 +28,9 @@ START_TIMEOUT = 180.0
 
 POLL_SECONDS = 0.1
 """Seconds between two checks for a requested stop and for deadlines."""
+
+TRIM_SECONDS = 60.0
+"""Seconds between two times that freed memory goes back to the system."""
 
 _END_SECONDS = 5.0
 """Seconds that closing an engine waits for the items being played."""
@@ -94,6 +99,7 @@ class ThreadEngine:
             WorkerError: the system cannot start this many threads.
         """
         self._should_stop = should_stop
+        self._next_trim = time.monotonic() + TRIM_SECONDS
         self._crew = _Crew(make_worker, num_workers, item_timeout)
         # Also at the exit of a process that did not close it: while Python shuts down, no thread
         # may be in compiled code.
@@ -136,6 +142,7 @@ class ThreadEngine:
                 yield results.pop(position)
         finally:
             run.is_given_up = True
+            self._trim()
 
     def _hear(self, run: _Run, results: dict[int, Any]) -> None:
         try:
@@ -146,6 +153,19 @@ class ThreadEngine:
         if failure is not None:
             raise failure
         results[position] = result
+
+    def _trim(self) -> None:
+        """Now and then, give back what is free in the heap.
+
+        Episodes differ in length, and so do the holes that their freed arrays leave: without this,
+        glibc's heap grows by some pages a minute for hours. Arrays with memory pages of their own
+        would leave no holes, but threads wait for each other when pages come and go. Other C
+        libraries have no such call.
+        """
+        if time.monotonic() >= self._next_trim:
+            self._next_trim = time.monotonic() + TRIM_SECONDS
+            with contextlib.suppress(AttributeError, OSError):
+                ctypes.CDLL(None).malloc_trim(0)
 
     def _refuse_to_wait(self) -> None:
         for item, deadline in self._crew.busy.copy().values():

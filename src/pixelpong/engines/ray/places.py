@@ -6,8 +6,6 @@ that is faster than Ray's way, and tells the number of bytes.
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import functools
 import itertools
 import math
@@ -186,7 +184,9 @@ class Crew:
                 workers = [make_worker() for _ in range(self._size)]
             except Exception as error:
                 raise describe_error("the start of the worker", error) from None
-            _settle()
+            # BLAS threads that fight over cores are the classic way to become slower in parallel;
+            # environment variables come too late once NumPy is imported.
+            threadpool_limits(limits=1)
             self._gather = getattr(workers[0], "gather", list)  # see `GatheringWorker`
             # No deadline: the driver has one for the whole place.
             self._engine = ThreadEngine(workers.pop, self._size, math.inf)
@@ -228,24 +228,3 @@ def call_in_task(recipe: bytes, method: str, *args: Any) -> Any:
         _crews.clear()
         _crews[recipe] = Crew(recipe, 1)
     return getattr(_crews[recipe], method)(*args)
-
-
-_M_MMAP_THRESHOLD = -3  # of glibc's malloc.h
-
-_OWN_PAGES_BYTES = 1 << 20
-"""An array this large has its own memory pages, which return to the system with it."""
-
-
-def _settle() -> None:
-    """Use one BLAS thread, and a heap that does not grow; to be called once NumPy is loaded.
-
-    BLAS threads that fight over cores are the classic way to become slower in parallel;
-    environment variables come too late once NumPy is imported.
-
-    After the first large array is freed, glibc takes such arrays from its heap. Episodes differ in
-    length, so the holes differ too, and the heap grows by some pages a minute for hours. With a
-    fixed threshold it does not. Other C libraries have no such setting.
-    """
-    threadpool_limits(limits=1)
-    with contextlib.suppress(AttributeError, OSError):
-        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _OWN_PAGES_BYTES)
