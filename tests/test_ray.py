@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import os
 import subprocess
 import sys
@@ -185,3 +186,16 @@ def test_verify_covers_ray(ray_cluster, capsys, preset):
     out = capsys.readouterr().out
     assert f"{preset}: all" in out
     assert "ray, stopped" in out
+
+
+@pytest.mark.soak
+def test_more_workers_than_ray_expects_are_not_in_the_report(tmp_path):
+    """Sixteen processes; Ray tells of them on stdout."""
+    words = ["train", "--preset", "classic", "--environment", "Catch-v0", "--batch-size", "32"]
+    words += ["--updates", "3", "--engine", "ray", "--ray-mode", "tasks", "--workers", "16"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pixelpong", *words, "--json"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=200,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["update"] == 3

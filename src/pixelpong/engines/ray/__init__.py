@@ -20,10 +20,11 @@ from typing import Any
 
 # Two settings that Ray reads when it is first imported. Our own Ray listens only at the loopback
 # address, as it does by default on systems that are not servers. And Ray does not print a page of
-# advice for every worker that is lost.
+# advice for every worker that is lost, nor for more workers than it expects.
 os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
 os.environ.setdefault(
-    "RAY_DEDUP_LOGS_SKIP_REGEX", "died or was killed|will be retried|marked dead|is terminated"
+    "RAY_DEDUP_LOGS_SKIP_REGEX",
+    "died or was killed|will be retried|marked dead|is terminated|processes have been started",
 )
 
 import ray
