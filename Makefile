@@ -63,8 +63,9 @@ $(VENV)/core: $(VENV)/made pyproject.toml constraints.txt
 	$(PIP) -e .
 	@touch $@
 
+# Most of this is never imported: what is, Python compiles then.
 $(VENV)/dev: $(VENV)/made pyproject.toml constraints.txt
-	$(PIP) -e ".[dev]"
+	$(PIP) --no-compile -e ".[dev]"
 	@touch $@ $(VENV)/core $(VENV)/docs
 
 $(VENV)/docs: $(VENV)/made pyproject.toml constraints.txt

@@ -26,8 +26,8 @@ COMMANDS = [
 ]
 SHORTER = {
     "pixelpong bench throughput": " --seconds 0.1 --rounds 1 --workers 1",
-    "pixelpong bench predict": " --seconds 3",
-    "pixelpong verify": " --updates 2",
+    "pixelpong bench predict": " --seconds 1",
+    "pixelpong verify": " --updates 1 --engines serial,threads",
     "pixelpong train --seed 1 --updates 100": " --updates 2",
     "pixelpong train --preset classic --batch-size 20": " --updates 1",
     "pixelpong record latest --best --overlay --out best.mp4": " --seconds 2",
@@ -150,6 +150,17 @@ def test_the_times_to_win_are_the_recorded_ones():
     ]
     assert rows == wanted
     assert report["commit"] in page
+
+
+def test_the_batches_are_the_recorded_ones():
+    report = json.loads((ROOT / "benchmarks/batches.json").read_text())
+    seconds = {row["episodes"]: row["seconds"] for row in report["batches"]}
+    page = (ROOT / "docs/scaling.md").read_text("utf-8")
+    rows = re.findall(r"^\| ([\d,]+) \| ([\d.]+) s \| [\d.]+ s \| [^|]+ \|$", page, flags=re.M)
+    assert rows == [(f"{size:,}", f"{each:.2f}") for size, each in seconds.items()]
+    chapter = (ROOT / "docs/tutorial/09_ray.md").read_text("utf-8")
+    (shown,) = re.findall(r"^recorded = (\{.*\})$", chapter, flags=re.M)
+    assert eval(shown) == {size: round(seconds[size], 2) for size in (1, 10, 60, 300)}
 
 
 def test_the_loop_is_the_loop():
