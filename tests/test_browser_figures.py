@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import wait_until
 from pages import LAPTOP, LOOKS, address, make_trained, read_canvas, require_fitting_and_accessible
 from PIL import Image
 from web_client import serving
@@ -187,22 +188,24 @@ def test_a_chart_is_saved_as_its_figures_and_as_a_picture(site, open_page, tmp_p
 
 def test_smoothing_and_the_pointer_go_for_all_charts(site, open_page):
     page = open_run(open_page, site, "seed-0")
-    page.locator("[data-curve=entropy] .plot svg").wait_for()
-    line = page.locator("[data-curve=entropy] .plot path[stroke='var(--series-1)']")
+    entropy = page.locator("[data-curve=entropy]")
+    entropy.scroll_into_view_if_needed()  # only what is in sight is drawn
+    line = entropy.locator(".plot path[stroke='var(--series-1)']")
     before = line.get_attribute("d")
     page.get_by_label("Smoothing").select_option("5")
-    assert line.get_attribute("d") != before
+    entropy.scroll_into_view_if_needed()
+    assert wait_until(lambda: line.get_attribute("d") != before)
     plot = page.locator("[data-curve=points] .plot")
     plot.scroll_into_view_if_needed()
     plot.hover(position={"x": plot.bounding_box()["width"] - 16, "y": 60})  # once it stands still
-    page.locator("[data-curve=entropy] .chart-words").wait_for()
-    told = page.locator("[data-curve=entropy] .chart-words").inner_text()
+    entropy.locator(".chart-words").wait_for()
+    told = entropy.locator(".chart-words").inner_text()
     assert (
         told.split("\n")[0]
         == page.locator("[data-curve=points] .chart-words div").first.inner_text()
     )
     page.mouse.move(2, 2)
-    assert not page.locator("[data-curve=entropy] .chart-words").is_visible()
+    assert not entropy.locator(".chart-words").is_visible()
 
 
 def test_the_list_is_sorted_and_filtered(site, open_page):

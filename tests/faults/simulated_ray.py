@@ -350,7 +350,7 @@ def simulated(world: World) -> Iterator[None]:
         patch.object(batch, "time", world),
         patch.object(places, "ray", cluster),
         patch.object(places, "_as_remote", cluster.as_remote),
-        patch.object(places, "_settle", lambda: None),
+        patch.object(places, "threadpool_limits", lambda limits: None),
         patch.object(places, "ThreadEngine", Threads),
         patch.object(places, "time", world),
         patch.object(engine, "describe_machine", _describe_machine),
