@@ -107,6 +107,7 @@ def floor_of(name: str) -> int:
     return FLOORS[top]
 
 
+@pytest.mark.slow
 def test_imports_go_down_the_readmes_list_only():
     """One floor is one line of the list; inside a folder, imports are free."""
     known = modules()

@@ -180,6 +180,7 @@ VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_s
 
 
 @given(st.dictionaries(NAMES, VALUES, max_size=3))
+@pytest.mark.slow
 def test_any_mapping_gives_a_configuration_or_a_declared_error(changes):
     try:
         config = Config().updated(changes, "drawn")

@@ -79,6 +79,7 @@ def test_the_frame_before_and_the_last_action_are_seen_too(make):
         assert not np.allclose(found.values, expect(make(), BEFORE, NOW, STAY).values)
 
 
+@pytest.mark.slow
 def test_the_packages_agent_goes_to_the_ball_and_expects_to_win_only_where_it_meets_it():
     """The picture is true of a game: the agent is one that wins."""
     chosen = choose_replay(None, which="best")

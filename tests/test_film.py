@@ -151,6 +151,7 @@ def test_chroma_is_that_of_the_colours(tmp_path, pong):
 
 
 @pytest.mark.parametrize("speed", [0.5, 1.0, 3.0, 7.0])
+@pytest.mark.slow
 def test_a_gif_keeps_delays_that_browsers_respect(fast_toy, tmp_path, speed):
     report = film(choose_replay(fast_toy), tmp_path / "film.gif", speed=speed, scale=1)
     delays = [delay for _, delay in decode(tmp_path / "film.gif")]
@@ -335,6 +336,7 @@ def test_saliency_is_graded_by_its_sign_and_size():
     assert not overlay.grade(np.zeros((80, 80))).any()
 
 
+@pytest.mark.slow
 def test_a_long_title_is_cut(fast_toy, written):
     overlay.Panel(dataclasses.replace(choose_replay(fast_toy), title="x" * 300), 1)
     title = [line for line in written if line.startswith("x")][-1]
@@ -433,6 +435,7 @@ def test_a_missing_extra_is_named(fast_toy, tmp_path, monkeypatch, module):
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.slow
 def test_a_stop_leaves_what_was_there_and_a_whole_film_replaces_it(fast_toy, tmp_path, ending):
     chosen, path, asked = choose_replay(fast_toy), tmp_path / f"film.{ending}", []
     path.write_text("older")

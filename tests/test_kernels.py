@@ -98,6 +98,7 @@ def as_played(trajectory, params):
 
 @given(screens())
 @example(FULL)
+@pytest.mark.slow
 def test_active_pixels_are_those_that_preprocessing_keeps(screen):
     np.testing.assert_array_equal(
         active_of(screen), np.flatnonzero(preprocess(colour(screen)).ravel())
@@ -155,6 +156,7 @@ def test_up_probability_of_huge_logits_is_finite():
     steps=st.integers(1, 30),
     hidden=st.integers(1, 40),
 )
+@pytest.mark.slow
 def test_sparse_gradient_equals_the_dense_one(dtype, seed, steps, hidden):
     rng = np.random.default_rng(seed)
     params = network.init_params(rng, hidden, np.dtype(dtype).name)

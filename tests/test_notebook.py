@@ -96,6 +96,7 @@ def test_agents_are_listed_and_loaded(run):
     assert [replay["update"] for replay in run.replays()] == list(range(1, 13))
 
 
+@pytest.mark.slow
 def test_a_picture_shows_itself_as_svg_where_asked(run, tmp_path):
     picture = run.plot("points", format="svg")
     assert picture._repr_png_() is None

@@ -107,6 +107,7 @@ def test_what_is_something_else_is_refused(change):
         unpack(change(packed), lambda: {"W1": np.zeros((ROWS, COLUMNS, 2), np.float32)})
 
 
+@pytest.mark.slow
 def test_nothing_larger_than_the_start_is_inflated():
     """A gigabyte of zeros is a megabyte here."""
     start = make_start()

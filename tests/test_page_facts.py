@@ -87,6 +87,7 @@ def test_the_runs_of_a_sweep_are_listed_by_its_name_and_theirs(tmp_path):
     assert view.SWEEP_FILE == sweep.FILE
 
 
+@pytest.mark.slow
 def test_a_moment_holds_what_the_network_answers():
     told = json.loads(carry_out(None, "moment", 0))
     chosen = choose_replay(None, which="best")

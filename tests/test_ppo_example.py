@@ -48,6 +48,7 @@ def test_it_decides_as_the_package_that_plays_for_it(played):
     np.testing.assert_allclose(y[:, 3], segment.values[:-1], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_its_gradient_is_that_of_the_package_on_the_same_steps(played):
     """Actions whose probability has changed much are among them, both ways."""
     params, segment = played

@@ -148,6 +148,7 @@ def test_the_rate_falls_with_the_share_of_points_lost(config, won, lost, rate):
     assert learner.apply(results).losses["learning_rate"] == pytest.approx(rate)
 
 
+@pytest.mark.slow
 def test_lambda_goes_to_its_end_as_the_rate_falls(config):
     found = set()
     for start, end in ((0.9, 0.5), (0.7, 0.7), (0.9, 0.9)):
@@ -200,6 +201,7 @@ def _won(result):
 
 
 @pytest.mark.parametrize("streams", [2, 5])
+@pytest.mark.slow
 def test_streams_can_be_added_and_dropped(config, streams):
     learner = PPOLearner(config)
     learner.apply(play(config, learner))

@@ -308,6 +308,7 @@ def long(here) -> RunDirectory:
     return run
 
 
+@pytest.mark.slow
 def test_a_pruned_run_is_smaller_and_goes_on_to_the_same_bits(long):
     whole = Path("runs/whole")
     shutil.copytree(long.path, whole)
@@ -331,6 +332,7 @@ def write_as_older_version(run: RunDirectory, monkeypatch) -> None:
         store.save(dataclasses.replace(newest, start=None))
 
 
+@pytest.mark.slow
 def test_prune_writes_older_checkpoints_anew(long, monkeypatch):
     write_as_older_version(long, monkeypatch)
     newest, folder = long.checkpoints.load_latest(), long.checkpoints.path(8)
@@ -342,6 +344,7 @@ def test_prune_writes_older_checkpoints_anew(long, monkeypatch):
     assert (folder / "params.safetensors").stat().st_size < size / 2
 
 
+@pytest.mark.slow
 def test_prune_removes_nothing_if_the_newest_is_damaged(long, call):
     (long.checkpoints.path(8) / "state.json").write_text("damaged")
     before = long.checkpoints.updates()
@@ -369,6 +372,7 @@ def kill_at(stop_at: int, count, real):
     return call
 
 
+@pytest.mark.slow
 def test_a_prune_that_is_killed_at_any_rename_or_removal_loses_nothing(long, monkeypatch):
     wanted, source = result_of(long), long.path
     for stop_at in range(12):
@@ -391,6 +395,7 @@ def test_a_prune_that_is_killed_at_any_rename_or_removal_loses_nothing(long, mon
     assert stop_at > 2
 
 
+@pytest.mark.slow
 def test_prune_on_a_full_disk_is_one_line_and_loses_nothing(long, small_disk, monkeypatch):
     write_as_older_version(long, monkeypatch)
     wanted = result_of(long)

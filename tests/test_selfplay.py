@@ -377,6 +377,7 @@ def names_met(run):
     [("builtin", "league"), ("builtin", "club"), ("league", "club"), ("beginner", "club"),
      ("club", "league"), ("club", "self")],
 )  # fmt: skip
+@pytest.mark.slow
 def test_a_resume_with_another_opponent_meets_that_one(before, after, tmp_path):
     many = {"league_every": 100, "horizon": 8}
     run = pixelpong.train(
@@ -398,6 +399,7 @@ def test_a_resume_against_nobody_leaves_the_run_as_it_was(tmp_path):
     assert (run.path / "config.json").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_the_latest_run_is_the_one_before_the_run_that_meets_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pixelpong.train(small(opponent="self", updates=1), name="first", quiet=True)

@@ -295,6 +295,7 @@ def test_a_run_that_is_gone_is_trained_again_and_one_that_was_changed_is_told(
     assert changed.result.params_sha256 == hashes[1]
 
 
+@pytest.mark.slow
 def test_one_that_fails_is_told_and_the_others_go_on(in_process, tmp_path, call):
     (tmp_path / "s").mkdir()
     words = ["sweep", "--seeds", "0-2", *WORDS, "--engine", "serial", "--out", "s"]
@@ -565,6 +566,7 @@ def test_what_ray_cannot_do_is_one_line(ray_cluster, tmp_path, monkeypatch):
             list(sweep.carry_out(never, engine="ray"))
 
 
+@pytest.mark.slow
 def test_a_cluster_that_is_not_there_is_one_line_and_a_resume_goes_on(tmp_path):
     """In a process of its own: this one may be connected to the cluster of other tests."""
     pytest.importorskip("ray")

@@ -251,6 +251,7 @@ def test_two_games_of_scripts_are_not_alike():
 
 
 @pytest.mark.parametrize("names", [("club", "follower-100"), (BUILTIN, "club")])
+@pytest.mark.slow
 def test_the_longest_rally_can_be_watched_again_frame_by_frame_without_its_players(names):
     left, right = players_of(*names)
     rules = Rules(points=3)

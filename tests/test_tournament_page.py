@@ -86,6 +86,7 @@ def test_a_tournament_is_told_with_what_the_page_shows(ask, report):
 
 
 @pytest.mark.parametrize("other", ["follower-330", "builtin"])
+@pytest.mark.slow
 def test_the_film_of_a_rally_is_what_the_players_played(ask, report, other):
     number, rally = pair_of(report, "follower-0", other)
     film = ask(f"/rallies/{number}").json()

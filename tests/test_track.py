@@ -195,6 +195,7 @@ def test_a_folder_of_another_run_is_refused(trained, make_run, tmp_path):
 
 
 @pytest.mark.parametrize("content", ["", "[]", "[" * 10000, '{"run": "", "count": -1}'])
+@pytest.mark.slow
 def test_a_folder_with_a_strange_state_is_one_line(trained, tmp_path, content):
     (tmp_path / "pixelpong.json").write_text(content)
     with pytest.raises((RunError, ConfigError), match="expected"):

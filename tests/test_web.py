@@ -153,6 +153,7 @@ def test_files_of_the_page_are_asked_for_again_only_if_they_changed(client):
     assert client.get("/static/app.js").headers["content-type"].startswith("text/javascript")
 
 
+@pytest.mark.slow
 def test_what_is_not_there_is_said_in_one_line(client, run, monkeypatch):
     missing = [api(run, f"/{rest}/999999") for rest in ("reels/replay", "reels/agent", "weights")]
     missing += ["/api/runs/0123456789abcdef", "/api/runs/package/reels/agent/1"]

@@ -120,6 +120,7 @@ def test_without_room_for_a_line_the_training_stops_and_resumes_to_the_same_bits
 
 
 @pytest.mark.parametrize("preset", FEW)
+@pytest.mark.slow
 def test_without_room_for_replays_and_milestones_the_training_goes_on(
     tmp_path, narrow, undisturbed, preset
 ):

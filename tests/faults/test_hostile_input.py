@@ -262,6 +262,7 @@ def test_rows_that_are_counted_from_the_end_are_refused():
 
 
 @pytest.mark.parametrize("size", [0, 4 * 128 - 1, 4 * 128 + 1, 1 << 29])
+@pytest.mark.slow
 def test_compressed_rows_of_another_length_are_refused(size):
     """Half a megabyte may become half a gigabyte."""
     squeezed = squeeze_zeros(size) if size else b"no stream"
