@@ -282,6 +282,17 @@ def test_what_a_worker_frees_goes_back_to_the_system(monkeypatch):
         assert resident_mb() - before < 16
 
 
+@pytest.mark.parametrize("error", [AttributeError, OSError, TypeError])
+def test_other_c_libraries_keep_what_is_free(error, monkeypatch):
+    def refuse(name):
+        raise error
+
+    monkeypatch.setattr(threads, "TRIM_SECONDS", 0.0)
+    monkeypatch.setattr(threads.ctypes, "CDLL", refuse)
+    with closing(ThreadEngine(EchoWorker, 1, 30.0)) as engine:
+        assert len(list(engine.run([(0, 0.0)], None))) == 1
+
+
 def resident_mb() -> float:
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize() / 2**20

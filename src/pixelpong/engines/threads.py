@@ -164,7 +164,7 @@ class ThreadEngine:
         """
         if time.monotonic() >= self._next_trim:
             self._next_trim = time.monotonic() + TRIM_SECONDS
-            with contextlib.suppress(AttributeError, OSError):
+            with contextlib.suppress(AttributeError, OSError, TypeError):  # the last: Windows
                 ctypes.CDLL(None).malloc_trim(0)
 
     def _refuse_to_wait(self) -> None:
