@@ -566,3 +566,15 @@ def test_a_minus_sign_survives_any_terminal(call, monkeypatch, encoding, sign):
     stream.flush()
     assert (code, err) == (0, "")
     assert sign in stream.buffer.getvalue().decode(encoding)
+
+
+def test_a_narrow_terminal_breaks_a_report_between_words(call, monkeypatch):
+    assert call("train", *TOY, "--run", "run", "--quiet")[0] == 0
+    whole = call("inspect", "run")[1]
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "40")
+    narrow = call("inspect", "run")[1]
+    assert max(map(len, whole.splitlines())) > 60
+    assert narrow.split() == whole.split()
+    for line in narrow.splitlines():
+        assert len(line) <= 40 or "pixelpong " in line or len(line.split()) == 1
