@@ -6,9 +6,9 @@ import contextlib
 import dataclasses
 import functools
 import gc
+import mmap
 import os
 import platform
-import resource
 import signal
 import subprocess
 import sys
@@ -295,7 +295,7 @@ def test_other_c_libraries_keep_what_is_free(error, monkeypatch):
 
 def resident_mb() -> float:
     pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize() / 2**20
+    return pages * mmap.PAGESIZE / 2**20
 
 
 @pytest.mark.slow
