@@ -29,7 +29,7 @@ START_TIMEOUT = 180.0
 POLL_SECONDS = 0.1
 """Seconds between two checks for a requested stop and for deadlines."""
 
-TRIM_SECONDS = 60.0
+TRIM_SECONDS = 10.0
 """Seconds between two times that freed memory goes back to the system."""
 
 _END_SECONDS = 5.0
