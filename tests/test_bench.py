@@ -191,7 +191,7 @@ def test_the_drivers_own_work_is_measured():
         ("classic", "actors", 1), ("classic", "actors", 4),
         ("fast", "actors", 16), ("fast", "tasks", 16),
     ]  # fmt: skip
-    assert all(0 < row["driver_seconds"] < row["wall_seconds"] for row in rows)
+    assert all(0 < row["driver_seconds"] < 1 for row in rows)  # of several threads at once
     assert rows[1]["wall_seconds"] >= 2 * rows[1]["steps"] / 4 * report["sleep_step_seconds"]
 
 
@@ -210,7 +210,7 @@ def test_viewers_cost_little_and_see_updates_soon():
 @pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_the_emulators_forms_are_measured_beside_ale():
-    report, said = run_script("emulator.py", "--rounds", "1", "--seconds", "0.02")
+    report, said = run_script("emulator.py", "--rounds", "3", "--seconds", "0.02")
     steps = report["steps"]
     assert steps["field"]["ratio"] > 10 > 2 * steps["Emulator, ale"]["ratio"]
     assert steps["field"]["ratio"] > steps["field, nothing skipped"]["ratio"]
