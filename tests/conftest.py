@@ -210,3 +210,9 @@ def wait_until(condition, seconds: float = 20.0) -> bool:
             return True
         time.sleep(0.02)
     return False
+
+
+def wait_for_checkpoint(run: Path) -> None:
+    """Wait for any from the second on: on a fast machine, each is there for milliseconds only."""
+    found = (run / "checkpoints").glob
+    assert wait_until(lambda: any(each.name > "000001" for each in found("0*")), 30)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from conftest import patience, wait_until
+from conftest import patience, wait_for_checkpoint, wait_until
 from drivers import Driver
 from outcomes import updates_of
 
@@ -103,7 +103,7 @@ def test_a_signal_while_it_starts_ends_it_without_a_word_too_many(tmp_path, numb
 def test_a_signal_in_the_middle_of_a_save_lets_it_end(tmp_path):
     driver = start(tmp_path / "training", "saves")
     checkpoints = driver.folder / "run" / "checkpoints"
-    assert wait_until(lambda: (checkpoints / "000002").exists(), 30)
+    wait_for_checkpoint(driver.folder / "run")
     while not list(checkpoints.glob(".tmp-*")):
         assert driver.is_running(), driver.said()
     interrupt(driver, Stop(signal.SIGTERM, 0.0, 0.01, to_all=False))

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import wait_until
+from conftest import wait_for_checkpoint
 from test_store import make_checkpoint
 
 from pixelpong.agent.file import load_milestone
@@ -61,7 +61,7 @@ def test_of_trainings_that_begin_at_once_in_one_run_one_goes_on(tmp_path):
 def test_while_one_trains_resumes_are_refused_and_change_nothing(tmp_path):
     """Two at once while it trains; when it has ended, the next goes on where it was."""
     first = start(tmp_path, "train", *TOY, "--updates", "100000", "--run", "run")
-    assert wait_until((tmp_path / "run" / "checkpoints" / "000002").exists, 30)
+    wait_for_checkpoint(tmp_path / "run")
     config = (tmp_path / "run" / "config.json").read_bytes()
     words = ["resume", "run", "--updates", "7", "--learning-rate", "1", "--allow-changes"]
     for code, err in ends([start(tmp_path, *words) for _ in range(2)]):
@@ -220,9 +220,7 @@ def test_everything_can_be_read_while_a_training_writes(tmp_path, capsys):
         "--evaluate-episodes", "1",
     )  # fmt: skip
     try:
-        # Any from the second on: on a fast machine, each is there for some milliseconds only.
-        saved = tmp_path / "run" / "checkpoints"
-        assert wait_until(lambda: any(each.name > "000001" for each in saved.glob("0*")), 30)
+        wait_for_checkpoint(tmp_path / "run")
         said: list[str] = []
         run = RunDirectory.open(tmp_path / "run", said.append)
         library, rounds = Library(tmp_path), 0
