@@ -20,9 +20,10 @@ from pixelpong.run.directory import RunDirectory
 LAPTOP, PHONE = (1280, 800), (360, 740)
 
 LOOKS = pytest.mark.parametrize(
-    ("size", "scheme"), [(LAPTOP, "light"), (PHONE, "dark")], ids=["laptop-light", "phone-dark"]
+    ("size", "scheme"),
+    [(size, scheme) for size in (LAPTOP, PHONE) for scheme in ("light", "dark")],
+    ids=["laptop-light", "laptop-dark", "phone-light", "phone-dark"],
 )
-"""A size changes the layout, a scheme the colours: two of the four show everything."""
 
 
 @contextlib.contextmanager
