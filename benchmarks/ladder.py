@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from records import to_text
 
 import pixelpong
 from pixelpong.faces.plots.drawing import COLOURS, DASHES, house_style, new_figure, render
@@ -134,7 +135,7 @@ def measure(
             if str(seed) in rung["seeds"]:
                 continue
             rung["seeds"][str(seed)] = train(options, seed, steps, workers)
-            path.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
+            path.write_text(to_text(report), "utf-8")
             print(describe(name, rung), file=sys.stderr, flush=True)
     return report
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import sys
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from records import to_text
 
 from pixelpong.bench.throughput import Measure, Peers, measure_throughput
 from pixelpong.seeding import make_rng
@@ -169,7 +169,7 @@ def main() -> None:
     else:
         seconds, rounds = options.seconds, options.rounds
         report = measure_throughput(seconds, rounds, options.workers, 0, PEERS)
-    print(json.dumps(report, indent=1))
+    sys.stdout.write(to_text(report))
 
 
 if __name__ == "__main__":

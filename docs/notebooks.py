@@ -1,4 +1,4 @@
-"""Writes the tutorial's chapters as notebooks that open anywhere: JupyterLab, Colab, Binder.
+"""Writes the tutorial's chapters as notebooks, for JupyterLab and others.
 
     python docs/notebooks.py                        # into docs/_build/ipynb
     python docs/notebooks.py --source 'pixelpong[all] @ git+https://…'
@@ -20,7 +20,7 @@ TUTORIAL = Path(__file__).resolve().parent / "tutorial"
 OUT = TUTORIAL.parent / "_build" / "ipynb"
 
 FIRST_CELL = """\
-# Installs pixelpong where it is missing: in Colab, for instance. It takes a minute, once.
+# Installs pixelpong if it is missing. It takes a minute, once.
 import importlib.util
 from pathlib import Path
 

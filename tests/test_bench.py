@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import statistics
 import subprocess
@@ -16,23 +15,13 @@ from pixelpong.bench import solve as solve_module
 from pixelpong.bench.record import recorded_steps
 from pixelpong.bench.solve import summarize
 from pixelpong.config.presets import load_preset
-from pixelpong.machine import count_cores
 
 ROOT = Path(__file__).parents[1]
-SCRIPTS = ROOT / "benchmarks"
 
 
 def children(pid):
     """Process ids of the children of a process."""
     return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def run_script(name, *words):
-    """What a script of benchmarks/ reports, and what it says meanwhile."""
-    command = [sys.executable, str(SCRIPTS / name), *words, "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout), done.stderr
 
 
 @pytest.mark.alone
@@ -55,37 +44,6 @@ def test_throughput_reports_rates_and_ratios(report):
     assert ratios["dense_loop"] < min(1.2, ratios["classic"]) < ratios["emulator"]
     assert max(ratios["rollouts"], ratios["classic"], ratios["fast"]) < ratios["emulator"]
     assert ratios["emulator"] > 10
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(120)
-def test_startup_is_measured_from_outside():
-    report, _ = run_script("startup.py", "--rounds", "1")
-    assert 0 < report["help_seconds"] < report["first_update_seconds"]
-    assert 30 < report["peak_mb"] < 600
-
-
-@pytest.mark.slow
-def test_the_ladder_trains_its_rungs_and_goes_on_where_it_stopped(tmp_path):
-    out = tmp_path / "ladder.json"
-    words = [
-        "--steps",
-        "9000",
-        "--seeds",
-        "1",
-        "--only",
-        "+ PPO",
-        "--workers",
-        "1",
-        "--out",
-        str(out),
-    ]
-    report, told = run_script("ladder.py", *words)
-    (curve,) = [each["curve"] for each in report["rungs"]["+ PPO"]["seeds"].values()]
-    assert all(share is None or 0 <= share <= 1 for share in curve)
-    assert "+ PPO" in told
-    assert "<svg" in out.with_suffix(".svg").read_text("utf-8")
-    assert run_script("ladder.py", *words)[1] == ""
 
 
 @pytest.mark.slow
@@ -145,90 +103,6 @@ def test_the_forecast_rests_on_the_recorded_seeds():
     report = json.loads(path.read_text("utf-8"))
     won = [result["steps"] for result in report["seeds"] if result["is_won"]]
     assert sorted(recorded_steps()) == sorted(won)
-
-
-def test_two_types_of_processor_won_after_the_same_steps_with_the_same_bits():
-    names = ("solve.json", "solve_xeon.json")
-    reports = [json.loads((ROOT / "benchmarks" / name).read_text("utf-8")) for name in names]
-    assert len({report["machine"]["processor"] for report in reports}) == 2
-    results = [
-        [(seed["seed"], seed["steps"], seed["params_sha256"]) for seed in report["seeds"]]
-        for report in reports
-    ]
-    assert results[0] == results[1]
-
-
-# --- clusters ---------------------------------------------------------------------------------
-
-
-def test_whoever_is_idle_takes_the_next_item_in_the_model(monkeypatch):
-    monkeypatch.syspath_prepend(str(SCRIPTS))
-    predict_seconds = importlib.import_module("cluster").predict_seconds
-    assert predict_seconds([1.0], 10, 2, 0.0) == 5.0
-    assert predict_seconds([3.0, 1.0, 1.0, 1.0], 4, 2, 0.0) == 3.0
-    assert predict_seconds([1.0], 10, 1000, 0.0) == 1.0
-    assert predict_seconds([1.0], 1000, 1000, 0.01) == pytest.approx(10.01)  # the driver is full
-
-
-@pytest.mark.slow
-def test_batches_are_timed_beside_the_originals_figures():
-    words = ["batches", "--engine", "serial", "--batch-sizes", "1,10"]
-    report, _ = run_script("cluster.py", *words)
-    one, ten = report["batches"]
-    assert one["episodes"] == 1
-    assert one["seeds"] is None
-    assert ten["seeds"] == {"machine": "64 cores", "seconds": 2.5}
-    assert ten["seconds"] > 3 * report["episode_seconds"]
-    predicted = report["predicted"]
-    for size in ("10", "300"):  # the driver may be the limit, which no core lifts
-        assert predicted[0][size] >= predicted[-1][size] > report["driver_seconds_per_item"]
-
-
-@pytest.mark.ray
-def test_the_drivers_own_work_is_measured():
-    report, _ = run_script("cluster.py", "driver", "--actors", "2", "--items", "1,4")
-    rows = report["rows"]
-    assert [(row["mode"], row["ray_mode"], row["items"]) for row in rows] == [
-        ("classic", "actors", 1), ("classic", "actors", 4),
-        ("fast", "actors", 16), ("fast", "tasks", 16),
-    ]  # fmt: skip
-    for row in rows:  # processor time of several threads
-        elapsed = row["wall_seconds"] + row["learn_seconds"]
-        assert 0 < row["driver_seconds"] < count_cores() * elapsed
-    assert rows[1]["wall_seconds"] >= 2 * rows[1]["steps"] / 4 * report["sleep_step_seconds"]
-
-
-@pytest.mark.soak
-def test_viewers_cost_little_and_see_updates_soon():
-    report, _ = run_script("viewers.py", "--viewers", "5", "--rounds", "1", "--updates", "8")
-    assert report["updates_received"] >= 5 * 4  # those before they were there are not seen
-    assert 0 < report["delay_p99_seconds"] < 5
-    assert report["ratio"] > 0.3
-    assert 0 < report["server_core_share"] < 1
-
-
-# --- the emulator by itself -------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(180)
-def test_the_emulators_forms_are_measured_beside_ale():
-    report, said = run_script("emulator.py", "--rounds", "3", "--seconds", "0.02")
-    steps = report["steps"]
-    assert steps["field"]["ratio"] > 10 > 2 * steps["Emulator, ale"]["ratio"]
-    assert steps["field"]["ratio"] > steps["field, nothing skipped"]["ratio"]
-    assert 0 < report["later"]["console"] < report["first"]["console"] / 5
-    assert report["threads"]["ratio"] > 0
-    assert report["snapshots"]["console: take"] < 100
-    assert "two threads ÷ one" in said
-
-    def shape(value):
-        is_report = isinstance(value, dict)
-        return {name: shape(each) for name, each in value.items()} if is_report else None
-
-    recorded = json.loads((ROOT / "benchmarks/emulator.json").read_text("utf-8"))
-    for part in ("steps", "threads", "first", "later", "snapshots", "machine"):
-        assert shape(recorded[part]) == shape(report[part]), part
 
 
 @pytest.mark.slow
