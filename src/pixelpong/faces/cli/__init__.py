@@ -1,7 +1,7 @@
 """The command line. Imports what a command needs only when that command runs.
 
-    pixelpong train | resume | evaluate | tournament | inspect | doctor | verify | bench
-    pixelpong record | plot | dashboard | watch | play | export | track | completion
+    pixelpong train | resume | evaluate | sweep | tournament | runs | inspect | verify | bench
+    pixelpong record | plot | dashboard | watch | play | export
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted with the checkpoint saved.
 """
@@ -18,7 +18,6 @@ from collections.abc import Callable
 from typing import Any
 
 from pixelpong.errors import EmulatorWarning, Interrupted, PixelpongError, expected
-from pixelpong.faces.cli.completion import answer_shell
 
 
 def main(argv: list[str] | None = None, begin: Callable[[], None] = lambda: None) -> int:
@@ -28,7 +27,6 @@ def main(argv: list[str] | None = None, begin: Callable[[], None] = lambda: None
         argv: the words after ``pixelpong``; by default those of this process.
         begin: called after they have been read, just before the command begins.
     """
-    answer_shell()
     words = sys.argv[1:] if argv is None else argv
     _open_missing_streams()
     codecs.register_error("pixelpong", _spell_plainly)

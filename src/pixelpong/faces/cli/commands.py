@@ -174,18 +174,6 @@ def _choose_checkpoint(run: RunDirectory, which: str) -> Checkpoint:
     return run.checkpoints.load(int(which))
 
 
-def doctor(options: Any) -> int:
-    """``pixelpong doctor [RUN]``"""
-    from pixelpong.faces.doctor import describe, examine, show, summarize
-
-    checks = examine(options.run)
-    if not options.json:
-        checks = show(checks, sys.stdout)
-    report = summarize(checks, options.run)
-    report_on(report, options.json, describe)
-    return 0 if report["is_sound"] else 1
-
-
 def verify(options: Any) -> int:
     """``pixelpong verify``"""
     from pixelpong.verify import compare_ways, default_emulators, meet_rivals

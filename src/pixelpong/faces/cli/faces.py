@@ -63,20 +63,15 @@ def watch(options: Any) -> int:
 
 def export(options: Any) -> int:
     """``pixelpong export RUN``"""
-    chosen = [name for name in ("html", "onnx", "agent") if getattr(options, name) is not None]
+    chosen = [name for name in ("html", "agent") if getattr(options, name) is not None]
     if len(chosen) != 1:
         got = " and ".join(f"--{name}" for name in chosen) or "none of them"
-        what = "--html FILE, --onnx FILE or --agent FILE"
+        what = "--html FILE or --agent FILE"
         raise ConfigError(expected(what, got, "give one"))
-    from pixelpong.agent.choice import find_agent, load_agent
+    from pixelpong.agent.choice import find_agent
 
-    run, name = find_agent(options.run)
-    if options.onnx:
-        from pixelpong.faces.onnx import describe_onnx as describe
-        from pixelpong.faces.onnx import write_onnx
-
-        report = write_onnx(load_agent(run, name or options.checkpoint), options.onnx)
-    elif run is None:
+    run, _ = find_agent(options.run)
+    if run is None:
         got = options.run and f"{options.run}, an agent in the package"
         raise ConfigError(expected(f"a run for --{chosen[0]}", got or "none", "name one"))
     elif options.html:
@@ -98,21 +93,6 @@ def export(options: Any) -> int:
                 should_stop=should_stop,
             )
     report_on(report, options.json, describe)
-    return 0
-
-
-def track(options: Any) -> int:
-    """``pixelpong track RUN --to SINK``"""
-    from pixelpong.faces import track as tracking
-    from pixelpong.run.directory import RunDirectory
-    from pixelpong.run.names import find_run
-
-    run = RunDirectory.open(find_run(options.run))
-    with stop_on_signals() as should_stop:
-        report = tracking.track(
-            run, options.to, options.out, is_live=options.live, should_stop=should_stop
-        )
-    report_on(report, options.json, tracking.describe_track)
     return 0
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from pixelpong.config import OPTIONS
 from pixelpong.config.options import Option
 from pixelpong.config.presets import load_preset
-from pixelpong.faces.cli import bench, commands, completion, faces, runs, sweeps, tournaments
+from pixelpong.faces.cli import bench, commands, faces, runs, sweeps, tournaments
 from pixelpong.faces.cli.command import (
     REQUIRED,
     Command,
@@ -233,12 +233,6 @@ _COMMANDS: dict[str, Command | Group] = {
         _which("latest"),
         examples=("inspect latest", "inspect fast-001 --checkpoint best --json"),
     ),
-    "doctor": command(
-        commands.doctor,
-        "Check this machine, the game and a run, and say what to fix.",
-        Place("run", str | None, None, f"A run to check as well: {_NAMED}.", metavar="RUN"),
-        examples=("doctor", "doctor latest"),
-    ),
     "verify": command(
         commands.verify,
         "Train briefly in many ways and compare the hashes.",
@@ -308,31 +302,15 @@ _COMMANDS: dict[str, Command | Group] = {
         "Write a run as one page that opens offline, or its agent as a file.",
         _RUN_OR_PACKAGE,
         file("html", "Page to write."),
-        file("onnx", "Network to write; extra [onnx]."),
         _which("best"),
         file("agent", "Small agent to write, like those in the package."),
         Option("kilobytes", int, 2000, "Size limit of this agent.", bounds=(1, None)),
         Option("episodes", int, 100, "Episodes of its evaluation, each way.", bounds=(1, 10**5)),
         Option("replays", int, 5, "Largest number of replays on the page."),
-        examples=("export latest --html run.html", "export champion --onnx agent.onnx"),
-    ),
-    "track": command(
-        faces.track,
-        "Write a run's metrics for another program; extra [track].",
-        _RUN,
-        Option("to", str, "tensorboard", "Which program.", choices=("tensorboard", "wandb")),
-        file("out", "Folder to write to; by default RUN/tensorboard or RUN/wandb.", "DIR", "-o"),
-        switch("live", "Continue while the run is being trained."),
-        examples=("track latest", "track latest --to wandb --live"),
+        examples=("export latest --html run.html", "export latest --agent agent.safetensors"),
     ),
     "runs": Group("List runs, remove some, make some smaller.", _RUNS, default="list"),
     "bench": Group("Measure this machine.", _BENCH),
-    "completion": command(
-        completion.completion,
-        "Print what makes a shell complete commands, options and runs; extra [completion].",
-        Place("shell", str, REQUIRED, "The shell.", metavar="SHELL", choices=completion.SHELLS),
-        examples=("completion bash", "completion fish"),
-    ),
 }
 
 _WELCOME = """\

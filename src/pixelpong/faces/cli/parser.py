@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import shutil
 import textwrap
@@ -19,8 +20,8 @@ from pixelpong.config.presets import load_preset, preset_names, resolve_config
 from pixelpong.config.suggestions import suggest
 from pixelpong.errors import MAX_GOT, ConfigError, PixelpongError, expected, on_one_line
 from pixelpong.faces.cli.command import REQUIRED, Command, Group, Place
-from pixelpong.faces.cli.completion import find_completer
 from pixelpong.faces.cli.options import PROGRAM
+from pixelpong.machine import collect_versions, count_cores, describe_machine
 
 _METAVARS = {int: "INT", float: "FLOAT", str: "TEXT"}
 
@@ -74,7 +75,7 @@ def _find_command(
     """The command, its full name, and the words after it."""
     word = words[0] if words else ""
     if group is PROGRAM and word in ("-V", "--version", "version"):
-        print(f"pixelpong {__version__}")
+        _print_versions("--json" in words)
         raise SystemExit(0)
     if group is PROGRAM and word == "help":
         words = [*words[1:], "--help"]
@@ -106,6 +107,22 @@ def _find_command(
     if near:
         advice = f"did you mean {near if near in group.commands else known.get(near, near)}?"
     raise ConfigError(expected("a command", repr(word) if words else "none", advice))
+
+
+def _print_versions(as_json: bool) -> None:
+    """What a bug report needs: versions, cores and the machine."""
+    about = {
+        "pixelpong": __version__,
+        "versions": collect_versions(),
+        "cores": count_cores(),
+        "machine": describe_machine(),
+    }
+    if as_json:
+        print(json.dumps(about, indent=1))
+        return
+    print(f"pixelpong {__version__}")
+    print(", ".join(f"{name} {version}" for name, version in collect_versions().items()))
+    print(f"{count_cores()} cores; {', '.join(map(str, describe_machine().values()))}")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -158,13 +175,12 @@ def _add(group: Any, option: Option, default: Any) -> None:
     flags = [option.short, option.flag] if option.short else [option.flag]
     if isinstance(option, Place):
         nargs = "*" if _takes_several(option) else "?"
-        action = group.add_argument(option.name, nargs=nargs, metavar=metavar, help=help)
+        group.add_argument(option.name, nargs=nargs, metavar=metavar, help=help)
     elif option.kind is not bool:
-        action = group.add_argument(*flags, metavar=metavar, help=help)
+        group.add_argument(*flags, metavar=metavar, help=help)
     else:  # a preset's or a file's value can be undone
         kind = argparse.BooleanOptionalAction if option.section else "store_true"
-        action = group.add_argument(*flags, action=kind, help=help)
-    action.completer = find_completer(option)
+        group.add_argument(*flags, action=kind, help=help)
 
 
 def _takes_several(place: Place) -> bool:
