@@ -167,8 +167,8 @@ def report(call) -> Callable[..., Any]:
 
 @pytest.fixture(scope="session")
 def toy_runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A trained run of each mode with evaluations, replays and milestones; not to be changed."""
-    changes = {"updates": 12, "save_every": 2, "replay_every": 1, "evaluate_every": 4}
+    """A trained run of each mode with evaluations and milestones; not to be changed."""
+    changes = {"updates": 12, "save_every": 2, "evaluate_every": 4}
     changes |= {"evaluate_episodes": 4, "hidden": 8, "streams": 2, "horizon": 60}
     paths = {}
     for preset in ("fast", "classic"):

@@ -15,7 +15,7 @@ from toys import toy_config, with_updates
 from pixelpong.agent import file as agents
 from pixelpong.agent.choice import (
     as_agent,
-    choose_replay,
+    find_game,
     list_updates,
     load_agent,
     name_strength,
@@ -200,26 +200,20 @@ def test_an_agent_plays_the_very_episodes_of_its_evaluation(make_run, is_greedy)
 
 
 @pytest.mark.slow
-def test_the_show_is_the_newest_replay_and_else_the_agent_plays(make_run):
-    run = make_run(updates=40, replay_every=1)
+def test_the_best_agent_plays_unless_another_is_named(make_run):
+    run = make_run()
     train(run)
-    lines = list(run.replays.read())
-    assert choose_replay(run).replay.episode == lines[-1]["episode"]
-    assert choose_replay(run, episode=lines[0]["episode"]).replay.episode == lines[0]["episode"]
-    near = choose_replay(run, update=lines[1]["update"])
-    assert near.replay.update == lines[1]["update"]
-    assert not near.is_own
-    assert choose_replay(run, which="latest").is_own
-    with pytest.raises(RunError, match="expected a replay in .*, got no replay of episode 999"):
-        choose_replay(run, episode=999)
+    chosen, sampled = find_game(run), find_game(run, "latest", 3, is_greedy=False)
+    best, latest = load_agent(run, "best"), load_agent(run, "latest")
+    assert chosen.agent.about == best.about
+    assert vars(chosen.replay) | {"actions": 0} == vars(best.play_episode(run.config.seed)) | {
+        "actions": 0
+    }
+    again = latest.play_episode(run.config.seed, 3, is_greedy=False)
+    np.testing.assert_array_equal(sampled.replay.actions, again.actions)
+    assert "sampled episode 3" in sampled.title
     with pytest.raises(CheckpointError, match=r"expected an agent of .*use best, latest or one of"):
-        choose_replay(run, which="77")
-
-
-def test_without_replays_the_best_agent_plays(make_run):
-    run = make_run(replay_every=0)
-    train(run)
-    assert choose_replay(run).is_own
+        find_game(run, "77")
 
 
 def test_agent_describes_itself(make_run):
@@ -247,7 +241,7 @@ def test_the_agents_in_the_package_are_what_their_cards_say():
             agent.play_episode(about["evaluation_seed"], 3).episode_return == greedy["returns"][3]
         )
     assert greedy["mean_return"] > 18
-    assert choose_replay(None).is_own
+    assert find_game(None).agent.about == agent.about
 
 
 def test_the_strengths_in_the_package_are_of_its_agents_and_rise():

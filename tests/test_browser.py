@@ -26,7 +26,7 @@ from pages import (
 )
 from web_client import serving
 
-from pixelpong.agent.choice import choose_replay, list_updates, read_replays
+from pixelpong.agent.choice import find_game, list_updates
 from pixelpong.agent.explain import explain
 from pixelpong.agent.legend import ACTION_COLOURS
 from pixelpong.items import DOWN, UP
@@ -36,10 +36,10 @@ from pixelpong.run.directory import RunDirectory
 pytestmark = pytest.mark.browser
 
 FAST = {
-    "streams": 2, "horizon": 30, "updates": 24, "hidden": 8, "replay_every": 1, "save_every": 4,
+    "streams": 2, "horizon": 30, "updates": 24, "hidden": 8, "save_every": 4,
     "evaluate_every": 12,
 }  # fmt: skip
-CLASSIC = {"updates": 6, "replay_every": 2, "save_every": 2, "frame_skip": 1}
+CLASSIC = {"updates": 6, "save_every": 2, "frame_skip": 1}
 RETURN = "figure[data-curve=return]"
 STEP = "document.querySelector('.viewer').dataset.step"
 
@@ -257,10 +257,9 @@ def test_a_server_that_ends_is_told_and_found_again_when_it_is_back(gallery, ope
 # ---- episodes
 
 
-def test_the_newest_replay_plays_by_itself_silently_and_obeys(site, open_page):
+def test_a_game_plays_by_itself_silently_and_obeys(site, open_page):
     page = open_page(address(site, "classic-toy"))
     page.wait_for_selector(".viewer[data-step]")
-    assert "Episode" in page.locator(".outcome").inner_text()
     page.evaluate(
         """() => {
             window.said = 0;
@@ -294,7 +293,7 @@ def test_the_very_frames_are_shown_and_what_the_network_made_of_them(
 ):
     page = open_page(address(site, name))
     pause_at_start(page)
-    chosen = choose_replay(RunDirectory.open(gallery / name))
+    chosen = find_game(RunDirectory.open(gallery / name))
     moments = list(explain(chosen.replay, chosen.agent))
     last = len(moments) - 1
     for step in (0, 3, last, 1, last // 2, last - 1, 0, 2, min(last, 11)):
@@ -335,7 +334,7 @@ def test_what_moved_the_decision_has_the_colours_of_up_and_down_and_can_be_switc
     assert not any((without == colour).all(axis=2).any() for colour in colours)
 
 
-def test_the_slider_shows_the_same_agent_learn_and_a_replay_is_chosen(site, gallery, open_page):
+def test_the_slider_shows_the_same_agent_learn(site, gallery, open_page):
     page = open_page(address(site, "fast-toy"))
     page.get_by_label("See the same agent learn").check()
     run = RunDirectory.open(gallery / "fast-toy")
@@ -346,15 +345,11 @@ def test_the_slider_shows_the_same_agent_learn_and_a_replay_is_chosen(site, gall
     for place in (0, len(updates) // 2):
         slider.fill(str(place))
         page.wait_for_selector(f".outcome:has-text('Agent of update {updates[place]},')")
-        replay = choose_replay(run, which=str(updates[place])).replay
+        replay = find_game(run, str(updates[place])).replay
         words = page.locator(".outcome").inner_text()
         sign = "−" if replay.episode_return < 0 else "+"
         assert f"return {sign}{abs(replay.episode_return):.0f}" in words
         assert f"in {len(replay)} steps" in words
-    page.get_by_label("Replays of the training").check()
-    first = read_replays(run)[0]["episode"]
-    page.locator(".chooser-part select").select_option(str(first))
-    page.wait_for_selector(f".outcome:has-text('Episode {first} of the training')")
 
 
 # ---- for everybody

@@ -308,7 +308,7 @@ def test_a_training_that_has_won_says_so_and_what_comes_next():
     ]
     assert [line.partition(" pixelpong ")[2] for line in lines[4:7]] == [
         "watch 'my runs/a'", "play 'my runs/a'",
-        "record 'my runs/a' --best --overlay --out best.mp4",
+        "record 'my runs/a' --overlay --out best.mp4",
     ]  # fmt: skip
     lost = describe_outcome(
         report | {"rank": None, "verdict": report["verdict"] | {"is_won": False}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pixelpong.agent.choice import choose_replay
+from pixelpong.agent.choice import find_game
 from pixelpong.agent.expect import (
     ARRIVING,
     HEIGHTS,
@@ -82,7 +82,7 @@ def test_the_frame_before_and_the_last_action_are_seen_too(make):
 @pytest.mark.slow
 def test_the_packages_agent_goes_to_the_ball_and_expects_to_win_only_where_it_meets_it():
     """The picture is true of a game: the agent is one that wins."""
-    chosen = choose_replay(None, which="best")
+    chosen = find_game(None, "best")
     before, now, _ = find_arrival(explain(chosen.replay, chosen.agent))
     row, column = find_ball(now.screen)
     assert column in ARRIVING

@@ -12,13 +12,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pixelpong.agent.choice import ChosenReplay, choose_replay
+from pixelpong.agent.choice import ChosenReplay, find_game
 from pixelpong.agent.explain import explain
 from pixelpong.agent.file import Agent
 from pixelpong.agent.legend import ACTION_COLOURS, ACTION_NAMES, PIXEL_COLOURS, PIXEL_NAMES
 from pixelpong.agent.network import APPEARED, OFF, STAYED, VANISHED
 from pixelpong.config.protocols import PROTOCOLS
-from pixelpong.errors import ConfigError, Interrupted, PixelpongError, RunError
+from pixelpong.errors import ConfigError, Interrupted, RunError
 from pixelpong.faces.cli import main
 from pixelpong.faces.film import choose_pace, describe_film, make_film, overlay
 from pixelpong.play.replay import Replay
@@ -46,7 +46,7 @@ def pong() -> ChosenReplay:
     rng = np.random.default_rng(0)
     params = {"W1": rng.normal(size=(6400, 4)), "W2": rng.normal(size=4)}
     agent = Agent(params, "reinforce", PROTOCOLS["ALE/Pong-v5"], {"update": 0})
-    return ChosenReplay(agent.play_episode(0), agent, is_own=True, title="Pong")
+    return ChosenReplay(agent.play_episode(0), agent, title="Pong")
 
 
 def film(chosen, path, **changes):
@@ -85,7 +85,7 @@ def shown_at(pictures, milliseconds):
 def test_pixels_are_those_of_the_emulator(
     fast_toy, pong, tmp_path, ending, game, scale, has_overlay
 ):
-    chosen, path = pong if game == "pong" else choose_replay(fast_toy), tmp_path / f"film.{ending}"
+    chosen, path = pong if game == "pong" else find_game(fast_toy), tmp_path / f"film.{ending}"
     film(chosen, path, scale=scale, seconds=5.0, has_overlay=has_overlay)
     pictures, seen = list(decode(path)), set()
     column, row = overlay.Panel(chosen, scale).corner if has_overlay else (0, 0)
@@ -101,7 +101,7 @@ def test_pixels_are_those_of_the_emulator(
 
 @pytest.mark.slow
 def test_an_mp4_has_a_frame_for_each_step_and_stays_at_the_end(toy, tmp_path):
-    chosen, path = choose_replay(toy), tmp_path / "film.mp4"
+    chosen, path = find_game(toy), tmp_path / "film.mp4"
     report = film(chosen, path)
     with av.open(str(path)) as container:
         stream = container.streams.video[0]
@@ -153,7 +153,7 @@ def test_chroma_is_that_of_the_colours(tmp_path, pong):
 @pytest.mark.parametrize("speed", [0.5, 1.0, 3.0, 7.0])
 @pytest.mark.slow
 def test_a_gif_keeps_delays_that_browsers_respect(fast_toy, tmp_path, speed):
-    report = film(choose_replay(fast_toy), tmp_path / "film.gif", speed=speed, scale=1)
+    report = film(find_game(fast_toy), tmp_path / "film.gif", speed=speed, scale=1)
     delays = [delay for _, delay in decode(tmp_path / "film.gif")]
     assert min(delays) >= 20
     assert sum(delays) / 1000 == pytest.approx(report["seconds"], abs=0.01)
@@ -162,7 +162,7 @@ def test_a_gif_keeps_delays_that_browsers_respect(fast_toy, tmp_path, speed):
 @pytest.mark.parametrize("ending", ["gif", "webp"])
 @pytest.mark.parametrize("speed", [1.0, 13.0])
 def test_the_last_moment_is_shown_and_stays(fast_toy, tmp_path, ending, speed):
-    chosen, path = choose_replay(fast_toy), tmp_path / f"film.{ending}"
+    chosen, path = find_game(fast_toy), tmp_path / f"film.{ending}"
     report = film(chosen, path, speed=speed, scale=1)
     *_, last = chosen.replay.watch()
     pictures = list(decode(path))
@@ -191,7 +191,7 @@ def test_a_film_runs_at_the_speed_of_the_game(name, speed, most, rate, every):
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_a_film_ends_after_so_many_seconds(fast_toy, tmp_path, ending):
-    chosen = choose_replay(fast_toy)
+    chosen = find_game(fast_toy)
     whole = len(chosen.replay) + 1
     for seconds, frames, steps, is_whole in (
         (1.5, 22, 21, False),
@@ -209,7 +209,7 @@ def test_a_film_ends_after_so_many_seconds(fast_toy, tmp_path, ending):
 @pytest.fixture
 def explained(toy):
     """A replay, its moments, and what the agent that played it makes of each."""
-    chosen = choose_replay(toy, which="latest")
+    chosen = find_game(toy, "latest")
     return chosen, list(explain(chosen.replay, chosen.agent))
 
 
@@ -244,7 +244,7 @@ def test_the_game_hides_nothing_of_the_panel(explained, scale):
 def test_the_panel_says_what_happens_in_the_words_of_the_legend(explained, written):
     chosen, steps = explained
     panel, actions = overlay.Panel(chosen, 3), chosen.agent.make_network().actions
-    assert f"by the agent that plays, of update {chosen.agent.about['update']}" in written
+    assert f"by the agent of update {chosen.agent.about['update']}" in written
     sees_all = chosen.agent.algorithm == "ppo"
     seen = {name for state, name in PIXEL_NAMES.items() if sees_all or state != STAYED}
     assert {chosen.title, "for up", "for down", *seen} <= set(written)
@@ -271,13 +271,6 @@ def test_the_panel_has_the_colours_of_the_legend():
         if ACTION_NAMES[action] != "stay":
             strongest = saliency[4 if ACTION_NAMES[action] == "up" else 8].max()
             np.testing.assert_array_equal(colours[strongest], colours[place])
-
-
-def test_whose_probabilities_are_shown_is_said(toy, written):
-    chosen = choose_replay(toy)
-    assert not chosen.is_own
-    overlay.Panel(chosen, 3)
-    assert f"by the closest agent saved, of update {chosen.agent.about['update']}" in written
 
 
 def test_the_action_that_was_taken_has_an_arrow_and_a_frame(explained):
@@ -310,7 +303,7 @@ def test_bars_are_as_long_as_the_probabilities(explained):
 
 @pytest.mark.parametrize("scale", [1, 2, 3, 4])
 def test_the_middle_of_the_value_is_marked(toy_runs, scale):
-    chosen = choose_replay(RunDirectory.open(toy_runs["fast"]), which="latest")
+    chosen = find_game(RunDirectory.open(toy_runs["fast"]), "latest")
     moment, explanation = next(explain(chosen.replay, chosen.agent))
     explanation, unit = dataclasses.replace(explanation, value=0.5), max(scale, 2)
     picture = np.asarray(overlay.Panel(chosen, scale).draw(moment, explanation))
@@ -338,7 +331,7 @@ def test_saliency_is_graded_by_its_sign_and_size():
 
 @pytest.mark.slow
 def test_a_long_title_is_cut(fast_toy, written):
-    overlay.Panel(dataclasses.replace(choose_replay(fast_toy), title="x" * 300), 1)
+    overlay.Panel(dataclasses.replace(find_game(fast_toy), title="x" * 300), 1)
     title = [line for line in written if line.startswith("x")][-1]
     assert title.endswith("x…")
     assert len(title) < 100
@@ -347,39 +340,32 @@ def test_a_long_title_is_cut(fast_toy, written):
 # The command
 
 WAYS = {
-    "newest": [], "update": ["--update", "3"], "best": ["--best"],
-    "checkpoint": ["--checkpoint", "latest"], "milestone": ["--checkpoint", "0"],
-    "fifth": ["--best", "--episode", "5"], "episode": ["--episode", "EPISODE"],
+    "best": [], "latest": ["--checkpoint", "latest"], "milestone": ["--checkpoint", "0"],
+    "fifth": ["--sampled", "--episode", "5"],
 }  # fmt: skip
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_the_command_makes_the_film_that_was_asked_for(fast_toy, tmp_path, capsys, way):
-    path, line = tmp_path / "film.webp", list(fast_toy.replays.read())[2]
+    path = tmp_path / "film.webp"
     words = ["record", str(fast_toy.path), "--out", str(path), "--scale", "1", "--json"]
-    words += [word.replace("EPISODE", str(line["episode"])) for word in WAYS[way]]
-    has_overlay = way in ("newest", "best")
-    assert main([*words, *["--overlay"] * has_overlay]) == 0
+    has_overlay = way in ("milestone", "best")
+    assert main([*words, *WAYS[way], *["--overlay"] * has_overlay]) == 0
     report = json.loads(capsys.readouterr().out)
-    assert report["is_own"] == (way not in ("newest", "update", "episode"))
+    assert report["update"] == {"latest": 12, "milestone": 0}.get(way, report["update"])
+    assert report["episode"] == (5 if way == "fifth" else 0)
     assert report["bytes"] == path.stat().st_size
     *_, (last, _) = pictures = list(decode(path))
     assert last.shape[:2] == (report["height"], report["width"])
     assert report["has_overlay"] == has_overlay == (last.shape[1] > 160)
     assert sum(time for _, time in pictures) == pytest.approx(1000 * report["seconds"], abs=30)
     assert report["points"][1] - report["points"][0] == report["episode_return"]
-    if way == "episode":
-        assert (report["episode"], report["steps"]) == (line["episode"], line["steps"])
-    if way == "update":
-        played = {each["episode"]: each["update"] for each in fast_toy.replays.read()}
-        assert played[report["episode"]] == report["update"] == 3
 
 
 def test_without_a_name_the_film_is_in_the_run(fast_toy, capsys):
-    assert main(["record", str(fast_toy.path), "--scale", "1"]) == 0
-    newest = list(fast_toy.replays.read())[-1]["episode"]
-    path = fast_toy.path / "videos" / f"episode-{newest:06d}.mp4"
+    assert main(["record", str(fast_toy.path), "--checkpoint", "4", "--scale", "1"]) == 0
+    path = fast_toy.path / "videos" / "update-000004-episode-0.mp4"
     assert path.is_file()
     assert capsys.readouterr().out.startswith(f"{path}: ")
 
@@ -396,8 +382,6 @@ BAD = {
     "seconds": (["--seconds", "-1"], "expected --seconds from 0.1"),
     "seconds inf": (["--seconds", "inf"], "expected --seconds to be a number, got inf"),
     "agent": (["--checkpoint", "77"], "got '77'; use best, latest or one of"),
-    "episode": (["--episode", "99999"], "got no replay of episode 99999"),
-    "both": (["--best", "--update", "1"], "expected --update or an agent, got both"),
 }
 
 
@@ -420,7 +404,7 @@ def test_what_cannot_be_done_is_said_in_one_line(fast_toy, tmp_path, capsys, cas
 def test_python_is_refused_what_the_command_is(fast_toy, tmp_path, bad):
     (name,) = bad
     with pytest.raises(ConfigError, match=f"expected --{name} from "):
-        film(choose_replay(fast_toy), tmp_path / "film.mp4", **bad)
+        film(find_game(fast_toy), tmp_path / "film.mp4", **bad)
     assert not list(tmp_path.iterdir())
 
 
@@ -428,7 +412,7 @@ def test_python_is_refused_what_the_command_is(fast_toy, tmp_path, bad):
 def test_a_missing_extra_is_named(fast_toy, tmp_path, monkeypatch, module):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ConfigError, match=r"pip install 'pixelpong\[video\]'"):
-        film(choose_replay(fast_toy), tmp_path / "film.mp4")
+        film(find_game(fast_toy), tmp_path / "film.mp4")
 
 
 # Whole or none
@@ -437,7 +421,7 @@ def test_a_missing_extra_is_named(fast_toy, tmp_path, monkeypatch, module):
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.slow
 def test_a_stop_leaves_what_was_there_and_a_whole_film_replaces_it(fast_toy, tmp_path, ending):
-    chosen, path, asked = choose_replay(fast_toy), tmp_path / f"film.{ending}", []
+    chosen, path, asked = find_game(fast_toy), tmp_path / f"film.{ending}", []
     path.write_text("older")
     for each in (tmp_path / "a" / "b" / path.name, path):
         asked.clear()
@@ -479,14 +463,6 @@ def test_a_full_disk_is_said_and_leaves_nothing(fast_toy, small_disk, ending, ro
     disk, page = small_disk("40k"), 4096
     (disk / "filler").write_bytes(bytes(40 * 1024 - room * page))
     with pytest.raises(RunError, match="expected to write .*No space left"):
-        film(choose_replay(fast_toy), disk / "new" / f"film.{ending}", has_overlay=True)
+        film(find_game(fast_toy), disk / "new" / f"film.{ending}", has_overlay=True)
     gc.collect()  # the error's traceback holds the file, and the disk is taken away
     assert [path.name for path in disk.iterdir()] == ["filler"]
-
-
-def test_a_replay_that_comes_out_otherwise_makes_no_film(fast_toy, tmp_path):
-    chosen = choose_replay(fast_toy)
-    other = dataclasses.replace(chosen.replay, episode_return=chosen.replay.episode_return + 1)
-    with pytest.raises(PixelpongError, match="to end with a return of"):
-        film(dataclasses.replace(chosen, replay=other), tmp_path / "film.gif")
-    assert not list(tmp_path.iterdir())

@@ -18,8 +18,9 @@ from pixelpong.env.preprocess import difference, preprocess
 from pixelpong.errors import ConfigError
 from pixelpong.evaluation import evaluate
 from pixelpong.items import DOWN, UP
-from pixelpong.play.replay import Coins, Replay
+from pixelpong.play.replay import Replay
 from pixelpong.play.worker import make_worker
+from pixelpong.seeding import make_rng
 
 NAME = "pixelpong.env.gym:pixelpong/Pong-v0"
 TOY = "Catch-v0"
@@ -59,7 +60,6 @@ def test_an_episode_is_that_of_an_evaluation_bit_for_bit():
     for index in range(2):
         replay = load_shipped("club").play_episode(7, index)  # its points are short
         rewards = []
-        assert replay.coins == Coins(7, "evaluate", 0, index)
         observation, _ = env.reset(seed=7) if index == 0 else env.reset()
         for moment in itertools.islice(replay.watch(), 400):
             np.testing.assert_array_equal(observation, moment.frame)
@@ -82,8 +82,7 @@ def test_random_actions_give_the_frames_and_rewards_of_a_replay():
         rewards.append(reward)
         is_over = terminated or truncated
     protocol = env.unwrapped.protocol
-    coins = Coins(3, "evaluate", 0, 0)
-    replay = Replay(protocol, coins, np.array(actions, np.int8), 0, 0, float(sum(rewards)))
+    replay = Replay(protocol, 3, 0, np.array(actions, np.int8), float(sum(rewards)))
     for moment, frame, reward in zip(replay.watch(), frames, [0.0, *rewards], strict=True):
         np.testing.assert_array_equal(moment.frame, frame)
         assert moment.reward == reward
@@ -215,7 +214,7 @@ def test_a_policy_decides_bit_for_bit_as_an_evaluation_does(trained, name, is_gr
     for index in range(5):
         observation, _ = env.reset(seed=2) if index == 0 else env.reset()
         policy.reset()
-        rows = Coins(2, "evaluate", 0, index).draw(10_000, 6)
+        rows = iter(make_rng(2, "evaluate", 0, index).random((10_000, 6)))
         total, is_over = 0.0, False
         while not is_over:
             rng = None if is_greedy else FirstOf(next(rows))

@@ -12,7 +12,7 @@ import pytest
 from toys import toy_config
 from web_client import make_lines, metrics_line
 
-from pixelpong.agent.choice import choose_replay, load_agent
+from pixelpong.agent.choice import find_game, load_agent
 from pixelpong.agent.expect import expect, find_arrival
 from pixelpong.agent.explain import explain
 from pixelpong.errors import RunError
@@ -90,7 +90,7 @@ def test_the_runs_of_a_sweep_are_listed_by_its_name_and_theirs(tmp_path):
 @pytest.mark.slow
 def test_a_moment_holds_what_the_network_answers():
     told = json.loads(carry_out(None, "moment", 0))
-    chosen = choose_replay(None, which="best")
+    chosen = find_game(None, "best")
     before, now, explanation = find_arrival(explain(chosen.replay, chosen.agent))
     found = expect(
         load_agent(None, "best").make_network(), before.screen, now.screen, before.action

@@ -8,7 +8,7 @@ import shutil
 import numpy as np
 import pytest
 
-from pixelpong.agent.choice import choose_replay
+from pixelpong.agent.choice import find_game
 from pixelpong.agent.explain import explain_all
 from pixelpong.agent.legend import ACTION_COLOURS, ACTION_NAMES, PIXEL_COLOURS, PIXEL_NAMES
 from pixelpong.agent.network import APPEARED, OFF, STAYED, VANISHED
@@ -177,9 +177,7 @@ def test_all_leaves_out_what_a_run_cannot_give_and_warns(fast, tmp_path, warning
     assert [line.split(":")[0] for line in warnings] == [f"no picture {k}" for k in OVERLAID]
 
 
-def test_without_replays_the_best_agent_plays(run):
-    run.replays.path.unlink()
-    assert subject_of(run).explanations.chosen.is_own
+def test_the_best_agent_plays(run):
     assert "greedy episode" in figure_of(run, "episode").get_suptitle()
 
 
@@ -310,7 +308,7 @@ def test_fillings_differ_in_a_grey_print(colours):
 
 
 def test_an_episode_is_looked_at_step_by_step(run):
-    chosen = choose_replay(run, which="best")
+    chosen = find_game(run, "best")
     look = explain_all(chosen)
     *moments, last = chosen.replay.watch()
     assert len(look) == len(chosen.replay)

@@ -30,8 +30,8 @@ SHORTER = {
     "pixelpong verify": " --updates 1 --engines serial,threads",
     "pixelpong train --seed 1 --updates 100": " --updates 2",
     "pixelpong train --preset classic --batch-size 20": " --updates 1",
-    "pixelpong record latest --best --overlay --out best.mp4": " --seconds 2",
-    "pixelpong record runs/fast-001 --best --overlay --out best.mp4": " --seconds 2",
+    "pixelpong record latest --overlay --out best.mp4": " --seconds 2",
+    "pixelpong record runs/fast-001 --overlay --out best.mp4": " --seconds 2",
 }
 SERVING = ("pixelpong watch", "pixelpong play", "pixelpong dashboard")
 """They serve a page until somebody ends them."""

@@ -9,7 +9,7 @@ import zlib
 import numpy as np
 import pytest
 
-from pixelpong.agent.choice import choose_replay
+from pixelpong.agent.choice import find_game
 from pixelpong.agent.explain import explain
 from pixelpong.faces.page.reel import encode_difference, make_reel
 from pixelpong.run.directory import RunDirectory
@@ -37,9 +37,9 @@ def pictures_in(text, size, count):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("which", [None, "latest"])
+@pytest.mark.parametrize("which", ["best", "latest"])
 def test_a_reel_holds_the_frames_and_what_the_network_saw(run, which):
-    chosen = choose_replay(run, which=which)
+    chosen = find_game(run, which)
     reel = json.loads(json.dumps(make_reel(chosen)))
     explained = list(explain(chosen.replay, chosen.agent))
     count = reel["steps"]
@@ -64,7 +64,7 @@ def test_a_reel_holds_the_frames_and_what_the_network_saw(run, which):
 @pytest.mark.slow
 def test_a_reel_can_be_given_up(run):
     calls = iter(range(100))
-    assert make_reel(choose_replay(run), lambda: next(calls) >= 5)["steps"] == 5
+    assert make_reel(find_game(run), lambda: next(calls) >= 5)["steps"] == 5
 
 
 def test_a_difference_is_count_places_and_values():

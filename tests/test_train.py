@@ -66,7 +66,7 @@ def test_a_run_directory_holds_what_the_design_says(make_run):
     assert outcome.reason == "updates"
     assert sorted(path.name for path in run.path.iterdir()) == [
         "checkpoints", "config.json", "episodes.jsonl", "evaluations.jsonl", "metrics.jsonl",
-        "milestones", "replays.jsonl", "run.lock",
+        "milestones", "run.lock",
     ]  # fmt: skip
     metrics, episodes = list(run.metrics.read()), list(run.episodes.read())
     assert [line["update"] for line in metrics] == [1, 2, 3]

@@ -24,7 +24,7 @@ from starlette.exceptions import HTTPException
 from toys import toy_config
 from web_client import Events, api, ask, get, head, make_lines, metrics_line, read_answer, serving
 
-from pixelpong.agent.choice import choose_replay, load_agent
+from pixelpong.agent.choice import find_game, load_agent
 from pixelpong.agent.file import Agent
 from pixelpong.config.protocols import find_protocol
 from pixelpong.env import features
@@ -88,8 +88,6 @@ def test_a_run_is_told_with_all_that_the_page_shows(client, run):
     told = client.get(api(run)).json()
     assert told["config"] == run.config.to_flat()
     assert (told["versions"], told["machine"]) == (run.versions, run.machine)
-    replays = list(run.replays.read())
-    assert [each["episode"] for each in told["replays"]] == [line["episode"] for line in replays]
     assert {each["update"] for each in told["agents"]} >= set(run.checkpoints.updates())
     steps = {line["update"]: line["steps"] for line in run.metrics.read()}
     for agent in told["agents"]:
@@ -128,11 +126,10 @@ def test_long_runs_are_thinned_keep_their_last_line_and_have_no_odd_numbers():
 
 
 @pytest.mark.slow
-def test_reels_and_weights_are_those_of_the_replay_and_the_agent(client, run):
-    episode, newest = next(iter(run.replays.read()))["episode"], run.checkpoints.updates()[-1]
+def test_reels_and_weights_are_those_of_the_agent(client, run):
+    newest = run.checkpoints.updates()[-1]
     for rest, wanted in (
-        (f"/reels/replay/{episode}", make_reel(choose_replay(run, episode=episode))),
-        (f"/reels/agent/{newest}", make_reel(choose_replay(run, which=str(newest)))),
+        (f"/reels/agent/{newest}", make_reel(find_game(run, str(newest)))),
         (f"/weights/{newest}", picture_units(load_agent(run, str(newest)))),
     ):
         answer = client.get(api(run, rest))
@@ -155,7 +152,7 @@ def test_files_of_the_page_are_asked_for_again_only_if_they_changed(client):
 
 @pytest.mark.slow
 def test_what_is_not_there_is_said_in_one_line(client, run, monkeypatch):
-    missing = [api(run, f"/{rest}/999999") for rest in ("reels/replay", "reels/agent", "weights")]
+    missing = [api(run, f"/{rest}/999999") for rest in ("reels/agent", "weights")]
     missing += ["/api/runs/0123456789abcdef", "/api/runs/package/reels/agent/1"]
     for path in missing:
         answer = client.get(path)
@@ -281,7 +278,7 @@ def test_runs_that_begin_or_are_damaged_or_foreign_do_not_stop_the_list(tmp_path
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     (tmp_path / "pipe").mkdir()
     os.mkfifo(tmp_path / "pipe" / "config.json")
-    for name in ("metrics", "replays", "evaluations"):
+    for name in ("metrics", "evaluations"):
         os.mkfifo(tmp_path / "begins" / f"{name}.jsonl")
     with (
         serving(tmp_path) as served,
@@ -292,7 +289,7 @@ def test_runs_that_begin_or_are_damaged_or_foreign_do_not_stop_the_list(tmp_path
         assert {name for name in told if told[name]["problem"]} == {"foreign", "half", "odd"}
         assert "format 99" in told["foreign"]["problem"]
         for each in told.values():
-            for rest in ("", "/metrics", "/reels/agent/1", "/reels/replay/1", "/weights/1"):
+            for rest in ("", "/metrics", "/reels/agent/1", "/weights/1"):
                 answer = client.get(f"/api/runs/{each['id']}{rest}")
                 assert answer.status_code in (200, 404), (each["name"], rest)
             with Events(f"{served.url}/api/runs/{each['id']}/events") as viewer:
@@ -308,9 +305,8 @@ def snapshot(folder):
 def test_nothing_is_written_where_runs_are(client, run):
     before = snapshot(run.path.parent)
     newest = run.checkpoints.updates()[-1]
-    episode = next(iter(run.replays.read()))["episode"]
     with Events(f"{client.base_url}{api(run)}/events"):
-        for rest in ("", "/metrics", f"/reels/agent/{newest}", f"/reels/replay/{episode}"):
+        for rest in ("", "/metrics", f"/reels/agent/{newest}"):
             assert client.get(api(run, rest)).status_code == 200
     assert snapshot(run.path.parent) == before
 
@@ -363,12 +359,12 @@ def test_time_left_follows_from_the_budget_and_the_pace(tmp_path):
         assert told["seconds_left"] == wanted
 
 
-def test_dead_units_are_counted_over_the_newest_replay(run):
+def test_dead_units_are_counted_over_a_game(run):
     newest = run.checkpoints.updates()[-1]
     counts = json.loads(carry_out(run.path, "dead", newest))
     assert counts["of"] == 8
     assert 0 <= counts["dead"] < 8
-    for path, job in ((run.path, "replay"), (run.path / "nowhere", "dead")):
+    for path, job in ((run.path, "agent"), (run.path / "nowhere", "dead")):
         with pytest.raises(PixelpongError):
             carry_out(path, job, 10**9)
 
@@ -382,7 +378,7 @@ def test_a_job_that_dies_or_takes_too_long_fails_and_the_next_goes_on(run, monke
         wanted = process.ask(run.path, "weights", newest)
         assert json.loads(wanted)["units"]
         with pytest.raises(HTTPException) as caught:
-            process.ask(run.path, "replay", 10**9)
+            process.ask(run.path, "agent", 10**9)
         assert caught.value.status_code == 422
         (child,) = set(multiprocessing.active_children()) - others
         threading.Timer(0.05, child.kill).start()

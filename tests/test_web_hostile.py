@@ -132,7 +132,7 @@ METHODS = [
 
 def paths_of(run):
     """Every path with its status."""
-    numbers = {"/reels/replay/999999": 404, "/reels/agent/1": 404, "/weights/1": 404}
+    numbers = {"/reels/agent/1": 404, "/weights/1": 404}
     of_run = {"": 200, "/metrics": 200, "/events": 200} | numbers
     own = dict.fromkeys(("/", "/static/style.css", "/static/app.js", "/api/runs"), 200)
     missing = dict.fromkeys(("/game", "/nothing", "/api/runs/x"), 404)
@@ -253,7 +253,7 @@ def test_no_path_leads_out_of_the_table(port, run):
     own = f"127.0.0.1:{port}"
     places = [
         "/{}", "/static/{}", "/api/runs/{}", "/api/runs/{}/metrics", "/api/runs/{}/events",
-        "/api/runs/{}/reels/agent/1", f"/api/runs/{run_id}/reels/replay/{{}}",
+        "/api/runs/{}/reels/agent/1",
         f"/api/runs/{run_id}/reels/agent/{{}}", f"/api/runs/{run_id}/weights/{{}}",
     ]  # fmt: skip
     with connect(port) as made:

@@ -192,8 +192,8 @@ class Events:
 
 
 def make_trained(path: Path) -> RunDirectory:
-    """A run that was trained for a second, with replays."""
-    config = toy_config("fast", updates=24, replay_every=1, hidden=8)
+    """A run that was trained for a second."""
+    config = toy_config("fast", updates=24, hidden=8)
     run = RunDirectory.create(path, config, [].append)
     train(run)
     return run

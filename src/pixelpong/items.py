@@ -184,7 +184,6 @@ class EpisodeItem:
         update: the update it belongs to.
         index: its place in the batch.
         is_greedy: take the more probable action instead of drawing one.
-        keeps_actions: return the actions, for a replay.
     """
 
     purpose: str
@@ -192,7 +191,6 @@ class EpisodeItem:
     update: int
     index: int
     is_greedy: bool = False
-    keeps_actions: bool = False
 
 
 @dataclass(frozen=True)
@@ -217,12 +215,10 @@ class EpisodeResult:
     Attributes:
         stats: of the episode.
         grads: None if only statistics were requested.
-        actions: [T] int8, None if not requested.
     """
 
     stats: EpisodeStats
     grads: SparseGrads | None
-    actions: NDArray[np.int8] | None = None
 
 
 @dataclass(frozen=True)

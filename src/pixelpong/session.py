@@ -155,8 +155,6 @@ class Session:
                 for index, episode in enumerate(stats.episodes)
             )
         )
-        if stats.replays:
-            self._write_optional(self._run.replays.append, *(it.to_line() for it in stats.replays))
         timing = {
             "rollout_seconds": stats.rollout_seconds,
             "wait_seconds": run.wait_seconds,
@@ -245,7 +243,6 @@ class Session:
             return
         self._run.require_here()
         params, arrays, counters = self.learner.get_state()
-        self._write_optional(self._run.replays.sync)
         for file in (self._run.metrics, self._run.episodes, self._run.evaluations):
             file.sync()
         score, score_of = self._score()

@@ -32,7 +32,6 @@ from pixelpong.faces.games.game import Game
 from pixelpong.faces.games.socket import read_message
 from pixelpong.faces.page.view import View
 from pixelpong.loop import train
-from pixelpong.play.replay import Replay
 from pixelpong.play.worker import make_worker
 from pixelpong.run.checkpoints import CheckpointStore
 from pixelpong.run.directory import RunDirectory
@@ -47,7 +46,7 @@ FILES = ("params.safetensors", "state.safetensors", "state.json")
 
 SMALL = {
     "hidden": 2, "batch_size": 2, "streams": 2, "horizon": 40, "minibatches": 1, "epochs": 1,
-    "updates": 2, "milestone_every": 1, "replay_every": 1, "evaluate_every": 2,
+    "updates": 2, "milestone_every": 1, "evaluate_every": 2,
     "evaluate_episodes": 2,
 }  # fmt: skip
 """A training of a moment that leaves a file of every kind."""
@@ -180,17 +179,6 @@ def _last_evaluation(run: RunDirectory) -> Any:
     return _last(map(dataclasses.asdict, run.evaluations.read_as(EvaluationLine)))
 
 
-def _last_replay(run: RunDirectory) -> Any:
-    """A replay's line, and the first moments of the episode."""
-    lines = list(run.replays.read())
-    if len(lines) < 2:
-        return None
-    replay = Replay.from_line(lines[-1])
-    for _, _moment in zip(range(20), replay.watch(), strict=False):
-        pass
-    return {name: value for name, value in replay.to_line().items() if name != "crc32"}
-
-
 def _last(lines: Any) -> Any:
     """The second one, behind the valid one; None if it was left out."""
     found = list(lines)
@@ -199,7 +187,6 @@ def _last(lines: Any) -> Any:
 
 UNDERSTAND: dict[str, Callable[[RunDirectory], Any]] = {
     "metrics": _last_row, "episodes": _last_episode, "evaluations": _last_evaluation,
-    "replays": _last_replay,
 }  # fmt: skip
 
 
@@ -207,7 +194,6 @@ def lines_reader(run: RunDirectory, name: str, understand: Callable[[RunDirector
     """A file of lines: as trainings read it, and plots, and the page."""
     file = {each.path.stem: each for each in run.line_files}[name]
     before, document = file.path.read_bytes(), list(file.read())[-1]
-    document.pop("crc32", None)
     valid = as_text(document) + b"\n"
 
     def read(content: bytes) -> Any:
@@ -227,8 +213,6 @@ def lines_reader(run: RunDirectory, name: str, understand: Callable[[RunDirector
         return understood
 
     optional = frozenset({"point_ends", "point_rewards", "entropy", "steps"})
-    if name == "replays":
-        optional = frozenset({"offset", "horizon"})
     return Reader(valid, read, document, lambda it: as_text(it) + b"\n", optional)
 
 
@@ -295,7 +279,6 @@ def go_on(run: RunDirectory) -> Any:
     session = Session(RunDirectory.open(run.path, _check_line), 0.0)
     checkpoint = run.checkpoints.load_latest()
     counters = dict(session.learner.get_state()[2])
-    counters.pop("replay", None)  # of another game it is passed over
     counters.pop("opponent", None)  # another one begins with a new league
     understood = _plain(vars(Counters.of(checkpoint)) | {"progress": counters})
     assert make_worker(run.config).play(session.learner.items()[0], session.learner.params)
@@ -315,7 +298,7 @@ def counters_reader(run: RunDirectory) -> Reader:
             forged.restore()
 
     optional = ("evaluation_seconds", "next_confirmation", "recent_points", "adam_steps", "attempt",
-                "first_step", "streams", "replay", "league")  # fmt: skip
+                "first_step", "streams", "league")  # fmt: skip
     document = json.loads(forged.content["state.json"])
     return Reader(forged.content["state.json"], read, document, optional=frozenset(optional))
 

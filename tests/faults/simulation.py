@@ -37,7 +37,7 @@ _SMALL = {
 
 def config_of(mode: str) -> Config:
     """A small training of the toy game, in one of the modes."""
-    changes = {"environment": "Catch-v0", "updates": 3, "replay_every": 1, **_SMALL[mode]}
+    changes = {"environment": "Catch-v0", "updates": 3, **_SMALL[mode]}
     return load_preset(mode).updated(changes, "test")
 
 

@@ -16,13 +16,12 @@ from toys import result_of
 from pixelpong.config.presets import load_preset
 from pixelpong.errors import RunError
 from pixelpong.loop import train
-from pixelpong.play.replay import Replay
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.lines import LineFile
 
 TOY = {
     "environment": "Catch-v0", "engine": "serial", "hidden": 20, "updates": 8, "save_every": 2,
-    "evaluate_every": 3, "evaluate_episodes": 2, "milestone_every": 1, "replay_every": 1,
+    "evaluate_every": 3, "evaluate_episodes": 2, "milestone_every": 1,
 }  # fmt: skip
 FEW = {"classic": {"batch_size": 3}, "fast": {"streams": 3, "horizon": 60, "hidden": 4}}
 
@@ -40,7 +39,7 @@ def undisturbed(tmp_path_factory):
         if preset not in found:
             run = RunDirectory.create(tmp_path_factory.mktemp(preset) / "run", toy(preset))
             train(run)
-            found[preset] = result_of(run), [each["episode"] for each in run.replays.read()]
+            found[preset] = result_of(run)
         return found[preset]
 
     return train_once
@@ -116,42 +115,30 @@ def test_without_room_for_a_line_the_training_stops_and_resumes_to_the_same_bits
     (disk / "ballast").unlink(missing_ok=True)
     resize(disk, "1m")
     train(RunDirectory.open(run.path))
-    assert result_of(run) == undisturbed(preset)[0]
+    assert result_of(run) == undisturbed(preset)
 
 
 @pytest.mark.parametrize("preset", FEW)
 @pytest.mark.slow
-def test_without_room_for_replays_and_milestones_the_training_goes_on(
-    tmp_path, narrow, undisturbed, preset
-):
+def test_without_room_for_milestones_the_training_goes_on(tmp_path, narrow, undisturbed, preset):
     warnings: list[str] = []
     run = RunDirectory.create(
         tmp_path / "run", toy(preset).updated({"updates": 5}, "test"), warnings.append
     )
-    disks = [
-        narrow(run.replays.path, "4k"),
-        narrow(run.milestones.folder, "4k", is_folder=True),
-    ]
-    (disks[0] / "ballast").write_bytes(b"x" * 4096)
+    disk = narrow(run.milestones.folder, "4k", is_folder=True)
     assert train_until_full(run) is None
-    for name in ("replays.jsonl", "milestones"):
-        of_it = [line for line in warnings if name in line]
-        assert of_it, warnings
-        assert all(
-            line.startswith("expected to write ") and "No space left on device; make room there; "
-            "the training continues without it" in line
-            for line in of_it
-        )  # fmt: skip
+    of_it = [line for line in warnings if "milestones" in line]
+    assert of_it, warnings
+    assert all(
+        line.startswith("expected to write ") and "No space left on device; make room there; "
+        "the training continues without it" in line
+        for line in of_it
+    )  # fmt: skip
     require_sound(run)
-    (disks[0] / "ballast").unlink()
-    for disk in disks:
-        resize(disk, "2m")
-    whole, episodes = undisturbed(preset)
+    resize(disk, "2m")
     again = RunDirectory.open(run.path)
     train(again.with_config(again.config.updated({"updates": 8}, "test")))
-    assert result_of(run) == whole
-    kept = [Replay.from_line(line).episode for line in run.replays.read()]
-    assert kept == [number for number in episodes if number >= kept[0]] != episodes
+    assert result_of(run) == undisturbed(preset)
 
 
 # --- the whole disk ---------------------------------------------------------------------------
@@ -191,7 +178,7 @@ def test_on_disks_of_every_size_nothing_is_lost(small_disk, undisturbed, preset)
     ended, enough = [], 1_000 if preset == "classic" else 6_000
     for kilobytes in [*range(4, 100, 4), *range(100, enough, enough // 100)]:
         disk = small_disk("32m")
-        ended.append(check_disk(disk, f"{kilobytes}k", preset, undisturbed(preset)[0]))
+        ended.append(check_disk(disk, f"{kilobytes}k", preset, undisturbed(preset)))
         subprocess.run(["rm", "-r", str(disk / "run")], check=False)
     print(f"{preset}: {len(ended)} disks, {ended.count(None)} with room enough")
     assert 0 < ended.count(None) < len(ended)

@@ -60,7 +60,6 @@ from pixelpong.errors import (
 from pixelpong.faces.cli import main
 from pixelpong.learners.reinforce import ReinforceLearner
 from pixelpong.loop import train
-from pixelpong.play.replay import MAX_STEPS, Coins, Replay
 from pixelpong.run.arrays import TABLE_LIMIT, decode_arrays, encode_arrays
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.lines import LINE_LIMIT, LineFile
@@ -69,7 +68,7 @@ from pixelpong.session import Session
 
 DOCUMENTS = (
     "config.json", "manifest.json", "state.json classic", "state.json fast", "card classic",
-    "card fast", "metrics.jsonl", "episodes.jsonl", "evaluations.jsonl", "replays.jsonl", "toml",
+    "card fast", "metrics.jsonl", "episodes.jsonl", "evaluations.jsonl", "toml",
     "message",
 )  # fmt: skip
 OTHERS = (
@@ -315,7 +314,7 @@ def test_an_agent_of_another_algorithm_is_refused_before_it_plays(
     edit_config(run, config=run.config.to_flat() | {"algorithm": "ppo"})
     more = {
         "evaluate": ["--engine", "serial"],
-        "record": ["--best", "--out", str(tmp_path / "a.gif")],
+        "record": ["--out", str(tmp_path / "a.gif")],
         "watch": [],
         "export": ["--agent", str(tmp_path / "agent")],
     }
@@ -427,50 +426,6 @@ def test_metrics_with_names_without_end_make_a_page_of_a_few():
     assert len(columns) <= MAX_COLUMNS
     assert max(map(len, columns)) < 64
     assert {len(values) for values in columns.values()} == {19}
-
-
-# --- replays ----------------------------------------------------------------------------------
-
-
-def absurd(environment: str, num_steps: int = MAX_STEPS, horizon: int | None = 1) -> Replay:
-    """A replay of as many steps as there can be."""
-    protocol = dataclasses.replace(find_protocol(environment), frame_skips=(1, 60))
-    coins = Coins(0, "train", 1, 0, offset=0, horizon=horizon)
-    return Replay(protocol, coins, np.zeros(num_steps, np.int8), 1, 1, 5.0)
-
-
-@pytest.mark.parametrize("environment", ["Catch-v0", "ALE/Pong-v5"])
-@pytest.mark.parametrize("horizon", [1, MAX_STEPS, None])
-def test_an_absurd_replay_ends_with_the_game(environment, horizon):
-    """It asks for 108,000 steps of up to 60 frames; nothing is played beyond the last point."""
-    replay = Replay.from_line(absurd(environment, horizon=horizon).to_line())
-    with within_limits(Worst(), environment):
-        with pytest.raises(
-            RunError, match=r"to end with a return of \+5, got .* of its 108000 steps"
-        ):
-            for _ in replay.watch():
-                pass
-
-
-@pytest.mark.parametrize(
-    ("changes", "why"),
-    [
-        ({"actions": "wA=="}, "an unknown action"),  # two bits have room for a fourth
-        ({"actions": "AAAA"}, "a number of actions other than 4"),
-        ({"frame_skips": [60, 1]}, "the wrong order"),
-        ({"frame_skips": [0, 1]}, r"frame_skips\[0\] that is not int >= 1"),
-        ({"steps": MAX_STEPS + 1}, "steps that is not int <= 108000"),
-        ({"coins": {"seed": 0, "purpose": "train", "update": 1, "index": 0, "offset": 9,
-                    "horizon": 8}}, "an offset beyond the horizon"),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_a_replay_of_what_cannot_be_is_refused(changes, why):
-    line = absurd("Catch-v0", num_steps=4).to_line()
-    del line["crc32"]
-    assert len(Replay.from_line(line)) == 4
-    with pytest.raises(RunError, match=f"expected a replay, got .*{why}"):
-        Replay.from_line(line | changes)
 
 
 # --- options, errors, the game ----------------------------------------------------------------

@@ -237,7 +237,7 @@ def visit(port: int, run: RunDirectory, rng: random.Random, until: float) -> int
             if what == "events":
                 made.sendall(head("GET", f"{path}/events", own))
             elif what == "reel":
-                made.sendall(head("GET", f"{path}/reels/replay/1", own))
+                made.sendall(head("GET", f"{path}/reels/agent/0", own))
             elif what == "half":
                 made.sendall(head("GET", "/", own)[: rng.randrange(1, 30)])
             if what != "game":

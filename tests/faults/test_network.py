@@ -207,7 +207,7 @@ def pages_of(run: RunDirectory) -> list[str]:
     static = Path(page.__file__).with_name("static")
     return [
         "/", *(f"/static/{file.name}" for file in static.iterdir()), "/api/runs", path,
-        f"{path}/metrics", f"{path}/weights/{update}", f"{path}/reels/replay/1",
+        f"{path}/metrics", f"{path}/weights/{update}",
         f"{path}/reels/agent/{update}",
     ]  # fmt: skip
 

@@ -15,9 +15,8 @@ from test_store import FILES, assert_same, make_checkpoint
 from toys import result_of, with_updates
 
 from pixelpong.agent.file import Agent, decode_agent, load_milestone
-from pixelpong.errors import CheckpointError, PixelpongError, RunError
+from pixelpong.errors import CheckpointError, PixelpongError
 from pixelpong.loop import train
-from pixelpong.play.replay import Replay
 from pixelpong.run.checkpoints import CheckpointStore, fingerprint
 from pixelpong.run.directory import RunDirectory
 
@@ -154,7 +153,7 @@ def test_a_training_goes_on_from_the_checkpoint_before_to_the_same_bits(
     assert again == "the newest sound checkpoint is of update 6; 2 updates will be played again"
 
 
-@pytest.mark.parametrize("left", ["metrics", "episodes", "evaluations", "replays", "milestones"])
+@pytest.mark.parametrize("left", ["metrics", "episodes", "evaluations", "milestones"])
 def test_a_run_of_which_anything_is_left_never_starts_over(tmp_path, trained, left):
     run = RunDirectory.open(shutil.copytree(trained.path, tmp_path / "run"))
     shutil.rmtree(run.checkpoints.folder)
@@ -170,7 +169,7 @@ def test_a_run_of_which_anything_is_left_never_starts_over(tmp_path, trained, le
     assert before == {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
 
 
-# --- the configuration, milestones, replays ---------------------------------------------------
+# --- the configuration, milestones ---------------------------------------------------
 
 
 def check_reading(path: Path, every: int, read) -> None:
@@ -204,33 +203,6 @@ def describe(agent: Agent):
     return fingerprint(agent.params), agent.algorithm, agent.protocol, about
 
 
-def read_all_replays(run: RunDirectory) -> list[tuple]:
-    """Those that can be read, in every bit."""
-    found = []
-    for line in run.replays.read():
-        with contextlib.suppress(RunError):
-            it = Replay.from_line(line)
-            found.append((*vars(it).values(), it.actions.tobytes()))
-    return [tuple(value for value in each if not hasattr(value, "dtype")) for each in found]
-
-
-def check_replays(run: RunDirectory, every: int) -> None:
-    """A damaged line is left out, all others are what they were."""
-    path = run.replays.path
-    content = path.read_bytes()
-    sound, count, fewer = read_all_replays(run), 0, 0
-    try:
-        for changed in damages(content, every):
-            path.write_bytes(changed)
-            found = read_all_replays(run)
-            assert all(replay in sound for replay in found), changed
-            count, fewer = count + 1, fewer + (len(found) < len(sound))
-    finally:
-        path.write_bytes(content)
-    print(f"replays.jsonl: {count} damages, {fewer} with fewer replays, the others without effect")
-    assert fewer > 0.9 * count
-
-
 def test_a_damaged_configuration_is_refused(trained):
     check_reading(trained.path / "config.json", 37, lambda: read_run(trained))
 
@@ -241,15 +213,10 @@ def test_a_damaged_milestone_is_refused(trained):
     check_reading(path, every, lambda: describe(load_milestone(trained.milestones, 2)))
 
 
-def test_a_damaged_replay_is_left_out(trained):
-    check_replays(trained, every=97)
-
-
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 def test_every_single_bit_of_the_smaller_files_is_watched_over(trained):
     check_reading(trained.path / "config.json", 1, lambda: read_run(trained))
-    check_replays(trained, every=3)
     check_reading(
         trained.milestones.path(2), 61, lambda: describe(load_milestone(trained.milestones, 2))
     )

@@ -45,8 +45,7 @@ class Training:
         stats = self.learner.apply(engine.run(*asked))
         line = summarize_update(self.learner.progress, stats)
         episodes = [episode.to_dict() for episode in stats.episodes]
-        replays = [replay.to_line() for replay in stats.replays]
-        self._lines.append(json.dumps([line, episodes, replays]))
+        self._lines.append(json.dumps([line, episodes]))
 
     def is_done(self) -> bool:
         return self.learner.progress.update == self.updates

@@ -1,4 +1,4 @@
-"""Choosing one of a run's agents, or one of its replays with an agent to explain it."""
+"""Choosing one of a run's agents, and a game that it plays."""
 
 from __future__ import annotations
 
@@ -32,18 +32,10 @@ _STRENGTHS = ((-19.0, "untrained"), (-5.0, "beginner"), (8.0, "club"), (18.0, "s
 
 @dataclass(frozen=True)
 class ChosenReplay:
-    """A replay, and the agent that explains it (`pixelpong.agent.explain`).
-
-    Attributes:
-        replay: the episode.
-        agent: the one that played it; if that was not saved, the closest one that was.
-        is_own: whether that agent played the replay, to the bit.
-        title: one line about the episode.
-    """
+    """A game, the agent that played it and explains it, and one line about it."""
 
     replay: Replay
     agent: Agent
-    is_own: bool
     title: str
 
 
@@ -208,77 +200,30 @@ def list_updates(run: RunDirectory) -> list[int]:
     return sorted({*run.checkpoints.updates(), *run.milestones.updates()})
 
 
-def read_replays(run: RunDirectory) -> list[dict[str, Any]]:
-    """The lines of the run's replays that can be read, in the order of training."""
-    lines = []
-    for line in run.replays.read():
-        try:
-            Replay.from_line(line)
-        except RunError as error:
-            run.warn(f"{error}; skipping it")
-        else:
-            lines.append(line)
-    return lines
-
-
-def choose_replay(
+def find_game(
     run: RunDirectory | None,
+    checkpoint: str = "best",
+    episode: int = 0,
     *,
-    update: int | None = None,
-    which: str | None = None,
-    episode: int | None = None,
+    is_greedy: bool = True,
 ) -> ChosenReplay:
-    """Choose a replay of a run; without replays, its best agent plays.
+    """A game that one of a run's agents plays now.
 
     Args:
-        run: None for the agent in the package.
-        update: the training's replay closest to this update; by default the newest.
-        which: an agent (`load_agent`) to play an episode of an evaluation, instead of a replay.
-        episode: the number of the training's episode; with `which`, of the evaluation's.
+        run: None for an agent in the package.
+        checkpoint: which agent, see `load_agent`.
+        episode: the game's index in an evaluation with the run's seed.
+        is_greedy: take the most probable action instead of drawing one.
 
     Raises:
-        ConfigError: both an update and an agent are given.
-        RunError: there is no such replay.
         CheckpointError: there is no such agent, or it is damaged.
+        EmulatorError: the emulator or its game is not installed.
     """
-    if update is not None and which is not None:
-        raise ConfigError(expected("--update or an agent", "both", "give only one of them"))
-    lines = [] if run is None or which is not None else read_replays(run)
-    if run is None or which is not None or not (lines or update or episode):
-        return _play_episode(run, which or "best", episode or 0)
-    chosen = [line for line in lines if episode in (None, line["episode"])]
-    if not chosen:
-        listed = ", ".join(str(line["episode"]) for line in lines[-20:]) or "none"
-        got = "no replay" if episode is None else f"no replay of episode {episode}"
-        advice = f"use one of {listed}, or --best" if lines else "use --best"
-        raise RunError(expected(f"a replay in {run.path}", got, advice))
-    target = chosen[-1]["update"] if update is None else update
-    line = min(reversed(chosen), key=lambda each: abs(each["update"] - target))
-    return open_replay(run, line)
-
-
-def open_replay(run: RunDirectory, line: dict[str, Any]) -> ChosenReplay:
-    """The replay of one line of `read_replays`, with the closest agent."""
-    replay = Replay.from_line(line)
-    agents = list_updates(run)
-    if not agents:
-        raise CheckpointError(expected(f"an agent in {run.path}", "none", "train it"))
-    # The params from before this update played it.
-    nearest = min(agents, key=lambda each: abs(each - (replay.update - 1)))
-    title = (
-        f"episode {replay.episode} of {run.path.name}, update {replay.update}, "
-        f"return {replay.episode_return:+.0f}"
-    )
-    return ChosenReplay(replay, load_agent(run, str(nearest)), is_own=False, title=title)
-
-
-def _play_episode(run: RunDirectory | None, which: str, index: int) -> ChosenReplay:
-    agent = load_agent(run, which)
-    seed = 0 if run is None else run.config.seed
-    replay = agent.play_episode(seed, index)
+    agent = load_agent(run, checkpoint)
+    replay = agent.play_episode(0 if run is None else run.config.seed, episode, is_greedy=is_greedy)
     name = "the agent in the package" if run is None else run.path.name
     title = (
-        f"{name}, update {agent.about['update']}, greedy episode {index}, "
-        f"return {replay.episode_return:+.0f}"
+        f"{name}, update {agent.about['update']}, {'greedy' if is_greedy else 'sampled'} "
+        f"episode {episode}, return {replay.episode_return:+.0f}"
     )
-    return ChosenReplay(replay, agent, is_own=True, title=title)
+    return ChosenReplay(replay, agent, title)

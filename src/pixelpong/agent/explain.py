@@ -31,11 +31,10 @@ def explain(replay: Replay, agent: Agent, every: int = 1) -> Iterator[tuple[Mome
 
     Args:
         replay: the episode.
-        agent: explains the steps; it need not be the agent that played the episode.
+        agent: the one that played it.
         every: steps from one explanation to the next; one more follows after the end.
 
     Raises:
-        RunError: the episode comes out differently from when it was recorded.
         EmulatorError: the emulator or its game is not installed.
     """
     network = agent.make_network()

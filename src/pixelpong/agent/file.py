@@ -22,12 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.agent.network import GREEDY, Network, fit_params, make_network
-from pixelpong.config.protocols import Protocol, find_protocol
+from pixelpong.config.protocols import PROTOCOLS, Protocol, find_protocol
 from pixelpong.env import make_emulator
 from pixelpong.errors import CheckpointError, NumericsError, expected, refusing
 from pixelpong.items import Params
 from pixelpong.learners.start import Start
-from pixelpong.play.replay import Coins, Played, Replay, describe_protocol
+from pixelpong.play.replay import Replay
 from pixelpong.run.arrays import decode_arrays, encode_arrays
 from pixelpong.run.checkpoints import fingerprint
 from pixelpong.run.directory import RunDirectory
@@ -83,8 +83,7 @@ class Agent:
             index: of the episode in it.
             is_greedy: take the most probable action instead of drawing one.
         """
-        coins = Coins(seed, "evaluate", 0, index)
-        rng = make_rng(seed, coins.purpose, coins.update, index)
+        rng = make_rng(seed, "evaluate", 0, index)
         emulator, policy = make_emulator(self.protocol), self.make_network()
         width = 2 + self.protocol.max_frame_skip
         actions, episode_return = [], 0.0
@@ -93,7 +92,7 @@ class Agent:
             actions.append(policy.act(emulator.screen, GREEDY if is_greedy else draws[0]))
             episode_return += emulator.step(actions[-1], draws[1:])
         taken = np.array(actions, np.int8)
-        return Replay(self.protocol, coins, taken, 0, index, episode_return)
+        return Replay(self.protocol, seed, index, taken, episode_return)
 
 
 @dataclass(frozen=True)
@@ -107,28 +106,44 @@ class _About:
 
 
 _Size = Annotated[int, Meta(ge=1, le=MAX_WEIGHTS)]
+_Skip = Annotated[int, Meta(ge=1, le=60)]
 
 
 @dataclass(frozen=True)
-class _Card(Played):
+class _Card:
     """The contents of an agent's file besides its numbers.
 
     Attributes:
+        environment: see `pixelpong.config.protocols`.
+        frame_skips: smallest and largest number of frames per step.
+        sticky: probability that a frame keeps the held action.
         algorithm: see `Agent`.
         shape: of the first layer.
         about: see `Agent`.
         start: None if the file has the rows themselves, not their change since the start.
     """
 
+    environment: str
+    frame_skips: tuple[_Skip, _Skip]
+    sticky: Annotated[float, Meta(ge=0, le=1)]
     algorithm: Literal["reinforce", "ppo"]
     shape: Annotated[tuple[_Size, ...], Meta(min_length=2, max_length=3)]
     about: _About
     start: Start | None = None
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        if self.environment not in PROTOCOLS:
+            raise ValueError(f"an unknown environment {self.environment[:40]!r}")
+        if self.frame_skips[0] > self.frame_skips[1]:
+            raise ValueError("frame_skips in the wrong order")
         if math.prod(self.shape) > MAX_WEIGHTS:
             raise ValueError(f"a first layer of shape {self.shape}")
+
+    @property
+    def protocol(self) -> Protocol:
+        """The game it was trained to play."""
+        known = PROTOCOLS[self.environment]
+        return dataclasses.replace(known, frame_skips=self.frame_skips, sticky=self.sticky)
 
 
 def encode_agent(
@@ -173,7 +188,9 @@ def encode_agent(
         arrays["W1"] = squeeze(kept / arrays["scale"].astype(np.float32)[:, None])
     card = {
         "algorithm": agent.algorithm,
-        **describe_protocol(agent.protocol),
+        "environment": agent.protocol.name,
+        "frame_skips": list(agent.protocol.frame_skips),
+        "sticky": agent.protocol.sticky,
         "shape": list(W1.shape),
         "about": agent.about | {"is_rounded": True},
     }

@@ -177,9 +177,6 @@ class ScheduleConfig:
     milestone_every: int = option(
         10, "Updates between the first milestones; 0 is never.", bounds=(0, None)
     )
-    replay_every: int = option(
-        10, "Updates between two replays, roughly; 0 is never.", bounds=(0, None)
-    )
     evaluate_every: int = option(
         0, "Updates between two evaluations; 0 is never.", bounds=(0, None)
     )

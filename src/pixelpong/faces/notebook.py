@@ -5,8 +5,8 @@
     run.plot()                      the learning curve
     run.plot("weights")             see `pixelpong.faces.plots` for the kinds
     run.plot(others=["runs/fast-002"])
-    run.replay()                    20 seconds of the newest recorded game, as a film
-    run.replay(best=True)           the best agent plays
+    run.replay()                    20 seconds of a game of the best agent, as a film
+    run.replay("latest")            of the newest agent
     run.metrics()["entropy"]        a NumPy array
     pandas.DataFrame(run.metrics()) the same as a table
 
@@ -22,14 +22,12 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pixelpong.agent.choice import (
     ChosenReplay,
-    choose_replay,
+    find_game,
     list_updates,
     load_agent,
-    read_replays,
 )
 from pixelpong.agent.file import Agent
 from pixelpong.config import Config
@@ -153,11 +151,6 @@ class Run:
         """
         return load_agent(self._directory, str(which))
 
-    def replays(self) -> list[dict[str, Any]]:
-        """The recorded games: update, episode, return and steps of each."""
-        names = ("update", "episode", "episode_return", "steps")
-        return [{name: line[name] for name in names} for line in read_replays(self._directory)]
-
     def plot(
         self,
         kind: str = "curve",
@@ -186,32 +179,30 @@ class Run:
 
     def replay(
         self,
-        update: int | None = None,
-        best: bool = False,
-        episode: int | None = None,
+        checkpoint: int | str = "best",
+        episode: int = 0,
         *,
+        is_greedy: bool = True,
         overlay: bool = True,
         speed: float = 1.0,
         seconds: float | None = 20.0,
     ) -> Film:
-        """Make a film of a game.
+        """Make a film of a game that one of its agents plays now.
 
         Args:
-            update: the recorded game closest to this update; by default the newest.
-            best: show a game of the best agent instead.
-            episode: the number of the recorded game; with `best`, of that agent's game.
+            checkpoint: which agent: an update, ``"best"`` or ``"latest"``.
+            episode: the number of the game.
+            is_greedy: take the most probable action instead of drawing one, as in training.
             overlay: show points, probabilities, value and what the network sees.
             speed: 1 is the game's own.
             seconds: of film, after which it ends; None for the whole game, some 20 MB.
 
         Raises:
-            ConfigError: both an update and `best` are given, or the extra for films is missing.
-            RunError: there is no such game.
-            CheckpointError: there is no agent yet, or it is damaged.
+            ConfigError: the extra for films is missing.
+            CheckpointError: there is no such agent, or it is damaged.
             EmulatorError: the emulator or its game is not installed.
         """
-        which = "best" if best else None
-        chosen = choose_replay(self._directory, update=update, which=which, episode=episode)
+        chosen = find_game(self._directory, str(checkpoint), episode, is_greedy=is_greedy)
         return film_of(chosen, overlay=overlay, speed=speed, seconds=seconds)
 
     def _repr_html_(self) -> str:
@@ -235,8 +226,7 @@ class Run:
         rows.append(summarize(self.path).verdict)
         metrics = self.metrics()
         rows.append(_stand(metrics) if metrics else "not begun")
-        kept = number_of(len(self.agents()), "agent"), number_of(len(self.replays()), "replay")
-        rows.append(f"{', '.join(kept)} kept")
+        rows.append(f"{number_of(len(self.agents()), 'agent')} saved")
         rows.append(
             f".plot(kind) with {', '.join(KINDS)}; .replay(); .metrics(); .agents(); .config"
         )

@@ -47,7 +47,7 @@ def describe_outcome(report: Report) -> str:
 _NEXT = (
     ("watch it", "watch", ""),
     ("play against it", "play", ""),
-    ("film it", "record", " --best --overlay --out best.mp4"),
+    ("film it", "record", " --overlay --out best.mp4"),
 )
 
 

@@ -19,7 +19,6 @@ from pixelpong.errors import CheckpointError, NumericsError, expected
 from pixelpong.items import EpisodeStats, Params
 from pixelpong.learners.league import League
 from pixelpong.learners.progress import Progress
-from pixelpong.play.replay import Replay
 
 State = tuple[Params, dict[str, NDArray[Any]], dict[str, Any]]
 """Parameters, other arrays, and counters as in JSON: everything the future depends on."""
@@ -44,7 +43,6 @@ class UpdateStats:
         learn_seconds: wall time of the learner's work after that.
         attempt: number of the attempt; 2 if it has started again with other parameters.
         losses: figures specific to the algorithm, by name.
-        replays: of some of the episodes.
     """
 
     episodes: tuple[EpisodeStats, ...]
@@ -61,7 +59,6 @@ class UpdateStats:
     learn_seconds: float
     attempt: int = 1
     losses: Mapping[str, float] = field(default_factory=dict)
-    replays: tuple[Replay, ...] = ()
 
     @property
     def steps_per_second(self) -> float:

@@ -42,7 +42,6 @@ from pixelpong.learners.progress import Progress
 from pixelpong.learners.start import Start, draw_start
 from pixelpong.learners.streams import StreamCounters, read_streams, write_streams
 from pixelpong.machine import count_cores
-from pixelpong.play.replay import RecorderState, Replay, StreamRecorder
 from pixelpong.play.rivals import PREFIX
 from pixelpong.schema import Count, convert
 from pixelpong.seeding import make_rng
@@ -61,7 +60,6 @@ class _Counters:
     streams: tuple[StreamCounters, ...] = ()
     league: tuple[Score, ...] = ()
     opponent: str | None = None
-    replay: RecorderState | None = None
 
 
 class PPOLearner:
@@ -74,7 +72,6 @@ class PPOLearner:
         self.group_size = 1
         self._begin(1)
         self._streams: list[StreamState | None] = [None] * config.ppo.streams
-        self._recorder = StreamRecorder(config, stream=0)
         self.league = League(config)
         self._passes = Passes(config.network.hidden, config.network.dtype)
         # Several trainings on one machine share its cores by their numbers of workers.
@@ -118,7 +115,6 @@ class PPOLearner:
             self.is_whole = False
             grad_norm, losses = self._learn(update, steps, left)
             attempt = self.attempt
-        replays = self._record(update, played[0])
         self._streams = [result.state for result in played]
         counts = self._count(played)
         self.league.record(points for each in played for points in each.points)
@@ -137,7 +133,6 @@ class PPOLearner:
             learn_seconds=time.perf_counter() - reduced,
             attempt=attempt,
             losses=losses,
-            replays=replays,
         )
 
     def touched_rows(self, most: int | None = None) -> NDArray[np.intp]:
@@ -150,13 +145,12 @@ class PPOLearner:
         self._refuse_own_non_finite(f"after update {self.progress.update}")
         of_streams, streams = write_streams(self._streams)
         arrays |= of_streams | self.league.arrays
-        arrays["stream.actions"], replay = self._recorder.get_state()
         counters = dataclasses.asdict(self.progress) | {
             "adam_steps": self._adam_steps,
             "attempt": self.attempt,
             "first_step": self._first_step,
         }
-        counters |= {"streams": streams, "replay": replay, "league": self.league.get_state()}
+        counters |= {"streams": streams, "league": self.league.get_state()}
         counters["opponent"] = self._config.ppo.opponent
         return self.params, arrays, counters
 
@@ -172,8 +166,6 @@ class PPOLearner:
             refuse_non_finite(params, "the parameters")
             refuse_non_finite(memory, "the optimizer's memory")
             own = convert(counters, _Counters)
-            if own.replay is not None:
-                self._recorder.set_state(arrays["stream.actions"], own.replay)
             self.progress = Progress.from_dict(counters)
             states = read_streams(arrays, own.streams)
             is_same = own.opponent in (None, self._config.ppo.opponent)
@@ -273,22 +265,6 @@ class PPOLearner:
         # In this order: from the memory it spreads to the parameters, not the other way.
         refuse_non_finite(self._means | self._squares, f"the optimizer's memory {when}")
         refuse_non_finite(self.params, f"the parameters {when}")
-
-    def _record(self, update: int, result: SegmentResult) -> tuple[Replay, ...]:
-        """The replays to keep of episodes that ended in stream 0, whose results come first.
-
-        A replay is of the game for one.
-        """
-        if not self.league.is_alone:
-            return ()
-        state = self._streams[0]
-        return self._recorder.take(
-            update,
-            result.segments[0].actions,
-            result.episodes,
-            steps_before=0 if state is None else state.tally.steps,
-            number=self.progress.episodes + 1,
-        )
 
     def _count(self, played: list[SegmentResult]) -> dict[str, Any]:
         segments = [segment for each in played for segment in each.segments]

@@ -28,7 +28,6 @@ from pixelpong.learners import (
 from pixelpong.learners.league import League
 from pixelpong.learners.progress import Progress
 from pixelpong.learners.start import Start, draw_start
-from pixelpong.play.replay import Coins, Replay, is_kept
 from pixelpong.play.sums import GROUP_SIZE, GradientSum
 
 _ONLY_ROW = np.zeros(1, np.uint16)
@@ -54,11 +53,7 @@ class ReinforceLearner:
         """See `pixelpong.learners.Learner.items`."""
         update = self.progress.update + 1
         seed, size = self._config.seed, self._config.reinforce.batch_size
-        has_replay = is_kept(update, update, self._config.schedule.replay_every)
-        return [
-            EpisodeItem("train", seed, update, index, keeps_actions=has_replay and index == 0)
-            for index in range(size)
-        ]
+        return [EpisodeItem("train", seed, update, index) for index in range(size)]
 
     def params_to_play(self) -> Params:
         """See `pixelpong.learners.Learner.params_to_play`."""
@@ -75,14 +70,12 @@ class ReinforceLearner:
         update = self.progress.update + 1
         begin = time.perf_counter()
         episodes: list[EpisodeStats] = []
-        replays, adding = [], 0.0
+        adding = 0.0
         self._total.clear()
         self._group.clear()  # an earlier round may have been given up
         for result in results:
             since = time.perf_counter()
             self._add(len(episodes), result)
-            if result.actions is not None:
-                replays.append(self._make_replay(len(episodes), result.stats, result.actions))
             episodes.append(result.stats)
             adding += time.perf_counter() - since
         self._total.add(self._group.take())
@@ -96,7 +89,6 @@ class ReinforceLearner:
             rollout_seconds=played - begin - adding,
             reduce_seconds=adding,
             learn_seconds=time.perf_counter() - played,
-            replays=tuple(replays),
         )
 
     def touched_rows(self, most: int | None = None) -> NDArray[np.intp]:
@@ -155,17 +147,6 @@ class ReinforceLearner:
         # In this order: from the memory it spreads to the parameters, not the other way.
         refuse_non_finite(self.cache, f"the optimizer's memory {when}")
         refuse_non_finite(self.params, f"the parameters {when}")
-
-    def _make_replay(self, index: int, stats: EpisodeStats, actions: NDArray[np.int8]) -> Replay:
-        update = self.progress.update + 1
-        return Replay(
-            self._config.environment.protocol,
-            Coins(self._config.seed, "train", update, index),
-            actions,
-            update,
-            self.progress.episodes + 1 + index,
-            stats.episode_return,
-        )
 
     def _count(self, episodes: list[EpisodeStats]) -> dict[str, Any]:
         for stats in episodes:

@@ -55,7 +55,7 @@ class EpisodeWorker:
             return EpisodeResult(stats, grads=None)
         returns = kernels.discounted_returns(trajectory.rewards, self._discount)
         grads = kernels.episode_gradient(params["W2"], trajectory, standardize(returns))
-        return EpisodeResult(stats, grads, trajectory.actions if item.keeps_actions else None)
+        return EpisodeResult(stats, grads)
 
     def gather(self, results: Iterable[EpisodeResult]) -> list[EpisodeResult]:
         """The results of a whole group, with one gradient; see `pixelpong.play.sums`."""

@@ -5,7 +5,6 @@
       metrics.jsonl    one line per update, cut back on resume to the checkpoint's update
       episodes.jsonl   one line per finished episode
       evaluations.jsonl  one line per evaluation
-      replays.jsonl    one line per replay: an episode as (start, coin seed, actions)
       checkpoints/     see `pixelpong.run.checkpoints`
       milestones/      the agent at earlier updates, see `pixelpong.agent.file`
       failure.json     the error that ended the last training, if one did
@@ -37,16 +36,14 @@ from pixelpong.learners.start import draw_start
 from pixelpong.machine import collect_versions, describe_machine
 from pixelpong.run.checkpoints import CheckpointStore
 from pixelpong.run.files import write_whole
-from pixelpong.run.lines import ADVICE, GONE_ADVICE, LineFile
+from pixelpong.run.lines import GONE_ADVICE, LineFile
 from pixelpong.run.milestones import MilestoneStore
 from pixelpong.schema import convert, decode, encode
 
 FORMAT = 1
 RUNS_FOLDER = Path("runs")
 FAILURE_FILE = "failure.json"
-_LINE_FILES = dict.fromkeys(("metrics", "episodes", "evaluations"), ADVICE) | {
-    "replays": "make room there"  # no result depends on them
-}
+_LINE_FILES = ("metrics", "episodes", "evaluations")
 
 
 @dataclass(frozen=True)
@@ -88,7 +85,6 @@ class RunDirectory:
         metrics: one line per update.
         episodes: one line per finished episode.
         evaluations: one line per evaluation.
-        replays: one line per replay, see `pixelpong.play.replay`.
         warn: takes one-line warnings.
     """
 
@@ -101,7 +97,6 @@ class RunDirectory:
     metrics: LineFile
     episodes: LineFile
     evaluations: LineFile
-    replays: LineFile
     warn: Callable[[str], None]
 
     @classmethod
@@ -154,7 +149,7 @@ class RunDirectory:
         config = _config_of(file.config, path)
         draw = functools.partial(draw_start, config)
         store = CheckpointStore(path / "checkpoints", warn, draw)
-        lines = {name: LineFile(path / f"{name}.jsonl", it) for name, it in _LINE_FILES.items()}
+        lines = {name: LineFile(path / f"{name}.jsonl") for name in _LINE_FILES}
         milestones = MilestoneStore(path / "milestones")
         versions, machine = _on_one_line(file.versions), _on_one_line(file.machine)
         return cls(path, config, versions, machine, store, milestones, warn=warn, **lines)

@@ -62,10 +62,9 @@ class LineFile:
     and one write call writes a whole line.
     """
 
-    def __init__(self, path: Path, advice: str = ADVICE) -> None:
-        """Use `path`, which need not exist; `advice` is for the error if it cannot be used."""
+    def __init__(self, path: Path) -> None:
+        """Use `path`, which need not exist."""
         self.path = path
-        self._advice = advice
 
     @property
     def has_content(self) -> bool:
@@ -138,7 +137,7 @@ class LineFile:
 
     def _to(self, verb: str) -> contextlib.AbstractContextManager[None]:
         is_there = self.path.parent.is_dir()
-        advice = self._advice if is_there else GONE_ADVICE
+        advice = ADVICE if is_there else GONE_ADVICE
         return refusing(f"to {verb} {self.path}", advice, RunError)
 
 

@@ -198,7 +198,7 @@ class Policy:
 
         played = self._agent.play_episode(seed, episode)
         title = f"{self!r}, greedy episode {episode}, return {played.episode_return:+.0f}"
-        chosen = ChosenReplay(played, self._agent, is_own=True, title=title)
+        chosen = ChosenReplay(played, self._agent, title)
         return film_of(chosen, overlay=overlay, speed=speed, seconds=seconds)
 
     def __repr__(self) -> str:

@@ -12,17 +12,18 @@ from pixelpong.interrupts import stop_on_signals
 
 def record(options: Any) -> int:
     """``pixelpong record RUN``"""
-    from pixelpong.agent.choice import choose_replay, find_agent
+    from pixelpong.agent.choice import find_agent, find_game
     from pixelpong.faces.film import describe_film, make_film
 
     run, name = find_agent(options.run)
-    which = name or ("best" if options.best else options.checkpoint)
-    chosen = choose_replay(run, update=options.update, which=which, episode=options.episode)
+    checkpoint = name or options.checkpoint
+    chosen = find_game(run, checkpoint, options.episode, is_greedy=not options.sampled)
     folder = Path() if run is None else run.path / "videos"
+    file_name = f"update-{chosen.agent.about['update']:06d}-episode-{options.episode}.mp4"
     with stop_on_signals() as should_stop:
         report = make_film(
             chosen,
-            options.out or folder / f"episode-{chosen.replay.episode:06d}.mp4",
+            options.out or folder / file_name,
             has_overlay=options.overlay,
             scale=options.scale,
             speed=options.speed,

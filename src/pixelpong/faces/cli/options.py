@@ -19,7 +19,6 @@ from pixelpong.faces.cli.command import (
     Place,
     command,
     file,
-    number,
     switch,
 )  # fmt: skip
 from pixelpong.run.states import SORTS, STATES
@@ -250,10 +249,9 @@ _COMMANDS: dict[str, Command | Group] = {
         faces.record,
         "Make a film of an episode: MP4, GIF or WebP, by the file's ending; extra [video].",
         _RUN_OR_PACKAGE,
-        number("update", "The training's replay closest to this update; by default the newest."),
-        switch("best", "Instead, an episode that the best agent plays."),
-        Option("checkpoint", str | None, None, "Instead, one by this agent.", metavar="AGENT"),
-        number("episode", "The training's episode of this number, or the agent's."),
+        _which("best"),
+        Option("episode", int, 0, "Number of the game.", bounds=(0, 10**9)),
+        switch("sampled", "Draw the actions, as in training, not the most probable ones."),
         file("out", "File to write.", short="-o"),
         switch("overlay", "Show beside it points, probabilities, value, what the network sees."),
         Option("scale", int, 3, "Pixels of the film per pixel of the game.", bounds=(1, None)),
@@ -261,8 +259,8 @@ _COMMANDS: dict[str, Command | Group] = {
         Option("seconds", float | None, None, "Stop after this many seconds of film."),
         examples=(
             "record",
-            "record latest --best --overlay -o best.mp4",
-            "record fast-001 --update 100 --seconds 20 -o film.gif",
+            "record latest --overlay -o best.mp4",
+            "record fast-001 --checkpoint 100 --seconds 20 -o film.gif",
         ),
     ),
     "plot": command(

@@ -1,6 +1,6 @@
 """Films: an episode as an MP4, GIF or WebP file. No display is needed.
 
-    pixelpong record RUN --best --overlay --out film.mp4
+    pixelpong record RUN --overlay --out film.mp4
 
 GIF and WebP show the emulator's pixels bit for bit, MP4 as closely as H.264 can. There is a film
 frame for each decision of the agent, at the game's own speed; if players cannot show that many
@@ -57,8 +57,7 @@ def make_film(
 
     Raises:
         ConfigError: an argument is out of range, or the libraries are not installed.
-        RunError: the file cannot be written, or the episode comes out differently from when it was
-            recorded.
+        RunError: the file cannot be written.
         EmulatorError: the emulator or its game is not installed.
         Interrupted: `should_stop` returned True; no file is left.
     """
@@ -83,12 +82,10 @@ def make_film(
         "bytes": path.stat().st_size,
         "has_overlay": has_overlay,
         "title": chosen.title,
-        "episode": chosen.replay.episode,
-        "update": chosen.replay.update,
+        "episode": chosen.replay.index,
+        "update": chosen.agent.about["update"],
         "episode_return": chosen.replay.episode_return,
         "episode_steps": len(chosen.replay),
-        "agent_update": chosen.agent.about["update"],
-        "is_own": chosen.is_own,
         "is_whole": moment.action is None,
         "steps": moment.step,
         "points": list(moment.points),

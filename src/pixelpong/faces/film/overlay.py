@@ -152,8 +152,7 @@ class Panel:
         for text, x in (("opponent", 8), ("agent", 62), ("step", 110)):
             pen.write(text, x, 2.5, slot=_DIM)
         pen.write("probability of each action", 8, _HEADING, slot=_DIM)
-        whose = "the agent that plays" if chosen.is_own else "the closest agent saved"
-        pen.write(f"by {whose}, of update {chosen.agent.about['update']:,}", 8, _HEADING + 9)
+        pen.write(f"by the agent of update {chosen.agent.about['update']:,}", 8, _HEADING + 9)
         for text, x in (("what the network sees", _SEEN), ("what moved the decision", _MOVED)):
             pen.write(text, x, _PICTURES - 11, slot=_DIM)
             pen.fill(_LINE, x - 0.5, _PICTURES - 0.5, 81, 81)

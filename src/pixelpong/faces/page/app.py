@@ -55,7 +55,6 @@ class Site:
             Route(run, self._describe),
             Route(run + "/metrics", self._metrics),
             Route(run + "/events", self._events),
-            Route(run + "/reels/replay/{number}", self._replay_reel),
             Route(run + "/reels/agent/{number}", functools.partial(self._of_agent, "agent")),
             Route(run + "/moments/{number}", functools.partial(self._of_agent, "moment")),
             Route(run + "/weights/{number}", functools.partial(self._of_agent, "weights")),
@@ -100,14 +99,6 @@ class Site:
     async def _events(self, request: Request) -> EventSourceResponse:
         after = _read_after(request)
         return self._hub.open(await self._view(request), after)
-
-    async def _replay_reel(self, request: Request) -> Response:
-        number, view = _read_number(request.path_params["number"]), await self._view(request)
-        line = view.find_replay(number)
-        agents = [agent["update"] for agent in await asyncio.to_thread(view.agents)]
-        nearest = min(agents, key=lambda update: abs(update - line["update"] + 1), default=None)
-        key = (view.path, "replay", number, line["update"], line["actions"], nearest)
-        return _answer_bytes(await self._results.get(key, view.path, "replay", number))
 
     async def _of_agent(self, job: str, request: Request) -> Response:
         number = _read_number(request.path_params["number"])

@@ -18,10 +18,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import pixelpong
-from pixelpong.agent.choice import load_agent, read_replays
+from pixelpong.agent.choice import load_agent
 from pixelpong.agent.health import DeadUnits
 from pixelpong.errors import (
     CheckpointError,
@@ -49,7 +47,7 @@ SCRIPTS = (
 _ID = "offline"
 _BASE = f"/api/runs/{_ID}"
 
-_HASHED = ("config.json", "metrics.jsonl", "episodes.jsonl", "evaluations.jsonl", "replays.jsonl")
+_HASHED = ("config.json", "metrics.jsonl", "episodes.jsonl", "evaluations.jsonl")
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -154,15 +152,11 @@ def _hash(run: RunDirectory, left_out: list[str]) -> tuple[dict[str, str], int |
 def _make_reels(
     run: RunDirectory, best: int | None, max_replays: int, left_out: list[str]
 ) -> dict[str, Reel]:
-    """By path: the best agent's greedy episode, then some of the training, oldest first."""
-    lines, reels = read_replays(run), {}
-    places = np.linspace(0, len(lines) - 1, max(0, min(len(lines), max_replays - 1)))
-    wanted = [("replay", lines[round(place)]["episode"]) for place in places.tolist()]
-    if best is not None:
-        wanted.insert(0, ("agent", best))
-    for job, number in wanted[:max_replays]:
+    """By path: the best agent's greedy episode."""
+    reels: dict[str, Reel] = {}
+    if best is not None and max_replays:
         try:
-            reels[f"{_BASE}/reels/{job}/{number}"] = JOBS[job](run, number)
+            reels[f"{_BASE}/reels/agent/{best}"] = JOBS["agent"](run, best)
         except PixelpongError as error:
             left_out.append(str(error))
     return reels

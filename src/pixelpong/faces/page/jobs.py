@@ -20,16 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from pixelpong.agent.choice import choose_replay, load_agent, open_replay, read_replays
+from pixelpong.agent.choice import find_game, load_agent
 from pixelpong.agent.explain import explain
 from pixelpong.agent.file import Agent, load_milestone
 from pixelpong.env import features
-from pixelpong.errors import PixelpongError, RunError, expected
+from pixelpong.errors import PixelpongError, expected
 from pixelpong.faces.page.moment import make_moment
 from pixelpong.faces.page.reel import make_reel
 from pixelpong.faces.page.tournaments import make_rally_reel
 from pixelpong.items import ACTIONS, DOWN, UP
-from pixelpong.play.replay import Replay
 from pixelpong.run.directory import RunDirectory
 
 NICENESS = 10
@@ -44,24 +43,15 @@ _REEL_STEPS = 12_000
 """The most steps of a reel; an episode has about 1,500."""
 
 
-def make_replay_reel(run: RunDirectory | None, number: int) -> Any:
-    """The reel of the training's episode of this number."""
-    assert run is not None
-    for line in read_replays(run):
-        if line["episode"] == number:
-            return make_reel(open_replay(run, line), _stop_after(_REEL_STEPS))
-    raise RunError(expected("a replay of that episode", "none", "reload the page"))
-
-
 def make_agent_reel(run: RunDirectory | None, number: int) -> Any:
     """The reel of a greedy episode of the agent of this update."""
     which = "best" if run is None else str(number)
-    return make_reel(choose_replay(run, which=which), _stop_after(_REEL_STEPS))
+    return make_reel(find_game(run, which), _stop_after(_REEL_STEPS))
 
 
 def explain_moment(run: RunDirectory | None, number: int) -> Any:
     """One moment of a greedy episode of the agent of this update."""
-    return make_moment(choose_replay(run, which="best" if run is None else str(number)))
+    return make_moment(find_game(run, "best" if run is None else str(number)))
 
 
 def describe_weights(run: RunDirectory | None, number: int) -> Any:
@@ -70,18 +60,15 @@ def describe_weights(run: RunDirectory | None, number: int) -> Any:
 
 
 def count_dead_units(run: RunDirectory | None, number: int) -> Any:
-    """Dead units of the agent of this update over the newest replay; null without a replay."""
+    """Dead units of the agent of this update over a game of it."""
     assert run is not None
-    lines = read_replays(run)
-    if not lines:
-        return None
     has_milestone = number in run.milestones.updates()
     agent = (
         load_milestone(run.milestones, number) if has_milestone else load_agent(run, str(number))
     )
     steps = (
         explanation.is_on
-        for moment, explanation in explain(Replay.from_line(lines[-1]), agent, DEAD_EVERY)
+        for moment, explanation in explain(agent.play_episode(run.config.seed), agent, DEAD_EVERY)
         if moment.action is not None
     )
     is_alive = np.any(list(itertools.islice(steps, DEAD_STEPS // DEAD_EVERY)), axis=0)
@@ -134,7 +121,6 @@ def _stop_after(steps: int) -> Callable[[], bool]:
 
 
 JOBS: dict[str, Callable[[RunDirectory | None, int], Any]] = {
-    "replay": make_replay_reel,
     "agent": make_agent_reel,
     "moment": explain_moment,
     "weights": describe_weights,

@@ -67,10 +67,10 @@ def make_reel(chosen: ChosenReplay, should_stop: Callable[[], bool] = _never) ->
             steps[name].append(value)
     return {
         "title": chosen.title,
-        "is_own": chosen.is_own,
+        "is_own": True,
         "agent_update": chosen.agent.about["update"],
-        "episode": replay.episode,
-        "update": replay.update,
+        "episode": replay.index,
+        "update": chosen.agent.about["update"],
         "episode_return": replay.episode_return,
         "steps": len(screens),
         "steps_per_second": 2 * 60 / sum(replay.protocol.frame_skips),

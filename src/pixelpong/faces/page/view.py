@@ -20,7 +20,6 @@ from pixelpong.agent.choice import list_updates, name_strength
 from pixelpong.agent.health import DeadUnits, Record, assess
 from pixelpong.config import Config
 from pixelpong.errors import PixelpongError, RunError, expected
-from pixelpong.play.replay import Replay
 from pixelpong.run.alive import is_live
 from pixelpong.run.directory import FAILURE_FILE, RunDirectory
 from pixelpong.run.lines import EvaluationLine
@@ -29,7 +28,7 @@ from pixelpong.run.tail import Columns, Table, Tail, read_spread
 from pixelpong.schema import Return, convert
 
 MAX_LINES = 500
-"""The most replays, and evaluations, that are listed: the newest."""
+"""The most evaluations that are listed: the newest."""
 
 RATE_WINDOW = 20
 """Updates used for speed and time left."""
@@ -102,17 +101,13 @@ class View:
         self._stamp: tuple[Any, ...] = ()
         self._summary: Summary | None = None
         self._curve: list[tuple[int, float]] = []
-        self._tails = {
-            name: Tail(path / f"{name}.jsonl") for name in ("metrics", "replays", "evaluations")
-        }
-        self._replays: list[dict[str, Any]] = []
+        self._tails = {name: Tail(path / f"{name}.jsonl") for name in ("metrics", "evaluations")}
         self._evaluations: list[dict[str, Any]] = []
 
     def refresh(self) -> None:
         """Read the new lines."""
         with self.lock:
             self._read_config()
-            self._replays = self._read_on("replays", self._replays, _pick_replay)
             self._evaluations = self._read_on("evaluations", self._evaluations, _pick_evaluation)
             is_anew, lines = self._tails["metrics"].read()
             if is_anew:
@@ -196,7 +191,7 @@ class View:
                 "seconds_left": left if verdict["is_live"] else None,
                 "steps_per_second": speed,
                 "health": self._assess(),
-                "replays": [_light_replay(line) for line in self._replays],
+                "replays": [],
                 "agents": self.agents(),
             }
 
@@ -238,18 +233,6 @@ class View:
             for update in updates
             for row in (self.table.row(update),)
         ]
-
-    def find_replay(self, episode: int) -> dict[str, Any]:
-        """The line of an episode's replay.
-
-        Raises:
-            RunError: there is none.
-        """
-        with self.lock:
-            for line in reversed(self._replays):
-                if line["episode"] == episode:
-                    return line
-        raise RunError(expected("an episode with a replay", episode, "choose one of the list"))
 
     def find_agent(self, update: int) -> dict[str, Any]:
         """The agent of an update, as in `agents`.
@@ -332,14 +315,6 @@ def _group_of(config: Config | None) -> str | None:
     return hashlib.sha256(json.dumps(options, default=str).encode()).hexdigest()[:16]
 
 
-def _pick_replay(line: Line) -> Line | None:
-    """The facts of a replay's line; None if it is damaged."""
-    try:
-        return Replay.from_line(line).to_line()
-    except PixelpongError:
-        return None
-
-
 def _pick_evaluation(line: Line) -> Line | None:
     """The facts of an evaluation's line; None if it is damaged."""
     try:
@@ -350,7 +325,3 @@ def _pick_evaluation(line: Line) -> Line | None:
 
 def _ignore(message: str) -> None:
     """Drop a run's warnings, which the page shows in its own way."""
-
-
-def _light_replay(line: Line) -> Line:
-    return {name: line[name] for name in ("episode", "update", "episode_return", "steps")}

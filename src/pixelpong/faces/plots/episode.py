@@ -107,8 +107,7 @@ def _thoughts(explained: Explanations) -> str:
 def _title(explained: Explanations) -> tuple[str, str]:
     """The titles of the episode and of the agent that explains it."""
     chosen = explained.chosen
-    whose = "which played it" if chosen.is_own else "the closest one saved"
-    agent = f"explained by the agent of update {chosen.agent.about['update']}, {whose}"
+    agent = f"explained by the agent of update {chosen.agent.about['update']}, which played it"
     return plain(chosen.title.replace("return -", "return −")), agent
 
 

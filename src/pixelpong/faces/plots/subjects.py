@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.agent.choice import choose_replay
+from pixelpong.agent.choice import find_game
 from pixelpong.agent.explain import Explanations, explain_all
 from pixelpong.errors import RunError, expected
 from pixelpong.faces.plots.drawing import plain, short_names
@@ -64,14 +64,13 @@ class Subject:
 
     @functools.cached_property
     def explanations(self) -> Explanations:
-        """The newest episode, explained by the agent.
+        """A game of the best agent, explained.
 
         Raises:
-            RunError: it comes out differently from when it was recorded.
             CheckpointError: there is no agent yet, or it is damaged.
             EmulatorError: the emulator or its game is not installed.
         """
-        return explain_all(choose_replay(self.run))
+        return explain_all(find_game(self.run))
 
     def column(self, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
         """Steps and figure of the updates that have it."""
