@@ -159,10 +159,10 @@ def test_words_are_read(line, given):
 
 
 def test_a_command_gets_its_own_options_with_their_defaults():
-    _, options = parse(["plot", "a", "b", "--formats", "svg"])
+    _, options = parse(["plot", "a", "b", "--kind", "health"])
     assert options.runs == ("a", "b")
-    assert (options.kinds, options.formats) == ("all", "svg")
-    assert (options.out, options.json) == (None, False)
+    assert (options.kind, options.json) == ("health", False)
+    assert options.out is None
     _, options = parse(["evaluate", "run", "--seed", "3", "--json"])
     assert (options.run, options.seed, options.episodes) == ("run", 3, 100)
     assert (options.checkpoint, options.json, options.debug) == ("latest", True, False)

@@ -29,8 +29,6 @@ from pixelpong.engines import never
 from pixelpong.env.duel import LEFT, RIGHT, DuelEmulator
 from pixelpong.env.preprocess import mirror
 from pixelpong.errors import RunError, WorkerError
-from pixelpong.faces.plots.drawing import house_style, render
-from pixelpong.faces.plots.ladder import draw_ladder
 from pixelpong.faces.text import describe_tournament
 from pixelpong.items import BUILTIN, STAY
 from pixelpong.loop import train
@@ -508,9 +506,6 @@ def test_the_command_prints_a_table_of_80_columns_and_writes_report_and_picture(
     assert (code, err) == (0, "")
     assert max(map(len, out.splitlines())) <= 80
     assert out.splitlines()[-2:] == ["12 games", "saved in ladder"]
-    assert {path.name for path in (tmp_path / "ladder").iterdir()} == {
-        "tournament.json", "ladder.png",
-    }  # fmt: skip
     report = json.loads((tmp_path / "ladder/tournament.json").read_text())
     assert [line.split()[1] for line in out.splitlines()[1:4]] == [
         each["name"] for each in report["players"]
@@ -526,7 +521,7 @@ def test_a_tournament_is_kept_where_the_page_finds_it_under_the_next_number(call
         _, out, _ = call(*words)
         saved = f"saved in tournaments/tournament-00{number}"
         assert out.splitlines()[-1] == f"{saved}; to see the rallies: pixelpong dashboard"
-    assert [len(list(path.iterdir())) for path in folder.iterdir()] == [2, 2]
+    assert [len(list(path.iterdir())) for path in folder.iterdir()] == [1, 1]
     shutil.rmtree(folder)
     folder.touch()
     code, out, err = call(*words)
@@ -567,7 +562,6 @@ def test_agents_come_from_runs_updates_files_and_the_package(make_run, agent_fil
         (("club", "builtin", "--games", "0"), "--games"),
         (("club", "builtin", "--points", "22"), "--points"),
         (("club", "builtin", "--out", "file/inside"), "expected a folder file/inside for --out"),
-        (("club", "builtin", "--out", "mine"), "got one with a ladder.png; give another one"),
         (("club", "toy.safetensors"), "expected an agent that plays Pong, got toy.safetensors"),
         (("club", "damaged.safetensors"), "expected an agent in damaged.safetensors"),
         (("club", "other.safetensors"), "expected parameters of the algorithm reinforce"),
@@ -578,7 +572,6 @@ def test_bad_input_is_one_line_before_the_first_game(
 ):
     (tmp_path / "file").touch()
     (tmp_path / "mine").mkdir()
-    (tmp_path / "mine/ladder.png").touch()
     agent_file("toy.safetensors", environment="Catch-v0")
     content = bytearray(agent_file("damaged.safetensors").read_bytes())
     content[-1000] ^= 1
@@ -623,7 +616,6 @@ def test_what_has_been_played_is_kept_after_an_error(call, tmp_path, interrupted
     code, out, err = call(*WORDS, "-o", "ladder")
     assert (code, out.splitlines()[-2]) == (1, "only 3 of 60 games were played")
     assert "expected one, got another" in err
-    assert (tmp_path / "ladder/ladder.png").exists()
 
 
 def test_a_disk_that_takes_no_report_is_one_line_and_the_table_names_no_folder(
@@ -704,8 +696,6 @@ def test_table_and_picture_hold_as_many_players_as_there_may_be(size):
     assert max(map(len, text.splitlines())) <= 80
     assert max(map(len, describe_tournament(report, 60).splitlines())) <= 60
     assert ("too many for a table" in text) == (size > 16)
-    with house_style():
-        assert render(draw_ladder(report), "png").startswith(b"\x89PNG")
 
 
 def test_circles_are_named():

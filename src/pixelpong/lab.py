@@ -18,6 +18,9 @@ import functools
 import multiprocessing
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from typing import Any
+
+from numpy.typing import NDArray
 
 from pixelpong.agent.file import load_shipped
 from pixelpong.config import Config, differences
@@ -25,7 +28,7 @@ from pixelpong.config.presets import load_preset
 from pixelpong.config.protocols import find_protocol
 from pixelpong.engines import make_engine
 from pixelpong.engines.serial import SerialEngine
-from pixelpong.env import make_emulator
+from pixelpong.env import features, make_emulator
 from pixelpong.env.pong import Emulator
 from pixelpong.env.preprocess import difference, make_is_active, preprocess
 from pixelpong.errors import NumericsError, WorkerError
@@ -91,6 +94,7 @@ __all__ = [
     "preprocess",
     "rmsprop",
     "sigmoid",
+    "spread_pairs",
 ]
 
 
@@ -142,3 +146,18 @@ def learning_curves(configs: Sequence[Config], processes: int = 2) -> list[list[
     """
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
         return list(pool.map(learning_curve, configs))
+
+
+def spread_pairs(W1: NDArray[Any]) -> NDArray[Any]:
+    """What a pair that appears adds, with one cell at the middle of the right edge.
+
+    Args:
+        W1: [NUM_INPUTS, …], a gated first layer.
+
+    Returns:
+        [2 · PAIR_ROWS − 1, PAIR_COLUMNS − 1, …], by the place of the pair's other cell.
+    """
+    band = features.PAIR_COLUMNS // features.PAIR_BAND - 1  # in which the agent's paddle is
+    first = features.NUM_CELLS + features.BAND_STARTS[band] * features.NUM_OFFSETS
+    appeared = W1[features.NUM_FEATURES : 2 * features.NUM_FEATURES][first:]
+    return appeared.reshape(-1, features.NUM_OFFSETS, *W1.shape[1:])[::-1].swapaxes(0, 1)

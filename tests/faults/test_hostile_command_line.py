@@ -49,7 +49,7 @@ COMMANDS = {
     "inspect": ("run",),
     "verify": ("--engines", "serial", "--environment", "Catch-v0", "--updates", "1"),
     "record": ("run", "--out", "film.gif"),
-    "plot": ("run", "--kinds", "curve"),
+    "plot": ("run", "--kind", "curve"),
     "dashboard": ("--port", "0"),
     "watch": ("run", "--port", "0"),
     "play": ("run", "--port", "0"),

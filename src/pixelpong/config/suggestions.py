@@ -50,7 +50,7 @@ _MEANINGS = {
     "host": ("address", "bind", "ip", "listen"),
     "token": ("password", "secret", "auth"),
     "formats": ("format", "type"),
-    "kinds": ("kind", "what", "plots"),
+    "kind": ("what", "plots"),
     "overlay": ("explain", "annotate"),
     "scale": ("zoom", "size", "resolution"),
     "seconds": ("duration", "length", "time", "minutes"),

@@ -1,9 +1,9 @@
-"""A run in a notebook: its curves, its weights and its games.
+"""A run in a notebook: its curves and its games.
 
     from pixelpong import Run
     run = Run("runs/fast-001")
     run.plot()                      the learning curve
-    run.plot("weights")             see `pixelpong.faces.plots` for the kinds
+    run.plot("health")              see `pixelpong.faces.plots` for the kinds
     run.plot(others=["runs/fast-002"])
     run.replay()                    20 seconds of a game of the best agent, as a film
     run.replay("latest")            of the newest agent
@@ -33,9 +33,8 @@ from pixelpong.agent.file import Agent
 from pixelpong.config import Config
 from pixelpong.errors import PixelpongError, number_of
 from pixelpong.faces.display import signed
-from pixelpong.faces.plots import KINDS, draw_one
+from pixelpong.faces.plots import KINDS, draw_plot
 from pixelpong.faces.plots.drawing import DPI
-from pixelpong.faces.plots.subjects import name_subjects
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.names import find_run
 from pixelpong.run.summary import duration, summarize
@@ -161,21 +160,17 @@ class Run:
         """Draw a plot.
 
         Args:
-            kind: ``curve``, ``points``, ``health``, ``weights``, ``frames`` or ``episode``.
-            others: runs to compare it with, for the first three kinds.
+            kind: ``curve`` or ``health``.
+            others: runs to compare it with.
             format: ``png`` or ``svg``.
 
         Raises:
             ConfigError: a kind or format is unknown, or matplotlib is not installed.
             RunError: it has no metrics yet.
-            CheckpointError: it has no agent yet, or it is damaged.
-            EmulatorError: the emulator or its game is not installed.
         """
         runs = [self, *(other if isinstance(other, Run) else Run(other) for other in others)]
-        subjects = name_subjects([run._directory for run in runs])
-        content = draw_one(subjects, kind, format)
-        names = ", ".join(subject.name for subject in subjects)
-        return Picture(content, format, f"{kind} of {names}")
+        content = draw_plot([run._directory for run in runs], kind, format)
+        return Picture(content, format, f"{kind} of {', '.join(run.path.name for run in runs)}")
 
     def replay(
         self,

@@ -274,7 +274,7 @@ def _describe_matrix(report: Report, width: int) -> list[str]:
     size = len(report["players"])
     room = min(width - 5 - 4 * size, 24)
     if room < 8:
-        return [f"{size} players are too many for a table; ladder.png shows them"]
+        return [f"{size} players are too many for a table; --json has them all"]
     ranks = "".join(f"{rank:4}" for rank in range(1, size + 1))
     lines = [f"{'mean return against':{room + 5}.{room + 5}}{ranks}"]
     for rank, (each, row) in enumerate(zip(report["players"], report["matrix"], strict=True), 1):

@@ -43,41 +43,15 @@ def _column(values: list[Any]) -> NDArray[Any]:
     return np.array([value if isinstance(value, int | float) else math.nan for value in values])
 
 
-@dataclass(frozen=True)
-class Episodes:
-    """The contents of ``episodes.jsonl``, each with the training's steps at the end of its update.
+def read_episodes(run: RunDirectory, metrics: Columns) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The steps at the end of each episode's update, and its return, in the order of training.
 
-    Attributes:
-        steps: [E] steps of the training at the end of each episode's update.
-        returns: [E].
-        rally_steps: [P] the same for each point.
-        rally_lengths: [P] steps that each point took.
-        is_won: [P] bool, whether the agent won it.
+    Only episodes whose update is among `metrics`.
     """
-
-    steps: NDArray[np.float64]
-    returns: NDArray[np.float64]
-    rally_steps: NDArray[np.float64]
-    rally_lengths: NDArray[np.float64]
-    is_won: NDArray[np.bool_]
-
-
-def read_episodes(run: RunDirectory, metrics: Columns) -> Episodes:
-    """The episodes whose update is among `metrics`, in the order of the training."""
     steps_at = _steps_by_update(metrics)
-    steps, returns = [], []
-    rallies: list[tuple[float, float, bool]] = []
-    for line in run.episodes.read_as(EpisodeLine):
-        at = steps_at.get(line.update)
-        if at is None:
-            continue
-        steps.append(at)
-        returns.append(line.episode_return)
-        lengths = np.diff([-1, *line.point_ends]).tolist()
-        wins = [reward > 0 for reward in line.point_rewards]
-        rallies += [(at, *rally) for rally in zip(lengths, wins, strict=True)]
-    table = np.array(rallies, np.float64).reshape(-1, 3)
-    return Episodes(np.array(steps), np.array(returns), table[:, 0], table[:, 1], table[:, 2] > 0)
+    known = [line for line in run.episodes.read_as(EpisodeLine) if line.update in steps_at]
+    steps = [steps_at[line.update] for line in known]
+    return np.array(steps), np.array([line.episode_return for line in known])
 
 
 def read_evaluations(run: RunDirectory, metrics: Columns) -> NDArray[np.float64]:

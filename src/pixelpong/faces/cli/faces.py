@@ -36,14 +36,13 @@ def record(options: Any) -> int:
 
 def plot(options: Any) -> int:
     """``pixelpong plot RUN…``"""
-    from pixelpong.faces.plots import describe_plots, draw_plots
+    from pixelpong.faces import plots
     from pixelpong.run.directory import RunDirectory
     from pixelpong.run.names import find_run
 
     runs = [RunDirectory.open(find_run(word)) for word in options.runs]
-    folder = options.out or runs[0].path / "plots"
-    files = draw_plots(runs, folder, options.kinds.split(","), options.formats.split(","))
-    report_on({"files": [str(file) for file in files]}, options.json, describe_plots)
+    file = plots.plot(runs, options.kind, options.out)
+    report_on({"file": str(file)}, options.json, lambda report: str(report["file"]))
     return 0
 
 

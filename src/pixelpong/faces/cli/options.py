@@ -213,8 +213,7 @@ _COMMANDS: dict[str, Command | Group] = {
         switch("sampled", "Agents draw their actions instead of taking the most probable."),
         file(
             "out",
-            "New folder for tournament.json and ladder.png (extra [plot]); by default "
-            "tournaments/tournament-NNN.",
+            "New folder for tournament.json; by default tournaments/tournament-NNN.",
             "DIR",
             "-o",
         ),
@@ -267,10 +266,9 @@ _COMMANDS: dict[str, Command | Group] = {
         faces.plot,
         "Draw what one or several runs have learned; extra [plot].",
         Place("runs", tuple[str, ...], REQUIRED, f"Runs, each {_NAMED}.", metavar="RUN"),
-        file("out", "Folder to write to; by default RUN/plots.", "DIR", "-o"),
-        Option("kinds", str, "all", "Curve, points, health, weights, frames, episode; or all."),
-        Option("formats", str, "png", "With commas: png, svg."),
-        examples=("plot latest", "plot fast-001 fast-002 --kinds curve,points -o pictures"),
+        Option("kind", str, "curve", "Which picture.", choices=("curve", "health")),
+        file("out", "A .png, .svg or .pdf file; by default RUN/plots/KIND.png.", short="-o"),
+        examples=("plot latest", "plot fast-001 fast-002 --kind health -o health.svg"),
     ),
     "dashboard": command(
         faces.dashboard,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import itertools
 import json
 import shutil
@@ -12,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from pixelpong.errors import Interrupted, RunError, refusing
-from pixelpong.faces.cli.reporting import report_on, tell
+from pixelpong.faces.cli.reporting import report_on
 from pixelpong.interrupts import stop_on_signals
 from pixelpong.machine import count_cores
 
 EXIT_INTERRUPTED = 130
-PICTURE = "ladder.png"
 
 
 def tournament(options: Any) -> int:
@@ -65,8 +63,6 @@ def _make_folder(out: Path | None) -> Path:
         if out is not None:
             if (out / FILE).exists():
                 raise ValueError("one with a tournament")
-            if (out / PICTURE).exists():
-                raise ValueError(f"one with a {PICTURE}")
             return out
         for number in itertools.count(largest_number(FOLDER, "tournament") + 1):
             with contextlib.suppress(FileExistsError):
@@ -100,12 +96,6 @@ def _save(report: dict[str, Any], folder: Path) -> None:
     from pixelpong.tournament.report import FILE
 
     write_whole(folder / FILE, json.dumps(report, indent=1).encode() + b"\n")
-    if importlib.util.find_spec("matplotlib") is None:
-        tell("no matplotlib, so no picture: pip install 'pixelpong[plot]'")
-        return
-    from pixelpong.faces.plots.ladder import plot_ladder
-
-    plot_ladder(report, folder / PICTURE)
 
 
 def _count(number: int, total: int) -> None:

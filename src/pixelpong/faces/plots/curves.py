@@ -1,4 +1,4 @@
-"""Figures over the steps of a training: the learning curve, the points, its health."""
+"""Figures over the steps of a training: the learning curve, and its health."""
 
 from __future__ import annotations
 
@@ -16,19 +16,17 @@ from pixelpong.faces.plots.drawing import (
     Figure,
     line_style,
     new_figure,
+    plain,
     scale_of,
 )
-from pixelpong.faces.plots.subjects import Subject
-from pixelpong.run.table import running
+from pixelpong.run.directory import RunDirectory
+from pixelpong.run.table import read_episodes, read_evaluations, read_metrics, running
 
 EPISODES = 100
 """Episodes in the mean return, as everywhere."""
 
-POINTS = 1000
-"""Points in shares and lengths, as everywhere."""
-
 _MANY = 3000
-"""More dots than this become one bitmap in an SVG, which would otherwise have megabytes."""
+"""More dots than this become one bitmap in an SVG."""
 
 _SIGNS = {
     "entropy": "entropy of the policy, nats",
@@ -43,8 +41,36 @@ _SIGNS = {
 }
 """The panels of the health: columns of the metrics, and their titles."""
 
-_MOST_ENTROPY = {"ppo": (math.log(3), "ln 3"), "reinforce": (math.log(2), "ln 2")}
-_DOTTED: dict[str, Any] = {"color": GREY, "linewidth": 1, "linestyle": (0, (1, 3))}
+_ACTIONS = {"ppo": 3, "reinforce": 2}
+
+
+class Subject:
+    """One run to draw: its name in a legend, and what it has recorded."""
+
+    def __init__(self, run: RunDirectory, name: str) -> None:
+        """Read the files; a `RunError` if there are no metrics yet."""
+        self.run, self.name = run, plain(name)
+        self.metrics = read_metrics(run)
+        if not np.isfinite(self.metrics.get("steps", np.array([np.nan]))).any():
+            advice = "train it for an update or more"
+            raise RunError(expected(f"metrics in {run.path}", "none", advice))
+        self.episode_steps, self.returns = read_episodes(run, self.metrics)
+        self.evaluations = read_evaluations(run, self.metrics)
+
+    def column(self, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Steps and figure of the updates that have it."""
+        steps = self.metrics["steps"]
+        values = self.metrics.get(name, np.full(len(steps), np.nan))
+        has = np.isfinite(steps) & np.isfinite(values)
+        return steps[has], values[has]
+
+
+def name_subjects(runs: Sequence[RunDirectory]) -> list[Subject]:
+    """The runs, each with the name of its folder; if two have the same, with their paths."""
+    names = [run.path.resolve().name for run in runs]
+    if len(set(names)) < len(names):
+        names = [str(run.path) for run in runs]
+    return [Subject(run, name) for run, name in zip(runs, names, strict=True)]
 
 
 def draw_curve(subjects: Sequence[Subject]) -> Figure:
@@ -53,14 +79,15 @@ def draw_curve(subjects: Sequence[Subject]) -> Figure:
     Raises:
         RunError: a run has no metrics yet, or no finished episode.
     """
-    for subject in subjects:
-        _require(len(subject.episodes.returns), "a finished episode", subject)
     figure = new_figure(8, 5)
     axes = figure.add_subplot()
     unit, is_single = _steps_axis(axes, subjects), len(subjects) == 1
-    highest = max(_draw_return(axes, subjects, number, unit) for number in range(len(subjects)))
-    if all(map(_is_pong, subjects)):  # up to the highest value: early runs would be a flat line
-        axes.set_ylim(-21.8, min(21.8, highest + 2))
+    for number, subject in enumerate(subjects):
+        if not len(subject.returns):
+            what = f"a finished episode in {subject.run.path}"
+            raise RunError(expected(what, "none", "train it longer"))
+        _draw_return(axes, subject, line_style(number), unit, is_single=is_single)
+    axes.set_ylim(-21.8, min(21.8, axes.dataLim.ymax + 2))  # early runs would be a flat line
     what = "" if is_single else f", mean of the last {EPISODES} episodes"
     axes.set_ylabel(f"return of an episode{what}")
     axes.set_title(_title("Learning curve", subjects) + "\n", fontsize=12)
@@ -72,89 +99,35 @@ def draw_curve(subjects: Sequence[Subject]) -> Figure:
     return figure
 
 
-def _draw_return(axes: Any, subjects: Sequence[Subject], number: int, unit: float) -> float:
-    """Draw one run's return; return the highest value drawn."""
-    subject, style, is_single = subjects[number], line_style(number), len(subjects) == 1
-    steps, returns = subject.episodes.steps, subject.episodes.returns
-    evaluated, means, lows, highs = subject.evaluations.T
+def _draw_return(
+    axes: Any, subject: Subject, style: dict[str, Any], unit: float, *, is_single: bool
+) -> None:
+    steps, returns = subject.episode_steps, subject.returns
     curve = running(returns, EPISODES, steps)
     at = steps[curve.places - 1] / unit
-    if is_single:
-        _dots(axes, steps / unit, returns, "an episode")
-    axes.fill_between(
-        at, curve.low, curve.high, color=style["color"], linewidth=0,
-        alpha=0.15 if len(subjects) <= 3 else 0.07,
-    )  # fmt: skip
+    alpha = 0.15 if is_single else 0.07
+    axes.fill_between(at, curve.low, curve.high, color=style["color"], linewidth=0, alpha=alpha)
     name = f"mean of the last {EPISODES} episodes" if is_single else subject.name
     axes.plot(at, curve.mean, label=name, **style)
-    tops = [*(returns if is_single else curve.high), *curve.high, *highs]
-    if is_single and _is_pong(subject):
+    if is_single:
+        axes.plot(
+            steps / unit, returns, linestyle="none", marker=".", color="#A0A0A0",
+            label="an episode", markeredgewidth=0, markersize=6 if len(returns) < 600 else 3.5,
+            rasterized=len(returns) > _MANY, zorder=1,
+        )  # fmt: skip
         estimated, values = subject.column("estimated_return")
-        tops += values.tolist()
-        known = f"return that the last {POINTS:,} points lead to" if len(values) else None
-        axes.plot(estimated / unit, values, label=known, **line_style(1) | {"linewidth": 1.3})
-    if len(evaluated):
+        if len(values):
+            axes.plot(
+                estimated / unit, values, label="return estimated from the last 1,000 points",
+                **line_style(1) | {"linewidth": 1.3},
+            )  # fmt: skip
+    if len(subject.evaluations):
+        evaluated, means, lows, highs = subject.evaluations.T
         axes.errorbar(
             evaluated / unit, means, yerr=[means - lows, highs - means], fmt="D", markersize=6,
             color=BLACK if is_single else style["color"], markeredgecolor="white", capsize=3,
             elinewidth=1.4, label="greedy evaluation" if is_single else None, zorder=4,
         )  # fmt: skip
-    return float(max(tops))
-
-
-def draw_points(subjects: Sequence[Subject]) -> Figure:
-    """The share of points won, and how long a point takes.
-
-    Raises:
-        RunError: a run has no metrics yet, or no point in them.
-    """
-    for subject in subjects:
-        _require(len(_share_won(subject)[0]), "a point", subject)
-    figure = new_figure(8, 7.5)
-    upper, lower = figure.subplots(2, 1, sharex=True)
-    unit, is_single = _steps_axis(lower, subjects), len(subjects) == 1
-    for number, subject in enumerate(subjects):
-        if is_single:
-            steps, shares = subject.column("points_won_share")
-            _dots(upper, steps / unit, shares, "an update")
-            steps, lengths = subject.column("steps_per_point")
-            _dots(lower, steps / unit, lengths, "an update, all points")
-        steps, shares = _share_won(subject)
-        name = f"the last {POINTS:,} points" if is_single else subject.name
-        upper.plot(steps / unit, shares, label=name, **line_style(number))
-        _draw_lengths(lower, subject, unit, number, is_single)
-    upper.axhline(0.5, **_DOTTED)
-    upper.set(ylim=(-0.03, 1.03), ylabel="share of points won")
-    lower.set_ylabel("steps a point")
-    lower.set_ylim(0, 1.08 * lower.dataLim.ymax)
-    upper.set_title(_title("Points", subjects))
-    upper.legend(loc="best")
-    if is_single:
-        lower.legend(loc="best")
-    return figure
-
-
-def _share_won(subject: Subject) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Steps and running share; from finished episodes if old metrics do not have it."""
-    steps, shares = subject.column("points_won_1000")
-    rallies = subject.episodes
-    if len(steps) or not len(rallies.is_won):
-        return steps, shares
-    mean = running(rallies.is_won.astype(np.float64), POINTS, rallies.rally_steps)
-    return rallies.rally_steps[mean.places - 1], mean.mean
-
-
-def _draw_lengths(axes: Any, subject: Subject, unit: float, number: int, is_single: bool) -> None:
-    rallies = subject.episodes
-    parts = {subject.name: np.ones(len(rallies.is_won), np.bool_)}
-    if is_single:
-        words = {"won": rallies.is_won, "lost": ~rallies.is_won}
-        parts = {f"{word}: mean of the last {POINTS:,}": part for word, part in words.items()}
-    for place, (name, chosen) in enumerate(parts.items(), 0 if is_single else number):
-        if chosen.any():
-            mean = running(rallies.rally_lengths[chosen], POINTS, rallies.rally_steps[chosen])
-            at = rallies.rally_steps[chosen][mean.places - 1] / unit
-            axes.plot(at, mean.mean, label=name, **line_style(place))
 
 
 def draw_health(subjects: Sequence[Subject]) -> Figure:
@@ -170,13 +143,14 @@ def draw_health(subjects: Sequence[Subject]) -> Figure:
     rows = -(-len(signs) // 3)
     figure = new_figure(12, 2.7 * rows + 0.8)
     panels = figure.subplots(rows, 3, sharex=True, squeeze=False).ravel()
-    for axes, sign in zip(panels, signs, strict=False):
-        _draw_sign(axes, sign, subjects)
-    for axes in panels[len(signs) :]:
-        axes.set_axis_off()
-    for axes in panels[max(0, len(signs) - 3) : len(signs)]:
-        _steps_axis(axes, subjects)
-        axes.tick_params(labelbottom=True)
+    for place, axes in enumerate(panels):
+        if place >= len(signs):
+            axes.set_axis_off()
+            continue
+        _draw_sign(axes, signs[place], subjects)
+        if place >= len(signs) - 3:
+            _steps_axis(axes, subjects)
+            axes.tick_params(labelbottom=True)
     figure.suptitle(_title("Health of the training", subjects), fontsize=13)
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(6, len(handles)))
@@ -208,17 +182,14 @@ def _draw_sign(axes: Any, sign: str, subjects: Sequence[Subject]) -> None:
 
 
 def _draw_most_entropy(axes: Any, subjects: Sequence[Subject]) -> None:
-    highest = axes.get_ylim()[1]
     for algorithm in sorted({each.run.config.learning.algorithm for each in subjects}):
-        most, name = _MOST_ENTROPY[algorithm]
-        axes.axhline(most, **_DOTTED)
+        actions = _ACTIONS[algorithm]
+        axes.axhline(math.log(actions), color=GREY, linewidth=1, linestyle=":")
         axes.annotate(
-            f"{name}: all actions alike", (1, most), xycoords=("axes fraction", "data"),
-            xytext=(0, 2), textcoords="offset points", ha="right", va="bottom", color=GREY,
-            fontsize=9,
+            f"ln {actions}: all actions alike", (1, math.log(actions)), (0, 2), ha="right",
+            xycoords=("axes fraction", "data"), textcoords="offset points", color=GREY, fontsize=9,
         )  # fmt: skip
-        highest = max(highest, 1.15 * most)
-    axes.set_ylim(0, highest)
+        axes.set_ylim(0, max(axes.get_ylim()[1], 1.15 * math.log(actions)))
 
 
 def _value_axis(axes: Any, values: NDArray[Any]) -> None:
@@ -230,13 +201,6 @@ def _value_axis(axes: Any, values: NDArray[Any]) -> None:
         axes.set_ylim(0, 1.08 * high if high > 0 else 1)
     if high >= 1e4 or high < 1e-2:
         axes.ticklabel_format(axis="y", style="sci", scilimits=(0, 0), useMathText=True)
-
-
-def _dots(axes: Any, steps: NDArray[Any], values: NDArray[Any], name: str) -> None:
-    axes.plot(
-        steps, values, linestyle="none", marker=".", color="#A0A0A0", label=name, markeredgewidth=0,
-        markersize=6 if len(values) < 600 else 3.5, rasterized=len(values) > _MANY, zorder=1,
-    )  # fmt: skip
 
 
 def _steps_axis(axes: Any, subjects: Sequence[Subject]) -> float:
@@ -252,18 +216,8 @@ def _last_step(subjects: Sequence[Subject]) -> float:
     return max(1.0, *(float(np.nanmax(subject.metrics["steps"])) for subject in subjects))
 
 
-def _is_pong(subject: Subject) -> bool:
-    """Whether a game goes to 21."""
-    return "Pong" in subject.run.config.environment.environment
-
-
-def _require(number: int, what: str, subject: Subject) -> None:
-    if not number:
-        raise RunError(expected(f"{what} in {subject.run.path}", "none", "train it longer"))
-
-
 def _title(what: str, subjects: Sequence[Subject]) -> str:
-    games = sorted({subject.run.config.environment.environment for subject in subjects})
     if len(subjects) > 1:
-        return f"{what} of {len(subjects)} runs on {' and '.join(games)}"
-    return f"{what} of {subjects[0].name}: {subjects[0].run.config.preset} on {games[0]}"
+        return f"{what} of {len(subjects)} runs"
+    config = subjects[0].run.config
+    return f"{what} of {subjects[0].name}: {config.preset} on {config.environment.environment}"

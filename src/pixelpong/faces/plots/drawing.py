@@ -10,20 +10,17 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import io
-import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
-from pixelpong.agent.legend import ACTION_COLOURS, PIXEL_COLOURS
-from pixelpong.errors import ConfigError, RunError, expected
-from pixelpong.items import DOWN, UP
+from pixelpong.errors import ConfigError, expected
 
 Figure = Any
 """A matplotlib Figure. Typed loosely: the library is an extra, and may be missing."""
 
-FORMATS = ("png", "svg")
+FORMATS = ("png", "svg", "pdf")
+"""The endings of the files."""
 
 DPI = 160
 
@@ -58,17 +55,10 @@ _STYLE: Any = {
 }
 
 
-def require_matplotlib(extra: str = "plot") -> None:
-    """Check that matplotlib is installed.
-
-    Args:
-        extra: the extra of pixelpong that installs it.
-
-    Raises:
-        ConfigError: it is not.
-    """
+def require_matplotlib() -> None:
+    """Refuse to go on without matplotlib, and name the extra that installs it."""
     if importlib.util.find_spec("matplotlib") is None:
-        advice = f"pip install 'pixelpong[{extra}]'"
+        advice = "pip install 'pixelpong[plot]'"
         raise ConfigError(expected("matplotlib, for pictures", "none", advice))
 
 
@@ -91,59 +81,11 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def pixel_colours() -> Any:
-    """A colour map of the states of a pixel: white if it is off, else the legend's colours."""
-    from matplotlib.colors import ListedColormap
-
-    return ListedColormap(["white", *(PIXEL_COLOURS[state] for state in sorted(PIXEL_COLOURS))])
-
-
-def saliency_colours() -> Any:
-    """A colour map from the legend's colour of down, through white, to that of up."""
-    from matplotlib.colors import LinearSegmentedColormap
-
-    ends = [ACTION_COLOURS[DOWN], "white", ACTION_COLOURS[UP]]
-    return LinearSegmentedColormap.from_list("saliency", ends)
-
-
 def render(figure: Figure, format: str) -> bytes:
-    """The figure as the bytes of a file.
-
-    Args:
-        figure: the figure to draw.
-        format: one of `FORMATS`, or another that matplotlib knows.
-    """
-    buffer = io.BytesIO()
-    left_out: dict[str, dict[str, None]] = {"svg": {"Date": None}, "png": {"Software": None}}
-    figure.savefig(buffer, format=format, metadata=left_out.get(format))
+    """The figure as the bytes of a file in one of `FORMATS`."""
+    buffer, keys = io.BytesIO(), {"svg": "Date", "png": "Software", "pdf": "CreationDate"}
+    figure.savefig(buffer, format=format, metadata={keys[format]: None})
     return buffer.getvalue()
-
-
-def write_files(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
-    """Write files, each completely or not at all, and none if one of them has no room.
-
-    Args:
-        folder: of the files; made if it is missing.
-        files: name → content.
-
-    Raises:
-        RunError: they cannot be written.
-    """
-    ours = {name: folder / f".tmp-{os.getpid()}-{name}" for name in files}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, content in files.items():
-            ours[name].write_bytes(content)
-        for name, temporary in ours.items():
-            temporary.replace(folder / name)
-    except OSError as error:
-        for temporary in ours.values():
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
-        got = error.strerror or str(error)
-        advice = "make room there, or choose another folder"
-        raise RunError(expected(f"to write pictures to {folder}", got, advice)) from error
-    return [folder / name for name in files]
 
 
 def plain(text: str) -> str:
@@ -170,19 +112,3 @@ def scale_of(largest: float) -> tuple[float, str]:
         if largest >= 2 * size:
             return size, name
     return 1.0, ""
-
-
-def short_names(paths: Sequence[Path]) -> list[str]:
-    """A name for each run: its folder, with more of the path if two have the same name.
-
-    >>> short_names([Path("a/x"), Path("b/x"), Path("b/y")])
-    ['a/x', 'b/x', 'y']
-    """
-    parts = [path.resolve().parts for path in paths]
-    names = [each[-1] for each in parts]
-    for length in range(2, max(map(len, parts), default=0) + 1):
-        names = [
-            name if names.count(name) == 1 else "/".join(each[-length:])
-            for name, each in zip(names, parts, strict=True)
-        ]
-    return names

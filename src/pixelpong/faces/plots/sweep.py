@@ -23,8 +23,8 @@ from pixelpong.faces.plots.drawing import (
     render,
     require_matplotlib,
     scale_of,
-    write_files,
 )
+from pixelpong.run.files import write_whole
 from pixelpong.sweep import statistics
 from pixelpong.sweep.training import Curve, Result
 
@@ -34,25 +34,18 @@ Groups = Mapping[str, Sequence[Result]]
 MAX_GROUPS = 12
 """Settings that are drawn: more are not told apart."""
 
+FEWEST = 4
+"""Seeds for a 95 % interval: that of fewer would say nothing."""
+
 _GRID = 200
 
 
-def plot_sweep(groups: Groups, path: Path, extra: str = "plot") -> None:
-    """Draw what came of trainings.
-
-    Args:
-        groups: the first `MAX_GROUPS` are drawn.
-        path: the file; its ending says of which kind, as svg or png.
-        extra: see `pixelpong.faces.plots.drawing.require_matplotlib`.
-
-    Raises:
-        ConfigError: matplotlib is not installed.
-        RunError: the file cannot be written.
-    """
-    require_matplotlib(extra)
+def plot_sweep(groups: Groups, path: Path) -> None:
+    """Draw what came of trainings, in a file; a `RunError` if it cannot be written."""
+    require_matplotlib()
     with house_style():
         content = render(draw_sweep(groups), path.suffix.removeprefix("."))
-    write_files(path.parent, {path.name: content})
+    write_whole(path, content)
 
 
 def draw_sweep(groups: Groups) -> Figure:
@@ -120,12 +113,13 @@ def _draw_times(axes: Any, groups: Groups, has_won: bool) -> None:
         if not times:
             continue
         axes.plot(times, [number] * len(times), "o", color=style["color"], alpha=0.5, markersize=5)
-        low, high = statistics.interval([times], statistics.median)
-        middle = float(statistics.median(times))
+        middle, ends = float(statistics.median(times)), None
+        if len(times) >= FEWEST:
+            low, high = statistics.interval([times], statistics.median)
+            ends = [[middle - low], [high - middle]]
         axes.errorbar(
-            middle, number, xerr=[[middle - low], [high - middle]], fmt="D", color=BLACK, capsize=4,
-            markersize=6, zorder=4,
-        )  # fmt: skip
+            middle, number, xerr=ends, fmt="D", color=BLACK, capsize=4, markersize=6, zorder=4
+        )
     axes.set(ylim=(len(names) - 0.4, -0.6), xlabel="seconds", yticks=range(len(names)))
     axes.set_yticklabels([plain(name) or "all seeds" for name in names], fontsize=9)
     axes.set_xlim(left=0)
@@ -142,8 +136,9 @@ def _draw_profiles(axes: Any, groups: Groups) -> None:
     thresholds = np.linspace(min(known) - 0.5, max(known) + 0.5, _GRID)
     for number, (name, each) in enumerate(scores.items()):
         style = line_style(number)
-        low, high = statistics.profile_band(each, thresholds)
-        axes.fill_between(thresholds, low, high, color=style["color"], alpha=0.15, linewidth=0)
+        if len(each) >= FEWEST:
+            low, high = statistics.profile_band(each, thresholds)
+            axes.fill_between(thresholds, low, high, color=style["color"], alpha=0.15, linewidth=0)
         shares = statistics.performance_profile(each, thresholds)
         axes.plot(thresholds, shares, **style, label=plain(name) or "all seeds")
     axes.set(ylim=(-0.03, 1.03), xlabel="final return", ylabel="share of trainings above it")
