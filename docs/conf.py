@@ -24,7 +24,6 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "docstrings",
-    "drawings",
     "generated",
     "languages",
     "mathml",
@@ -40,7 +39,8 @@ nitpicky = True
 nitpick_ignore_regex = [
     ("py:obj", r".*"),  # a name in backquotes that is a word of ours, not of the code
     (r"py:.*", rf"({'|'.join(sorted(sys.stdlib_module_names))}|numpy|np|gymnasium)\..*"),
-    (r"py:.*", r"Path|NDArray|Event|Console"),  # imported for the type checker alone
+    (r"py:.*", r"Path|NDArray|Event|Console|Film"),  # imported for the type checker alone
+    (r"py:class", r"pixelpong\..*\..*"),  # of the public names; read in the source
     (r"py:.*", r"msgspec\..*|.*Annotated.*|[\d.]+|.*\.L"),  # bounds of a field; a type variable
 ]
 
