@@ -45,9 +45,6 @@ from pixelpong.tournament.tournament import summarize
 KILOBYTES = {"beginner": 50, "club": 60, "strong": 110, "champion": 745}
 """Of their first layers; all four files are to take less than a megabyte."""
 
-PATIENCE = 3600.0
-"""Seconds to wait for a game of an evaluation: it may run beside other work."""
-
 YARDSTICKS = ("follower-0", "follower-100", PERSON)
 """Whom the agents play to be chosen."""
 
@@ -128,7 +125,6 @@ def write(chosen: dict[str, str], out: Path, episodes: int) -> dict[str, Player]
     for name, word in chosen.items():
         name_of_run, _, update = word.rpartition("@")
         run = RunDirectory.open(Path(name_of_run))
-        run = run.with_config(run.config.updated({"worker_timeout": PATIENCE}, "strengths"))
         path = out / f"{name}.safetensors"
         report = write_agent(
             run,

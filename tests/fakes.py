@@ -25,6 +25,20 @@ class EchoWorker:
         return number, params, (os.getpid(), threading.get_ident())
 
 
+class MeetingWorker:
+    """Marks each item that it begins by a file in a folder, and waits there for another's.
+
+    An item is (its name, the name of the file to wait for, or none); the folder is the params.
+    """
+
+    def play(self, item, params):
+        name, wanted = item
+        Path(params, name).touch()
+        while wanted and not Path(params, wanted).exists():
+            time.sleep(0.01)
+        return name
+
+
 class RaisingWorker:
     """Raises at the item "bad"."""
 

@@ -187,6 +187,6 @@ def test_verbose_says_where_the_time_of_an_update_went(make_run, terminal):
     run = make_run(engine="threads", workers=2, verbose=True, updates=40)
     train(run, TrainingDisplay(terminal))
     said = plain(terminal)
-    for what in ("rollouts ", "waiting for the slowest ", "learning ", "moved "):
+    for what in ("rollouts ", "learning "):
         assert what in said
     assert re.search(r"2 workers +\d+% busy", said)

@@ -15,7 +15,8 @@ from pixelpong.items import NUM_PIXELS, SparseGrads
 from pixelpong.learn.optimizer import rmsprop
 from pixelpong.learners.progress import Progress
 from pixelpong.learners.reinforce import ReinforceLearner
-from pixelpong.play.sums import GradientSum, gather
+from pixelpong.play import sums
+from pixelpong.play.sums import GradientSum
 from pixelpong.play.worker import make_worker
 from pixelpong.run.checkpoints import fingerprint
 
@@ -57,19 +58,24 @@ def test_an_update_is_one_step_of_rmsprop_on_the_sum_over_the_batch(catch):
     assert stats.grad_norm == pytest.approx(norm, rel=1e-5)
 
 
-@pytest.mark.parametrize("size", [3, 20, 45])
-def test_gathered_groups_give_the_bits_of_single_episodes(catch, size):
-    config = catch.updated({"batch_size": size, "hidden": 5}, "test")
+def test_groups_as_items_give_the_bits_of_single_episodes(catch, monkeypatch):
+    """Three groups, the last one smaller: added up by workers, and by the learner."""
+    config = catch.updated({"batch_size": 45, "hidden": 5}, "test")
     one, two = ReinforceLearner(config), ReinforceLearner(config)
-    results = play_batch(config, one)
-    gathered = [
-        each for begin in range(0, size, 20) for each in gather(results[begin : begin + 20])
-    ]
-    assert sum(each.grads is not None for each in gathered) == -(-size // 20)
-    one.apply(results)
-    two.apply(gathered)
+    one.apply(play_batch(config, one))
+    monkeypatch.setattr(sums, "LARGE_BATCH", 45)
+    assert [item.games for item in two.items()] == [20, 20, 5]
+    two.apply(play_batch(config, two))
     assert fingerprint(one.params) == fingerprint(two.params)
     assert fingerprint(one.cache) == fingerprint(two.cache)
+    assert vars(one.progress) == vars(two.progress)
+
+
+def test_episodes_an_item_follow_from_the_batch_alone(catch):
+    for size, items in ((299, 299), (300, 15), (301, 16)):
+        learner = ReinforceLearner(catch.updated({"batch_size": size, "hidden": 1}, "test"))
+        assert len(learner.items()) == items
+        assert sum(item.games for item in learner.items()) == size
 
 
 def test_a_batch_of_one_group_is_added_up_episode_after_episode(catch):

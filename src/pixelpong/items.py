@@ -176,14 +176,15 @@ class Tally:
 
 @dataclass(frozen=True)
 class EpisodeItem:
-    """One whole episode to play: a pure description that any worker can carry out.
+    """One or more whole episodes to play: a pure description that any worker can carry out.
 
     Attributes:
         purpose: ``"train"`` returns a gradient, ``"evaluate"`` the statistics alone.
         seed: the run's seed.
         update: the update it belongs to.
-        index: its place in the batch.
+        index: the place of its first episode in the batch.
         is_greedy: take the more probable action instead of drawing one.
+        games: consecutive episodes to play; their gradients are added up (`pixelpong.play.sums`).
     """
 
     purpose: str
@@ -191,11 +192,12 @@ class EpisodeItem:
     update: int
     index: int
     is_greedy: bool = False
+    games: int = 1
 
 
 @dataclass(frozen=True)
 class SparseGrads:
-    """The gradient of one episode: only the first-layer rows that it touched.
+    """The gradient of one or more episodes: only the first-layer rows that they touched.
 
     Attributes:
         rows: [K] uint16, ascending.
@@ -213,12 +215,17 @@ class EpisodeResult:
     """The result of an `EpisodeItem`.
 
     Attributes:
-        stats: of the episode.
-        grads: None if only statistics were requested.
+        episodes: statistics of each episode.
+        grads: the sum of their gradients; None if only statistics were requested.
     """
 
-    stats: EpisodeStats
+    episodes: tuple[EpisodeStats, ...]
     grads: SparseGrads | None
+
+    @property
+    def stats(self) -> EpisodeStats:
+        """Of the first episode, mostly the only one."""
+        return self.episodes[0]
 
 
 @dataclass(frozen=True)

@@ -124,11 +124,11 @@ def training(
         NumericsError: a number is not finite; the last update that is whole stays saved.
     """
     config = run.config
-    with run.lock():
+    with run.lock(), run.noting_failure():
         session = Session(run, time.monotonic() if began is None else began)
         learner, progress, verdict = session.learner, session.learner.progress, None
         engine = make_engine(config.engine, functools.partial(make_worker, config), should_stop)
-        with run.noting_failure(), contextlib.closing(engine):
+        with contextlib.closing(engine):
             try:
                 yield Began(run, progress)
                 while True:
@@ -145,7 +145,7 @@ def training(
                     if reason:
                         break
                     items, params = learner.items(), learner.params_to_play()
-                    results = engine.run(items, params, learner.group_size)
+                    results = engine.run(items, params)
                     stats = learner.apply(results)
                     session.record(stats, results.stats)
                     yield Updated(progress, stats, results.stats)

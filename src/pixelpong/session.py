@@ -157,15 +157,10 @@ class Session:
         )
         timing = {
             "rollout_seconds": stats.rollout_seconds,
-            "wait_seconds": run.wait_seconds,
-            "reduce_seconds": stats.reduce_seconds,
             "learn_seconds": stats.learn_seconds,
             "play_seconds": stats.play_seconds,
             "busy_share": stats.play_seconds / (run.workers * stats.rollout_seconds),
             "workers": run.workers,
-            "params_bytes": run.params_bytes,
-            "bytes_sent": run.bytes_sent,
-            "bytes_received": run.bytes_received,
             "steps_per_second": stats.steps_per_second,
             "wall_seconds": self.wall_seconds,
             "training_seconds": self.training_seconds,

@@ -327,7 +327,7 @@ def _values(args: tuple[Any, ...]) -> list[Any]:
 class Threads:
     """A place's threads: one of them, for in a simulated world nothing waits."""
 
-    def __init__(self, make_worker: Callable[[], Any], num_workers: int, item_timeout: float):
+    def __init__(self, make_worker: Callable[[], Any], num_workers: int):
         self._worker = make_worker()
 
     def run(self, items: list[Any], params: Any) -> Results:

@@ -19,7 +19,6 @@ from typing import Any
 
 from pixelpong.config import Config
 from pixelpong.config.presets import load_preset
-from pixelpong.play.sums import gather
 from pixelpong.play.worker import make_worker
 
 ITEM_TIMEOUT = 2.0
@@ -145,16 +144,12 @@ class RecordedWorker:
             self.world.lapse(self.world.draw_seconds())
         return self._results[key]
 
-    def gather(self, results: Any) -> list[Any]:
-        """See `pixelpong.play.worker`."""
-        return gather(results)
-
 
 def _without_clock(result: Any) -> Any:
     """A result with the wall times left out: the same whenever it was played."""
-    if hasattr(result, "stats"):
+    if hasattr(result, "grads"):
         return dataclasses.replace(
-            result, stats=dataclasses.replace(result.stats, play_seconds=0.0)
+            result, episodes=(dataclasses.replace(result.stats, play_seconds=0.0),)
         )
     result.state.tally.play_seconds = 0.0
     episodes = tuple(dataclasses.replace(each, play_seconds=0.0) for each in result.episodes)

@@ -35,13 +35,11 @@ class Training:
 
     def __init__(self, mode: str) -> None:
         self.learner = make_learner(config_of(mode))
-        if mode == "classic":
-            self.learner.group_size = 4  # three groups a batch: some are gathered, some are not
         self.updates = config_of(mode).budget.updates
         self._lines: list[str] = []
 
     def update(self, engine) -> None:
-        asked = self.learner.items(), self.learner.params, self.learner.group_size
+        asked = self.learner.items(), self.learner.params
         stats = self.learner.apply(engine.run(*asked))
         line = summarize_update(self.learner.progress, stats)
         episodes = [episode.to_dict() for episode in stats.episodes]
@@ -125,7 +123,7 @@ def make_threads(mode: str, world: World):
     """Makes thread engines of one number of workers."""
     workers = world.rng.randint(1, 4)
     make = functools.partial(NervousWorker, mode, world, threading.Lock())
-    return lambda: ThreadEngine(make, workers, 60.0, lambda: world.happens(0.01))
+    return lambda: ThreadEngine(make, workers, lambda: world.happens(0.01))
 
 
 WORLDS = {

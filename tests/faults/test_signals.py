@@ -122,6 +122,23 @@ def test_a_signal_in_the_middle_of_an_update_loses_nothing(tmp_path, way):
     assert len(list(run.evaluations.read())) < max(updates_of(run))
 
 
+def test_a_training_that_was_stopped_for_long_goes_on(tmp_path):
+    """Ctrl-Z and fg, a debugger, a paused container: longer than any deadline of Ray's workers."""
+    options = ["--preset", "classic", "--environment", "Catch-v0", "--worker-timeout", "0.1"]
+    driver = Driver(tmp_path, "train", "--run", "run", "--updates", "1000000", *options)
+    metrics = tmp_path / "run" / "metrics.jsonl"
+    for _ in range(5):
+        size = metrics.stat().st_size if metrics.exists() else 0
+        assert wait_until(lambda size=size: metrics.exists() and metrics.stat().st_size > size, 60)
+        driver.send(signal.SIGSTOP)
+        time.sleep(0.5)
+        driver.send(signal.SIGCONT)
+        assert driver.is_running(), driver.said()
+    driver.send(signal.SIGINT)
+    assert driver.wait(60.0) == 130, driver.said()
+    assert driver.said() in ("", "pixelpong: interrupted\n")
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

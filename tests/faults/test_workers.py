@@ -18,7 +18,6 @@ import pytest
 from conftest import patience, wait_until
 from ledgers import Ledger, require_exactly_once
 from outcomes import outcome_of
-from test_engines import is_alive
 
 from pixelpong.config.presets import load_preset
 from pixelpong.engines import make_engine
@@ -47,6 +46,13 @@ SOAK = [
 
 LOST_SECONDS = 4
 """Until another worker plays in the place of one that is gone; a quick core needs half of it."""
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
+    except OSError:
+        return False
 
 
 class Hunter(threading.Thread):

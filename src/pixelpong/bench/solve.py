@@ -31,8 +31,6 @@ from pixelpong.run.directory import RunDirectory
 from pixelpong.session import Session
 from pixelpong.sweep.sweep import Sweep, median_of
 
-_TIMEOUT = 600.0
-
 Report = dict[str, Any]
 
 
@@ -125,9 +123,7 @@ def predict(seconds: float, workers: int | None) -> Report:
     with contextlib.ExitStack() as stack:
         bare = stack.enter_context(measure_apart(play_bare, num_workers))
         engine = stack.enter_context(
-            contextlib.closing(
-                ThreadEngine(functools.partial(make_worker, config), num_workers, _TIMEOUT)
-            )
+            contextlib.closing(ThreadEngine(functools.partial(make_worker, config), num_workers))
         )
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="pixelpong-bench-"))
         session = Session(RunDirectory.create(Path(folder) / "run", config), time.monotonic())

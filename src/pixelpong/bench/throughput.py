@@ -178,7 +178,7 @@ def measure_throughput(
 def _prepare(stack: contextlib.ExitStack, num_workers: int, seed: int) -> dict[str, Measure]:
     def training(preset: str) -> tuple[Engine, Session]:
         session = _new_session(stack, preset, num_workers, seed)
-        engine = ThreadEngine(functools.partial(make_worker, session.config), num_workers, _TIMEOUT)
+        engine = ThreadEngine(functools.partial(make_worker, session.config), num_workers)
         return stack.enter_context(contextlib.closing(engine)), session
 
     fast, classic = training("fast"), training("classic")
@@ -254,7 +254,7 @@ def measure_training(engine: Engine, session: Session, seconds: float) -> float:
     learner = session.learner
     before, begin = learner.progress.steps, time.perf_counter()
     while time.perf_counter() - begin < seconds:
-        results = engine.run(learner.items(), learner.params_to_play(), learner.group_size)
+        results = engine.run(learner.items(), learner.params_to_play())
         session.record(learner.apply(results), results.stats)
         if session.should_save():
             session.save()

@@ -200,7 +200,7 @@ class EngineConfig:
     workers: int | None = option(None, "Workers; by default one per core.", bounds=(1, 4096))
     worker_timeout: float = option(
         60.0,
-        "Deadline of one episode; with Ray, a worker that exceeds it is replaced.",
+        "Time that one item may take on Ray; a worker that is later is replaced.",
         unit="seconds",
         bounds=(0.1, 86_400.0),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import traceback
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -22,16 +22,6 @@ class ItemWorker(Protocol):
 
     def play(self, item: Any, params: Any) -> Any:
         """A pure function of its arguments."""
-
-
-class GatheringWorker(ItemWorker, Protocol):
-    """A worker for runs whose items form groups."""
-
-    def gather(self, results: Iterable[Any]) -> list[Any]:
-        """Make the results of a whole group smaller, before they travel.
-
-        What uses the results must do the same with them, gathered or not.
-        """
 
 
 MakeWorker = Callable[[], ItemWorker]
@@ -80,14 +70,12 @@ class Results(Iterator[Any]):
 class Engine(Protocol):
     """Carries out work items."""
 
-    def run(self, items: Sequence[Any], params: Any, group_size: int = 1) -> Results:
+    def run(self, items: Sequence[Any], params: Any) -> Results:
         """The result of each item, in the order of the items; they are played as they are taken.
 
         Args:
             items: the work; picklable for Ray.
             params: to play with; neither engine nor worker changes them.
-            group_size: consecutive items that form a group. If all of a group was played in one
-                place away from here, its results may come gathered (`GatheringWorker.gather`).
 
         Raises:
             WorkerError: an item raised, took too long, or killed its worker repeatedly.
@@ -147,7 +135,21 @@ def make_engine(
 
     # ALE holds Python's lock while it plays: more threads would only wait for it.
     workers = config.workers or (1 if config.emulator == "ale" else count_cores())
-    return ThreadEngine(make_worker, workers, config.worker_timeout, should_stop)
+    return ThreadEngine(make_worker, workers, should_stop)
+
+
+def check(config: EngineConfig) -> None:
+    """Refuse an engine that cannot start, before a run is made for it.
+
+    Raises:
+        ConfigError: Ray is not installed, or nothing answers at its address.
+        WorkerError: there is no cluster that this process can join.
+    """
+    if config.engine == "ray":
+        require_ray()
+        from pixelpong.engines.ray.connection import check_address
+
+        check_address(config.ray_address)
 
 
 def has_ray() -> bool:

@@ -17,7 +17,7 @@ class SerialEngine:
         self._should_stop = should_stop
         self._worker: ItemWorker | None = None
 
-    def run(self, items: Sequence[Any], params: Any, group_size: int = 1) -> Results:
+    def run(self, items: Sequence[Any], params: Any) -> Results:
         """See `pixelpong.engines.Engine.run`."""
         return Results(self._play(items, params), RunStats())
 

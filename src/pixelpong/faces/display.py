@@ -231,7 +231,7 @@ def verbose_lines(progress: Progress, stats: UpdateStats) -> Iterator[str]:
             f"episode {number}: return {signed(episode.episode_return, 0)} "
             f"in {episode.steps:,} steps, running mean {signed(mean)}"
         )
-    seconds = stats.rollout_seconds + stats.reduce_seconds + stats.learn_seconds
+    seconds = stats.rollout_seconds + stats.learn_seconds
     yield (
         f"Batch {progress.update} computed {len(stats.episodes)} rollouts "
         f"in {seconds:.1f} seconds, running mean is {signed(progress.running_mean, 1)}"
@@ -339,14 +339,10 @@ def _figures(progress: Progress, stats: UpdateStats, clock: Clock) -> dict[str, 
 def _timing(stats: UpdateStats, run: RunStats) -> dict[str, str]:
     """Where the update's time went."""
     busy = stats.play_seconds / (run.workers * stats.rollout_seconds)
-    moved = (run.params_bytes + run.bytes_sent + run.bytes_received) / 1e6
     return {
         "rollouts": f"{stats.rollout_seconds:.2f} s",
-        "waiting for the slowest": f"{run.wait_seconds:.2f} s",
-        "adding up": f"{stats.reduce_seconds:.3f} s",
         "learning": f"{stats.learn_seconds:.3f} s",
         number_of(run.workers, "worker"): f"{busy:.0%} busy",
-        "moved": f"{moved:.1f} MB",
     }
 
 

@@ -37,9 +37,8 @@ class UpdateStats:
         entropy: mean entropy of the policy over the steps, in nats.
         up_share: share of the steps at which the action was UP.
         grad_norm: Euclidean norm of the gradient.
-        rollout_seconds: wall time from requesting the first item to having the last result.
+        rollout_seconds: wall time from requesting the first item to having added the last result.
         play_seconds: wall time that the workers played, added up.
-        reduce_seconds: wall time of combining the results, in the order of the items.
         learn_seconds: wall time of the learner's work after that.
         attempt: number of the attempt; 2 if it has started again with other parameters.
         losses: figures specific to the algorithm, by name.
@@ -55,7 +54,6 @@ class UpdateStats:
     grad_norm: float
     rollout_seconds: float
     play_seconds: float
-    reduce_seconds: float
     learn_seconds: float
     attempt: int = 1
     losses: Mapping[str, float] = field(default_factory=dict)
@@ -63,7 +61,7 @@ class UpdateStats:
     @property
     def steps_per_second(self) -> float:
         """Decisions per second of the whole update, rollouts and learning."""
-        return self.steps / (self.rollout_seconds + self.reduce_seconds + self.learn_seconds)
+        return self.steps / (self.rollout_seconds + self.learn_seconds)
 
 
 class Learner(Protocol):
@@ -73,7 +71,6 @@ class Learner(Protocol):
         params: the parameters to play with.
         progress: counts of what has been played.
         is_whole: False during an optimizer step, when nothing may be saved.
-        group_size: consecutive items whose results may come gathered (`pixelpong.engines`).
         attempt: the number of times it has started with new parameters.
         league: the opponents; REINFORCE has the built-in one alone.
     """
@@ -81,7 +78,6 @@ class Learner(Protocol):
     params: Params
     progress: Progress
     is_whole: bool
-    group_size: int
     attempt: int
     league: League
 

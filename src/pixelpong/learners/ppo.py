@@ -69,7 +69,6 @@ class PPOLearner:
         self._config = config
         self.progress = Progress()
         self.is_whole = True
-        self.group_size = 1
         self._begin(1)
         self._streams: list[StreamState | None] = [None] * config.ppo.streams
         self.league = League(config)
@@ -111,7 +110,6 @@ class PPOLearner:
             gae_lambda = self.lambda_at(left)
             steps, numbers = lay_out(played, self._config.learning.discount, gae_lambda)
             self._refuse_non_finite(numbers, f"the rollouts of update {update}")
-            reduced = time.perf_counter()
             self.is_whole = False
             grad_norm, losses = self._learn(update, steps, left)
             attempt = self.attempt
@@ -129,8 +127,7 @@ class PPOLearner:
             **counts,
             grad_norm=grad_norm,
             rollout_seconds=since - begin,
-            reduce_seconds=reduced - since,
-            learn_seconds=time.perf_counter() - reduced,
+            learn_seconds=time.perf_counter() - since,
             attempt=attempt,
             losses=losses,
         )

@@ -28,7 +28,7 @@ from pixelpong.learners import (
 from pixelpong.learners.league import League
 from pixelpong.learners.progress import Progress
 from pixelpong.learners.start import Start, draw_start
-from pixelpong.play.sums import GROUP_SIZE, GradientSum
+from pixelpong.play.sums import GROUP_SIZE, GradientSum, games_per_item
 
 _ONLY_ROW = np.zeros(1, np.uint16)
 
@@ -47,13 +47,16 @@ class ReinforceLearner:
         self.progress = Progress()
         self.is_whole = True  # False during an optimizer step, when nothing may be saved
         self.league = League(config)
-        self.group_size = GROUP_SIZE
 
     def items(self) -> list[EpisodeItem]:
         """See `pixelpong.learners.Learner.items`."""
         update = self.progress.update + 1
         seed, size = self._config.seed, self._config.reinforce.batch_size
-        return [EpisodeItem("train", seed, update, index) for index in range(size)]
+        games = games_per_item(size)
+        return [
+            EpisodeItem("train", seed, update, index, games=min(games, size - index))
+            for index in range(0, size, games)
+        ]
 
     def params_to_play(self) -> Params:
         """See `pixelpong.learners.Learner.params_to_play`."""
@@ -62,7 +65,8 @@ class ReinforceLearner:
     def apply(self, results: Iterable[EpisodeResult]) -> UpdateStats:
         """Learn from the results of `items`, in their order, and count them.
 
-        Results are added as they come, so that adding overlaps with playing.
+        Results are added as they come, so that adding overlaps with playing, and in the order that
+        `pixelpong.play.sums` explains.
 
         Raises:
             NumericsError: the gradient is not finite; nothing has been changed.
@@ -70,14 +74,14 @@ class ReinforceLearner:
         update = self.progress.update + 1
         begin = time.perf_counter()
         episodes: list[EpisodeStats] = []
-        adding = 0.0
         self._total.clear()
         self._group.clear()  # an earlier round may have been given up
         for result in results:
-            since = time.perf_counter()
-            self._add(len(episodes), result)
-            episodes.append(result.stats)
-            adding += time.perf_counter() - since
+            if len(episodes) % GROUP_SIZE == 0:
+                self._total.add(self._group.take())
+            assert result.grads is not None
+            self._group.add(result.grads)
+            episodes += result.episodes
         self._total.add(self._group.take())
         played = time.perf_counter()
         grad_norm = self._step(update)
@@ -86,8 +90,7 @@ class ReinforceLearner:
         return UpdateStats(
             **stats,
             grad_norm=grad_norm,
-            rollout_seconds=played - begin - adding,
-            reduce_seconds=adding,
+            rollout_seconds=played - begin,
             learn_seconds=time.perf_counter() - played,
         )
 
@@ -111,16 +114,6 @@ class ReinforceLearner:
         self.params, self.cache = dict(params), dict(arrays)
         self._has_memory[:] = False
         self._has_memory[self.touched_rows()] = True
-
-    def _add(self, index: int, result: EpisodeResult) -> None:
-        """Add a gradient in the order that `pixelpong.play.sums` explains.
-
-        The first result of a group has the group's sum, if one place has played all of it.
-        """
-        if index % self.group_size == 0:
-            self._total.add(self._group.take())
-        if result.grads is not None:
-            self._group.add(result.grads)
 
     def _step(self, update: int) -> float:
         total = self._total.arrays

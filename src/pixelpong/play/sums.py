@@ -1,24 +1,29 @@
 """Sums of gradients, in an order that is always the same.
 
 Float addition does not associate. So a batch is added up in groups of consecutive episodes: first
-the episodes of each group, in their order, then the groups. A place that has played a whole group
-sends home its sum alone; if a group was played in several places, the learner adds it up. Both
-make the same additions.
+the episodes of each group, in their order, then the groups. In a large batch, an item is a whole
+group, and only its sum comes home; in a smaller one, an item is one episode, and the learner adds
+up the groups. Both make the same additions.
 """
 
 from __future__ import annotations
-
-import dataclasses
-from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong import kernels
-from pixelpong.items import NUM_PIXELS, EpisodeResult, Params, SparseGrads
+from pixelpong.items import NUM_PIXELS, Params, SparseGrads
 
 GROUP_SIZE = 20
 """Episodes in a group. The last group of a batch may be smaller."""
+
+LARGE_BATCH = 300
+"""Episodes from which on an item is a whole group: then there are 15 of them or more to share."""
+
+
+def games_per_item(batch_size: int) -> int:
+    """How many episodes an item has; it follows from the batch alone, not from the workers."""
+    return GROUP_SIZE if batch_size >= LARGE_BATCH else 1
 
 
 class GradientSum:
@@ -55,21 +60,3 @@ class GradientSum:
         self.arrays["W1"][self.has_gradient] = 0
         self.arrays["W2"][:] = 0
         self.has_gradient[:] = False
-
-
-def gather(results: Iterable[EpisodeResult]) -> list[EpisodeResult]:
-    """What is sent home for a whole group: the first result has the sum, the others no gradient.
-
-    Args:
-        results: of the group's episodes, in their order.
-    """
-    total, gathered = None, []
-    for result in results:
-        assert result.grads is not None
-        if total is None:
-            total = GradientSum(len(result.grads.W2), result.grads.W2.dtype.name)
-        total.add(result.grads)
-        gathered.append(dataclasses.replace(result, grads=None))
-    if total is not None:
-        gathered[0] = dataclasses.replace(gathered[0], grads=total.take())
-    return gathered

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable
 
 from pixelpong import kernels
 from pixelpong.config import Config
@@ -19,6 +18,7 @@ from pixelpong.env.pong import Emulator
 from pixelpong.items import (
     EpisodeItem,
     EpisodeResult,
+    EpisodeStats,
     Params,
     SegmentItem,
     SegmentResult,
@@ -30,7 +30,7 @@ from pixelpong.learn.returns import standardize
 from pixelpong.play.episodes import Player, timed_play
 from pixelpong.play.rivals import find_rival
 from pixelpong.play.streams import StreamPlayer
-from pixelpong.play.sums import gather
+from pixelpong.play.sums import GradientSum
 from pixelpong.seeding import make_rng
 
 
@@ -42,24 +42,32 @@ class EpisodeWorker:
         self._player = Player(emulator)
 
     def play(self, item: EpisodeItem, params: Params) -> EpisodeResult:
-        """Play one episode; for training, differentiate it.
+        """Play one or more episodes; for training, differentiate them and add up the gradients.
 
         Args:
-            item: the episode to play.
+            item: the episodes to play.
             params: not changed.
         """
         params = read_only(params)
-        rng = make_rng(item.seed, item.purpose, item.update, item.index)
+        if item.games == 1:
+            return self._play_one(item, item.index, params)
+        total = GradientSum(len(params["W2"]), params["W2"].dtype.name)
+        episodes: list[EpisodeStats] = []
+        for index in range(item.index, item.index + item.games):
+            result = self._play_one(item, index, params)
+            assert result.grads is not None
+            total.add(result.grads)
+            episodes += result.episodes
+        return EpisodeResult(tuple(episodes), total.take())
+
+    def _play_one(self, item: EpisodeItem, index: int, params: Params) -> EpisodeResult:
+        rng = make_rng(item.seed, item.purpose, item.update, index)
         trajectory, stats = timed_play(self._player, params, rng, is_greedy=item.is_greedy)
         if item.purpose != "train":
-            return EpisodeResult(stats, grads=None)
+            return EpisodeResult((stats,), grads=None)
         returns = kernels.discounted_returns(trajectory.rewards, self._discount)
         grads = kernels.episode_gradient(params["W2"], trajectory, standardize(returns))
-        return EpisodeResult(stats, grads)
-
-    def gather(self, results: Iterable[EpisodeResult]) -> list[EpisodeResult]:
-        """The results of a whole group, with one gradient; see `pixelpong.play.sums`."""
-        return gather(results)
+        return EpisodeResult((stats,), grads)
 
     def warm_up(self, short: Emulator, dtype: str) -> None:
         """Compile the kernels in a game of one frame, so that no item has to wait for it."""
@@ -98,7 +106,7 @@ class SegmentWorker:
             )
         rng = make_rng(item.seed, item.purpose, item.update, item.index)
         stats = self._player.play_episode(params, rng, is_greedy=item.is_greedy)
-        return EpisodeResult(stats, grads=None)
+        return EpisodeResult((stats,), grads=None)
 
     def warm_up(self, short: Emulator, dtype: str) -> None:
         """Compile the kernels in a game of one frame, so that no item has to wait for it."""

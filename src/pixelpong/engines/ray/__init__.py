@@ -34,7 +34,6 @@ from pixelpong.engines import MakeWorker, Results, RunStats, never
 from pixelpong.engines.batch import MAX_ATTEMPTS, Batch, Pace
 from pixelpong.engines.ray.connection import connected, in_one_line
 from pixelpong.engines.ray.places import ActorPlace, Call, Place, TaskPlace
-from pixelpong.engines.threads import START_TIMEOUT
 from pixelpong.errors import Interrupted, PixelpongError, WorkerError, expected
 from pixelpong.machine import collect_versions, describe_machine
 from pixelpong.pickling import dumps
@@ -47,6 +46,9 @@ WHOLE_NODE_TIMEOUT = 8.0
 
 RECRUIT_SECONDS = 1.0
 """Seconds between two checks whether the cluster has grown."""
+
+START_TIMEOUT = 180.0
+"""Seconds a worker may take to become ready; the first one on a machine compiles."""
 
 POLL_SECONDS = 0.1
 """Seconds between two checks whether a stop was requested."""
@@ -102,10 +104,10 @@ class RayEngine:
         """Process ids of the actors, each on its own machine; tasks share theirs."""
         return [place.pid for place in self._places if place.pid]
 
-    def run(self, items: Sequence[Any], params: Any, group_size: int = 1) -> Results:
+    def run(self, items: Sequence[Any], params: Any) -> Results:
         """See `pixelpong.engines.Engine.run`."""
         stats = RunStats()
-        return Results(self._play(Batch(items, self._pace, stats, group_size), params), stats)
+        return Results(self._play(Batch(items, self._pace, stats), params), stats)
 
     def close(self) -> None:
         """See `pixelpong.engines.Engine.close`."""

@@ -74,6 +74,17 @@ def connected(address: str | None, num_workers: int | None) -> Iterator[None]:
         yield
 
 
+def check_address(address: str | None) -> None:
+    """Join the cluster at an address, and leave it; without an address there is nothing to check.
+
+    Raises:
+        ConfigError, WorkerError: as `connected`.
+    """
+    if address or os.environ.get("RAY_ADDRESS"):
+        with connected(address, None):
+            pass
+
+
 def _refuse_silence(address: str) -> None:
     """Refuse an address that Ray would try for a long time."""
     if address == "auto" or os.environ.get("RAY_USE_TLS"):

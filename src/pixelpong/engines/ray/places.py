@@ -7,14 +7,12 @@ that is faster than Ray's way, and tells the number of bytes.
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 import os
 import pickle
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -158,7 +156,6 @@ class Crew:
     def __init__(self, recipe: bytes, size: int) -> None:
         self._recipe, self._size = recipe, size
         self._engine: ThreadEngine | None = None
-        self._gather: Callable[[Iterable[Any]], list[Any]] = list
         self._making = threading.Lock()
 
     def describe(self) -> dict[str, Any]:
@@ -187,9 +184,7 @@ class Crew:
             # BLAS threads that fight over cores are the classic way to become slower in parallel;
             # environment variables come too late once NumPy is imported.
             threadpool_limits(limits=1)
-            self._gather = getattr(workers[0], "gather", list)  # see `GatheringWorker`
-            # No deadline: the driver has one for the whole place.
-            self._engine = ThreadEngine(workers.pop, self._size, math.inf)
+            self._engine = ThreadEngine(workers.pop, self._size)
 
     def play(self, params: Any, items: bytes) -> tuple[int, float, pickle.PickleBuffer]:
         """Play pickled items.
@@ -207,12 +202,9 @@ class Crew:
         self.start()  # Ray may have replaced the process
         assert self._engine is not None
         begin = time.perf_counter()
-        chosen, parts = pickle.loads(items)
+        chosen, _ = pickle.loads(items)
         played = self._engine.run(chosen, params)
-        results: list[Any] = []
-        for length in parts:
-            part = itertools.islice(played, length)
-            results += part if length == 1 else self._gather(part)
+        results = list(played)
         seconds = (time.perf_counter() - begin) * min(self._size, len(results))
         # A buffer is copied once by Ray, plain bytes several times.
         return os.getpid(), seconds, pickle.PickleBuffer(dumps(results))

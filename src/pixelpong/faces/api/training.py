@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from pixelpong.config import BUDGET, Config, differences, require_used
 from pixelpong.config.options import COMMAND_LINE
 from pixelpong.config.presets import load_preset
+from pixelpong.engines import check
 from pixelpong.errors import ConfigError, Interrupted, expected
 from pixelpong.interrupts import stop_on_signals
 
@@ -171,6 +172,7 @@ def open_run(path: Path, options: dict[str, Any], origin: str, allow_changes: bo
         advice = f"leave them out, or give {allowing}"
         raise ConfigError(expected(f"the options that {path} was trained with", shown, advice))
     _require_budget(config, origin)
+    check(config.engine)
     run.warn_of_other_machine()
     return run.with_config(config)
 
@@ -189,6 +191,7 @@ def _create(
     config = config.updated(options, origin)
     require_used(options, config, origin)
     _require_budget(config, origin)
+    check(config.engine)
     return create_run(config, path, name, note, origin)
 
 
