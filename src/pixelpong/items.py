@@ -15,8 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.schema import Count, Figure, Reward
-
 NUM_PIXELS = 80 * 80
 """Inputs of the network: the cropped field at half resolution."""
 
@@ -79,14 +77,8 @@ class Trajectory:
         return x
 
 
-BUILTIN, SELF, LEAGUE = "builtin", "self", "league"
-"""Opponents: the cartridge's own player, the learning network itself, and both with its past."""
-
-
-Opponents = tuple[tuple[str, float], ...]
-"""Opponents by name, and how likely each is met; the probabilities add up to 1."""
-
-ONLY_BUILTIN: Opponents = ((BUILTIN, 1.0),)
+BUILTIN, SELF, HALF = "builtin", "self", "half"
+"""Opponents: the cartridge's own player; the network that learns; the one or the other."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +96,7 @@ class EpisodeStats:
         entropy: mean entropy of the policy over the steps, in nats; ln 2 = 0.693 at most.
         up_share: share of the steps at which the action was UP.
         play_seconds: wall time of the rollout.
-        opponent: BUILTIN, SELF, or the name of a rival.
+        opponent: BUILTIN, SELF, or the word that names an agent.
     """
 
     episode_return: float
@@ -141,16 +133,12 @@ class Tally:
         play_seconds: wall time so far.
     """
 
-    steps: Count = 0
-    point_ends: list[Count] = field(default_factory=list)
-    point_rewards: list[Reward] = field(default_factory=list)
-    entropy: Figure = 0.0
-    ups: Count = 0
-    play_seconds: Figure = 0.0
-
-    def __post_init__(self) -> None:
-        if len(self.point_ends) != len(self.point_rewards):
-            raise ValueError("points of which a part is missing")
+    steps: int = 0
+    point_ends: list[int] = field(default_factory=list)
+    point_rewards: list[int] = field(default_factory=list)
+    entropy: float = 0.0
+    ups: int = 0
+    play_seconds: float = 0.0
 
     def copy(self) -> Tally:
         """A copy that can be changed independently."""
@@ -238,9 +226,8 @@ class StreamState:
         current: [·] uint16, active pixels of the newest frame, which a snapshot does not hold.
         last_action: place in `ACTIONS` of the last action chosen.
         tally: of the current episode.
-        opponent: BUILTIN, SELF, or the name of a rival.
+        opponent: BUILTIN, SELF, or the word that names an agent: of the game that goes on.
         opponent_action: the opponent's last action, if a network chose it.
-        is_left: whether the learning network plays the left side; then the frames are mirrored.
     """
 
     snapshot: bytes
@@ -250,7 +237,6 @@ class StreamState:
     tally: Tally
     opponent: str = BUILTIN
     opponent_action: int = 0
-    is_left: bool = False
 
 
 @dataclass(frozen=True)
@@ -262,14 +248,19 @@ class SegmentItem:
         update: the update it belongs to.
         stream: the stream's number.
         state: of the stream; None at its start.
-        opponents: of the episodes that begin in it.
+        opponent: of the stream, and of the game in `state`.
     """
 
     seed: int
     update: int
     stream: int
     state: StreamState | None
-    opponents: Opponents = ONLY_BUILTIN
+    opponent: str = BUILTIN
+
+    @property
+    def is_left(self) -> bool:
+        """Whether the network plays the left side; against another agent odd streams do."""
+        return self.opponent not in (BUILTIN, SELF) and self.stream % 2 == 1
 
 
 @dataclass(frozen=True)
@@ -309,7 +300,6 @@ class SegmentResult:
         frames: emulated frames.
         entropy: mean over the steps, in nats.
         play_seconds: wall time.
-        points: the rewards of the points that ended, by opponent.
     """
 
     segments: tuple[Segment, ...]
@@ -318,4 +308,3 @@ class SegmentResult:
     frames: int
     entropy: float
     play_seconds: float
-    points: tuple[tuple[str, tuple[int, ...]], ...] = ()

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pixelpong.agent.choice import load_rival
+from pixelpong.agent.choice import keep_opponent
 from pixelpong.agent.file import Agent, shrink_agent
 from pixelpong.config import Config
 from pixelpong.engines import Engine, RunStats
@@ -24,8 +24,8 @@ from pixelpong.errors import (
     refusing,
 )
 from pixelpong.evaluation import SAMPLED_EPISODES, Evaluation, Verdict, evaluate, judge
+from pixelpong.items import BUILTIN
 from pixelpong.learners import UpdateStats, make_learner
-from pixelpong.learners.league import MAX_ROWS
 from pixelpong.learners.progress import RETURN_WINDOW, Progress
 from pixelpong.learners.start import Start
 from pixelpong.run.checkpoints import Checkpoint, fingerprint
@@ -44,7 +44,9 @@ LOOK_EVERY = 100_000
 MILESTONE_ROWS = 10_000
 """Of the first layer, that a milestone has at most: those that learning has changed most. Without
 the others, and with half a byte a number, an agent is some tenths of a point weaker, at most. One
-that has met agents needs more, as many as a rival (``docs/log.md``)."""
+that has met agents needs more (``docs/log.md``)."""
+
+MILESTONE_ROWS_FOR_TWO = 24_576
 
 
 @dataclass(frozen=True)
@@ -98,12 +100,10 @@ class Session:
         self._next_confirmation = 0
         self._attempt: int | None = None
         self._start = Start(run.config.seed)
-        self.learner = make_learner(run.config)
+        self.learner = make_learner(run.config, keep_opponent(run))
         has_begun = run.has_begun
         if has_begun:
             self._restore(run.checkpoints.load_latest())
-        if self.learner.league.needs_rival:  # of a new run, or another --opponent
-            self.learner.league.admit(load_rival(run.config).params)
         update = self.learner.progress.update
         run.checkpoints.sweep()
         run.milestones.cut_back(update)
@@ -275,7 +275,8 @@ class Session:
         }
         learning = self.config.learning
         agent = Agent(params, learning.algorithm, self.config.environment.protocol, about)
-        most = MILESTONE_ROWS if self.learner.league.is_alone else MAX_ROWS
+        is_alone = self.config.ppo.opponent == BUILTIN
+        most = MILESTONE_ROWS if is_alone else MILESTONE_ROWS_FOR_TWO
         rows = self.learner.touched_rows(most=most)
         self._write_optional(lambda: self._run.milestones.save(update, shrink_agent(agent, rows)))
 

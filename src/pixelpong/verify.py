@@ -18,7 +18,7 @@ from typing import Any
 from pixelpong.config import OPTIONS, Config
 from pixelpong.engines import never
 from pixelpong.errors import Interrupted, number_of
-from pixelpong.items import BUILTIN, LEAGUE
+from pixelpong.items import BUILTIN
 from pixelpong.loop import train
 from pixelpong.run.checkpoints import fingerprint
 from pixelpong.run.directory import RunDirectory
@@ -53,16 +53,6 @@ def default_emulators(config: Config) -> list[str]:
     emulators = list(OPTIONS["emulator"].choices)
     is_for_two = config.ppo.opponent != BUILTIN
     return emulators[:1] if config.environment.is_toy or is_for_two else emulators
-
-
-def meet_rivals(config: Config) -> Config:
-    """A training in a league that is short, but meets rivals; any other one as it is.
-
-    In each of these updates most games end, and the next ones may be against a new rival.
-    """
-    if config.ppo.opponent != LEAGUE:
-        return config
-    return config.updated({"league_every": 1, "horizon": 1024}, "verify")
 
 
 def compare_ways(

@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pixelpong.agent.file import SHIPPED, Agent, load_milestone, load_shipped, read_agent
+import numpy as np
+
+from pixelpong.agent.file import (
+    SHIPPED,
+    Agent,
+    encode_agent,
+    load_milestone,
+    load_shipped,
+    read_agent,
+)
 from pixelpong.agent.network import fit_params
 from pixelpong.agent.strengths import read_strengths
 from pixelpong.config import Config
 from pixelpong.config.suggestions import suggest
 from pixelpong.errors import CheckpointError, ConfigError, RunError, expected
-from pixelpong.items import BUILTIN, LEAGUE, SELF
+from pixelpong.items import BUILTIN, HALF, SELF, Params
 from pixelpong.learners import restoring
 from pixelpong.learners.progress import Progress
 from pixelpong.play.replay import Replay
 from pixelpong.run.checkpoints import Checkpoint, fingerprint
 from pixelpong.run.directory import RunDirectory
+from pixelpong.run.files import write_whole
 from pixelpong.run.names import LATEST, find_run
+
+NO_AGENT = (BUILTIN, SELF, HALF)
+"""Words for opponents that are no agent's name."""
 
 PACKAGE = "package"
 """Names the agents that come with the package, if it stands for a run."""
@@ -134,9 +148,9 @@ def settle_opponents(configs: Iterable[Config]) -> list[Config]:
     ``latest`` becomes the name of that run: soon another one is the latest.
 
     Raises:
-        ConfigError, CheckpointError, RunError: as `load_rival`.
+        ConfigError, CheckpointError, RunError: as `load_opponent`.
     """
-    names = {word: word for word in (BUILTIN, SELF, LEAGUE)}
+    names = {word: word for word in NO_AGENT}
     settled = []
     for config in configs:
         word = config.ppo.opponent
@@ -144,12 +158,34 @@ def settle_opponents(configs: Iterable[Config]) -> list[Config]:
             run, at, which = word.partition("@")
             is_latest = run == LATEST and not os.path.isfile(word)
             names[word] = f"{find_run(LATEST)}{at}{which}" if is_latest else word
-            load_rival(config)
+            load_opponent(config)
         settled.append(config.updated({"opponent": names[word]}, "the opponent"))
     return settled
 
 
-def load_rival(config: Config) -> Agent:
+def keep_opponent(run: RunDirectory) -> Params | None:
+    """The parameters of the agent that a run's training plays against; None if it is none.
+
+    They are copied into the run at first, rounded, and read from there ever after: what the word
+    names may change or go. Another word has another file, so a process that dies between writing
+    this file and the configuration mixes up nothing.
+
+    Raises:
+        ConfigError, CheckpointError, RunError: as `load_opponent`; or the copy cannot be written.
+    """
+    word = run.config.ppo.opponent
+    if word in NO_AGENT:
+        return None
+    path = run.path / f"opponent-{hashlib.sha256(word.encode()).hexdigest()[:12]}.safetensors"
+    if not path.exists():
+        agent = load_opponent(run.config)
+        rows = np.flatnonzero(agent.params["W1"].any(axis=(1, 2)))
+        write_whole(path, encode_agent(agent, rows))
+    params = read_agent(path).params
+    return {name: w.astype(run.config.network.dtype) for name, w in params.items()}
+
+
+def load_opponent(config: Config) -> Agent:
     """The agent that a training plays against: a run's best one, one of a file, or the package's.
 
     Raises:
@@ -161,7 +197,7 @@ def load_rival(config: Config) -> Agent:
     try:
         agent = load_named(word)
     except RunError:
-        near = suggest(word, (BUILTIN, SELF, LEAGUE))
+        near = suggest(word, NO_AGENT)
         if near is None:
             raise
         advice = f"did you mean {near}?"

@@ -138,12 +138,8 @@ class PPOConfig:
     )
     opponent: str = option(
         "builtin",
-        "Whom it plays against: builtin (the cartridge), self, league (itself, its past and the "
-        "cartridge), or an agent: a run or a file.",
-    )
-    league_size: int = option(8, "Past agents in the league at most.", bounds=(1, 32))
-    league_every: int = option(
-        100, "Updates after which another one joins the league.", bounds=(1, None)
+        "Whom it plays against: builtin (the cartridge), self, half (each in half of the games), "
+        "or an agent: a run or a file.",
     )
 
 
@@ -227,8 +223,7 @@ class Config:
 
     preset: str = option(
         DEFAULT_PRESET,
-        "Set of options from which the others start: classic, fast, karpathy, league, numpy "
-        "or ray.",
+        "Set of options from which the others start: classic, fast, half, karpathy, numpy or ray.",
     )
     seed: int = option(0, "Seed of everything random in the run.", bounds=(0, None), short="-s")
     environment: EnvironmentConfig = EnvironmentConfig()

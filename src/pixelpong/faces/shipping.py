@@ -28,7 +28,7 @@ from pixelpong.env import make_emulator
 from pixelpong.errors import Interrupted
 from pixelpong.faces.api.evaluation import evaluate_ways
 from pixelpong.faces.text import describe_returns
-from pixelpong.items import BUILTIN, ONLY_BUILTIN, SELF, Opponents
+from pixelpong.items import BUILTIN, SELF
 from pixelpong.play.streams import StreamPlayer
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.files import write_whole
@@ -153,23 +153,21 @@ def _survey(agent: Agent, config: Config, should_stop: Callable[[], bool]) -> ND
     """How often sampled play needs each row of the first layer."""
     if agent.algorithm != "ppo":
         return _survey_classic(agent, should_stop)
-    counts = _survey_fast(agent, ONLY_BUILTIN, should_stop)
+    counts = _survey_fast(agent, BUILTIN, should_stop)
     if config.ppo.opponent != BUILTIN:
-        counts += _survey_fast(agent, ((SELF, 1.0),), should_stop)
+        counts += _survey_fast(agent, SELF, should_stop)
     return counts
 
 
-def _survey_fast(
-    agent: Agent, opponents: Opponents, should_stop: Callable[[], bool]
-) -> NDArray[np.int64]:
-    """The rows needed against some opponents; against itself, those of both sides."""
+def _survey_fast(agent: Agent, opponent: str, should_stop: Callable[[], bool]) -> NDArray[np.int64]:
+    """The rows needed against an opponent; against itself, those of both sides."""
     player = StreamPlayer(make_emulator(agent.protocol))
     counts = np.zeros(len(agent.params["W1"]), np.int64)
     rng, state = make_rng(0, "play"), None
     for _ in range(0, SURVEY_STEPS, _SEGMENT):
         if should_stop():
             raise Interrupted
-        played = player.play_segment(agent.params, state, _SEGMENT, rng, opponents)
+        played = player.play_segment(agent.params, state, _SEGMENT, rng, opponent)
         state = played.state
         for segment in played.segments:
             counts += np.bincount(segment.indices, minlength=len(counts))

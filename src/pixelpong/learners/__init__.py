@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from pixelpong.config import Config
 from pixelpong.errors import CheckpointError, NumericsError, expected
 from pixelpong.items import EpisodeStats, Params
-from pixelpong.learners.league import League
 from pixelpong.learners.progress import Progress
 
 State = tuple[Params, dict[str, NDArray[Any]], dict[str, Any]]
@@ -72,20 +71,18 @@ class Learner(Protocol):
         progress: counts of what has been played.
         is_whole: False during an optimizer step, when nothing may be saved.
         attempt: the number of times it has started with new parameters.
-        league: the opponents; REINFORCE has the built-in one alone.
     """
 
     params: Params
     progress: Progress
     is_whole: bool
     attempt: int
-    league: League
 
     def items(self) -> Sequence[Any]:
         """What to play for the next update."""
 
     def params_to_play(self) -> Params:
-        """What the items are played with: the parameters, and those of the opponents."""
+        """What the items are played with: the parameters, and those of the opponent."""
 
     def apply(self, results: Iterable[Any]) -> UpdateStats:
         """Learn from the results of `items`, in their order, and count them.
@@ -102,11 +99,7 @@ class Learner(Protocol):
         """
 
     def get_state(self) -> State:
-        """Everything the future depends on.
-
-        Raises:
-            NumericsError: a parameter is not finite, and must not reach the disk.
-        """
+        """Everything the future depends on."""
 
     def set_state(
         self, params: Params, arrays: dict[str, NDArray[Any]], counters: dict[str, Any]
@@ -118,12 +111,17 @@ class Learner(Protocol):
         """
 
 
-def make_learner(config: Config) -> Learner:
-    """Make a new learner of the algorithm that `config` names."""
+def make_learner(config: Config, opponent: Params | None = None) -> Learner:
+    """Make a new learner of the algorithm that `config` names.
+
+    Args:
+        config: of the training.
+        opponent: parameters of the agent that it plays against; None for all other opponents.
+    """
     if config.learning.algorithm == "ppo":
         from pixelpong.learners.ppo import PPOLearner
 
-        return PPOLearner(config)
+        return PPOLearner(config, opponent)
     from pixelpong.learners.reinforce import ReinforceLearner
 
     return ReinforceLearner(config)
@@ -170,50 +168,17 @@ def refuse_other_shapes(
         raise CheckpointError(expected(f"arrays {need}", have, advice))
 
 
-def refuse_non_finite(arrays: Mapping[str, Any], of: str) -> None:
-    """Refuse numbers that must reach neither the parameters nor the disk.
-
-    Args:
-        arrays: name → array or number; whole numbers and bytes are always finite.
-        of: what they belong to, and at which update, for the error message.
-
-    Raises:
-        NumericsError: one of them is not finite.
-    """
-    for name, array in arrays.items():
-        num_bad = int(np.size(array)) - int(np.isfinite(array).sum())
-        if num_bad:
-            raise diverged(name, of, f"{num_bad} that are not")
-
-
-def refuse_overflow(
-    squares: Mapping[str, float], grads: Mapping[str, Sequence[NDArray[Any]]], update: int
-) -> None:
-    """Refuse a gradient that is not finite, or whose squares an optimizer's memory could not hold.
-
-    One such number would stay in that memory for ever. A gradient that passes keeps memory and
-    parameters finite: no entry of RMSProp's memory exceeds the largest square, and no step exceeds
-    1 / √(1 − decay) rates; Adam's bounds are similar.
-
-    Args:
-        squares: name → sum of the squares of a gradient.
-        grads: the same names, each in one or several pieces; their type sets the limit.
-        update: the update that it was computed for.
+def refuse_non_finite(arrays: Mapping[str, NDArray[Any]], update: int) -> None:
+    """Refuse an update with numbers that are not finite, before it is whole and can be saved.
 
     Raises:
         NumericsError: there is such a number.
     """
-    for name, total in squares.items():
-        if not total < float(np.finfo(grads[name][0].dtype).max) / len(squares):
-            bad = sum(int((~np.isfinite(piece)).sum()) for piece in grads[name])
-            got = f"{bad} that are not" if bad else f"numbers whose squares add up to {total:.3g}"
-            raise diverged(name, f"the gradient of update {update}", got)
-
-
-def diverged(name: str, of: str, got: str) -> NumericsError:
-    """The error for numbers that are not finite: which array, of what, and what to do."""
-    advice = "lower --learning-rate and resume from the last checkpoint"
-    return NumericsError(expected(f"finite numbers in {name} of {of}", got, advice))
+    for name, array in arrays.items():
+        if not np.isfinite(array).all():
+            what, got = f"finite numbers after update {update}", f"others in {name}"
+            advice = "lower --learning-rate and resume from the last checkpoint"
+            raise NumericsError(expected(what, got, advice))
 
 
 @contextlib.contextmanager
@@ -225,6 +190,6 @@ def restoring() -> Iterator[None]:
     """
     try:
         yield
-    except (KeyError, ValueError, NumericsError) as error:
+    except (KeyError, ValueError) as error:
         what, got = "a learner's state in the checkpoint", str(error).removeprefix("expected ")
         raise CheckpointError(expected(what, got, "resume from another one")) from error

@@ -19,59 +19,61 @@ from pixelpong.config import Config
 from pixelpong.items import (
     ACTIONS,
     BUILTIN,
+    HALF,
+    SELF,
     UP,
     Params,
+    Segment,
     SegmentItem,
     SegmentResult,
     StreamState,
 )
-from pixelpong.learn.ppo import LossStats, LossWeights, generalized_advantages
+from pixelpong.learn.ppo import LossWeights, generalized_advantages
 from pixelpong.learners import (
     State,
     UpdateStats,
     count_episodes,
     refuse_non_finite,
     refuse_other_shapes,
-    refuse_overflow,
     restoring,
     rows_in,
 )
-from pixelpong.learners.league import MAX_ROWS, League, Score
 from pixelpong.learners.passes import Crew, Passes, Steps
 from pixelpong.learners.progress import Progress
 from pixelpong.learners.start import Start, draw_start
 from pixelpong.learners.streams import StreamCounters, read_streams, write_streams
 from pixelpong.machine import count_cores
-from pixelpong.play.rivals import PREFIX
-from pixelpong.schema import Count, convert
+from pixelpong.play.streams import PREFIX
+from pixelpong.schema import convert
 from pixelpong.seeding import make_rng
 
 
 @dataclass(frozen=True)
 class _Counters:
-    """The counters in a checkpoint besides `Progress`; see the attributes of `PPOLearner`.
+    """The counters in a checkpoint besides `Progress`; see the attributes of `PPOLearner`."""
 
-    The defaults are for old checkpoints, which do not have these counters.
-    """
-
-    adam_steps: Count = 0
-    attempt: Count = 1
-    first_step: Count = 0
-    streams: tuple[StreamCounters, ...] = ()
-    league: tuple[Score, ...] = ()
-    opponent: str | None = None
+    adam_steps: int
+    attempt: int
+    first_step: int
+    streams: tuple[StreamCounters, ...]
 
 
 class PPOLearner:
     """See `pixelpong.learners.Learner`."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, opponent: Params | None = None) -> None:
+        """Begin at the start.
+
+        Args:
+            config: of the training.
+            opponent: parameters of the agent that it plays against, if that is the opponent.
+        """
         self._config = config
+        self._opponent = {PREFIX + name: w for name, w in (opponent or {}).items()}
         self.progress = Progress()
         self.is_whole = True
         self._begin(1)
         self._streams: list[StreamState | None] = [None] * config.ppo.streams
-        self.league = League(config)
         self._passes = Passes(config.network.hidden, config.network.dtype)
         # Several trainings on one machine share its cores by their numbers of workers.
         engine = config.engine
@@ -91,13 +93,18 @@ class PPOLearner:
         """See `pixelpong.learners.Learner.items`."""
         update = self.progress.update + 1
         return [
-            SegmentItem(self._config.seed, update, stream, state, self.league.opponents(stream))
+            SegmentItem(self._config.seed, update, stream, state, self._opponent_of(stream))
             for stream, state in enumerate(self._streams)
         ]
 
     def params_to_play(self) -> Params:
         """See `pixelpong.learners.Learner.params_to_play`."""
-        return self.params | self.league.arrays
+        return self.params | self._opponent
+
+    def _opponent_of(self, stream: int) -> str:
+        """Whom a stream plays against, from its first game to its last."""
+        word = self._config.ppo.opponent
+        return (SELF, BUILTIN)[stream % 2] if word == HALF else word
 
     def apply(self, results: Iterable[SegmentResult]) -> UpdateStats:
         """See `pixelpong.learners.Learner.apply`."""
@@ -108,17 +115,14 @@ class PPOLearner:
         with np.errstate(over="ignore", invalid="ignore"):  # the results are refused
             left = self.share_left()
             gae_lambda = self.lambda_at(left)
-            steps, numbers = lay_out(played, self._config.learning.discount, gae_lambda)
-            self._refuse_non_finite(numbers, f"the rollouts of update {update}")
+            steps = lay_out(played, self._config.learning.discount, gae_lambda)
             self.is_whole = False
             grad_norm, losses = self._learn(update, steps, left)
             attempt = self.attempt
         self._streams = [result.state for result in played]
         counts = self._count(played)
-        self.league.record(points for each in played for points in each.points)
-        if self.league.is_due(update):
-            self.league.admit(self.params, self.touched_rows(MAX_ROWS))
-            self.league.forget(state.opponent for state in self._streams if state)
+        figures = np.array([grad_norm, counts["entropy"], *losses.values()])
+        self._refuse_non_finite(update, steps, figures)
         if self._is_behind(counts["steps"]):
             self._begin(self.attempt + 1)
             self.progress.recent_points.clear()
@@ -139,43 +143,37 @@ class PPOLearner:
     def get_state(self) -> State:
         """See `pixelpong.learners.Learner.get_state`."""
         arrays = self._means | self._squares
-        self._refuse_own_non_finite(f"after update {self.progress.update}")
         of_streams, streams = write_streams(self._streams)
-        arrays |= of_streams | self.league.arrays
+        arrays |= of_streams
         counters = dataclasses.asdict(self.progress) | {
             "adam_steps": self._adam_steps,
             "attempt": self.attempt,
             "first_step": self._first_step,
         }
-        counters |= {"streams": streams, "league": self.league.get_state()}
-        counters["opponent"] = self._config.ppo.opponent
-        return self.params, arrays, counters
+        return self.params, arrays, counters | {"streams": streams}
 
     def set_state(
         self, params: Params, arrays: dict[str, NDArray[Any]], counters: dict[str, Any]
     ) -> None:
         """See `pixelpong.learners.Learner.set_state`."""
-        others = ("stream.", PREFIX)
-        memory = {name: w for name, w in arrays.items() if not name.startswith(others)}
+        memory = {name: w for name, w in arrays.items() if not name.startswith("stream.")}
         refuse_other_shapes(self.params, params)
         refuse_other_shapes(self._means | self._squares, memory)
         with restoring():
-            refuse_non_finite(params, "the parameters")
-            refuse_non_finite(memory, "the optimizer's memory")
             own = convert(counters, _Counters)
             self.progress = Progress.from_dict(counters)
             states = read_streams(arrays, own.streams)
-            is_same = own.opponent in (None, self._config.ppo.opponent)
-            met = [each.opponent for each in own.streams]
-            self.league.set_state(arrays, own.league if is_same else None, met)
         self._adam_steps, self.attempt = own.adam_steps, own.attempt
         self._first_step = own.first_step
         self.params = dict(params)
         self._means = {name: memory[name] for name in self._means}
         self._squares = {name: memory[name] for name in self._squares}
-        # If the number of streams has changed, new ones begin at their start.
-        num_streams = len(self._streams)
-        self._streams = (states + [None] * num_streams)[:num_streams]
+        # With more streams than before, the new ones begin at their start; with another opponent,
+        # those that do not play against it yet: an opponent is fixed for a game's life.
+        self._streams = [None] * len(self._streams)
+        for stream, state in enumerate(states[: len(self._streams)]):
+            if state.opponent == self._opponent_of(stream):
+                self._streams[stream] = state
 
     def _is_behind(self, steps: int) -> bool:
         """Whether to give up this attempt.
@@ -191,7 +189,8 @@ class PPOLearner:
         """
         limit, won = self._config.ppo.restart_after, self.progress.points_won_1000
         played = self.progress.steps - self._first_step
-        is_time = self.league.is_alone and 0 < limit <= played < limit + steps
+        is_alone = self._config.ppo.opponent == BUILTIN
+        is_time = is_alone and 0 < limit <= played < limit + steps
         return is_time and won is not None and won < self._config.ppo.anneal_from
 
     def share_left(self) -> float:
@@ -228,13 +227,13 @@ class PPOLearner:
                     stats = self._passes.differentiate(
                         self.params, steps, np.sort(chosen), weights, crew
                     )
-                    losses.append(self._finite(stats, update))
-                    norms.append(self._descend(update, learning_rate, crew))
+                    losses.append(vars(stats))
+                    norms.append(self._descend(learning_rate, crew))
         means = {name: math.fsum(each[name] for each in losses) / len(losses) for name in losses[0]}
         del means["entropy"]  # the rollouts have that of the policy that played
         return math.fsum(norms) / len(norms), means | {"learning_rate": learning_rate}
 
-    def _descend(self, update: int, learning_rate: float, crew: Crew) -> float:
+    def _descend(self, learning_rate: float, crew: Crew) -> float:
         """Take a step of Adam along the last gradient; return its norm."""
         self._adam_steps += 1
         arrays = {
@@ -242,30 +241,18 @@ class PPOLearner:
             for name, w in self.params.items()
         }
         squares = self._passes.descend(arrays, learning_rate, self._adam_steps, crew)
-        grads = {name: [g] for name, g in self._passes.grads.items()}
-        refuse_overflow(squares, grads, update)
         return math.sqrt(math.fsum(squares.values()))
 
-    def _finite(self, stats: LossStats, update: int) -> dict[str, float]:
-        """Means of a minibatch by name; they are finite."""
-        losses = dict(vars(stats))
-        self._refuse_non_finite(losses, f"the losses of update {update}")
-        return losses
-
-    def _refuse_non_finite(self, numbers: dict[str, Any], of: str) -> None:
-        """Refuse them; blame the parameters or the memory if these are not finite either."""
-        if not all(np.isfinite(each).all() for each in numbers.values()):
-            self._refuse_own_non_finite(f"in update {self.progress.update + 1}")
-            refuse_non_finite(numbers, of)
-
-    def _refuse_own_non_finite(self, when: str) -> None:
-        # In this order: from the memory it spreads to the parameters, not the other way.
-        refuse_non_finite(self._means | self._squares, f"the optimizer's memory {when}")
-        refuse_non_finite(self.params, f"the parameters {when}")
+    def _refuse_non_finite(self, update: int, steps: Steps, figures: NDArray[np.float64]) -> None:
+        """Look at the rows that the update can have changed; see `refuse_non_finite`."""
+        rows = np.flatnonzero(np.bincount(steps.indices))
+        arrays = self.params | self._means | self._squares
+        found = {name: w[rows] if name.endswith("W1") else w for name, w in arrays.items()}
+        refuse_non_finite(found | {"the losses": figures}, update)
 
     def _count(self, played: list[SegmentResult]) -> dict[str, Any]:
         segments = [segment for each in played for segment in each.segments]
-        points = [points for each in played for points in each.points]
+        points = [(each.state.opponent, _points(each.segments[0])) for each in played]
         won, lost = (sum(rewards.count(r) for _, rewards in points) for r in (1, -1))
         builtin = [r for name, rewards in points if name == BUILTIN for r in rewards]
         actions = np.concatenate([segment.actions for segment in segments])
@@ -286,10 +273,13 @@ class PPOLearner:
         }
 
 
-def lay_out(
-    played: list[SegmentResult], discount: float, gae_lambda: float
-) -> tuple[Steps, dict[str, Any]]:
-    """Join the segments of an update to one list of steps; also return what has to be finite.
+def _points(segment: Segment) -> list[int]:
+    """The rewards of the points that ended in a segment."""
+    return [int(reward) for reward in segment.rewards if reward]
+
+
+def lay_out(played: list[SegmentResult], discount: float, gae_lambda: float) -> Steps:
+    """Join the segments of an update to one list of steps.
 
     Args:
         played: segments of the same length.
@@ -302,11 +292,8 @@ def lay_out(
     is_end = np.array([segment.is_end for segment in segments])
     advantages = generalized_advantages(rewards, is_end, values, discount, gae_lambda)
     log_probabilities = np.concatenate([segment.log_probabilities for segment in segments])
-    lengths = np.diff(np.array([segment.offsets for segment in segments]))
-    offsets = np.zeros(lengths.size + 1, np.int32)
-    np.cumsum(lengths, out=offsets[1:])
-    assert offsets[-1] == lengths.sum(), "more inputs than 32 bits can count"
-    steps = Steps(
+    offsets = _join_offsets(segments)
+    return Steps(
         np.concatenate([segment.indices for segment in segments]),
         offsets,
         np.column_stack(
@@ -318,10 +305,19 @@ def lay_out(
             ]
         ),
     )
-    return steps, {
-        "the rewards": rewards,
-        "the values": values,
-        "the log-probabilities": log_probabilities,
-        "the advantages": advantages,
-        "the entropy": np.array([result.entropy for result in played]),
-    }
+
+
+def _join_offsets(segments: list[Segment]) -> NDArray[np.int32]:
+    """The offsets of all segments, one after the other: [T + 1].
+
+    Kernels read wherever these say. So segments whose own offsets do not cover their entries
+    exactly, which only a bug could make, are refused.
+    """
+    each = np.array([segment.offsets for segment in segments])
+    lengths, ends = np.diff(each), [len(segment.indices) for segment in segments]
+    if each[:, 0].any() or lengths.min() < 0 or each[:, -1].tolist() != ends:
+        raise RuntimeError("segments whose offsets do not fit their entries")
+    offsets = np.zeros(lengths.size + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    assert offsets[-1] == sum(ends), "more inputs than 32 bits can count"
+    return offsets

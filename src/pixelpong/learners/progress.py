@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Any
 
 from pixelpong.items import BUILTIN, EpisodeStats
-from pixelpong.schema import Count, Meta, Return, Reward, convert, restore
+from pixelpong.schema import restore
 
 RETURN_WINDOW = 100
 """Episodes in the mean return."""
@@ -32,17 +32,13 @@ class Progress:
         recent_points: rewards of the last POINT_WINDOW points, oldest first.
     """
 
-    update: Count = 0
-    steps: Count = 0
-    frames: Count = 0
-    episodes: Count = 0
-    running_mean: Return | None = None
-    recent_returns: Annotated[list[Return], Meta(max_length=RETURN_WINDOW)] = field(
-        default_factory=list
-    )
-    recent_points: Annotated[list[Reward], Meta(max_length=POINT_WINDOW)] = field(
-        default_factory=list
-    )
+    update: int = 0
+    steps: int = 0
+    frames: int = 0
+    episodes: int = 0
+    running_mean: float | None = None
+    recent_returns: list[float] = field(default_factory=list)
+    recent_points: list[int] = field(default_factory=list)
 
     def count(self, steps: int, frames: int, points: Iterable[int]) -> None:
         """Add what was played, in finished episodes or not."""
@@ -88,12 +84,12 @@ class Progress:
 
     @classmethod
     def from_dict(cls, counters: Any) -> Progress:
-        """Read its part of a learner's counters; old ones have no points.
+        """Read its part of a learner's counters.
 
         Raises:
             ValueError: they are not such counters.
         """
-        return restore({"recent_points": []} | convert(counters, dict[str, Any]), cls)
+        return restore(counters, cls)
 
 
 def expected_return(share: float) -> float:

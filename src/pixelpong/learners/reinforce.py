@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from pixelpong import kernels
 from pixelpong.config import Config
-from pixelpong.errors import NumericsError
 from pixelpong.items import NUM_PIXELS, EpisodeItem, EpisodeResult, EpisodeStats, Params
 from pixelpong.learners import (
     State,
@@ -21,11 +20,9 @@ from pixelpong.learners import (
     count_episodes,
     refuse_non_finite,
     refuse_other_shapes,
-    refuse_overflow,
     restoring,
     rows_in,
 )
-from pixelpong.learners.league import League
 from pixelpong.learners.progress import Progress
 from pixelpong.learners.start import Start, draw_start
 from pixelpong.play.sums import GROUP_SIZE, GradientSum, games_per_item
@@ -46,7 +43,6 @@ class ReinforceLearner:
         self._has_memory = np.zeros(NUM_PIXELS, np.bool_)  # rows of W1 that had a gradient before
         self.progress = Progress()
         self.is_whole = True  # False during an optimizer step, when nothing may be saved
-        self.league = League(config)
 
     def items(self) -> list[EpisodeItem]:
         """See `pixelpong.learners.Learner.items`."""
@@ -69,7 +65,7 @@ class ReinforceLearner:
         `pixelpong.play.sums` explains.
 
         Raises:
-            NumericsError: the gradient is not finite; nothing has been changed.
+            NumericsError: a number is not finite.
         """
         update = self.progress.update + 1
         begin = time.perf_counter()
@@ -84,8 +80,11 @@ class ReinforceLearner:
             episodes += result.episodes
         self._total.add(self._group.take())
         played = time.perf_counter()
-        grad_norm = self._step(update)
+        grad_norm = self._step()
         stats = self._count(episodes)
+        figures = np.array([grad_norm, stats["entropy"]])
+        memory = {f"the memory of {name}": w for name, w in self.cache.items()}
+        refuse_non_finite(self.params | memory | {"the losses": figures}, update)
         self.is_whole = True
         return UpdateStats(
             **stats,
@@ -100,7 +99,6 @@ class ReinforceLearner:
 
     def get_state(self) -> State:
         """See `pixelpong.learners.Learner.get_state`."""
-        self._refuse_non_finite(f"after update {self.progress.update}")
         return self.params, self.cache, dataclasses.asdict(self.progress)
 
     def set_state(self, params: Params, arrays: Params, counters: dict[str, Any]) -> None:
@@ -108,22 +106,15 @@ class ReinforceLearner:
         for each in (params, arrays):
             refuse_other_shapes(self.params, each)
         with restoring():
-            refuse_non_finite(params, "the parameters")
-            refuse_non_finite(arrays, "the optimizer's memory")
             self.progress = Progress.from_dict(counters)
         self.params, self.cache = dict(params), dict(arrays)
         self._has_memory[:] = False
         self._has_memory[self.touched_rows()] = True
 
-    def _step(self, update: int) -> float:
+    def _step(self) -> float:
         total = self._total.arrays
         rows = {"W1": _places(self._total.has_gradient), "W2": _ONLY_ROW}
         squares = {name: _sum_of_squares(g, rows[name]) for name, g in total.items()}
-        try:
-            refuse_overflow(squares, {name: [g] for name, g in total.items()}, update)
-        except NumericsError:
-            self._refuse_non_finite(f"before update {update}")  # it may have come from there
-            raise
         self.is_whole = False
         self._has_memory |= self._total.has_gradient
         rows["W1"] = _places(self._has_memory)
@@ -135,11 +126,6 @@ class ReinforceLearner:
                 self._config.reinforce.decay_rate,
             )
         return math.sqrt(math.fsum(squares.values()))
-
-    def _refuse_non_finite(self, when: str) -> None:
-        # In this order: from the memory it spreads to the parameters, not the other way.
-        refuse_non_finite(self.cache, f"the optimizer's memory {when}")
-        refuse_non_finite(self.params, f"the parameters {when}")
 
     def _count(self, episodes: list[EpisodeStats]) -> dict[str, Any]:
         for stats in episodes:

@@ -5,29 +5,22 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.items import ACTIONS, BUILTIN, NUM_PIXELS, Params, StreamState, Tally
-from pixelpong.schema import Meta, restore
-
-Place = Annotated[int, Meta(ge=0, lt=len(ACTIONS))]
+from pixelpong.items import Params, StreamState, Tally
 
 
 @dataclass(frozen=True)
 class StreamCounters:
-    """The counters of a stream; see `pixelpong.items.StreamState`.
+    """The counters of a stream; see `pixelpong.items.StreamState`."""
 
-    The defaults are for old checkpoints, which do not have these counters.
-    """
-
-    last_action: Place
-    tally: dict[str, Any]
-    opponent: str = BUILTIN
-    opponent_action: Place = 0
-    is_left: bool = False
+    last_action: int
+    tally: Tally
+    opponent: str
+    opponent_action: int
 
 
 def write_streams(
@@ -49,23 +42,18 @@ def write_streams(
     return arrays, counters
 
 
-def read_streams(arrays: Params, streams: Iterable[StreamCounters]) -> list[StreamState | None]:
-    """Read the states again; the kernels rely on these checks.
+def read_streams(arrays: Params, streams: Iterable[StreamCounters]) -> list[StreamState]:
+    """Read the states again.
 
     Raises:
-        KeyError, ValueError: these are not such states.
+        KeyError: an array is missing.
     """
-    return [_read_stream(arrays, number, stream) for number, stream in enumerate(streams)]
-
-
-def _read_stream(arrays: Params, number: int, stream: StreamCounters) -> StreamState:
-    snapshot, previous, current = (
-        arrays[f"stream.{number}.{name}"] for name in ("snapshot", "previous", "current")
-    )
-    for pixels in (previous, current):
-        is_list = pixels.dtype == np.uint16 and pixels.ndim == 1 and len(pixels) <= NUM_PIXELS
-        if not is_list or pixels.max(initial=0) >= NUM_PIXELS:
-            raise ValueError(f"no pixels of stream {number}")
-    counters = {each.name: getattr(stream, each.name) for each in dataclasses.fields(stream)}
-    counters["tally"] = restore(stream.tally, Tally)
-    return StreamState(snapshot.tobytes(), previous, current, **counters)
+    return [
+        StreamState(
+            arrays[f"stream.{number}.snapshot"].tobytes(),
+            arrays[f"stream.{number}.previous"],
+            arrays[f"stream.{number}.current"],
+            **vars(stream),
+        )
+        for number, stream in enumerate(streams)
+    ]

@@ -6,17 +6,15 @@ emulator's draws. So a segment is a pure function of (params, item, protocol), w
 plays it.
 
 The opponent is the cartridge's own player, or a network in the game for two: the learning one
-itself, or a rival. There the left side sees the field mirrored, so a network can play either side.
-An opponent is drawn at the start of each episode.
+itself, or another agent. There the left side sees the field mirrored, so a network can play either
+side. A stream has one opponent (`pixelpong.learners.ppo`), so a game never changes sides.
 
-Covered: the fast rollout. Not covered: the dense form of observations (`pixelpong.env.features`),
-which opponents are met how often (`pixelpong.learners.league`).
+Covered: the fast rollout. Not covered: the dense form of observations (`pixelpong.env.features`).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,11 +24,9 @@ from pixelpong.env.pong import Emulator
 from pixelpong.items import (
     ACTIONS,
     BUILTIN,
-    ONLY_BUILTIN,
     SELF,
     UP,
     EpisodeStats,
-    Opponents,
     Params,
     Segment,
     SegmentResult,
@@ -40,13 +36,13 @@ from pixelpong.items import (
 from pixelpong.play.deciders import GREEDY, GatedDecider
 from pixelpong.play.game import Game
 
+PREFIX = "opponent."
+"""The names of another agent's arrays, beside those of the learning network, begin with this."""
+
 _BLOCK = 128
 """Steps whose uniform numbers are drawn at once, for an episode of unknown length."""
 
 _UP = ACTIONS.index(UP)
-
-FindRival = Callable[[str], Params]
-"""Returns the parameters of a rival by its name."""
 
 
 class StreamPlayer:
@@ -57,9 +53,7 @@ class StreamPlayer:
         self._for_two: Game | None = None
         self._own: GatedDecider | None = None
         self._other: GatedDecider | None = None
-        self._opponent, self._is_left = BUILTIN, False
         self._tally = Tally()
-        self._points: dict[str, list[int]] = {}
 
     @property
     def emulator(self) -> Emulator:
@@ -72,25 +66,32 @@ class StreamPlayer:
         state: StreamState | None,
         horizon: int,
         rng: np.random.Generator,
-        opponents: Opponents = ONLY_BUILTIN,
-        find_rival: FindRival | None = None,
+        opponent: str = BUILTIN,
+        *,
+        is_left: bool = False,
     ) -> SegmentResult:
         """Play the next steps of a stream.
 
         Args:
-            params: of the gated network.
+            params: of the gated network; with those of another agent under `PREFIX`, if that is
+                the opponent.
             state: the stream's state, not changed; None at its start.
             horizon: T, steps.
             rng: the segment's own generator; its state moves on.
-            opponents: of the episodes that begin in it.
-            find_rival: finds the rivals among them.
+            opponent: BUILTIN, SELF, or another word for the other agent.
+            is_left: whether the network plays the left side against the other agent.
 
         Raises:
             EmulatorError: the native emulator cannot play the game for two.
         """
         begin = since = time.perf_counter()
-        draws = self._alone.draw(rng, horizon, sides=1 if opponents == ONLY_BUILTIN else 2)
-        own = self._go_to(state, params, opponents, rng, find_rival)
+        own = self._meet(opponent, params, is_left=is_left)
+        draws = self._game.draw(rng, horizon, len(self._sides))
+        if state is None:
+            self._start_episode()
+        else:
+            assert state.opponent == opponent, "a game's opponent is fixed for the game's life"
+            self._continue(state, own)
         episodes: list[EpisodeStats] = []
         played, counted, frames = 0, 0, -self.emulator.num_frames
         while played <= horizon:  # one more, for the value after the last step
@@ -99,19 +100,18 @@ class StreamPlayer:
                 since = self._count(own, counted, played, since)
                 counted = played
                 frames += self.emulator.num_frames
-                episodes.append(self._tally.to_stats(self.emulator.num_frames, self._opponent))
-                self._start_episode(params, opponents, rng, find_rival)
+                episodes.append(self._tally.to_stats(self.emulator.num_frames, opponent))
+                self._start_episode()
         self._count(own, counted, horizon, since)
-        learned = self._sides if self._opponent == SELF else [own]
+        learned = self._sides if opponent == SELF else [own]
         entropies = [np.add.reduce(each.steps["entropy"][:horizon]) for each in learned]
         return SegmentResult(
             tuple(_cut(each, horizon) for each in learned),
-            self._state(own),
+            self._state(own, opponent),
             tuple(episodes),
             frames=frames + self.emulator.num_frames,
             entropy=float(sum(entropies) / (horizon * len(learned))),
             play_seconds=time.perf_counter() - begin,
-            points=tuple((name, tuple(rewards)) for name, rewards in self._points.items()),
         )
 
     def play_episode(
@@ -125,7 +125,8 @@ class StreamPlayer:
             is_greedy: take the most probable action instead of drawing one.
         """
         since = time.perf_counter()
-        own = self._go_to(None, params, ONLY_BUILTIN, rng, None)
+        own = self._meet(BUILTIN, params)
+        self._start_episode()
         while not own.is_over:
             own.start_record()
             draws = self._game.draw(rng, _BLOCK)[:_BLOCK]
@@ -137,27 +138,34 @@ class StreamPlayer:
             since = self._count(own, 0, played, since)
         return self._tally.to_stats(self.emulator.num_frames)
 
-    def _go_to(
-        self,
-        state: StreamState | None,
-        params: Params,
-        opponents: Opponents,
-        rng: np.random.Generator,
-        find_rival: FindRival | None,
-    ) -> GatedDecider:
-        """Set everything the future depends on, with empty records; return the network's own."""
-        self._points = {}
+    def _meet(self, opponent: str, params: Params, *, is_left: bool = False) -> GatedDecider:
+        """Turn to the game against an opponent, with empty records; return the network's own."""
         if self._own is None:
             self._own = GatedDecider(params, _BLOCK)
         own = self._own
         own.use(params)
-        for each in (own, self._other):
-            if each is not None:
-                each.start_record()
-        if state is None:
-            self._start_episode(params, opponents, rng, find_rival)
-            return own
-        self._meet(state.opponent, params, find_rival, is_left=state.is_left)
+        self._game, self._sides = self._alone, [own]
+        if opponent != BUILTIN:
+            if opponent != SELF:
+                params = {name: params[PREFIX + name] for name in ("W1", "W2", "b2")}
+            if self._for_two is None or self._other is None:
+                self._for_two = Game(make_emulator_for_two(self._alone.emulator.protocol))
+                self._other = GatedDecider(params, _BLOCK)
+            self._other.use(params)
+            self._game = self._for_two
+            self._sides = [self._other, own] if is_left else [own, self._other]
+        for each in self._sides:
+            each.start_record()
+        return own
+
+    def _start_episode(self) -> None:
+        self.emulator.reset()
+        for each in self._sides:
+            each.start_episode()
+        self._tally = Tally()
+
+    def _continue(self, state: StreamState, own: GatedDecider) -> None:
+        """Set everything the future depends on."""
         self.emulator.set_state(state.snapshot)
         own.resume(state.previous, state.current, state.last_action)
         for other in self._sides:
@@ -165,47 +173,8 @@ class StreamPlayer:
                 frames = mirror_pixels(state.previous), mirror_pixels(state.current)
                 other.resume(*frames, state.opponent_action)
         self._tally = state.tally.copy()
-        return own
 
-    def _start_episode(
-        self,
-        params: Params,
-        opponents: Opponents,
-        rng: np.random.Generator,
-        find_rival: FindRival | None,
-    ) -> None:
-        name, is_left = opponents[0][0], False
-        if opponents != ONLY_BUILTIN:
-            choice, side = rng.random(2).tolist()
-            shares = np.cumsum([share for _, share in opponents[:-1]])
-            name = opponents[int(np.searchsorted(shares, choice, "right"))][0]
-            is_left = name not in (BUILTIN, SELF) and side < 0.5
-        self._meet(name, params, find_rival, is_left=is_left)
-        self.emulator.reset()
-        for each in self._sides:
-            each.start_episode()
-        self._tally = Tally()
-
-    def _meet(
-        self, name: str, params: Params, find_rival: FindRival | None, *, is_left: bool
-    ) -> None:
-        """Turn to the game against an opponent, wherever it is."""
-        assert self._own is not None
-        self._opponent, self._is_left = name, is_left
-        self._game, self._sides = self._alone, [self._own]
-        if name == BUILTIN:
-            return
-        if name != SELF:
-            assert find_rival is not None
-            params = find_rival(name)
-        if self._for_two is None or self._other is None:
-            self._for_two = Game(make_emulator_for_two(self._alone.emulator.protocol))
-            self._other = GatedDecider(params, _BLOCK)
-        self._other.use(params)
-        self._game = self._for_two
-        self._sides = [self._other, self._own] if is_left else [self._own, self._other]
-
-    def _state(self, own: GatedDecider) -> StreamState:
+    def _state(self, own: GatedDecider, opponent: str) -> StreamState:
         previous, current = own.frames()
         last_actions = {id(it): int(it.memory["last_action"][0]) for it in self._sides}
         return StreamState(
@@ -214,9 +183,8 @@ class StreamPlayer:
             current=current,
             last_action=last_actions.pop(id(own)),
             tally=self._tally.copy(),
-            opponent=self._opponent,
+            opponent=opponent,
             opponent_action=sum(last_actions.values()),
-            is_left=self._is_left,
         )
 
     def _count(self, own: GatedDecider, first: int, last: int, since: float) -> float:
@@ -224,10 +192,8 @@ class StreamPlayer:
         tally, steps = self._tally, own.steps[first:last]
         (ends,) = steps["reward"].nonzero()
         if len(ends):  # usually there are none
-            rewards = steps["reward"][ends].astype(int).tolist()
             tally.point_ends += (tally.steps + ends).tolist()
-            tally.point_rewards += rewards
-            self._points.setdefault(self._opponent, []).extend(rewards)
+            tally.point_rewards += steps["reward"][ends].astype(int).tolist()
         tally.steps += len(steps)
         tally.entropy += float(np.add.reduce(steps["entropy"]))
         tally.ups += int(np.count_nonzero(steps["action"] == _UP))

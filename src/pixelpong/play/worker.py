@@ -7,7 +7,6 @@ leaks from one item to the next, and any worker can run any item.
 from __future__ import annotations
 
 import dataclasses
-import functools
 
 from pixelpong import kernels
 from pixelpong.config import Config
@@ -28,7 +27,6 @@ from pixelpong.learn import gated
 from pixelpong.learn.network import init_params
 from pixelpong.learn.returns import standardize
 from pixelpong.play.episodes import Player, timed_play
-from pixelpong.play.rivals import find_rival
 from pixelpong.play.streams import StreamPlayer
 from pixelpong.play.sums import GradientSum
 from pixelpong.seeding import make_rng
@@ -100,9 +98,8 @@ class SegmentWorker:
         """
         if isinstance(item, SegmentItem):
             rng = make_rng(item.seed, "train", item.update, item.stream)
-            rivals = functools.partial(find_rival, params)
             return self._trainee.play_segment(
-                params, item.state, self._horizon, rng, item.opponents, rivals
+                params, item.state, self._horizon, rng, item.opponent, is_left=item.is_left
             )
         rng = make_rng(item.seed, item.purpose, item.update, item.index)
         stats = self._player.play_episode(params, rng, is_greedy=item.is_greedy)

@@ -176,16 +176,14 @@ def _choose_checkpoint(run: RunDirectory, which: str) -> Checkpoint:
 
 def verify(options: Any) -> int:
     """``pixelpong verify``"""
-    from pixelpong.verify import compare_ways, default_emulators, meet_rivals
+    from pixelpong.verify import compare_ways, default_emulators
 
     engines = _read_names("engine", options.engines)
     emulators = options.emulators and _read_names("emulator", options.emulators)
     length = {name: getattr(options, name) for name in ("updates", "batch_size", "seed")}
     changes = {**length, "streams": options.batch_size, "verbose": False, **options.given}
     presets = options.presets.split(",")
-    configs = [
-        meet_rivals(load_preset(preset).updated(changes, COMMAND_LINE)) for preset in presets
-    ]
+    configs = [load_preset(preset).updated(changes, COMMAND_LINE) for preset in presets]
     if "opponent" in options.given:  # REINFORCE has the built-in one alone
         configs = [each for each in configs if each.learning.algorithm == "ppo"] or configs
     for config in configs:

@@ -242,7 +242,7 @@ _COMMANDS: dict[str, Command | Group] = {
         _SEED,
         training=(*_PROTOCOL, "opponent"),
         shown="the preset's",
-        examples=("verify", "verify --presets fast --updates 5", "verify --opponent league"),
+        examples=("verify", "verify --presets fast --updates 5", "verify --opponent half"),
     ),
     "record": command(
         faces.record,
