@@ -154,7 +154,7 @@ def test_an_option_is_free_only_where_the_parameters_cannot_depend_on_it():
         "algorithm", "learning_rate", "discount", "batch_size", "decay_rate",
         "streams", "horizon", "epochs", "minibatches", "clip_ratio", "gae_lambda",
         "gae_lambda_end", "entropy_bonus", "value_weight", "anneal_from", "restart_after",
-        "anneal_steps", "opponent", "league_size", "league_every",
+        "anneal_steps", "opponent",
     }  # fmt: skip
 
 

@@ -13,7 +13,7 @@ import pytest
 from pixelpong.config.presets import load_preset
 from pixelpong.engines.serial import SerialEngine
 from pixelpong.env.features import NUM_INPUTS
-from pixelpong.errors import CheckpointError, NumericsError
+from pixelpong.errors import CheckpointError
 from pixelpong.learn import gated
 from pixelpong.learn.optimizer import adam
 from pixelpong.learn.ppo import LossWeights, Minibatch, generalized_advantages, loss_gradient
@@ -25,7 +25,7 @@ from pixelpong.run.checkpoints import fingerprint
 from pixelpong.seeding import make_rng
 
 CHANGES = {
-    "environment": "Catch-v0", "hidden": 70, "streams": 3, "horizon": 20, "epochs": 2,
+    "environment": "Catch-v0", "hidden": 10, "streams": 3, "horizon": 20, "epochs": 2,
     "minibatches": 2, "engine": "serial", "updates": 3, "save_every": 1, "dtype": "float64",
 }  # fmt: skip
 
@@ -129,7 +129,7 @@ def test_a_state_goes_through_json_and_arrays_and_goes_on_the_same(config):
         np.testing.assert_array_equal(others[name], array, err_msg=name)
 
 
-@pytest.mark.parametrize("changes", [{"hidden": 71}, {"dtype": "float32"}])
+@pytest.mark.parametrize("changes", [{"hidden": 11}, {"dtype": "float32"}])
 def test_a_state_of_another_network_is_refused(config, changes):
     learner, other = PPOLearner(config), PPOLearner(config.updated(changes, "test"))
     learner.apply(play(config, learner))
@@ -174,7 +174,7 @@ def test_an_attempt_that_is_behind_is_given_up_and_only_then(config):
             results = [_won(each) for each in results]
         attempts.append(learner.apply(results).attempt)
         points.append(len(learner.progress.recent_points))
-        fresh = gated.init_params(make_rng(config.seed, "params", 2), NUM_INPUTS, 70, "float64")
+        fresh = gated.init_params(make_rng(config.seed, "params", 2), NUM_INPUTS, 10, "float64")
         assert (fingerprint(fresh) == fingerprint(learner.params)) == (update == 2)
         if update == 2:
             params, arrays, counters = learner.get_state()
@@ -186,7 +186,7 @@ def test_an_attempt_that_is_behind_is_given_up_and_only_then(config):
     for _ in range(2):
         other.apply(play(config, other))
     assert fingerprint(other.params) == fingerprint(
-        gated.init_params(make_rng(config.seed, "params", 3), NUM_INPUTS, 70, "float64")
+        gated.init_params(make_rng(config.seed, "params", 3), NUM_INPUTS, 10, "float64")
     ), "a restored one counts on: without those points it is given up too"
     never = PPOLearner(config.updated({"anneal_from": 1.0}, "test"))
     assert {never.apply(play(config, never)).attempt for _ in range(5)} == {1}
@@ -196,8 +196,7 @@ def _won(result):
     """The same round, with all points won."""
     (segment,) = result.segments
     won = dataclasses.replace(segment, rewards=np.abs(segment.rewards))
-    points = tuple((name, tuple(map(abs, rewards))) for name, rewards in result.points)
-    return dataclasses.replace(result, segments=(won,), points=points)
+    return dataclasses.replace(result, segments=(won,))
 
 
 @pytest.mark.parametrize("streams", [2, 5])
@@ -209,31 +208,6 @@ def test_streams_can_be_added_and_dropped(config, streams):
     other.set_state(*learner.get_state())
     states = [item.state for item in other.items()]
     assert [state is None for state in states] == [stream >= 3 for stream in range(streams)]
-
-
-@pytest.mark.parametrize("where", ["values", "log_probabilities"])
-def test_rollouts_that_are_not_finite_are_named_before_anything_is_changed(config, where):
-    learner = PPOLearner(config)
-    learner.apply(play(config, learner))
-    results = play(config, learner)
-    bad = getattr(results[1].segments[0], where).copy()
-    bad[3] = np.nan
-    results[1] = dataclasses.replace(
-        results[1], segments=(dataclasses.replace(results[1].segments[0], **{where: bad}),)
-    )
-    before = fingerprint(learner.params), fingerprint(learner.get_state()[1])
-    name = where.replace("_", "-")
-    with pytest.raises(NumericsError, match=f"in the {name} of the rollouts of update 2, got 1 "):
-        learner.apply(results)
-    assert before == (fingerprint(learner.params), fingerprint(learner.get_state()[1]))
-    assert learner.progress.update == 1
-
-
-def test_parameters_that_are_not_finite_are_never_handed_out(config):
-    learner = PPOLearner(config)
-    learner.params["W1"][3, 2, 1] = np.inf
-    with pytest.raises(NumericsError, match="W1"):
-        learner.get_state()
 
 
 def test_points_count_as_they_are_played_and_episodes_when_they_end(config):

@@ -182,6 +182,6 @@ def test_the_package_carries_its_presets_and_its_type_marker():
         "karpathy.toml",
         "ray.toml",
         "numpy.toml",
-        "league.toml",
+        "half.toml",
     } <= names
     assert (resources.files(pixelpong) / "py.typed").is_file()

@@ -148,7 +148,7 @@ MISTAKES = {
     "seeds = 5": 'expected seeds = "0-4", got 5',
     'engine = "serial"': "expected options of a training, got 'engine'; leave it out",
     'seeds = "0-9999999999"': "at most 10,000 of them, got '0-9999999999'",
-    'opponent = ["self", "leage"]': "expected an opponent, got 'leage'; did you mean league?",
+    'opponent = ["self", "haf"]': "expected an opponent, got 'haf'; did you mean half?",
     "hidden = [[1]]": "expected hidden to be a whole number from 1 to 65536, got [1]",
     'seeds = "0-999"\n' + "\n".join(
         f"{name} = {list(range(1, 101))}" for name in ("hidden", "streams", "horizon")

@@ -21,9 +21,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import load, save
 from toys import toy_config
 
-from pixelpong.agent.choice import load_agent
 from pixelpong.agent.file import decode_agent
-from pixelpong.agent.network import fit_params
 from pixelpong.config import Config
 from pixelpong.config.presets import resolve_config
 from pixelpong.config.protocols import find_protocol
@@ -32,7 +30,6 @@ from pixelpong.faces.games.game import Game
 from pixelpong.faces.games.socket import read_message
 from pixelpong.faces.page.view import View
 from pixelpong.loop import train
-from pixelpong.play.worker import make_worker
 from pixelpong.run.checkpoints import CheckpointStore
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.lines import EpisodeLine, EvaluationLine
@@ -40,7 +37,6 @@ from pixelpong.run.table import read_episodes, read_evaluations, read_metrics
 from pixelpong.run.tail import Tail
 from pixelpong.schema import encode
 from pixelpong.seeding import make_rng
-from pixelpong.session import Counters, Session
 
 FILES = ("params.safetensors", "state.safetensors", "state.json")
 
@@ -100,9 +96,6 @@ def make_readers(folder: Path) -> Mapping[str, Reader]:
     return {
         "config.json": config_reader(classic),
         "manifest.json": manifest_reader(classic),
-        **{f"state.json {name}": counters_reader(run) for name, run in runs.items()},
-        **{f"{file} {name}": arrays_reader(run, file)
-           for name, run in runs.items() for file in FILES[:2]},
         **{f"card {name}": agent_reader(run) for name, run in runs.items()},
         **{f"{name}.jsonl": lines_reader(classic, name, understand)
            for name, understand in UNDERSTAND.items()},
@@ -272,51 +265,6 @@ def manifest_reader(run: RunDirectory) -> Reader:
         return {"update": found.update, "score": found.score, "score_of": found.score_of}
 
     return Reader(forged.content["manifest.json"], read, document, sealed)
-
-
-def go_on(run: RunDirectory) -> Any:
-    """Resume, and play what comes next; the counters that the training went on from."""
-    session = Session(RunDirectory.open(run.path, _check_line), 0.0)
-    checkpoint = run.checkpoints.load_latest()
-    counters = dict(session.learner.get_state()[2])
-    counters.pop("opponent", None)  # another one begins with a new league
-    understood = _plain(vars(Counters.of(checkpoint)) | {"progress": counters})
-    assert make_worker(run.config).play(session.learner.items()[0], session.learner.params)
-    return {"update": checkpoint.update, "counters": understood}
-
-
-def counters_reader(run: RunDirectory) -> Reader:
-    """The counters of a checkpoint, which a training goes on from, and an agent's."""
-    forged = Forged(run)
-
-    def read(content: bytes) -> Any:
-        forged.put("state.json", content)
-        try:
-            load_agent(run, str(forged.update)).make_network()
-            return go_on(run)
-        finally:
-            forged.restore()
-
-    optional = ("evaluation_seconds", "next_confirmation", "recent_points", "adam_steps", "attempt",
-                "first_step", "streams", "league")  # fmt: skip
-    document = json.loads(forged.content["state.json"])
-    return Reader(forged.content["state.json"], read, document, optional=frozenset(optional))
-
-
-def arrays_reader(run: RunDirectory, name: str) -> Reader:
-    """The arrays of a checkpoint, which a training goes on from and an evaluation plays with."""
-    forged = Forged(run)
-
-    def read(content: bytes) -> None:
-        forged.put(name, content)
-        try:
-            params = run.checkpoints.load(forged.update).params
-            fit_params(params, run.config.learning.algorithm)
-            go_on(run)
-        finally:
-            forged.restore()
-
-    return Reader(forged.content[name], read, inputs=tensors(forged.content[name]))
 
 
 @st.composite

@@ -275,7 +275,8 @@ class PPOLearner:
 
 def _points(segment: Segment) -> list[int]:
     """The rewards of the points that ended in a segment."""
-    return [int(reward) for reward in segment.rewards if reward]
+    rewards: list[int] = segment.rewards[segment.rewards != 0].astype(int).tolist()
+    return rewards
 
 
 def lay_out(played: list[SegmentResult], discount: float, gae_lambda: float) -> Steps:
