@@ -47,7 +47,7 @@ verify: $(VENV)/core  ## same seed, same bits: compare engines, workers, stops
 	$(BIN)/pixelpong verify $(ARGS)
 
 bench: $(VENV)/core  ## steps per second against bare ALE, make bench ARGS="..."
-	$(BIN)/pixelpong bench throughput $(ARGS)
+	$(BIN)/python benchmarks/throughput.py $(ARGS)
 
 clean:  ## remove .venv, caches and the site, never runs
 	rm -rf $(VENV) docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -3,7 +3,7 @@
     python benchmarks/peers.py throughput --seconds 4 --rounds 5
     python benchmarks/peers.py train --minutes 5
 
-The first is `pixelpong bench throughput` with EnvPool, AtariVectorEnv and AsyncVectorEnv beside
+The first is `throughput.py` with EnvPool, AtariVectorEnv and AsyncVectorEnv beside
 it. The second trains stable-baselines3's PPO until it wins or time is up. All of them play
 ALE/Pong-v5 as we do: frame skip 4, sticky actions 0.25. Both print JSON.
 """
@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 from records import to_text
+from throughput import Measure, Peers, measure_throughput
 
-from pixelpong.bench.throughput import Measure, Peers, measure_throughput
 from pixelpong.seeding import make_rng
 
 _STREAMS = 32

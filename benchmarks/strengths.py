@@ -10,7 +10,7 @@ gives ratings and the share of games that `PERSON` wins. From these the four are
 small files, and hold a tournament with the scripted players. Its result is `strengths.json`.
 
 Covered: choosing, writing, the tournament. Not covered: the training; the small file
-(`pixelpong.faces.shipping`).
+(`shipping.py`).
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from shipping import describe_agent, write_agent
+
 import pixelpong.agent
 from pixelpong.agent.choice import list_updates
 from pixelpong.agent.file import SHIPPED
 from pixelpong.agent.strengths import FILE, PERSON, describe_share
 from pixelpong.bench.followers import SCRIPTS
 from pixelpong.engines import never
-from pixelpong.faces.shipping import describe_agent, write_agent
 from pixelpong.items import BUILTIN
 from pixelpong.machine import count_cores
 from pixelpong.run.directory import RunDirectory

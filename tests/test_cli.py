@@ -18,10 +18,10 @@ import pytest
 from conftest import wait_until
 
 import pixelpong
-from pixelpong.bench.record import is_comparable
 from pixelpong.config import OPTIONS
 from pixelpong.config.presets import load_preset, preset_names
 from pixelpong.faces.cli.parser import list_commands, parse
+from pixelpong.faces.recorded import is_comparable
 from pixelpong.faces.text import describe_outcome
 from pixelpong.play.worker import EpisodeWorker
 from pixelpong.run.checkpoints import fingerprint
@@ -45,7 +45,7 @@ def trained(call, tmp_path) -> Path:
 
 
 @pytest.mark.parametrize("columns", [40, 80])
-@pytest.mark.parametrize("command", ["", "bench", *list_commands()])
+@pytest.mark.parametrize("command", ["", *list_commands()])
 def test_every_command_has_a_help_that_fits_the_terminal(call, monkeypatch, command, columns):
     monkeypatch.setenv("COLUMNS", str(columns))
     code, out, err = call(*command.split(), "--help")
@@ -111,8 +111,6 @@ def test_the_line_of_usage_shows_what_may_be_left_out(call, command, usage):
 
 
 def test_help_begins_with_what_the_command_does(call):
-    assert "\n\nMeasure this machine.\n" in call("bench", "--help")[1]
-    assert "\n\nMeasure for a minute, then say" in call("bench", "predict", "--help")[1]
     assert "\n\nTrain an agent" in call("help", "train")[1]
     assert call("help")[1].startswith("usage: pixelpong COMMAND")
 
@@ -169,11 +167,9 @@ def test_a_command_gets_its_own_options_with_their_defaults():
 
 
 BAD = [
-    ("bench", 2, "expected a command, got none; use one of throughput, solve, predict"),
     ("frobnicate", 2, "expected a command, got 'frobnicate'; use one of train"),
     ("trian", 2, "expected a command, got 'trian'; did you mean train?"),
     ("compare", 2, "expected a command, got 'compare'; did you mean plot?"),
-    ("predict", 2, "expected a command, got 'predict'; did you mean bench predict?"),
     ("train fast", 2, "expected an option, got 'fast'; did you mean --preset fast?"),
     ("train --lr 0.1", 2, "got --lr; did you mean --learning-rate?"),
     ("train --gamma .9", 2, "got --gamma; did you mean --discount?"),
@@ -183,8 +179,6 @@ BAD = [
     ("train --batch-size 20", 2, "got --batch-size, which belongs to REINFORCE; leave it out, or"),
     ("train --preset classic --streams 8", 2, "got --streams, which belongs to PPO; leave it out"),
     ("resume run --streams 8", 2, "got --streams, which belongs to PPO; leave it out"),
-    ("bench thruput", 2, "did you mean throughput?"),
-    ("bench quickly", 2, "use one of throughput, solve, predict"),
     ("train --bath-size 3", 2, "got --bath-size; did you mean --batch-size?"),
     ("train --upd 3", 2, "did you mean --updates?"),
     ("train --zz 3", 2, "expected an option of this command, got --zz; see `pixelpong train"),
@@ -229,14 +223,6 @@ BAD = [
     ("export run --agent a --html b", 2, "got --html and --agent; give one"),
     ("export --agent a", 2, "expected a run for --agent, got none"),
     ("record run --scale 0", 2, "expected --scale to be a whole number of at least 1, got 0"),
-    ("bench throughput --seconds nan", 2, "expected --seconds to be a number from 0.1 to 3600"),
-    ("bench throughput --rounds 0", 2, "expected --rounds to be a whole number of at least 1"),
-    ("bench predict --seconds 0", 2, "expected --seconds to be a number from 1 to 3600, got 0.0"),
-    ("bench solve --seeds x", 2, "expected --seeds as 0-4 or 0,3,7, got 'x'"),
-    ("bench solve --seeds 4-2", 2, "expected --seeds as 0-4 or 0,3,7, got '4-2'"),
-    ("bench solve --target 22", 2, "expected --target to be a number from -21 to 21, got 22.0"),
-    ("bench solve --steps 0", 2, "expected --steps to be a whole number of at least 1, got 0"),
-    ("bench throughput --workers 0", 2, "expected --workers to be a whole number from 1"),
 ]  # fmt: skip
 
 

@@ -160,9 +160,9 @@ def test_time_left_is_of_the_budget_that_is_reached_first(monkeypatch):
 
 
 def test_the_time_to_the_win_is_that_of_the_recorded_trainings(monkeypatch):
-    from pixelpong.bench.record import steps_left
     from pixelpong.config.presets import load_preset
     from pixelpong.faces import display
+    from pixelpong.faces.recorded import steps_left
 
     now = 100.0
     monkeypatch.setattr(display.time, "monotonic", lambda: now)

@@ -25,8 +25,6 @@ COMMANDS = [
     if not line.startswith(("make", "pip", "source"))
 ]
 SHORTER = {
-    "pixelpong bench throughput": " --seconds 0.1 --rounds 1 --workers 1",
-    "pixelpong bench predict": " --seconds 1",
     "pixelpong verify": " --updates 1 --engines serial,threads",
     "pixelpong train --seed 1 --updates 100": " --updates 2",
     "pixelpong train --preset classic --batch-size 20": " --updates 1",

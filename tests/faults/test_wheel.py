@@ -32,8 +32,8 @@ NEEDED = {
     "py.typed", "config/presets/fast.toml", "config/presets/classic.toml",
     "agent/shipped/beginner.safetensors", "agent/shipped/champion.safetensors",
     "faces/page/static/index.html", "faces/page/static/app.js",
-    "bench/recorded_left.json",
-    "bench/recorded_steps.json",
+    "faces/recorded_left.json",
+    "faces/recorded_steps.json",
 }  # fmt: skip
 TOY = ["--environment", "Catch-v0", "--updates", "2", "--workers", "2"]
 GUARD = str(Path(network_guard.__file__).parent)

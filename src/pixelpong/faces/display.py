@@ -15,7 +15,6 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from pixelpong.bench.record import is_comparable, steps_left
 from pixelpong.config import Config
 from pixelpong.config.presets import load_preset
 from pixelpong.engines import RunStats
@@ -24,6 +23,7 @@ from pixelpong.engines.jobs import Ended as JobEnded
 from pixelpong.errors import number_of
 from pixelpong.evaluation import Evaluation, Verdict
 from pixelpong.faces.live import LiveScreen, Screen
+from pixelpong.faces.recorded import is_comparable, steps_left
 from pixelpong.learners import UpdateStats
 from pixelpong.learners.progress import Progress
 from pixelpong.loop import Began, Ended, Evaluated, Event, Judged, Judging, Updated

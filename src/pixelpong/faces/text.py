@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import shutil
-import statistics
 import textwrap
 from itertools import pairwise
 from pathlib import Path
@@ -171,33 +170,6 @@ def fold(line: str, width: int, name: str = "") -> str:
     )  # fmt: skip
 
 
-def describe_throughput(report: Report) -> str:
-    """One row per measurement: steps per second, ratio to bare ALE, and its spread."""
-    workers, rounds = number_of(report["workers"], "worker"), number_of(report["rounds"], "round")
-    lines = [f"{workers}, medians of {rounds}"]
-    for name, rate in report["steps_per_second"].items():
-        line = f"{name:11} {rate:8,.0f} steps/s"
-        if name in report["ratios"]:
-            low, high = report["spread"][name]
-            line += f"   {report['ratios'][name]:.3f} of bare ALE ({low:.3f} to {high:.3f})"
-        lines.append(line)
-    for mode, values in report.get("ray_over_threads", {}).items():
-        low, middle, high = min(values), statistics.median(values), max(values)
-        lines.append(f"{mode:11} {middle:.3f} of the threads on Ray ({low:.3f} to {high:.3f})")
-    return "\n".join(lines)
-
-
-def describe_solved_seed(result: Report) -> str:
-    """One seed of ``bench solve``."""
-    word = "won" if result["is_won"] else "not won"
-    greedy = f", greedy {signed(result['greedy']['mean_return'])}" if result["greedy"] else ""
-    return (
-        f"seed {result['seed']}: {word} after {result['steps']:,} steps, {result['seconds']:.0f} s "
-        f"({result['ale_bound_seconds']:.0f} s ALE-bound){greedy}, at most "
-        f"{result['peak_memory_mb']:.0f} MB"
-    )
-
-
 def describe_sweep(report: Report) -> str:
     """Each setting: how many won, after how long, and how well they play; then what went wrong."""
     lines = []
@@ -292,38 +264,3 @@ def _cut(name: str, room: int) -> str:
     """A name in no more columns than there are; the end of a path says more than its beginning."""
     name = on_one_line(name)
     return name if len(name) <= room else f"…{name[len(name) - room + 1 :]}"
-
-
-_UNITS = {"seconds": "s", "steps": "steps", "ale_bound_seconds": "s ALE-bound"}
-
-
-def describe_solve(report: Report) -> str:
-    """Every seed, and the medians of those that won."""
-    lines = [describe_solved_seed(result) for result in report["seeds"]]
-    summary = report["summary"]
-    lines.append(f"{summary['won']} of {summary['seeds']} won")
-    if summary["won"]:
-        for name, unit in _UNITS.items():
-            low, high = summary[name]["ci95"]
-            median = summary[name]["median"]
-            lines.append(f"median {median:,.0f} {unit} ({low:,.0f} to {high:,.0f})")
-        within = summary["within_twice_the_median"]
-        lines.append(f"{within} within twice the median time of those that won")
-    return "\n".join(lines)
-
-
-def describe_forecast(report: Report) -> str:
-    """How long it takes to win on this machine."""
-    rates = report["steps_per_second"]
-    pace = (
-        f"{number_of(report['workers'], 'worker')}: {rates['fast']:,.0f} steps/s of training, "
-        f"ALE alone {rates['ale']:,.0f}\n"
-    )
-    if not report["recorded_steps"]:
-        return pace + "no recorded seed has won, so the time is unknown"
-    low, high = report["range"]
-    won = number_of(len(report["recorded_steps"]), "recorded seed")
-    return pace + (
-        f"time to win, if it wins: {duration(report['seconds'])}, from {duration(low)} to "
-        f"{duration(high)}, at the steps of the {won} that won"
-    )

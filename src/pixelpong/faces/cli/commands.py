@@ -78,7 +78,7 @@ def _carry_out(make_run: Callable[[], RunDirectory], options: Any) -> int:
 
 def _rank(run: RunDirectory, outcome: Outcome) -> tuple[int, int] | None:
     """The place of a training that has won among the recorded ones, if they are like it."""
-    from pixelpong.bench.record import is_comparable, rank
+    from pixelpong.faces.recorded import is_comparable, rank
 
     if outcome.verdict is None or not outcome.verdict.is_won or not is_comparable(run.config):
         return None

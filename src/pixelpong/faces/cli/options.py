@@ -10,8 +10,7 @@ from pathlib import Path
 
 from pixelpong.config import OPTIONS
 from pixelpong.config.options import Option
-from pixelpong.config.presets import load_preset
-from pixelpong.faces.cli import bench, commands, faces, runs, sweeps, tournaments
+from pixelpong.faces.cli import commands, faces, runs, sweeps, tournaments
 from pixelpong.faces.cli.command import (
     REQUIRED,
     Command,
@@ -59,38 +58,6 @@ _SERVING = (
     Option("token", str | None, None, "Secret without which nothing is served."),
     switch("no_open", "Open no browser."),
 )
-
-_BENCH: dict[str, Command | Group] = {
-    "throughput": command(
-        bench.throughput,
-        "Steps per second of emulator, rollouts and training.",
-        Option("seconds", float, 5.0, "Length of one measurement.", bounds=(0.1, 3600)),
-        Option("rounds", int, 5, "Measurements of each.", bounds=(1, None)),
-        _SEED,
-        switch("ray", "Also both trainings on Ray; extra [ray]."),
-        training=("workers",),
-        examples=("bench throughput", "bench throughput --seconds 2 --rounds 3"),
-    ),
-    "solve": command(
-        bench.solve,
-        "Train until it wins, seed after seed, and write a JSON file and a plot.",
-        Option("seeds", str, "0-4", "Seeds, as 0-4 or 0,3,7."),
-        Option(
-            "out", Path, Path("benchmarks"), "Folder for the two files.", metavar="DIR", short="-o"
-        ),
-        Option("target", float, 18.0, "Mean return of greedy play that wins.", bounds=(-21, 21)),
-        Option("steps", int, load_preset("fast").budget.steps, "Steps per seed.", bounds=(1, None)),
-        training=("workers",),
-        examples=("bench solve --seeds 0-4", "bench solve --seeds 0 -o measured"),
-    ),
-    "predict": command(
-        bench.predict,
-        "Measure for a minute, then say how long it takes to win on this machine.",
-        Option("seconds", float, 60.0, "Length of the measurement.", bounds=(1, 3600)),
-        training=("workers",),
-        examples=("bench predict", "bench predict --seconds 20"),
-    ),
-}
 
 _NAMED_RUNS = Place("runs", tuple[str, ...], REQUIRED, f"Runs: {_NAMED}.", metavar="RUN...")
 
@@ -306,7 +273,6 @@ _COMMANDS: dict[str, Command | Group] = {
         examples=("export latest --html run.html", "export latest --agent agent.safetensors"),
     ),
     "runs": Group("List runs, remove some, make some smaller.", _RUNS, default="list"),
-    "bench": Group("Measure this machine.", _BENCH),
 }
 
 _WELCOME = """\

@@ -12,7 +12,7 @@ from pixelpong.config.presets import load_preset
 
 def recorded_steps() -> list[int]:
     """Steps to the win of each, as ``benchmarks/solve.json`` has them."""
-    file = importlib.resources.files("pixelpong.bench").joinpath("recorded_steps.json")
+    file = importlib.resources.files("pixelpong.faces").joinpath("recorded_steps.json")
     steps: list[int] = json.loads(file.read_text("utf-8"))
     return steps
 
@@ -20,7 +20,7 @@ def recorded_steps() -> list[int]:
 @functools.cache
 def _table() -> tuple[int, list[tuple[float, int]]]:
     """Steps to the win from the start, and from when an estimated return was first reached."""
-    file = importlib.resources.files("pixelpong.bench").joinpath("recorded_left.json")
+    file = importlib.resources.files("pixelpong.faces").joinpath("recorded_left.json")
     (_, first), *rows = json.loads(file.read_text("utf-8"))
     return first, [(reached, steps) for reached, steps in rows]
 

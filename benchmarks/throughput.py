@@ -1,4 +1,7 @@
-"""Steps per second, compared with bare ALE on the same cores.
+"""Steps per second, compared with bare ALE on the same cores, as JSON.
+
+    make bench ARGS="--seconds 2 --rounds 3"
+    python benchmarks/throughput.py --ray
 
 Everything is measured in turn, in one run on the same cores, for several rounds. Machines are noisy
 and drift, so each ratio is to ALE's rate just before and just after, and the median of the rounds
@@ -11,11 +14,13 @@ play and differentiate, on ALE as they did.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import dataclasses
 import functools
 import multiprocessing
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from records import to_text
 from threadpoolctl import threadpool_limits
 
 from pixelpong.config.presets import load_preset
@@ -259,3 +265,22 @@ def measure_training(engine: Engine, session: Session, seconds: float) -> float:
         if session.should_save():
             session.save()
     return (learner.progress.steps - before) / (time.perf_counter() - begin)
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=5.0, help="length of one measurement")
+    parser.add_argument("--rounds", type=int, default=5, help="measurements of each")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the games")
+    parser.add_argument("--workers", type=int, help="by default one per core")
+    parser.add_argument("--ray", action="store_true", help="also both trainings on Ray")
+    options = parser.parse_args()
+    report = measure_throughput(
+        options.seconds, options.rounds, options.workers, options.seed, with_ray=options.ray
+    )
+    sys.stdout.write(to_text(report))
+
+
+if __name__ == "__main__":
+    main()
