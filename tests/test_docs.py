@@ -83,6 +83,8 @@ def test_every_command_shown_is_one(monkeypatch, tmp_path):
     targets = set(re.findall(r"^(\w+):", makefile, flags=re.M))
     ours, made = 0, 0
     for page in PAGES:
+        if page.name == "log.md":  # a diary: its commands are those of their day
+            continue
         lines = read_commands(page)
         for line in [*lines, *read_shown(page)]:
             if re.search(r"(^|-- )pixelpong ", line):
