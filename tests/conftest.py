@@ -112,8 +112,8 @@ def workers_find_tests() -> Iterator[None]:
 
 
 @pytest.fixture
-def catch() -> Config:
-    """A training of a second: the toy game, three updates of three episodes, in this process."""
+def toy() -> Config:
+    """A training of a second: short games, three updates of three episodes, in this process."""
     return toy_config("classic")
 
 

@@ -65,12 +65,12 @@ def watched_pages(browser):
 
 
 def make_toy(path, preset, **changes):
-    """A run of the toy game, not yet trained."""
+    """A run of short games, not yet trained."""
     return RunDirectory.create(path, toy_config(preset, **changes), [].append)
 
 
 def make_trained(path, preset, **changes):
-    """A run of the toy game, trained for a second."""
+    """A run of short games, trained for a second."""
     run = make_toy(path, preset, **changes)
     train(run)
     return run

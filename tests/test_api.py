@@ -28,7 +28,7 @@ NAMES = {
     "make_env", "preset_names", "resume", "train", "training",
 }  # fmt: skip
 
-TOY = {"environment": "Catch-v0", "hidden": 8, "batch_size": 2, "engine": "serial", "save_every": 1}
+TOY = {"max_frames": 300, "hidden": 8, "batch_size": 2, "engine": "serial", "save_every": 1}
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_an_unknown_name_is_refused():
 def test_the_package_can_be_pickled_by_those_who_send_functions_that_use_it():
     """As Ray and stable-baselines3 do, with cloudpickle, which Gymnasium brings."""
     cloudpickle = pytest.importorskip("cloudpickle")
-    there = cloudpickle.loads(cloudpickle.dumps(lambda: pixelpong.make_env(environment="Catch-v0")))
+    there = cloudpickle.loads(cloudpickle.dumps(lambda: pixelpong.make_env(max_frames=300)))
     assert there().reset(seed=0)[0].shape == (210, 160, 3)
 
 
@@ -92,7 +92,7 @@ def test_a_training_gives_the_run_and_one_that_goes_on_too(toy, capsys):
 def test_a_training_is_shown_as_text_with_the_last_update(tmp_path, capsys):
     pixelpong.train("classic", run=tmp_path / "toy", updates=30, **TOY)
     first, *lines = capsys.readouterr().out.splitlines()
-    assert first.startswith(f"{tmp_path}/toy: training, preset classic, Catch-v0")
+    assert first.startswith(f"{tmp_path}/toy: training, preset classic, ALE/Pong-v5")
     assert lines[0].split("  ")[1] == "update 1"
     assert lines[-1].split("  ")[1] == "update 30"
     assert len(lines) < 10  # one every two seconds
@@ -244,7 +244,7 @@ def test_a_run_a_path_a_policy_and_a_file_are_the_same_agent(toy):
     from_file = pixelpong.Policy.load(file)
     for name, w in from_file.params.items():
         np.testing.assert_array_equal(w, policy.params[name])
-    assert pixelpong.evaluate(from_file, 2, environment="Catch-v0", engine="serial") == results[0]
+    assert pixelpong.evaluate(from_file, 2, max_frames=300, engine="serial") == results[0]
 
 
 def test_an_evaluation_shows_itself_in_words_and_a_histogram():

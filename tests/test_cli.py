@@ -28,7 +28,7 @@ from pixelpong.run.checkpoints import fingerprint
 from pixelpong.run.directory import RunDirectory
 
 TOY = [
-    "--environment", "Catch-v0", "--hidden", "10", "--batch-size", "2", "--engine", "serial",
+    "--max-frames", "300", "--hidden", "10", "--batch-size", "2", "--engine", "serial",
     "--preset", "classic",
 ]  # fmt: skip
 PIXELPONG = [sys.executable, "-m", "pixelpong"]
@@ -216,7 +216,7 @@ BAD = [
     ("evaluate run --episodes 0", 2, "expected --episodes to be a whole number from 1 to 100000"),
     ("evaluate run --episodes 1000000000", 2, "expected --episodes to be a whole number from 1"),
     ("verify --emulators x", 2, "--emulators: expected emulator to be one of native, ale"),
-    ("verify --opponent self --emulators native,ale", 2, "for the opponent self, got ale and ALE"),
+    ("verify --opponent self --emulators native,ale", 2, "for the opponent self, got ale"),
     ("verify --engines processes", 2, "expected engine to be one of serial, threads"),
     ("plot", 2, "expected RUN, got none; try `pixelpong plot latest`"),
     ("export run", 2, "expected --html FILE or --agent FILE, got none of them"),
@@ -349,8 +349,7 @@ def test_inspect_shows_first_what_differs_from_the_preset_in_80_columns(call, tr
     assert lines[0].startswith("verdict      budget spent at update 3")
     assert lines[2:5] == [
         "preset       classic, seed 0",
-        "changed      environment Catch-v0, hidden 10, batch_size 2, updates 3,",
-        "             engine serial",
+        "changed      max_frames 300, hidden 10, batch_size 2, updates 3, engine serial",
     ]
     text = "\n".join(lines)
     assert "learning_rate 0.0001" in text
@@ -395,7 +394,7 @@ def test_evaluate_on_another_protocol_by_name(report, trained):
 def test_numpy_preset_prints_its_lines_unless_told_otherwise(call):
     words = ["train", "--preset", "numpy", *TOY[:4]]
     code, out, _ = call(*words)
-    assert (code, out.count("point ")) == (0, 15)
+    assert (code, 1 <= out.count("point ") <= 3) == (0, True)
     assert "Batch 1 computed 3 rollouts" in out
     assert "Batch" not in call(*words, "--no-verbose")[1]
 

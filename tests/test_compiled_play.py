@@ -19,7 +19,7 @@ from pixelpong.play.episodes import Player
 from pixelpong.play.streams import StreamPlayer
 from pixelpong.seeding import make_rng
 
-GAMES = [name for name in PROTOCOLS if name != "Catch-v0"]
+GAMES = list(PROTOCOLS)
 
 
 class StepByStep:

@@ -150,7 +150,7 @@ def test_options_that_do_not_change_the_result_are_free():
 def test_an_option_is_free_only_where_the_parameters_cannot_depend_on_it():
     bound = {name for name, each in OPTIONS.items() if not each.is_free}
     assert bound == {
-        "seed", "environment", "frame_skip", "sticky", "hidden", "dtype",
+        "seed", "environment", "frame_skip", "sticky", "max_frames", "hidden", "dtype",
         "algorithm", "learning_rate", "discount", "batch_size", "decay_rate",
         "streams", "horizon", "epochs", "minibatches", "clip_ratio", "gae_lambda",
         "gae_lambda_end", "entropy_bonus", "value_weight", "anneal_from", "restart_after",

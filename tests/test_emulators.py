@@ -1,4 +1,4 @@
-"""The contract that the real emulator and the toy both keep."""
+"""The contract of the emulator: steps, coins, snapshots."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pixelpong.env.preprocess import preprocess
 from pixelpong.errors import EmulatorError
 from pixelpong.items import DOWN, UP
 
-GAMES = ["ALE/Pong-v5", "Pong-v0", "Catch-v0"]
+GAMES = ["ALE/Pong-v5", "Pong-v0"]
 ASKED, KEPT = [0.0, 0.9, 0.9, 0.9, 0.9], [0.0] * 5
 """Draws of a step in which each frame gets what was asked for, or keeps what was held."""
 

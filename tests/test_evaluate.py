@@ -12,9 +12,9 @@ from pixelpong.play.worker import make_worker
 
 
 @pytest.fixture
-def play(catch):
-    engine = SerialEngine(lambda: make_worker(catch))
-    params = ReinforceLearner(catch).params
+def play(toy):
+    engine = SerialEngine(lambda: make_worker(toy))
+    params = ReinforceLearner(toy).params
 
     def go(**changes):
         options = {"seed": 0, "episodes": 12, "is_greedy": False, **changes}

@@ -22,7 +22,7 @@ from pixelpong.env.pong import Emulator, pack_snapshot, unpack_snapshot
 from pixelpong.env.rom import read_rom
 
 DRAWS = {"nothing": DRAW_NOTHING, "field": DRAW_FIELD, "picture": DRAW_PICTURE}
-PONGS = [name for name in PROTOCOLS if name != "Catch-v0"]
+PONGS = list(PROTOCOLS)
 
 
 @pytest.fixture(scope="module")

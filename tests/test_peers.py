@@ -40,7 +40,7 @@ SHORTER = {
     "while not is_over:": "for _ in range(300):",
     "make_vec_env(\"pixelpong.env.gym:pixelpong/Pong-v0\", seed=0)":
         "make_vec_env('pixelpong.env.gym:pixelpong/Pong-v0', seed=0, "
-        "env_kwargs={'environment': 'Catch-v0'})",
+        "env_kwargs={'max_frames': 600})",
 }  # fmt: skip
 """The page's figures, and what is a second instead of an hour."""
 
@@ -70,7 +70,7 @@ def test_their_agent_learns_on_our_environment():
     from stable_baselines3.common.env_util import make_vec_env
     from stable_baselines3.common.evaluation import evaluate_policy
 
-    ours = {"observation": "pixels", "actions": "two", "environment": "Catch-v0"}
+    ours = {"observation": "pixels", "actions": "two", "max_frames": 300}
     envs = make_vec_env(pixelpong.make_env, n_envs=4, seed=1, env_kwargs=ours)
     agent = PPO("MlpPolicy", envs, ent_coef=0.01, seed=1, device="cpu", **QUICK)
     tests = make_vec_env(pixelpong.make_env, seed=2, env_kwargs=ours)
@@ -84,7 +84,7 @@ def test_their_agent_learns_on_our_environment():
 def test_their_checker_finds_no_fault():
     from stable_baselines3.common.env_checker import check_env
 
-    check_env(pixelpong.make_env(environment="Catch-v0").unwrapped)
+    check_env(pixelpong.make_env(max_frames=300).unwrapped)
 
 
 def test_our_agent_reaches_in_their_evaluation_what_it_reaches_in_ours():
@@ -92,7 +92,7 @@ def test_our_agent_reaches_in_their_evaluation_what_it_reaches_in_ours():
     from stable_baselines3.common.env_util import make_vec_env
     from stable_baselines3.common.evaluation import evaluate_policy
 
-    policy, toy = pixelpong.Policy.load("package"), {"environment": "Catch-v0"}
+    policy, toy = pixelpong.Policy.load("package"), {"max_frames": 300}
     envs = make_vec_env("pixelpong.env.gym:pixelpong/Pong-v0", n_envs=3, seed=4, env_kwargs=toy)
     theirs, lengths = evaluate_policy(policy, envs, n_eval_episodes=9, return_episode_rewards=True)
     ours = [

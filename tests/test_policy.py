@@ -17,7 +17,7 @@ from pixelpong.play.episodes import Player
 from pixelpong.play.streams import StreamPlayer
 from pixelpong.seeding import make_rng
 
-GAMES = ["Catch-v0", "ALE/Pong-v5"]
+GAMES = ["Pong-v0", "ALE/Pong-v5"]
 
 
 def make_params(algorithm, dtype="float64"):

@@ -25,7 +25,7 @@ from pixelpong.run.checkpoints import fingerprint
 from pixelpong.seeding import make_rng
 
 CHANGES = {
-    "environment": "Catch-v0", "hidden": 10, "streams": 3, "horizon": 20, "epochs": 2,
+    "max_frames": 300, "hidden": 10, "streams": 3, "horizon": 70, "epochs": 2,
     "minibatches": 2, "engine": "serial", "updates": 3, "save_every": 1, "dtype": "float64",
 }  # fmt: skip
 
@@ -163,8 +163,8 @@ def test_lambda_goes_to_its_end_as_the_rate_falls(config):
 
 @pytest.mark.slow
 def test_an_attempt_that_is_behind_is_given_up_and_only_then(config):
-    """Streams of 3 × 20 steps: after two updates 120 steps are played, and after five 300."""
-    changes = {"restart_after": 100, "anneal_from": 1.0}
+    """Streams of 3 × 70 steps: after two updates 420 steps are played, and after five 1,050."""
+    changes = {"restart_after": 350, "anneal_from": 1.0}
     learner = PPOLearner(config.updated(changes, "test"))
     attempts, points = [], []
     for update in range(1, 6):

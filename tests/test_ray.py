@@ -113,7 +113,7 @@ def test_our_own_ray_tells_nobody_that_it_is_used(ray_cluster):
 
 
 def test_without_ray_it_says_what_to_install(tmp_path):
-    words = "train --environment Catch-v0 --updates 1 --engine ray"
+    words = "train --max-frames 300 --updates 1 --engine ray"
     script = (
         "import sys; sys.modules['ray'] = None\n"
         "from pixelpong.faces.cli import main; sys.exit(main(sys.argv[1:]))"
@@ -180,7 +180,7 @@ def test_verify_covers_ray(ray_cluster, capsys, preset):
     from pixelpong.faces.cli import main
 
     words = ["verify", "--engines", "serial,ray", "--presets", preset, "--updates", "2"]
-    assert main([*words, "--environment", "Catch-v0"]) == 0
+    assert main([*words, "--max-frames", "300"]) == 0
     out = capsys.readouterr().out
     assert f"{preset}: all" in out
     assert "ray, stopped" in out
@@ -189,7 +189,7 @@ def test_verify_covers_ray(ray_cluster, capsys, preset):
 @pytest.mark.soak
 def test_more_workers_than_ray_expects_are_not_in_the_report(tmp_path):
     """Sixteen processes; Ray tells of them on stdout."""
-    words = ["train", "--preset", "classic", "--environment", "Catch-v0", "--batch-size", "32"]
+    words = ["train", "--preset", "classic", "--max-frames", "300", "--batch-size", "32"]
     words += ["--updates", "3", "--engine", "ray", "--ray-mode", "tasks", "--workers", "16"]
     done = subprocess.run(
         [sys.executable, "-m", "pixelpong", *words, "--json"],

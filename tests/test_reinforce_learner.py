@@ -31,21 +31,21 @@ def dense_sum(results, params):
     return total
 
 
-def test_items_name_everything_an_episode_depends_on(catch):
-    learner = ReinforceLearner(catch)
+def test_items_name_everything_an_episode_depends_on(toy):
+    learner = ReinforceLearner(toy)
     items = learner.items()
     assert [(item.purpose, item.seed, item.update, item.index) for item in items] == [
         ("train", 0, 1, 0), ("train", 0, 1, 1), ("train", 0, 1, 2),
     ]  # fmt: skip
-    learner.apply(play_batch(catch, learner))
+    learner.apply(play_batch(toy, learner))
     assert {item.update for item in learner.items()} == {2}
 
 
-def test_an_update_is_one_step_of_rmsprop_on_the_sum_over_the_batch(catch):
-    learner = ReinforceLearner(catch)
+def test_an_update_is_one_step_of_rmsprop_on_the_sum_over_the_batch(toy):
+    learner = ReinforceLearner(toy)
     before = {name: w.copy() for name, w in learner.params.items()}
     zeros = {name: np.zeros_like(w) for name, w in before.items()}
-    results = play_batch(catch, learner)
+    results = play_batch(toy, learner)
     total = dense_sum(results, before)
     wanted, wanted_cache = rmsprop(before, total, zeros, 3e-3, 0.99)
     stats = learner.apply(results)
@@ -56,9 +56,9 @@ def test_an_update_is_one_step_of_rmsprop_on_the_sum_over_the_batch(catch):
     assert stats.grad_norm == pytest.approx(norm, rel=1e-5)
 
 
-def test_groups_as_items_give_the_bits_of_single_episodes(catch, monkeypatch):
+def test_groups_as_items_give_the_bits_of_single_episodes(toy, monkeypatch):
     """Three groups, the last one smaller: added up by workers, and by the learner."""
-    config = catch.updated({"batch_size": 45, "hidden": 5}, "test")
+    config = toy.updated({"batch_size": 45, "hidden": 5}, "test")
     one, two = ReinforceLearner(config), ReinforceLearner(config)
     one.apply(play_batch(config, one))
     monkeypatch.setattr(sums, "LARGE_BATCH", 45)
@@ -69,27 +69,27 @@ def test_groups_as_items_give_the_bits_of_single_episodes(catch, monkeypatch):
     assert vars(one.progress) == vars(two.progress)
 
 
-def test_episodes_an_item_follow_from_the_batch_alone(catch):
+def test_episodes_an_item_follow_from_the_batch_alone(toy):
     for size, items in ((299, 299), (300, 15), (301, 16)):
-        learner = ReinforceLearner(catch.updated({"batch_size": size, "hidden": 1}, "test"))
+        learner = ReinforceLearner(toy.updated({"batch_size": size, "hidden": 1}, "test"))
         assert len(learner.items()) == items
         assert sum(item.games for item in learner.items()) == size
 
 
-def test_a_batch_of_one_group_is_added_up_episode_after_episode(catch):
+def test_a_batch_of_one_group_is_added_up_episode_after_episode(toy):
     """As in the originals, and as in every run from before there were groups."""
-    results = play_batch(catch, ReinforceLearner(catch))
-    total = GradientSum(catch.network.hidden, catch.network.dtype)
+    results = play_batch(toy, ReinforceLearner(toy))
+    total = GradientSum(toy.network.hidden, toy.network.dtype)
     for result in results:
         total.add(result.grads)
-    wanted = dense_sum(results, ReinforceLearner(catch).params)
+    wanted = dense_sum(results, ReinforceLearner(toy).params)
     for name, w in total.arrays.items():
         np.testing.assert_array_equal(w, wanted[name])
 
 
-def test_gradients_do_not_leak_into_the_next_update(catch):
-    one, two = ReinforceLearner(catch), ReinforceLearner(catch)
-    results = play_batch(catch, one)
+def test_gradients_do_not_leak_into_the_next_update(toy):
+    one, two = ReinforceLearner(toy), ReinforceLearner(toy)
+    results = play_batch(toy, one)
     one.apply(results)
     two.apply(results)
     silent = [
@@ -101,10 +101,10 @@ def test_gradients_do_not_leak_into_the_next_update(catch):
     np.testing.assert_array_equal(one.params["W1"], before)
 
 
-def test_the_count_goes_on_over_a_saved_state(catch):
-    learner = ReinforceLearner(catch)
-    learner.apply(play_batch(catch, learner))
-    other = ReinforceLearner(catch)
+def test_the_count_goes_on_over_a_saved_state(toy):
+    learner = ReinforceLearner(toy)
+    learner.apply(play_batch(toy, learner))
+    other = ReinforceLearner(toy)
     params, cache, counters = learner.get_state()
     other.set_state(
         {name: w.copy() for name, w in params.items()},
@@ -112,16 +112,16 @@ def test_the_count_goes_on_over_a_saved_state(catch):
         counters,
     )
     for each in (learner, other):
-        each.apply(play_batch(catch, each))
+        each.apply(play_batch(toy, each))
     assert learner.progress == other.progress
     np.testing.assert_array_equal(learner.params["W1"], other.params["W1"])
 
 
 @pytest.mark.parametrize("changes", [{"hidden": 21}, {"dtype": "float64"}])
-def test_the_state_of_another_network_is_refused(catch, changes):
-    other = ReinforceLearner(catch.updated(changes, "test"))
+def test_the_state_of_another_network_is_refused(toy, changes):
+    other = ReinforceLearner(toy.updated(changes, "test"))
     with pytest.raises(CheckpointError, match=r"expected arrays .*W1.*; resume with the"):
-        ReinforceLearner(catch).set_state(*other.get_state())
+        ReinforceLearner(toy).set_state(*other.get_state())
 
 
 def test_running_mean_is_the_seeds():

@@ -35,7 +35,7 @@ def play_densely(emulator, params, rng, is_greedy=False):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_greedy", [False, True])
-@pytest.mark.parametrize("name", ["Catch-v0", "Pong-v0", "ALE/Pong-v5"])
+@pytest.mark.parametrize("name", ["Pong-v0", "ALE/Pong-v5"])
 def test_fast_rollout_equals_the_dense_one(name, is_greedy):
     protocol = find_protocol(name)
     params = init_params(make_rng(0, "params"), hidden=20, dtype="float64")
@@ -50,11 +50,11 @@ def test_fast_rollout_equals_the_dense_one(name, is_greedy):
     np.testing.assert_array_equal(fast.rewards, rewards)
     np.testing.assert_allclose(fast.up_probabilities, probabilities, atol=1e-11)
     np.testing.assert_allclose(fast.hidden, forward(params, xs)[1], atol=1e-11)
-    assert abs(rewards.sum()) in ((5, 3, 1) if name == "Catch-v0" else range(1, 22))
+    assert abs(rewards.sum()) in range(1, 22)
 
 
 def test_the_first_observation_of_every_episode_is_zero():
-    player = Player(make_emulator(find_protocol("Catch-v0")))
+    player = Player(make_emulator(find_protocol("ALE/Pong-v5", max_frames=300)))
     params = init_params(make_rng(0, "params"), hidden=5)
     for index in range(3):
         trajectory = player.play(params, make_rng(0, "train", 1, index))
@@ -64,7 +64,9 @@ def test_the_first_observation_of_every_episode_is_zero():
 
 def test_an_episode_does_not_depend_on_what_was_played_before():
     params = init_params(make_rng(0, "params"), hidden=5)
-    used, fresh = (Player(make_emulator(find_protocol("Catch-v0"))) for _ in range(2))
+    used, fresh = (
+        Player(make_emulator(find_protocol("ALE/Pong-v5", max_frames=300))) for _ in range(2)
+    )
     for index in range(4):
         used.play(params, make_rng(1, "train", 1, index))
     one = used.play(params, make_rng(2, "train", 1, 0))
@@ -74,7 +76,7 @@ def test_an_episode_does_not_depend_on_what_was_played_before():
 
 
 def test_a_long_episode_outgrows_the_first_buffers():
-    player = Player(make_emulator(find_protocol("Catch-v0")))
+    player = Player(make_emulator(find_protocol("ALE/Pong-v5", max_frames=300)))
     params = init_params(make_rng(0, "params"), hidden=5)
     wanted = player.play(params, make_rng(0, "train", 1, 0))
     small = Player(player.emulator)

@@ -35,17 +35,17 @@ def test_a_directory_that_exists_is_never_written_to(make_run, tmp_path):
     assert before == {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
 
 
-def test_runs_without_a_name_are_numbered(catch, tmp_path, monkeypatch):
+def test_runs_without_a_name_are_numbered(toy, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    paths = [RunDirectory.create(None, catch).path for _ in range(3)]
+    paths = [RunDirectory.create(None, toy).path for _ in range(3)]
     assert [path.as_posix() for path in paths] == [f"runs/classic-00{n}" for n in (1, 2, 3)]
 
 
-def test_a_place_that_cannot_be_written_is_one_line(catch, tmp_path):
+def test_a_place_that_cannot_be_written_is_one_line(toy, tmp_path):
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "file" / "run", Path("/proc/run")):
         with pytest.raises(RunError, match="expected"):
-            RunDirectory.create(path, catch)
+            RunDirectory.create(path, toy)
 
 
 @pytest.mark.parametrize(
@@ -187,14 +187,14 @@ def test_a_line_for_a_run_that_was_deleted_does_not_ask_for_room(tmp_path):
         file.append({"update": 1})
 
 
-def test_a_run_that_cannot_be_made_leaves_its_name_free(catch, small_disk):
+def test_a_run_that_cannot_be_made_leaves_its_name_free(toy, small_disk):
     disk = small_disk("64k")
     (disk / "fill").write_bytes(b"x" * (64 << 10))
     with pytest.raises(RunError, match="No space left on device"):
-        RunDirectory.create(disk / "run", catch)
+        RunDirectory.create(disk / "run", toy)
     assert not (disk / "run").exists()
     (disk / "fill").unlink()
-    RunDirectory.create(disk / "run", catch)
+    RunDirectory.create(disk / "run", toy)
 
 
 @pytest.mark.parametrize("rest", [b'{"update": 2', b'{"update": 2}', b"nonsense\n", b"\xff\xfe\n"])

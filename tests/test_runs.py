@@ -207,7 +207,7 @@ def test_the_list_is_quick_and_loads_no_compiler(trained):
 
 
 def test_a_run_has_a_name_and_a_note(here, call, monkeypatch):
-    toy = ["--preset", "classic", "--environment", "Catch-v0", "--hidden", "8", "--updates", "1"]
+    toy = ["--preset", "classic", "--max-frames", "300", "--hidden", "8", "--updates", "1"]
     assert call("train", "--name", "wide", "--note", "first try", *toy, "--quiet")[0] == 0
     assert summarize(Path("runs/wide")).note == "first try"
     assert call("runs", "note", "wide", "second thought")[0] == 0
@@ -418,7 +418,7 @@ def test_wrong_keep_is_refused(trained, call):
 @pytest.mark.slow
 def test_a_run_that_is_killed_is_interrupted(here):
     """By the system, so that it has no time to say anything."""
-    words = ["train", "--name", "k", "--preset", "classic", "--environment", "Catch-v0"]
+    words = ["train", "--name", "k", "--preset", "classic", "--max-frames", "300"]
     child = subprocess.Popen(
         [sys.executable, "-m", "pixelpong", *words, "--episodes", "100000000"],
         stdout=subprocess.DEVNULL,

@@ -36,7 +36,7 @@ from pixelpong.sweep.sweep import Sweep, summarize
 from pixelpong.sweep.training import MAX_POINTS, Job, unpack
 
 WORDS = [
-    "--preset", "classic", "--environment", "Catch-v0", "--hidden", "20", "--batch-size", "3",
+    "--preset", "classic", "--max-frames", "300", "--hidden", "20", "--batch-size", "3",
     "--learning-rate", "3e-3", "--updates", "3",
 ]  # fmt: skip
 """The same as `toy_config("classic")`."""
@@ -128,7 +128,7 @@ def test_names_are_those_of_folders_and_no_two_are_the_same():
     ]  # fmt: skip
     assert name_trainings(configs[:2]) == ["seed-0", "seed-7"]
     assert label_of(configs[0], varied(configs)) == "learning_rate 0.001"
-    many = {"environment": ["ALE/Pong-v5", "Catch-v0"], "seeds": "0-99"}
+    many = {"environment": ["ALE/Pong-v5", "Pong-v0"], "seeds": "0-99"}
     wide = {"discount": [0.9, 0.99], "gae_lambda": [0.9, 0.95], "restart_after": [10**12, 10**11]}
     wide |= {"entropy_bonus": [0.0125, 0.0124], "value_weight": [0.12345, 0.1234]}
     for content in (many, wide):

@@ -97,23 +97,13 @@ def test_the_budget_that_is_reached_first_ends_the_training(budget, progress, re
 
 
 @pytest.mark.slow
-def test_the_classic_mode_learns_to_catch(make_run):
-    """Twenty thousand steps of the toy, from missing nearly all to catching more than half."""
-    run = make_run(updates=80, batch_size=10, hidden=50, save_every=80)
+def test_the_fast_mode_learns(make_run):
+    """70,000 steps of short games: from losing nearly every point to winning a quarter of them."""
+    run = make_run(preset="fast", updates=60, hidden=32, streams=16, horizon=75, max_frames=600)
     train(run)
-    returns = [line["mean_return"] for line in run.metrics.read()]
-    assert np.mean(returns[:10]) < -2
-    assert np.mean(returns[-10:]) > 0
-
-
-@pytest.mark.slow
-def test_the_fast_mode_learns_to_catch(make_run):
-    """Twenty thousand steps of the toy, from missing nearly all to catching nearly all."""
-    run = make_run(preset="fast", updates=50, hidden=32, streams=16, save_every=100, discount=0.95)
-    train(run)
-    shares = [line["points_won_share"] for line in run.metrics.read()]
-    assert np.mean(shares[:3]) < 0.4
-    assert np.mean(shares[-5:]) > 0.75
+    shares = [line["points_won_share"] or 0 for line in run.metrics.read()]
+    assert np.mean(shares[:10]) < 0.12
+    assert np.mean(shares[-10:]) > 0.2
 
 
 # --- the same bits ----------------------------------------------------------------------------
@@ -404,9 +394,9 @@ def test_a_number_that_is_not_finite_in_a_segment_never_reaches_the_disk(make_ru
     assert result_of(run) == result_of(reference)
 
 
-def test_a_disk_that_fills_stops_the_training_with_one_line(catch, small_disk):
+def test_a_disk_that_fills_stops_the_training_with_one_line(toy, small_disk):
     """Two checkpoints of a hundred kilobytes are kept: the fifth, beside them, has no room."""
-    run = RunDirectory.create(small_disk("240k") / "run", catch.updated({"updates": 6}, "test"))
+    run = RunDirectory.create(small_disk("180k") / "run", toy.updated({"updates": 6}, "test"))
     with pytest.raises(RunError, match="No space left on device; make room there, then resume"):
         train(run)
     assert run.checkpoints.load_latest().update == run.checkpoints.updates()[-1] >= 2

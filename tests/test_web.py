@@ -76,7 +76,7 @@ def test_the_list_says_where_each_run_stands(client, run):
     listed = {each["id"]: each for each in client.get("/api/runs").json()["runs"]}
     only = listed[id_of(run.path)]
     last = list(run.metrics.read())[-1]
-    assert (only["name"], only["preset"], only["environment"]) == ("toy", "fast", "Catch-v0")
+    assert (only["name"], only["preset"], only["environment"]) == ("toy", "fast", "ALE/Pong-v5")
     for name in ("update", "steps", "episodes"):
         assert only[name] == last[name]
     assert only["mean_return_100"] == pytest.approx(last["mean_return_100"], rel=1e-5)
@@ -191,7 +191,7 @@ def test_weights_are_the_pictures_of_the_units_with_the_largest_say(algorithm):
         params = init_params(rng, 50)
         layer, weights = params["W1"], params["W2"]
         say = np.abs(weights)
-    told = picture_units(Agent(params, algorithm, find_protocol("Catch-v0"), {}))
+    told = picture_units(Agent(params, algorithm, find_protocol("ALE/Pong-v5", max_frames=300), {}))
     wanted = np.argsort(-say, kind="stable")[:40]
     assert [each["unit"] for each in told["units"]] == wanted.tolist()
     for each in told["units"][::13]:

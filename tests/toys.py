@@ -1,4 +1,4 @@
-"""The toy trainings that the tests share: a second each, of the game of catching a ball."""
+"""The toy trainings that the tests share: well under a second each, of games cut short."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from pixelpong.config.presets import load_preset
 from pixelpong.run.checkpoints import fingerprint
 from pixelpong.run.directory import RunDirectory
 
+SHORT = 300
+"""Frames of a short game: 75 steps, in which a point is lost."""
+
 TOY: dict[str, dict[str, Any]] = {
     "classic": {"hidden": 20, "batch_size": 3, "learning_rate": 3e-3},
-    "fast": {"hidden": 16, "streams": 4, "horizon": 25},
+    "fast": {"hidden": 16, "streams": 4, "horizon": 40},
 }
 
 
 def toy_config(preset: str, **changes: Any) -> Config:
-    """Three updates of the toy game, each saved, in this process; `changes` come on top."""
-    common = {"environment": "Catch-v0", "engine": "serial", "updates": 3, "save_every": 1}
+    """Three updates, each saved, in this process; `changes` come on top."""
+    common = {"max_frames": SHORT, "engine": "serial", "updates": 3, "save_every": 1}
     return load_preset(preset).updated(common | TOY[preset] | changes, "test")
 
 

@@ -14,20 +14,15 @@ Covered: what several chapters need. Not covered: what is promised to stay (`pix
 
 from __future__ import annotations
 
-import functools
-import multiprocessing
-from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 from numpy.typing import NDArray
 
 from pixelpong.agent.file import load_shipped
-from pixelpong.config import Config, differences
+from pixelpong.config import differences
 from pixelpong.config.presets import load_preset
 from pixelpong.config.protocols import find_protocol
 from pixelpong.engines import make_engine
-from pixelpong.engines.serial import SerialEngine
 from pixelpong.env import features, make_emulator
 from pixelpong.env.pong import Emulator
 from pixelpong.env.preprocess import difference, make_is_active, preprocess
@@ -81,8 +76,6 @@ __all__ = [
     "forward",
     "generalized_advantages",
     "init_params",
-    "learning_curve",
-    "learning_curves",
     "load_preset",
     "load_shipped",
     "make_engine",
@@ -99,53 +92,16 @@ __all__ = [
 
 
 def make_game(name: str = "ALE/Pong-v5") -> Emulator:
-    """The emulator of a game, by the name of its protocol; ``"Catch-v0"`` is the toy.
+    """The emulator of a game, by the name of its protocol.
 
     Raises:
         ConfigError: there is no such protocol.
         EmulatorError: the emulator or its game is not installed.
 
-    >>> make_game("Catch-v0").frame().shape
+    >>> make_game("Pong-v0").frame().shape
     (210, 160, 3)
     """
     return make_emulator(find_protocol(name))
-
-
-def learning_curve(config: Config) -> list[tuple[int, float]]:
-    """Train in memory until the budget of steps is spent; nothing is written.
-
-    Args:
-        config: with a budget of steps.
-
-    Returns:
-        Steps so far and the share of points won, at each update.
-
-    >>> toy = {"environment": "Catch-v0", "hidden": 8, "batch_size": 1, "steps": 60}
-    >>> [steps for steps, share in learning_curve(load_preset("classic").updated(toy, "here"))]
-    [34, 68]
-    """
-    assert config.budget.steps is not None, "it needs a budget of steps"
-    learner = make_learner(config)
-    engine = SerialEngine(functools.partial(make_worker, config))
-    curve = []
-    while learner.progress.steps < config.budget.steps:
-        stats = learner.apply(engine.run(learner.items(), learner.params))
-        share = stats.points_won / max(stats.points_won + stats.points_lost, 1)
-        curve.append((learner.progress.steps, share))
-    return curve
-
-
-def learning_curves(configs: Sequence[Config], processes: int = 2) -> list[list[tuple[int, float]]]:
-    """`learning_curve` of several trainings, shared out between processes.
-
-    The toy is plain Python, which holds Python's lock, so threads would not help.
-
-    Args:
-        configs: of the trainings.
-        processes: that train at the same time.
-    """
-    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
-        return list(pool.map(learning_curve, configs))
 
 
 def spread_pairs(W1: NDArray[Any]) -> NDArray[Any]:

@@ -49,10 +49,10 @@ class Way:
 
 
 def default_emulators(config: Config) -> list[str]:
-    """The emulators to compare by default: both; the toy and the game for two have only one."""
+    """The emulators to compare by default: both; the game for two has only one."""
     emulators = list(OPTIONS["emulator"].choices)
     is_for_two = config.ppo.opponent != BUILTIN
-    return emulators[:1] if config.environment.is_toy or is_for_two else emulators
+    return emulators[:1] if is_for_two else emulators
 
 
 def compare_ways(

@@ -20,7 +20,7 @@ from pixelpong.play.worker import make_worker
 from pixelpong.run.directory import RunDirectory
 
 SMALL = {
-    "environment": "Catch-v0", "engine": "threads", "workers": 2, "streams": 4, "horizon": 30,
+    "max_frames": 300, "engine": "threads", "workers": 2, "streams": 4, "horizon": 30,
     "hidden": 8, "updates": 1_000_000, "save_every": 50,
 }  # fmt: skip
 LEAKED_BYTES = 100_000

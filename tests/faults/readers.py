@@ -101,7 +101,6 @@ def make_readers(folder: Path) -> Mapping[str, Reader]:
            for name, understand in UNDERSTAND.items()},
         "toml": toml_reader(folder / "mine.toml"),
         "message": message_reader(),
-        "snapshot Catch-v0": snapshot_reader("Catch-v0"),
         "snapshot ALE/Pong-v5": snapshot_reader("ALE/Pong-v5"),
     }  # fmt: skip
 

@@ -35,8 +35,8 @@ _SMALL = {
 
 
 def config_of(mode: str) -> Config:
-    """A small training of the toy game, in one of the modes."""
-    changes = {"environment": "Catch-v0", "updates": 3, **_SMALL[mode]}
+    """A small training of short games, in one of the modes."""
+    changes = {"max_frames": 300, "updates": 3, **_SMALL[mode]}
     return load_preset(mode).updated(changes, "test")
 
 

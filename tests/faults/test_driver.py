@@ -25,7 +25,7 @@ TOY = {
 AGENTS_SECONDS = 90.0
 """Ray's own agents report that their raylet has gone; they wait up to a minute for Ray's head."""
 
-RAY_TOY = ["--preset", "classic", "--environment", "Catch-v0", *TOY["classic"], "--engine", "ray"]
+RAY_TOY = ["--preset", "classic", "--max-frames", "300", *TOY["classic"], "--engine", "ray"]
 
 
 @dataclass
@@ -42,7 +42,7 @@ class Deaths:
 def die_again_and_again(folder: Path, mode: str, times: int, seed: int, *words: str) -> Deaths:
     """Start a training, kill its driver at a random moment, resume, and so on."""
     rng, deaths = random.Random(seed), Deaths()
-    options = ["--preset", mode, "--environment", "Catch-v0", *TOY[mode], "--save-every", "1"]
+    options = ["--preset", mode, "--max-frames", "300", *TOY[mode], "--save-every", "1"]
     options += ["--evaluate-every", "7", "--evaluate-episodes", "3"]
     first = ["train", "--run", "run", *options, "--updates", "1000000", "--workers", "2", *words]
     startup = 0.0

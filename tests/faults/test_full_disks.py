@@ -20,7 +20,7 @@ from pixelpong.run.directory import RunDirectory
 from pixelpong.run.lines import LineFile
 
 TOY = {
-    "environment": "Catch-v0", "engine": "serial", "hidden": 20, "updates": 8, "save_every": 2,
+    "max_frames": 300, "engine": "serial", "hidden": 20, "updates": 8, "save_every": 2,
     "evaluate_every": 3, "evaluate_episodes": 2, "milestone_every": 1,
 }  # fmt: skip
 FEW = {"classic": {"batch_size": 3}, "fast": {"streams": 3, "horizon": 60, "hidden": 4}}

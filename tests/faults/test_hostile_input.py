@@ -71,7 +71,7 @@ DOCUMENTS = (
     "message",
 )  # fmt: skip
 OTHERS = (
-    "snapshot Catch-v0", "snapshot ALE/Pong-v5",
+    "snapshot ALE/Pong-v5",
 )  # fmt: skip
 
 

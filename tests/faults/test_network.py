@@ -187,7 +187,7 @@ def test_what_leaves_the_machine_is_seen_from_outside(tmp_path):
     }  # fmt: skip
 
 
-TRAINING = ["train", "--environment", "Catch-v0", "--updates", "3", "--workers", "2"]
+TRAINING = ["train", "--max-frames", "300", "--updates", "3", "--workers", "2"]
 
 
 @pytest.mark.slow

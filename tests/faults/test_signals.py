@@ -42,8 +42,8 @@ def draw_stop(rng: random.Random, number: signal.Signals, latest: float) -> Stop
 
 
 def start(folder: Path, way: str) -> Driver:
-    """Start a training of the toy game; returns when our first line runs."""
-    options = ["--preset", "classic", "--environment", "Catch-v0", "--workers", "2", *WAYS[way]]
+    """Start a training of short games; returns when our first line runs."""
+    options = ["--preset", "classic", "--max-frames", "300", "--workers", "2", *WAYS[way]]
     folder.mkdir()
     driver = Driver(folder, "train", "--run", "run", "--updates", "1000000", *options)
     while not driver.is_ours():
@@ -124,7 +124,7 @@ def test_a_signal_in_the_middle_of_an_update_loses_nothing(tmp_path, way):
 
 def test_a_training_that_was_stopped_for_long_goes_on(tmp_path):
     """Ctrl-Z and fg, a debugger, a paused container: longer than any deadline of Ray's workers."""
-    options = ["--preset", "classic", "--environment", "Catch-v0", "--worker-timeout", "0.1"]
+    options = ["--preset", "classic", "--max-frames", "300", "--worker-timeout", "0.1"]
     driver = Driver(tmp_path, "train", "--run", "run", "--updates", "1000000", *options)
     metrics = tmp_path / "run" / "metrics.jsonl"
     for _ in range(5):

@@ -37,7 +37,7 @@ class StopAfter:
 
 def make(path: Path, mode: str, engine: str = "serial") -> RunDirectory:
     changes = {
-        **TOY[mode], "environment": "Catch-v0", "updates": UPDATES, "engine": engine, "workers": 2,
+        **TOY[mode], "max_frames": 300, "updates": UPDATES, "engine": engine, "workers": 2,
         "save_every": 7, "milestone_every": 1, "evaluate_every": 6,
         "evaluate_episodes": 4,
     }  # fmt: skip

@@ -22,11 +22,11 @@ from pixelpong.run.checkpoints import fingerprint
 from pixelpong.run.directory import RunDirectory
 
 TOY = [
-    "--preset", "classic", "--environment", "Catch-v0", "--hidden", "10", "--batch-size", "2",
+    "--preset", "classic", "--max-frames", "300", "--hidden", "10", "--batch-size", "2",
     "--updates", "2", "--workers", "1",
 ]  # fmt: skip
 SAME = {
-    "environment": "Catch-v0", "hidden": 10, "batch_size": 2, "updates": 2, "engine": "serial",
+    "max_frames": 300, "hidden": 10, "batch_size": 2, "updates": 2, "engine": "serial",
 }  # fmt: skip
 LANDS_ASTRAY = """
 import random, time

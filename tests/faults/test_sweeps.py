@@ -18,7 +18,7 @@ from pixelpong.run.directory import RunDirectory
 from pixelpong.sweep.sweep import Sweep
 
 TOY = [
-    "--preset", "classic", "--environment", "Catch-v0", "--hidden", "20", "--batch-size", "3",
+    "--preset", "classic", "--max-frames", "300", "--hidden", "20", "--batch-size", "3",
     "--updates", "3000", "--save-every", "5",
 ]  # fmt: skip
 

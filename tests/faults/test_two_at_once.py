@@ -24,7 +24,7 @@ from pixelpong.run.checkpoints import CheckpointStore, fingerprint
 from pixelpong.run.directory import RunDirectory
 
 TOY = [
-    "--preset", "classic", "--environment", "Catch-v0", "--hidden", "10", "--batch-size", "2",
+    "--preset", "classic", "--max-frames", "300", "--hidden", "10", "--batch-size", "2",
     "--engine", "serial", "--save-every", "1", "--milestone-every", "1",
 ]  # fmt: skip
 

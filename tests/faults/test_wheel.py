@@ -35,7 +35,7 @@ NEEDED = {
     "faces/recorded_left.json",
     "faces/recorded_steps.json",
 }  # fmt: skip
-TOY = ["--environment", "Catch-v0", "--updates", "2", "--workers", "2"]
+TOY = ["--max-frames", "300", "--updates", "2", "--workers", "2"]
 GUARD = str(Path(network_guard.__file__).parent)
 
 

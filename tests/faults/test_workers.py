@@ -30,8 +30,8 @@ TRAIN = importlib.import_module("pixelpong.loop")
 pytestmark = [pytest.mark.ray, pytest.mark.alone]  # deadlines of seconds
 
 GAMES = {
-    "toy classic": {"environment": "Catch-v0", "hidden": 20, "batch_size": 24},
-    "toy fast": {"environment": "Catch-v0", "hidden": 8, "streams": 12, "horizon": 100},
+    "toy classic": {"max_frames": 300, "hidden": 20, "batch_size": 24},
+    "toy fast": {"max_frames": 300, "hidden": 8, "streams": 12, "horizon": 100},
     "pong classic": {"hidden": 20, "batch_size": 4},
     "pong fast": {"hidden": 16, "streams": 12, "horizon": 100},
 }

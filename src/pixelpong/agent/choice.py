@@ -202,9 +202,9 @@ def load_opponent(config: Config) -> Agent:
             raise
         advice = f"did you mean {near}?"
         raise ConfigError(expected("an opponent", repr(word), advice)) from None
-    if agent.algorithm != "ppo" or agent.protocol.is_toy:
-        got = f"{word}, which is of {agent.algorithm} in {agent.protocol.name}"
-        what = "--opponent to be an agent of PPO that plays Pong"
+    if agent.algorithm != "ppo":
+        got = f"{word}, which is of {agent.algorithm}"
+        what = "--opponent to be an agent of PPO"
         raise ConfigError(expected(what, got, "choose another"))
     return agent
 

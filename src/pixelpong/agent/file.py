@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.agent.network import GREEDY, Network, fit_params, make_network
-from pixelpong.config.protocols import PROTOCOLS, Protocol, find_protocol
+from pixelpong.config.protocols import MAX_FRAMES, PROTOCOLS, Protocol, find_protocol
 from pixelpong.env import make_emulator
 from pixelpong.errors import CheckpointError, NumericsError, expected, refusing
 from pixelpong.items import Params
@@ -121,6 +121,7 @@ class _Card:
         shape: of the first layer.
         about: see `Agent`.
         start: None if the file has the rows themselves, not their change since the start.
+        max_frames: frames after which an episode is cut off.
     """
 
     environment: str
@@ -130,6 +131,7 @@ class _Card:
     shape: Annotated[tuple[_Size, ...], Meta(min_length=2, max_length=3)]
     about: _About
     start: Start | None = None
+    max_frames: Annotated[int, Meta(ge=1, le=MAX_FRAMES)] = MAX_FRAMES
 
     def __post_init__(self) -> None:
         if self.environment not in PROTOCOLS:
@@ -142,8 +144,12 @@ class _Card:
     @property
     def protocol(self) -> Protocol:
         """The game it was trained to play."""
-        known = PROTOCOLS[self.environment]
-        return dataclasses.replace(known, frame_skips=self.frame_skips, sticky=self.sticky)
+        return dataclasses.replace(
+            PROTOCOLS[self.environment],
+            frame_skips=self.frame_skips,
+            sticky=self.sticky,
+            max_frames=self.max_frames,
+        )
 
 
 def encode_agent(
@@ -191,6 +197,7 @@ def encode_agent(
         "environment": agent.protocol.name,
         "frame_skips": list(agent.protocol.frame_skips),
         "sticky": agent.protocol.sticky,
+        "max_frames": agent.protocol.max_frames,
         "shape": list(W1.shape),
         "about": agent.about | {"is_rounded": True},
     }

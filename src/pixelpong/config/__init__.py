@@ -16,7 +16,7 @@ from dataclasses import Field, dataclass, fields, is_dataclass, replace
 from typing import Any
 
 from pixelpong.config.options import COMMAND_LINE, Option, option
-from pixelpong.config.protocols import PROTOCOLS, Protocol, find_protocol
+from pixelpong.config.protocols import MAX_FRAMES, PROTOCOLS, Protocol, find_protocol
 from pixelpong.config.suggestions import suggest
 from pixelpong.errors import ConfigError, expected
 
@@ -40,16 +40,16 @@ class EnvironmentConfig:
         "Probability that a frame repeats the previous action; by default the protocol's own.",
         bounds=(0.0, 1.0),
     )
+    max_frames: int | None = option(
+        None,
+        "Frames after which an episode is cut off; by default the protocol's own.",
+        bounds=(1, MAX_FRAMES),
+    )
 
     @property
     def protocol(self) -> Protocol:
         """The protocol in effect."""
-        return find_protocol(self.environment, self.frame_skip, self.sticky)
-
-    @property
-    def is_toy(self) -> bool:
-        """Whether it is the tests' toy, which needs no emulator."""
-        return self.protocol.is_toy
+        return find_protocol(self.environment, self.frame_skip, self.sticky, self.max_frames)
 
 
 @dataclass(frozen=True)
@@ -341,13 +341,13 @@ streams, which belongs to PPO; leave it out, or use a preset with PPO, such as f
             advice = f"leave it out, or use a preset with {title}, such as {preset}"
             got = f"{spelled}, which belongs to {title}"
             raise ConfigError(f"{origin}: " + expected(what, got, advice))
-    is_asked = {"opponent", "emulator", "environment"} & set(given)
+    is_asked = {"opponent", "emulator"} & set(given)
     if is_asked and algorithm == "ppo" and config.ppo.opponent != "builtin":
-        game, emulator = config.environment.environment, config.engine.emulator
-        if config.environment.is_toy or emulator != "native":
-            what = f"the native emulator and Pong, for the opponent {config.ppo.opponent}"
+        emulator = config.engine.emulator
+        if emulator != "native":
+            what = f"the native emulator, for the opponent {config.ppo.opponent}"
             advice = "leave one of these options out"
-            raise ConfigError(f"{origin}: " + expected(what, f"{emulator} and {game}", advice))
+            raise ConfigError(f"{origin}: " + expected(what, emulator, advice))
 
 
 def differences(old: Config, new: Config, *, with_free: bool = False) -> dict[str, tuple[Any, Any]]:

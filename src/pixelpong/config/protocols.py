@@ -3,7 +3,7 @@
 A return means nothing without its protocol: frame skip and sticky actions change how hard the
 game is. The names are those under which the field publishes figures.
 
-Covered: the four Pong protocols of the literature and the tests' toy game.
+Covered: the four Pong protocols of the literature.
 Not covered: other games, other observation types.
 """
 
@@ -12,6 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from pixelpong.errors import ConfigError, expected
+
+MAX_FRAMES = 108_000
+"""The most frames of an episode: 30 minutes of play."""
 
 
 @dataclass(frozen=True)
@@ -24,25 +27,20 @@ class Protocol:
             differ, each step draws one of them with equal probability.
         sticky: probability that an emulated frame keeps the held action instead of taking the
             new one (Machado et al. 2018, section 5.2).
-        max_frames: frames after which an episode is cut off (30 minutes of play).
+        max_frames: frames after which an episode is cut off.
         note: where the protocol comes from.
     """
 
     name: str
     frame_skips: tuple[int, int]
     sticky: float
-    max_frames: int = 108_000
+    max_frames: int = MAX_FRAMES
     note: str = ""
 
     @property
     def max_frame_skip(self) -> int:
         """The largest number of frames per step."""
         return self.frame_skips[1]
-
-    @property
-    def is_toy(self) -> bool:
-        """Whether it is the tests' toy, which needs no emulator."""
-        return self.name == "Catch-v0"
 
 
 PROTOCOLS = {
@@ -52,20 +50,23 @@ PROTOCOLS = {
         Protocol("Pong-v0", (2, 4), 0.25, note="the first Gym release; Karpathy, Ray, NumPy"),
         Protocol("PongDeterministic-v4", (4, 4), 0.0, note="no sticky actions"),
         Protocol("PongNoFrameskip-v4", (1, 1), 0.0, note="every frame is a step"),
-        Protocol("Catch-v0", (4, 4), 0.25, note="a toy in Pong's colours, for tests; no emulator"),
     )
 }
 
 
 def find_protocol(
-    name: str, frame_skip: int | None = None, sticky: float | None = None
+    name: str,
+    frame_skip: int | None = None,
+    sticky: float | None = None,
+    max_frames: int | None = None,
 ) -> Protocol:
-    """The protocol called `name`, with frame skip and stickiness replaced if given.
+    """The protocol called `name`, with frame skip, stickiness and frame limit replaced if given.
 
     Args:
         name: a key of `PROTOCOLS`.
         frame_skip: frames per step, or None for the protocol's own.
         sticky: probability of keeping the held action, or None for the protocol's own.
+        max_frames: frames after which an episode is cut off, or None for the protocol's own.
 
     Raises:
         ConfigError: no protocol has this name.
@@ -79,4 +80,6 @@ def find_protocol(
     card = PROTOCOLS[name]
     if frame_skip is not None:
         card = replace(card, frame_skips=(frame_skip, frame_skip))
+    if max_frames is not None:
+        card = replace(card, max_frames=max_frames)
     return card if sticky is None else replace(card, sticky=sticky)

@@ -1,4 +1,4 @@
-"""The game: the real one on two emulators, a toy, and what the network sees of a frame."""
+"""The game: on two emulators, and what the network sees of a frame."""
 
 from __future__ import annotations
 
@@ -15,15 +15,11 @@ def make_emulator(protocol: Protocol, emulator: str = "native") -> Emulator:
 
     Args:
         protocol: the game to play.
-        emulator: ``"native"`` or ``"ale"``; the bits are the same. The toy needs neither.
+        emulator: ``"native"`` or ``"ale"``; the bits are the same.
 
     Raises:
         EmulatorError: the emulator or its game is not installed.
     """
     from pixelpong.env.pong import Emulator, make_console
 
-    if protocol.is_toy:
-        from pixelpong.env.fake import CatchConsole
-
-        return Emulator(protocol, CatchConsole())
     return Emulator(protocol, make_console(emulator))

@@ -54,11 +54,8 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
         self,
         observation: str = "frame",
         actions: str = "six",
-        environment: str = "ALE/Pong-v5",
-        frame_skip: int | None = None,
-        sticky: float | None = None,
         render_mode: str | None = None,
-        emulator: str = "native",
+        **rules: Any,
     ) -> None:
         """Load the game; see `make_env`.
 
@@ -67,11 +64,7 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
             EmulatorError: the emulator or its game is not installed.
         """
         _check_words(observation=observation, actions=actions, render_mode=render_mode)
-        options = {
-            "environment": environment, "frame_skip": frame_skip, "sticky": sticky,
-            "emulator": emulator,
-        }  # fmt: skip
-        self.protocol = Config().updated(options, "make_env").environment.protocol
+        self.protocol = Config().updated(rules, "make_env").environment.protocol
         self.actions = ACTION_SETS[actions]
         self.render_mode = render_mode
         self.metadata = self.metadata | {"render_fps": 60 / self.protocol.max_frame_skip}
@@ -81,7 +74,7 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
             if observation == "frame"
             else gymnasium.spaces.Box(-1, 1, (80, 80), np.float32)
         )
-        self._emulator = make_emulator(self.protocol, emulator)
+        self._emulator = make_emulator(self.protocol)
         self._sees_frames = observation == "frame"
         self._field: NDArray[np.float32] | None = None
         self._seed: int | None = None
@@ -154,8 +147,8 @@ def make_env(
     environment: str = "ALE/Pong-v5",
     frame_skip: int | None = None,
     sticky: float | None = None,
+    max_frames: int | None = None,
     render_mode: str | None = None,
-    emulator: str = "native",
 ) -> gymnasium.Env[NDArray[Any], np.int64]:
     """Make our exact Pong as a Gymnasium environment.
 
@@ -168,8 +161,8 @@ def make_env(
         environment: protocol, by the name under which figures are published.
         frame_skip: frames per step; the protocol's own by default.
         sticky: probability that a frame keeps the held action; the protocol's own by default.
+        max_frames: frames after which an episode is cut off; the protocol's own by default.
         render_mode: ``"rgb_array"`` for `render`, or None.
-        emulator: ``"native"``, our own, or ``"ale"``; the bits are the same.
 
     Raises:
         ConfigError: a word is unknown, or a number is out of range.
@@ -189,8 +182,8 @@ def make_env(
         environment=environment,
         frame_skip=frame_skip,
         sticky=sticky,
+        max_frames=max_frames,
         render_mode=render_mode,
-        emulator=emulator,
     )
 
 

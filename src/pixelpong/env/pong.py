@@ -29,9 +29,8 @@ from pixelpong.errors import EmulatorError, EmulatorWarning, expected
 
 if typing.TYPE_CHECKING:
     from pixelpong.env.ale import AleConsole
-    from pixelpong.env.fake import CatchConsole
 
-    Console = NativeConsole | AleConsole | CatchConsole
+    Console = NativeConsole | AleConsole
 
 NATIVE, ALE = "native", "ale"
 
@@ -134,7 +133,7 @@ class Emulator:
 
     @property
     def native(self) -> NativeConsole | None:
-        """The native console; None if ALE or the toy plays."""
+        """The native console; None if ALE plays."""
         return self.console if isinstance(self.console, NativeConsole) else None
 
     def turn_to_ale(self, reason: NotCoveredError) -> None:

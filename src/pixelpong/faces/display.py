@@ -361,10 +361,10 @@ def _percent(share: float | None) -> str:
 def _headline(run: RunDirectory, progress: Progress) -> str:
     config = run.config
     verb = f"going on after update {progress.update}" if progress.update else "training"
-    emulator = "" if config.environment.is_toy else f", emulator {config.engine.emulator}"
     return (
         f"{run.path}: {verb}, preset {config.preset}, {config.environment.environment}, "
-        f"seed {config.seed}, engine {config.engine.engine}{emulator}"
+        f"seed {config.seed}, engine {config.engine.engine}, "
+        f"emulator {config.engine.emulator}"
     )
 
 

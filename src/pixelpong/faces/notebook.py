@@ -216,8 +216,7 @@ class Run:
     def __repr__(self) -> str:
         config = self.config
         rows = [f"Run('{self.path}'): {config.preset} on {_game(self._directory)}"]
-        if not config.environment.is_toy:
-            rows[0] += f", emulator {config.engine.emulator}"
+        rows[0] += f", emulator {config.engine.emulator}"
         rows.append(summarize(self.path).verdict)
         metrics = self.metrics()
         rows.append(_stand(metrics) if metrics else "not begun")

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from pixelpong.config import ALGORITHMS, OPTIONS, EnvironmentConfig
+from pixelpong.config import ALGORITHMS, OPTIONS
 from pixelpong.errors import number_of, on_one_line
 from pixelpong.faces.display import signed
 from pixelpong.run.summary import duration
@@ -28,7 +28,7 @@ def describe_outcome(report: Report) -> str:
     if report["rank"]:
         place, count = report["rank"]
         lines.append(f"rank {place} of {count} by steps, among the recorded trainings")
-    if verdict and verdict["is_won"] and not EnvironmentConfig(report["environment"]).is_toy:
+    if verdict and verdict["is_won"]:
         commands = [f"{what:16} pixelpong {word} {run}{rest}" for what, word, rest in _NEXT]
         lines += ["", *commands, ""]
     return "\n".join(

@@ -82,7 +82,4 @@ def find_player(word: str) -> Player:
             advice = f"did you mean {near[0]}?"
             raise ConfigError(expected("a player", repr(word), advice)) from None
         raise
-    if agent.protocol.is_toy:
-        got = f"{word}, of {agent.protocol.name}"
-        raise ConfigError(expected("an agent that plays Pong", got, "choose another"))
     return Player(word, agent, fingerprint(agent.params))

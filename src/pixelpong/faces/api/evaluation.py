@@ -125,5 +125,6 @@ def configure(algorithm: str, protocol: Protocol, options: dict[str, Any], origi
     if "environment" not in options:
         low, high = protocol.frame_skips
         own |= {"environment": protocol.name, "sticky": protocol.sticky}
+        own["max_frames"] = protocol.max_frames
         own |= {"frame_skip": low} if low == high else {}
     return Config().updated(own | options, origin)

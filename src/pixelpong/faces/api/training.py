@@ -65,9 +65,9 @@ def train(
         KeyboardInterrupt: somebody pressed Ctrl-C; the last complete update is saved.
 
     >>> import tempfile
-    >>> toy = {"environment": "Catch-v0", "hidden": 8, "batch_size": 2, "engine": "serial"}
+    >>> short = {"max_frames": 600, "hidden": 8, "batch_size": 2, "engine": "serial"}
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     run = train("classic", run=f"{folder}/toy", quiet=True, updates=3, **toy)
+    ...     run = train("classic", run=f"{folder}/run", quiet=True, updates=3, **short)
     ...     run.metrics()["episodes"].tolist()
     [2, 4, 6]
     >>> train("classic", learning_rat=0.001)
@@ -104,9 +104,9 @@ def training(
         ConfigError, RunError, WorkerError, NumericsError, KeyboardInterrupt: as in `train`.
 
     >>> import tempfile
-    >>> toy = {"environment": "Catch-v0", "hidden": 8, "batch_size": 2, "engine": "serial"}
+    >>> short = {"max_frames": 600, "hidden": 8, "batch_size": 2, "engine": "serial"}
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for event in training("classic", run=f"{folder}/toy", updates=2, **toy):
+    ...     for event in training("classic", run=f"{folder}/run", updates=2, **short):
     ...         print(type(event).__name__)
     Began
     Updated

@@ -151,7 +151,7 @@ def inspect(options: Any) -> int:
         "wall_seconds": counters.wall_seconds,
         "training_seconds": counters.wall_seconds - counters.evaluation_seconds,
         "engine": run.config.engine.engine,
-        "emulator": None if run.config.environment.is_toy else run.config.engine.emulator,
+        "emulator": run.config.engine.emulator,
         "checkpoints": run.checkpoints.updates(),
         "versions": run.versions,
         "machine": run.machine,

@@ -51,7 +51,7 @@ _EVERY = Option(
     "Seconds between two lines, if no terminal shows it live.",
     bounds=(0.0, None),
 )
-_PROTOCOL = ("environment", "frame_skip", "sticky")
+_PROTOCOL = ("environment", "frame_skip", "sticky", "max_frames")
 _SERVING = (
     Option("host", str, "127.0.0.1", "Address to listen on; one that others reach needs --token."),
     Option("port", int, 8080, "Port; if it is taken, the next free one."),

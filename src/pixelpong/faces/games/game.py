@@ -25,7 +25,6 @@ from pixelpong.agent.hand import Hand
 from pixelpong.env import make_emulator
 from pixelpong.env.duel import FIRST_ROW, LAST_ROW, LEFT, RIGHT, DuelEmulator
 from pixelpong.env.pong import Emulator
-from pixelpong.errors import ConfigError, expected
 from pixelpong.faces.games.bounces import Bounces
 from pixelpong.items import DOWN, STAY, UP
 
@@ -64,15 +63,9 @@ class Game:
             rng: draws the agent's coins.
 
         Raises:
-            ConfigError: the agent cannot play this game.
             EmulatorError: the emulator or its game is not installed.
         """
         assert mode in MODES, mode
-        if mode != WATCH and agent.protocol.is_toy:
-            advice = "choose another run, or watch"
-            raise ConfigError(
-                expected("an agent that plays Pong", f"one of {agent.protocol.name}", advice)
-            )
         self.mode, self.speed, self._rng = mode, 1.0, rng
         self._emulator: Emulator | DuelEmulator = (
             make_emulator(dataclasses.replace(agent.protocol, frame_skips=(1, 1)))
@@ -84,14 +77,7 @@ class Game:
         self.seat(agent)
 
     def seat(self, agent: Agent) -> None:
-        """Let another agent of the same game play, and start a new game.
-
-        Raises:
-            ConfigError: it was trained on another game.
-        """
-        if getattr(self, "agent", agent).protocol.is_toy != agent.protocol.is_toy:
-            got = f"one of {agent.protocol.name}"
-            raise ConfigError(expected("an agent of the same game", got, "choose another"))
+        """Let another agent play, and start a new game."""
         self.agent, self._hand = agent, Hand(agent, self._rng)
         self._hand.network.act(self.screen)  # before the clock runs: it may compile
         self.restart()
