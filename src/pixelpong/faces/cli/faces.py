@@ -75,24 +75,19 @@ def export(options: Any) -> int:
         got = options.run and f"{options.run}, an agent in the package"
         raise ConfigError(expected(f"a run for --{chosen[0]}", got or "none", "name one"))
     elif options.html:
-        from pixelpong.faces.page.export import describe_page as describe
-        from pixelpong.faces.page.export import write_page
+        from pixelpong.faces.page.export import describe_page, write_page
 
         report = write_page(run, options.html, max_replays=options.replays)
+        report_on(report, options.json, describe_page)
     else:
-        from pixelpong.faces.shipping import describe_agent as describe
-        from pixelpong.faces.shipping import write_agent
+        from pixelpong.agent.choice import load_agent
+        from pixelpong.agent.file import shrink_agent
+        from pixelpong.run.files import write_whole
 
-        with stop_on_signals() as should_stop:
-            report = write_agent(
-                run,
-                options.checkpoint,
-                options.agent,
-                max_bytes=options.kilobytes * 1000,
-                episodes=options.episodes,
-                should_stop=should_stop,
-            )
-    report_on(report, options.json, describe)
+        agent = load_agent(run, options.checkpoint)
+        write_whole(options.agent, shrink_agent(agent))
+        report = {"file": str(options.agent), **agent.about}
+        report_on(report, options.json, lambda report: f"saved {report['file']}")
     return 0
 
 
