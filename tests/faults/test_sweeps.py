@@ -32,7 +32,7 @@ def test_a_sweep_survives_random_kills_of_its_trainings_and_its_driver(tmp_path)
     runs = [tmp_path / "s" / f"seed-{seed}" for seed in range(6)]
     failed_starts = 0
     while sum(kills.values()) < 20:
-        if (tmp_path / "s" / "sweep.json").exists():
+        if (tmp_path / "s" / "sweep.csv").exists():
             words = ["sweep", "resume", "s"]
         driver = Driver(tmp_path, *words)
         if not wait_until(lambda: any(map(pid_at_work, runs)), 60):
@@ -56,8 +56,7 @@ def test_a_sweep_survives_random_kills_of_its_trainings_and_its_driver(tmp_path)
     assert driver.wait(600 * patience()) == 0, driver.said()
     print(f"\nkilled: {kills}")
     assert sum(kills.values()) >= 20
-    with Sweep.open(tmp_path / "s") as sweep:
-        for training in sweep.plan.trainings:
-            config = sweep.configs[training.name]
-            alone = train(RunDirectory.create(tmp_path / training.name, config))
-            assert training.result.params_sha256 == alone.params_sha256
+    with Sweep(tmp_path / "s") as sweep:
+        for name, result in sweep.results().items():
+            alone = train(RunDirectory.create(tmp_path / name, sweep.runs[name].config))
+            assert result.params_sha256 == alone.params_sha256

@@ -2,7 +2,7 @@
 
 A job is a picklable function without arguments. Here they run one after the other;
 `pixelpong.engines.ray.jobs` runs as many at a time as a cluster has room for. Both yield the same
-events. A job whose process dies is started again, so a job has to keep what it has done.
+events.
 """
 
 from __future__ import annotations
@@ -17,10 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pixelpong.engines import describe_error
-from pixelpong.errors import PixelpongError, WorkerError, expected, on_one_line
-
-RETRIES = 20
-"""How often a job is started again whose process or node died."""
+from pixelpong.errors import PixelpongError, WorkerError, on_one_line
 
 POLL_SECONDS = 0.1
 """How often it is looked whether a stop was requested."""
@@ -49,7 +46,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Failed:
-    """The job of this name has raised `error`, or its process died too often."""
+    """The job of this name has raised `error`, or its process died."""
 
     name: str
     error: PixelpongError
@@ -74,14 +71,11 @@ def run_one_by_one(jobs: Jobs, should_stop: Callable[[], bool]) -> JobEvents:
         if should_stop():
             return
         yield Begun(name)
-        for attempt in range(1 + RETRIES):
-            answer, died = yield from _run_apart(pickle.dumps(job), should_stop)
-            if answer is not None:
-                yield event_of(name, *pickle.loads(answer))
-            if answer is not None or should_stop():
-                break
-            if attempt == RETRIES:
-                yield given_up(name, died)
+        answer, died = yield from _run_apart(pickle.dumps(job), should_stop)
+        if answer is not None:
+            yield event_of(name, *pickle.loads(answer))
+        elif not should_stop():
+            yield lost(name, died)
 
 
 def event_of(name: str, result: Any, error: PixelpongError | None) -> Ended | Failed:
@@ -89,11 +83,10 @@ def event_of(name: str, result: Any, error: PixelpongError | None) -> Ended | Fa
     return Ended(name, result) if error is None else Failed(name, error)
 
 
-def given_up(name: str, reason: str) -> Failed:
-    """The process of a job died too often, the last time for `reason`."""
-    got = f"a process that died {1 + RETRIES} times, the last time with {reason}"
-    advice = "look for too little memory, then resume"
-    return Failed(name, WorkerError(expected(f"{name} to end", got, advice)))
+def lost(name: str, reason: str) -> Failed:
+    """The process of a job died for `reason`."""
+    text = f"the process of {name} died: {reason}. Was there too little memory? Resume the sweep."
+    return Failed(name, WorkerError(text))
 
 
 def perform(job: bytes) -> tuple[Any, PixelpongError | None]:

@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console
-from rich.live import Live
-from rich.table import Table
 
 from pixelpong.config import Config
 from pixelpong.config.presets import load_preset
@@ -29,11 +27,10 @@ from pixelpong.learners.progress import Progress
 from pixelpong.loop import Began, Ended, Evaluated, Event, Judged, Judging, Updated
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.summary import duration
-from pixelpong.run.tail import read_end
+from pixelpong.sweep.results import Result, read_result
 
 if TYPE_CHECKING:
     from pixelpong.sweep.sweep import Sweep
-    from pixelpong.sweep.training import Result
 
 STARTING = "now: starting; the first training on a machine compiles for some 20 seconds"
 
@@ -124,74 +121,26 @@ class TrainingDisplay:
 
 
 class SweepDisplay:
-    """Shows a sweep on `stream`: a live table if that is a terminal, else a line an event."""
+    """Prints a line on `stream` for each training of a sweep that begins or ends."""
 
     def __init__(self, stream: TextIO, sweep: Sweep) -> None:
-        """Show how it stands.
-
-        Args:
-            stream: what to write to.
-            sweep: is read, and never changed.
-        """
-        self._console = _make_console(stream)
-        self._sweep, self._running = sweep, dict[str, float]()
-        self._live: Live | None = None
-        self._next = 0.0
-        self._console.print(f"{sweep.path}: {self._counts()}")
-        if _can_draw(self._console):
-            self._live = Live(console=self._console, auto_refresh=False, transient=True)
-            self._live.start()
+        """Say how it stands."""
+        self._console, self._sweep = _make_console(stream), sweep
+        self._done = sum(result.is_done for result in sweep.results().values())
+        self._console.print(f"{sweep.path}: {self._done} of {len(sweep.runs)} trainings are done")
 
     def __call__(self, event: Begun | JobEnded | Failed | None) -> None:
         """Show an event; None is time that has passed."""
         match event:
             case Begun(name):
-                self._running[name] = time.monotonic()
-                if self._live is None:
-                    self._console.print(f"{name}: begins")
-            case JobEnded(name, answer):
-                self._running.pop(name, None)
-                for warning in answer.result.warnings:
-                    self._console.print(f"{name}: warning: {warning}", markup=False)
-                self._console.print(f"{name}: {_result_line(answer.result)}")
+                self._console.print(f"{name}: begins")
+            case JobEnded(name):
+                result = read_result(self._sweep.path / name)
+                self._done += result.is_done
+                line = f"{_result_line(result)}; {self._done} of {len(self._sweep.runs)} are done"
+                self._console.print(f"{name}: {line}")
             case Failed(name, error):
-                self._running.pop(name, None)
                 self._console.print(f"{name}: failed: {error}", markup=False)
-        if self._live is not None and time.monotonic() >= self._next:
-            self._next = time.monotonic() + 1.0
-            self._live.update(self._make_table(self._console.height - 4), refresh=True)
-
-    def close(self) -> None:
-        """Nothing more comes: leave the terminal as it was."""
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
-
-    def _counts(self) -> str:
-        states = [training.state for training in self._sweep.plan.trainings]
-        counts = {state: states.count(state) for state in ("done", "failed", "waiting")}
-        counts["running"] = len(self._running)
-        counts["waiting"] -= len(self._running)
-        listed = [f"{count} {state}" for state, count in counts.items() if count]
-        return f"{len(states)} trainings: {', '.join(listed)}"
-
-    def _make_table(self, height: int) -> Table:
-        """Those that are running, as many as there is room for."""
-        table = Table(title=self._counts(), title_justify="left", box=None, pad_edge=False)
-        for column in ("training", "steps", "steps/s", "estimated return", "time"):
-            side = "left" if column == "training" else "right"
-            table.add_column(column, justify=side, no_wrap=True)  # type: ignore[arg-type]
-        for name, begin in list(self._running.items())[: max(height, 1)]:
-            last = read_end(self._sweep.path / name / "metrics.jsonl")[-1:] or [{}]
-            line, timing = last[0], last[0].get("timing", {})
-            table.add_row(
-                name,
-                f"{line['steps']:,}" if line else "–",
-                f"{timing['steps_per_second']:,.0f}" if line else "–",
-                signed(line.get("estimated_return"), 1),
-                duration(time.monotonic() - begin),
-            )
-        return table
 
 
 def _make_console(stream: TextIO) -> Console:
@@ -210,11 +159,10 @@ def _can_draw(console: Console) -> bool:
 
 
 def _result_line(result: Result) -> str:
-    word = "won" if result.is_won else "not won"
-    return (
-        f"{word}, {result.steps:,} steps in {duration(result.seconds)}, "
-        f"return {signed(result.final_return)}, {result.params_sha256[:8]}"
-    )
+    word = "won" if result.is_won else "not won" if result.is_done else "interrupted"
+    took = "" if result.seconds is None else f" in {duration(result.seconds)}"
+    line = f"{word}, {result.steps:,} steps{took}, return {signed(result.final_return)}"
+    return f"{line}, {result.params_sha256[:8]}" if result.is_done else line
 
 
 def verbose_lines(progress: Progress, stats: UpdateStats) -> Iterator[str]:

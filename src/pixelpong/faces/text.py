@@ -174,29 +174,28 @@ def describe_sweep(report: Report) -> str:
     """Each setting: how many won, after how long, and how well they play; then what went wrong."""
     lines = []
     for group in report["groups"]:
-        if group["label"]:
-            lines.append(group["label"])
+        lines += [group["label"]] * bool(group["label"])
         lines.append(f"won: {group['won']} of {group['trainings']}")
         if group["won"]:
-            low, high = group["seconds"]["ci95"]
-            middle, steps = group["seconds"]["median"], group["steps"]
+            (low, high), middle = group["seconds"]["ci95"], group["seconds"]["middle"]
+            steps = group["steps"]
             lines.append(
                 f"median time to win {duration(middle)} ({duration(low)} to {duration(high)}), "
-                f"{steps['median']:,.0f} steps ({steps['ci95'][0]:,.0f} to {steps['ci95'][1]:,.0f})"
+                f"{steps['middle']:,.0f} steps ({steps['ci95'][0]:,.0f} to {steps['ci95'][1]:,.0f})"
             )
         if final := group.get("final_return"):
-            low, high = final["ci95"]
+            (low, high), middle = final["ci95"], final["middle"]
             lines.append(
                 "interquartile mean of the final return "
-                f"{signed(final['interquartile_mean'])} ({signed(low)} to {signed(high)})"
+                f"{signed(middle)} ({signed(low)} to {signed(high)})"
             )
-    wrong = [row for row in report["trainings"] if row["error"]]
-    lines += [f"failed: {row['name']}: {row['error']}" for row in wrong[:10]]
+    wrong = [row for row in report["trainings"] if row["problem"]]
+    lines += [f"failed: {row['name']}: {row['problem']}" for row in wrong[:10]]
     if len(wrong) > 10:
         lines.append(f"and {len(wrong) - 10} more: see {report['sweep']}/sweep.csv")
-    waiting = report["counts"]["waiting"]
-    word = f"interrupted, {waiting} trainings are not done" if waiting else "saved"
-    more = f"; go on with: {report['resume']}" if waiting or wrong else ""
+    left = sum(not row["is_done"] for row in report["trainings"])
+    word = f"{left} trainings are not done" if left else "saved"
+    more = f"; continue with: {report['resume']}" if left else ""
     return "\n".join([*lines, f"{word}: {report['sweep']}{more}"])
 
 

@@ -39,29 +39,23 @@ def median(scores: Any) -> Any:
     return np.median(scores, axis=-1)
 
 
-def interval(
-    strata: Sequence[Sequence[float]], statistic: Callable[[Any], Any]
-) -> tuple[float, float]:
-    """95 % percentile interval of a statistic by the stratified bootstrap.
-
-    Each resample draws from every stratum as many scores as it has, so that the groups of a sweep
-    keep their weight. A single group is one stratum.
+def interval(scores: Sequence[float], statistic: Callable[[Any], Any]) -> tuple[float, float]:
+    """95 % percentile interval of a statistic by the bootstrap.
 
     Args:
-        strata: scores of each group, at least one in each.
+        scores: at least one.
         statistic: of scores along the last axis.
 
-    >>> interval([[3.0, 3.0], [3.0]], median)
+    >>> interval([3.0, 3.0], median)
     (3.0, 3.0)
     """
     rng = make_rng(0, "bootstrap")
-    groups = [np.asarray(scores, np.float64) for scores in strata]
-    rows = max(_BLOCK // sum(map(len, groups)), 1)  # all at once would take gigabytes for many
+    values = np.asarray(scores, np.float64)
+    rows = max(_BLOCK // len(values), 1)  # all at once would take gigabytes for many
     found: list[float] = []
     while len(found) < _RESAMPLES:
         size = min(rows, _RESAMPLES - len(found))
-        drawn = [group[rng.integers(len(group), size=(size, len(group)))] for group in groups]
-        found += statistic(np.concatenate(drawn, axis=1)).tolist()
+        found += statistic(values[rng.integers(len(values), size=(size, len(values)))]).tolist()
     low, high = np.percentile(found, [2.5, 97.5])
     return float(low), float(high)
 

@@ -18,7 +18,6 @@ from ray import exceptions
 
 from pixelpong.engines.jobs import (
     POLL_SECONDS,
-    RETRIES,
     STOP_SECONDS,
     Begun,
     Ended,
@@ -26,12 +25,15 @@ from pixelpong.engines.jobs import (
     JobEvents,
     Jobs,
     event_of,
-    given_up,
+    lost,
     perform,
 )
 from pixelpong.engines.ray.connection import connected, in_one_line
 from pixelpong.errors import PixelpongError, WorkerError, expected
 from pixelpong.machine import collect_versions, count_cores
+
+RETRIES = 3
+"""How often Ray starts a task again whose process or node died."""
 
 LOOK_SECONDS = 1.0
 """How often it is looked whether the cluster has grown."""
@@ -122,7 +124,7 @@ class _Tasks:
                 raise error.cause from None  # of the node, not of the job
             return Failed(name, WorkerError(in_one_line(error)))
         except exceptions.RayError as error:
-            return given_up(name, in_one_line(error))
+            return lost(name, in_one_line(error))
 
     def _cancel(self) -> float:
         """Have SIGINT raised in every task; until when they have time to end."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import shlex
 import sys
@@ -44,36 +43,35 @@ def resume(options: Any) -> int:
     """``pixelpong sweep resume DIR``"""
     from pixelpong.sweep.sweep import Sweep
 
-    return _carry_out(lambda: Sweep.open(options.sweep), options)
+    return _carry_out(lambda: Sweep(options.sweep), options)
 
 
 def _carry_out(make_sweep: Any, options: Any) -> int:
     """Train what is left of the sweep that `make_sweep` gives, and say what came of it."""
+    from pixelpong.engines.jobs import Failed
     from pixelpong.faces.display import SweepDisplay
     from pixelpong.faces.text import describe_sweep
 
     on = {"engine": options.engine, "address": options.ray_address, "threads": options.threads_each}
     with stop_on_signals() as should_stop, make_sweep() as sweep:
-        stream = sys.stderr if options.json else sys.stdout
-        with contextlib.closing(SweepDisplay(stream, sweep)) as show:
-            for event in sweep.carry_out(should_stop, **on):
-                show(event)
+        show = SweepDisplay(sys.stderr if options.json else sys.stdout, sweep)
+        failed = 0
+        for event in sweep.carry_out(should_stop, **on):
+            failed += isinstance(event, Failed)
+            show(event)
+        sweep.write_table()
         report = sweep.summarize()
         _plot(sweep)
     resume = f"pixelpong sweep resume {shlex.quote(str(sweep.path))}"
     report_on(report | {"resume": resume}, options.json, describe_sweep)
-    if should_stop() and report["counts"]["waiting"]:
+    if should_stop() and not all(row["is_done"] for row in report["trainings"]):
         return EXIT_INTERRUPTED
-    return 1 if any(row["error"] for row in report["trainings"]) else 0
+    return 1 if failed else 0
 
 
 def _plot(sweep: Sweep) -> None:
     """Draw what is done, if matplotlib is installed."""
-    groups = {
-        label: results
-        for label, group in sweep.groups().items()
-        if (results := [training.result for training in group if training.result])
-    }
+    groups = {label: results for label, results in sweep.groups().items() if results}
     if groups and importlib.util.find_spec("matplotlib") is not None:
         from pixelpong.faces.plots.sweep import plot_sweep
 

@@ -39,7 +39,7 @@ HEALTH_WINDOW = 200
 CURVE_POINTS = 40
 """Points of the small curve in the list of runs."""
 
-SWEEP_FILE = "sweep.json"
+SWEEP_FILE = "sweep.csv"
 """Marks a folder with the runs of a sweep, see `pixelpong.sweep.sweep`."""
 
 _SUMMED_UP = ("config.json", "metrics.jsonl", "evaluations.jsonl", FAILURE_FILE, NOTE_FILE)

@@ -26,7 +26,7 @@ from pixelpong.faces.plots.drawing import (
 )
 from pixelpong.run.files import write_whole
 from pixelpong.sweep import statistics
-from pixelpong.sweep.training import Curve, Result
+from pixelpong.sweep.results import Result
 
 Groups = Mapping[str, Sequence[Result]]
 """Results of each setting, by what it is called; at least one in each."""
@@ -65,11 +65,11 @@ def draw_sweep(groups: Groups) -> Figure:
 
 
 def _draw_curves(axes: Any, groups: Groups, has_won: bool) -> None:
-    longest = max(max(it.curve.steps, default=1) for group in groups.values() for it in group)
+    longest = max(max(it.steps, 1) for group in groups.values() for it in group)
     unit, word = scale_of(longest)
     for number, results in enumerate(groups.values()):
         style = line_style(number)
-        curves = [_known(result.curve, unit) for result in results]
+        curves = [_known(result, unit) for result in results]
         grid = np.linspace(0, max(steps[-1] for steps, _ in curves), _GRID)
         # One that has ended stays where it ended.
         table = np.array([np.interp(grid, steps, values) for steps, values in curves])
@@ -91,12 +91,10 @@ def _draw_curves(axes: Any, groups: Groups, has_won: bool) -> None:
     )
 
 
-def _known(curve: Curve, unit: float) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Steps and values of a curve, from where there is an estimate; at least one point."""
-    pairs = zip(curve.steps, curve.estimated_return, strict=True)
-    known = [(step / unit, value) for step, value in pairs if value is not None] or [(0.0, -21.0)]
-    steps, values = zip(*known, strict=True)
-    return np.array(steps), np.array(values)
+def _known(result: Result, unit: float) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Steps and values of a curve; at least one point."""
+    steps, values = np.array(result.curve or [(0, -21.0)]).T
+    return steps / unit, values
 
 
 def _draw_times(axes: Any, groups: Groups, has_won: bool) -> None:
@@ -104,7 +102,7 @@ def _draw_times(axes: Any, groups: Groups, has_won: bool) -> None:
     names = list(groups)
     for number, results in enumerate(groups.values()):
         style = line_style(number)
-        times = [result.seconds for result in results if result.is_won or not has_won]
+        times = [it.seconds or 0.0 for it in results if it.is_won or not has_won]
         count = f"{sum(result.is_won for result in results)} of {len(results)} won"
         axes.annotate(
             count, (1, number), (0, 12), xycoords=("axes fraction", "data"), ha="right",
@@ -115,7 +113,7 @@ def _draw_times(axes: Any, groups: Groups, has_won: bool) -> None:
         axes.plot(times, [number] * len(times), "o", color=style["color"], alpha=0.5, markersize=5)
         middle, ends = float(statistics.median(times)), None
         if len(times) >= FEWEST:
-            low, high = statistics.interval([times], statistics.median)
+            low, high = statistics.interval(times, statistics.median)
             ends = [[middle - low], [high - middle]]
         axes.errorbar(
             middle, number, xerr=ends, fmt="D", color=BLACK, capsize=4, markersize=6, zorder=4
