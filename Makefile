@@ -22,6 +22,8 @@ test: $(VENV)/dev  ## install, check style and types, run all tests
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not alone and not peers and not soak" $(ARGS)
+	@# Compiled code with the bounds of its arrays checked, in a cache of its own.
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)/bounds $(BIN)/python -m pytest -n 2 tests/test_kernels.py tests/test_bounds.py
 	@# Without --capture=sys, what Ray's core says before it ends the process would be lost. 5: no test fits ARGS.
 	$(BIN)/python -m pytest --capture=sys -m "alone and not soak" $(ARGS) || { code=$$?; [ $$code = 5 ] || exit $$code; }
 

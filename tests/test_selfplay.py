@@ -31,7 +31,6 @@ from pixelpong.items import ACTIONS, BUILTIN, DOWN, SELF, STAY, UP, Tally
 from pixelpong.learn import gated
 from pixelpong.learn.ppo import log_softmax
 from pixelpong.learners import make_learner
-from pixelpong.learners.ppo import PPOLearner
 from pixelpong.play.streams import PREFIX, StreamPlayer
 from pixelpong.play.worker import make_worker
 from pixelpong.run.directory import RunDirectory
@@ -192,59 +191,12 @@ def small(**changes) -> Config:
     return load_preset("half").updated(common | changes, "test")
 
 
-def wanted(opponent):
-    return [SELF, BUILTIN] * 2 if opponent == "half" else [opponent] * 4
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("opponent", ["half", "club"])
 def test_all_ways_give_the_same_bits(opponent):
     ways = list(compare_ways(small(opponent=opponent), ["serial", "threads"], ["native"]))
     assert len(ways) >= 6
     assert all(way.matches(ways[0]) for way in ways)
-
-
-@pytest.fixture
-def played(monkeypatch):
-    """The results of every update of the trainings in this process."""
-    rounds, apply = [], PPOLearner.apply
-
-    def noting(self, results):
-        rounds.append(list(results))
-        return apply(self, rounds[-1])
-
-    monkeypatch.setattr(PPOLearner, "apply", noting)
-    return rounds
-
-
-CHANGES = [
-    ("builtin", "self"), ("builtin", "half"), ("builtin", "club"), ("self", "builtin"),
-    ("half", "self"), ("club", "self"), ("club", "beginner"),
-]  # fmt: skip
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("before", "after"), CHANGES)
-def test_games_against_another_opponent_are_dropped_when_a_run_is_resumed(
-    before, after, tmp_path, played
-):
-    """Games end in these segments, and in each all steps are of one opponent, with their inputs."""
-    run = pixelpong.train(
-        small(opponent=before, updates=1, horizon=1200), run=tmp_path / "run", quiet=True
-    )
-    changes = {"opponent": after, "allow_changes": True}
-    run = pixelpong.resume(run, updates=2, quiet=True, **changes)
-    pixelpong.resume(run, updates=3, quiet=True)  # as it is now
-    for results in played[1:]:
-        assert [each.state.opponent for each in results] == wanted(after)
-        for result, opponent in zip(results, wanted(after), strict=True):
-            assert {stats.opponent for stats in result.episodes} <= {opponent}
-            assert len(result.segments) == (2 if opponent == SELF else 1)
-            for segment in result.segments:
-                assert len(segment.offsets) == 1201
-                assert (np.diff(segment.offsets) > 0).all()
-                assert segment.offsets[-1] == len(segment.indices)
-    assert any(result.episodes for results in played[1:] for result in results)
 
 
 def test_an_agent_that_is_met_stays_as_it_was_whatever_becomes_of_its_file(tmp_path):

@@ -14,9 +14,9 @@ import numba
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """`numba.njit` without the lock, in numba's cache.
 
-    The cache is beside the file, or in the user's cache directory. If neither is writable, as in
-    some containers, each process compiles again. Numba unpickles its cache unchecked, so a damaged
-    one can raise any error; the kernel is then compiled and cached again.
+    The cache is beside the file, or in the user's cache directory. If neither can be written, as in
+    some containers or on a full disk, each process compiles again. Numba unpickles its cache
+    unchecked, so a damaged one can raise any error; the kernel is then compiled and cached again.
 
     Args:
         options: further options of `numba.njit`.
@@ -30,11 +30,15 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any
             nonlocal kernel
             try:
                 return kernel(*args)
-            except Exception:
-                if tuple(map(numba.typeof, args)) in kernel.signatures:
+            except Exception as error:
+                is_compiled = tuple(map(numba.typeof, args)) in kernel.signatures
+                if is_compiled and not isinstance(error, OSError):
                     raise  # it was loaded, so the error is not the cache's
-            _drop_from_cache(kernel)
-            kernel = _make(function, options)
+            if not is_compiled:
+                _drop_from_cache(kernel)
+                kernel = _make(function, options)
+            with contextlib.suppress(OSError):  # of writing the cache, after compiling
+                return kernel(*args)
             return kernel(*args)
 
         return call

@@ -229,6 +229,24 @@ def test_a_damaged_cache_of_kernels_is_made_anew(tmp_path, monkeypatch, kind, da
     assert kept.stat().st_mtime_ns == before, "it was compiled again"
 
 
+@pytest.mark.parametrize("room", [0, 4096, 8192, None], ids=str)
+def test_a_cache_of_kernels_that_cannot_be_written_costs_time_alone(
+    tmp_path, monkeypatch, small_disk, room
+):
+    """On a full disk, one with room for the index or some of the code; None: a read-only one."""
+    disk = small_disk("64k")
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(disk / "cache"))
+    (tmp_path / "kernel.py").write_text(KERNEL)
+    if room is None:
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    else:
+        (disk / "others").write_bytes(bytes(65536 - room))
+    for _ in range(2):
+        double = load_kernel(tmp_path)
+        assert (double(21), double(4)) == (42, 8)
+    assert not list(disk.rglob("*.nbc"))
+
+
 @pytest.mark.soak
 def test_a_damaged_cache_of_all_kernels_is_made_anew(tmp_path, undisturbed):
     changes = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}

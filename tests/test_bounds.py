@@ -1,0 +1,110 @@
+"""Compiled code stays inside its arrays, in every mode and after a resume with other options.
+
+`make test` runs these once more with bounds checked, when an index outside an array is an error:
+
+    NUMBA_BOUNDSCHECK=1 pytest tests/test_kernels.py tests/test_bounds.py
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numba
+import numpy as np
+import pytest
+
+import pixelpong
+from pixelpong import kernels
+from pixelpong.config import Config
+from pixelpong.config.presets import load_preset
+from pixelpong.items import BUILTIN, SELF
+from pixelpong.learners.ppo import PPOLearner, lay_out
+
+
+def small(preset: str, **changes) -> Config:
+    few = {"hidden": 8, "updates": 2}
+    few |= {"batch_size": 2} if preset == "classic" else {"streams": 4, "horizon": 1200}
+    return load_preset(preset).updated(few | {"until_return": None} | changes, "test")
+
+
+@pytest.mark.skipif(not numba.config.BOUNDSCHECK, reason="bounds are not checked in this job")
+def test_an_index_outside_its_array_is_an_error_here():
+    one = np.zeros(1, np.int32)
+    with pytest.raises(IndexError):
+        kernels.sum_rows(np.ones((3, 2)), np.array([3], np.uint16), one, one + 1, np.zeros((1, 2)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("preset", "changes"),
+    [
+        ("classic", {"batch_size": 3, "discount": 0.5}),
+        ("fast", {"streams": 3, "horizon": 50, "minibatches": 7}),
+        ("half", {"streams": 6, "horizon": 1201}),
+    ],
+)
+def test_every_mode_learns_and_goes_on_with_other_options(preset, changes, tmp_path):
+    run = pixelpong.train(small(preset), run=tmp_path / "run", quiet=True)
+    run = pixelpong.resume(run, updates=4, allow_changes=True, quiet=True, **changes)
+    assert pixelpong.evaluate(run, episodes=1)
+
+
+def wanted(opponent):
+    return [SELF, BUILTIN] * 2 if opponent == "half" else [opponent] * 4
+
+
+@pytest.fixture
+def played(monkeypatch):
+    """The results of every update of the trainings in this process."""
+    rounds, apply = [], PPOLearner.apply
+
+    def noting(self, results):
+        rounds.append(list(results))
+        return apply(self, rounds[-1])
+
+    monkeypatch.setattr(PPOLearner, "apply", noting)
+    return rounds
+
+
+CHANGES = [
+    ("builtin", "self"), ("builtin", "half"), ("builtin", "club"), ("self", "builtin"),
+    ("half", "self"), ("club", "self"), ("club", "beginner"),
+]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("before", "after"), CHANGES)
+def test_games_against_another_opponent_are_dropped_when_a_run_is_resumed(
+    before, after, tmp_path, played
+):
+    """Games end in these segments, and in each all steps are of one opponent, with their inputs."""
+    run = pixelpong.train(
+        small("half", opponent=before, updates=1), run=tmp_path / "run", quiet=True
+    )
+    changes = {"opponent": after, "allow_changes": True}
+    run = pixelpong.resume(run, updates=2, quiet=True, **changes)
+    pixelpong.resume(run, updates=3, quiet=True)  # as it is now
+    for results in played[1:]:
+        assert [each.state.opponent for each in results] == wanted(after)
+        for result, opponent in zip(results, wanted(after), strict=True):
+            assert {stats.opponent for stats in result.episodes} <= {opponent}
+            assert len(result.segments) == (2 if opponent == SELF else 1)
+            for segment in result.segments:
+                assert len(segment.offsets) == 1201
+                assert (np.diff(segment.offsets) > 0).all()
+                assert segment.offsets[-1] == len(segment.indices)
+    assert any(result.episodes for results in played[1:] for result in results)
+
+
+def test_segments_whose_offsets_do_not_fit_their_entries_are_refused(tmp_path, played):
+    """As those of a side that began to record in mid-segment: offsets jump back to 0."""
+    pixelpong.train(small("fast", updates=1, horizon=50), run=tmp_path / "run", quiet=True)
+    (results,) = played
+    (segment,) = results[1].segments
+    lay_out(results, 0.99, 0.95)
+    for place, value in ((20, 0), (0, 1), (50, len(segment.indices) + 1), (50, 3)):
+        offsets = segment.offsets.copy()
+        offsets[place] = value
+        bad = dataclasses.replace(segment, offsets=offsets)
+        with pytest.raises(RuntimeError, match="offsets do not fit"):
+            lay_out([dataclasses.replace(results[1], segments=(bad,))], 0.99, 0.95)
