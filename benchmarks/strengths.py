@@ -1,8 +1,8 @@
-"""The four agents in the package and how strong they are, from one training in a league.
+"""The four agents in the package and how strong they are, from one training.
 
-    pixelpong train --preset league --run runs/league --seed 1
-    pixelpong train --preset league --run runs/early --seed 1 --updates 16 --milestone-every 1
-    python benchmarks/strengths.py runs/league runs/early --rounds 4 --survey-rounds 2 --episodes 50
+    pixelpong train --preset half --run runs/half --seed 1
+    pixelpong train --preset half --run runs/early --seed 1 --updates 16 --milestone-every 1
+    python benchmarks/strengths.py runs/half runs/early --rounds 4 --survey-rounds 2 --episodes 50
 
 The second training is the beginning of the first, bit for bit, with more milestones: a few updates
 turn a beginner into more than a club player. All agents of these runs play scripted players, which
