@@ -39,13 +39,6 @@ def test_plain_lines_name_what_people_expect(make_run):
         ), line
 
 
-def test_lines_come_every_so_often_and_the_last_one_always(make_run):
-    stream = io.StringIO()
-    train(make_run(updates=5), TrainingDisplay(stream, seconds_between_lines=1000.0))
-    lines = stream.getvalue().splitlines()
-    assert [re.search(r"update \d", line)[0] for line in lines[1:]] == ["update 1", "update 5"]
-
-
 def test_verbose_adds_a_line_a_point_an_episode_and_a_batch(make_run):
     run = make_run(verbose=True, updates=2)
     lines = lines_of(run)
@@ -60,15 +53,6 @@ def test_verbose_adds_a_line_a_point_an_episode_and_a_batch(make_run):
     assert re.fullmatch(
         r"Batch 2 computed 3 rollouts in \d+\.\d seconds, running mean is −?\d\.\d", batches[1]
     )
-
-
-def test_points_count_up_to_the_episodes_result(make_run):
-    run = make_run(verbose=True, updates=1)
-    lines = lines_of(run)
-    for episode in run.episodes.read():
-        number = episode["episode"]
-        last = [line for line in lines if line.startswith(f"episode {number}: point")][-1]
-        assert last.endswith(f"{episode['points_won']}:{episode['points_lost']}")
 
 
 @pytest.fixture
@@ -93,19 +77,6 @@ def test_a_terminal_gets_a_live_display_that_fits(make_run, monkeypatch, termina
         assert label in plain(terminal)
 
 
-def test_the_screen_has_at_most_24_lines(terminal):
-    from rich.console import Console
-
-    from pixelpong.faces.live import LiveScreen, Screen
-
-    figures = {f"figure {number}": "1" for number in range(10)}
-    points = [(1000 * k, -21 + k / 3) for k in range(120)]
-    screen = Screen("runs/fast-001", 18.0, points, figures, "now: playing", ["watch it"])
-    console = Console(file=terminal, force_terminal=True)
-    LiveScreen(console, screen).close()
-    assert len(plain(terminal).strip().splitlines()) <= 24
-
-
 def test_the_curve_rises_from_the_bottom_left_to_the_top_right():
     from pixelpong.faces.live import draw_curve
 
@@ -115,14 +86,6 @@ def test_the_curve_rises_from_the_bottom_left_to_the_top_right():
     assert (columns[0], columns[-1]) == (pytest.approx(44, abs=4), 5)
     assert any(line.startswith(" +18 ") and "┄" in line for line in lines)
     assert lines[-1].split() == ["0", "1,000", "steps"]
-
-
-def test_a_dumb_terminal_gets_lines(make_run, monkeypatch, terminal):
-    monkeypatch.setenv("TERM", "dumb")
-    train(make_run(), TrainingDisplay(terminal))
-    assert "\x1b[" not in terminal.getvalue()
-    lines = terminal.getvalue().splitlines()
-    assert sum(re.match(r"\d:\d\d  update ", line) is not None for line in lines) == 3
 
 
 def test_an_evaluation_is_shown(make_run):
@@ -148,20 +111,6 @@ def test_a_resumed_training_says_so(make_run):
     train(run)
     run = run.with_config(run.config.updated({"updates": 3}, "test"))
     assert "going on after update 2" in lines_of(run)[0]
-
-
-def test_time_left_is_of_the_budget_that_is_reached_first(monkeypatch):
-    from pixelpong.config.presets import load_preset
-    from pixelpong.faces import display
-
-    now = 100.0
-    monkeypatch.setattr(display.time, "monotonic", lambda: now)
-    classic, budget = load_preset("classic"), {"updates": 100, "steps": 1000}
-    clock = display.Clock(classic.updated(budget, "test"), Progress(update=0))
-    assert clock.share(Progress(update=10, steps=500)) == 0.5
-    assert clock.describe(Progress()) == "–"
-    now += 60
-    assert clock.describe(Progress(update=10, steps=500)) == "at most 1:00"
 
 
 def test_the_time_to_the_win_is_that_of_the_recorded_trainings(monkeypatch):
