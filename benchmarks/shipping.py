@@ -82,7 +82,7 @@ def write_agent(
     start = find_start(agent, run.config)
     counts = _survey(agent, run.config, should_stop)
     rows, steps = _choose_steps(agent, start, max_bytes, counts)
-    encode = functools.partial(encode_agent, rows=rows, bits=8, start=start, steps=steps)
+    encode = functools.partial(encode_agent, rows=rows, start=start, steps=steps)
     small = decode_agent(encode(agent), str(path))
     ways = evaluate_ways(run.config, small.params, EVALUATION_SEED, episodes, should_stop)
     results = {way: evaluation.to_dict() for way, evaluation in ways.items()}

@@ -27,7 +27,6 @@ from pixelpong.errors import CheckpointError, RunError
 from pixelpong.evaluation import evaluate
 from pixelpong.loop import train
 from pixelpong.play.worker import make_worker
-from pixelpong.run import milestones as milestones_module
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.milestones import is_due
 
@@ -83,7 +82,7 @@ def test_a_resumed_run_has_the_same_milestones(make_run):
         train(run)
     assert broken.milestones.updates() == [0, 2]
     assert broken.checkpoints.updates() == [0, 3]
-    broken.milestones.save(5, b"of updates that were not saved")
+    broken.milestones.write(5, b"of updates that were not saved", "")
     train(with_updates(broken, 6))
     assert broken.milestones.updates() == whole.milestones.updates() == [0, 2, 4, 6]
     for update in (2, 4, 6):
@@ -92,11 +91,11 @@ def test_a_resumed_run_has_the_same_milestones(make_run):
 
 
 def test_no_room_for_a_milestone_is_a_word_and_no_end(make_run, monkeypatch):
-    def refuse(self, update, content):
+    def refuse(*told):
         raise RunError("expected to write, got no space")
 
-    monkeypatch.setattr(milestones_module.MilestoneStore, "save", refuse)
     run = make_run()
+    monkeypatch.setattr(run.milestones, "write", refuse)
     assert train(run).reason == "updates"
     assert (
         make_run.warnings
@@ -112,7 +111,7 @@ def test_a_milestone_that_cannot_be_written_leaves_nothing(make_run):
         RunError,
         match=r"to write .*000002\.safetensors, got Is a directory; make room",
     ):
-        run.milestones.save(2, b"x")
+        run.milestones.write(2, b"x", "make room there")
     assert [path.name for path in run.milestones.folder.iterdir()] == ["000002.safetensors"]
 
 
@@ -129,8 +128,8 @@ def test_a_milestone_plays_as_the_checkpoint_does_but_for_rounding(make_run):
         got = rounded.params[name]
         touched = got.reshape(len(got), -1).any(axis=1) if name == "W1" else slice(None)
         largest = np.abs(w[touched]).max(axis=tuple(range(1, w.ndim)), keepdims=True)
-        is_coarse = name == "W1" and exact.algorithm == "ppo"  # half a byte a number
-        error = 0.0717 * largest if is_coarse else 1e-3 * np.abs(w[touched]) + 1e-6
+        levels = {"ppo": 7, "reinforce": 127}[exact.algorithm]
+        error = 0.502 / levels * largest if name == "W1" else 1e-3 * np.abs(w[touched]) + 1e-6
         assert (np.abs(got[touched] - w[touched]) <= error).all()
     # The rows that no gradient has reached are not in the file.
     assert 0 < touched_share(rounded) < 1
@@ -141,10 +140,10 @@ def touched_share(agent):
     return float(np.mean(W1.reshape(len(W1), -1).any(axis=1)))
 
 
-def test_four_bits_a_number_are_a_fourteenth_of_the_rows_largest_off(make_run):
+def test_half_a_byte_a_number_is_a_fourteenth_of_the_rows_largest_off(make_run):
     agent = as_agent(run := make_run(updates=1), run_trained(run))
     W1 = agent.params["W1"]
-    back = decode_agent(encode_agent(agent, np.arange(len(W1)), bits=4), "a test").params["W1"]
+    back = decode_agent(encode_agent(agent, np.arange(len(W1)), levels=7), "a test").params["W1"]
     largest = np.abs(W1.reshape(len(W1), -1)).max(axis=1).reshape(-1, *[1] * (W1.ndim - 1))
     assert (np.abs(back - W1) <= 0.0717 * largest).all()
 
@@ -154,12 +153,11 @@ def test_numbers_that_are_multiples_of_a_step_are_half_a_step_off(make_run):
     W1 = agent.params["W1"]
     rows, steps = np.arange(0, len(W1), 2), np.full(len(W1[::2]), 2.0**-6)
     steps[0] = 2.0**-4
-    content = encode_agent(agent, rows, bits=8, steps=steps)
+    content = encode_agent(agent, rows, steps=steps)
     back = decode_agent(content, "a test").params["W1"]
     wrong = np.abs(back[rows] - W1[rows]).reshape(len(rows), -1).max(axis=1)
     assert (wrong <= np.maximum(steps / 2, np.abs(W1).max() - 127 * steps)).all()
     assert not back[1::2].any()
-    assert len(content) < len(encode_agent(agent, rows))
 
 
 def run_trained(run):
@@ -170,7 +168,7 @@ def run_trained(run):
 def test_an_agent_of_which_a_part_is_missing_is_refused(make_run):
     run = make_run(updates=1)
     train(run)
-    arrays = load(run.milestones.read(0))
+    arrays = load(run.milestones.path(0).read_bytes())
     for name in arrays:
         fewer = {each: w for each, w in arrays.items() if each not in (name, "sha256")}
         if name != "sha256":
@@ -180,7 +178,7 @@ def test_an_agent_of_which_a_part_is_missing_is_refused(make_run):
 
 def test_a_milestone_that_is_missing_is_refused(make_run):
     run = make_run(updates=1)
-    with pytest.raises(CheckpointError, match="expected the milestone"):
+    with pytest.raises(CheckpointError, match="expected an agent in .*No such file"):
         load_milestone(run.milestones, 7)
 
 

@@ -24,7 +24,7 @@ from pixelpong.faces.cli.parser import list_commands, parse
 from pixelpong.faces.recorded import is_comparable
 from pixelpong.faces.text import describe_outcome
 from pixelpong.play.worker import EpisodeWorker
-from pixelpong.run.checkpoints import fingerprint
+from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
 
 TOY = [
@@ -460,7 +460,7 @@ def test_a_bug_is_one_line_too(call, trained, monkeypatch):
 
 def test_a_damaged_newest_checkpoint_warns_and_goes_on(call, tmp_path):
     call("train", *TOY, "--updates", "3", "--save-every", "1", "--run", "run")
-    (tmp_path / "run/checkpoints/000003/params.safetensors").write_bytes(b"x")
+    (tmp_path / "run/checkpoints/000003.safetensors").write_bytes(b"x")
     code, out, err = call("resume", "run", "--updates", "4")
     assert code == 0
     assert err.startswith("warning: expected a sound checkpoint in run/checkpoints/000003")

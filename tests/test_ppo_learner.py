@@ -21,7 +21,7 @@ from pixelpong.learn.returns import standardize
 from pixelpong.learners.passes import Crew
 from pixelpong.learners.ppo import PPOLearner
 from pixelpong.play.worker import make_worker
-from pixelpong.run.checkpoints import fingerprint
+from pixelpong.run.arrays import fingerprint
 from pixelpong.seeding import make_rng
 
 CHANGES = {

@@ -16,7 +16,7 @@ from pixelpong.learners.reinforce import ReinforceLearner
 from pixelpong.play import sums
 from pixelpong.play.sums import GradientSum
 from pixelpong.play.worker import make_worker
-from pixelpong.run.checkpoints import fingerprint
+from pixelpong.run.arrays import fingerprint
 
 
 def play_batch(config, learner):

@@ -22,7 +22,7 @@ from pixelpong.learners.reinforce import ReinforceLearner
 from pixelpong.loop import Began, Ended, Updated, reached_budget, train, training
 from pixelpong.play.streams import StreamPlayer
 from pixelpong.play.worker import EpisodeWorker
-from pixelpong.run.checkpoints import fingerprint
+from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
 from pixelpong.session import Session
 
@@ -54,7 +54,9 @@ def test_the_disk_has_the_lines_before_the_checkpoint(make_run, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", noted)
     train(run)
-    saves = [place for place, name in enumerate(synced) if name == "params.safetensors"]
+    saves = [
+        place for place, name in enumerate(synced) if name.endswith(f".safetensors-{os.getpid()}")
+    ]
     assert len(saves) == 2
     lines = {"metrics.jsonl", "episodes.jsonl", "evaluations.jsonl"}
     assert all(lines <= set(synced[saves[0] : last]) for last in saves[1:])
@@ -150,7 +152,7 @@ def test_a_killed_training_resumes_from_its_last_checkpoint_to_the_same_bits(mak
     train(reference)
     run = make_run("run", updates=5, save_every=2)
     train(run)
-    shutil.rmtree(run.checkpoints.path(5))  # as if it had been killed after update 5's lines
+    run.checkpoints.path(5).unlink()  # as if it had been killed after update 5's lines
     assert run.checkpoints.updates()[-1] == 4
     warnings: list[str] = []
     train(with_updates(RunDirectory.open(run.path, warnings.append), 6))
@@ -163,7 +165,7 @@ def test_a_damaged_checkpoint_costs_its_updates_and_no_more(make_run):
     train(reference)
     run = make_run("run", updates=4)
     train(run)
-    (run.checkpoints.path(4) / "params.safetensors").write_bytes(b"damaged")
+    run.checkpoints.path(4).write_bytes(b"damaged")
     warnings: list[str] = []
     train(with_updates(RunDirectory.open(run.path, warnings.append), 5))
     damaged, again = warnings
@@ -176,7 +178,7 @@ def test_when_no_checkpoint_is_sound_nothing_is_overwritten(make_run):
     run = make_run(updates=2)
     train(run)
     for update in run.checkpoints.updates():
-        (run.checkpoints.path(update) / "manifest.json").write_bytes(b"")
+        run.checkpoints.path(update).write_bytes(b"")
     before = run.metrics.path.read_bytes()
     with pytest.raises(CheckpointError):
         train(with_updates(run, 3))

@@ -6,7 +6,7 @@ from typing import Any
 
 from pixelpong.config import Config
 from pixelpong.config.presets import load_preset
-from pixelpong.run.checkpoints import fingerprint
+from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
 
 SHORT = 300

@@ -49,7 +49,7 @@ from pixelpong.learners import make_learner
 from pixelpong.machine import count_cores
 from pixelpong.play.episodes import Player
 from pixelpong.play.worker import make_worker
-from pixelpong.run.checkpoints import fingerprint
+from pixelpong.run.arrays import fingerprint
 from pixelpong.seeding import make_rng
 
 __all__ = [

@@ -25,7 +25,7 @@ from pixelpong.evaluation import Evaluation, Verdict
 from pixelpong.learners import UpdateStats
 from pixelpong.learners.progress import Progress
 from pixelpong.play.worker import make_worker
-from pixelpong.run.checkpoints import fingerprint
+from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
 from pixelpong.session import Session
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pixelpong.agent.choice import keep_opponent
-from pixelpong.agent.file import Agent, shrink_agent
+from pixelpong.agent.file import Agent, encode_agent
 from pixelpong.config import Config
 from pixelpong.engines import Engine, RunStats
 from pixelpong.errors import (
@@ -28,7 +28,8 @@ from pixelpong.items import BUILTIN
 from pixelpong.learners import UpdateStats, make_learner
 from pixelpong.learners.progress import RETURN_WINDOW, Progress
 from pixelpong.learners.start import Start
-from pixelpong.run.checkpoints import Checkpoint, fingerprint
+from pixelpong.run.arrays import fingerprint
+from pixelpong.run.checkpoints import Checkpoint
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.lines import EvaluationLine
 from pixelpong.run.milestones import is_due
@@ -47,6 +48,9 @@ the others, and with half a byte a number, an agent is some tenths of a point we
 that has met agents needs more (``docs/log.md``)."""
 
 MILESTONE_ROWS_FOR_TWO = 24_576
+
+MILESTONE_LEVELS = {"ppo": 7, "reinforce": 127}
+"""See `pixelpong.agent.file.encode_agent`; the classic network is small."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,7 @@ class Session:
         if has_begun:
             self._restore(run.checkpoints.load_latest())
         update = self.learner.progress.update
-        run.checkpoints.sweep()
+        run.checkpoints.cut_back(update)
         run.milestones.cut_back(update)
         lost, *_ = [file.cut_back(update) for file in run.line_files]  # metrics: a line an update
         if lost:
@@ -278,7 +282,9 @@ class Session:
         is_alone = self.config.ppo.opponent == BUILTIN
         most = MILESTONE_ROWS if is_alone else MILESTONE_ROWS_FOR_TWO
         rows = self.learner.touched_rows(most=most)
-        self._write_optional(lambda: self._run.milestones.save(update, shrink_agent(agent, rows)))
+        levels = MILESTONE_LEVELS[learning.algorithm]
+        save, advice = self._run.milestones.write, "make room there"
+        self._write_optional(lambda: save(update, encode_agent(agent, rows, levels=levels), advice))
 
     def _write_optional(self, write: Callable[..., None], *content: Any) -> None:
         """Write something that no result depends on; if there is no room, warn and skip it."""
@@ -322,7 +328,7 @@ class Session:
         self._next_confirmation = counters.next_confirmation
         self._saved_update = checkpoint.update
         self._saved_score_of = checkpoint.score_of
-        self._start = start_of(checkpoint, self.config)
+        self._start = checkpoint.start or self._start
 
     def _score(self) -> tuple[float | None, str]:
         if self._evaluation is not None:
@@ -331,12 +337,6 @@ class Session:
         progress = self.learner.progress
         is_known = len(progress.recent_returns) == RETURN_WINDOW
         return progress.mean_return_100 if is_known else None, "mean_return_100"
-
-
-def start_of(checkpoint: Checkpoint, config: Config) -> Start:
-    """The start that a checkpoint began from; those of the first format do not name it."""
-    attempt = Counters.of(checkpoint).progress.get("attempt", 1)
-    return checkpoint.start or Start(config.seed, attempt)
 
 
 def summarize_update(progress: Progress, stats: UpdateStats) -> dict[str, Any]:

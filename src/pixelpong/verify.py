@@ -20,7 +20,7 @@ from pixelpong.engines import never
 from pixelpong.errors import Interrupted, number_of
 from pixelpong.items import BUILTIN
 from pixelpong.loop import train
-from pixelpong.run.checkpoints import fingerprint
+from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
 
 WORKER_COUNTS = (1, 2, 3)

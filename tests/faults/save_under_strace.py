@@ -26,7 +26,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from test_store import make_checkpoint
 
 from pixelpong.errors import CheckpointError, RunError
-from pixelpong.run.checkpoints import Checkpoint, CheckpointStore, fingerprint
+from pixelpong.run.arrays import fingerprint
+from pixelpong.run.checkpoints import Checkpoint, CheckpointStore
 
 SCENARIOS = ("first", "fourth", "scored", "mended")
 """No checkpoint is there; two are, and the older goes; the newest is saved again with a score;
@@ -54,7 +55,7 @@ def prepare(folder: Path, scenario: str) -> tuple[CheckpointStore, Checkpoint]:
     for update in (1, 2, 3):
         store.save(make_checkpoint(update))
     if scenario == "mended":
-        (store.path(3) / "state.json").write_text("damaged")
+        store.path(3).write_text("damaged")
     return store, make_checkpoint(*{"fourth": (4,), "scored": (3, 0.5), "mended": (3,)}[scenario])
 
 
@@ -149,9 +150,9 @@ def main() -> None:
         of_call = calls[fault["scenario"]], fault["index"], fault["what"], fault["is_lasting"]
         ended = save_in_child(store, new, [w for i in injection(*of_call) for w in ("-e", i)], log)
         outcome = {"old": before, "new": describe(new), "found": load(reader), **ended}
-        reader.sweep()
+        reader.cut_back(10)
         names = [path.name for path in store.folder.iterdir()] if store.folder.exists() else []
-        outcome["left"] = [name for name in names if not name.isdecimal()]
+        outcome["left"] = [name for name in names if name.startswith(".")]
         outcome["found_after_sweep"] = load(reader)
         outcome["warnings"] = with_warnings
         store.save(new)

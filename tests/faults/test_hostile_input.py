@@ -1,4 +1,4 @@
-"""Whatever is in a file: it is read as it says, or refused with a declared error of one line.
+"""What strangers send: an agent's file and messages are read as they say, or refused in one line.
 
 Each input is given one second of processor time and 256 MB, and both are measured.
 """
@@ -11,27 +11,30 @@ import gzip
 import io
 import json
 import pickle
-import shutil
 import struct
 import zipfile
 import zlib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hostile import (
     REFUSED,
     Worst,
+    as_text,
     broken,
     changed,
     changes_of,
     for_examples,
+    is_same,
     quick_and_soak,
     refuse_or_read,
     within_limits,
 )
 from hypothesis import strategies as st
-from readers import look_at_page, make_readers, make_trained
+from safetensors.numpy import load
 from toys import toy_config, with_updates
 
 from pixelpong.agent import file as agent_file
@@ -45,83 +48,169 @@ from pixelpong.agent.file import (
 from pixelpong.config import Config
 from pixelpong.config.options import Option
 from pixelpong.config.presets import read_toml
-from pixelpong.config.protocols import find_protocol
-from pixelpong.env import make_emulator
-from pixelpong.env.pong import pack_snapshot, unpack_snapshot
 from pixelpong.errors import (
     MAX_GOT,
     CheckpointError,
     ConfigError,
-    EmulatorError,
     NumericsError,
-    RunError,
     expected,
 )
-from pixelpong.faces.cli import main
+from pixelpong.faces.games.game import Game
+from pixelpong.faces.games.socket import read_message
 from pixelpong.learners.reinforce import ReinforceLearner
 from pixelpong.loop import train
 from pixelpong.run.arrays import TABLE_LIMIT, decode_arrays, encode_arrays
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.lines import LINE_LIMIT, LineFile
-from pixelpong.run.tail import MAX_COLUMNS, Table
-
-DOCUMENTS = (
-    "config.json", "manifest.json", "card classic",
-    "card fast", "metrics.jsonl", "episodes.jsonl", "evaluations.jsonl", "toml",
-    "message",
-)  # fmt: skip
-OTHERS = (
-    "snapshot ALE/Pong-v5",
-)  # fmt: skip
+from pixelpong.seeding import make_rng
 
 
 @pytest.fixture(scope="module")
-def readers(tmp_path_factory):
-    made = make_readers(tmp_path_factory.mktemp("readers"))
-    assert set(made) == {*DOCUMENTS, *OTHERS}
-    return made
+def trained(tmp_path_factory) -> dict[str, RunDirectory]:
+    """A run of each mode, of a moment."""
+    folder, runs = tmp_path_factory.mktemp("trained"), {}
+    changes = {"hidden": 2, "batch_size": 2, "streams": 2, "horizon": 40, "updates": 2}
+    for preset in ("classic", "fast"):
+        config = toy_config(preset, **changes, milestone_every=1, evaluate_every=2)
+        runs[preset] = RunDirectory.create(folder / preset, config, [].append)
+        train(runs[preset])
+    return runs
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory) -> RunDirectory:
-    return make_trained(tmp_path_factory.mktemp("trained") / "run", "classic")
+# --- an agent's file, field by field ----------------------------------------------------------
 
 
-# --- any file ---------------------------------------------------------------------------------
+@dataclasses.dataclass(frozen=True)
+class File:
+    """An agent's file: its bytes, its arrays and its card."""
+
+    content: bytes
+    arrays: dict[str, np.ndarray]
+    card: dict[str, Any]
+
+    def with_card(self, card: Any) -> bytes:
+        """The same with another card, and a hash that fits."""
+        return sealed(self.arrays | {"card": np.frombuffer(as_text(card), np.uint8)})
 
 
-@pytest.mark.parametrize("name", [*DOCUMENTS, *OTHERS])
-def test_what_the_package_writes_is_read(readers, name):
-    reader = readers[name]
-    reader.read(reader.valid)
-    if name in DOCUMENTS:
-        assert reader.agrees(reader.read(reader.seal(reader.document)), reader.document)
+def sealed(arrays: dict[str, np.ndarray]) -> bytes:
+    """A file of these arrays with the hash that fits them, as a stranger can write it."""
+    card = arrays.get("card", np.zeros(0, np.uint8)).tobytes()
+    rest = {name: np.ascontiguousarray(w) for name, w in arrays.items() if name != "card"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pixelpong.run.arrays.encode", lambda it: it)
+        return encode_arrays(rest, card)
+
+
+@pytest.fixture(params=["classic", "fast"])
+def file(request, trained) -> File:
+    content = trained[request.param].milestones.path(2).read_bytes()
+    arrays, card = decode_arrays(content)
+    return File(content, arrays, json.loads(card))
+
+
+def understand(content: bytes) -> Any:
+    """What is read of a file, through to a game that the agent plays."""
+    agent = decode_agent(content, "a test")
+    game = Game(agent, "watch", make_rng(0, "play"))
+    for _ in range(5):
+        game.tick()
+    known = {"update", "steps", "episodes", "estimated_return"}
+    return {
+        "algorithm": agent.algorithm,
+        "environment": agent.protocol.name,
+        "frame_skips": list(agent.protocol.frame_skips),
+        "sticky": agent.protocol.sticky,
+        "about": {name: agent.about[name] for name in known & agent.about.keys()},
+    }
+
+
+def agrees(found: Any, given: Any) -> bool:
+    """Whether what was understood is what the file says."""
+    if isinstance(found, dict):
+        return isinstance(given, dict) and all(
+            name in given and agrees(value, given[name]) for name, value in found.items()
+        )
+    if isinstance(found, list):
+        return isinstance(given, list) and [*map(agrees, found, given)] == [True] * len(given)
+    return is_same(found, given)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("every", [13, pytest.param(1, marks=pytest.mark.soak)])
-@pytest.mark.parametrize("name", DOCUMENTS)
-def test_each_field_with_anything_in_it_is_read_as_it_says_or_refused(readers, name, every):
+def test_each_field_with_anything_in_it_is_read_as_it_says_or_refused(file, every):
     """Every name and value in turn: replaced by what does not belong there, or taken out."""
-    reader, worst = readers[name], Worst()
-    for change in changes_of(reader.document)[::every]:
-        given = changed(reader.document, change)
-        found = refuse_or_read(functools.partial(reader.read, reader.seal(given)), worst, change)
-        assert found in (None, REFUSED) or reader.agrees(found, given), (change, found)
-    print(f"{name}: {worst}")
+    worst = Worst()
+    assert agrees(understand(file.with_card(file.card)), file.card)
+    for change in changes_of(file.card)[::every]:
+        given = changed(file.card, change)
+        read = functools.partial(understand, file.with_card(given))
+        found = refuse_or_read(read, worst, change)
+        assert found is REFUSED or agrees(found, given), (change, found)
+    assert worst.refused > 0.3 * worst.count, worst
+
+
+@st.composite
+def tensors(draw: st.DrawFn, valid: bytes) -> bytes:
+    """Arrays of other types, shapes and numbers than the valid ones, or an odd table length."""
+    if draw(st.integers(0, 9)) == 0:
+        length = draw(st.sampled_from([0, 2**63, 2**31, 1]))
+        return length.to_bytes(8, "little") + valid[8:]
+    arrays = load(valid)
+    del arrays["sha256"]
+    name = draw(st.sampled_from(sorted(arrays)))
+    how = draw(st.sampled_from(["type", "shape", "number", "drop", "add", "empty"]))
+    w = arrays[name]
+    if how == "type":
+        kind = draw(st.sampled_from(["f2", "f8", "i1", "i8", "u2", "?", "u8"]))
+        with np.errstate(all="ignore"):
+            arrays[name] = w.astype(kind)
+    elif how == "shape":
+        arrays[name] = w.reshape(-1)[: draw(st.integers(0, w.size))]
+    elif how == "number" and w.size:
+        arrays[name] = w.copy() if w.dtype.kind == "f" else w + w.dtype.type(1)
+        if w.dtype.kind == "f":
+            odd = draw(st.sampled_from([np.nan, np.inf, -np.inf, 3e38, -3e38]))
+            with np.errstate(over="ignore"):
+                arrays[name].reshape(-1)[draw(st.integers(0, w.size - 1))] = odd
+    elif how == "drop":
+        del arrays[name]
+    elif how == "empty":
+        arrays[name] = w.reshape(-1)[:0]
+    else:
+        arrays[draw(st.text(max_size=5))] = np.zeros(draw(st.integers(0, 3)), np.float32)
+    return sealed(arrays)
 
 
 @pytest.mark.slow
-@quick_and_soak(30, 2000)
-@pytest.mark.parametrize("name", [*DOCUMENTS, *OTHERS])
-def test_any_bytes_are_read_or_refused_in_one_line(readers, name, number):
-    reader, worst = readers[name], Worst()
+@quick_and_soak(60, 2000)
+def test_any_bytes_are_read_or_refused_in_one_line(file, number):
+    worst = Worst()
 
     def check(content: bytes) -> None:
-        refuse_or_read(lambda: reader.read(content), worst, content[:2000])
+        refuse_or_read(lambda: understand(content), worst, content[:2000])
 
-    for_examples(number, st.binary(max_size=200) | broken(reader.valid) | reader.inputs, check)
-    print(f"{name}: {worst}")
+    inputs = st.binary(max_size=200) | broken(file.content) | tensors(file.content)
+    for_examples(number, inputs, check)
+    assert worst.refused > 0.3 * worst.count, worst
+
+
+@pytest.mark.slow
+@quick_and_soak(100, 2000)
+def test_what_a_browser_says_to_the_game_is_understood_or_refused(number):
+    message = as_text({"type": "aim", "value": 0.5})
+
+    def check(content: bytes) -> None:
+        try:
+            kind, value = read_message(content.decode("utf-8", "surrogateescape"))
+        except ValueError as error:
+            assert "\n" not in str(error)
+        else:
+            assert agrees({"type": kind, "value": value}, json.loads(content))
+
+    for_examples(number, st.binary(max_size=200) | broken(message), check)
+    for change in changes_of(json.loads(message)):
+        check(as_text(changed(json.loads(message), change)))
 
 
 # --- files that are something else, or cost more than they are --------------------------------
@@ -225,10 +314,8 @@ def kept_agent() -> bytes:
 
 def forged_agent(card: dict | None = None, **arrays: np.ndarray) -> bytes:
     """An agent of the package with some of its arrays, or of its card, replaced."""
-    kept = decode_arrays(kept_agent())
-    del kept["sha256"]
-    text = json.dumps(json.loads(kept["card"].tobytes()) | (card or {})).encode()
-    return encode_arrays(kept | arrays | {"card": np.frombuffer(text, np.uint8)})
+    kept, facts = decode_arrays(kept_agent())
+    return encode_arrays(kept | arrays, json.loads(facts) | (card or {}))
 
 
 @pytest.mark.parametrize(
@@ -251,39 +338,30 @@ def test_a_card_of_what_cannot_be_is_refused(content, why):
         decode_agent(forged_agent(content), "a test")
 
 
-def test_rows_that_are_counted_from_the_end_are_refused():
+@pytest.mark.parametrize("rows", [np.array([0, 1, 2, -1], np.int16), np.uint16([0, 1, 2, 65535])])
+def test_rows_outside_the_first_layer_are_refused(rows):
     """NumPy takes row −1 for the last one."""
-    rows = np.array([0, 1, 2, -1], np.int16)
-    with pytest.raises(CheckpointError, match="rows outside the first layer"):
+    with pytest.raises(CheckpointError, match="invalid rows"):
         decode_agent(forged_agent(rows=rows), "a test")
 
 
-@pytest.mark.parametrize("size", [0, 4 * 128 - 1, 4 * 128 + 1, 1 << 29])
-@pytest.mark.slow
+@pytest.mark.parametrize("size", [0, 4 * 128 - 1, 4 * 128 + 1, 1 << 27])
 def test_compressed_rows_of_another_length_are_refused(size):
-    """Half a megabyte may become half a gigabyte."""
-    squeezed = squeeze_zeros(size) if size else b"no stream"
-    arrays = {"W1": np.frombuffer(squeezed, np.uint8), "scale": np.ones(4, np.float16)}
-    forged = forged_agent(**arrays)
+    """A hundred kilobytes may become a hundred megabytes."""
+    squeezed = zlib.compress(bytes(size)) if size else b"no stream"
+    forged = forged_agent(W1=np.frombuffer(squeezed, np.uint8), scale=np.ones(4, np.float16))
     with within_limits(Worst(), size), pytest.raises(CheckpointError, match="invalid rows"):
         decode_agent(forged, "a test")
 
 
-def squeeze_zeros(size: int) -> bytes:
-    """So many zeros, compressed."""
-    stream, block = zlib.compressobj(), bytes(1 << 20)
-    blocks = [stream.compress(block) for _ in range(size >> 20)]
-    return b"".join([*blocks, stream.compress(bytes(size % (1 << 20))), stream.flush()])
-
-
 def test_numbers_too_large_for_a_milestone_leave_it_out_with_a_warning(tmp_path, monkeypatch):
-    """Half precision ends at 65,504: they would be infinite in the file."""
+    """Half precision ends at 65,504: a row's step would be infinite in the file."""
     agent = load_shipped()
     for name, value in (("W1", 1e10), ("W1", np.nan), ("W2", np.inf)):
         params = {each: w.copy() for each, w in agent.params.items()}
         params[name].reshape(-1)[0] = value
-        with pytest.raises(NumericsError, match=f"in {name} of a small agent, got 1 others"):
-            encode_agent(dataclasses.replace(agent, params=params), np.arange(3), bits=4)
+        with pytest.raises(NumericsError, match=f"in {name} of a small agent, got others"):
+            encode_agent(dataclasses.replace(agent, params=params), np.arange(3))
     many = {"W1": np.zeros((6400, MAX_WEIGHTS // 6400 + 1), np.float32)}
     with pytest.raises(NumericsError, match="a first layer of at most"):
         encode_agent(dataclasses.replace(agent, params=many), np.arange(3))
@@ -291,7 +369,7 @@ def test_numbers_too_large_for_a_milestone_leave_it_out_with_a_warning(tmp_path,
 
     def init(self, config):
         real(self, config)
-        self.params["W1"][:] *= 1e8
+        self.params["W1"][:] *= 1e9
 
     monkeypatch.setattr(ReinforceLearner, "__init__", init)
     warnings: list[str] = []
@@ -299,96 +377,31 @@ def test_numbers_too_large_for_a_milestone_leave_it_out_with_a_warning(tmp_path,
     run = RunDirectory.create(tmp_path / "run", config, warnings.append)
     train(run)
     assert run.milestones.updates() == []
-    assert any("numbers of at most 6.55e+04 in W1 of a small agent" in word for word in warnings)
+    assert any("numbers of at most 4.59e+05 in W1 of a small agent" in word for word in warnings)
     assert run.checkpoints.load_latest().update == 2
 
 
-@pytest.mark.parametrize("command", ["evaluate", "record", "watch", "export"])
-def test_an_agent_of_another_algorithm_is_refused_before_it_plays(
-    trained, tmp_path, command, capsys
-):
-    """The kernels would read beyond the ends of its arrays."""
-    run = copied(trained, tmp_path)
-    edit_config(run, config=run.config.to_flat() | {"algorithm": "ppo"})
-    more = {
-        "evaluate": ["--engine", "serial"],
-        "record": ["--out", str(tmp_path / "a.gif")],
-        "watch": [],
-        "export": ["--agent", str(tmp_path / "agent")],
-    }
-    assert main([command, str(run.path), *more[command]]) == 1
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "expected parameters of the algorithm ppo, got {'W1': (6400, 2)" in line
-
-
-# --- runs -------------------------------------------------------------------------------------
-
-
-def copied(run: RunDirectory, tmp_path: Path) -> RunDirectory:
-    """A copy of a run, to be damaged."""
-    shutil.copytree(run.path, tmp_path / "copy")
-    return RunDirectory.open(tmp_path / "copy", [].append)
-
-
-def edit_config(run: RunDirectory, **changes) -> None:
-    """Change what ``config.json`` says, as a forger would."""
-    path = run.path / "config.json"
-    content = json.loads(path.read_text()) | changes
-    del content["sha256"]
-    path.write_text(json.dumps(content))
-
-
-@pytest.mark.parametrize(
-    "changes", [{"versions": {"numpy": 2}}, {"machine": {"cores": [2]}}, {"changes": 5}], ids=str
-)
-def test_a_configuration_with_other_things_in_it_is_refused(trained, tmp_path, changes):
-    run = copied(trained, tmp_path)
-    edit_config(run, **changes)
-    with pytest.raises(RunError, match=r"a run's config.* got (versions|machine|change)"):
-        RunDirectory.open(run.path)
-
-
-@pytest.mark.parametrize("name", ["٣", "²", "-1", "1e3", "7", "+1", "000001 ", "9" * 200, "..."])
-def test_strange_names_among_the_checkpoints_do_no_harm(trained, tmp_path, name):
-    run = copied(trained, tmp_path)
-    (run.checkpoints.folder / name).mkdir()
-    (run.checkpoints.folder / "000009").write_text("a file")
-    assert run.checkpoints.load_latest().update == 2
-    assert train(with_updates(run, 3)).progress.update == 3
+# --- runs, options, errors --------------------------------------------------------------------
 
 
 ODD_EVALUATIONS = [
     {"ci95": 5}, {"ci95": [1]}, {"ci95": ["a", "b"]}, {"ci95": [float("nan"), 1.0]},
-    {"ci95": [1e300, 1e300]}, {"returns": 3}, {"mean_return": "high"}, {"returns": ["x"]},
+    {"returns": 3}, {"mean_return": "high"},
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("line", ODD_EVALUATIONS, ids=str)
-def test_an_odd_evaluation_stops_neither_the_page_nor_the_training(trained, tmp_path, line):
-    """Nor is it a score, as when a training was killed between an evaluation and its checkpoint."""
-    run = copied(trained, tmp_path)
+def test_an_odd_evaluation_does_not_stop_the_training(trained, line):
+    run = trained["classic"]
     valid = list(run.evaluations.read())[-1]
     run.evaluations.path.write_text(json.dumps(valid | line) + "\n")
-    look_at_page(run)
-    longer = run.with_config(run.config.updated({"updates": 3, "evaluate_every": 0}, "test"))
-    assert train(longer).progress.update == 3
-    is_score = not {"ci95", "mean_return"} & line.keys()
-    assert list(run.checkpoints.load_latest().counters)
-    assert is_score or run.checkpoints.load(3).score_of == "mean_return_100"
+    longer = with_updates(run, run.checkpoints.updates()[-1] + 1)
+    assert train(longer).reason == "updates"
 
 
-def test_metrics_with_names_without_end_make_a_page_of_a_few():
-    table = Table()
-    for update in range(1, 20):
-        more = {f"name {update} {number}": 1.0 for number in range(100)}
-        table.add({"update": update, "x" * 10_000: 1.0, **more})
-    columns = table.columns()
-    assert len(columns) <= MAX_COLUMNS
-    assert max(map(len, columns)) < 64
-    assert {len(values) for values in columns.values()} == {19}
-
-
-# --- options, errors, the game ----------------------------------------------------------------
+def refused(make: Callable[[], Any], why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        make()
 
 
 def test_what_is_nested_without_end_is_refused(tmp_path):
@@ -396,29 +409,22 @@ def test_what_is_nested_without_end_is_refused(tmp_path):
     nested: list = []
     for _ in range(100_000):
         nested = [nested]
-    with pytest.raises(ConfigError, match="a list nested too deeply"):
-        Config().updated({"steps": nested}, "test")
+    refused(lambda: Config().updated({"steps": nested}, "test"), "a list nested too deeply")
     while nested:  # taking it apart at once would overflow the stack
         nested = nested.pop()
     (tmp_path / "deep.toml").write_bytes(b"hidden = " + b"[" * 20_000 + b"]" * 20_000)
-    with pytest.raises(ConfigError, match="expected TOML in"):
-        read_toml(tmp_path / "deep.toml")
-
-
-def test_an_option_without_bounds_is_finite_all_the_same():
-    free = Option("x", float, 0.5)
-    for value in (float("nan"), float("inf"), -float("inf")):
-        with pytest.raises(ConfigError, match="expected x to be a number"):
-            free.check(value, "test")
+    refused(lambda: read_toml(tmp_path / "deep.toml"), "expected TOML in")
 
 
 @pytest.mark.parametrize("value", [2**63, 10**400, -(10**400), float("inf"), 1 << 20_000],
                          ids=["2^63", "10^400", "-10^400", "inf", "2^20000"])  # fmt: skip
-@pytest.mark.parametrize("name", ["steps", "learning_rate", "worker_timeout", "seed"])
-def test_numbers_that_nothing_holds_are_no_options(name, value):
+def test_numbers_that_nothing_holds_are_no_options(value):
     """A whole number beyond all floats, and one that Python refuses to write."""
-    with pytest.raises(ConfigError, match=f"expected {name} to be"):
-        Config().updated({name: value}, "test")
+    for name in ("steps", "learning_rate", "worker_timeout", "seed"):
+        refused(lambda name=name: Config().updated({name: value}, "test"), f"expected {name} to be")
+    if not isinstance(value, int):
+        free = Option("x", float, 0.5)
+        refused(lambda: free.check(value, "test"), "expected x to be a number")
 
 
 def test_of_what_a_stranger_wrote_an_error_repeats_some_letters_on_one_line():
@@ -428,9 +434,11 @@ def test_of_what_a_stranger_wrote_an_error_repeats_some_letters_on_one_line():
     assert len(expected("a name", "x" * 10**6, "look")) < MAX_GOT + 100
 
 
-def test_a_snapshot_that_holds_an_unknown_action_is_refused():
-    emulator = make_emulator(find_protocol("ALE/Pong-v5"))
-    _, num_frames, state = unpack_snapshot(emulator.get_state())
-    with pytest.raises(EmulatorError, match="an action 6 held"):
-        emulator.set_state(pack_snapshot(6, num_frames, state))
-    emulator.step(2, [0.5] * 6)
+def test_an_agent_of_another_algorithm_is_refused_before_it_plays(tmp_path):
+    """The kernels would read beyond the ends of its arrays."""
+    kept, facts = decode_arrays(kept_agent())
+    card = json.loads(facts) | {"algorithm": "reinforce"}
+    path = tmp_path / "agent.safetensors"
+    path.write_bytes(encode_arrays(kept, card))
+    with pytest.raises(CheckpointError, match="expected parameters of the algorithm reinforce"):
+        read_agent(path)

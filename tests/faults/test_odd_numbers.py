@@ -23,7 +23,7 @@ from pixelpong.errors import NumericsError
 from pixelpong.learners.ppo import PPOLearner
 from pixelpong.learners.reinforce import ReinforceLearner
 from pixelpong.loop import train
-from pixelpong.run.checkpoints import fingerprint
+from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
 
 LEARNERS = {"classic": ReinforceLearner, "fast": PPOLearner}

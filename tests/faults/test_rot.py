@@ -11,13 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from test_full_disks import FEW, toy
-from test_store import FILES, assert_same, make_checkpoint
+from test_store import assert_same, make_checkpoint
 from toys import result_of, with_updates
 
 from pixelpong.agent.file import Agent, decode_agent, load_milestone
 from pixelpong.errors import CheckpointError, PixelpongError
 from pixelpong.loop import train
-from pixelpong.run.checkpoints import CheckpointStore, fingerprint
+from pixelpong.run.arrays import fingerprint
+from pixelpong.run.checkpoints import CheckpointStore
 from pixelpong.run.directory import RunDirectory
 
 
@@ -58,98 +59,61 @@ def two_checkpoints(tmp_path) -> CheckpointStore:
     return store
 
 
-def require_fall_back(store: CheckpointStore, what: object) -> bool:
-    """The newest cannot be loaded; the one before is taken, and it is said.
+def check_damages(store: CheckpointStore, every: int) -> int:
+    """Whatever is damaged: the one before is taken, with a warning; or nothing has changed."""
+    path, count = store.path(2), 0
+    content = path.read_bytes()
+    for changed in damages(content, every):
+        path.write_bytes(changed)
+        with contextlib.suppress(CheckpointError):
+            assert_same(store.load(2), make_checkpoint(2))
+            continue  # a space of the table
+        count += 1
+        store.said.clear()
+        assert_same(store.load_latest(), make_checkpoint(1))
+        assert ["000002" in line for line in store.said] == [True], changed
+    print(f"{count} damages, 0 silent loads")
+    return count
 
-    Where a space of the manifest is lost, it can be: then nothing is lost. Whether it could not.
-    """
-    with contextlib.suppress(CheckpointError):
-        assert_same(store.load(2), make_checkpoint(2))
-        assert what[0] == "manifest.json", what
-        return False
-    with pytest.raises(CheckpointError, match="expected a sound checkpoint"):
-        store.load(2)
-    store.said.clear()
-    assert_same(store.load_latest(), make_checkpoint(1))
-    assert [line for line in store.said if "000002" in line] == store.said, what
-    assert len(store.said) == 1, what
-    return True
+
+def test_a_damaged_checkpoint_is_noticed(two_checkpoints):
+    assert check_damages(two_checkpoints, every=17) > 100
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("name", FILES)
-def test_every_single_bit_of_a_checkpoint_is_watched_over(two_checkpoints, name):
-    path = two_checkpoints.path(2) / name
-    content, count = path.read_bytes(), 0
-    for changed in damages(content, every=1):
-        if changed != content:
-            path.write_bytes(changed)
-            count += require_fall_back(two_checkpoints, (name, changed))
-    print(f"{name}: {count} damages, 0 silent loads")
-    assert count > 1000
+def test_every_single_bit_of_a_checkpoint_is_watched_over(two_checkpoints):
+    assert check_damages(two_checkpoints, every=1) > 5000
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_a_file_that_is_missing_or_something_else_is_noticed(two_checkpoints, tmp_path, name):
-    path = two_checkpoints.path(2) / name
-    path.rename(tmp_path / "kept")
-    require_fall_back(two_checkpoints, "missing")
-    path.mkdir()
-    require_fall_back(two_checkpoints, "a folder")
-    path.rmdir()
-    path.symlink_to(tmp_path / "nothing")
-    require_fall_back(two_checkpoints, "a link to nothing")
-    path.unlink()
-    shutil.copy(two_checkpoints.path(1) / name, path)
-    require_fall_back(two_checkpoints, "that of another checkpoint")
-
-
-def entries(value, way=()):
-    """The ways to all entries of nested JSON objects."""
-    for key in value if isinstance(value, dict) else ():
-        yield (*way, key)
-        yield from entries(value[key], (*way, key))
-
-
-def test_every_entry_of_a_manifest_is_watched_over(two_checkpoints):
-    path = two_checkpoints.path(2) / "manifest.json"
-    original, count = json.loads(path.read_text()), 0
-    for way in entries(original):
-        for change in (None, "x", 0, -1, 1.5, [], {}, True, "drop"):
-            changed = json.loads(json.dumps(original))
-            owner = changed
-            for key in way[:-1]:
-                owner = owner[key]
-            if owner[way[-1]] == change and type(owner[way[-1]]) is type(change):
-                continue
-            owner[way[-1]] = change
-            if change == "drop":
-                del owner[way[-1]]
-            path.write_text(json.dumps(changed))
-            require_fall_back(two_checkpoints, (way, change))
-            count += 1
-    assert count > 100
+def test_a_file_that_is_missing_or_something_else_is_noticed(two_checkpoints):
+    path = two_checkpoints.path(2)
+    for replace in (
+        path.unlink,
+        path.mkdir,
+        lambda: (path.rmdir(), path.symlink_to("nothing")),
+        lambda: (path.unlink(), shutil.copy(two_checkpoints.path(1), path)),
+    ):
+        replace()
+        assert_same(two_checkpoints.load_latest(), make_checkpoint(1))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("how", ["missing", "a bit", "cut", "empty"])
-def test_a_training_goes_on_from_the_checkpoint_before_to_the_same_bits(
-    tmp_path, trained, name, how
-):
-    run = RunDirectory.open(shutil.copytree(trained.path, tmp_path / "run"), said := [].append)
-    said = said.__self__
+def test_a_training_goes_on_from_the_checkpoint_before_to_the_same_bits(tmp_path, trained, how):
+    said: list[str] = []
+    run = RunDirectory.open(shutil.copytree(trained.path, tmp_path / "run"), said.append)
     newest = run.checkpoints.updates()[-1]
-    path = run.checkpoints.path(newest) / name
+    path = run.checkpoints.path(newest)
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 4
     damaged = {"a bit": content, "cut": content[:-9], "empty": b""}
     path.unlink() if how == "missing" else path.write_bytes(damaged[how])
     train(run)
     assert result_of(run) == result_of(trained)
-    refused, again = said
-    assert f"{newest:06d}" in refused
-    assert "taking another checkpoint" in refused
+    *refused, again = said
+    assert [f"{newest:06d}" in line and "taking another" in line for line in refused] == (
+        [] if how == "missing" else [True]
+    )
     assert again == "the newest sound checkpoint is of update 6; 2 updates will be played again"
 
 

@@ -100,15 +100,15 @@ def check_all(saver: Saver, scenario: str, every: int) -> dict[str, int]:
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_a_fault_at_some_system_calls_of_a_save_leaves_the_old_or_the_new(saver, scenario):
-    endings = check_all(saver, scenario, every=23)
+    endings = check_all(saver, scenario, every=11)
     assert endings["killed"] >= 3
-    assert endings["refused"] >= 5
+    assert endings["refused"] >= 3
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_a_fault_at_every_system_call_of_a_save_leaves_the_old_or_the_new(saver, scenario):
     endings = check_all(saver, scenario, every=1)
-    assert endings["killed"] >= 50
-    assert endings["refused"] >= 100
+    assert endings["killed"] >= 30
+    assert endings["refused"] >= 40
     assert scenario == "first" or endings["saved"] >= 50

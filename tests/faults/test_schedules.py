@@ -24,7 +24,7 @@ from pixelpong.engines.threads import ThreadEngine
 from pixelpong.errors import Interrupted, WorkerError
 from pixelpong.items import EpisodeItem
 from pixelpong.learners import make_learner
-from pixelpong.run.checkpoints import fingerprint
+from pixelpong.run.arrays import fingerprint
 from pixelpong.session import summarize_update
 
 MODES = ("classic", "fast")

@@ -18,7 +18,7 @@ import pytest
 import pixelpong
 from pixelpong.config.presets import load_preset
 from pixelpong.loop import train
-from pixelpong.run.checkpoints import fingerprint
+from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
 
 TOY = [

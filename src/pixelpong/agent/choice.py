@@ -9,15 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from pixelpong.agent.file import (
     SHIPPED,
     Agent,
-    encode_agent,
     load_milestone,
     load_shipped,
     read_agent,
+    write_agent,
 )
 from pixelpong.agent.network import fit_params
 from pixelpong.agent.strengths import read_strengths
@@ -28,9 +26,9 @@ from pixelpong.items import BUILTIN, HALF, SELF, Params
 from pixelpong.learners import restoring
 from pixelpong.learners.progress import Progress
 from pixelpong.play.replay import Replay
-from pixelpong.run.checkpoints import Checkpoint, fingerprint
+from pixelpong.run.arrays import fingerprint
+from pixelpong.run.checkpoints import Checkpoint
 from pixelpong.run.directory import RunDirectory
-from pixelpong.run.files import write_whole
 from pixelpong.run.names import LATEST, find_run
 
 NO_AGENT = (BUILTIN, SELF, HALF)
@@ -178,9 +176,7 @@ def keep_opponent(run: RunDirectory) -> Params | None:
         return None
     path = run.path / f"opponent-{hashlib.sha256(word.encode()).hexdigest()[:12]}.safetensors"
     if not path.exists():
-        agent = load_opponent(run.config)
-        rows = np.flatnonzero(agent.params["W1"].any(axis=(1, 2)))
-        write_whole(path, encode_agent(agent, rows))
+        write_agent(load_opponent(run.config), path)
     params = read_agent(path).params
     return {name: w.astype(run.config.network.dtype) for name, w in params.items()}
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from pixelpong.config import Config
 from pixelpong.config.options import COMMAND_LINE
-from pixelpong.errors import ConfigError, PixelpongError, RunError, expected, on_one_line, refusing
+from pixelpong.errors import ConfigError, RunError, expected, on_one_line, refusing
 from pixelpong.items import BUILTIN
 from pixelpong.run.directory import RUNS_FOLDER, RunDirectory, RunLock
 from pixelpong.run.files import write_whole
@@ -254,8 +254,8 @@ def sweep(folder: Path) -> None:
 def prune(path: Path, keep: int) -> Report:
     """Make a run smaller: it can still be resumed, to the same bits.
 
-    The last `keep` checkpoints stay, the best and that of update 0. What older versions wrote is
-    written anew, smaller. Of the milestones those of updates 0, 10, 20, 40, 80 … stay.
+    The last `keep` checkpoints stay, the best and that of update 0. Of the milestones those of
+    updates 0, 10, 20, 40, 80 … stay.
 
     Args:
         path: of the run.
@@ -265,8 +265,6 @@ def prune(path: Path, keep: int) -> Report:
         RunError: it is being trained or cannot be read, or the disk refuses something.
         CheckpointError: no checkpoint is sound: then nothing is removed.
     """
-    from pixelpong.session import start_of
-
     run = RunDirectory.open(path)
     with run.lock():
         before = measure(path)
@@ -275,33 +273,19 @@ def prune(path: Path, keep: int) -> Report:
             got = f"a damaged one of update {run.checkpoints.updates()[-1]}"
             what = f"a sound newest checkpoint in {path}"
             raise RunError(expected(what, got, "resume the run first, then prune it"))
-        run.checkpoints.sweep(and_damaged=True)
         run.checkpoints.thin(keep)
-        for update in run.checkpoints.updates():
-            run.checkpoints.repack(update, lambda found: start_of(found, run.config))
-        _thin_milestones(run)
+        every = run.config.schedule.milestone_every
+        run.milestones.remove(
+            update
+            for update in run.milestones.updates()
+            if is_due(update, every) and (update // every).bit_count() > 1
+        )
         kept = {
             "checkpoints": run.checkpoints.updates(),
             "milestones": run.milestones.updates(),
         }
         after = measure(path)
     return {"run": str(path), "before": before, "after": after, "freed": before - after, **kept}
-
-
-def _thin_milestones(run: RunDirectory) -> None:
-    from pixelpong.agent.file import load_milestone, shrink_agent
-
-    every = run.config.schedule.milestone_every
-    for update in run.milestones.updates():
-        if is_due(update, every) and (update // every).bit_count() > 1:
-            run.milestones.remove(update)
-            continue
-        try:
-            content = shrink_agent(load_milestone(run.milestones, update))
-        except PixelpongError:
-            continue  # a damaged one stays as it is
-        if len(content) < 0.6 * run.milestones.path(update).stat().st_size:
-            run.milestones.save(update, content)
 
 
 def describe_pruned(report: Report) -> str:

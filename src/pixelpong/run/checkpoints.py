@@ -1,51 +1,85 @@
 """Checkpoints on disk: complete or not there, and never silently wrong.
 
-A checkpoint is a folder. It is written under a temporary name, every file is flushed to the
-disk, the manifest with every file's SHA-256 comes last, and only then the folder gets its name. If
-an update is saved again, the old folder stays readable, under another name, until the new one has
-its name. Reading checks every hash; if the newest checkpoint is damaged, pixelpong warns and takes
-the one before.
+A checkpoint is one file, written under another name, flushed, and then renamed. Reading it checks
+its SHA-256; if the newest checkpoint is damaged, pixelpong warns and takes the one before. Nothing
+is ever unpickled. Of large arrays only the rows that differ from the start are kept: a training
+that wins has changed a third of them.
 
 Covered: saving; loading, even while a training saves; falling back; keeping the last two, the
-best and that of update 0. Not covered: the files of one (`pixelpong.run.checkpoint`).
+best and that of update 0. Not covered: what the arrays mean (`pixelpong.learners`).
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
 import os
-import re
-import shutil
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pixelpong.errors import CheckpointError, RunError, VersionError, expected, refusing
 from pixelpong.learners.start import Start
-from pixelpong.run.checkpoint import (
-    FORMAT,
-    Checkpoint,
-    Draw,
-    fingerprint,
-    read_checkpoint,
-    read_manifest,
-    write_checkpoint,
-)
-from pixelpong.run.files import sync_folder
+from pixelpong.run.arrays import Arrays, decode_arrays, encode_arrays, fingerprint, read_card
+from pixelpong.run.files import NumberedFiles
+from pixelpong.schema import Count, Return, decode
 
-__all__ = ["KEEP_LAST", "Checkpoint", "CheckpointStore", "fingerprint"]
+FORMAT = 1
+"""Number of the layout described here."""
 
 KEEP_LAST = 2
 """While a training goes on; of one that has won the last alone, see `CheckpointStore.thin`."""
 
-_BEFORE = ".before"
-"""Ends the name of a checkpoint whose update is being saved again."""
+Draw = Callable[[Start], tuple[Arrays, Arrays]]
+"""Gives parameters and optimizer's memory as they were at a start, new ones each time."""
+
+_SMALL = 1 << 16
+"""Bytes of an array below which it is kept whole."""
 
 
-class CheckpointStore:
-    """The checkpoints of one run, each in a folder named by its update."""
+@dataclass(frozen=True)
+class Checkpoint:
+    """The complete state of a training at an update.
+
+    Attributes:
+        update: updates done.
+        params: name → array.
+        optimizer: name → array, the optimizer's memory.
+        counters: everything else the future or the reports depend on, as in JSON.
+        score: what `best` is chosen by, the higher the better; None if it is unknown.
+        score_of: the kind of score: ``"evaluation"`` or ``"mean_return_100"``. An evaluation always
+            ranks before a mean return, because the two cannot be compared.
+        start: the start of the training: only what differs from it is kept; None to keep all.
+    """
+
+    update: int
+    params: dict[str, NDArray[Any]]
+    optimizer: dict[str, NDArray[Any]]
+    counters: dict[str, Any]
+    score: float | None = None
+    score_of: str = "mean_return_100"
+    start: Start | None = None
+
+
+@dataclass(frozen=True)
+class _Card:
+    """What a checkpoint's file holds besides its arrays; see `Checkpoint`."""
+
+    format: int
+    update: Count
+    counters: dict[str, Any]
+    score: Return | None
+    score_of: str
+    start: Start | None
+    params_sha256: str
+
+
+class CheckpointStore(NumberedFiles):
+    """The checkpoints of one run, each a file named by its update."""
 
     def __init__(
         self, folder: Path, warn: Callable[[str], None], draw: Draw = lambda start: ({}, {})
@@ -56,43 +90,10 @@ class CheckpointStore:
             folder: where the checkpoints are.
             warn: called with one line if a checkpoint is damaged and another is taken, or if an
                 old one cannot be removed.
-            draw: returns the arrays of a start, new ones each time; by default a start has none.
+            draw: returns the arrays of a start; by default a start has none.
         """
-        self.folder = folder
-        self._warn = warn
-        self._draw = draw
-
-    def updates(self) -> list[int]:
-        """The updates that have a checkpoint, ascending; the checkpoints are not checked.
-
-        Raises:
-            RunError: the folder cannot be read.
-        """
-        names: list[str] = []
-        is_none = contextlib.suppress(FileNotFoundError, NotADirectoryError)
-        with refusing(f"to read {self.folder}", "check the disk", RunError), is_none:
-            names = [entry.name.removesuffix(_BEFORE) for entry in self.folder.iterdir()]
-        numbers = {int(name) for name in names if name.isascii() and name.isdecimal()}
-        return sorted(number for number in numbers if self._name(number) in names)
-
-    def path(self, update: int) -> Path:
-        """The folder of an update's checkpoint."""
-        path = self.folder / self._name(update)
-        before = path.with_name(path.name + _BEFORE)
-        return before if before.exists() and not path.exists() else path
-
-    def sweep(self, *, and_damaged: bool = False) -> None:
-        """Remove what a killed save left behind; only for the holder of the run's lock.
-
-        Args:
-            and_damaged: also the checkpoints that were put aside because they are damaged.
-        """
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            for entry in self.folder.iterdir():
-                if entry.name.startswith(".tmp-") or (and_damaged and entry.name[:8] == "damaged-"):
-                    shutil.rmtree(entry, ignore_errors=True)
-                elif re.fullmatch(r"\d{6,}" + re.escape(_BEFORE), entry.name):
-                    self._end_replacing(entry.with_name(entry.name.removesuffix(_BEFORE)))
+        super().__init__(folder)
+        self._warn, self._draw = warn, draw
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Write a checkpoint completely or not at all, then remove those no longer needed.
@@ -100,65 +101,61 @@ class CheckpointStore:
         Raises:
             RunError: it could not be written; the checkpoints before it are untouched.
         """
-        self._write(checkpoint)
-        self._tidy(checkpoint.update)
-
-    def repack(self, update: int, find_start: Callable[[Checkpoint], Start]) -> None:
-        """Write a checkpoint of an older format anew, as what differs from its start.
-
-        Only for the holder of the run's lock.
-
-        Raises:
-            CheckpointError: it is damaged, and stays as it is.
-            RunError: it could not be written; the old one is untouched.
-        """
-        if read_manifest(self.path(update), update).format != FORMAT:
-            checkpoint = self.load(update)
-            self._write(dataclasses.replace(checkpoint, start=find_start(checkpoint)))
-            self.sweep()
-
-    def _write(self, checkpoint: Checkpoint) -> None:
-        temporary = self.folder / f".tmp-{checkpoint.update:06d}-{os.getpid()}"
-        target = self.folder / self._name(checkpoint.update)
+        card = _Card(
+            FORMAT,
+            checkpoint.update,
+            checkpoint.counters,
+            checkpoint.score,
+            checkpoint.score_of,
+            checkpoint.start,
+            fingerprint(checkpoint.params),
+        )
+        arrays: dict[str, NDArray[Any]] = {}
+        starts = ({}, {}) if checkpoint.start is None else self._draw(checkpoint.start)
+        for kind, now, before in zip(
+            ("params", "optimizer"), (checkpoint.params, checkpoint.optimizer), starts, strict=True
+        ):
+            for name, array in now.items():
+                arrays |= _cut(f"{kind}/{name}", array, before.get(name))
+        content = encode_arrays(arrays, dataclasses.asdict(card))
+        self.write(checkpoint.update, content, "make room there, then resume")
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            shutil.rmtree(temporary, ignore_errors=True)
-            temporary.mkdir()
-            write_checkpoint(temporary, checkpoint, self._draw)
-            self._end_replacing(target)
-            if target.exists():  # the damaged one that a resume fell back from, or the same
-                target.rename(target.with_name(target.name + _BEFORE))
-            temporary.rename(target)
-            sync_folder(self.folder)
-        except OSError as error:
-            kept: list[int] = []
-            with contextlib.suppress(OSError, RunError):
-                shutil.rmtree(temporary, ignore_errors=True)
-                kept = self.updates()
-            good = f"; the checkpoint of update {kept[-1]} is kept" if kept else ""
-            raise RunError(
-                expected(
-                    f"to write the checkpoint of update {checkpoint.update} to {self.folder}",
-                    error.strerror or str(error),
-                    "make room there, then resume" + good,
-                )
-            ) from error
+            # Those after it are damaged ones that a resume skipped.
+            self.cut_back(checkpoint.update)
+            self.thin(KEEP_LAST)
+        except RunError as error:
+            self._warn(f"{error}; they stay until the next save")
 
     def load(self, update: int) -> Checkpoint:
-        """Read one checkpoint and check every byte of it.
+        """Read one checkpoint and check every bit of it.
 
         Raises:
-            CheckpointError: it is missing, damaged or of another version.
+            CheckpointError: it is missing or damaged.
+            VersionError: it is of another version, or began from numbers that are not drawn here.
         """
-        while True:
-            folder = self.path(update)
-            identity = _identify(folder)
-            try:
-                return read_checkpoint(folder, update, self._draw)
-            except CheckpointError:
-                if _identify(self.path(update)) == identity:
-                    raise
-                # A training has replaced it, or removed it: read again.
+        path, advice = self.path(update), "this checkpoint cannot be used"
+        with refusing(f"a sound checkpoint in {path}", advice, CheckpointError):
+            arrays, content = decode_arrays(path.read_bytes())
+            version = decode(content, dict[str, Any]).get("format")
+            if version != FORMAT:
+                what, advice = f"a checkpoint of format {FORMAT} in {path}", "use the version of"
+                got = f"format {str(version)[:20]}"
+                raise VersionError(expected(what, got, f"{advice} pixelpong that wrote it"))
+            card = decode(content, _Card)
+            if card.update != update:
+                raise ValueError(f"that of update {card.update}")
+            starts = ({}, {}) if card.start is None else self._draw(card.start)
+            params, optimizer = (
+                _restore(kind, arrays, before)
+                for kind, before in zip(("params/", "optimizer/"), starts, strict=True)
+            )
+        if fingerprint(params) != card.params_sha256:
+            what = f"the parameters of {path}, by their SHA-256"
+            advice = "use the library versions in config.json: with these, a seed gives other ones"
+            raise VersionError(expected(what, "others", advice))
+        return Checkpoint(
+            update, params, optimizer, card.counters, card.score, card.score_of, card.start
+        )
 
     def load_latest(self) -> Checkpoint:
         """The newest sound checkpoint; warns of each damaged one that is skipped.
@@ -184,8 +181,9 @@ class CheckpointStore:
         Raises:
             RunError: one cannot be removed.
         """
-        with refusing(f"to remove checkpoints from {self.folder}", "check its rights", RunError):
-            self._keep(keep_last)
+        updates = self.updates()
+        kept = {0, *updates[-keep_last:], max(updates, key=self._rank, default=0)}
+        self.remove(set(updates) - kept)
 
     def _load_first(self, by: Callable[[int], Any]) -> Checkpoint:
         tried: set[int] = set()
@@ -206,63 +204,44 @@ class CheckpointStore:
     def _rank(self, update: int) -> tuple[bool, float, int]:
         """Evaluations before means of training episodes, then the score, then the newest."""
         try:
-            manifest = read_manifest(self.path(update), update)
-        except CheckpointError:
+            card = decode(read_card(self.path(update)), _Card)
+        except ValueError:
             return (False, -math.inf, update)
-        if manifest.score is None:
+        if card.score is None:
             return (False, -math.inf, update)
-        return (manifest.score_of == "evaluation", manifest.score, update)
-
-    def _tidy(self, newest: int) -> None:
-        """Remove what is not needed; the new checkpoint is safe, whatever happens here."""
-        try:
-            self.sweep()
-            self._drop_old(newest)
-        except (OSError, RunError) as error:
-            got = getattr(error, "strerror", None) or str(error)
-            what = f"to remove checkpoints that are not needed from {self.folder}"
-            self._warn(expected(what, got, "they stay until the next save"))
-
-    def _drop_old(self, newest: int) -> None:
-        """Keep what `thin` keeps up to `newest`; put aside those after `newest`.
-
-        Those after it are damaged checkpoints that a resume skipped.
-        """
-        for update in self.updates():
-            if update > newest:
-                aside = self.folder / f"damaged-{update:06d}"
-                shutil.rmtree(aside, ignore_errors=True)
-                self.path(update).rename(aside)
-        self._keep(KEEP_LAST)
-
-    def _keep(self, keep_last: int) -> None:
-        updates = self.updates()
-        kept = {0, *updates[-keep_last:], max(updates, key=self._rank, default=0)}
-        for update in set(updates) - kept:
-            # Rename it first: half of one would look like a damaged checkpoint.
-            dropped = self.folder / f".tmp-{self._name(update)}-dropped"
-            shutil.rmtree(dropped, ignore_errors=True)
-            self.path(update).rename(dropped)
-            shutil.rmtree(dropped, ignore_errors=True)
-
-    @staticmethod
-    def _name(update: int) -> str:
-        return f"{update:06d}"
-
-    @staticmethod
-    def _end_replacing(target: Path) -> None:
-        """Remove the old folder if the new one is in place; otherwise restore its name."""
-        before = target.with_name(target.name + _BEFORE)
-        if target.exists():
-            shutil.rmtree(before, ignore_errors=True)
-        elif before.exists():
-            before.rename(target)
+        return (card.score_of == "evaluation", card.score, update)
 
 
-def _identify(folder: Path) -> tuple[int, int, int] | None:
-    """The identity of a folder, which differs from that of another with its name."""
-    try:
-        state = os.stat(folder)
-    except OSError:
-        return None
-    return state.st_dev, state.st_ino, state.st_mtime_ns
+def _cut(name: str, array: NDArray[Any], before: NDArray[Any] | None) -> dict[str, NDArray[Any]]:
+    """The array, or if it is large ``NAME/rows``, those that have changed, and the rows."""
+    is_large = before is not None and array.nbytes >= _SMALL
+    if before is None or not is_large or (before.shape, before.dtype) != (array.shape, array.dtype):
+        return {name: array}
+    rows = np.flatnonzero((_bits(array) != _bits(before)).any(axis=1))
+    return {name: array[rows], f"{name}/rows": rows.astype(np.uint32)}
+
+
+def _restore(kind: str, arrays: Arrays, start: Arrays) -> dict[str, NDArray[Any]]:
+    """What `_cut` was given, bit for bit.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    found: dict[str, NDArray[Any]] = {}
+    for name in arrays:
+        own = name.removeprefix(kind)
+        if own == name or own.endswith("/rows"):
+            continue
+        found[own] = arrays[name]
+        if (rows := arrays.get(f"{name}/rows")) is not None:
+            if own not in start or rows.max(initial=0) >= len(start[own]):
+                raise ValueError(f"changes of {own}, which is nothing that has a start")
+            found[own] = np.array(start[own])
+            found[own][rows] = arrays[name]
+    return found
+
+
+def _bits(array: NDArray[Any]) -> NDArray[Any]:
+    """An array [D, ...] as whole numbers [D, N]."""
+    flat = np.ascontiguousarray(array).reshape(len(array), -1)
+    return flat.view(np.dtype(f"u{array.itemsize}"))

@@ -35,9 +35,8 @@ from pixelpong.errors import MAX_GOT, ConfigError, RunError, expected, on_one_li
 from pixelpong.learners.start import draw_start
 from pixelpong.machine import collect_versions, describe_machine
 from pixelpong.run.checkpoints import CheckpointStore
-from pixelpong.run.files import write_whole
+from pixelpong.run.files import NumberedFiles, write_whole
 from pixelpong.run.lines import GONE_ADVICE, LineFile
-from pixelpong.run.milestones import MilestoneStore
 from pixelpong.schema import convert, decode, encode
 
 FORMAT = 1
@@ -56,15 +55,15 @@ class _ConfigFile:
         versions: of the libraries that started the run.
         machine: the one that started it.
         changes: the options that a resume changed, and at which update.
-        sha256: of the rest; files of early versions have none.
+        sha256: of the rest.
     """
 
     format: int
     config: dict[str, Any]
     versions: dict[str, str]
     machine: dict[str, str]
+    sha256: str
     changes: tuple[dict[str, Any], ...] = ()
-    sha256: str | None = None
 
 
 def _warn_on_stderr(message: str) -> None:
@@ -93,7 +92,7 @@ class RunDirectory:
     versions: dict[str, str]
     machine: dict[str, str]
     checkpoints: CheckpointStore
-    milestones: MilestoneStore
+    milestones: NumberedFiles
     metrics: LineFile
     episodes: LineFile
     evaluations: LineFile
@@ -120,6 +119,7 @@ class RunDirectory:
             "versions": collect_versions(),
             "machine": describe_machine(),
         }
+        content["sha256"] = _hash_of(content)
         try:
             _write_config(path, content)
         except RunError:
@@ -150,7 +150,7 @@ class RunDirectory:
         draw = functools.partial(draw_start, config)
         store = CheckpointStore(path / "checkpoints", warn, draw)
         lines = {name: LineFile(path / f"{name}.jsonl") for name in _LINE_FILES}
-        milestones = MilestoneStore(path / "milestones")
+        milestones = NumberedFiles(path / "milestones")
         versions, machine = _on_one_line(file.versions), _on_one_line(file.machine)
         return cls(path, config, versions, machine, store, milestones, warn=warn, **lines)
 
@@ -331,10 +331,9 @@ def _read_config(path: Path) -> dict[str, Any]:
                 "use the version of pixelpong that wrote it",
             )
             raise RunError(expected(f"a run of format {FORMAT} in {path}", got, advice))
-        claimed, found = convert(content, _ConfigFile).sha256, _hash_of(content)
-    if claimed not in (None, found):
-        got = "a different one: its SHA-256 differs"
-        advice = "put a copy of it there, or if you changed it, remove its sha256"
+        is_sound = convert(content, _ConfigFile).sha256 == _hash_of(content)
+    if not is_sound:
+        got, advice = "a different one: its SHA-256 differs", "put a copy of it there"
         raise RunError(expected(f"the configuration that was written to {file}", got, advice))
     return content
 
@@ -345,12 +344,6 @@ def _config_of(options: dict[str, Any], path: Path) -> Config:
     Raises:
         RunError: these are not options of this version.
     """
-    if options.get("engine") == "processes":  # of older versions; threads do it now
-        options = options | {"engine": "threads"}
-    if options.get("ray_mode") == "nodes":  # of older versions; an actor is a whole node now
-        options = options | {"ray_mode": "actors"}
-    if options.get("lag") == 0:  # of older versions; no run has a lag now
-        options = {name: value for name, value in options.items() if name != "lag"}
     try:
         return Config().updated(options, str(path / "config.json"))
     except ConfigError as error:

@@ -1,24 +1,19 @@
 """Files that are complete or not there: written under another name, flushed, then renamed.
 
-Covered: writing one file, and flushing names. Not covered: files that grow
-(`pixelpong.run.lines`), folders of several files (`pixelpong.run.checkpoints`).
+Covered: writing one file, folders of files that are numbered by updates. Not covered: files that
+grow (`pixelpong.run.lines`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from pixelpong.errors import RunError, refusing
 
-
-def write_file(path: Path, content: bytes) -> None:
-    """Write a new file and wait until the disk has it."""
-    with path.open("xb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+_ENDING = ".safetensors"
 
 
 def sync_folder(folder: Path) -> None:
@@ -56,9 +51,66 @@ def write_whole(
             if make_folder:
                 path.parent.mkdir(parents=True, exist_ok=True)
             temporary.unlink(missing_ok=True)  # left by a killed process
-            write_file(temporary, content)
+            with temporary.open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
             temporary.replace(path)
             sync_folder(path.parent)
     finally:
         with contextlib.suppress(OSError, ValueError):
             temporary.unlink()
+
+
+class NumberedFiles:
+    """A folder of files of one run, each named by its update."""
+
+    def __init__(self, folder: Path) -> None:
+        """Use `folder`, which need not exist yet."""
+        self.folder = folder
+
+    def updates(self) -> list[int]:
+        """The updates that have a file, ascending; the files are not checked.
+
+        Raises:
+            RunError: the folder cannot be read.
+        """
+        names: list[str] = []
+        is_none = contextlib.suppress(FileNotFoundError, NotADirectoryError)
+        with refusing(f"to read {self.folder}", "check the disk", RunError), is_none:
+            names = os.listdir(self.folder)
+        stems = (name.removesuffix(_ENDING) for name in names if name.endswith(_ENDING))
+        return sorted(int(stem) for stem in stems if stem.isascii() and stem.isdecimal())
+
+    def path(self, update: int) -> Path:
+        """The file of an update."""
+        return self.folder / f"{update:06d}{_ENDING}"
+
+    def write(self, update: int, content: bytes, advice: str) -> None:
+        """Write the file of an update, completely or not at all.
+
+        Raises:
+            RunError: it could not be written; those before it are untouched.
+        """
+        write_whole(self.path(update), content, advice=advice, make_folder=True)
+
+    def remove(self, updates: Iterable[int]) -> None:
+        """Remove the files of some updates; only for the holder of the run's lock.
+
+        Raises:
+            RunError: one cannot be removed.
+        """
+        with refusing(f"to remove files from {self.folder}", "check its rights", RunError):
+            for update in updates:
+                self.path(update).unlink(missing_ok=True)
+
+    def cut_back(self, update: int) -> None:
+        """Remove those after `update`, and what a killed save left behind.
+
+        Raises:
+            RunError: one cannot be removed.
+        """
+        with refusing(f"to remove files from {self.folder}", "check its rights", RunError):
+            for path in self.folder.glob(f".*{_ENDING}-*"):
+                path.unlink(missing_ok=True)
+        self.remove(each for each in self.updates() if each > update)

@@ -29,9 +29,6 @@ from pixelpong.run.states import DAMAGED, FAILED, INTERRUPTED, STOPPED, TRAINING
 from pixelpong.run.tail import read_end
 from pixelpong.schema import Count, Meta, Return, Seconds, convert, decode
 
-VERDICT_GAMES = 200
-"""Games of a verdict; those of versions that did not mark a verdict are told by it."""
-
 NOTE_FILE = "note.txt"
 NOTE_LENGTH = 200
 
@@ -43,11 +40,10 @@ class _Timing:
 
 @dataclass(frozen=True)
 class _Evaluation(EvaluationLine):
-    """A line of ``evaluations.jsonl``; a verdict has a target, and whether it is reached."""
+    """A line of ``evaluations.jsonl``; a verdict says whether the target is reached."""
 
     returns: tuple[Return, ...] = ()
-    target: Return | None = None
-    is_won: bool | None = None
+    is_won: bool = False
     timing: _Timing = _Timing()
 
 
@@ -203,25 +199,21 @@ def _read_figures(path: Path) -> _Figures:
 
 
 def _read_greedy(run: RunDirectory) -> GreedyReturn | None:
-    newest, target = None, run.config.budget.until_return
+    newest = None
     for line in reversed(list(run.evaluations.read())):
         try:
             found = convert(line, _Evaluation)
         except ValueError:
             continue
-        is_won = found.is_won
-        if is_won is None:  # of older versions, which did not mark it
-            is_won = target is not None and len(found.returns) == VERDICT_GAMES
-            is_won = is_won and found.ci95[0] >= (target or 0.0)
         greedy = GreedyReturn(
             found.mean_return,
             found.ci95,
             len(found.returns),
             found.update,
             found.timing.wall_seconds,
-            is_won,
+            found.is_won,
         )
-        if is_won:
+        if found.is_won:
             return greedy
         newest = newest or greedy
     return newest

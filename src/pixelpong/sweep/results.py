@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pixelpong.run.checkpoints import fingerprint
+from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.states import STOPPED, WON
 from pixelpong.run.summary import Summary, summarize

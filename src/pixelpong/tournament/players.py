@@ -20,7 +20,7 @@ from pixelpong.agent.file import Agent
 from pixelpong.bench.followers import SCRIPTS, Script
 from pixelpong.errors import ConfigError, RunError, expected
 from pixelpong.items import BUILTIN
-from pixelpong.run.checkpoints import fingerprint
+from pixelpong.run.arrays import fingerprint
 
 MAX_PLAYERS = 64
 """A thousand players would have half a million pairs."""

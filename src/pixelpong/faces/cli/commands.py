@@ -129,7 +129,7 @@ def inspect(options: Any) -> int:
     from pixelpong.faces.text import describe_run
     from pixelpong.learners import restoring
     from pixelpong.learners.progress import Progress
-    from pixelpong.run.checkpoints import fingerprint
+    from pixelpong.run.arrays import fingerprint
     from pixelpong.run.directory import RunDirectory
     from pixelpong.run.names import find_run
     from pixelpong.run.summary import summarize

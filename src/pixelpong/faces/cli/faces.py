@@ -81,11 +81,10 @@ def export(options: Any) -> int:
         report_on(report, options.json, describe_page)
     else:
         from pixelpong.agent.choice import load_agent
-        from pixelpong.agent.file import shrink_agent
-        from pixelpong.run.files import write_whole
+        from pixelpong.agent.file import write_agent
 
         agent = load_agent(run, options.checkpoint)
-        write_whole(options.agent, shrink_agent(agent))
+        write_agent(agent, options.agent)
         report = {"file": str(options.agent), **agent.about}
         report_on(report, options.json, lambda report: f"saved {report['file']}")
     return 0
