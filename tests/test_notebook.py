@@ -13,7 +13,7 @@ import pytest
 import pixelpong
 from pixelpong import Run
 from pixelpong.errors import CheckpointError, ConfigError, RunError
-from pixelpong.faces.notebook import Film
+from pixelpong.faces.notebook import Media
 from pixelpong.faces.text import describe_times
 from pixelpong.loop import train
 from pixelpong.run.summary import duration, summarize
@@ -96,37 +96,25 @@ def test_agents_are_listed_and_loaded(run):
 
 
 @pytest.mark.slow
-def test_a_picture_shows_itself_as_svg_where_asked(run, tmp_path):
-    picture = run.plot("health", format="svg")
-    assert picture._repr_png_() is None
-    assert "<svg" in picture._repr_svg_()
-    picture.save(tmp_path / "health.svg")
-    assert (tmp_path / "health.svg").read_text("utf-8") == picture._repr_svg_()
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["curve", "health"])
-def test_every_kind_of_picture_shows_itself(run, kind):
+def test_every_kind_of_picture_shows_itself(run, kind, tmp_path):
     picture = run.plot(kind)
-    content, size = picture._repr_png_()
-    assert content.startswith(b"\x89PNG")
-    assert len(content) > 10_000
-    assert kind != "curve" or size == {"width": 768, "height": 480}
-    assert picture._repr_svg_() is None
+    picture.save(tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
+    assert picture._repr_html_().startswith(f'<img alt="{kind} of classic')
     assert f"{kind} of classic" in repr(picture)
 
 
 def test_runs_are_compared(run, path):
-    one = run.plot("curve", format="svg")
-    both = run.plot("curve", others=[path, Run(path)], format="svg")
-    assert len(both.content) > len(one.content)
+    both = run.plot("curve", others=[path, Run(path)])
+    assert both.content != run.plot("curve").content
     assert repr(both).count("classic") == 3
     with pytest.raises(ConfigError, match="expected a kind of picture, got 'all'"):
         run.plot("all")
 
 
 def test_a_film_shows_itself_as_html():
-    film = Film(b"\x00mp4", "a <b>")
+    film = Media(b"\x00mp4", "a <b>")
     html = film._repr_html_()
     data = re.search(r'src="data:video/mp4;base64,([^"]*)"', html)[1]
     assert base64.b64decode(data) == b"\x00mp4"
@@ -172,6 +160,6 @@ def test_it_shows_in_a_real_notebook(path, tmp_path):
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
     nbclient.NotebookClient(notebook, allow_errors=True).execute(cwd=str(tmp_path))
     (shown,) = notebook.cells[1].outputs
-    assert shown["data"]["image/png"]
+    assert "data:image/png" in shown["data"]["text/html"]
     (refused,) = notebook.cells[2].outputs
     assert len(refused["traceback"]) == 1

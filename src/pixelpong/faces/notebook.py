@@ -16,6 +16,7 @@ The notebook shows what these return, without a window, and `save` writes it to 
 from __future__ import annotations
 
 import base64
+import contextlib
 import html
 import math
 import tempfile
@@ -34,58 +35,18 @@ from pixelpong.config import Config
 from pixelpong.errors import PixelpongError, number_of
 from pixelpong.faces.display import signed
 from pixelpong.faces.plots import KINDS, draw_plot
-from pixelpong.faces.plots.drawing import DPI
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.names import find_run
 from pixelpong.run.summary import duration, summarize
 from pixelpong.run.table import Columns, read_metrics
 
-_SHOWN_DPI = 96
-"""Dots per inch at which a notebook shows a picture, which has a higher resolution."""
-
 
 @dataclass(frozen=True)
-class Picture:
-    """A picture that a notebook shows.
+class Media:
+    """A picture or a film, which a notebook shows.
 
     Attributes:
-        content: the bytes of a file.
-        format: ``"png"`` or ``"svg"``.
-        title: one line about it.
-    """
-
-    content: bytes
-    format: str
-    title: str
-
-    @property
-    def size(self) -> dict[str, int]:
-        """Width and height at which a notebook shows it, in pixels; of a PNG file only."""
-        return {
-            "width": int.from_bytes(self.content[16:20]) * _SHOWN_DPI // DPI,
-            "height": int.from_bytes(self.content[20:24]) * _SHOWN_DPI // DPI,
-        }
-
-    def _repr_png_(self) -> tuple[bytes, dict[str, int]] | None:
-        return (self.content, self.size) if self.format == "png" else None
-
-    def _repr_svg_(self) -> str | None:
-        return self.content.decode() if self.format == "svg" else None
-
-    def __repr__(self) -> str:
-        return f"<{self.title}: {self.format}, {len(self.content):,} bytes; .save(path)>"
-
-    def save(self, path: str | Path) -> None:
-        """Write it to a file."""
-        Path(path).write_bytes(self.content)
-
-
-@dataclass(frozen=True)
-class Film:
-    """A film that a notebook plays.
-
-    Attributes:
-        content: the bytes of an MP4 file.
+        content: the bytes of a PNG or MP4 file.
         title: one line about it.
     """
 
@@ -93,14 +54,17 @@ class Film:
     title: str
 
     def _repr_html_(self) -> str:
-        data = base64.b64encode(self.content).decode()
+        data, title = base64.b64encode(self.content).decode(), html.escape(self.title)
+        if self.content.startswith(b"\x89PNG"):
+            style = "width: 50em; max-width: 100%"
+            return f'<img alt="{title}" style="{style}" src="data:image/png;base64,{data}">'
         return (
             '<video controls autoplay muted loop playsinline style="max-width: 100%" '
-            f'src="data:video/mp4;base64,{data}"></video><br><small>{html.escape(self.title)}</small>'
+            f'src="data:video/mp4;base64,{data}"></video><br><small>{title}</small>'
         )
 
     def __repr__(self) -> str:
-        return f"<{self.title}: mp4, {len(self.content):,} bytes; .save(path)>"
+        return f"<{self.title}: {len(self.content):,} bytes; .save(path)>"
 
     def save(self, path: str | Path) -> None:
         """Write it to a file."""
@@ -150,27 +114,20 @@ class Run:
         """
         return load_agent(self._directory, str(which))
 
-    def plot(
-        self,
-        kind: str = "curve",
-        *,
-        others: Iterable[str | Path | Run] = (),
-        format: str = "png",
-    ) -> Picture:
+    def plot(self, kind: str = "curve", *, others: Iterable[str | Path | Run] = ()) -> Media:
         """Draw a plot.
 
         Args:
             kind: ``curve`` or ``health``.
             others: runs to compare it with.
-            format: ``png`` or ``svg``.
 
         Raises:
-            ConfigError: a kind or format is unknown, or matplotlib is not installed.
+            ConfigError: the kind is unknown, or matplotlib is not installed.
             RunError: it has no metrics yet.
         """
         runs = [self, *(other if isinstance(other, Run) else Run(other) for other in others)]
-        content = draw_plot([run._directory for run in runs], kind, format)
-        return Picture(content, format, f"{kind} of {', '.join(run.path.name for run in runs)}")
+        content = draw_plot([run._directory for run in runs], kind, "png")
+        return Media(content, f"{kind} of {', '.join(run.path.name for run in runs)}")
 
     def replay(
         self,
@@ -181,7 +138,7 @@ class Run:
         overlay: bool = True,
         speed: float = 1.0,
         seconds: float | None = 20.0,
-    ) -> Film:
+    ) -> Media:
         """Make a film of a game that one of its agents plays now.
 
         Args:
@@ -204,14 +161,9 @@ class Run:
         """The words of `repr`, the verdict in bold, and the learning curve if it can be drawn."""
         title, verdict, *rows = (html.escape(row.strip()) for row in repr(self).splitlines())
         words = f"<p>{title}<br><b>{verdict}</b><br>{'<br>'.join(rows)}</p>"
-        try:
-            picture = self.plot("curve")
-        except PixelpongError:  # no update yet, or the extra for plots is missing
-            return words
-        size = "{width}px".format(**picture.size)
-        data = base64.b64encode(picture.content).decode()
-        image = f'<img alt="{html.escape(picture.title)}" style="width: {size}; max-width: 100%"'
-        return f'{words}{image} src="data:image/png;base64,{data}">'
+        with contextlib.suppress(PixelpongError):  # no update yet, or matplotlib is missing
+            words += self.plot("curve")._repr_html_()
+        return words
 
     def __repr__(self) -> str:
         config = self.config
@@ -227,7 +179,7 @@ class Run:
         return "\n  ".join(rows)
 
 
-def film_of(chosen: ChosenReplay, *, overlay: bool, speed: float, seconds: float | None) -> Film:
+def film_of(chosen: ChosenReplay, *, overlay: bool, speed: float, seconds: float | None) -> Media:
     """The film of an episode; see `Run.replay`."""
     from pixelpong.faces.film import make_film
 
@@ -242,7 +194,7 @@ def film_of(chosen: ChosenReplay, *, overlay: bool, speed: float, seconds: float
             seconds=seconds,
             should_stop=lambda: False,
         )
-        return Film(path.read_bytes(), chosen.title)
+        return Media(path.read_bytes(), chosen.title)
 
 
 def _game(run: RunDirectory) -> str:
@@ -256,7 +208,7 @@ def _stand(metrics: Columns) -> str:
     words = [f"update {last['update']:.0f}"]
     for noun in ("episode", "step"):
         words += [number_of(int(known[f"{noun}s"]), noun)] if f"{noun}s" in known else []
-    if "training_seconds" in known:  # older runs have it in their checkpoints only
+    if "training_seconds" in known:
         words.append(f"{duration(known['training_seconds'])} of training")
     if "mean_return_100" in known:
         words.append(f"mean of the last 100 returns {signed(known['mean_return_100'])}")

@@ -31,7 +31,7 @@ from pixelpong.errors import ConfigError, expected
 from pixelpong.seeding import make_rng
 
 if TYPE_CHECKING:
-    from pixelpong.faces.notebook import Film, Run
+    from pixelpong.faces.notebook import Media, Run
 
 Memory = tuple[NDArray[np.bool_], NDArray[np.int8]]
 """For n episodes: [n, 80, 80] the field of the frame before, [n] the action chosen at it;
@@ -179,7 +179,7 @@ class Policy:
         overlay: bool = True,
         speed: float = 1.0,
         seconds: float | None = 20.0,
-    ) -> Film:
+    ) -> Media:
         """Make a film of one of its games, a greedy one of an evaluation.
 
         Args:
