@@ -1,19 +1,14 @@
 """Whether a tree of processes holds ever more: what is sampled, and how it is judged.
 
 Memory is the sum over all processes of Pss_Anon and Pss_Shmem in ``/proc/PID/smaps_rollup``: what
-they have written, each shared page counted once. RSS would count what the workers share (the
-parameters, the libraries) once for each of them; the whole of PSS moves when a process that is
-not ours maps the same library. Pages of files are left out: the system takes them back when it
-needs them, so they are no leak.
+they have written, each shared page counted once. RSS would count shared pages once for each
+process; the whole of PSS moves when a process that is not ours maps the same library.
 
 The slope is Theil and Sen's, the median of the slopes between all pairs of points, each point the
-median of a block of samples: neither a peak nor a moment of rest moves it. Its interval is Sen's,
-from the variance of Kendall's S. Steps are taken out first: where a heap has grown by some pages
-once, or given some back, the curve goes on beside where it was, and that is no leak; nor may it
-hide one. All steps together may not lift the memory by more than `RISE`.
-
-Descriptors, threads, processes and files in /dev/shm are compared by the least of the first and of
-the last quarter, because what is open for a moment is no leak.
+median of a block of samples, with Sen's interval. Steps are taken out first: a heap that once grew
+or shrank by some pages is no leak, nor may it hide one. All steps together may not lift the memory
+by more than `RISE`. Descriptors, threads and processes are compared by the least of the first and
+of the last quarter, because what is open for a moment is no leak.
 
 Sources: Sen (1968), Journal of the American Statistical Association 63, 1379-1389; Linux,
 Documentation/filesystems/proc.rst.
@@ -25,7 +20,6 @@ import contextlib
 import itertools
 import math
 import os
-import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -48,28 +42,18 @@ RISE = 0.1
 STEP = 6.0
 """A change from one block to the next that is so many times as large as is usual is a step."""
 
-COUNTED = ("descriptors", "threads", "processes", "shared_files")
+COUNTED = ("descriptors", "threads", "processes")
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What all processes of a tree hold at a moment.
-
-    Attributes:
-        seconds: since the sampling began.
-        megabytes: of memory that they have written, 10^6 bytes each.
-        descriptors: open files, sockets and pipes.
-        threads: of all processes.
-        processes: themselves.
-        shared_files: names in their /dev/shm.
-    """
+    """What all processes of a tree hold, so many seconds after the sampling began."""
 
     seconds: float
     megabytes: float
     descriptors: int
     threads: int
     processes: int
-    shared_files: int
 
 
 @dataclass(frozen=True)
@@ -86,10 +70,6 @@ class Trend:
 
 def fit_trend(seconds: Sequence[float], values: Sequence[float]) -> Trend:
     """The slope of Theil and Sen through the medians of `BLOCKS` blocks, with Sen's interval.
-
-    Args:
-        seconds: ascending, at least `BLOCKS` of them.
-        values: one at each.
 
     >>> str(fit_trend(range(240), [each / 3600 for each in range(240)]))
     '+1.00 MB/h [+1.00, +1.00]'
@@ -118,15 +98,10 @@ def without_steps(points: np.ndarray) -> np.ndarray:
     return points[0] + np.concatenate([[0.0], np.cumsum(kept)])
 
 
-def find_growth(samples: Sequence[Sample], limit: float = LIMIT) -> list[str]:
-    """What grows in these samples, a line each; nothing where nothing does.
-
-    Args:
-        samples: of the time after the start-up.
-        limit: of the memory, in megabytes an hour.
-    """
+def find_growth(samples: Sequence[Sample]) -> list[str]:
+    """What grows in the samples of a time after the start-up, a line each."""
     trend, points = memory_trend(samples), medians([each.megabytes for each in samples])
-    found = [f"memory grows by {trend}, more than {limit:g}"] if trend.low > limit else []
+    found = [f"memory grows by {trend}, more than {LIMIT:g}"] if trend.low > LIMIT else []
     if points[-1] > (1 + RISE) * points[0]:
         found.append(f"memory grows from {points[0]:.1f} to {points[-1]:.1f} MB")
     for name in COUNTED:
@@ -164,17 +139,17 @@ def take_sample(root: int, seconds: float) -> Sample:
     for pid in find_tree(root):
         folder = Path(f"/proc/{pid}")
         try:
-            memory = _written_bytes((folder / "smaps_rollup").read_text())
+            rollup = (folder / "smaps_rollup").read_text()
             opened, running = len(os.listdir(folder / "fd")), len(os.listdir(folder / "task"))
         except OSError:
             continue
-        megabytes += memory / 1e6
+        fields = (line.split() for line in rollup.splitlines())
+        kilobytes = {each[0]: int(each[1]) for each in fields if each[-1] == "kB"}
+        megabytes += 1024 * (kilobytes["Pss_Anon:"] + kilobytes["Pss_Shmem:"]) / 1e6
         descriptors += opened
         threads += running
         processes += 1
-    # As the process sees it, which may have a /dev/shm of its own.
-    shared = len(os.listdir(Path("/proc", str(root), "root", "dev", "shm")))
-    return Sample(seconds, megabytes, descriptors, threads, processes, shared)
+    return Sample(seconds, megabytes, descriptors, threads, processes)
 
 
 def find_tree(root: int) -> list[int]:
@@ -185,19 +160,3 @@ def find_tree(root: int) -> list[int]:
             with contextlib.suppress(OSError):
                 tree += [int(word) for word in task.read_text().split()]
     return tree
-
-
-def with_own_shared_memory(command: list[str]) -> list[str]:
-    """The command in a /dev/shm that no other process uses, where the system lets us."""
-    wrapped = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs tmpfs /dev/shm && exec "$@"', "sh"]
-    try:
-        is_allowed = not subprocess.run([*wrapped, "true"], capture_output=True).returncode
-    except OSError:
-        is_allowed = False
-    return [*wrapped, *command] if is_allowed else command
-
-
-def _written_bytes(rollup: str) -> int:
-    fields = (line.split() for line in rollup.splitlines())
-    kilobytes = {each[0]: int(each[1]) for each in fields if each[-1] == "kB"}
-    return 1024 * (kilobytes["Pss_Anon:"] + kilobytes["Pss_Shmem:"])
