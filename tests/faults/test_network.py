@@ -89,6 +89,15 @@ def test_what_stays_here_is_let_through():
     theirs.close()
 
 
+def test_a_child_that_would_not_find_the_guard_is_refused(network_log):
+    words = [sys.executable, "-c", ""]
+    with pytest.raises(NetworkUseError, match="guard's folder on PYTHONPATH"):
+        subprocess.run(words, env=os.environ | {"PYTHONPATH": str(TESTS)})
+    assert "without the guard" in network_log.read_text()
+    network_log.write_text("")
+    assert subprocess.run(words, env=dict(os.environ)).returncode == 0
+
+
 TESTS_THAT_REACH_OUT = f"""
 import contextlib, socket, subprocess, sys, threading
 

@@ -2,7 +2,8 @@
 
 Every connection to an address that is not loopback and every look-up of a name that is not local
 raises, before anything is sent, and is written down: what swallows the exception fails its test
-all the same. `sitecustomize` beside this file does it in every process that a test starts.
+all the same. `sitecustomize` beside this file does it in every process that a test starts. One
+that a test gives a PYTHONPATH without this folder is refused.
 
 Covered: Python's own sockets. Not covered: what native code opens by itself; `test_network`
 looks at that from outside.
@@ -13,6 +14,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from pathlib import Path
 from typing import Any
 
 LOG = "PIXELPONG_NETWORK_LOG"
@@ -39,6 +41,9 @@ def install() -> None:
 
 
 def _watch(event: str, args: tuple[Any, ...]) -> None:
+    if event == "subprocess.Popen" and not _is_guarded(args[3]):
+        _tell("a process without the guard")
+        raise NetworkUseError("expected the guard's folder on PYTHONPATH; keep what is there")
     if not event.startswith("socket."):
         return
     where = None
@@ -56,6 +61,13 @@ def _watch(event: str, args: tuple[Any, ...]) -> None:
     if where is not None and not is_local(where):
         _tell(f"{event} {where!r}")
         raise NetworkUseError(f"expected nothing to leave this machine, got {event} {where!r}")
+
+
+def _is_guarded(environment: Any) -> bool:
+    """Whether a process that starts finds this guard; one without `LOG` is let go on purpose."""
+    if environment is None or LOG not in environment:
+        return True
+    return str(Path(__file__).parent) in environment.get("PYTHONPATH", "").split(os.pathsep)
 
 
 def is_local(host: str | bytes) -> bool:

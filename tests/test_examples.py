@@ -1,0 +1,116 @@
+"""The programs in one file: short, with the gradient and the step of `pixelpong.learn`."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pong_in_one_file as pong
+import ppo_in_one_file as clipped
+import pytest
+
+from pixelpong.env.features import NUM_INPUTS
+from pixelpong.items import ACTIONS, DOWN, UP
+from pixelpong.learn import gated, ppo, reinforce
+from pixelpong.learn.optimizer import adam, rmsprop
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("example", "lines", "words", "wanted"),
+    [
+        (pong, 150, ["--updates", "1", "--batch", "1"], r"update 1: mean return -\d+\.0\n"),
+        (clipped, 250, ["--steps", "8192"], r" +8,192 steps, +\d+ s: +\d% of points won\n"),
+    ],
+)
+def test_it_is_short_needs_little_and_runs(example, lines, words, wanted):
+    text = Path(example.__file__).read_text("utf-8")
+    assert len(text.splitlines()) <= lines
+    imports = set(re.findall(r"^(?:import|from) (\w+)", text, re.M)) - sys.stdlib_module_names
+    assert imports <= {"numpy", "ale_py" if example is pong else "pixelpong"}
+    assert not re.search(r"pixelpong\.(learn|learners|kernels)\b", text)
+    out = subprocess.check_output([sys.executable, example.__file__, *words], text=True)
+    assert re.fullmatch(wanted, out)
+
+
+@pytest.mark.slow
+def test_the_gradient_of_reinforce_is_the_packages_on_the_same_episode():
+    rng = np.random.default_rng(0)
+    params = pong.init_params(rng)
+    xs, hs, ps, ups, rewards = pong.play_episode(pong.make_game(0), params, rng)
+    advantages = pong.compute_advantages(rewards)
+    np.testing.assert_allclose(advantages, reinforce.advantages(rewards, 0.99), atol=1e-12)
+    ours = reinforce.episode_gradient(params, xs, np.where(ups, UP, DOWN), advantages)
+    theirs = pong.episode_gradient(params, xs, hs, ps, ups, advantages)
+    assert rewards.sum() < 0
+    for name, g in ours.items():
+        np.testing.assert_allclose(theirs[name], g, atol=1e-10 * np.abs(g).max())
+
+
+def test_the_steps_are_the_packages():
+    w, g, m = np.random.default_rng(1).standard_normal((3, 5))
+    v = np.random.default_rng(2).random(5)
+    step, cache = {"w": w.copy()}, {"w": v.copy()}
+    pong.rmsprop(step, {"w": g}, cache)
+    wanted = rmsprop({"w": w}, {"w": g}, {"w": v}, pong.RATE, pong.DECAY)
+    np.testing.assert_allclose([step["w"], cache["w"]], [each["w"] for each in wanted], rtol=1e-14)
+    wanted = adam(w, g, m, v, clipped.RATE, 7)
+    clipped.adam(w, g, m, v, clipped.RATE, 7)
+    np.testing.assert_allclose([w, m, v], wanted, rtol=1e-12)
+
+
+@pytest.fixture(scope="module")
+def played():
+    """Parameters in float64, and some steps of Pong that they have played in the package."""
+    params = clipped.init_params(np.random.default_rng(0), np.float64)
+    params["W2"] *= 30  # so that policy and value differ from step to step
+    return params, clipped.Streams("ALE/Pong-v5", seed=0).play(params, update=1)[0]
+
+
+def test_ppo_decides_as_the_package_that_plays_for_it(played):
+    params, segment = played
+    y, _ = clipped.forward(params, *clipped.spread(segment.indices, segment.offsets[:-1]))
+    log_pi = ppo.log_softmax(y[:, :3])[np.arange(clipped.HORIZON), segment.actions]
+    np.testing.assert_allclose(log_pi, segment.log_probabilities, rtol=1e-9)
+    np.testing.assert_allclose(y[:, 3], segment.values[:-1], rtol=1e-9)
+    assert ACTIONS == (0, 2, 3), "the order of its outputs"
+
+
+@pytest.mark.slow
+def test_the_gradient_of_ppo_is_the_packages_on_the_same_steps(played):
+    """Actions whose probability has changed much are among them, both ways."""
+    params, segment = played
+    rng, size = np.random.default_rng(1), clipped.HORIZON
+    some = rng.permutation(size)
+    rows, used = clipped.spread(*clipped.pick(segment.indices, segment.offsets, some))
+    x = np.zeros((size, NUM_INPUTS))
+    for line, step in zip(x, some, strict=True):
+        line[segment.indices[slice(*segment.offsets[step : step + 2])]] = 1
+    log_played = segment.log_probabilities[some] + rng.normal(0, 0.3, size)
+    gain, targets = rng.standard_normal(size), rng.standard_normal(size)
+
+    y, z = gated.forward(params, x)
+    batch = ppo.Minibatch(segment.actions[some], log_played, gain, targets)
+    weights = ppo.LossWeights(clipped.CLIP_RATIO, clipped.VALUE_WEIGHT, 0.02)
+    dy, stats = ppo.loss_gradient(y, batch, weights)
+    assert 0.1 < stats.clip_share < 0.9
+    wanted = gated.backward(params, x, z, dy)
+
+    y, z = clipped.forward(params, rows, used)
+    dy = clipped.loss_gradient(y, segment.actions[some], log_played, gain, targets, 0.02)
+    grads = clipped.backward(params, used, z, dy)
+    whole = grads | {"W1": np.zeros_like(params["W1"])}
+    whole["W1"][rows] = grads["W1"]
+    for name, g in wanted.items():
+        np.testing.assert_allclose(whole[name], g, atol=1e-10 * np.abs(g).max())
+
+
+def test_the_advantages_of_ppo_are_the_packages():
+    rng = np.random.default_rng(2)
+    rewards, values = rng.integers(-1, 2, (3, 40)), rng.standard_normal((3, 41))
+    args = rewards, rewards != 0, values
+    wanted = ppo.generalized_advantages(*args, clipped.DISCOUNT, 0.9)
+    np.testing.assert_allclose(clipped.compute_advantages(*args, 0.9), wanted)
