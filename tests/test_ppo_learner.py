@@ -94,7 +94,7 @@ def test_an_update_is_what_the_definitions_say(config):
     stats = learner.apply(results)
     for name, w in wanted.items():
         np.testing.assert_allclose(learner.params[name], w, rtol=1e-9, atol=1e-11, err_msg=name)
-    assert stats.steps == learner.progress.steps == 60
+    assert stats.steps == learner.progress.steps == 210
     assert {"kl", "clip_share", "value_loss", "learning_rate"} <= set(stats.losses)
     assert stats.grad_norm > 0
 

@@ -38,7 +38,7 @@ UPDATES = 3
 
 
 def plant(array: np.ndarray, value: float) -> np.ndarray:
-    """A copy with the odd number as its first, or first in a row that is in use."""
+    """A copy with the odd number as its first."""
     changed = array.copy()
     with np.errstate(over="ignore"):
         changed.reshape(-1)[0] = value
@@ -56,20 +56,17 @@ def plant_in_results(results, place: str, value: float):
     return [dataclasses.replace(first, **{owner: changed}), *results[1:]]
 
 
-def plant_in_learner(learner, place: str, value: float) -> None:
+def plant_in_learner(learner, results, place: str, value: float) -> None:
+    """Into a row of the first layer that these results are played with."""
     owner, _, name = place.partition(".")
     array = getattr(learner, owner)[name]
-    is_layer = name.endswith("W1")
-    row = touched_row(learner) if is_layer else slice(None)
-    array[row] = plant(array[row], value)
-
-
-def touched_row(learner) -> int:
-    """A row of the first layer that has had a gradient, so one that play needs."""
-    memory = learner.cache["W1"] if "W1" in getattr(learner, "cache", {}) else None
-    if memory is None:
-        memory = learner._squares["v.W1"]
-    return int(memory.reshape(len(memory), -1).sum(axis=1).argmax())
+    row = 0
+    if name.endswith("W1") and owner != "cache":
+        first = results[0]
+        row = int(
+            first.segments[0].indices[0] if hasattr(first, "segments") else first.grads.rows[0]
+        )
+    array[row : row + 1] = plant(array[row : row + 1], value)
 
 
 def train_with(run: RunDirectory, preset: str, place: str, value: float, update: int) -> str:
@@ -83,7 +80,7 @@ def train_with(run: RunDirectory, preset: str, place: str, value: float, update:
             if place.split(".")[0] in ("grads", "segments", "entropy"):
                 results = plant_in_results(results, place, value)
             else:
-                plant_in_learner(self, place, value)
+                plant_in_learner(self, results, place, value)
         return real(self, results)
 
     with pytest.MonkeyPatch.context() as patch:
