@@ -58,20 +58,7 @@ _HOMES = {
 }
 """The module of each public name."""
 
-__all__ = [
-    "Config",
-    "Evaluation",
-    "PixelpongError",
-    "Policy",
-    "Run",
-    "evaluate",
-    "load_preset",
-    "make_env",
-    "preset_names",
-    "resume",
-    "train",
-    "training",
-]
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> object:

@@ -52,44 +52,6 @@ from pixelpong.play.worker import make_worker
 from pixelpong.run.arrays import fingerprint
 from pixelpong.seeding import make_rng
 
-__all__ = [
-    "BLACK",
-    "BLUE",
-    "COLOURS",
-    "DASHES",
-    "GREY",
-    "ORANGE",
-    "PURPLE",
-    "SKY",
-    "VERMILION",
-    "EpisodeItem",
-    "NumericsError",
-    "Player",
-    "WorkerError",
-    "advantages",
-    "bootstrap_interval",
-    "count_cores",
-    "difference",
-    "differences",
-    "discounted_returns",
-    "fingerprint",
-    "forward",
-    "generalized_advantages",
-    "init_params",
-    "load_preset",
-    "load_shipped",
-    "make_engine",
-    "make_game",
-    "make_is_active",
-    "make_learner",
-    "make_rng",
-    "make_worker",
-    "preprocess",
-    "rmsprop",
-    "sigmoid",
-    "spread_pairs",
-]
-
 
 def make_game(name: str = "ALE/Pong-v5") -> Emulator:
     """The emulator of a game, by the name of its protocol.

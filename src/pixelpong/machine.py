@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -56,14 +55,6 @@ def _processor_name() -> str:
     return ", ".join([name, *(f"{key} {value}" for key, value in found.items())])
 
 
-def peak_mb(pid: int | str = "self") -> float:
-    """Peak resident memory of a process, by default this one, in MB; 0 where it is not told."""
-    for line in (read_kernel_file(Path(f"/proc/{pid}/status")) or "").splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) / 1024
-    return 0.0
-
-
 def count_cores() -> int:
     """The cores this process may use, at least 1, as limited by a container or batch system."""
     has_affinity = hasattr(os, "sched_getaffinity")
@@ -73,39 +64,23 @@ def count_cores() -> int:
 
 
 def read_core_limit(root: Path = Path("/")) -> float | None:
-    """Cores that the control group of this process allows; None for no limit.
+    """Cores that the control group (version 2) of this process allows; None for no limit.
 
     Args:
         root: the file system; tests use their own.
     """
-    limits = []
-    for folder in groups_of(root, "cpu"):
-        words = (read_kernel_file(folder / "cpu.max") or "").split()
-        if not words:
-            names = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
-            words = [read_kernel_file(folder / name) or "" for name in names]
-        if len(words) == 2 and all(word.isdecimal() and int(word) for word in words):
-            limits.append(int(words[0]) / int(words[1]))
+    top, limits = root / "sys/fs/cgroup", []
+    for line in _read(root / "proc/self/cgroup").splitlines():
+        if line.startswith("0::"):
+            group = top / line.removeprefix("0::").strip("/")
+            inside = [each for each in (group, *group.parents) if each.is_relative_to(top)]
+            words = [_read(each / "cpu.max").split() for each in inside]
+            limits += [int(it[0]) / int(it[1]) for it in words if it and it[0].isdecimal()]
     return min(limits, default=None)
 
 
-def groups_of(root: Path, controller: str) -> Iterator[Path]:
-    """The folders of this process's control group and of those above it, in both versions."""
-    for line in (read_kernel_file(root / "proc/self/cgroup") or "0::/").splitlines():
-        _, controllers, path = [*line.split(":", 2), "", ""][:3]
-        if controllers and controller not in controllers.split(","):
-            continue
-        top = root / "sys/fs/cgroup" / (controllers and controller)
-        folder = top / path.strip("/")
-        yield folder
-        while folder != top and top in folder.parents:
-            folder = folder.parent
-            yield folder
-
-
-def read_kernel_file(path: Path) -> str | None:
-    """The text of a file of the kernel; None if it does not exist."""
+def _read(path: Path) -> str:
     try:
         return path.read_text("utf-8", "replace").strip()
     except OSError:
-        return None
+        return ""
