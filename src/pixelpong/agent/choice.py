@@ -18,7 +18,6 @@ from pixelpong.agent.file import (
     write_agent,
 )
 from pixelpong.agent.network import fit_params
-from pixelpong.agent.strengths import read_strengths
 from pixelpong.config import Config
 from pixelpong.config.suggestions import suggest
 from pixelpong.errors import CheckpointError, ConfigError, RunError, expected
@@ -209,17 +208,15 @@ def name_strength(about: dict[str, Any]) -> str:
     """How well an agent plays, in a word; the names of the agents in the package are such words.
 
     Args:
-        about: as in `Agent.about`. An agent in the package has its own name, from a tournament. For
+        about: as in `Agent.about`. An agent in the package has its own name. For
             another one the return of its evaluation counts, if it has one; otherwise the training's
             estimate.
 
     >>> name_strength({"estimated_return": 12.5}), name_strength({})
     ('strong', 'untrained')
     """
-    trained = about.get("params_sha256")
-    for name, strength in read_strengths().items():
-        if trained == strength.params_sha256:
-            return name
+    if "name" in about:
+        return str(about["name"])
     greedy = about.get("evaluation", {}).get("greedy", {}).get("mean_return")
     known = about.get("estimated_return") if greedy is None else greedy
     if known is None:

@@ -327,4 +327,5 @@ def load_shipped(name: str = SHIPPED[-1]) -> Agent:
     file = importlib.resources.files("pixelpong").joinpath(
         "agent", "shipped", f"{name}.safetensors"
     )
-    return decode_agent(file.read_bytes(), "the package")
+    agent = decode_agent(file.read_bytes(), "the package")
+    return dataclasses.replace(agent, about=agent.about | {"name": name})

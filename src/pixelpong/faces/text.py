@@ -5,8 +5,6 @@ from __future__ import annotations
 import shlex
 import shutil
 import textwrap
-from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from pixelpong.config import ALGORITHMS, OPTIONS
@@ -199,64 +197,41 @@ def describe_sweep(report: Report) -> str:
     return "\n".join([*lines, f"{word}: {report['sweep']}{more}"])
 
 
-_MAX_CIRCLES = 8
-
-
-def describe_tournament(report: Report, width: int = 80) -> str:
-    """The ladder, the mean return of each against each if it fits, and intransitive triples.
-
-    Args:
-        report: as in ``tournament.json``, and the ``folder`` if that was written.
-        width: of the terminal; at least 54 columns are used, and at most 80.
-    """
-    from pixelpong.tournament.report import FOLDER
-
+def describe_tournament(report: Report) -> str:
+    """The ladder, and the mean return of each against each if 80 columns have room for it."""
     players = report["players"]
-    width = min(max(width, 54), 80)
-    room = width - 46
-    lines = [f"rank {'player':{room}}     rating  mean return  points won"]
+    lines = [f"rank {'player':34}     rating  mean return  points won"]
     for rank, each in enumerate(players, 1):
         low, high = each["ci95"]
         points = each["points_won"] + each["points_lost"]
         share = f"{100 * each['points_won'] / points:.0f} %" if points else "–"
         rating = f"{each['rating']:+.0f} ± {(high - low) / 2:.0f}".replace("-", "−")
-        lines.append(
-            f"{rank:4} {_cut(each['name'], room):{room}} {rating:>12} "
-            f"{_plus(each['mean_return'], 1):>12} {share:>11}"
-        )
-    lines += ["", *_describe_matrix(report, width)]
-    rings = report["triples"]
-    for ring in rings[:_MAX_CIRCLES]:
-        beaten = [f"{one} beats {other}" for one, other in pairwise([*ring, ring[0]])]
-        lines.append(on_one_line(f"a circle: {', '.join(beaten)}"))
-    if len(rings) > _MAX_CIRCLES:
-        lines.append(f"and {number_of(len(rings) - _MAX_CIRCLES, 'more circle')}: see --json")
+        name, mean = _cut(each["name"], 34), _plus(each["mean_return"])
+        lines.append(f"{rank:4} {name:34} {rating:>12} {mean:>12} {share:>11}")
+    lines += ["", *_describe_matrix(report)]
     done, total = report["games_played"], report["games_planned"]
     of_all = f"only {done:,} of {total:,} games were played"
     lines.append(number_of(done, "game") if done == total else of_all)
-    if folder := report.get("folder"):
-        hint = "; to see the rallies: pixelpong dashboard" * (Path(folder).parent == FOLDER)
-        lines.append(on_one_line(f"saved in {folder}{hint}"))
     return "\n".join(lines)
 
 
-def _describe_matrix(report: Report, width: int) -> list[str]:
+def _describe_matrix(report: Report) -> list[str]:
     """A row for each player: its mean return against each, by rank."""
     size = len(report["players"])
-    room = min(width - 5 - 4 * size, 24)
+    room = min(75 - 6 * size, 24)
     if room < 8:
         return [f"{size} players are too many for a table; --json has them all"]
-    ranks = "".join(f"{rank:4}" for rank in range(1, size + 1))
+    ranks = "".join(f"{rank:6}" for rank in range(1, size + 1))
     lines = [f"{'mean return against':{room + 5}.{room + 5}}{ranks}"]
     for rank, (each, row) in enumerate(zip(report["players"], report["matrix"], strict=True), 1):
-        cells = "".join(f"{_plus(value, 0):>4}" for value in row)
+        cells = "".join(f"{_plus(value):>6}" for value in row)
         lines.append(f"{rank:4} {_cut(each['name'], room):{room}}{cells}")
     return lines
 
 
-def _plus(value: float | None, digits: int) -> str:
+def _plus(value: float | None) -> str:
     """A return with its sign, also if that is a plus."""
-    return "–" if value is None else f"{value:+.{digits}f}".replace("-", "−")
+    return "–" if value is None else f"{value:+z.1f}".replace("-", "−")
 
 
 def _cut(name: str, room: int) -> str:

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from pixelpong.errors import RunError, refusing
+from pixelpong.errors import RunError, expected, refusing
 
 _ENDING = ".safetensors"
 
@@ -25,6 +25,14 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def require_place(path: Path) -> None:
+    """Refuse a file that cannot be written, before the work for it begins; a `RunError`."""
+    if path.is_dir():
+        raise RunError(expected("a file to write", f"the folder {path}", "give the file's name"))
+    if not path.parent.is_dir():
+        raise RunError(expected(f"a folder {path.parent}", "none", "make it first"))
 
 
 def write_whole(

@@ -1,1 +1,1 @@
-"""Tournaments: every pair of players on both sides, ratings, intransitive triples."""
+"""Tournaments: every pair of players on both sides, points, ratings."""

@@ -1,11 +1,9 @@
 """The players of a tournament, by the words of the command line.
 
-    builtin                  the cartridge's own player, always on the left
-    follower-200, predictor  scripts (`pixelpong.bench.followers.SCRIPTS`)
-    champion, FILE           agents: of the package, of a file
-    RUN, RUN@100             agents: the best of a run, that of an update
-
-Covered: loading them, before the first game. Not covered: games (`pixelpong.tournament.games`).
+builtin                      the cartridge's own player, always on the left
+perfect, person, predictor   scripts (`pixelpong.tournament.scripts`)
+champion, FILE               agents: of the package, of a file
+RUN, RUN@100                 agents: the best of a run, that of an update
 """
 
 from __future__ import annotations
@@ -17,10 +15,10 @@ from dataclasses import dataclass
 
 from pixelpong.agent.choice import load_named
 from pixelpong.agent.file import Agent
-from pixelpong.bench.followers import SCRIPTS, Script
 from pixelpong.errors import ConfigError, RunError, expected
 from pixelpong.items import BUILTIN
 from pixelpong.run.arrays import fingerprint
+from pixelpong.tournament.scripts import SCRIPTS, Script
 
 MAX_PLAYERS = 64
 """A thousand players would have half a million pairs."""
@@ -28,12 +26,9 @@ MAX_PLAYERS = 64
 
 @dataclass(frozen=True)
 class Player:
-    """A player.
+    """A player: the word that names it, and what decides; None for the cartridge.
 
-    Attributes:
-        name: the word that names it.
-        mind: what decides; None for the cartridge.
-        sha256: of an agent's parameters; otherwise of the name.
+    The hash is that of an agent's parameters, or else of the name.
     """
 
     name: str
@@ -49,9 +44,6 @@ class Player:
 def find_players(words: Sequence[str]) -> list[Player]:
     """Load the players, all before the first game.
 
-    Args:
-        words: see above.
-
     Raises:
         ConfigError: too few, too many, one of them twice, or an agent of another game.
         RunError: there is no such run.
@@ -60,15 +52,13 @@ def find_players(words: Sequence[str]) -> list[Player]:
     if not 2 <= len(words) <= MAX_PLAYERS:
         advice = "name more" if len(words) < 2 else "leave some out"
         raise ConfigError(expected(f"2 to {MAX_PLAYERS} players", len(words), advice))
-    players: list[Player] = []
-    for word in words:
-        player = find_player(word)
-        for other in players:
-            if other.sha256 == player.sha256:
-                got = f"{other.name} and {word}, which are the same"
-                raise ConfigError(expected("different players", got, "leave one out"))
-        players.append(player)
-    return players
+    players: dict[str, Player] = {}
+    for player in map(find_player, words):
+        if same := players.get(player.sha256):
+            got = f"{same.name} and {player.name}, which are the same"
+            raise ConfigError(expected("different players", got, "leave one out"))
+        players[player.sha256] = player
+    return list(players.values())
 
 
 def find_player(word: str) -> Player:

@@ -1,10 +1,10 @@
-"""Ratings from points: the model of Bradley and Terry, its intervals, intransitive triples.
+"""Ratings from points: the model of Bradley and Terry, with intervals.
 
 The chance that player i wins a point against j is 1 / (1 + exp(θ_j − θ_i)). Points are counted, not
-games: a game has twenty times as many, each begins anew with a serve, and 21:19 says another thing
-than 21:0. An interval is the wider of two: a bootstrap over games, each pair's by themselves, which
-has what dependence there is within a game; and that of the likelihood over points, which knows that
-a few games that ended alike prove little.
+games: a game has twenty times as many, each begins anew with a serve, and a win by 21:19 is weaker
+evidence than one by 21:0. An interval is the wider of two: a bootstrap over games, pair by pair,
+which has what dependence there is within a game; and that of the likelihood over points, which
+knows that a few games that ended alike prove little.
 
 Source: Bradley and Terry (1952); the likelihood is concave (Hunter 2004, "MM algorithms for
 generalized Bradley-Terry models"), so that Newton's method finds its maximum.
@@ -12,7 +12,6 @@ generalized Bradley-Terry models"), so that Newton's method finds its maximum.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -40,11 +39,9 @@ _Z = 1.959964
 
 
 def fit(wins: Array, prior: float = PRIOR) -> Array:
-    """The most probable θ: [..., n], with mean 0.
+    """The most probable θ: [..., n], with mean 0, from the points won by row against column.
 
-    Args:
-        wins: [..., n, n], the points that the row's player has won against the column's.
-        prior: see `PRIOR`; at 0, everybody must be connected by wins and losses.
+    With no prior, everybody must be connected by wins and losses.
 
     >>> np.round(fit(np.array([[0.0, 3.0], [1.0, 0.0]]), prior=0) * 2, 6).tolist()
     [1.098612, -1.098612]
@@ -73,12 +70,7 @@ def _differentiate(theta: Array, wins: Array, prior: float) -> tuple[Array, Arra
 
 
 def rate(games: Games, size: int) -> tuple[Array, Array]:
-    """Elo ratings with mean 0, [n], and their 95 % intervals, [n, 2].
-
-    Args:
-        games: what was played.
-        size: n, the number of players.
-    """
+    """Elo ratings of `size` players with mean 0, [n], and their 95 % intervals, [n, 2]."""
     rng = make_rng(0, "bootstrap")
     wins, drawn = np.zeros((size, size)), np.zeros((_RESAMPLES, size, size))
     for (i, j), points in games.items():
@@ -93,35 +85,3 @@ def rate(games: Games, size: int) -> tuple[Array, Array]:
     by_points = theta + np.outer([-_Z, _Z], np.sqrt(np.diag(covariance)))
     ends = np.minimum(by_games[0], by_points[0]), np.maximum(by_games[1], by_points[1])
     return ELO * theta, ELO * np.stack(ends, axis=1)
-
-
-def find_triples(games: Games) -> list[tuple[int, int, int]]:
-    """Players of whom the first beats the second, the second the third, the third the first.
-
-    One beats another if the 95 % interval of its share of their points lies above one half.
-    """
-    beats = set()
-    for (i, j), points in games.items():
-        ours, theirs = np.sum(points, axis=0).tolist()
-        if wilson_low(ours, ours + theirs) > 0.5:
-            beats.add((i, j))
-        elif wilson_low(theirs, ours + theirs) > 0.5:
-            beats.add((j, i))
-    players = sorted({player for pair in games for player in pair})
-    rings = [
-        ring for i, j, k in itertools.combinations(players, 3) for ring in ((i, j, k), (i, k, j))
-    ]
-    return [(a, b, c) for a, b, c in rings if {(a, b), (b, c), (c, a)} <= beats]
-
-
-def wilson_low(won: float, played: float) -> float:
-    """The lower end of a binomial share's 95 % interval. Source: Wilson (1927).
-
-    >>> round(wilson_low(15, 20), 3)
-    0.531
-    """
-    if played == 0:
-        return 0.0
-    share, extra = won / played, _Z * _Z / played
-    deviation = np.sqrt(share * (1 - share) / played + extra / (4 * played))
-    return float((share + extra / 2 - _Z * deviation) / (1 + extra))

@@ -1,8 +1,7 @@
 """A tournament: all games of all pairs, in several processes, and what came of them.
 
-Two players are asked in every frame, in Python, so threads would wait for each other. A process
-for each job (`pixelpong.engines.jobs`) takes longer to start than a game takes. So a pool of
-processes plays. A game is a pure function: their number changes no result.
+Two players are asked in every frame, in Python, so threads would wait for each other: a pool of
+processes plays. A game is a pure function, so their number changes no result.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.synchronize import Event
 from typing import Any
 
 import numpy as np
@@ -21,16 +19,12 @@ import numpy as np
 from pixelpong.errors import WorkerError, expected
 from pixelpong.interrupts import end_with_parent, interrupts_held
 from pixelpong.machine import collect_versions, describe_commit, describe_machine
-from pixelpong.tournament.games import Played, Rules, play_round
+from pixelpong.tournament.games import Played, Rules, play
 from pixelpong.tournament.players import Player
-from pixelpong.tournament.ratings import find_triples, rate
-from pixelpong.tournament.report import FORMAT
+from pixelpong.tournament.ratings import rate
 
 _POLL_SECONDS = 0.1
 """How often it is checked whether a stop was requested."""
-
-_stops: list[Event] = []
-"""In a process of the pool: what tells it to stop."""
 
 
 def carry_out(
@@ -47,66 +41,41 @@ def carry_out(
         rounds: in each, a pair plays two games, one on each side.
         rules: of all games.
         workers: processes; with one, this process plays.
-        should_stop: checked several times a second; games under way are then dropped.
-
-    Yields:
-        The games, in the order in which they end.
+        should_stop: checked several times a second; the games under way are then the last ones.
 
     Raises:
         EmulatorError: the game cannot be played here.
         WorkerError: a process died.
     """
     pairs = list(itertools.combinations(players, 2))
-    tasks = ((*pair, number, rules) for number in range(rounds) for pair in pairs)
+    tasks = ((*pair, number, rules) for number in range(2 * rounds) for pair in pairs)
     if workers == 1:
-        for task in itertools.takewhile(lambda _: not should_stop(), tasks):
-            yield from play_round(*task, should_stop)
+        yield from (play(*task) for task in itertools.takewhile(lambda _: not should_stop(), tasks))
         return
-    waiting: set[Future[list[Played]]] = set()
+    waiting: set[Future[Played]] = set()
     context = multiprocessing.get_context("spawn")
-    stop = context.Event()
-    with ProcessPoolExecutor(workers, context, _begin, (stop,)) as pool:
-        while True:
-            if should_stop():
-                stop.set()
-            room = 0 if stop.is_set() else workers + 1 - len(waiting)
-            with interrupts_held():
-                waiting |= {pool.submit(_play_round, *it) for it in itertools.islice(tasks, room)}
-            if not waiting:
-                return
-            done, waiting = wait(waiting, _POLL_SECONDS, FIRST_COMPLETED)
-            try:
-                for each in done:
-                    yield from each.result()
-            except BrokenProcessPool as error:
-                if should_stop():  # the signal went to all processes
+    with ProcessPoolExecutor(workers, context, end_with_parent) as pool:
+        try:
+            while True:
+                room = 0 if should_stop() else workers + 1 - len(waiting)
+                with interrupts_held():
+                    waiting |= {pool.submit(play, *it) for it in itertools.islice(tasks, room)}
+                if not waiting:
                     return
+                done, waiting = wait(waiting, _POLL_SECONDS, FIRST_COMPLETED)
+                for each in done:
+                    yield each.result()
+        except BrokenProcessPool as error:
+            if not should_stop():  # otherwise the signal went to all processes
                 advice = "look for too little memory, or give fewer --workers"
                 what = "processes that play to the end"
                 raise WorkerError(expected(what, "one that died", advice)) from error
 
 
-def _begin(stop: Event) -> None:
-    """In a process of the pool: end with the one that began it."""
-    _stops.append(stop)
-    end_with_parent()
-
-
-def _play_round(one: Player, other: Player, number: int, rules: Rules) -> list[Played]:
-    return play_round(one, other, number, rules, _stops[0].is_set)
-
-
 def summarize(
     players: Sequence[Player], played: Sequence[Played], rounds: int, rules: Rules
 ) -> dict[str, Any]:
-    """What came of a tournament: players by rank, pairs with their best rally, every game.
-
-    Args:
-        players: all of them, in any order.
-        played: at least one game, in any order.
-        rounds: that were to be played.
-        rules: of all games.
-    """
+    """What came of at least one game: players by rank, the matrix, every game."""
     places = {player.name: place for place, player in enumerate(players)}
     played = sorted(played, key=lambda each: (each.number, each.players))
     points: dict[tuple[int, int], list[tuple[int, int]]] = {}
@@ -117,16 +86,14 @@ def summarize(
     pairs = {(i, j): scores for (i, j), scores in sorted(points.items()) if i < j}
     ratings, ends = rate(pairs, len(players))
     order = np.argsort(-ratings, kind="stable").tolist()
-    names = [player.name for player in players]
     return {
-        "format": FORMAT,
         "rules": dataclasses.asdict(rules),
         "rounds": rounds,
         "games_played": len(played),
         "games_planned": rounds * len(players) * (len(players) - 1),
         "players": [
             {
-                "name": names[i],
+                "name": players[i].name,
                 "sha256": players[i].sha256,
                 "rating": ratings[i],
                 "ci95": ends[i].tolist(),
@@ -135,33 +102,11 @@ def summarize(
             for i in order
         ],
         "matrix": [[_add_up(points.get((i, j), []))["mean_return"] for j in order] for i in order],
-        "triples": [[names[i] for i in ring] for ring in find_triples(pairs)],
-        "pairs": [
-            {"players": [names[i], names[j]], **_add_up(scores)}
-            | _find_best_rally(played, {names[i], names[j]})
-            for (i, j), scores in pairs.items()
-        ],
-        "games": list(map(_tell, played)),
+        "games": list(map(dataclasses.asdict, played)),
         "versions": collect_versions(),
         "machine": describe_machine(),
         "commit": describe_commit(),
     }
-
-
-def _find_best_rally(played: Sequence[Played], names: set[str]) -> dict[str, Any]:
-    """The game of two players with their longest rally, and the moves to play that again."""
-    theirs = [(each.rally, each) for each in played if each.rally and {*each.players} == names]
-    if not theirs:
-        return {"best_rally": None, "moves": ""}
-    _, longest = max(theirs, key=lambda pair: pair[0][1] - pair[0][0])
-    return {"best_rally": _tell(longest), "moves": longest.moves}
-
-
-def _tell(played: Played) -> dict[str, Any]:
-    """A game without its moves, which are long."""
-    told = dataclasses.asdict(played)
-    del told["moves"]
-    return told
 
 
 def _add_up(scores: Sequence[tuple[int, int]]) -> dict[str, Any]:

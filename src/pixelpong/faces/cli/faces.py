@@ -14,7 +14,10 @@ def record(options: Any) -> int:
     """``pixelpong record RUN``"""
     from pixelpong.agent.choice import find_agent, find_game
     from pixelpong.faces.film import describe_film, make_film
+    from pixelpong.run.files import require_place
 
+    if options.out:
+        require_place(options.out)
     run, name = find_agent(options.run)
     checkpoint = name or options.checkpoint
     chosen = find_game(run, checkpoint, options.episode, is_greedy=not options.sampled)
@@ -53,7 +56,7 @@ def dashboard(options: Any) -> int:
 
 def play(options: Any) -> int:
     """``pixelpong play RUN``"""
-    return _serve_game(options, "/#play", tells_strength=True)
+    return _serve_game(options, "/#play")
 
 
 def watch(options: Any) -> int:
@@ -90,7 +93,7 @@ def export(options: Any) -> int:
     return 0
 
 
-def _serve_game(options: Any, page: str, *, tells_strength: bool = False) -> int:
+def _serve_game(options: Any, page: str) -> int:
     """Serve the page on which the named run's agent plays."""
     from pixelpong.agent.choice import find_agent, load_agent
     from pixelpong.run.directory import RUNS_FOLDER
@@ -98,10 +101,6 @@ def _serve_game(options: Any, page: str, *, tells_strength: bool = False) -> int
     run, name = find_agent(options.run)
     which = name or options.checkpoint
     load_agent(run, which)  # reports an error here, and not on the page
-    if run is None and tells_strength:
-        from pixelpong.agent.strengths import describe_strengths
-
-        tell(describe_strengths(which))
     folder, path = (RUNS_FOLDER, None) if run is None else (run.path.parent, run.path)
     return _serve(options, folder, page=page, run=path, checkpoint=which)
 

@@ -40,7 +40,8 @@ _RUN_OR_PACKAGE = Place(
 )
 _PLAYERS = (
     "Agents (a run, RUN@UPDATE, an agent's file, beginner, club, strong, champion), builtin, "
-    "follower-0, follower-100, follower-200, follower-330, follower-200-noisy, predictor."
+    "or a script: perfect (follows the ball at once), predictor (knows where it will arrive), "
+    "person (sees it after 200 ms and misjudges it)."
 )
 _SEED = Option("seed", int, 0, "Seed of the games.", bounds=(0, None), short="-s")
 _QUIET = switch("quiet", "Print only how it ended.", short="-q")
@@ -176,19 +177,14 @@ _COMMANDS: dict[str, Command | Group] = {
         "Let players meet, each pair on both sides, and rate them.",
         Place("players", tuple[str, ...], REQUIRED, _PLAYERS, metavar="PLAYER"),
         Option("games", int, 10, "Games of each pair on each side.", bounds=(1, 10_000)),
-        Option("points", int, 21, "A game ends when a side has so many.", bounds=(1, 21)),
+        Option("points", int, 21, "Points that win a game.", bounds=(1, 21)),
         switch("sampled", "Agents draw their actions instead of taking the most probable."),
-        file(
-            "out",
-            "New folder for tournament.json; by default tournaments/tournament-NNN.",
-            "DIR",
-            "-o",
-        ),
+        file("out", "File for the results, as --json prints them.", short="-o"),
         _SEED,
         training=("workers",),
         examples=(
             "tournament beginner club strong champion builtin",
-            "tournament latest fast-001@100 champion --games 20 -o tournaments/mine",
+            "tournament latest fast-001@100 champion --games 20 -o ladder.json",
         ),
     ),
     "inspect": command(
@@ -213,13 +209,13 @@ _COMMANDS: dict[str, Command | Group] = {
     ),
     "record": command(
         faces.record,
-        "Make a film of an episode: MP4, GIF or WebP, by the file's ending; extra [video].",
+        "Make a film of a game that an agent plays; extra [video].",
         _RUN_OR_PACKAGE,
         _which("best"),
         Option("episode", int, 0, "Number of the game.", bounds=(0, 10**9)),
         switch("sampled", "Draw the actions, as in training, not the most probable ones."),
-        file("out", "File to write.", short="-o"),
-        switch("overlay", "Show beside it points, probabilities, value, what the network sees."),
+        file("out", "A .mp4 or .gif file; by default an MP4 in RUN/videos.", short="-o"),
+        switch("overlay", "Show beside it what the agent sees and decides."),
         Option("scale", int, 3, "Pixels of the film per pixel of the game.", bounds=(1, None)),
         Option("speed", float, 1.0, "1 is the game's own speed."),
         Option("seconds", float | None, None, "Stop after this many seconds of film."),

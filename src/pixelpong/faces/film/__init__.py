@@ -1,34 +1,68 @@
-"""Films: an episode as an MP4, GIF or WebP file. No display is needed.
+"""Films: a game of an agent as an MP4 or GIF file. No display is needed.
 
     pixelpong record RUN --overlay --out film.mp4
 
-GIF and WebP show the emulator's pixels bit for bit, MP4 as closely as H.264 can. There is a film
-frame for each decision of the agent, at the game's own speed; if players cannot show that many
-frames per second, only every second (third …) frame is used. The last one stays for a second.
+A GIF shows the emulator's pixels bit for bit, an MP4 as closely as H.264 can. There is a film frame
+for each decision of the agent, at the game's own speed; if players cannot show that many frames per
+second, only every second (third …) frame is used. The last one stays for a second. A film is
+encoded in memory, with PyAV: about 5 MB for a thousand steps with the overlay.
 
-Covered: playing and pacing. Not covered: drawing (`overlay`), the files (`writers`).
+Covered: playing, pacing, the file. Not covered: drawing (`pixelpong.faces.film.overlay`).
 """
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
+import io
 import itertools
 import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from pixelpong.agent.choice import ChosenReplay
 from pixelpong.agent.explain import explain
 from pixelpong.config.protocols import Protocol
 from pixelpong.errors import ConfigError, Interrupted, expected
-from pixelpong.faces.film.overlay import Panel, Picture, draw_game
-from pixelpong.faces.film.writers import FORMATS, require_video, write_film
+from pixelpong.faces.film.overlay import Panel, Picture, draw_game, list_colours
 from pixelpong.play.replay import Moment
+from pixelpong.run.files import write_whole
 
 GAME_FRAMES_PER_SECOND = 60
 MAX_SCALE = 10
 SPEEDS = (0.1, 60.0)
+
+
+class Format(NamedTuple):
+    """The encoding of one kind of film, in libav's terms; the most film frames per second."""
+
+    container: str
+    codec: str
+    pixels: str
+    most: int
+    codec_options: dict[str, str]
+    container_options: dict[str, str]
+
+
+_H264 = {
+    # No frames that refer to later ones: the film starts at 0 in every player.
+    "preset": "superfast", "crf": "18", "bf": "0",
+    # These options help with films of real scenes, and would cost a quarter of the time here.
+    "x264-params": "aq-mode=0:subme=0:weightp=0:scenecut=0",
+    "colorspace": "bt709", "color_primaries": "bt709", "color_trc": "bt709", "color_range": "tv",
+}  # fmt: skip
+
+FORMATS = {
+    # Every player knows H.264 in 4:2:0; with its index first, it plays while it loads.
+    ".mp4": Format("mp4", "libx264", "yuv420p", 60, _H264, {"movflags": "+faststart"}),
+    # Browsers show frames shorter than 20 ms for 100 ms.
+    ".gif": Format("gif", "gif", "pal8", 50, {}, {}),
+}
+"""By the file's ending."""
 
 
 def make_film(
@@ -41,15 +75,15 @@ def make_film(
     seconds: float | None,
     should_stop: Callable[[], bool],
 ) -> dict[str, Any]:
-    """Play an episode again and write it as a film.
+    """Play a game again and write it as a film.
 
     Args:
-        chosen: the episode.
-        path: of the file; its suffix chooses the format. An existing file is replaced.
-        has_overlay: draw points, probabilities, value and what the network sees beside the game.
+        chosen: the game.
+        path: of the file; its ending chooses the format. An existing file is replaced.
+        has_overlay: draw beside the game what the agent sees and decides.
         scale: pixels of the film per pixel of the game, 1 … `MAX_SCALE`.
         speed: 1 is the game's own, see `SPEEDS`.
-        seconds: of film, after which it ends; None for the whole episode.
+        seconds: of film, after which it ends; None for the whole game.
         should_stop: called at every film frame.
 
     Returns:
@@ -58,20 +92,25 @@ def make_film(
     Raises:
         ConfigError: an argument is out of range, or the libraries are not installed.
         RunError: the file cannot be written.
-        EmulatorError: the emulator or its game is not installed.
         Interrupted: `should_stop` returned True; no file is left.
     """
-    most = _find_format(path)
-    _require_range("--scale", scale, 1, MAX_SCALE)
-    _require_range("--speed", speed, *SPEEDS)
-    if seconds is not None:
-        _require_range("--seconds", seconds, 0.1, 1e6)
-    require_video()
-    rate, every = choose_pace(chosen.replay.protocol, speed, most)
+    if path.suffix.lower() not in FORMATS:
+        got = repr(path.suffix) if path.suffix else f"{path}, which has no ending"
+        raise ConfigError(expected("a film's ending for --out", got, "use .mp4 or .gif"))
+    _require_range("scale", scale, 1, MAX_SCALE)
+    _require_range("speed", speed, *SPEEDS)
+    _require_range("seconds", 1.0 if seconds is None else seconds, 0.1, 1e6)
+    _require_video()
+    rate, every = choose_pace(chosen.replay.protocol, speed, FORMATS[path.suffix.lower()].most)
     limit = None if seconds is None else max(1, int(rate * Fraction(seconds)))
     panel = Panel(chosen, scale) if has_overlay else None
     size = panel.size if panel else (160 * scale, 210 * scale)
-    frames = _hold_last(_draw(chosen, panel, scale, every), max(1, round(rate)))
+    held = max(1, round(rate))
+    frames = (
+        frame
+        for frame in _draw(chosen, panel, scale, every)
+        for _ in range(held if frame[0].action is None else 1)
+    )
     with write_film(path, size, rate) as add:
         for count, (moment, picture) in enumerate(itertools.islice(frames, limit), 1):  # noqa: B007
             if should_stop():
@@ -80,13 +119,9 @@ def make_film(
     return {
         "file": str(path),
         "bytes": path.stat().st_size,
-        "has_overlay": has_overlay,
         "title": chosen.title,
-        "episode": chosen.replay.index,
-        "update": chosen.agent.about["update"],
         "episode_return": chosen.replay.episode_return,
         "episode_steps": len(chosen.replay),
-        "is_whole": moment.action is None,
         "steps": moment.step,
         "points": list(moment.points),
         "frames": count,
@@ -98,67 +133,100 @@ def make_film(
 
 
 def describe_film(report: dict[str, Any]) -> str:
-    """The report of `make_film` in a line or two."""
+    """The report of `make_film` in two lines."""
     lost, won = report["points"]
-    points = f"opponent {lost} : {won} agent"
-    whole = "" if report["is_whole"] else f", the first {report['steps']:,} of them"
+    of_all = f"{report['steps']:,} of {report['episode_steps']:,} steps"
     return (
         f"{report['file']}: {report['seconds']:.1f} s, {report['width']}×{report['height']}, "
         f"{report['frames_per_second']:.4g} frames a second, {report['bytes'] / 1e6:.2f} MB\n"
-        f"{report['title']}, {report['episode_steps']:,} steps{whole}; {points}"
+        f"{report['title']}; {of_all}; opponent {lost} : {won} agent"
     )
 
 
-def choose_pace(card: Protocol, speed: float, most: int) -> tuple[Fraction, int]:
-    """Film frames per second, and steps per film frame.
-
-    Args:
-        card: the game played; its mean frame skip counts.
-        speed: 1 is the game's own.
-        most: the most film frames per second that can be shown.
+def choose_pace(protocol: Protocol, speed: float, most: int) -> tuple[Fraction, int]:
+    """Film frames per second, of which `most` can be shown, and steps per film frame.
 
     >>> from pixelpong.config.protocols import PROTOCOLS
     >>> [choose_pace(PROTOCOLS["ALE/Pong-v5"], speed, most=50) for speed in (1, 4)]
     [(Fraction(15, 1), 1), (Fraction(30, 1), 2)]
     """
-    steps = Fraction(2 * GAME_FRAMES_PER_SECOND, sum(card.frame_skips))
+    steps = Fraction(2 * GAME_FRAMES_PER_SECOND, sum(protocol.frame_skips))
     steps *= Fraction(speed).limit_denominator(100)
     every = math.ceil(steps / most)
     return steps / every, every
 
 
-def _find_format(path: Path) -> int:
-    """The most film frames per second of a film with this suffix."""
-    if path.suffix.lower() not in FORMATS:
-        got = repr(path.suffix) if path.suffix else f"{path}, which has no ending"
-        advice = f"use one of {', '.join(FORMATS)}"
-        raise ConfigError(expected("a film's ending for --out", got, advice))
-    return FORMATS[path.suffix.lower()].most
-
-
-def _require_range(flag: str, value: float, low: float, high: float) -> None:
+def _require_range(name: str, value: float, low: float, high: float) -> None:
     if not low <= value <= high:  # also refuses NaN
-        raise ConfigError(expected(f"{flag} from {low:g} to {high:g}", value, "see --help"))
+        raise ConfigError(expected(f"{name} from {low:g} to {high:g}", value, "change it"))
+
+
+def _require_video() -> None:
+    for module, name in (("av", "PyAV"), ("PIL", "Pillow")):
+        if importlib.util.find_spec(module) is None:
+            advice = "pip install 'pixelpong[video]'"
+            raise ConfigError(expected(f"{name}, for films", f"no {module}", advice))
 
 
 def _draw(
     chosen: ChosenReplay, panel: Panel | None, scale: int, every: int
 ) -> Iterator[tuple[Moment, Picture]]:
     """The moments shown, always including the last, each with its picture."""
-    if panel is None:
-        for moment in chosen.replay.watch():
-            if moment.step % every == 0 or moment.action is None:
-                yield moment, draw_game(moment, scale)
+    if panel is not None:
+        for moment, explanation in explain(chosen.replay, chosen.agent, every):
+            yield moment, panel.draw(moment, explanation)
         return
-    for moment, explanation in explain(chosen.replay, chosen.agent, every):
-        picture = panel.draw(moment, explanation)
-        picture.paste(draw_game(moment, scale), panel.corner)
-        yield moment, picture
+    for moment in chosen.replay.watch():
+        if moment.step % every == 0 or moment.action is None:
+            yield moment, draw_game(moment, scale)
 
 
-def _hold_last(
-    frames: Iterator[tuple[Moment, Picture]], count: int
-) -> Iterator[tuple[Moment, Picture]]:
-    """The same, with the moment after the end repeated."""
-    for moment, picture in frames:
-        yield from itertools.repeat((moment, picture), 1 if moment.action is not None else count)
+@contextlib.contextmanager
+def write_film(
+    path: Path, size: tuple[int, int], rate: Fraction
+) -> Iterator[Callable[[Picture], None]]:
+    """Yield a function that adds the next picture; without an error, the file is written at last.
+
+    Args:
+        path: of the file; its ending is one of `FORMATS`. Its folder is made if it is missing.
+        size: width and height of every picture, in pixels, both even.
+        rate: pictures per second.
+
+    Raises:
+        RunError: the file cannot be written.
+    """
+    import av
+    from av.video.reformatter import ColorRange, Colorspace, VideoReformatter
+
+    form, reformatter = FORMATS[path.suffix.lower()], VideoReformatter()
+    palette = np.zeros((256, 4), np.uint8)  # the last colour is transparent, as GIF needs it
+    colours = list_colours()
+    palette[: len(colours)] = np.insert(colours, 0, 255, axis=1)
+    numbers, film = itertools.count(), io.BytesIO()
+    with av.open(
+        film,
+        "w",
+        format=form.container,
+        options=form.container_options,
+        io_open=lambda *_: io.BytesIO(film.getvalue()),  # to move the index to the front
+    ) as container:
+        stream: Any = container.add_stream(form.codec, rate=rate, options=form.codec_options)
+        stream.width, stream.height = size
+        stream.pix_fmt = form.pixels
+        stream.codec_context.gop_size = max(1, round(5 * rate))
+
+        def add(picture: Picture) -> None:
+            pixels: Any = (np.asarray(picture), palette)
+            frame = reformatter.reformat(
+                av.VideoFrame.from_ndarray(pixels, "pal8"),
+                format=form.pixels,
+                dst_colorspace=Colorspace.ITU709,
+                src_color_range=ColorRange.JPEG,
+                dst_color_range=ColorRange.MPEG,
+            )
+            frame.pts, frame.time_base = next(numbers), 1 / rate
+            container.mux(stream.encode(frame))
+
+        yield add
+        container.mux(stream.encode(None))
+    write_whole(path, film.getvalue(), make_folder=True)

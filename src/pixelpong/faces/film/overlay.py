@@ -1,14 +1,12 @@
-"""The pictures of a film: the game and, beside it, what the agent sees and thinks.
+"""The pictures of a film: the game and, beside it, what the agent sees and decides.
 
 All pictures use one palette, the console's 128 colours and some for the panel, so that a GIF can
-keep them all. Nothing depends on colour alone: the chosen action has an arrow and a frame, and each
-state of a pixel has a shape.
+keep them all. Nothing depends on colour alone: the chosen action has a mark, and each state of a
+pixel has a shape.
 
-    full square     appeared      moved the decision towards up
-    stripes         stayed
-    hollow square   vanished      moved the decision towards down
-
-Covered: layout and drawing. Not covered: files (`pixelpong.faces.film.writers`).
+    full square   appeared      moved the decision towards up
+    stripe        stayed
+    chequered     vanished      moved the decision towards down
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ PAPER = 128
 """The first colour of the panel, its background; the console's colours come before it."""
 INK = PAPER + _SHADES - 1
 """The colours of text, which is smoothed with the shades between."""
-_LINE, _DIM = PAPER + 5, PAPER + 11
+_BAR, _LINE, _DIM = PAPER + 2, PAPER + 5, PAPER + 11
 _PAPER_COLOUR, _INK_COLOUR = "#111318", "#f0f2f6"
 
 PIXELS = {APPEARED: INK + 1, STAYED: INK + 2, VANISHED: INK + 3}
@@ -45,9 +43,8 @@ ACTIONS = {STAY: INK + 4, UP: INK + 5, DOWN: INK + 6}
 _MOVED_UP, _MOVED_DOWN = INK + 7, INK + 7 + _LEVELS
 
 _TITLE, _HEIGHT, _WIDTH = 14, 224, 184
-_HEADING, _BARS, _VALUE, _PICTURES = 36.5, 56, 92, 116
-_BAR_LEFT, _BAR_WIDTH = 40, 112
-_SEEN, _MOVED = 8, 96
+_BARS, _VALUE, _PICTURES, _SEEN, _MOVED = 53, 89, 116, 8, 96
+_LEFT, _LENGTH = 40, 112
 
 
 def list_colours() -> NDArray[np.uint8]:
@@ -75,9 +72,9 @@ def draw_game(moment: Moment, scale: int) -> Picture:
 
 
 class Panel:
-    """Draws the title above the game's picture, and the panel on the right.
+    """Draws the game with a title above it and the panel on the right.
 
-    Lengths are in units of `unit` pixels.
+    Lengths are in units of `scale` pixels of the film, but of 2 at least, so that it can be read.
 
     Attributes:
         size: width and height of the whole picture, in pixels, both even.
@@ -85,134 +82,88 @@ class Panel:
     """
 
     def __init__(self, chosen: ChosenReplay, scale: int) -> None:
-        """Lay it out.
-
-        Args:
-            chosen: the replay to show.
-            scale: pixels of the film per pixel of the game; the panel's scale is at least 2, so
-                that it can be read.
-        """
-        unit = max(scale, 2)
-        self.size = (160 * scale + _WIDTH * unit, _HEIGHT * unit)
-        self.corner = (0, _TITLE * unit + 105 * (unit - scale))
-        self._origin, self._unit = (160 * scale, _TITLE * unit), unit
-        self._actions = chosen.agent.make_network().actions
-        self._num_steps = len(chosen.replay)
-        self._stamps = stamp_field(unit), stamp_saliency(unit)
-        self._template = self._draw_template(chosen)
-
-    def draw(self, moment: Moment, explanation: Explanation) -> Picture:
-        """The whole picture of a moment, with a blank in place of the game."""
-        picture = self._template.copy()
-        pen = _Pen(picture, self._origin, self._unit)
-        lost, won = moment.points
-        pen.write(str(lost), 8, 12.5, size=18)
-        pen.write(str(won), 62, 12.5, size=18)
-        pen.write(f"{moment.step:,} of {self._num_steps:,}", 110, 16.5, size=10)
-        for row, (action, p) in enumerate(
-            zip(self._actions, explanation.probabilities.tolist(), strict=True)
-        ):
-            self._draw_probability(
-                pen, _BARS + 11 * row, action, p, is_taken=action == moment.action
-            )
-        if explanation.value is not None:
-            self._draw_value(pen, explanation.value)
-        pen.paste(_tile(self._stamps[0][explanation.field]), _SEEN, _PICTURES)
-        pen.paste(_tile(self._stamps[1][grade(explanation.saliency)]), _MOVED, _PICTURES)
-        return picture
-
-    def _draw_probability(
-        self, pen: _Pen, y: float, action: int, p: float, *, is_taken: bool
-    ) -> None:
-        pen.write(ACTION_NAMES[action], 17, y, slot=INK if is_taken else _DIM)
-        if is_taken:
-            pen.point(8, y + 0.5, 7)
-            pen.fill(INK, _BAR_LEFT - 1, y - 1, _BAR_WIDTH + 2, 10)
-            pen.fill(PAPER, _BAR_LEFT - 0.5, y - 0.5, _BAR_WIDTH + 1, 9)
-        pen.fill(PAPER + 2, _BAR_LEFT, y, _BAR_WIDTH, 8)
-        pen.fill(ACTIONS[action], _BAR_LEFT, y, _BAR_WIDTH * p, 8)
-        pen.write_number(f"{p:.0%}", y)
-
-    def _draw_value(self, pen: _Pen, value: float) -> None:
-        middle, half = _BAR_LEFT + _BAR_WIDTH / 2, _BAR_WIDTH / 2
-        reach = half * min(max(value, -1.0), 1.0)
-        pen.write("value", 17, _VALUE, slot=_DIM)
-        pen.fill(PAPER + 2, _BAR_LEFT, _VALUE, _BAR_WIDTH, 8)
-        pen.fill(_DIM, min(middle, middle + reach), _VALUE, abs(reach), 8)
-        pen.fill(INK, middle - 0.25, _VALUE - 1, 0.5, 10)
-        pen.write_number(f"{value:+.2f}", _VALUE)
-
-    def _draw_template(self, chosen: ChosenReplay) -> Picture:
-        """Draw what is the same in every picture."""
+        """Lay it out, and draw what is the same in every picture."""
         from PIL import Image
 
-        template = Image.new("P", self.size, PAPER)
-        _Pen(template, (0, 0), self._unit).write_title(chosen.title)
-        pen = _Pen(template, self._origin, self._unit)
-        for text, x in (("opponent", 8), ("agent", 62), ("step", 110)):
-            pen.write(text, x, 2.5, slot=_DIM)
-        pen.write("probability of each action", 8, _HEADING, slot=_DIM)
-        pen.write(f"by the agent of update {chosen.agent.about['update']:,}", 8, _HEADING + 9)
-        for text, x in (("what the network sees", _SEEN), ("what moved the decision", _MOVED)):
-            pen.write(text, x, _PICTURES - 11, slot=_DIM)
-            pen.fill(_LINE, x - 0.5, _PICTURES - 0.5, 81, 81)
-        field, saliency = self._stamps
-        states = [
-            state for state in PIXEL_NAMES if state != STAYED or chosen.agent.algorithm == "ppo"
-        ]
-        pen.explain({PIXEL_NAMES[state]: field[state] for state in states}, _SEEN)
-        ways = {UP: saliency[_LEVELS], DOWN: saliency[2 * _LEVELS]}
-        pen.explain({f"for {ACTION_NAMES[way]}": stamp for way, stamp in ways.items()}, _MOVED)
-        return template
+        self._scale, self._unit = scale, max(scale, 2)
+        self.size = (160 * scale + _WIDTH * self._unit, _HEIGHT * self._unit)
+        self.corner = (0, _TITLE * self._unit + 105 * (self._unit - scale))
+        self._actions = chosen.agent.make_network().actions
+        self._num_steps = len(chosen.replay)
+        self._field, self._saliency = stamp_field(self._unit), stamp_saliency(self._unit)
+        self._picture = Image.new("P", self.size, PAPER)
+        title, most = chosen.title, self.size[0] - 12 * self._unit
+        while draw_text(title, 8 * self._unit, INK).width > most:
+            title = title.rstrip("…")[:-1] + "…"
+        self._picture.paste(draw_text(title, 8 * self._unit, INK), (6 * self._unit, 2 * self._unit))
+        for text, x, y in (
+            ("opponent", 8, 2.5), ("agent", 62, 2.5), ("step", 110, 2.5),
+            ("probability of each action", 8, _BARS - 12),
+            ("what the network sees", _SEEN, _PICTURES - 11),
+            ("what moved the decision", _MOVED, _PICTURES - 11),
+        ):  # fmt: skip
+            self._write(text, x, y, slot=_DIM)
+        for x in (_SEEN, _MOVED):
+            self._fill(_LINE, x - 0.5, _PICTURES - 0.5, 81, 81)
+        states = [it for it in PIXEL_NAMES if it != STAYED or chosen.agent.algorithm == "ppo"]
+        self._explain({PIXEL_NAMES[state]: self._field[state] for state in states}, _SEEN)
+        ways = {UP: self._saliency[_LEVELS], DOWN: self._saliency[2 * _LEVELS]}
+        self._explain({f"for {ACTION_NAMES[way]}": stamp for way, stamp in ways.items()}, _MOVED)
+        self._template = self._picture
 
+    def draw(self, moment: Moment, explanation: Explanation) -> Picture:
+        """The whole picture of a moment."""
+        self._picture = self._template.copy()
+        self._picture.paste(draw_game(moment, self._scale), self.corner)
+        self._write(str(moment.points[0]), 8, 12.5, size=18)
+        self._write(str(moment.points[1]), 62, 12.5, size=18)
+        self._write(f"{moment.step:,} of {self._num_steps:,}", 110, 16.5, size=10)
+        chances = zip(self._actions, explanation.probabilities.tolist(), strict=True)
+        for row, (action, p) in enumerate(chances):
+            y = _BARS + 11 * row
+            if action == moment.action:
+                self._write(">", 9, y)
+            slot = INK if action == moment.action else _DIM
+            self._draw_bar(y, ACTION_NAMES[action], slot, f"{p:.0%}")
+            self._fill(ACTIONS[action], _LEFT, y, _LENGTH * p, 8)
+        if explanation.value is not None:
+            self._draw_bar(_VALUE, "value", _DIM, f"{explanation.value:+.2f}")
+            middle = _LEFT + _LENGTH / 2
+            reach = float(np.clip(explanation.value, -1, 1)) * _LENGTH / 2
+            self._fill(_DIM, middle + min(reach, 0), _VALUE, abs(reach), 8)
+            self._fill(INK, middle - 0.25, _VALUE - 1, 0.5, 10)
+        self._paste(_tile(self._field[explanation.field]), _SEEN, _PICTURES)
+        self._paste(_tile(self._saliency[grade(explanation.saliency)]), _MOVED, _PICTURES)
+        return self._picture
 
-class _Pen:
-    """Draws on a picture, in units from an origin."""
+    def _draw_bar(self, y: float, name: str, slot: int, number: str) -> None:
+        """An empty bar, with its name on the left and its number on the right."""
+        self._write(name, 17, y, slot=slot)
+        self._fill(_BAR, _LEFT, y, _LENGTH, 8)
+        width = draw_text(number, 7 * self._unit, INK).width / self._unit
+        self._write(number, 176 - width, y)
 
-    def __init__(self, picture: Picture, origin: tuple[int, int], unit: int) -> None:
-        self._picture, self._origin, self._unit = picture, origin, unit
+    def _explain(self, stamps: dict[str, NDArray[np.uint8]], x: float) -> None:
+        """Draw the legend below one of the two pictures: each stamp and its word."""
+        for word, stamp in stamps.items():
+            self._paste(np.tile(stamp, (4, 4)), x, _PICTURES + 84)
+            x += 6.5 + self._write(word, x + 5, _PICTURES + 83, size=5, slot=_DIM)
 
     def _at(self, x: float, y: float) -> tuple[int, int]:
-        return self._origin[0] + round(x * self._unit), self._origin[1] + round(y * self._unit)
+        return 160 * self._scale + round(x * self._unit), round((_TITLE + y) * self._unit)
 
-    def write(self, text: str, x: float, y: float, size: float = 7, slot: int = INK) -> float:
+    def _write(self, text: str, x: float, y: float, size: float = 7, slot: int = INK) -> float:
         """Write a line of text from `x` on; return its length."""
         line = draw_text(text, size * self._unit, slot)
         self._picture.paste(line, self._at(x, y))
         return float(line.width / self._unit)
 
-    def write_number(self, text: str, y: float) -> None:
-        """Write a number at the right end of a row."""
-        self.write(text, 176 - draw_text(text, 7 * self._unit, INK).width / self._unit, y)
-
-    def write_title(self, text: str) -> None:
-        """Write the title, cut if it is too long."""
-        size = 8 * self._unit
-        while draw_text(text, size, INK).width > self._picture.width - 12 * self._unit:
-            text = text.rstrip("…")[:-1] + "…"
-        self.write(text, 6, 2, size=8)
-
-    def explain(self, stamps: dict[str, NDArray[np.uint8]], x: float) -> None:
-        """Draw the legend below one of the two pictures: each stamp and its word."""
-        for word, stamp in stamps.items():
-            self.paste(np.tile(stamp, (4, 4)), x, _PICTURES + 84)
-            x += 6.5 + self.write(word, x + 5, _PICTURES + 83, size=5, slot=_DIM)
-
-    def fill(self, slot: int, x: float, y: float, width: float, height: float) -> None:
-        """A rectangle."""
+    def _fill(self, slot: int, x: float, y: float, width: float, height: float) -> None:
         left, top = self._at(x, y)
         right, bottom = left + round(width * self._unit), top + round(height * self._unit)
         self._picture.paste(slot, (left, top, right, bottom))
 
-    def point(self, x: float, y: float, size: float) -> None:
-        """Draw a triangle that points to the right."""
-        from PIL import ImageDraw
-
-        corners = [self._at(x, y), self._at(x, y + size), self._at(x + 0.9 * size, y + size / 2)]
-        ImageDraw.Draw(self._picture).polygon(corners, fill=INK)
-
-    def paste(self, places: NDArray[np.uint8], x: float, y: float) -> None:
-        """Paste pixels: [height, width] places in the palette."""
+    def _paste(self, places: NDArray[np.uint8], x: float, y: float) -> None:
         from PIL import Image
 
         self._picture.paste(Image.fromarray(places), self._at(x, y))
@@ -243,24 +194,19 @@ def stamp_field(unit: int) -> NDArray[np.uint8]:
     stamps = np.full((4, unit, unit), PAPER, np.uint8)
     stamps[APPEARED] = PIXELS[APPEARED]
     stamps[STAYED, unit // 2] = PIXELS[STAYED]
-    stamps[VANISHED] = _hollow(unit, PIXELS[VANISHED])
+    stamps[VANISHED] = _chequered(unit, PIXELS[VANISHED])
     return stamps
 
 
 def stamp_saliency(unit: int) -> NDArray[np.uint8]:
     """[1 + 2 · levels, unit, unit]: nothing, more and more up, more and more down."""
     up = [np.full((unit, unit), _MOVED_UP + level) for level in range(_LEVELS)]
-    down = [_hollow(unit, _MOVED_DOWN + level) for level in range(_LEVELS)]
+    down = [_chequered(unit, _MOVED_DOWN + level) for level in range(_LEVELS)]
     return np.array([np.full((unit, unit), PAPER), *up, *down], np.uint8)
 
 
-def _hollow(unit: int, slot: int) -> NDArray[np.uint8]:
-    """A hollow square; for two by two pixels, a diagonal."""
-    if unit == 2:
-        return np.where(np.eye(2, dtype=bool), slot, PAPER).astype(np.uint8)
-    stamp = np.full((unit, unit), slot, np.uint8)
-    stamp[1:-1, 1:-1] = PAPER
-    return stamp
+def _chequered(unit: int, slot: int) -> NDArray[np.uint8]:
+    return np.where(np.indices((unit, unit)).sum(axis=0) % 2, PAPER, slot).astype(np.uint8)
 
 
 def grade(saliency: NDArray[np.float64]) -> NDArray[np.intp]:

@@ -49,7 +49,7 @@ class Site:
 
     def make_app(self) -> Starlette:
         """The application, without the checks of `guard`."""
-        run, tournament = "/api/runs/{run}", "/api/tournaments/{tournament}"
+        run = "/api/runs/{run}"
         routes = [
             Route("/api/runs", self._list),
             Route(run, self._describe),
@@ -58,9 +58,6 @@ class Site:
             Route(run + "/reels/agent/{number}", functools.partial(self._of_agent, "agent")),
             Route(run + "/moments/{number}", functools.partial(self._of_agent, "moment")),
             Route(run + "/weights/{number}", functools.partial(self._of_agent, "weights")),
-            Route("/api/tournaments", self._list_tournaments),
-            Route(tournament, self._describe_tournament),
-            Route(tournament + "/rallies/{number}", self._rally),
             WebSocketRoute("/game", self._game),
             *_static_routes(),
         ]
@@ -114,21 +111,6 @@ class Site:
         else:
             raise HTTPException(404, expected("agent 0 of the package", number, "ask for 0"))
         return _answer_bytes(await self._results.get(key, path, job, number))
-
-    async def _list_tournaments(self, request: Request) -> Response:
-        found = await asyncio.to_thread(self._library.tournaments.list)
-        return _answer({"tournaments": found})
-
-    async def _describe_tournament(self, request: Request) -> Response:
-        asked = request.path_params["tournament"]
-        return _answer(await asyncio.to_thread(self._library.tournaments.describe, asked))
-
-    async def _rally(self, request: Request) -> Response:
-        number = _read_number(request.path_params["number"])
-        asked = request.path_params["tournament"]
-        path, stamp = await asyncio.to_thread(self._library.tournaments.find, asked)
-        key = (path, "rally", number, stamp)
-        return _answer_bytes(await self._results.get(key, path, "rally", number))
 
     async def _game(self, websocket: WebSocket) -> None:
         from pixelpong.faces.games.socket import play_socket

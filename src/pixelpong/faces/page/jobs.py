@@ -27,7 +27,6 @@ from pixelpong.env import features
 from pixelpong.errors import PixelpongError, expected
 from pixelpong.faces.page.moment import make_moment
 from pixelpong.faces.page.reel import make_reel
-from pixelpong.faces.page.tournaments import make_rally_reel
 from pixelpong.items import ACTIONS, DOWN, UP
 from pixelpong.run.directory import RunDirectory
 
@@ -139,12 +138,8 @@ def carry_out(path: Path | None, job: str, number: int) -> bytes:
     Raises:
         PixelpongError: it cannot be done.
     """
-    if job == "rally":
-        assert path is not None
-        result = make_rally_reel(path, number)
-    else:
-        run = None if path is None else RunDirectory.open(path, lambda message: None)
-        result = JOBS[job](run, number)
+    run = None if path is None else RunDirectory.open(path, lambda message: None)
+    result = JOBS[job](run, number)
     return json.dumps(result, allow_nan=False, separators=(",", ":")).encode()
 
 

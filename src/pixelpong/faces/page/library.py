@@ -17,9 +17,7 @@ from typing import Any
 
 from pixelpong.agent.choice import load_agent
 from pixelpong.agent.file import SHIPPED, Agent, load_shipped
-from pixelpong.agent.strengths import read_strengths
 from pixelpong.errors import CheckpointError, RunError, expected
-from pixelpong.faces.page.tournaments import Tournaments
 from pixelpong.faces.page.view import View, id_of, is_sweep
 from pixelpong.run.names import last_change
 
@@ -36,13 +34,11 @@ class Library:
     """All runs of a folder, and one from elsewhere; `None` for a run is the package's agent.
 
     Attributes:
-        tournaments: those beside the folder.
     """
 
     def __init__(self, runs_dir: Path, run: Path | None = None) -> None:
         """Use `runs_dir`, which need not exist yet."""
         self._runs_dir, self._own = runs_dir, run
-        self.tournaments = Tournaments(runs_dir)
         self._views = functools.lru_cache(_KEPT_VIEWS)(View)
         self._glances = functools.lru_cache(MAX_RUNS)(View)  # their tables stay empty
 
@@ -128,14 +124,12 @@ def describe_package() -> dict[str, Any]:
     about = load_package().about
     figures = {name: about.get(name) for name in ("steps", "estimated_return")}
     greedy = {name: load_package(name).about["evaluation"]["greedy"] for name in SHIPPED}
-    strengths = read_strengths()
     return {
         "id": PACKAGE,
         "name": "the agent in the package",
         "agents": [{"update": 0, **figures, "is_rounded": True}],
         "opponents": [
             {"name": name, "greedy_return": float(each["mean_return"])}
-            | ({"rating": it.rating, "told": it.describe()} if (it := strengths.get(name)) else {})
             for name, each in greedy.items()
         ],
         "about": about,

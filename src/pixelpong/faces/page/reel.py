@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,9 +27,6 @@ from pixelpong.agent.choice import ChosenReplay
 from pixelpong.agent.explain import explain
 from pixelpong.agent.legend import ACTION_NAMES
 from pixelpong.agent.network import Explanation
-from pixelpong.atari.palette import PALETTE
-from pixelpong.bench.followers import FRAMES_PER_SECOND
-from pixelpong.env.duel import DuelEmulator
 from pixelpong.play.replay import Moment
 
 Reel = dict[str, Any]
@@ -84,28 +81,7 @@ def make_reel(chosen: ChosenReplay, should_stop: Callable[[], bool] = _never) ->
     }
 
 
-def make_film(games: Iterable[DuelEmulator], sides: tuple[str, str]) -> Reel:
-    """The pictures and points of a game of two, frame by frame, for a page.
-
-    Args:
-        games: the game after each frame, at least one.
-        sides: names of the left and the right player.
-    """
-    screens, points = _Differences(210 * 160), []
-    for game in games:
-        screens.add(game.screen)
-        points.append(game.points)
-    return {
-        "title": f"{sides[0]} against {sides[1]}",
-        "sides": sides,
-        "steps": len(screens),
-        "steps_per_second": FRAMES_PER_SECOND,
-        "palette": PALETTE.tolist(),
-        "screen": screens.encode(),
-        "points": points,
-    }
-
-
+FRAMES_PER_SECOND = 60
 _COLUMNS = ("actions", "rewards", "points", "probabilities", "values", "saliency_max")
 
 

@@ -15,7 +15,7 @@ from pixelpong.errors import ConfigError, expected
 from pixelpong.faces.plots.curves import Subject, draw_curve, draw_health, name_subjects
 from pixelpong.faces.plots.drawing import FORMATS, Figure, house_style, render, require_matplotlib
 from pixelpong.run.directory import RunDirectory
-from pixelpong.run.files import write_whole
+from pixelpong.run.files import require_place, write_whole
 
 KINDS: Mapping[str, Callable[[Sequence[Subject]], Figure]] = {
     "curve": draw_curve,
@@ -55,6 +55,8 @@ def plot(runs: Sequence[RunDirectory], kind: str, path: Path | None) -> Path:
         The file.
     """
     file = path or runs[0].path / "plots" / f"{kind}.png"
+    if path is not None:
+        require_place(path)
     content = draw_plot(runs, kind, file.suffix.lower().removeprefix("."))
     write_whole(file, content, make_folder=path is None)
     return file

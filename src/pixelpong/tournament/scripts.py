@@ -1,17 +1,14 @@
-"""Scripted players of either side, to measure agents against: they follow the ball or foresee it.
+"""Scripted players of either side, to measure agents against.
 
-    follower-200          aims at the row where the ball was 200 ms ago
-    follower-200-noisy    the same, but misjudges the row more
-    predictor             works out where the ball will arrive, with its bounces off the walls
+    perfect      sees the ball at once, and follows it
+    person       sees it after 200 ms and misjudges its row: stands for a human player
+    predictor    works out where the ball will arrive, with its bounces off the walls
 
 They see what the picture shows of the ball, its column and row, through the console's memory. They
 move in every frame, never stick, and bring the paddle to a row as a mouse does
 (`DuelEmulator.steer`). Each time the ball turns back, and at each serve, they choose another part
 of the paddle, so that no rally repeats itself for ever. While the ball flies away from them they go
-to the middle. Both make them stronger (``docs/log.md``).
-
-Covered: the scripts. Not covered: games (`pixelpong.tournament.games`). Nothing is trained with
-them.
+to the middle. Nothing is trained with them.
 """
 
 from __future__ import annotations
@@ -24,7 +21,7 @@ import numpy as np
 from pixelpong.env.cartridge import BALL_ROW
 from pixelpong.env.duel import FIRST_ROW, LAST_ROW, LEFT, DuelEmulator
 
-FRAMES_PER_SECOND = 60
+_FRAMES_PER_SECOND = 60
 
 _BALL_COLUMN = 49
 """Address of the ball's column in memory."""
@@ -33,60 +30,45 @@ _COLUMN_0, _ROW_0 = 49, 14
 """What memory has for column 0 and row 0 of the frame."""
 
 _HALF_BALL = 2
-"""Rows from the ball's first row to its middle."""
-
 _HIGHEST, _LOWEST = 31.5, 191.5
 """First rows of the ball between which it flies."""
 
 _HIT_COLUMNS = (19, 139)
 """Columns of the ball when a paddle hits it, left and right."""
-
 _MIDDLE = (FIRST_ROW + LAST_ROW) / 2
 
 
 @dataclass(frozen=True)
 class Script:
-    """What a scripted player does.
-
-    Attributes:
-        delay: milliseconds after which it sees the ball.
-        noise: rows from the middle of the paddle to where it wants to hit the ball, at most; the
-            ball touches the paddle up to 10.
-        foresees: whether it aims where the ball will arrive instead of where it is.
-    """
+    """What a scripted player does."""
 
     delay: int = 0
+    """Milliseconds after which it sees the ball."""
     noise: float = 4.0
+    """Rows at most from the middle of the paddle to where it wants to hit the ball; up to 10 do."""
     foresees: bool = False
+    """Whether it aims where the ball will arrive instead of where it is."""
 
 
 SCRIPTS = {
-    **{f"follower-{delay}": Script(delay) for delay in (0, 100, 200, 330)},
-    "follower-200-noisy": Script(200, noise=10.0),
+    "perfect": Script(),
+    # With a delay alone it would lose to everybody: its paddle is always where the ball was.
+    "person": Script(200, noise=10.0),
     "predictor": Script(noise=6.0, foresees=True),
 }
 """The scripted players, by name."""
 
 
 class Follower:
-    """A scripted player in a game.
-
-    Attributes:
-        looks: whether it needs the picture of the next frame; never.
-    """
+    """A scripted player at one side of a game."""
 
     looks = False
+    """Whether it needs the picture of the next frame."""
 
     def __init__(self, script: Script, side: int, rng: np.random.Generator) -> None:
-        """Sit down at one side.
-
-        Args:
-            script: what to do.
-            side: LEFT or RIGHT.
-            rng: draws the part of the paddle.
-        """
+        """Sit down at LEFT or RIGHT; `rng` draws the part of the paddle."""
         self._script, self._side, self._rng = script, side, rng
-        delay = round(script.delay * FRAMES_PER_SECOND / 1000)
+        delay = round(script.delay * _FRAMES_PER_SECOND / 1000)
         self._past: deque[tuple[int, int] | None] = deque(maxlen=delay + 1)
         self._last: tuple[int, int] | None = None
         self._along = self._down = 0
