@@ -53,7 +53,7 @@ FENCES = {
     "starlette": ("faces/page/", "faces/games/"),
     "uvicorn": "faces/page/",
     "websockets": "faces/page/",
-    "av": "faces/film/writers.py",
+    "av": "faces/film",
     "PIL": "faces/film/",
 }
 
