@@ -19,8 +19,8 @@ from conftest import wait_until
 
 import pixelpong
 from pixelpong.config import OPTIONS
-from pixelpong.config.presets import load_preset, preset_names
-from pixelpong.faces.cli.parser import list_commands, parse
+from pixelpong.config.presets import load_preset
+from pixelpong.faces.cli.parser import COMMANDS, parse
 from pixelpong.faces.recorded import is_comparable
 from pixelpong.faces.text import describe_outcome
 from pixelpong.play.worker import EpisodeWorker
@@ -36,41 +36,41 @@ PIXELPONG = [sys.executable, "-m", "pixelpong"]
 
 @pytest.fixture
 def trained(call, tmp_path) -> Path:
-    """A run of three updates in the folder ``run``."""
+    """A run of three updates in the folder ``run``, and again as ``runs/fast-001``."""
     assert call("train", *TOY, "--updates", "3", "--run", "run")[0] == 0
+    shutil.copytree(tmp_path / "run", tmp_path / "runs" / "fast-001")
     return tmp_path / "run"
 
 
 # --- help -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("columns", [40, 80])
-@pytest.mark.parametrize("command", ["", *list_commands()])
-def test_every_command_has_a_help_that_fits_the_terminal(call, monkeypatch, command, columns):
-    monkeypatch.setenv("COLUMNS", str(columns))
-    code, out, err = call(*command.split(), "--help")
-    assert (code, err) == (0, "")
-    assert out.startswith(f"usage: pixelpong {command}")
-    assert max(map(len, out.splitlines()[1:])) <= columns
+def test_every_command_has_a_help_that_fits_the_terminal_and_examples_that_parse(
+    call, tmp_path, monkeypatch
+):
+    (tmp_path / "mine.toml").touch()
+    for columns in (40, 80):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        for name in ("", *COMMANDS):
+            code, out, err = call(*name.split(), "--help")
+            assert (code, err) == (0, "")
+            assert out.startswith(f"usage: pixelpong {name}")
+            assert max(map(len, out.splitlines()[1:])) <= columns
+            shown = out.partition("examples:\n")[2].replace("\\\n", "")
+            lines = [" ".join(line.split()) for line in shown.splitlines()]
+            assert bool(lines) == bool(name)
+            for line in lines:
+                assert line.startswith(f"pixelpong {name}")
+                parse(line.split()[1:])
 
 
-def test_help_names_every_option_of_a_training_with_its_default(call):
-    _, out, _ = call("train", "--help")
-    for flag in ("--run", "--config", "--json", *(each.flag for each in OPTIONS.values())):
-        assert re.search(rf"{flag}[ ,]", out), flag
-    for name in preset_names():
-        assert re.search(rf"from which the others start:[^.]*\b{name}\b", out), name
-    rate = load_preset("fast").learning.learning_rate
-    assert re.search(rf"Source: Karpathy.\s+\(default:\W+{rate}\)", out)
-
-
-@pytest.mark.parametrize(
-    "words", ["--preset ray --help", "--help --preset=ray", "--config mine.toml -h"]
-)
-def test_help_shows_the_defaults_of_the_preset_and_the_file_on_the_line(call, tmp_path, words):
-    (tmp_path / "mine.toml").write_text('preset = "classic"\nbatch_size = 4\n')
-    assert re.search(r"--batch-size INT.*\(default: 4\)", call("train", *words.split())[1])
-    assert call("train", "--config", "none.toml", "--help")[0] == 0
+def test_a_beginner_sees_fifteen_options_of_a_training_and_help_all_shows_the_others(call):
+    plain, everything = (call("train", word)[1] for word in ("--help", "--help-all"))
+    assert 10 <= len(re.findall(r"^  -", plain, flags=re.M)) <= 15
+    for flag in ("--run", "--config", "--debug", *(each.flag for each in OPTIONS.values())):
+        assert re.search(rf"^  .*{flag}[ ,\n]", everything, flags=re.M), flag
+    assert "Source" not in everything, "it would be that of another default than the preset's"
+    assert call("help", "train")[1] == plain
 
 
 def test_help_is_quick():
@@ -81,47 +81,11 @@ def test_help_is_quick():
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.6  # 0.15 s
 
 
-@pytest.mark.parametrize("name", list_commands())
-def test_every_command_has_examples_that_are_command_lines(call, tmp_path, name):
-    (tmp_path / "mine.toml").touch()
-    _, out, _ = call(*name.split(), "--help")
-    shown = out.split("examples:\n")[1].replace("\\\n", "")
-    lines = [" ".join(line.split()) for line in shown.splitlines()]
-    assert lines
-    for line in lines:
-        assert line.startswith(f"pixelpong {name}")
-        parse(line.split()[1:])
-
-
-@pytest.mark.parametrize(
-    ("command", "usage"),
-    [
-        ("train", "train [options]"), ("watch", "watch [options] [RUN]"),
-        ("play", "play [options] [RUN]"), ("record", "record [options] [RUN]"),
-        ("export", "export [options] [RUN]"),
-        ("dashboard", "dashboard [options] [RUNS_DIR]"), ("plot", "plot [options] RUN..."),
-        ("inspect", "inspect [options] RUN"),
-    ],
-)  # fmt: skip
-def test_the_line_of_usage_shows_what_may_be_left_out(call, command, usage):
-    _, out, _ = call(command, "--help")
-    assert out.splitlines()[0] == f"usage: pixelpong {usage}"
-    assert "(default: )" not in out
-    assert "default: False" not in out
-
-
-def test_help_begins_with_what_the_command_does(call):
-    assert "\n\nTrain an agent" in call("help", "train")[1]
-    assert call("help")[1].startswith("usage: pixelpong COMMAND")
-
-
 def test_without_a_command_it_says_what_it_is_and_what_to_begin_with(call):
     code, out, err = call()
     assert (code, err) == (0, "")
-    assert out.startswith("pixelpong teaches a program to play Atari Pong")
     begin = re.findall(r"^  pixelpong (\w+)  ", out, flags=re.M)
     assert begin == ["train", "watch", "play", "dashboard"]
-    assert max(map(len, out.splitlines())) <= 80
 
 
 @pytest.mark.parametrize("word", ["--version", "-V", "version"])
@@ -141,10 +105,8 @@ def test_it_tells_its_version_those_of_its_libraries_and_the_machine(call, word)
 @pytest.mark.parametrize(
     ("line", "given"),
     [
-        ("train --batch-size 3 --until-return -5", {"batch_size": 3, "until_return": -5.0}),
         ("train --batch_size=3 --until-return=-0.5", {"batch_size": 3, "until_return": -0.5}),
         ("train --sticky 0 --preset ray", {"sticky": 0.0, "preset": "ray"}),
-        ("train --verbose", {"verbose": True}),
         ("train --verbose --no-verbose --seed 1 --seed 2", {"verbose": False, "seed": 2}),
         ("resume --workers 2 -- -run", {"workers": 2}),
         ("evaluate --seed 3 run --episodes 5 --sticky .5", {"sticky": 0.5}),
@@ -156,83 +118,56 @@ def test_words_are_read(line, given):
     assert parse(line.split())[1].given == given
 
 
-def test_a_command_gets_its_own_options_with_their_defaults():
-    _, options = parse(["plot", "a", "b", "--kind", "health"])
-    assert options.runs == ("a", "b")
-    assert (options.kind, options.json) == ("health", False)
-    assert options.out is None
-    _, options = parse(["evaluate", "run", "--seed", "3", "--json"])
-    assert (options.run, options.seed, options.episodes) == ("run", 3, 100)
-    assert (options.checkpoint, options.json, options.debug) == ("latest", True, False)
-
-
 BAD = [
     ("frobnicate", 2, "expected a command, got 'frobnicate'; use one of train"),
     ("trian", 2, "expected a command, got 'trian'; did you mean train?"),
-    ("compare", 2, "expected a command, got 'compare'; did you mean plot?"),
+    ("--versio", 2, "expected a command, got '--versio'; did you mean --version?"),
     ("train fast", 2, "expected an option, got 'fast'; did you mean --preset fast?"),
-    ("train --lr 0.1", 2, "got --lr; did you mean --learning-rate?"),
-    ("train --gamma .9", 2, "got --gamma; did you mean --discount?"),
-    ("train --envs 8", 2, "got --envs; did you mean --streams?"),
+    ("train --bath-size 3", 2, "got --bath-size; did you mean --batch-size?"),
+    ("train --engine therads", 2, "got 'therads'; did you mean threads?"),
+    ("train --zz 3", 2, "expected an option of this command, got --zz; see `pixelpong train"),
     ("train --name ../x", 2, "expected the name of a run, got '../x'; give a plain name"),
+    ("train --name club", 2, "expected the name of a run, got 'club'; give a plain name"),
     ("train --name x --run y", 2, "expected --run or --name, got both; leave one of them out"),
     ("train --batch-size 20", 2, "got --batch-size, which belongs to REINFORCE; leave it out, or"),
-    ("train --preset classic --streams 8", 2, "got --streams, which belongs to PPO; leave it out"),
     ("resume run --streams 8", 2, "got --streams, which belongs to PPO; leave it out"),
-    ("train --bath-size 3", 2, "got --bath-size; did you mean --batch-size?"),
-    ("train --upd 3", 2, "did you mean --updates?"),
-    ("train --zz 3", 2, "expected an option of this command, got --zz; see `pixelpong train"),
-    ("inspect run -x", 2, "expected an option of this command, got -x; see"),
-    ("train extra", 2, "expected an option, got 'extra'"),
     ("train --batch-size", 2, "--batch-size: expected one argument; see `pixelpong train --help`"),
     ("train --batch-size abc", 2, "expected --batch-size to be a whole number from 1 to 100000, "
      "got 'abc'"),
-    ("train --batch-size 1e3", 2, "to be a whole number"),
-    ("train --batch-size 0", 2, "expected --batch-size to be a whole number from 1"),
     ("train --learning-rate fast", 2, "expected --learning-rate to be a number from 0 to 10, got"),
     ("train --environment Breakout", 2, "expected --environment to be one of ALE/Pong-v5"),
     ("train --preset slow", 2, "expected the name of a preset, got 'slow'; use one of"),
     ("train --config none.toml", 2, "expected a TOML file at none.toml, got No such file"),
     ("train --config mine.toml", 2, "mine.toml: expected the name of an option, got 'bach_size'; "
-     "did you mean 'batch_size'?"),
+     "did you mean batch_size?"),
     ("train --run run", 1, "expected a new run directory, got run, which exists"),
-    ("train --run /proc/none/run", 1, "expected to make the run directory"),
+    ("train --run /proc/none/run", 1, "/proc/none"),
     ("train --run run/config.json/x", 1, "config.json, which is not a directory"),
     ("resume none", 1, "expected a run directory, got none"),
-    ("inspect ru", 1, "expected a run directory, got ru, which is not one; check its name"),
-    ("inspect .", 1, "expected a run directory, got ., which is a folder of runs; name one: run"),
-    ("inspect runs/", 1, "got runs, which is a folder of runs; name one: runs/fast-001"),
-    ("inspect fast-01", 1, "got fast-01, which is not one; did you mean fast-001?"),
-    ("play beginer --no-open", 1, "got beginer, which is not one; did you mean beginner?"),
-    ("inspect beginer", 1, "got beginer, which is not one; check its name"),
-    ("--versio", 2, "expected a command, got '--versio'; did you mean --version?"),
-    ("export club --html x", 2, "expected a run for --html, got club, an agent in the package"),
-    ("plot run mine", 1, "got mine, which is not one; check its name; in runs there are runs/fas"),
     ("resume", 2, "expected RUN, got none; try `pixelpong resume latest`, or see `pixelpong re"),
     ("resume run --seed 4", 2, "got seed 0 → 4; leave them out, or give --allow-changes"),
-    ("inspect run --checkpoint 99", 1, "use latest, best or one of: 0, 3"),
-    ("inspect run --checkpoint ²", 1, "use latest, best or one of: 0, 3"),
-    ("evaluate run --checkpoint 99", 1, "use best, latest or one of: 0, 3"),
-    ("evaluate run --episodes 0", 2, "expected --episodes to be a whole number from 1 to 100000"),
-    ("evaluate run --episodes 1000000000", 2, "expected --episodes to be a whole number from 1"),
-    ("verify --emulators x", 2, "--emulators: expected emulator to be one of native, ale"),
-    ("verify --opponent self --emulators native,ale", 2, "for the opponent self, got ale"),
-    ("verify --engines processes", 2, "expected engine to be one of serial, threads"),
+    ("runs ru", 1, "expected a run directory, got ru, which is not one; check its name"),
+    ("resume runs/", 1, "got runs, which is a folder of runs; name one: runs/fast-001"),
+    ("runs fast-01", 1, "got fast-01, which is not one; did you mean fast-001?"),
+    ("runs --sort luck", 2, "--sort to be one of age, name"),
+    ("play beginer --no-open", 1, "got beginer, which is not one; did you mean beginner?"),
+    ("plot run mine", 1, "got mine, which is not one; check its name; in runs there are runs/fas"),
     ("plot", 2, "expected RUN, got none; try `pixelpong plot latest`"),
-    ("export run", 2, "expected --html FILE or --agent FILE, got none of them"),
-    ("export run --agent a --html b", 2, "got --html and --agent; give one"),
-    ("export --agent a", 2, "expected a run for --agent, got none"),
+    ("evaluate run --checkpoint ²", 1, "use best, latest or one of: 0, 3"),
+    ("evaluate run --episodes 0", 2, "expected --episodes to be a whole number from 1 to 100000"),
+    ("evaluate mine.toml", 1, "expected an agent in mine.toml"),
+    ("verify --engines processes", 2, "expected engine to be one of serial, threads"),
+    ("export run --out agent.onnx", 2, "must end in .safetensors, not 'agent.onnx'"),
     ("record run --scale 0", 2, "expected --scale to be a whole number of at least 1, got 0"),
 ]  # fmt: skip
 
 
 def test_what_goes_wrong_is_said_in_one_line(call, trained, tmp_path):
     (tmp_path / "mine.toml").write_text("bach_size = 3\n")
-    shutil.copytree(trained, tmp_path / "runs" / "fast-001")
     for line, code, words in BAD:
         got, out, err = call(*line.split())
         assert got == code, line
-        assert words in err, line
+        assert words in err, (line, err)
         assert err.startswith("pixelpong: error: "), line
         assert len(err.splitlines()) == 1, line
         assert "Traceback" not in out + err, line
@@ -243,20 +178,79 @@ def test_what_goes_wrong_is_said_in_one_line(call, trained, tmp_path):
 
 @pytest.mark.parametrize("word", ["runs/fast-001", "fast-001", "latest", "./runs/fast-001/"])
 def test_every_command_finds_a_run_by_the_same_words(report, trained, tmp_path, word):
-    shutil.copytree(trained, tmp_path / "runs" / "fast-001")
     (tmp_path / "package").mkdir()  # an agent in the package has this name
-    assert report("inspect", word)["run"] == "runs/fast-001"
-    assert report("resume", word, "--updates", "3")["run"] == "runs/fast-001"
+    assert report("runs", word)["run"] == "runs/fast-001"
+    assert report("resume", word, "--updates", "4")["run"] == "runs/fast-001"
     assert report("evaluate", word, "--episodes", "2")["run"] == "runs/fast-001"
     assert pixelpong.Run(word).path == Path("runs/fast-001")
 
 
-def test_the_latest_run_is_the_one_that_was_written_to_last(call, report, trained, tmp_path):
-    assert "expected a run in runs, got none" in call("inspect", "latest")[2]
-    for name in ("b", "a"):
-        shutil.copytree(trained, tmp_path / "runs" / name)
-    assert call("resume", "runs/b", "--updates", "4")[0] == 0
-    assert report("inspect", "latest")["run"] == "runs/b"
+REFUSED = [
+    "--run new --opponent nobody --preset fast", "--run new --opponent run --preset fast",
+    "--run new --engine ray --ray-address nowhere:1", "--run new --config mine.toml",
+    "--run full/new --updates 1 --hidden 200",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_a_training_that_is_refused_leaves_nothing(call, trained, tmp_path, monkeypatch, words):
+    (tmp_path / "mine.toml").write_text("updates = 0\n")
+    if "full" in words:
+        usage = shutil.disk_usage(tmp_path)._replace(free=1_000_000)
+        monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    before = sorted(tmp_path.rglob("*"))
+    code, _, err = call("train", *words.split())
+    assert code in (1, 2)
+    assert len(err.splitlines()) == 1, err
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_budget_that_is_spent_is_refused_and_what_is_not_named_stays(call, tmp_path):
+    target = ["--until-return", "20", "--updates", "3"]
+    assert call("train", *TOY, *target, "--run", "run", "-q")[0] == 0
+    before = (tmp_path / "run/config.json").read_bytes()
+    for words in (["--updates", "2"], ["--updates", "3"], ["--steps", "1"], ["--episodes", "6"]):
+        code, _, err = call("resume", "run", *words)
+        assert (code, len(err.splitlines())) == (2, 1)
+        assert "is already spent; name a larger one" in err
+        assert (tmp_path / "run/config.json").read_bytes() == before
+    assert call("resume", "run", "--updates", "4", "-q")[0] == 0
+    budget = RunDirectory.open(tmp_path / "run").config.budget
+    assert (budget.updates, budget.until_return) == (4, 20.0)
+    assert call("resume", "run", "--episodes", "9", "-q")[0] == 0
+    budget = RunDirectory.open(tmp_path / "run").config.budget
+    assert (budget.updates, budget.episodes, budget.until_return) == (None, 9, 20.0)
+
+
+def test_an_exported_agent_is_taken_wherever_a_run_is(call, report, trained):
+    assert report("export", "champion", "--out", "a.safetensors")["bytes"] > 1e6
+    words = ["a.safetensors", "--episodes", "1", "--sticky", "0"]
+    assert report("evaluate", *words, "--engine", "serial")["greedy"]["returns"] == [21.0]
+    assert pixelpong.Policy.load("a.safetensors").algorithm == "ppo"
+    fast = ["--preset", "fast", "--updates", "1", "--streams", "2", "--horizon", "9"]
+    assert call("train", *fast, "--opponent", "a.safetensors", "--hidden", "64", "-q")[0] == 0
+    assert report("export", "run", "--out", "b.safetensors")["update"] == 3
+
+
+def test_a_run_is_shown_with_its_hashes_and_a_damaged_checkpoint_is_found(call, report, trained):
+    told = report("runs", "run")
+    checkpoint = RunDirectory.open(trained).checkpoints.load(3)
+    assert told["params_sha256"] == fingerprint(checkpoint.params)
+    assert told["optimizer_sha256"] == fingerprint(checkpoint.optimizer)
+    assert (told["update"], told["episodes"], told["config"]["hidden"]) == (3, 6, 10)
+    assert 0 < told["training_seconds"] <= told["wall_seconds"]
+    lines = call("runs", "run")[1].splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[0].startswith("verdict      budget spent at update 3")
+    assert "params       " + told["params_sha256"] in lines
+    assert "checkpoints  0, 3: each has its SHA-256" in lines
+    assert "streams" not in "\n".join(lines), "an option of the other algorithm"
+    (damaged,) = (trained / "checkpoints").glob("000003*")
+    file = damaged if damaged.is_file() else next(damaged.glob("params*"))
+    file.write_bytes(file.read_bytes()[:-1] + b"x")
+    code, out, _ = call("runs", "run")
+    assert code == 1
+    assert re.search(r"^damaged +expected a sound checkpoint", out, flags=re.M)
 
 
 @pytest.mark.slow
@@ -269,10 +263,19 @@ def test_evaluate_plays_the_agents_in_the_package(report):
     assert list(ours.returns) == greedy["beginner"]["returns"]
 
 
+def test_evaluate_reports_greedy_and_sampled_play_as_python_does(call, report, trained):
+    words = ["evaluate", "run", "--episodes", "5", "--seed", "3"]
+    told = report(*words, "--workers", "2")
+    assert [len(told[way]["returns"]) for way in ("greedy", "sampled")] == [5, 5]
+    assert list(pixelpong.evaluate("run", 5, seed=3).returns) == told["greedy"]["returns"]
+    _, text, _ = call(*words, "--engine", "serial")
+    assert re.search(r"greedy +mean return −?\d\.\d\d +95 % interval", text)
+
+
 def test_a_quiet_training_says_only_how_it_ended(call):
-    code, out, err = call("train", *TOY, "--updates", "2", "-q")
+    code, out, err = call("train", *TOY, "--batch-size", "1", "--updates", "1", "-q")
     assert (code, err) == (0, "")
-    assert out.startswith("budget of updates spent: update 2")
+    assert out.startswith("budget of updates spent: update 1, 1 episode, ")
 
 
 def test_a_training_that_has_won_says_so_and_what_comes_next():
@@ -284,23 +287,17 @@ def test_a_training_that_has_won_says_so_and_what_comes_next():
         "training_seconds": 40.0, "wall_seconds": 55.0, "machine": "2 cores of an abacus",
         "environment": "ALE/Pong-v5", "verdict": verdict | {"greedy": greedy},
     }  # fmt: skip
-    lines = describe_outcome(report).splitlines()
-    assert lines[0].startswith(
-        "Won: mean return 18.68 over 200 games of greedy play, 95 % interval"
-    )
+    text = describe_outcome(report)
+    lines = text.splitlines()
     assert lines[1:3] == [
         "after 999,424 steps and 0:51 in all, on 2 cores of an abacus",
         "rank 6 of 21 by steps, among the recorded trainings",
     ]
-    assert [line.partition(" pixelpong ")[2] for line in lines[4:7]] == [
-        "watch 'my runs/a'", "play 'my runs/a'",
-        "record 'my runs/a' --overlay --out best.mp4",
-    ]  # fmt: skip
-    lost = describe_outcome(
-        report | {"rank": None, "verdict": report["verdict"] | {"is_won": False}}
-    )
-    assert lost.startswith("Not won yet: mean return 18.68")
-    assert "pixelpong play" not in lost
+    for line in ("watch 'my runs/a'", "play 'my runs/a'", "record 'my runs/a'"):
+        assert f" pixelpong {line}" in text
+    assert text.endswith("continue with: pixelpong resume 'my runs/a' --until-return 19")
+    lost = report | {"rank": None, "verdict": report["verdict"] | {"is_won": False}}
+    assert describe_outcome(lost).startswith("Not won yet: mean return 18.6")
 
 
 def test_only_a_training_like_the_recorded_ones_has_a_rank():
@@ -310,124 +307,41 @@ def test_only_a_training_like_the_recorded_ones_has_a_rank():
         assert not is_comparable(fast.updated(changes, "test"))
 
 
-def test_train_says_what_came_out(call):
-    code, out, err = call("train", *TOY, "--updates", "2")
-    assert (code, err) == (0, "")
-    assert "budget of updates spent: update 2, 4 episodes" in out
-    assert "continue with: pixelpong resume runs/classic-001 --updates 4" in out
-    code, out, err = call("train", *TOY, "--updates", "2", "--json")
-    told = json.loads(out)
-    assert (code, told["reason"], told["update"], told["episodes"]) == (0, "updates", 2, 4)
-    assert "update 2" in err
-
-
 def test_the_command_to_go_on_with_can_be_pasted(call, tmp_path):
     _, out, _ = call("train", *TOY, "--updates", "1", "--run", "my runs/a 1")
     line = out.split("continue with: ")[1]
     assert shlex.split(line) == ["pixelpong", "resume", "my runs/a 1", "--updates", "2"]
-    _, _, err = call("train", *TOY, "--run", "my runs/a 1")
-    assert "`pixelpong resume 'my runs/a 1'`" in err
-
-
-def test_a_time_has_one_word_everywhere(call, report, trained):
-    told = report("inspect", "run")
-    assert 0 < told["training_seconds"] <= told["wall_seconds"]
-    words = r" \d:\d\d of training, \d:\d\d in all"
-    assert re.search("^time +" + words, call("inspect", "run")[1], flags=re.M)
-    assert re.search(r"\d steps in" + words, call("resume", "run", "--updates", "4")[1])
-    assert re.search(r"\d:\d\d of training", repr(pixelpong.Run("run")))
-
-
-def test_a_thing_is_one_and_not_ones(call):
-    _, out, _ = call("train", *TOY, "--batch-size", "1", "--updates", "1")
-    assert "update 1, 1 episode, " in out
-
-
-def test_inspect_shows_first_what_differs_from_the_preset_in_80_columns(call, trained):
-    lines = call("inspect", "run")[1].splitlines()
-    assert max(map(len, lines)) <= 80
-    assert lines[0].startswith("verdict      budget spent at update 3")
-    assert lines[2:5] == [
-        "preset       classic, seed 0",
-        "changed      max_frames 300, hidden 10, batch_size 2, updates 3, engine serial",
-    ]
-    text = "\n".join(lines)
-    assert "learning_rate 0.0001" in text
-    assert text.count("hidden") == 1
-    assert "streams" not in text, "an option of the other algorithm"
-
-
-def test_inspect_prints_what_the_checkpoint_holds(call, report, trained):
-    told = report("inspect", "run")
-    assert {
-        "update", "steps", "episodes", "mean_return_100", "params_sha256", "optimizer_sha256",
-        "config", "versions", "wall_seconds",
-    } <= set(told)  # fmt: skip
-    checkpoint = RunDirectory.open(trained).checkpoints.load(3)
-    assert told["params_sha256"] == fingerprint(checkpoint.params)
-    assert told["optimizer_sha256"] == fingerprint(checkpoint.optimizer)
-    assert (told["update"], told["episodes"], told["config"]["hidden"]) == (3, 6, 10)
-    _, text, _ = call("inspect", "run")
-    assert told["params_sha256"] in text
-    assert max(map(len, text.splitlines()[:9])) <= 100
-
-
-def test_evaluate_reports_greedy_and_sampled_play(call, report, trained):
-    words = ["evaluate", "run", "--episodes", "5", "--seed", "3"]
-    told = report(*words, "--workers", "2")
-    for name in ("greedy", "sampled"):
-        assert {"mean_return", "std", "ci95", "returns"} <= set(told[name])
-        assert len(told[name]["returns"]) == 5
-    assert report(*words, "--engine", "serial") == told
-    _, text, _ = call(*words, "--engine", "serial")
-    assert re.search(r"greedy +mean return −?\d\.\d\d +95 % interval", text)
-
-
-@pytest.mark.slow
-def test_evaluate_on_another_protocol_by_name(report, trained):
-    protocol = ["--environment", "PongDeterministic-v4", "--engine", "serial"]
-    told = report("evaluate", "run", "--episodes", "1", *protocol)
-    assert (told["environment"], told["sticky"]) == ("PongDeterministic-v4", 0.0)
-    assert -21 <= told["greedy"]["mean_return"] <= 21
+    assert "`pixelpong resume 'my runs/a 1'`" in call("train", *TOY, "--run", "my runs/a 1")[2]
 
 
 def test_numpy_preset_prints_its_lines_unless_told_otherwise(call):
     words = ["train", "--preset", "numpy", *TOY[:4]]
     code, out, _ = call(*words)
-    assert (code, 1 <= out.count("point ") <= 3) == (0, True)
-    assert "Batch 1 computed 3 rollouts" in out
+    assert (code, "point " in out, "Batch 1 computed 3 rollouts" in out) == (0, True, True)
     assert "Batch" not in call(*words, "--no-verbose")[1]
 
 
 @pytest.mark.slow
-def test_verify_prints_a_table_of_hashes(call, report):
+def test_verify_prints_a_table_of_hashes_and_fails_when_the_bits_differ(call, report, monkeypatch):
     words = ["verify", *TOY[:2], "--updates", "2", "--batch-size", "2", "--presets", "classic"]
     code, out, _ = call(*words)
     *rows, verdict = out.splitlines()
-    assert (code, verdict) == (0, "classic: all 6 ways gave the same bits")
-    assert len({row.split()[0] for row in rows}) == 1
+    assert code == 0
+    assert verdict.endswith("gave the same bits")
+    assert len({row.split()[0] for row in rows if "classic" in row}) == 1
     told = report(*words)
     assert told["is_equal"] is True
-    names = [way["name"] for way in told["ways"]]
-    assert names[:4] == ["serial", "threads, 1 worker", "threads, 2 workers", "threads, 3 workers"]
-
-
-@pytest.mark.slow
-def test_verify_fails_when_the_bits_differ(call, monkeypatch):
-    """A worker that is not a pure function of its item must be found out."""
     real, count = EpisodeWorker.play, iter(range(1000))
 
-    def play(self, item, params):
+    def play(self, item, params):  # not a pure function of its item
         result = real(self, item, params)
         result.grads.W2[0] += 1e-3 * next(count)
         return result
 
     monkeypatch.setattr(EpisodeWorker, "play", play)
-    words = ["verify", *TOY[:2], "--presets", "classic", "--engines", "serial", "--updates", "2"]
-    code, out, _ = call(*words)
+    code, out, _ = call(*words, "--engines", "serial")
     assert code == 1
     assert "DIFFERENT" in out
-    assert out.splitlines()[-1] == "classic: the bits differ"
 
 
 # --- what goes wrong --------------------------------------------------------------------------
@@ -443,28 +357,19 @@ def test_debug_shows_the_traceback_and_the_workers(call, trained, monkeypatch):
     code, _, err = call("resume", "run", "--updates", "5")
     assert (code, len(err.splitlines())) == (1, 1)
     assert "EpisodeItem(purpose='train', seed=0, update=4, index=0" in err
-    code, _, err = call("resume", "run", "--updates", "5", "--debug")
+    err = call("resume", "run", "--updates", "5", "--debug")[2]
     assert "In the worker:" in err
     assert 'raise RuntimeError("planted")' in err
 
 
 def test_a_bug_is_one_line_too(call, trained, monkeypatch):
     monkeypatch.setattr(RunDirectory, "open", lambda path: 1 / 0)
-    code, _, err = call("inspect", "run")
+    code, _, err = call("plot", "run")
     assert code == 1
     assert err.splitlines() == [
         "pixelpong: error: expected no such error, got ZeroDivisionError: division by zero; "
         "this is a bug: run again with --debug"
     ]
-
-
-def test_a_damaged_newest_checkpoint_warns_and_goes_on(call, tmp_path):
-    call("train", *TOY, "--updates", "3", "--save-every", "1", "--run", "run")
-    (tmp_path / "run/checkpoints/000003.safetensors").write_bytes(b"x")
-    code, out, err = call("resume", "run", "--updates", "4")
-    assert code == 0
-    assert err.startswith("warning: expected a sound checkpoint in run/checkpoints/000003")
-    assert "going on after update 2" in out
 
 
 @pytest.mark.slow
@@ -554,15 +459,3 @@ def test_a_minus_sign_survives_any_terminal(call, monkeypatch, encoding, sign):
     stream.flush()
     assert (code, err) == (0, "")
     assert sign in stream.buffer.getvalue().decode(encoding)
-
-
-def test_a_narrow_terminal_breaks_a_report_between_words(call, monkeypatch):
-    assert call("train", *TOY, "--run", "run", "--quiet")[0] == 0
-    whole = call("inspect", "run")[1]
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "40")
-    narrow = call("inspect", "run")[1]
-    assert max(map(len, whole.splitlines())) > 60
-    assert narrow.split() == whole.split()
-    for line in narrow.splitlines():
-        assert len(line) <= 40 or "pixelpong " in line or len(line.split()) == 1

@@ -119,7 +119,7 @@ def test_every_face_names_the_emulator(make_run, capsys):
     train(run, TrainingDisplay(stream))
     assert stream.getvalue().splitlines()[0].endswith("engine serial, emulator ale")
     assert repr(pixelpong.Run(run.path)).splitlines()[0].endswith(", emulator ale")
-    assert main(["inspect", str(run.path)]) == 0
+    assert main(["runs", str(run.path)]) == 0
     assert re.search(r"\bemulator\s+ale\b", capsys.readouterr().out)
     content = json.loads((run.path / "config.json").read_text("utf-8"))
     assert content["config"]["emulator"] == "ale"

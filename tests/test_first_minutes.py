@@ -98,7 +98,7 @@ def test_from_the_first_word_to_a_game_against_the_own_agent(tmp_path, open_page
     assert film.startswith("pixelpong record runs/fast-001 ")
 
     assert re.search(r"^fast-001 +won", shell.run("pixelpong runs"), re.M)
-    assert "won" in shell.run("pixelpong inspect latest").lower()
+    assert "won" in shell.run("pixelpong runs latest").lower()
 
     with shell.started(f"{play} --no-open --port 0") as (_, terminal):
         said = read(terminal, lambda text: re.search(r"http://\S+\s", text), 60)

@@ -43,7 +43,7 @@ def test_a_run_says_what_it_is_and_what_can_be_asked(run, path):
 def test_a_run_tells_the_same_times_as_inspect(make_run, report):
     run = make_run(updates=2, evaluate_every=1, evaluate_episodes=2)
     train(run)
-    told = report("inspect", run.path)
+    told = report("runs", run.path)
     assert 0 < told["training_seconds"] < told["wall_seconds"]
     words = f"{duration(Run(run.path).metrics()['training_seconds'][-1])} of training"
     assert words in repr(Run(run.path))

@@ -166,8 +166,7 @@ def test_a_mistake_in_a_grid_is_one_line_and_makes_nothing(call, tmp_path, text)
         ("sweep --seeds 0-99999", "expected --seeds as 0-4 or 0,3,7, at most 10,000 of them"),
         ("sweep --seeds 0 --engine threads", "expected --engine to be one of ray, serial"),
         ("sweep --seeds 0 --engine serial --ray-address h:1", "expected --engine ray for"),
-        ("sweep resume", "expected DIR, got none"),
-        ("sweep resume none", "none is not a sweep: it has no sweep.csv"),
+        ("sweep none/", "none/: it has no sweep.csv"),
     ],
 )
 def test_a_mistake_on_the_command_line_is_one_line(call, line, words):
@@ -274,7 +273,7 @@ def test_one_that_fails_is_told_and_the_others_continue(in_process, tmp_path, ca
     assert code == 1
     assert "seed-1: failed: expected to write, got No space left on device" in out
     assert "won: 0 of 2" in out
-    assert "continue with: pixelpong sweep resume s" in out
+    assert "continue with: pixelpong sweep s" in out
     code, out, _ = call("sweep", "resume", "s", "--engine", "serial")
     assert code == 0
     assert "seed-1: not won" in out
@@ -296,7 +295,7 @@ def test_a_folder_that_holds_something_is_left_alone(call, tmp_path):
     Sweep.create(tmp_path / "old", configs_of(0)).__exit__()
     code, _, err = call("sweep", "--seeds", "0", "--out", "old")
     assert code == 1
-    assert "old is a sweep; continue it with `pixelpong sweep resume old`" in err
+    assert "old is a sweep; continue it with `pixelpong sweep old`" in err
 
 
 def test_a_damaged_run_in_a_sweep_is_one_line(tmp_path):

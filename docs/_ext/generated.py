@@ -116,7 +116,7 @@ def list_commands() -> list[list[str]]:
     >>> [words for words in list_commands() if words[0] in ("train", "resume")]
     [['train'], ['resume']]
     """
-    return [name.split() for name in parser.list_commands()]
+    return [[name] for name in parser.COMMANDS]
 
 
 def help_of(words: list[str]) -> str:

@@ -7,7 +7,8 @@ Errors that only a bug can cause are an ``assert`` instead.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import difflib
+from collections.abc import Iterable, Iterator
 
 
 class PixelpongError(Exception):
@@ -98,6 +99,16 @@ def refusing(what: str, advice: str, kind: type[PixelpongError]) -> Iterator[Non
     except (OSError, ValueError) as error:
         got = getattr(error, "strerror", None) or str(error)
         raise kind(expected(what, got, advice)) from error
+
+
+def did_you_mean(word: object, known: Iterable[str], otherwise: str) -> str:
+    """The advice for a word that may be mistyped.
+
+    >>> did_you_mean("trian", ["train", "plot"], "see --help")
+    'did you mean train?'
+    """
+    near = difflib.get_close_matches(str(word)[:100], known, n=1, cutoff=0.65)
+    return f"did you mean {near[0]}?" if near else otherwise
 
 
 def number_of(number: int, noun: str) -> str:

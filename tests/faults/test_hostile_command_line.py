@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pixelpong.config import OPTIONS
 from pixelpong.config.presets import resolve_config
-from pixelpong.faces.cli.parser import list_commands, parse
+from pixelpong.faces.cli.parser import COMMANDS, parse
 
 ODD_WORDS = (
     "", "0", "-1", "1", "2", "61", "1e999", "-1e999", "nan", "inf", "1e-9", "0.5", "9" * 400,
@@ -28,7 +28,7 @@ ODD_WORDS = (
 
 FLAGS = {
     name: [each.flag for each in (*command.options, *map(OPTIONS.get, command.training))]
-    for name, command in list_commands().items()
+    for name, command in COMMANDS.items()
 }
 """The options of every command."""
 

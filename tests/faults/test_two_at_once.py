@@ -187,7 +187,7 @@ def read_everything(run: RunDirectory, library: Library, capsys) -> None:
     told = library.view(id_of(run.path)).tell_all()
     assert told["update"] >= len(updates) - 1
     capsys.readouterr()
-    assert main(["inspect", str(run.path), "--json"]) == 0
+    assert main(["runs", str(run.path), "--json"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
     assert json.loads(out)["update"] >= len(updates) - 1

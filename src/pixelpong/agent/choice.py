@@ -19,8 +19,7 @@ from pixelpong.agent.file import (
 )
 from pixelpong.agent.network import fit_params
 from pixelpong.config import Config
-from pixelpong.config.suggestions import suggest
-from pixelpong.errors import CheckpointError, ConfigError, RunError, expected
+from pixelpong.errors import CheckpointError, ConfigError, RunError, did_you_mean, expected
 from pixelpong.items import BUILTIN, HALF, SELF, Params
 from pixelpong.learners import restoring
 from pixelpong.learners.progress import Progress
@@ -119,6 +118,25 @@ def load_agent(run: RunDirectory | None, which: str = "best") -> Agent:
     return load_milestone(run.milestones, update)
 
 
+def open_agent(
+    word: str | Path | None, checkpoint: str = "best"
+) -> tuple[RunDirectory | None, Agent]:
+    """The agent that a word names, and its run if it has one.
+
+    Args:
+        word: an agent's file, or as for `find_agent`.
+        checkpoint: which of a run's agents, or of the package's; see `load_agent`.
+
+    Raises:
+        CheckpointError: there is no such agent, or it is damaged.
+        RunError: there is no such run.
+    """
+    if word is not None and os.path.isfile(word):  # no error for a name that is too long
+        return None, read_agent(Path(word))
+    run, name = find_agent(word)
+    return run, load_agent(run, name or checkpoint)
+
+
 def load_named(word: str) -> Agent:
     """The agent that a word names.
 
@@ -130,13 +148,10 @@ def load_named(word: str) -> Agent:
         CheckpointError: there is no such agent, or it is damaged.
         RunError: there is no such run.
     """
-    if os.path.isfile(word):  # no error for a name that is too long
-        return read_agent(Path(word))
     name, at, which = word.rpartition("@")
-    if not at or os.path.isdir(word):
-        name, which = word, ""
-    run, shipped = find_agent(name)
-    return load_agent(run, which or shipped or "best")
+    if not at or os.path.exists(word):
+        name, which = word, "best"
+    return open_agent(name, which)[1]
 
 
 def settle_opponents(configs: Iterable[Config]) -> list[Config]:
@@ -192,10 +207,9 @@ def load_opponent(config: Config) -> Agent:
     try:
         agent = load_named(word)
     except RunError:
-        near = suggest(word, NO_AGENT)
-        if near is None:
+        advice = did_you_mean(word, NO_AGENT, "")
+        if not advice:
             raise
-        advice = f"did you mean {near}?"
         raise ConfigError(expected("an opponent", repr(word), advice)) from None
     if agent.algorithm != "ppo":
         got = f"{word}, which is of {agent.algorithm}"
@@ -249,10 +263,17 @@ def find_game(
         EmulatorError: the emulator or its game is not installed.
     """
     agent = load_agent(run, checkpoint)
-    replay = agent.play_episode(0 if run is None else run.config.seed, episode, is_greedy=is_greedy)
     name = "the agent in the package" if run is None else run.path.name
+    return play_game(agent, name, 0 if run is None else run.config.seed, episode, is_greedy)
+
+
+def play_game(
+    agent: Agent, name: str, seed: int, episode: int, is_greedy: bool = True
+) -> ChosenReplay:
+    """A game that an agent plays now, as the evaluation with this seed would."""
+    replay = agent.play_episode(seed, episode, is_greedy=is_greedy)
     title = (
-        f"{name}, update {agent.about['update']}, {'greedy' if is_greedy else 'sampled'} "
+        f"{name}, update {agent.about.get('update', 0)}, {'greedy' if is_greedy else 'sampled'} "
         f"episode {episode}, return {replay.episode_return:+.0f}"
     )
     return ChosenReplay(replay, agent, title)

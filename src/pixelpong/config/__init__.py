@@ -17,8 +17,7 @@ from typing import Any
 
 from pixelpong.config.options import COMMAND_LINE, Option, option
 from pixelpong.config.protocols import MAX_FRAMES, PROTOCOLS, Protocol, find_protocol
-from pixelpong.config.suggestions import suggest
-from pixelpong.errors import ConfigError, expected
+from pixelpong.errors import ConfigError, did_you_mean, expected
 
 DEFAULT_PRESET = "fast"
 
@@ -302,8 +301,7 @@ OPTIONS: dict[str, Option] = _collect_options()
 
 def _find(name: str, origin: str) -> Option:
     if name not in OPTIONS:
-        near = suggest(name, OPTIONS)
-        advice = f"did you mean {near!r}?" if near else "see `pixelpong train --help`"
+        advice = did_you_mean(name, OPTIONS, "see `pixelpong train --help-all`")
         raise ConfigError(f"{origin}: " + expected("the name of an option", repr(name), advice))
     return OPTIONS[name]
 

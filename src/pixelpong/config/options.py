@@ -11,7 +11,7 @@ import typing
 from dataclasses import dataclass, field
 from typing import Any
 
-from pixelpong.errors import ConfigError, expected
+from pixelpong.errors import ConfigError, did_you_mean, expected
 
 COMMAND_LINE = "command line"
 """The origin of options from the command line: errors spell them as flags."""
@@ -94,7 +94,8 @@ class Option:
         if not self._allows(value):
             spelled = self.flag if origin == COMMAND_LINE else self.name
             what = f"{spelled} to be {self.describe_values()}"
-            raise ConfigError(f"{origin}: " + expected(what, _spell(value), "change it"))
+            advice = did_you_mean(_spell(value), self.choices, "change it")
+            raise ConfigError(f"{origin}: " + expected(what, _spell(value), advice))
         return value
 
     def _allows(self, value: Any) -> bool:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 import textwrap
+from collections.abc import Callable
 from typing import Any
 
-from pixelpong.config import ALGORITHMS, OPTIONS
 from pixelpong.errors import number_of, on_one_line
 from pixelpong.faces.display import signed
 from pixelpong.run.summary import duration
@@ -21,7 +20,7 @@ def describe_outcome(report: Report) -> str:
     verdict, reason = report["verdict"], report["reason"]
     words = {"interrupted": "interrupted", "until_return": "done"}
     ended = words.get(reason, f"budget of {reason} spent")
-    more = "" if reason == "interrupted" else f" --updates {2 * report['update']}"
+    more = _NEXT_BUDGET.get(reason, lambda _: "")(report)
     lines = [] if verdict is None else [describe_verdict(verdict, report["machine"])]
     if report["rank"]:
         place, count = report["rank"]
@@ -40,6 +39,14 @@ def describe_outcome(report: Report) -> str:
         ]
     )
 
+
+_NEXT_BUDGET: dict[str, Callable[[Report], str]] = {
+    "updates": lambda it: f" --updates {2 * it['update']}",
+    "episodes": lambda it: f" --episodes {2 * it['episodes']}",
+    "steps": lambda it: f" --steps {2 * it['steps']}",
+    "until_return": lambda it: f" --until-return {min(it['verdict']['target'] + 1, 21):g}",
+}
+"""Options with which a training that has ended goes on, by the reason why it has."""
 
 _NEXT = (
     ("watch it", "watch", ""),
@@ -104,50 +111,6 @@ def describe_evaluation(report: Report) -> str:
     if report["sticky"] == 0 and report["frame_skip"][0] == report["frame_skip"][1]:
         lines.append("this protocol draws no random numbers: all greedy episodes are the same")
     return "\n".join(lines)
-
-
-def describe_run(report: Report) -> str:
-    """What a run has reached."""
-    config = report["config"]
-    changed = {name: value for name, value in report["changed"].items() if name != "seed"}
-    rows = {
-        "verdict": report["verdict"],
-        "run": report["run"],
-        "note": report["note"],
-        "preset": f"{config['preset']}, seed {config['seed']}",
-        "changed": _listed(changed) or "nothing",
-        "stands at": f"update {report['update']}, {number_of(report['steps'], 'step')}, "
-        f"{number_of(report['episodes'], 'episode')}",
-        "returns": f"estimated return {signed(report['estimated_return'])}, "
-        f"mean of the last 100 {signed(report['mean_return_100'])}, "
-        f"running mean {signed(report['running_mean'])}",
-        "time": describe_times(report),
-        "params": report["params_sha256"],
-        "optimizer": report["optimizer_sha256"],
-        "checkpoints": ", ".join(map(str, report["checkpoints"])),
-        "machine": ", ".join(map(str, report["machine"].values())),
-        "versions": _listed(report["versions"]),
-    }
-    sections: dict[str, Report] = {}
-    for name, value in config.items():
-        section = OPTIONS[name].section
-        is_used = section not in ("", *ALGORITHMS) or section == config["algorithm"]
-        if is_used and name not in changed:
-            sections.setdefault(section, {})[name] = value
-    rows |= {name: _listed(values) for name, values in sections.items()}
-    return "\n".join(_fold(name, str(value)) for name, value in rows.items() if value)
-
-
-def _listed(values: Report) -> str:
-    """Names and values, no name apart from its value when `_fold` makes lines of them."""
-    known = {name: value for name, value in values.items() if value is not None}
-    return ", ".join(f"{name}\N{NO-BREAK SPACE}{value}" for name, value in known.items())
-
-
-def _fold(name: str, value: str) -> str:
-    """A row of a table, folded between words to the width of the terminal."""
-    width = shutil.get_terminal_size().columns
-    return fold(value, width, f"{name:13}").replace("\N{NO-BREAK SPACE}", " ")
 
 
 def fold(line: str, width: int, name: str = "") -> str:

@@ -29,9 +29,6 @@ from pixelpong.run.states import DAMAGED, FAILED, INTERRUPTED, STOPPED, TRAINING
 from pixelpong.run.tail import read_end
 from pixelpong.schema import Count, Meta, Return, Seconds, convert, decode
 
-NOTE_FILE = "note.txt"
-NOTE_LENGTH = 200
-
 
 @dataclass(frozen=True)
 class _Timing:
@@ -93,7 +90,6 @@ class Summary:
         path: of the run.
         state: one of `pixelpong.run.states.STATES`.
         problem: why it failed or cannot be read; "" if neither.
-        note: what its owner has noted; "" if nothing.
         config: None if it cannot be read.
         update: the last one, as all figures that follow.
         steps: decisions of the agent.
@@ -109,7 +105,6 @@ class Summary:
     path: Path
     state: str
     problem: str = ""
-    note: str = ""
     config: Config | None = None
     update: int = 0
     steps: int = 0
@@ -155,7 +150,6 @@ def summarize(path: Path) -> Summary:
     """The summary of a run as it is now; whatever is wrong with it is in the summary."""
     common: dict[str, Any] = {
         "path": path,
-        "note": read_note(path),
         "bytes": measure(path),
         "modified": last_change(path) or 0.0,
     }
@@ -225,17 +219,6 @@ def _read_failure(path: Path) -> str:
     try:
         return on_one_line(decode((path / FAILURE_FILE).read_bytes(), _Failure).error)[:MAX_GOT]
     except (OSError, ValueError):
-        return ""
-
-
-def read_note(path: Path) -> str:
-    """What the owner of a run has noted; "" if nothing."""
-    if not (path / NOTE_FILE).is_file():  # opening a pipe would block
-        return ""
-    try:
-        with (path / NOTE_FILE).open("rb") as file:
-            return on_one_line(file.read(4 * NOTE_LENGTH).decode("utf-8", "replace"))[:NOTE_LENGTH]
-    except OSError:
         return ""
 
 

@@ -80,7 +80,7 @@ class Sweep:
         if not is_free:
             what = "is not empty"
             if (path / TABLE).exists():
-                what = f"is a sweep; continue it with `pixelpong sweep resume {path}`"
+                what = f"is a sweep; continue it with `pixelpong sweep {path}`"
             raise RunError(f"{path} {what}, or choose another --out.")
         for name, config in zip(name_trainings(configs), configs, strict=True):
             RunDirectory.create(path / name, config)

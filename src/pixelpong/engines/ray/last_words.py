@@ -81,7 +81,7 @@ def _wait(pid: str) -> None:
         visible = "\x1b[?25h\n" if sys.stderr.isatty() else ""  # a live display hides the cursor
         print(
             f"{visible}pixelpong: error: expected Ray to keep running, got: {got}; continue a "
-            "training with 'pixelpong resume', a sweep with 'pixelpong sweep resume'",
+            "training with 'pixelpong resume', a sweep with 'pixelpong sweep DIR'",
             file=sys.stderr,
         )
 

@@ -12,17 +12,19 @@ KeyboardInterrupt, whose message names the run.
 from __future__ import annotations
 
 import contextlib
+import re
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from pixelpong.config import BUDGET, Config, differences, require_used
+from pixelpong.config import BUDGET, BudgetConfig, Config, differences, require_used
 from pixelpong.config.options import COMMAND_LINE
 from pixelpong.config.presets import load_preset
 from pixelpong.engines import check
-from pixelpong.errors import ConfigError, Interrupted, expected
+from pixelpong.errors import ConfigError, Interrupted, RunError, expected
 from pixelpong.interrupts import stop_on_signals
 
 if TYPE_CHECKING:
@@ -39,7 +41,6 @@ def train(
     *,
     run: str | Path | None = None,
     name: str | None = None,
-    note: str | None = None,
     quiet: bool = False,
     **options: Any,
 ) -> Run:
@@ -49,7 +50,6 @@ def train(
         preset: the name of a preset (`preset_names`), or a configuration, as the base of options.
         run: the new run directory; by default the next free ``runs/PRESET-NNN``.
         name: instead of `run`, the name of a new run in the folder ``runs``.
-        note: to keep beside the run, up to 200 characters.
         quiet: show nothing.
         options: of `Config`, such as ``seed=1``, ``updates=20``, ``workers=2``; any of
             ``updates``, ``episodes``, ``steps`` and ``until_return`` replaces the preset's budget.
@@ -73,9 +73,9 @@ def train(
     >>> train("classic", learning_rat=0.001)
     Traceback (most recent call last):
     pixelpong.errors.ConfigError: train: expected the name of an option, got 'learning_rat'; \
-did you mean 'learning_rate'?
+did you mean learning_rate?
     """
-    return _go(lambda: _create(preset, run, name, note, options, "train"), quiet)
+    return _go(lambda: _create(preset, run, name, options, "train"), quiet)
 
 
 def training(
@@ -83,7 +83,6 @@ def training(
     *,
     run: str | Path | None = None,
     name: str | None = None,
-    note: str | None = None,
     **options: Any,
 ) -> Iterator[Event]:
     """The same as `train`, event by event, so that you can plot or stop in between.
@@ -94,7 +93,6 @@ def training(
         preset: as for `train`.
         run: as for `train`.
         name: as for `train`.
-        note: as for `train`.
         options: as for `train`.
 
     Yields:
@@ -115,7 +113,7 @@ def training(
     """
     from pixelpong import loop
 
-    yield from loop.training(_create(preset, run, name, note, options, "training"))
+    yield from loop.training(_create(preset, run, name, options, "training"))
 
 
 def resume(
@@ -163,7 +161,7 @@ def open_run(path: Path, options: dict[str, Any], origin: str, allow_changes: bo
     from pixelpong.run.directory import RunDirectory
 
     run = RunDirectory.open(path)
-    config = run.config.updated(options, origin)
+    config = run.config.updated(_kept(run.config.budget, options) | options, origin)
     require_used(options, config, origin)
     changed = differences(run.config, config)
     if changed and not allow_changes:
@@ -172,27 +170,118 @@ def open_run(path: Path, options: dict[str, Any], origin: str, allow_changes: bo
         advice = f"leave them out, or give {allowing}"
         raise ConfigError(expected(f"the options that {path} was trained with", shown, advice))
     _require_budget(config, origin)
+    if set(options) & set(_COUNTS):
+        _require_unspent(run, config)
     check(config.engine)
     run.warn_of_other_machine()
     return run.with_config(config)
+
+
+_COUNTS = ("updates", "episodes", "steps")
+"""The options of a budget that count what is played; naming one replaces all of them."""
+
+
+def _kept(budget: BudgetConfig, options: dict[str, Any]) -> dict[str, Any]:
+    """The part of a run's budget that stays if `options` are named at its resume."""
+    if not set(options) & set(BUDGET):
+        return {}
+    replaced = _COUNTS if set(options) & set(_COUNTS) else ()
+    return {name: value for name, value in vars(budget).items() if name not in replaced}
+
+
+def _require_unspent(run: RunDirectory, config: Config) -> None:
+    """Refuse a budget that the run has already spent."""
+    from pixelpong.run.summary import summarize
+
+    stands = summarize(run.path)
+    for name in _COUNTS:
+        goal, done = (
+            getattr(config.budget, name),
+            getattr(stands, name.replace("updates", "update")),
+        )
+        if goal is not None and done >= goal:
+            raise ConfigError(
+                f"{run.path} stands at {done:,} {name}, so a budget of {goal:,} is already spent; "
+                "name a larger one."
+            )
 
 
 def _create(
     preset: str | Config,
     path: str | Path | None,
     name: str | None,
-    note: str | None,
     options: dict[str, Any],
     origin: str,
 ) -> RunDirectory:
-    from pixelpong.faces.runs import create_run
-
     config = preset if isinstance(preset, Config) else load_preset(preset)
     config = config.updated(options, origin)
     require_used(options, config, origin)
+    return create_run(config, path, name, origin)
+
+
+def create_run(
+    config: Config,
+    path: str | Path | None = None,
+    name: str | None = None,
+    origin: str = COMMAND_LINE,
+) -> RunDirectory:
+    """Create the directory of a new run, after everything that can refuse has been asked.
+
+    Args:
+        config: of its training.
+        path: of the directory.
+        name: instead of `path`: of the run in the folder ``runs``. Without both, the next number.
+        origin: where they were given, for the error messages.
+
+    Raises:
+        ConfigError: it is no name, a path is given as well, there is no budget, or the engine or
+            the opponent is not there.
+        CheckpointError: the opponent is damaged.
+        RunError: the directory already exists, the disk is full, or a file cannot be written.
+    """
+    from pixelpong.agent.choice import settle_opponents
+    from pixelpong.run.directory import RUNS_FOLDER, RunDirectory
+
     _require_budget(config, origin)
+    if name is not None:
+        path = _path_for(name, path, origin)
     check(config.engine)
-    return create_run(config, path, name, note, origin)
+    (config,) = settle_opponents([config])
+    _require_room(Path(path or RUNS_FOLDER), config)
+    return RunDirectory.create(None if path is None else Path(path), config)
+
+
+def _path_for(name: str, path: str | Path | None, origin: str) -> Path:
+    from pixelpong.agent.choice import PACKAGE
+    from pixelpong.agent.file import SHIPPED
+    from pixelpong.run.directory import RUNS_FOLDER
+    from pixelpong.run.names import LATEST
+
+    is_command = origin == COMMAND_LINE
+    if path is not None:
+        both = "--run or --name" if is_command else "run or name"
+        raise ConfigError(expected(both, "both", "leave one of them out"))
+    if not re.fullmatch(r"\w[\w.-]*", name) or name in (LATEST, PACKAGE, *SHIPPED):
+        otherwise = "--run DIR" if is_command else "run=DIR"
+        advice = f"give a plain name such as fast-wide, or {otherwise}"
+        raise ConfigError(expected("the name of a run", repr(name), advice))
+    return RUNS_FOLDER / name
+
+
+def _require_room(path: Path, config: Config) -> None:
+    """Refuse a disk that has no room for one checkpoint."""
+    from pixelpong.env.features import NUM_INPUTS
+
+    needed = NUM_INPUTS * config.network.hidden * 2 * 4  # the first layer of the fast network
+    if config.learning.algorithm == "reinforce":
+        needed = 6400 * config.network.hidden * 4
+    there = next(each for each in (path, *path.absolute().parents) if each.exists())
+    free = shutil.disk_usage(there).free
+    if free < needed:
+        raise RunError(
+            f"A checkpoint of this training takes up to {needed / 1e6:.0f} MB, but {there} has "
+            f"{free / 1e6:.0f} MB free. Make room there, or choose another --run."
+        )
 
 
 def _require_budget(config: Config, origin: str) -> None:

@@ -1,6 +1,6 @@
 """The command line. Imports what a command needs only when that command runs.
 
-    pixelpong train | resume | evaluate | sweep | tournament | runs | inspect | verify
+    pixelpong train | resume | evaluate | sweep | tournament | runs | verify
     pixelpong record | plot | dashboard | watch | play | export
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted with the checkpoint saved.

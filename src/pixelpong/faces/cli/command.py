@@ -32,7 +32,6 @@ class Command:
         help: one line.
         options: its own.
         training: names of the options of a training that it takes.
-        shown: how ``--help`` describes their default; if empty, it shows the preset's.
         examples: command lines that ``--help`` shows.
     """
 
@@ -40,27 +39,7 @@ class Command:
     help: str
     options: tuple[Option, ...]
     training: tuple[str, ...]
-    shown: str
     examples: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Group:
-    """Commands under one name, which may itself be one.
-
-    Attributes:
-        help: one line.
-        commands: by name.
-        welcome: is printed if no command is given; if empty, that is an error.
-        default: the command that runs if none is named; if empty, that is an error.
-        own: the command of this name alone.
-    """
-
-    help: str
-    commands: dict[str, Command | Group]
-    welcome: str = ""
-    default: str = ""
-    own: Command | None = None
 
 
 def command(
@@ -69,14 +48,13 @@ def command(
     *options: Option,
     examples: tuple[str, ...],
     training: tuple[str, ...] = (),
-    shown: str = "",
 ) -> Command:
     """A command with the options that every command has; see `Command`."""
     common = (
         switch("json", "Print one JSON object on stdout."),
         switch("debug", "Show the traceback of an error."),
     )
-    return Command(run, help, (*options, *common), training, shown, examples)
+    return Command(run, help, (*options, *common), training, examples)
 
 
 def switch(name: str, help: str, short: str = "") -> Option:
@@ -87,8 +65,3 @@ def switch(name: str, help: str, short: str = "") -> Option:
 def file(name: str, help: str, metavar: str = "FILE", short: str = "") -> Option:
     """An option that names a file or a folder."""
     return Option(name, Path | None, None, help, metavar=metavar, short=short)
-
-
-def number(name: str, help: str) -> Option:
-    """An option with a whole number, or none."""
-    return Option(name, int | None, None, help)

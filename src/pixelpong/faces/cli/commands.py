@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from pixelpong.config import OPTIONS, require_used
 from pixelpong.config.options import COMMAND_LINE
-from pixelpong.config.presets import changed_from_preset, load_preset, resolve_config
-from pixelpong.errors import CheckpointError, expected
+from pixelpong.config.presets import load_preset, resolve_config
 from pixelpong.faces.cli.reporting import report_on
 from pixelpong.interrupts import stop_on_signals
 from pixelpong.machine import count_cores, describe_machine
 
 if TYPE_CHECKING:
     from pixelpong.loop import Outcome
-    from pixelpong.run.checkpoints import Checkpoint
     from pixelpong.run.directory import RunDirectory
 
 EXIT_INTERRUPTED = 130
@@ -31,14 +29,10 @@ _PROGRESS = (
 
 def train(options: Any) -> int:
     """``pixelpong train``"""
+    from pixelpong.faces.api.training import create_run
+
     config = resolve_config(options.given.get("preset"), options.config, options.given)
-
-    def create() -> RunDirectory:
-        from pixelpong.faces.runs import create_run
-
-        return create_run(config, options.run, options.name, options.note)
-
-    return _carry_out(create, options)
+    return _carry_out(lambda: create_run(config, options.run, options.name), options)
 
 
 def resume(options: Any) -> int:
@@ -87,16 +81,12 @@ def _rank(run: RunDirectory, outcome: Outcome) -> tuple[int, int] | None:
 
 def evaluate(options: Any) -> int:
     """``pixelpong evaluate RUN``"""
-    from pixelpong.agent.choice import find_agent, load_agent
+    from pixelpong.agent.choice import open_agent
     from pixelpong.faces.api.evaluation import configure, evaluate_ways
     from pixelpong.faces.text import describe_evaluation
 
-    run, name = find_agent(options.run)
-    agent = load_agent(run, name or options.checkpoint)
-    if run is None:
-        config = configure(agent.algorithm, agent.protocol, options.given, COMMAND_LINE)
-    else:
-        config = run.config.updated(options.given, COMMAND_LINE)
+    run, agent = open_agent(options.run, options.checkpoint)
+    config = configure(agent.algorithm, agent.protocol, options.given, COMMAND_LINE)
 
     def count(way: str, number: int) -> None:
         """Show a counter on a terminal, which disappears at the end."""
@@ -112,7 +102,7 @@ def evaluate(options: Any) -> int:
     protocol = config.environment.protocol
     report = {
         "run": options.run if run is None else str(run.path),
-        "update": agent.about["update"],
+        "update": agent.about.get("update"),
         "environment": protocol.name,
         "frame_skip": list(protocol.frame_skips),
         "sticky": protocol.sticky,
@@ -122,56 +112,6 @@ def evaluate(options: Any) -> int:
     }
     report_on(report, options.json, describe_evaluation)
     return 0
-
-
-def inspect(options: Any) -> int:
-    """``pixelpong inspect RUN``"""
-    from pixelpong.faces.text import describe_run
-    from pixelpong.learners import restoring
-    from pixelpong.learners.progress import Progress
-    from pixelpong.run.arrays import fingerprint
-    from pixelpong.run.directory import RunDirectory
-    from pixelpong.run.names import find_run
-    from pixelpong.run.summary import summarize
-    from pixelpong.session import Counters
-
-    run = RunDirectory.open(find_run(options.run))
-    summary, checkpoint = summarize(run.path), _choose_checkpoint(run, options.checkpoint)
-    counters = Counters.of(checkpoint)
-    with restoring():
-        progress = Progress.from_dict(counters.progress)
-    report = {
-        "run": str(run.path),
-        "state": summary.state,
-        "verdict": summary.verdict,
-        "note": summary.note,
-        **{name: getattr(progress, name) for name in (*_PROGRESS, "frames")},
-        "params_sha256": fingerprint(checkpoint.params),
-        "optimizer_sha256": fingerprint(checkpoint.optimizer),
-        "wall_seconds": counters.wall_seconds,
-        "training_seconds": counters.wall_seconds - counters.evaluation_seconds,
-        "engine": run.config.engine.engine,
-        "emulator": run.config.engine.emulator,
-        "checkpoints": run.checkpoints.updates(),
-        "versions": run.versions,
-        "machine": run.machine,
-        "config": run.config.to_flat(),
-        "changed": changed_from_preset(run.config),
-    }
-    report_on(report, options.json, describe_run)
-    return 0
-
-
-def _choose_checkpoint(run: RunDirectory, which: str) -> Checkpoint:
-    if which == "latest":
-        return run.checkpoints.load_latest()
-    if which == "best":
-        return run.checkpoints.load_best()
-    known = run.checkpoints.updates()
-    if which not in map(str, known):
-        advice = f"use latest, best or one of: {', '.join(map(str, known)) or 'none'}"
-        raise CheckpointError(expected(f"a checkpoint of {run.path}", repr(which), advice))
-    return run.checkpoints.load(int(which))
 
 
 def verify(options: Any) -> int:

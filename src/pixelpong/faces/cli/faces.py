@@ -1,28 +1,28 @@
-"""The commands that show a run: films, plots, pages, exports. They never train."""
+"""The commands that show a run or an agent: films, plots, pages, files. They never train."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from pixelpong.errors import ConfigError, expected
+from pixelpong.errors import ConfigError
 from pixelpong.faces.cli.reporting import report_on, tell
 from pixelpong.interrupts import stop_on_signals
 
 
 def record(options: Any) -> int:
     """``pixelpong record RUN``"""
-    from pixelpong.agent.choice import find_agent, find_game
+    from pixelpong.agent.choice import open_agent, play_game
     from pixelpong.faces.film import describe_film, make_film
     from pixelpong.run.files import require_place
 
     if options.out:
         require_place(options.out)
-    run, name = find_agent(options.run)
-    checkpoint = name or options.checkpoint
-    chosen = find_game(run, checkpoint, options.episode, is_greedy=not options.sampled)
-    folder = Path() if run is None else run.path / "videos"
-    file_name = f"update-{chosen.agent.about['update']:06d}-episode-{options.episode}.mp4"
+    run, agent = open_agent(options.run, options.checkpoint)
+    seed, name = (run.config.seed, run.path.name) if run else (0, options.run or "the package")
+    chosen = play_game(agent, name, seed, options.episode, not options.sampled)
+    folder = run.path / "videos" if run else Path()
+    file_name = f"update-{agent.about.get('update', 0):06d}-episode-{options.episode}.mp4"
     with stop_on_signals() as should_stop:
         report = make_film(
             chosen,
@@ -49,6 +49,21 @@ def plot(options: Any) -> int:
     return 0
 
 
+def export(options: Any) -> int:
+    """``pixelpong export RUN --out FILE``"""
+    from pixelpong.agent.choice import open_agent
+    from pixelpong.agent.file import write_agent
+
+    _, agent = open_agent(options.run, options.checkpoint)
+    path = options.out or Path(f"{Path(options.run or 'package').stem}.safetensors")
+    if path.suffix != ".safetensors":
+        raise ConfigError(f"The agent's file must end in .safetensors, not {path.name!r}.")
+    size = write_agent(agent, path)
+    report = {"file": str(path), "bytes": size, "update": agent.about.get("update")}
+    report_on(report, options.json, lambda it: f"{it['file']}: {it['bytes']:,} bytes")
+    return 0
+
+
 def dashboard(options: Any) -> int:
     """``pixelpong dashboard [RUNS_DIR]``"""
     return _serve(options, options.runs_dir, page="/")
@@ -62,35 +77,6 @@ def play(options: Any) -> int:
 def watch(options: Any) -> int:
     """``pixelpong watch RUN``"""
     return _serve_game(options, "/#watch")
-
-
-def export(options: Any) -> int:
-    """``pixelpong export RUN``"""
-    chosen = [name for name in ("html", "agent") if getattr(options, name) is not None]
-    if len(chosen) != 1:
-        got = " and ".join(f"--{name}" for name in chosen) or "none of them"
-        what = "--html FILE or --agent FILE"
-        raise ConfigError(expected(what, got, "give one"))
-    from pixelpong.agent.choice import find_agent
-
-    run, _ = find_agent(options.run)
-    if run is None:
-        got = options.run and f"{options.run}, an agent in the package"
-        raise ConfigError(expected(f"a run for --{chosen[0]}", got or "none", "name one"))
-    elif options.html:
-        from pixelpong.faces.page.export import describe_page, write_page
-
-        report = write_page(run, options.html, max_replays=options.replays)
-        report_on(report, options.json, describe_page)
-    else:
-        from pixelpong.agent.choice import load_agent
-        from pixelpong.agent.file import write_agent
-
-        agent = load_agent(run, options.checkpoint)
-        write_agent(agent, options.agent)
-        report = {"file": str(options.agent), **agent.about}
-        report_on(report, options.json, lambda report: f"saved {report['file']}")
-    return 0
 
 
 def _serve_game(options: Any, page: str) -> int:

@@ -11,16 +11,8 @@ from pathlib import Path
 from pixelpong.config import OPTIONS
 from pixelpong.config.options import Option
 from pixelpong.faces.cli import commands, faces, runs, sweeps, tournaments
-from pixelpong.faces.cli.command import (
-    REQUIRED,
-    Command,
-    Group,
-    Place,
-    command,
-    file,
-    switch,
-)  # fmt: skip
-from pixelpong.run.states import SORTS, STATES
+from pixelpong.faces.cli.command import REQUIRED, Command, Place, command, file, switch
+from pixelpong.run.states import SORTS
 from pixelpong.sweep.grid import NOT_SWEPT
 
 
@@ -32,11 +24,11 @@ def _which(default: str) -> Option:
 
 
 _NAMED = "a directory, a name in runs/, or latest"
-_PACKAGED = "package, beginner, club, strong or champion for an agent in the package"
+_PACKAGED = "an agent's file, or package, beginner, club, strong or champion"
 _RUN = Place("run", str, REQUIRED, f"The run: {_NAMED}.", metavar="RUN")
-_AGENT = Place("run", str, REQUIRED, f"A run ({_NAMED}), or {_PACKAGED}.", metavar="RUN")
+_AGENT = Place("run", str, REQUIRED, f"A run ({_NAMED}), {_PACKAGED}.", metavar="RUN")
 _RUN_OR_PACKAGE = Place(
-    "run", str | None, None, f"A run ({_NAMED}), or {_PACKAGED}, the default.", metavar="RUN"
+    "run", str | None, None, f"A run ({_NAMED}), {_PACKAGED}; by default package.", metavar="RUN"
 )
 _PLAYERS = (
     "Agents (a run, RUN@UPDATE, an agent's file, beginner, club, strong, champion), builtin, "
@@ -60,41 +52,7 @@ _SERVING = (
     switch("no_open", "Open no browser."),
 )
 
-_NAMED_RUNS = Place("runs", tuple[str, ...], REQUIRED, f"Runs: {_NAMED}.", metavar="RUN...")
-
-_RUNS: dict[str, Command | Group] = {
-    "list": command(
-        runs.list_all,
-        "List runs with state, return, seed, size and age; also `pixelpong runs` alone.",
-        Place("folders", tuple[Path, ...], None, "Folders; by default runs.", metavar="DIR..."),
-        Option("sort", str, "age", "What to sort by.", choices=SORTS),
-        Option("state", str | None, None, f"Only these, with commas: {', '.join(STATES)}."),
-        Option("filter", str | None, None, "Only runs with this text in name, preset or note."),
-        examples=("runs list --sort return --state won,stopped", "runs list old/runs --json"),
-    ),
-    "rm": command(
-        runs.remove,
-        "Remove runs for ever; asks first.",
-        _NAMED_RUNS,
-        switch("yes", "Do not ask.", short="-y"),
-        examples=("runs rm fast-003", "runs rm fast-003 fast-004 --yes"),
-    ),
-    "prune": command(
-        runs.prune,
-        "Make runs smaller: fewer checkpoints and milestones; they can still be resumed.",
-        Place("runs", tuple[str, ...], None, f"Runs: {_NAMED}; by default all.", metavar="RUN..."),
-        Option("keep", int, 1, "Checkpoints to keep, beside the best.", bounds=(1, 1000)),
-        examples=("runs prune", "runs prune fast-001 --keep 2"),
-    ),
-    "note": command(
-        runs.note,
-        "Note something beside a run; an empty text removes the note.",
-        _RUN,
-        Place("text", str, REQUIRED, "The note.", metavar="TEXT"),
-        examples=("runs note fast-001 twice-the-rate",),
-    ),
-}
-
+_SORTS = Option("sort", str, "age", "What to sort the list by.", choices=SORTS)
 _EACH = "Threads of each training; by default 1 with Ray, else one per core."
 _ON = (
     Option("engine", str | None, None, "By default ray if installed.", choices=("ray", "serial")),
@@ -103,8 +61,14 @@ _ON = (
 )
 _SWEEP = command(
     sweeps.sweep,
-    "Train many agents, with several seeds or options. `pixelpong sweep resume DIR` continues.",
-    Place("grid", Path | None, None, "TOML file of options; each may be a list.", metavar="GRID"),
+    "Train many agents, with several seeds or options; or continue a sweep.",
+    Place(
+        "grid",
+        Path | None,
+        None,
+        "TOML file of options, each may be a list; or the folder of a sweep, to continue it.",
+        metavar="GRID",
+    ),
     Option("seeds", str | None, None, "Seeds, as 0-4 or 0,3,7."),
     file("out", "New folder; by default the next free runs/sweep-NNN.", "DIR"),
     *_ON,
@@ -112,24 +76,16 @@ _SWEEP = command(
     examples=(
         "sweep --seeds 0-4 --preset classic --episodes 2000 --engine serial",
         "sweep grid.toml --out sweeps/learning-rates",
-        "sweep resume runs/sweep-001",
+        "sweep runs/sweep-001",
     ),
 )
-_SWEEP_RESUME = command(
-    sweeps.resume,
-    "Continue a sweep: train what is not done.",
-    Place("sweep", Path, REQUIRED, "The sweep's folder.", metavar="DIR"),
-    *_ON,
-    examples=("sweep resume runs/sweep-001", "sweep resume runs/sweep-001 --engine serial"),
-)
 
-_COMMANDS: dict[str, Command | Group] = {
+COMMANDS: dict[str, Command] = {
     "train": command(
         commands.train,
         "Train an agent in a new run directory.",
         file("run", "New run directory; by default the next free runs/PRESET-NNN.", "DIR"),
         Option("name", str | None, None, "Instead, the name of a new run in runs."),
-        Option("note", str | None, None, "A note to keep beside the run."),
         file("config", "TOML file of options; the command line overrides it."),
         _QUIET,
         _EVERY,
@@ -149,27 +105,25 @@ _COMMANDS: dict[str, Command | Group] = {
         _EVERY,
         switch("allow_changes", "Accept changed options that change the result."),
         training=tuple(name for name in OPTIONS if name != "preset"),
-        shown="the run's",
         examples=(
             "resume latest",
             "resume fast-001 --updates 200",
             "resume fast-001 --steps 10000000 --quiet",
         ),
     ),
-    "sweep": Group(_SWEEP.help, {"resume": _SWEEP_RESUME}, own=_SWEEP),
+    "sweep": _SWEEP,
     "evaluate": command(
         commands.evaluate,
         "Play an agent's games and report its returns.",
         _AGENT,
-        _which("latest"),
+        _which("best"),
         Option("episodes", int, 100, "Episodes of greedy and of sampled play.", bounds=(1, 10**5)),
         _SEED,
         training=(*_PROTOCOL, "engine", "emulator", "workers", "worker_timeout"),
-        shown="the run's",
         examples=(
             "evaluate latest --episodes 20",
             "evaluate champion --seed 1",
-            "evaluate fast-001 --checkpoint best --sticky 0",
+            "evaluate fast-001 --checkpoint latest --sticky 0",
         ),
     ),
     "tournament": command(
@@ -187,12 +141,18 @@ _COMMANDS: dict[str, Command | Group] = {
             "tournament latest fast-001@100 champion --games 20 -o ladder.json",
         ),
     ),
-    "inspect": command(
-        commands.inspect,
-        "Show what a run has reached, with hashes.",
-        _RUN,
-        _which("latest"),
-        examples=("inspect latest", "inspect fast-001 --checkpoint best --json"),
+    "runs": command(
+        runs.show,
+        "List the runs; or show one, and check the hashes of its checkpoints.",
+        Place(
+            "runs",
+            tuple[str, ...],
+            None,
+            f"A run ({_NAMED}) to show; or folders of runs, by default runs.",
+            metavar="RUN",
+        ),
+        _SORTS,
+        examples=("runs", "runs latest", "runs old/runs --sort return --json"),
     ),
     "verify": command(
         commands.verify,
@@ -204,7 +164,6 @@ _COMMANDS: dict[str, Command | Group] = {
         Option("batch_size", int, 4, "Episodes, or streams, per update.", bounds=(1, 4096)),
         _SEED,
         training=(*_PROTOCOL, "opponent"),
-        shown="the preset's",
         examples=("verify", "verify --presets fast --updates 5", "verify --opponent half"),
     ),
     "record": command(
@@ -258,20 +217,15 @@ _COMMANDS: dict[str, Command | Group] = {
     ),
     "export": command(
         faces.export,
-        "Write a run as one page that opens offline, or its agent as a file.",
-        _RUN_OR_PACKAGE,
-        file("html", "Page to write."),
+        "Write an agent's file, which every command takes in place of a run.",
+        _AGENT,
         _which("best"),
-        file("agent", "Small agent to write, like those in the package."),
-        Option("kilobytes", int, 2000, "Size limit of this agent.", bounds=(1, None)),
-        Option("episodes", int, 100, "Episodes of its evaluation, each way.", bounds=(1, 10**5)),
-        Option("replays", int, 5, "Largest number of replays on the page."),
-        examples=("export latest --html run.html", "export latest --agent agent.safetensors"),
+        file("out", "File to write, .safetensors; by default named after the run.", short="-o"),
+        examples=("export latest --out agent.safetensors",),
     ),
-    "runs": Group("List runs, remove some, make some smaller.", _RUNS, default="list"),
 }
 
-_WELCOME = """\
+WELCOME = """\
 pixelpong teaches a program to play Atari Pong from its screen, and shows you
 how it learns. Four commands to begin with:
 
@@ -282,6 +236,3 @@ how it learns. Four commands to begin with:
 
 All commands: pixelpong --help
 One of them, with examples: pixelpong train --help"""
-
-PROGRAM = Group("Teaches a program to play Atari Pong from its screen.", _COMMANDS, _WELCOME)
-"""All commands, by name."""

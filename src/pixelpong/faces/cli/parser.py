@@ -8,22 +8,25 @@ import re
 import shutil
 import textwrap
 import typing
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from pixelpong import __version__
-from pixelpong.config import DEFAULT_PRESET, OPTIONS, Config
+from pixelpong.config import OPTIONS
 from pixelpong.config.options import Option
-from pixelpong.config.presets import load_preset, preset_names, resolve_config
-from pixelpong.config.suggestions import suggest
-from pixelpong.errors import MAX_GOT, ConfigError, PixelpongError, expected, on_one_line
-from pixelpong.faces.cli.command import REQUIRED, Command, Group, Place
-from pixelpong.faces.cli.options import PROGRAM
+from pixelpong.config.presets import preset_names
+from pixelpong.errors import MAX_GOT, ConfigError, did_you_mean, expected, on_one_line
+from pixelpong.faces.cli.command import REQUIRED, Command, Place
+from pixelpong.faces.cli.options import COMMANDS, WELCOME
 from pixelpong.machine import collect_versions, count_cores, describe_machine
 
 _METAVARS = {int: "INT", float: "FLOAT", str: "TEXT"}
+
+_PLAIN = ("preset", "seed", "opponent", "updates", "steps", "until_return", "engine", "workers")
+"""The options of a training that ``--help`` shows; ``--help-all`` shows the others too."""
+
+_ADVANCED = ("every", "debug")
+"""Options of commands that only ``--help-all`` shows."""
 
 _EDGE = 2
 """Columns that a line of help leaves free, as argparse does."""
@@ -35,14 +38,15 @@ def parse(words: list[str]) -> tuple[Callable[[Any], int], argparse.Namespace]:
     Raises:
         ConfigError: the words are not a valid command line.
     """
-    command, prog, rest = _find_command(words)
+    name, rest = _find_command(words)
+    command, prog = COMMANDS[name], f"pixelpong {name}"
     # A flag may be spelled like the key in a file.
     rest = [re.sub(r"^--\w[\w-]*", lambda flag: flag[0].replace("_", "-"), word) for word in rest]
-    parser = make_parser(prog, command)
+    parser = make_parser(prog, command, shows_all="--help-all" in rest)
     found, unknown = parser.parse_known_args(rest)
     texts = vars(found)
     if texts.pop("help"):
-        make_parser(prog, command, _find_defaults(texts)).print_help()
+        parser.print_help()
         parser.exit()
     if unknown:
         raise ConfigError(_describe_unknown(unknown, command, prog))
@@ -58,71 +62,47 @@ def parse(words: list[str]) -> tuple[Callable[[Any], int], argparse.Namespace]:
     return command.run, argparse.Namespace(**values, given=given)
 
 
-def list_commands(group: Group = PROGRAM) -> dict[str, Command]:
-    """Every command, by the words after ``pixelpong``."""
-    found: dict[str, Command] = {}
-    if group.own is not None:
-        found[""] = group.own
-    for name, each in group.commands.items():
-        inner = list_commands(each) if isinstance(each, Group) else {"": each}
-        found |= {f"{name} {words}".strip(): command for words, command in inner.items()}
-    return found
+def _find_command(words: list[str]) -> tuple[str, list[str]]:
+    """The name of the command, and the words after it."""
+    match words:
+        case []:
+            print(WELCOME)
+        case ["-V" | "--version" | "version", *rest]:
+            _print_versions("--json" in rest)
+        case ["-h" | "--help" | "--help-all" | "help"]:
+            _print_commands()
+        case ["help", word, *_] if word in COMMANDS:
+            return word, ["--help"]
+        case [word, *rest] if word in COMMANDS:
+            return word, rest
+        case [word, *_]:
+            advice = did_you_mean(
+                word, [*COMMANDS, "--version", "--help"], f"use one of {', '.join(COMMANDS)}"
+            )
+            raise ConfigError(expected("a command", repr(word), advice))
+    raise SystemExit(0)
 
 
-def _find_command(
-    words: list[str], group: Group = PROGRAM, prog: str = "pixelpong"
-) -> tuple[Command, str, list[str]]:
-    """The command, its full name, and the words after it."""
-    word = words[0] if words else ""
-    if group is PROGRAM and word in ("-V", "--version", "version"):
-        _print_versions("--json" in words)
-        raise SystemExit(0)
-    if group is PROGRAM and word == "help":
-        words = [*words[1:], "--help"]
-        word = words[0]
-    if not words and group.welcome:
-        print(group.welcome)
-        raise SystemExit(0)
-    match group.commands.get(word):
-        case Command() as command:
-            return command, f"{prog} {word}", words[1:]
-        case Group() as inner:
-            return _find_command(words[1:], inner, f"{prog} {word}")
-    if group.own is not None:
-        return group.own, prog, words
-    has_default = word[:1] in ("", "-") or Path(word).is_dir()
-    match group.commands.get(group.default):
-        case Command() as command if has_default and word not in ("-h", "--help"):
-            return command, prog, words
-    if word in ("-h", "--help"):
-        parser = argparse.ArgumentParser(prog, f"{prog} COMMAND [options]", group.help)
-        listed = parser.add_subparsers(title="commands", metavar="COMMAND")
-        for name, each in group.commands.items():
-            listed.add_parser(name, help=each.help)
-        parser.print_help()
-        parser.exit()
-    known = {name.split()[-1]: name for name in list_commands(group)}
-    near = suggest(word, ["--version", "--help"] if word[:1] == "-" else [*group.commands, *known])
-    advice = f"use one of {', '.join(group.commands)}"
-    if near:
-        advice = f"did you mean {near if near in group.commands else known.get(near, near)}?"
-    raise ConfigError(expected("a command", repr(word) if words else "none", advice))
+def _print_commands() -> None:
+    parser = argparse.ArgumentParser(
+        "pixelpong", "pixelpong COMMAND [options]", "Trains an agent to play Atari Pong."
+    )
+    listed = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for name, each in COMMANDS.items():
+        listed.add_parser(name, help=each.help)
+    parser.print_help()
 
 
 def _print_versions(as_json: bool) -> None:
     """What a bug report needs: versions, cores and the machine."""
-    about = {
-        "pixelpong": __version__,
-        "versions": collect_versions(),
-        "cores": count_cores(),
-        "machine": describe_machine(),
-    }
+    versions, machine, cores = collect_versions(), describe_machine(), count_cores()
     if as_json:
+        about = {"pixelpong": __version__, "versions": versions, "cores": cores, "machine": machine}
         print(json.dumps(about, indent=1))
         return
     print(f"pixelpong {__version__}")
-    print(", ".join(f"{name} {version}" for name, version in collect_versions().items()))
-    print(f"{count_cores()} cores; {', '.join(map(str, describe_machine().values()))}")
+    print(", ".join(f"{name} {version}" for name, version in versions.items()))
+    print(f"{cores} cores; {', '.join(map(str, machine.values()))}")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -134,15 +114,13 @@ class _Parser(argparse.ArgumentParser):
         raise ConfigError(f"{text}; see `{self.prog} --help`")
 
 
-def make_parser(
-    prog: str, command: Command, shown: Mapping[str, Any] = MappingProxyType({})
-) -> argparse.ArgumentParser:
+def make_parser(prog: str, command: Command, *, shows_all: bool) -> argparse.ArgumentParser:
     """Make a parser that splits words into texts by option, without options not given.
 
     Args:
         prog: the full name of the command.
         command: the command.
-        shown: defaults of the options of a training, for the help.
+        shows_all: also show the advanced options in the help.
     """
     usage = [_show_place(each) for each in command.options if isinstance(each, Place)]
     width = max(shutil.get_terminal_size().columns - _EDGE, 20)  # narrower, nothing can be folded
@@ -156,21 +134,26 @@ def make_parser(
         allow_abbrev=False,
         add_help=False,
     )
+    help_all = "Print all options." if _has_advanced(command) else argparse.SUPPRESS
     parser.add_argument("-h", "--help", action="store_true", default=False, help="Print this text.")
-    for each in command.options:
-        _add(parser, each, each.default)
+    parser.add_argument("--help-all", dest="help", action="store_true", help=help_all)
     sections: dict[str, Any] = {"": parser}
-    for each in map(OPTIONS.__getitem__, command.training):
-        if each.section not in sections:
-            about = textwrap.fill(getattr(Config, each.section).__doc__ or "", width - _EDGE)
-            sections[each.section] = parser.add_argument_group(f"{each.section} options", about)
-        _add(sections[each.section], each, command.shown or shown.get(each.name))
+    for each in (*command.options, *map(OPTIONS.__getitem__, command.training)):
+        is_plain = each.name in _PLAIN if each.section else each.name not in _ADVANCED
+        section = "" if is_plain else f"advanced: {each.section or 'this command'}"
+        if section not in sections:
+            sections[section] = parser.add_argument_group(section)
+        _add(sections[section], each, is_shown=is_plain or shows_all)
     return parser
 
 
-def _add(group: Any, option: Option, default: Any) -> None:
-    """Add one option, with the default for its help."""
-    help = _describe(option, default)
+def _has_advanced(command: Command) -> bool:
+    return not set(command.training) <= {*_PLAIN}
+
+
+def _add(group: Any, option: Option, *, is_shown: bool) -> None:
+    """Add one option."""
+    help = _describe(option) if is_shown else argparse.SUPPRESS
     metavar = option.metavar or ("NAME" if option.choices else _METAVARS.get(option.kind))
     flags = [option.short, option.flag] if option.short else [option.flag]
     if isinstance(option, Place):
@@ -204,26 +187,15 @@ def _show_examples(examples: tuple[str, ...], width: int) -> str:
     return "\n".join(lines).replace("%", "%%")
 
 
-def _describe(option: Option, default: Any) -> str:
+def _describe(option: Option) -> str:
     parts = [option.help]
     if option.choices:
         parts.append(f"One of {', '.join(option.choices)}.")
     if option.unit:
         parts.append(f"In {option.unit}.")
-    if option.source:
-        parts.append(f"Source: {option.source}.")
-    if default not in (None, REQUIRED, False):
-        parts.append(f"(default: {default})")
+    if not option.section and option.default not in (None, False, REQUIRED):
+        parts.append(f"(default: {option.default})")
     return " ".join(parts).replace("%", "%%")
-
-
-def _find_defaults(texts: Mapping[str, str]) -> dict[str, Any]:
-    """The defaults for ``--help``: those of the preset and the file on the command line."""
-    try:
-        file = texts.get("config")
-        return resolve_config(texts.get("preset"), Path(file) if file else None, {}).to_flat()
-    except PixelpongError:  # reported when they are used
-        return load_preset(DEFAULT_PRESET).to_flat()
 
 
 def _read(option: Option, text: Any) -> Any:
@@ -240,5 +212,4 @@ def _describe_unknown(unknown: list[str], command: Command, prog: str) -> str:
             advice = f"did you mean --preset {unknown[0]}?"
         return expected("an option", repr(unknown[0]), advice)
     known = [each.flag for each in (*command.options, *map(OPTIONS.get, command.training)) if each]
-    near = suggest(flag, known)
-    return expected("an option of this command", flag, f"did you mean {near}?" if near else advice)
+    return expected("an option of this command", flag, did_you_mean(flag, known, advice))

@@ -21,6 +21,8 @@ EXIT_INTERRUPTED = 130
 
 def sweep(options: Any) -> int:
     """``pixelpong sweep``"""
+    if options.grid is not None and options.grid.is_dir():
+        return _resume(options)
     from pixelpong.agent.choice import settle_opponents
     from pixelpong.run.directory import make_folder
     from pixelpong.sweep.grid import make_grid, read_seeds
@@ -39,11 +41,11 @@ def sweep(options: Any) -> int:
     )
 
 
-def resume(options: Any) -> int:
-    """``pixelpong sweep resume DIR``"""
+def _resume(options: Any) -> int:
+    """Continue the sweep in a folder."""
     from pixelpong.sweep.sweep import Sweep
 
-    return _carry_out(lambda: Sweep(options.sweep), options)
+    return _carry_out(lambda: Sweep(options.grid), options)
 
 
 def _carry_out(make_sweep: Any, options: Any) -> int:
@@ -62,7 +64,7 @@ def _carry_out(make_sweep: Any, options: Any) -> int:
         sweep.write_table()
         report = sweep.summarize()
         _plot(sweep)
-    resume = f"pixelpong sweep resume {shlex.quote(str(sweep.path))}"
+    resume = f"pixelpong sweep {shlex.quote(str(sweep.path))}"
     report_on(report | {"resume": resume}, options.json, describe_sweep)
     if should_stop() and not all(row["is_done"] for row in report["trainings"]):
         return EXIT_INTERRUPTED

@@ -23,7 +23,7 @@ from pixelpong.errors import PixelpongError, RunError, expected
 from pixelpong.run.alive import is_live
 from pixelpong.run.directory import FAILURE_FILE, RunDirectory
 from pixelpong.run.lines import EvaluationLine
-from pixelpong.run.summary import NOTE_FILE, Summary, summarize
+from pixelpong.run.summary import Summary, summarize
 from pixelpong.run.tail import Columns, Table, Tail, read_spread
 from pixelpong.schema import Return, convert
 
@@ -42,7 +42,7 @@ CURVE_POINTS = 40
 SWEEP_FILE = "sweep.csv"
 """Marks a folder with the runs of a sweep, see `pixelpong.sweep.sweep`."""
 
-_SUMMED_UP = ("config.json", "metrics.jsonl", "evaluations.jsonl", FAILURE_FILE, NOTE_FILE)
+_SUMMED_UP = ("config.json", "metrics.jsonl", "evaluations.jsonl", FAILURE_FILE)
 """The files whose change makes another summary."""
 
 _FIGURES = ("update", "steps", "episodes", "estimated_return", "mean_return_100", "modified")
@@ -158,7 +158,6 @@ class View:
                 "seed": config and config.seed,
                 "target": config and config.budget.until_return,
                 "group": _group_of(config),
-                "note": summary.note,
                 "bytes": summary.bytes,
                 **{name: getattr(summary, name) for name in _FIGURES},
                 **self._tell_verdict(),
