@@ -187,7 +187,7 @@ def test_every_command_finds_a_run_by_the_same_words(report, trained, tmp_path, 
 
 REFUSED = [
     "--run new --opponent nobody --preset fast", "--run new --opponent run --preset fast",
-    "--run new --engine ray --ray-address nowhere:1", "--run new --config mine.toml",
+    "--run new --engine ray --ray-address 127.0.0.1:1", "--run new --config mine.toml",
     "--run full/new --updates 1 --hidden 200",
 ]  # fmt: skip
 

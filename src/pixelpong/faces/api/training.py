@@ -276,11 +276,11 @@ def _require_room(path: Path, config: Config) -> None:
     if config.learning.algorithm == "reinforce":
         needed = 6400 * config.network.hidden * 4
     there = next(each for each in (path, *path.absolute().parents) if each.exists())
-    free = shutil.disk_usage(there).free
-    if free < needed:
+    usage = shutil.disk_usage(there)
+    if usage.total and usage.free < needed:  # 0: it is no disk
         raise RunError(
             f"A checkpoint of this training takes up to {needed / 1e6:.0f} MB, but {there} has "
-            f"{free / 1e6:.0f} MB free. Make room there, or choose another --run."
+            f"{usage.free / 1e6:.0f} MB free. Make room there, or choose another --run."
         )
 
 
