@@ -64,9 +64,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(content.decode())
     except OSError as error:
         got = error.strerror or str(error)
-        raise ConfigError(
-            expected(f"a TOML file at {path}", got, "check the path given to --config")
-        ) from error
+        raise ConfigError(expected(f"a TOML file at {path}", got, "check its name")) from error
     except (ValueError, RecursionError) as error:  # also invalid UTF-8, or nested too deeply
         raise ConfigError(
             expected(f"TOML in {path}", str(error), "write lines like `batch_size = 10`")
