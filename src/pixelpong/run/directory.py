@@ -47,23 +47,14 @@ _LINE_FILES = ("metrics", "episodes", "evaluations")
 
 @dataclass(frozen=True)
 class _ConfigFile:
-    """The contents of ``config.json``.
-
-    Attributes:
-        format: number of this layout.
-        config: the options, flat.
-        versions: of the libraries that started the run.
-        machine: the one that started it.
-        changes: the options that a resume changed, and at which update.
-        sha256: of the rest.
-    """
+    """The contents of ``config.json``."""
 
     format: int
-    config: dict[str, Any]
-    versions: dict[str, str]
+    config: dict[str, Any]  # the options, flat
+    versions: dict[str, str]  # of the libraries that started the run
     machine: dict[str, str]
-    sha256: str
-    changes: tuple[dict[str, Any], ...] = ()
+    sha256: str  # of the rest
+    changes: tuple[dict[str, Any], ...] = ()  # by resumes, and at which update
 
 
 def _warn_on_stderr(message: str) -> None:
@@ -72,24 +63,11 @@ def _warn_on_stderr(message: str) -> None:
 
 @dataclass(frozen=True)
 class RunDirectory:
-    """An opened run directory.
-
-    Attributes:
-        path: the directory.
-        config: the configuration it was trained with.
-        versions: of the libraries that started it.
-        machine: the one that started it.
-        checkpoints: its checkpoints.
-        milestones: the agent at earlier updates.
-        metrics: one line per update.
-        episodes: one line per finished episode.
-        evaluations: one line per evaluation.
-        warn: takes one-line warnings.
-    """
+    """An opened run directory; `warn` takes one-line warnings."""
 
     path: Path
     config: Config
-    versions: dict[str, str]
+    versions: dict[str, str]  # of the libraries that started it
     machine: dict[str, str]
     checkpoints: CheckpointStore
     milestones: NumberedFiles
@@ -106,8 +84,6 @@ class RunDirectory:
 
         Args:
             path: the new directory; None for the next free ``runs/PRESET-NNN``.
-            config: the configuration of the training.
-            warn: takes one-line warnings.
 
         Raises:
             RunError: it already exists, or cannot be made.
@@ -151,8 +127,7 @@ class RunDirectory:
         store = CheckpointStore(path / "checkpoints", warn, draw)
         lines = {name: LineFile(path / f"{name}.jsonl") for name in _LINE_FILES}
         milestones = NumberedFiles(path / "milestones")
-        versions, machine = _on_one_line(file.versions), _on_one_line(file.machine)
-        return cls(path, config, versions, machine, store, milestones, warn=warn, **lines)
+        return cls(path, config, file.versions, file.machine, store, milestones, warn=warn, **lines)
 
     @property
     def line_files(self) -> tuple[LineFile, ...]:
@@ -293,11 +268,9 @@ def make_folder(path: Path | None, name: str) -> Path:
         except FileExistsError as error:
             if path is None and candidate.is_dir():
                 continue
-            is_run = (candidate / "config.json").is_file()
-            advice = (
-                "choose another --run"
-                + is_run * f", or `pixelpong resume {shlex.quote(str(candidate))}`"
-            )
+            advice = "choose another --run"
+            if (candidate / "config.json").is_file():
+                advice += f", or `pixelpong resume {shlex.quote(str(candidate))}`"
             got = f"{candidate}, which exists"
             if not candidate.exists():
                 got = f"{candidate.parent}, which is not a directory"
@@ -325,11 +298,9 @@ def _read_config(path: Path) -> dict[str, Any]:
     file = path / "config.json"
     with refusing(f"a run's configuration in {file}", "is it a run?", RunError):
         content = decode(file.read_bytes(), dict[str, Any])
-        if content.get("format", FORMAT) != FORMAT:
-            got, advice = (
-                f"format {content['format']}",
-                "use the version of pixelpong that wrote it",
-            )
+        if content.get("format") != FORMAT:
+            got = f"format {str(content.get('format'))[:20]}"
+            advice = "use the version of pixelpong that wrote it"
             raise RunError(expected(f"a run of format {FORMAT} in {path}", got, advice))
         is_sound = convert(content, _ConfigFile).sha256 == _hash_of(content)
     if not is_sound:
@@ -350,11 +321,6 @@ def _config_of(options: dict[str, Any], path: Path) -> Config:
         raise RunError(
             expected(f"a run's configuration in {path}", str(error), "is it a run?")
         ) from error
-
-
-def _on_one_line(texts: dict[str, str]) -> dict[str, str]:
-    """Put names and values, which are only shown and compared, on one line each."""
-    return {on_one_line(name): on_one_line(value[:MAX_GOT]) for name, value in texts.items()}
 
 
 def _write_config(path: Path, content: dict[str, Any]) -> None:

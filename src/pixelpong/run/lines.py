@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import itertools
 import json
 import os
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from pixelpong.errors import RunError, refusing
-from pixelpong.schema import Count, Return, Reward, convert, decode
+from pixelpong.schema import Count, Return, convert, decode
 
 LINE_LIMIT = 1 << 20
 """Size limit of a line, in bytes; ours have a few thousand."""
@@ -34,14 +33,6 @@ class EpisodeLine(Line):
     """A line of ``episodes.jsonl`` as it is read; see `pixelpong.items.EpisodeStats`."""
 
     episode_return: Return
-    point_ends: tuple[Count, ...] = ()
-    point_rewards: tuple[Reward, ...] = ()
-
-    def __post_init__(self) -> None:
-        if len(self.point_ends) != len(self.point_rewards):
-            raise ValueError("points of which a part is missing")
-        if any(end <= before for before, end in itertools.pairwise((-1, *self.point_ends))):
-            raise ValueError("points that do not end in order")
 
 
 @dataclass(frozen=True)
@@ -79,8 +70,8 @@ class LineFile:
         Raises:
             RunError: the file cannot be written, as on a full disk.
         """
-        text = "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines).encode()
         with self._to("write to"), self.path.open("ab", buffering=0) as file:
+            text = "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines).encode()
             before = file.seek(0, os.SEEK_END)
             if file.write(text) != len(text):
                 file.truncate(before)  # the disk may have taken a part

@@ -2,13 +2,14 @@
 
     runs/fast-001   a path
     fast-001        a name in the folder ``runs``
-    latest          the run in it that was written to last
+    latest          the newest run in it with an update
 
 Covered: finding a run. Not covered: opening it (`directory`), its agents (`agent.choice`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import os
 from collections.abc import Iterable
@@ -38,11 +39,12 @@ def find_run(word: str | Path, folder: Path = RUNS_FOLDER, others: Iterable[str]
     if not str(word):  # a path to here
         raise RunError(expected("a run directory", "an empty name", "name a run"))
     if word == LATEST:
-        runs = list_runs(folder)
-        if not runs:
-            advice = "train one: pixelpong train"
-            raise RunError(expected(f"a run in {folder}", "none", advice))
-        return runs[0]
+        for run in list_runs(folder):
+            with contextlib.suppress(OSError):
+                if (run / "metrics.jsonl").stat().st_size > 0:
+                    return run
+        advice = "train one: pixelpong train"
+        raise RunError(expected(f"a run with an update in {folder}", "none", advice))
     path, named = Path(word), folder / word
     if _is_run(path):
         return path

@@ -63,58 +63,33 @@ class _Figures:
 
 @dataclass(frozen=True)
 class GreedyReturn:
-    """What an evaluation of greedy play has found.
+    """What an evaluation of greedy play has found."""
 
-    Attributes:
-        mean: −21 … 21.
-        ci95: 95 % interval of the mean.
-        games: how many were played.
-        update: whose agent played.
-        seconds: wall time of the run until then; None if it is not known.
-        is_won: whether it is a verdict that confirms the target return.
-    """
-
-    mean: float
-    ci95: tuple[float, float]
+    mean: float  # −21 … 21
+    ci95: tuple[float, float]  # of the mean
     games: int
-    update: int
-    seconds: float | None = None
-    is_won: bool = False
+    update: int  # whose agent played
+    seconds: float | None = None  # wall time of the run until then
+    is_won: bool = False  # whether it is a verdict that confirms the target return
 
 
 @dataclass(frozen=True)
 class Summary:
-    """A run in a few words.
-
-    Attributes:
-        path: of the run.
-        state: one of `pixelpong.run.states.STATES`.
-        problem: why it failed or cannot be read; "" if neither.
-        config: None if it cannot be read.
-        update: the last one, as all figures that follow.
-        steps: decisions of the agent.
-        episodes: finished ones.
-        greedy: the verdict that won; without one, the newest evaluation; None if there is none.
-        estimated_return: of sampled play; None before the first 1,000 points.
-        mean_return_100: mean return of the last 100 episodes; None before the first.
-        seconds: wall time of the training, evaluations included, breaks not.
-        bytes: that its files take.
-        modified: when it last changed, in seconds since 1970.
-    """
+    """A run in a few words; all figures are those of its last update."""
 
     path: Path
-    state: str
-    problem: str = ""
-    config: Config | None = None
+    state: str  # one of `pixelpong.run.states.STATES`
+    problem: str = ""  # why it failed or cannot be read
+    config: Config | None = None  # None if it cannot be read
     update: int = 0
     steps: int = 0
     episodes: int = 0
-    greedy: GreedyReturn | None = None
-    estimated_return: float | None = None
-    mean_return_100: float | None = None
-    seconds: float | None = None
+    greedy: GreedyReturn | None = None  # the verdict that won, or else the newest evaluation
+    estimated_return: float | None = None  # of sampled play; None before the first 1,000 points
+    mean_return_100: float | None = None  # of the last 100 episodes
+    seconds: float | None = None  # wall time, evaluations included, breaks not
     bytes: int = 0
-    modified: float = 0.0
+    modified: float = 0.0  # in seconds since 1970
 
     @property
     def best_known(self) -> float | None:

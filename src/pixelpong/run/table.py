@@ -73,21 +73,13 @@ def _steps_by_update(metrics: Columns) -> dict[int, float]:
 
 @dataclass(frozen=True)
 class Running:
-    """A figure over a window of values, at some places.
-
-    Attributes:
-        places: [K] number of `values` before each place.
-        mean: [K].
-        low: [K] the 10th percentile.
-        median: [K].
-        high: [K] the 90th percentile.
-    """
+    """A figure over a window of values, at K places: the number of values before each."""
 
     places: NDArray[np.intp]
     mean: NDArray[np.float64]
-    low: NDArray[np.float64]
+    low: NDArray[np.float64]  # the 10th percentile
     median: NDArray[np.float64]
-    high: NDArray[np.float64]
+    high: NDArray[np.float64]  # the 90th
 
 
 def running(
