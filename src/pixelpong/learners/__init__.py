@@ -7,6 +7,7 @@ order of the items, never in the order of arrival: float addition does not assoc
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -14,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from pixelpong import kernels
 from pixelpong.config import Config
 from pixelpong.errors import CheckpointError, NumericsError, expected
 from pixelpong.items import EpisodeStats, Params
@@ -168,17 +170,24 @@ def refuse_other_shapes(
         raise CheckpointError(expected(f"arrays {need}", have, advice))
 
 
-def refuse_non_finite(arrays: Mapping[str, NDArray[Any]], update: int) -> None:
+def refuse_non_finite(numbers: Mapping[str, float], update: int) -> None:
     """Refuse an update with numbers that are not finite, before it is whole and can be saved.
 
     Raises:
         NumericsError: there is such a number.
     """
-    for name, array in arrays.items():
-        if not np.isfinite(array).all():
+    for name, number in numbers.items():
+        if not math.isfinite(number):
             what, got = f"finite numbers after update {update}", f"others in {name}"
             advice = "lower --learning-rate and resume from the last checkpoint"
             raise NumericsError(expected(what, got, advice))
+
+
+def sum_of_squares(lines: NDArray[Any], rows: NDArray[np.uint16]) -> float:
+    """Of some rows of [·, C]; not finite if one of their numbers is not."""
+    squares = np.zeros(lines.shape[1])
+    kernels.sum_of_squares(lines, rows, squares)
+    return float(squares.sum())
 
 
 @contextlib.contextmanager

@@ -28,6 +28,7 @@ from pixelpong.items import (
     SegmentResult,
     StreamState,
 )
+from pixelpong.learn.gated import NUM_OUTPUTS
 from pixelpong.learn.ppo import LossWeights, generalized_advantages
 from pixelpong.learners import (
     State,
@@ -37,8 +38,9 @@ from pixelpong.learners import (
     refuse_other_shapes,
     restoring,
     rows_in,
+    sum_of_squares,
 )
-from pixelpong.learners.passes import Crew, Passes, Steps
+from pixelpong.learners.passes import Crew, Passes, Steps, lines
 from pixelpong.learners.progress import Progress
 from pixelpong.learners.start import Start, draw_start
 from pixelpong.learners.streams import StreamCounters, read_streams, write_streams
@@ -121,8 +123,9 @@ class PPOLearner:
             attempt = self.attempt
         self._streams = [result.state for result in played]
         counts = self._count(played)
-        figures = np.array([grad_norm, counts["entropy"], *losses.values()])
-        self._refuse_non_finite(update, steps, figures)
+        rows = np.flatnonzero(np.bincount(steps.indices)).astype(np.uint16)
+        figures = {"grad_norm": grad_norm, "entropy": counts["entropy"]}
+        refuse_non_finite(self._add_up(rows) | losses | figures, update)
         if self._is_behind(counts["steps"]):
             self._begin(self.attempt + 1)
             self.progress.recent_points.clear()
@@ -243,12 +246,14 @@ class PPOLearner:
         squares = self._passes.descend(arrays, learning_rate, self._adam_steps, crew)
         return math.sqrt(math.fsum(squares.values()))
 
-    def _refuse_non_finite(self, update: int, steps: Steps, figures: NDArray[np.float64]) -> None:
-        """Look at the rows that the update can have changed; see `refuse_non_finite`."""
-        rows = np.flatnonzero(np.bincount(steps.indices))
+    def _add_up(self, rows: NDArray[np.uint16]) -> dict[str, float]:
+        """The sum of the squares of what an update has changed: of the first layer, some rows."""
         arrays = self.params | self._means | self._squares
-        found = {name: w[rows] if name.endswith("W1") else w for name, w in arrays.items()}
-        refuse_non_finite(found | {"the losses": figures}, update)
+        outputs = np.arange(NUM_OUTPUTS, dtype=np.uint16)
+        return {
+            name: sum_of_squares(lines(w), rows if name.endswith("W1") else outputs)
+            for name, w in arrays.items()
+        }
 
     def _count(self, played: list[SegmentResult]) -> dict[str, Any]:
         segments = [segment for each in played for segment in each.segments]

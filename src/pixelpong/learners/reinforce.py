@@ -22,6 +22,7 @@ from pixelpong.learners import (
     refuse_other_shapes,
     restoring,
     rows_in,
+    sum_of_squares,
 )
 from pixelpong.learners.progress import Progress
 from pixelpong.learners.start import Start, draw_start
@@ -82,9 +83,8 @@ class ReinforceLearner:
         played = time.perf_counter()
         grad_norm = self._step()
         stats = self._count(episodes)
-        figures = np.array([grad_norm, stats["entropy"]])
-        memory = {f"the memory of {name}": w for name, w in self.cache.items()}
-        refuse_non_finite(self.params | memory | {"the losses": figures}, update)
+        figures = {"grad_norm": grad_norm, "entropy": stats["entropy"]}
+        refuse_non_finite(self._add_up() | figures, update)
         self.is_whole = True
         return UpdateStats(
             **stats,
@@ -114,7 +114,7 @@ class ReinforceLearner:
     def _step(self) -> float:
         total = self._total.arrays
         rows = {"W1": _places(self._total.has_gradient), "W2": _ONLY_ROW}
-        squares = {name: _sum_of_squares(g, rows[name]) for name, g in total.items()}
+        squares = {name: sum_of_squares(_lines(g), rows[name]) for name, g in total.items()}
         self.is_whole = False
         self._has_memory |= self._total.has_gradient
         rows["W1"] = _places(self._has_memory)
@@ -126,6 +126,14 @@ class ReinforceLearner:
                 self._config.reinforce.decay_rate,
             )
         return math.sqrt(math.fsum(squares.values()))
+
+    def _add_up(self) -> dict[str, float]:
+        """The sum of the squares of the parameters and of the optimizer's memory."""
+        arrays = self.params | {f"the memory of {name}": w for name, w in self.cache.items()}
+        return {
+            name: sum_of_squares(_lines(w), np.arange(len(_lines(w)), dtype=np.uint16))
+            for name, w in arrays.items()
+        }
 
     def _count(self, episodes: list[EpisodeStats]) -> dict[str, Any]:
         for stats in episodes:
@@ -152,9 +160,3 @@ def _lines(array: NDArray[Any]) -> NDArray[Any]:
 
 def _places(is_on: NDArray[np.bool_]) -> NDArray[np.uint16]:
     return np.flatnonzero(is_on).astype(np.uint16)
-
-
-def _sum_of_squares(g: NDArray[Any], rows: NDArray[np.uint16]) -> float:
-    squares = np.zeros(g.shape[-1])
-    kernels.sum_of_squares(_lines(g), rows, squares)
-    return float(squares.sum())
