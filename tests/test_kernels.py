@@ -204,13 +204,6 @@ def test_returns_equal_their_definition_to_the_bit(rewards, discount):
     )
 
 
-def sum_of_squares(g, rows=None):
-    squares = np.full(g.shape[1], np.nan)
-    rows = np.arange(len(g)) if rows is None else rows
-    kernels.sum_of_squares(g, np.asarray(rows, np.uint16), squares)
-    return squares.sum()
-
-
 @given(
     hnp.arrays(
         np.float32, st.tuples(st.integers(0, 9), st.integers(1, 20)),
@@ -221,4 +214,4 @@ def sum_of_squares(g, rows=None):
 def test_sum_of_squares_is_the_sum_of_squares(g, data):
     rows = [row for row in range(len(g)) if data.draw(st.booleans())]
     wanted = math.fsum(float(value) ** 2 for value in g[rows].ravel())
-    assert sum_of_squares(g, rows) == pytest.approx(wanted, rel=1e-12)
+    assert kernels.sum_of_squares(g, np.array(rows, np.uint16)) == pytest.approx(wanted, rel=1e-12)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from pixelpong.compiling import compiled
 from pixelpong.learn.optimizer import ADAM_DECAYS, ADAM_EPSILON, EPSILON
@@ -33,16 +36,15 @@ def rmsprop(w, g, c, rows, learning_rate, decay_rate):  # type: ignore[no-untype
             w_[i] += rate * g_[i] / (np.sqrt(c_[i]) + epsilon)
 
 
-@_kernel
-def sum_of_squares(g, rows, squares):  # type: ignore[no-untyped-def]
-    """Σ g² over some rows, column by column; not finite if any entry is not.
+def sum_of_squares(g: NDArray[Any], rows: NDArray[np.uint16]) -> float:
+    """Σ g² over some rows of [D, C]; not finite if any entry is not."""
+    squares = np.zeros(g.shape[1])
+    _add_squares(g, rows, squares)
+    return float(squares.sum())
 
-    Args:
-        g: [D, C].
-        rows: [K] uint16.
-        squares: [C] float64; changed.
-    """
-    squares[:] = 0
+
+@_kernel
+def _add_squares(g, rows, squares):  # type: ignore[no-untyped-def]
     for k in range(len(rows)):
         g_ = g[rows[k]]
         for i in range(len(g_)):

@@ -15,7 +15,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong import kernels
 from pixelpong.config import Config
 from pixelpong.errors import CheckpointError, NumericsError, expected
 from pixelpong.items import EpisodeStats, Params
@@ -181,13 +180,6 @@ def refuse_non_finite(numbers: Mapping[str, float], update: int) -> None:
             what, got = f"finite numbers after update {update}", f"others in {name}"
             advice = "lower --learning-rate and resume from the last checkpoint"
             raise NumericsError(expected(what, got, advice))
-
-
-def sum_of_squares(lines: NDArray[Any], rows: NDArray[np.uint16]) -> float:
-    """Of some rows of [·, C]; not finite if one of their numbers is not."""
-    squares = np.zeros(lines.shape[1])
-    kernels.sum_of_squares(lines, rows, squares)
-    return float(squares.sum())
 
 
 @contextlib.contextmanager

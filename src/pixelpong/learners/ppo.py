@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pixelpong import kernels
 from pixelpong.config import Config
 from pixelpong.items import (
     ACTIONS,
@@ -38,7 +39,6 @@ from pixelpong.learners import (
     refuse_other_shapes,
     restoring,
     rows_in,
-    sum_of_squares,
 )
 from pixelpong.learners.passes import Crew, Passes, Steps, lines
 from pixelpong.learners.progress import Progress
@@ -251,7 +251,7 @@ class PPOLearner:
         arrays = self.params | self._means | self._squares
         outputs = np.arange(NUM_OUTPUTS, dtype=np.uint16)
         return {
-            name: sum_of_squares(lines(w), rows if name.endswith("W1") else outputs)
+            name: kernels.sum_of_squares(lines(w), rows if name.endswith("W1") else outputs)
             for name, w in arrays.items()
         }
 

@@ -22,7 +22,6 @@ from pixelpong.learners import (
     refuse_other_shapes,
     restoring,
     rows_in,
-    sum_of_squares,
 )
 from pixelpong.learners.progress import Progress
 from pixelpong.learners.start import Start, draw_start
@@ -114,7 +113,7 @@ class ReinforceLearner:
     def _step(self) -> float:
         total = self._total.arrays
         rows = {"W1": _places(self._total.has_gradient), "W2": _ONLY_ROW}
-        squares = {name: sum_of_squares(_lines(g), rows[name]) for name, g in total.items()}
+        squares = {name: kernels.sum_of_squares(_lines(g), rows[name]) for name, g in total.items()}
         self.is_whole = False
         self._has_memory |= self._total.has_gradient
         rows["W1"] = _places(self._has_memory)
@@ -131,7 +130,7 @@ class ReinforceLearner:
         """The sum of the squares of the parameters and of the optimizer's memory."""
         arrays = self.params | {f"the memory of {name}": w for name, w in self.cache.items()}
         return {
-            name: sum_of_squares(_lines(w), np.arange(len(_lines(w)), dtype=np.uint16))
+            name: kernels.sum_of_squares(_lines(w), np.arange(len(_lines(w)), dtype=np.uint16))
             for name, w in arrays.items()
         }
 
