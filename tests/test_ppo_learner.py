@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-import threading
 
 import numpy as np
 import pytest
@@ -149,19 +148,6 @@ def test_the_rate_falls_with_the_share_of_points_lost(config, won, lost, rate):
 
 
 @pytest.mark.slow
-def test_lambda_goes_to_its_end_as_the_rate_falls(config):
-    found = set()
-    for start, end in ((0.9, 0.5), (0.7, 0.7), (0.9, 0.9)):
-        changes = {"anneal_from": 0.5, "gae_lambda": start, "gae_lambda_end": end}
-        learner = PPOLearner(config.updated(changes, "test"))
-        results = play(config, learner)
-        learner.progress.recent_points.extend([1] * 3 + [-1])  # half of the rate is left
-        learner.apply(results)
-        found.add(fingerprint(learner.params))
-    assert len(found) == 2
-
-
-@pytest.mark.slow
 def test_an_attempt_that_is_behind_is_given_up_and_only_then(config):
     """Streams of 3 × 70 steps: after two updates 420 steps are played, and after five 1,050."""
     changes = {"restart_after": 350, "anneal_from": 1.0}
@@ -210,14 +196,6 @@ def test_streams_can_be_added_and_dropped(config, streams):
     assert [state is None for state in states] == [stream >= 3 for stream in range(streams)]
 
 
-def test_points_count_as_they_are_played_and_episodes_when_they_end(config):
-    learner = PPOLearner(config)
-    stats = learner.apply(play(config, learner))
-    progress = learner.progress
-    assert stats.points_won + stats.points_lost == len(progress.recent_points) > 0
-    assert progress.episodes == len(stats.episodes) == len(stats.running_means)
-
-
 @pytest.mark.slow
 def test_the_number_of_threads_changes_no_bit(config, monkeypatch):
     config = config.updated({"hidden": 33, "dtype": "float32"}, "test")
@@ -258,10 +236,3 @@ def test_a_crew_does_every_piece_once_and_raises_what_one_of_them_did(size):
         assert sorted(done) == list(range(100))
         with pytest.raises(ZeroDivisionError):
             crew.carry_out([lambda: None, lambda: 1 / 0, lambda: None])
-
-
-def test_learning_leaves_no_thread_behind(config):
-    before = threading.active_count()
-    learner = PPOLearner(config)
-    learner.apply(play(config, learner))
-    assert threading.active_count() == before

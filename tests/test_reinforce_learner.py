@@ -9,12 +9,10 @@ import pytest
 
 from pixelpong.engines.serial import SerialEngine
 from pixelpong.errors import CheckpointError
-from pixelpong.items import SparseGrads
 from pixelpong.learn.optimizer import rmsprop
 from pixelpong.learners.progress import Progress
 from pixelpong.learners.reinforce import ReinforceLearner
 from pixelpong.play import sums
-from pixelpong.play.sums import GradientSum
 from pixelpong.play.worker import make_worker
 from pixelpong.run.arrays import fingerprint
 
@@ -76,31 +74,6 @@ def test_episodes_an_item_follow_from_the_batch_alone(toy):
         assert sum(item.games for item in learner.items()) == size
 
 
-def test_a_batch_of_one_group_is_added_up_episode_after_episode(toy):
-    """As in the originals, and as in every run from before there were groups."""
-    results = play_batch(toy, ReinforceLearner(toy))
-    total = GradientSum(toy.network.hidden, toy.network.dtype)
-    for result in results:
-        total.add(result.grads)
-    wanted = dense_sum(results, ReinforceLearner(toy).params)
-    for name, w in total.arrays.items():
-        np.testing.assert_array_equal(w, wanted[name])
-
-
-def test_gradients_do_not_leak_into_the_next_update(toy):
-    one, two = ReinforceLearner(toy), ReinforceLearner(toy)
-    results = play_batch(toy, one)
-    one.apply(results)
-    two.apply(results)
-    silent = [
-        dataclasses.replace(r, grads=SparseGrads(r.grads.rows[:0], r.grads.W1[:0], 0 * r.grads.W2))
-        for r in results
-    ]
-    before = one.params["W1"].copy()
-    one.apply(silent)
-    np.testing.assert_array_equal(one.params["W1"], before)
-
-
 def test_the_count_goes_on_over_a_saved_state(toy):
     learner = ReinforceLearner(toy)
     learner.apply(play_batch(toy, learner))
@@ -135,13 +108,3 @@ def test_running_mean_is_the_seeds():
     assert progress.mean_return_100 == -20.0
     assert (progress.episodes, progress.steps, progress.frames) == (2, 20, 80)
     assert Progress.from_dict(dataclasses.asdict(progress)) == progress
-
-
-def test_the_mean_is_over_the_last_hundred_episodes():
-    from pixelpong.items import EpisodeStats
-
-    progress = Progress()
-    for value in [21.0] * 50 + [-21.0] * 100:
-        progress.end_episode(EpisodeStats(value, 1, 4, 0, 0, (), (), 0.0, 0.0, 0.0))
-    assert progress.mean_return_100 == -21.0
-    assert Progress().mean_return_100 is None

@@ -152,16 +152,6 @@ def test_a_segment_depends_on_its_item_alone(params, opponent):
     assert_same(play(player, first.state, 2), second)
 
 
-def test_against_itself_both_sides_are_learned_from(params):
-    result = make_player().play_segment(params, None, 300, make_rng(0, "train", 1, 0), SELF)
-    right, left = result.segments
-    assert len(right) == len(left) == 300
-    assert np.count_nonzero(right.rewards)
-    np.testing.assert_array_equal(right.rewards, -left.rewards)
-    np.testing.assert_array_equal(right.is_end, left.is_end)
-    assert (right.actions != left.actions).any()
-
-
 def test_the_mirrored_screen_has_the_mirrored_field():
     screen = np.random.default_rng(0).choice([34, 200, 14], (210, 160)).astype(np.uint8)
     field, mirrored = preprocess(PALETTE[screen]), preprocess(PALETTE[mirror(screen)])
@@ -223,14 +213,6 @@ def test_a_resume_against_nobody_leaves_the_run_as_it_was(tmp_path):
     with pytest.raises(pixelpong.PixelpongError, match="got nobody-001, which is not one"):
         pixelpong.resume(run, opponent="nobody-001", updates=2, allow_changes=True, quiet=True)
     assert (run.path / "config.json").read_bytes() == before
-
-
-@pytest.mark.slow
-def test_the_latest_run_is_the_one_before_the_run_that_meets_it(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    pixelpong.train(small(opponent="self", updates=1), name="first", quiet=True)
-    run = pixelpong.train(small(opponent="latest", updates=1), name="against", quiet=True)
-    assert RunDirectory.open(run.path).config.ppo.opponent == "runs/first"
 
 
 @pytest.mark.parametrize(
