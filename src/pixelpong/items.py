@@ -42,27 +42,19 @@ def read_only(params: Params) -> Params:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """One episode that was played.
+    """One episode that was played."""
 
-    Attributes:
-        indices: [N] uint16, the active inputs of step 0, then those of step 1 and so on, each
-            step's in ascending order of pixels. A value i below NUM_PIXELS means that input i
-            is +1; NUM_PIXELS + i means that input i is −1.
-        offsets: [T + 1] int64; step t has ``indices[offsets[t]:offsets[t + 1]]``.
-        actions: [T] int8, UP or DOWN.
-        up_probabilities: [T] float64, the policy's probability of UP.
-        hidden: [T, H], the hidden activations that the policy had; the gradient needs them.
-        rewards: [T] float32, −1, 0 or +1.
-        num_frames: emulated frames.
-    """
-
+    # [N], the active inputs of step 0, then those of step 1 and so on, each step's in
+    # ascending order of pixels. A value i below NUM_PIXELS means that input i is +1, and
+    # NUM_PIXELS + i that input i is −1.
     indices: NDArray[np.uint16]
-    offsets: NDArray[np.int64]
-    actions: NDArray[np.int8]
-    up_probabilities: NDArray[np.float64]
+    offsets: NDArray[np.int64]  # [T + 1]; step t has ``indices[offsets[t]:offsets[t + 1]]``
+    actions: NDArray[np.int8]  # [T], UP or DOWN
+    up_probabilities: NDArray[np.float64]  # [T], the policy's probability of UP
+    # [T, H], the hidden activations that the policy had; the gradient needs them
     hidden: NDArray[Any]
-    rewards: NDArray[np.float32]
-    num_frames: int
+    rewards: NDArray[np.float32]  # [T], −1, 0 or +1
+    num_frames: int  # emulated frames
 
     def __len__(self) -> int:
         return len(self.actions)
@@ -83,33 +75,19 @@ BUILTIN, SELF, HALF = "builtin", "self", "half"
 
 @dataclass(frozen=True)
 class EpisodeStats:
-    """Statistics of a finished episode.
+    """Statistics of a finished episode."""
 
-    Attributes:
-        episode_return: undiscounted sum of the rewards, −21 … 21.
-        steps: decisions of the agent.
-        frames: emulated frames.
-        points_won: points with reward +1.
-        points_lost: points with reward −1.
-        point_ends: the step at which each point ended.
-        point_rewards: the reward of each point.
-        entropy: mean entropy of the policy over the steps, in nats; ln 2 = 0.693 at most.
-        up_share: share of the steps at which the action was UP.
-        play_seconds: wall time of the rollout.
-        opponent: BUILTIN, SELF, or the word that names an agent.
-    """
-
-    episode_return: float
+    episode_return: float  # undiscounted sum of the rewards, −21 … 21
     steps: int
     frames: int
     points_won: int
     points_lost: int
-    point_ends: tuple[int, ...]
-    point_rewards: tuple[int, ...]
-    entropy: float
+    point_ends: tuple[int, ...]  # the step at which each point ended
+    point_rewards: tuple[int, ...]  # the reward of each point
+    entropy: float  # mean entropy of the policy over the steps, in nats; ln 2 = 0.693 at most
     up_share: float
     play_seconds: float
-    opponent: str = BUILTIN
+    opponent: str = BUILTIN  # BUILTIN, SELF, or the word that names an agent
 
     def to_dict(self) -> dict[str, Any]:
         """As a line of a file, without the wall time: only what depends on the seed."""
@@ -122,22 +100,13 @@ class EpisodeStats:
 
 @dataclass
 class Tally:
-    """The statistics of an unfinished episode, from which `EpisodeStats` is made.
-
-    Attributes:
-        steps: decisions so far.
-        point_ends: the step at which each point ended.
-        point_rewards: the reward of each point.
-        entropy: sum of the policy's entropy over the steps, in nats.
-        ups: steps at which the action was UP.
-        play_seconds: wall time so far.
-    """
+    """The statistics of an unfinished episode, from which `EpisodeStats` is made."""
 
     steps: int = 0
-    point_ends: list[int] = field(default_factory=list)
-    point_rewards: list[int] = field(default_factory=list)
-    entropy: float = 0.0
-    ups: int = 0
+    point_ends: list[int] = field(default_factory=list)  # the step at which each point ended
+    point_rewards: list[int] = field(default_factory=list)  # the reward of each point
+    entropy: float = 0.0  # sum of the policy's entropy over the steps, in nats
+    ups: int = 0  # steps at which the action was UP
     play_seconds: float = 0.0
 
     def copy(self) -> Tally:
@@ -164,51 +133,32 @@ class Tally:
 
 @dataclass(frozen=True)
 class EpisodeItem:
-    """One or more whole episodes to play: a pure description that any worker can carry out.
+    """One or more whole episodes to play: a pure description that any worker can carry out."""
 
-    Attributes:
-        purpose: ``"train"`` returns a gradient, ``"evaluate"`` the statistics alone.
-        seed: the run's seed.
-        update: the update it belongs to.
-        index: the place of its first episode in the batch.
-        is_greedy: take the more probable action instead of drawing one.
-        games: consecutive episodes to play; their gradients are added up (`pixelpong.play.sums`).
-    """
-
-    purpose: str
+    purpose: str  # ``"train"`` returns a gradient, ``"evaluate"`` the statistics alone
     seed: int
     update: int
-    index: int
-    is_greedy: bool = False
+    index: int  # the place of its first episode in the batch
+    is_greedy: bool = False  # take the more probable action instead of drawing one
+    # consecutive episodes to play; their gradients are added up (`pixelpong.play.sums`)
     games: int = 1
 
 
 @dataclass(frozen=True)
 class SparseGrads:
-    """The gradient of one or more episodes: only the first-layer rows that they touched.
+    """The gradient of one or more episodes: only the first-layer rows that they touched."""
 
-    Attributes:
-        rows: [K] uint16, ascending.
-        W1: [K, H], the gradient of those rows; all others are zero.
-        W2: [H].
-    """
-
-    rows: NDArray[np.uint16]
-    W1: NDArray[Any]
-    W2: NDArray[Any]
+    rows: NDArray[np.uint16]  # [K], ascending
+    W1: NDArray[Any]  # [K, H], the gradient of those rows; all others are zero
+    W2: NDArray[Any]  # [H]
 
 
 @dataclass(frozen=True)
 class EpisodeResult:
-    """The result of an `EpisodeItem`.
-
-    Attributes:
-        episodes: statistics of each episode.
-        grads: the sum of their gradients; None if only statistics were requested.
-    """
+    """The result of an `EpisodeItem`."""
 
     episodes: tuple[EpisodeStats, ...]
-    grads: SparseGrads | None
+    grads: SparseGrads | None  # the sum of their gradients; None if only statistics were requested
 
     @property
     def stats(self) -> EpisodeStats:
@@ -218,44 +168,28 @@ class EpisodeResult:
 
 @dataclass(frozen=True)
 class StreamState:
-    """The state of a stream between two segments: everything its future depends on.
+    """The state of a stream between two segments: everything its future depends on."""
 
-    Attributes:
-        snapshot: of the emulator.
-        previous: [·] uint16, active pixels of the frame before the newest.
-        current: [·] uint16, active pixels of the newest frame, which a snapshot does not hold.
-        last_action: place in `ACTIONS` of the last action chosen.
-        tally: of the current episode.
-        opponent: BUILTIN, SELF, or the word that names an agent: of the game that goes on.
-        opponent_action: the opponent's last action, if a network chose it.
-    """
-
-    snapshot: bytes
-    previous: NDArray[np.uint16]
+    snapshot: bytes  # of the emulator
+    previous: NDArray[np.uint16]  # [·], active pixels of the frame before the newest
+    # [·], active pixels of the newest frame, which a snapshot does not hold
     current: NDArray[np.uint16]
-    last_action: int
+    last_action: int  # place in `ACTIONS` of the last action chosen
     tally: Tally
+    # BUILTIN, SELF, or the word that names an agent: of the game that goes on
     opponent: str = BUILTIN
-    opponent_action: int = 0
+    opponent_action: int = 0  # the opponent's last action, if a network chose it
 
 
 @dataclass(frozen=True)
 class SegmentItem:
-    """The next `horizon` steps of one stream: a pure description that any worker can carry out.
-
-    Attributes:
-        seed: the run's seed.
-        update: the update it belongs to.
-        stream: the stream's number.
-        state: of the stream; None at its start.
-        opponent: of the stream, and of the game in `state`.
-    """
+    """The next `horizon` steps of one stream: a pure description that any worker can carry out."""
 
     seed: int
     update: int
     stream: int
     state: StreamState | None
-    opponent: str = BUILTIN
+    opponent: str = BUILTIN  # of the stream, and of the game in `state`
 
     @property
     def is_left(self) -> bool:
@@ -265,25 +199,17 @@ class SegmentItem:
 
 @dataclass(frozen=True)
 class Segment:
-    """T steps of a stream that were played.
+    """T steps of a stream that were played."""
 
-    Attributes:
-        indices: [N] uint16, the inputs that are 1 at step 0, then those of step 1 and so on.
-        offsets: [T + 1] int64; step t has ``indices[offsets[t]:offsets[t + 1]]``.
-        actions: [T] int8, places in `ACTIONS`.
-        log_probabilities: [T] float64, of these actions.
-        values: [T + 1] float64, of the observations; the last is for the one after the end.
-        rewards: [T] float32, −1, 0 or +1.
-        is_end: [T] bool, whether a point ended there.
-    """
-
+    # [N], the inputs that are 1 at step 0, then those of step 1 and so on
     indices: NDArray[np.uint16]
-    offsets: NDArray[np.int64]
-    actions: NDArray[np.int8]
-    log_probabilities: NDArray[np.float64]
+    offsets: NDArray[np.int64]  # [T + 1]; step t has ``indices[offsets[t]:offsets[t + 1]]``
+    actions: NDArray[np.int8]  # [T], places in `ACTIONS`
+    log_probabilities: NDArray[np.float64]  # [T], of these actions
+    # [T + 1], of the observations; the last is for the one after the end
     values: NDArray[np.float64]
-    rewards: NDArray[np.float32]
-    is_end: NDArray[np.bool_]
+    rewards: NDArray[np.float32]  # [T], −1, 0 or +1
+    is_end: NDArray[np.bool_]  # [T], whether a point ended there
 
     def __len__(self) -> int:
         return len(self.actions)
@@ -291,20 +217,12 @@ class Segment:
 
 @dataclass(frozen=True)
 class SegmentResult:
-    """The result of a `SegmentItem`.
+    """The result of a `SegmentItem`."""
 
-    Attributes:
-        segments: the steps played; against itself, those of the right side and of the left one.
-        state: of the stream now.
-        episodes: statistics of the episodes that ended in it.
-        frames: emulated frames.
-        entropy: mean over the steps, in nats.
-        play_seconds: wall time.
-    """
-
+    # the steps played; against itself, those of the right side and of the left one
     segments: tuple[Segment, ...]
     state: StreamState
     episodes: tuple[EpisodeStats, ...]
     frames: int
-    entropy: float
+    entropy: float  # mean over the steps, in nats
     play_seconds: float

@@ -26,36 +26,22 @@ State = tuple[Params, dict[str, NDArray[Any]], dict[str, Any]]
 
 @dataclass(frozen=True)
 class UpdateStats:
-    """One round of rollouts and the step taken on it.
-
-    Attributes:
-        episodes: statistics of the episodes that ended in it, in item order.
-        running_means: the originals' running mean after each of them.
-        steps: decisions of the agent.
-        points_won: points with reward +1.
-        points_lost: points with reward −1.
-        entropy: mean entropy of the policy over the steps, in nats.
-        up_share: share of the steps at which the action was UP.
-        grad_norm: Euclidean norm of the gradient.
-        rollout_seconds: wall time from requesting the first item to having added the last result.
-        play_seconds: wall time that the workers played, added up.
-        learn_seconds: wall time of the learner's work after that.
-        attempt: number of the attempt; 2 if it has started again with other parameters.
-        losses: figures specific to the algorithm, by name.
-    """
+    """One round of rollouts and the step taken on it."""
 
     episodes: tuple[EpisodeStats, ...]
-    running_means: tuple[float | None, ...]
+    running_means: tuple[float | None, ...]  # the originals' running mean after each of them
     steps: int
     points_won: int
     points_lost: int
-    entropy: float
+    entropy: float  # mean entropy of the policy over the steps, in nats
     up_share: float
-    grad_norm: float
+    grad_norm: float  # Euclidean norm of the gradient
+    # wall time from requesting the first item to having added the last result
     rollout_seconds: float
     play_seconds: float
-    learn_seconds: float
-    attempt: int = 1
+    learn_seconds: float  # wall time of the learner's work after that
+    attempt: int = 1  # number of the attempt; 2 if it has started again with other parameters
+    # figures specific to the algorithm, by name
     losses: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -65,19 +51,12 @@ class UpdateStats:
 
 
 class Learner(Protocol):
-    """The interface of both algorithms.
-
-    Attributes:
-        params: the parameters to play with.
-        progress: counts of what has been played.
-        is_whole: False during an optimizer step, when nothing may be saved.
-        attempt: the number of times it has started with new parameters.
-    """
+    """The interface of both algorithms."""
 
     params: Params
     progress: Progress
-    is_whole: bool
-    attempt: int
+    is_whole: bool  # False during an optimizer step, when nothing may be saved
+    attempt: int  # the number of times it has started with new parameters
 
     def items(self) -> Sequence[Any]:
         """What to play for the next update."""

@@ -52,17 +52,13 @@ _OUTPUTS = np.arange(NUM_OUTPUTS, dtype=np.uint16)
 
 @dataclass(frozen=True)
 class Steps:
-    """T steps to learn from, one after the other.
+    """T steps to learn from, one after the other."""
 
-    Attributes:
-        indices: [N] uint16, the inputs that are 1 at step 0, then those of step 1 and so on.
-        offsets: [T + 1] int32; step t has ``indices[offsets[t]:offsets[t + 1]]``.
-        played: [T, 4] float64, the action's place in `ACTIONS`, its log-probability, the advantage,
-            the target of the value.
-    """
-
+    # [N], the inputs that are 1 at step 0, then those of step 1 and so on
     indices: NDArray[np.uint16]
-    offsets: NDArray[np.int32]
+    offsets: NDArray[np.int32]  # [T + 1]; step t has ``indices[offsets[t]:offsets[t + 1]]``
+    # [T, 4], the action's place in `ACTIONS`, its log-probability, the advantage, the
+    # target of the value
     played: NDArray[np.float64]
 
     def __len__(self) -> int:

@@ -19,25 +19,18 @@ POINT_WINDOW = 1000
 
 @dataclass
 class Progress:
-    """What has been played since the start of the run.
-
-    Attributes:
-        update: updates done.
-        steps: decisions of the agent.
-        frames: emulated frames.
-        episodes: finished episodes.
-        running_mean: the originals' running mean of episode returns, 0.99 old + 0.01 new; it starts
-            at the first episode's return. None before that.
-        recent_returns: returns of the last RETURN_WINDOW episodes, oldest first.
-        recent_points: rewards of the last POINT_WINDOW points, oldest first.
-    """
+    """What has been played since the start of the run."""
 
     update: int = 0
     steps: int = 0
     frames: int = 0
     episodes: int = 0
+    # the originals' running mean of episode returns, 0.99 old + 0.01 new; it starts at the first
+    # episode's return. None before that
     running_mean: float | None = None
+    # returns of the last RETURN_WINDOW episodes, oldest first
     recent_returns: list[float] = field(default_factory=list)
+    # rewards of the last POINT_WINDOW points, oldest first
     recent_points: list[int] = field(default_factory=list)
 
     def count(self, steps: int, frames: int, points: Iterable[int]) -> None:
