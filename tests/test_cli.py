@@ -297,7 +297,7 @@ def test_a_training_that_has_won_says_so_and_what_comes_next():
         assert f" pixelpong {line}" in text
     assert text.endswith("continue with: pixelpong resume 'my runs/a' --until-return 19")
     lost = report | {"rank": None, "verdict": report["verdict"] | {"is_won": False}}
-    assert describe_outcome(lost).startswith("Not won yet: mean return 18.6")
+    assert describe_outcome(lost).startswith("Not won yet: mean return +18.6")
 
 
 def test_only_a_training_like_the_recorded_ones_has_a_rank():

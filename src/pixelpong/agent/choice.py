@@ -150,8 +150,8 @@ def load_named(word: str) -> Agent:
     """
     name, at, which = word.rpartition("@")
     if not at or os.path.exists(word):
-        name, which = word, "best"
-    return open_agent(name, which)[1]
+        return open_agent(word)[1]
+    return load_agent(find_agent(name)[0], which)
 
 
 def settle_opponents(configs: Iterable[Config]) -> list[Config]:

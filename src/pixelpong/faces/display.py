@@ -26,7 +26,7 @@ from pixelpong.learners import UpdateStats
 from pixelpong.learners.progress import Progress
 from pixelpong.loop import Began, Ended, Evaluated, Event, Judged, Judging, Updated
 from pixelpong.run.directory import RunDirectory
-from pixelpong.run.summary import duration
+from pixelpong.run.summary import duration, signed
 from pixelpong.sweep.results import Result, read_result
 
 if TYPE_CHECKING:
@@ -88,7 +88,8 @@ class TrainingDisplay:
             for line in verbose_lines(progress, stats):
                 self._console.print(line)
         if self._live is None:
-            self._print_now_and_then(_plain_line(progress, stats, self._clock))
+            figures = _figures(progress, stats, self._clock).items()
+            self._print_now_and_then("  ".join(f"{name} {value}" for name, value in figures))
             return
         if progress.estimated_return is not None:
             self._screen.points.append((progress.steps, progress.estimated_return))
@@ -161,7 +162,7 @@ def _can_draw(console: Console) -> bool:
 def _result_line(result: Result) -> str:
     word = "won" if result.is_won else "not won" if result.is_done else "interrupted"
     took = "" if result.seconds is None else f" in {duration(result.seconds)}"
-    line = f"{word}, {result.steps:,} steps{took}, return {signed(result.final_return)}"
+    line = f"{word}, {result.steps:,} steps{took}, return {signed(result.final_return, 2)}"
     return f"{line}, {result.params_sha256[:8]}" if result.is_done else line
 
 
@@ -177,24 +178,13 @@ def verbose_lines(progress: Progress, stats: UpdateStats) -> Iterator[str]:
             yield f"episode {number}: point {word} at step {end + 1}, {won}:{lost}"
         yield (
             f"episode {number}: return {signed(episode.episode_return, 0)} "
-            f"in {episode.steps:,} steps, running mean {signed(mean)}"
+            f"in {episode.steps:,} steps, running mean {signed(mean, 2)}"
         )
     seconds = stats.rollout_seconds + stats.learn_seconds
     yield (
         f"Batch {progress.update} computed {len(stats.episodes)} rollouts "
         f"in {seconds:.1f} seconds, running mean is {signed(progress.running_mean, 1)}"
     )
-
-
-def signed(value: float | None, digits: int = 2) -> str:
-    """A return with its sign; a dash if there is none yet.
-
-    >>> signed(-20.5), signed(None)
-    ('−20.50', '–')
-    """
-    if value is None:
-        return "–"
-    return f"{value:.{digits}f}".replace("-", "−")
 
 
 class Clock:
@@ -241,46 +231,21 @@ class Clock:
         )
         return min(1.0, max((done / goal for done, goal in pairs if goal), default=0.0))
 
-    def describe(self, progress: Progress) -> str:
-        """The time to the win if it is known, and what the budget allows at most."""
-        to_win, at_most = self.to_win(progress), self.at_most(progress)
-        parts = [] if to_win is None else [f"about {duration(to_win)}"]
-        if at_most is not None:
-            parts.append(f"at most {duration(at_most)}")
-        return ", ".join(parts) or "–"
-
-
-def _plain_line(progress: Progress, stats: UpdateStats, clock: Clock) -> str:
-    to_win = "to the win" if clock.to_win(progress) is not None else "left"
-    return "  ".join(
-        [
-            duration(clock.seconds),
-            f"update {progress.update}",
-            f"episodes {progress.episodes:,}",
-            f"steps {progress.steps:,}",
-            f"points won {_percent(progress.points_won_1000)}",
-            f"estimated return {signed(progress.estimated_return, 1)}",
-            f"mean of 100 {signed(progress.mean_return_100, 1)}",
-            f"{stats.steps_per_second:,.0f} steps/s",
-            f"{to_win} {clock.describe(progress)}",
-        ]
-    )
-
 
 def _figures(progress: Progress, stats: UpdateStats, clock: Clock) -> dict[str, str]:
-    """The figures of the screen, in the order of its cells: two a line."""
+    """What a line says, or the screen, two of them a line there."""
     to_win, at_most = clock.to_win(progress), clock.at_most(progress)
     return {
-        "estimated return": signed(progress.estimated_return, 1),
         "time": duration(clock.seconds),
-        "points won": _percent(progress.points_won_1000),
-        "time to the win": "–" if to_win is None else f"about {duration(to_win)}",
-        "steps": f"{progress.steps:,}",
-        "at most": "–" if at_most is None else duration(at_most),
-        "games": f"{progress.episodes:,}",
-        "steps a second": f"{stats.steps_per_second:,.0f}",
-        "mean of 100 games": signed(progress.mean_return_100, 1),
         "update": f"{progress.update:,}",
+        "steps": f"{progress.steps:,}",
+        "games": f"{progress.episodes:,}",
+        "points won": _percent(progress.points_won_1000),
+        "estimated return": signed(progress.estimated_return),
+        "steps a second": f"{stats.steps_per_second:,.0f}",
+        "mean of 100 games": signed(progress.mean_return_100),
+        "time to the win": "–" if to_win is None else f"about {duration(to_win)}",
+        "at most": "–" if at_most is None else duration(at_most),
     }
 
 
@@ -324,5 +289,5 @@ def _evaluation_line(update: int, evaluation: Evaluation, verdict: Verdict | Non
         target = f", target {signed(verdict.target, 1)}"
     return (
         f"update {update}: {word}{len(evaluation.returns)} greedy episodes, mean return "
-        f"{signed(evaluation.mean_return)} ({signed(low)} to {signed(high)}){target}"
+        f"{signed(evaluation.mean_return, 2)} ({signed(low, 2)} to {signed(high, 2)}){target}"
     )

@@ -33,11 +33,10 @@ from pixelpong.agent.choice import (
 from pixelpong.agent.file import Agent
 from pixelpong.config import Config
 from pixelpong.errors import PixelpongError, number_of
-from pixelpong.faces.display import signed
 from pixelpong.faces.plots import KINDS, draw_plot
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.names import find_run
-from pixelpong.run.summary import duration, summarize
+from pixelpong.run.summary import duration, signed, summarize
 from pixelpong.run.table import Columns, read_metrics
 
 

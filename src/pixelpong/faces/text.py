@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pixelpong.errors import number_of, on_one_line
-from pixelpong.faces.display import signed
-from pixelpong.run.summary import duration
+from pixelpong.run.summary import duration, signed
 
 Report = dict[str, Any]
 
@@ -33,7 +32,7 @@ def describe_outcome(report: Report) -> str:
             *lines,
             f"{ended}: update {report['update']}, {number_of(report['episodes'], 'episode')}, "
             f"{number_of(report['steps'], 'step')} in {describe_times(report)}, "
-            f"mean of the last 100 returns {signed(report['mean_return_100'])}",
+            f"mean of the last 100 returns {signed(report['mean_return_100'], 2)}",
             f"params {report['params_sha256']}",
             f"saved in {report['run']}; continue with: pixelpong resume {run}{more}",
         ]
@@ -75,9 +74,9 @@ def describe_verdict(verdict: Report, machine: str) -> str:
     greedy, target = verdict["greedy"], signed(verdict["target"], 1)
     low, high = greedy["ci95"]
     found = (
-        f"mean return {signed(greedy['mean_return'])} over "
+        f"mean return {signed(greedy['mean_return'], 2)} over "
         f"{number_of(len(greedy['returns']), 'game')} of greedy play, 95 % interval "
-        f"{signed(low)} to {signed(high)}"
+        f"{signed(low, 2)} to {signed(high, 2)}"
     )
     if not verdict["is_won"]:
         return f"Not won yet: {found}; the target is {target}"
@@ -95,8 +94,8 @@ def describe_returns(name: str, evaluation: Report) -> str:
     """One way of play: its mean return, with the interval."""
     low, high = evaluation["ci95"]
     return (
-        f"{name:8} mean return {signed(evaluation['mean_return'])}  "
-        f"95 % interval {signed(low)} to {signed(high)}  deviation {evaluation['std']:.2f}  "
+        f"{name:8} mean return {signed(evaluation['mean_return'], 2)}  "
+        f"95 % interval {signed(low, 2)} to {signed(high, 2)}  deviation {evaluation['std']:.2f}  "
         f"({number_of(len(evaluation['returns']), 'episode')})"
     )
 
@@ -148,7 +147,7 @@ def describe_sweep(report: Report) -> str:
             (low, high), middle = final["ci95"], final["middle"]
             lines.append(
                 "interquartile mean of the final return "
-                f"{signed(middle)} ({signed(low)} to {signed(high)})"
+                f"{signed(middle, 2)} ({signed(low, 2)} to {signed(high, 2)})"
             )
     wrong = [row for row in report["trainings"] if row["problem"]]
     lines += [f"failed: {row['name']}: {row['problem']}" for row in wrong[:10]]
@@ -169,7 +168,7 @@ def describe_tournament(report: Report) -> str:
         points = each["points_won"] + each["points_lost"]
         share = f"{100 * each['points_won'] / points:.0f} %" if points else "–"
         rating = f"{each['rating']:+.0f} ± {(high - low) / 2:.0f}".replace("-", "−")
-        name, mean = _cut(each["name"], 34), _plus(each["mean_return"])
+        name, mean = _cut(each["name"], 34), signed(each["mean_return"])
         lines.append(f"{rank:4} {name:34} {rating:>12} {mean:>12} {share:>11}")
     lines += ["", *_describe_matrix(report)]
     done, total = report["games_played"], report["games_planned"]
@@ -187,14 +186,9 @@ def _describe_matrix(report: Report) -> list[str]:
     ranks = "".join(f"{rank:6}" for rank in range(1, size + 1))
     lines = [f"{'mean return against':{room + 5}.{room + 5}}{ranks}"]
     for rank, (each, row) in enumerate(zip(report["players"], report["matrix"], strict=True), 1):
-        cells = "".join(f"{_plus(value):>6}" for value in row)
+        cells = "".join(f"{signed(value):>6}" for value in row)
         lines.append(f"{rank:4} {_cut(each['name'], room):{room}}{cells}")
     return lines
-
-
-def _plus(value: float | None) -> str:
-    """A return with its sign, also if that is a plus."""
-    return "–" if value is None else f"{value:+z.1f}".replace("-", "−")
 
 
 def _cut(name: str, room: int) -> str:

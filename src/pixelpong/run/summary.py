@@ -223,13 +223,13 @@ def _is_spent(config: Config, figures: _Figures) -> bool:
     return any(limit is not None and figure >= limit for limit, figure in pairs)
 
 
-def signed(value: float) -> str:
-    """A return, with its sign.
+def signed(value: float | None, digits: int = 1) -> str:
+    """A return, with its sign; a dash if there is none.
 
-    >>> signed(18.32), signed(-3.0)
-    ('+18.3', '−3.0')
+    >>> signed(18.32), signed(-3.0, 2), signed(-0.04), signed(None)
+    ('+18.3', '−3.00', '+0.0', '–')
     """
-    return f"{value:+.1f}".replace("-", "−")
+    return "–" if value is None else f"{value:+z.{digits}f}".replace("-", "−")
 
 
 def duration(seconds: float) -> str:
