@@ -72,10 +72,8 @@ class Learner(Protocol):
         """
 
     def touched_rows(self, most: int | None = None) -> NDArray[np.intp]:
-        """The first-layer rows that a gradient has reached so far: [K], ascending.
-
-        Args:
-            most: of them at most, those with the largest gradients; by default all.
+        """The first-layer rows that a gradient has reached so far: [K], ascending; by default all,
+        or the `most` with the largest gradients.
         """
 
     def get_state(self) -> State:
@@ -92,12 +90,7 @@ class Learner(Protocol):
 
 
 def make_learner(config: Config, opponent: Params | None = None) -> Learner:
-    """Make a new learner of the algorithm that `config` names.
-
-    Args:
-        config: of the training.
-        opponent: parameters of the agent that it plays against; None for all other opponents.
-    """
+    """Make a new learner; `opponent` has the parameters of the agent that is met, if any."""
     if config.learning.algorithm == "ppo":
         from pixelpong.learners.ppo import PPOLearner
 
@@ -134,11 +127,7 @@ def rows_in(memory: NDArray[Any], most: int | None = None) -> NDArray[np.intp]:
 def refuse_other_shapes(
     wanted: Mapping[str, NDArray[Any]], got: Mapping[str, NDArray[Any]]
 ) -> None:
-    """Refuse arrays of other names, shapes or types.
-
-    Raises:
-        CheckpointError: they differ.
-    """
+    """Refuse arrays of other names, shapes or types."""
     have, need = (
         {name: (array.shape, str(array.dtype)) for name, array in sorted(arrays.items())}
         for arrays in (got, wanted)
@@ -149,11 +138,7 @@ def refuse_other_shapes(
 
 
 def refuse_non_finite(numbers: Mapping[str, float], update: int) -> None:
-    """Refuse an update with numbers that are not finite, before it is whole and can be saved.
-
-    Raises:
-        NumericsError: there is such a number.
-    """
+    """Refuse an update with numbers that are not finite, before it is whole and can be saved."""
     for name, number in numbers.items():
         if not math.isfinite(number):
             what, got = f"finite numbers after update {update}", f"others in {name}"
@@ -163,11 +148,7 @@ def refuse_non_finite(numbers: Mapping[str, float], update: int) -> None:
 
 @contextlib.contextmanager
 def restoring() -> Iterator[None]:
-    """While inside, turn errors of a state that does not fit the learner into a `CheckpointError`.
-
-    Raises:
-        CheckpointError: something is missing or of the wrong kind.
-    """
+    """While inside, turn errors of a state that does not fit into a `CheckpointError`."""
     try:
         yield
     except (KeyError, ValueError) as error:

@@ -69,11 +69,7 @@ class Crew:
     """Threads that take pieces of work from one list; the caller's thread is one of them."""
 
     def __init__(self, size: int) -> None:
-        """Start no thread yet.
-
-        Args:
-            size: number of threads, including the caller's.
-        """
+        """Start no thread yet; `size` counts the caller's, too."""
         self._size = size
         self._pool = ThreadPoolExecutor(max(1, size - 1), "learner")
 
@@ -113,12 +109,7 @@ class Passes:
     """
 
     def __init__(self, hidden: int, dtype: str) -> None:
-        """Make the buffers of fixed size.
-
-        Args:
-            hidden: H.
-            dtype: of the parameters.
-        """
+        """Make the buffers of fixed size."""
         columns, outer = 2 * hidden, 2 * hidden + 1
         self._place = np.zeros(NUM_INPUTS, np.int32)
         self._rows = np.zeros(NUM_INPUTS, np.uint16)
@@ -148,7 +139,7 @@ class Passes:
         """Find the gradient in the pre-activations and the output layer; return the loss.
 
         Args:
-            params: of the gated network; not changed.
+            params: not changed.
             steps: of the round.
             chosen: [M], the numbers of the minibatch's steps, ascending, so that steps close in
                 time, which share inputs, are worked on together.

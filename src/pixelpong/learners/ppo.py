@@ -64,12 +64,7 @@ class PPOLearner:
     """See `pixelpong.learners.Learner`."""
 
     def __init__(self, config: Config, opponent: Params | None = None) -> None:
-        """Begin at the start.
-
-        Args:
-            config: of the training.
-            opponent: parameters of the agent that it plays against, if that is the opponent.
-        """
+        """Begin at the start; `opponent` has the parameters of the agent that is met, if any."""
         self._config = config
         self._opponent = {PREFIX + name: w for name, w in (opponent or {}).items()}
         self.progress = Progress()
@@ -186,9 +181,6 @@ class PPOLearner:
         than waiting. Checked once, in the update that completes `restart_after` steps, and only
         against the built-in opponent, whose points can be compared.
         Source: Gomes, Selman and Kautz (1998), for search.
-
-        Args:
-            steps: of the update.
         """
         limit, won = self._config.ppo.restart_after, self.progress.points_won_1000
         played = self.progress.steps - self._first_step
@@ -285,13 +277,7 @@ def _points(segment: Segment) -> list[int]:
 
 
 def lay_out(played: list[SegmentResult], discount: float, gae_lambda: float) -> Steps:
-    """Join the segments of an update to one list of steps.
-
-    Args:
-        played: segments of the same length.
-        discount: 0 … 1.
-        gae_lambda: 0 … 1.
-    """
+    """Join the segments of an update, all of the same length, to one list of steps."""
     segments = [segment for result in played for segment in result.segments]
     rewards = np.array([segment.rewards for segment in segments])
     values = np.array([segment.values for segment in segments])

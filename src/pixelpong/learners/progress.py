@@ -77,11 +77,7 @@ class Progress:
 
     @classmethod
     def from_dict(cls, counters: Any) -> Progress:
-        """Read its part of a learner's counters.
-
-        Raises:
-            ValueError: they are not such counters.
-        """
+        """Read its part of a learner's counters."""
         return restore(counters, cls)
 
 

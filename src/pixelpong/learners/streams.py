@@ -43,11 +43,7 @@ def write_streams(
 
 
 def read_streams(arrays: Params, streams: Iterable[StreamCounters]) -> list[StreamState]:
-    """Read the states again.
-
-    Raises:
-        KeyError: an array is missing.
-    """
+    """Read the states again."""
     return [
         StreamState(
             arrays[f"stream.{number}.snapshot"].tobytes(),

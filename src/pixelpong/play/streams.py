@@ -117,13 +117,7 @@ class StreamPlayer:
     def play_episode(
         self, params: Params, rng: np.random.Generator, *, is_greedy: bool = False
     ) -> EpisodeStats:
-        """Play one episode against the built-in opponent, from its start to its end.
-
-        Args:
-            params: of the gated network.
-            rng: the episode's own generator; its state moves on.
-            is_greedy: take the most probable action instead of drawing one.
-        """
+        """Play one episode against the built-in opponent; `rng` is its own, and moves on."""
         since = time.perf_counter()
         own = self._meet(BUILTIN, params)
         self._start_episode()

@@ -90,12 +90,7 @@ class SegmentWorker:
     def play(
         self, item: SegmentItem | EpisodeItem, params: Params
     ) -> SegmentResult | EpisodeResult:
-        """Play one segment, or for an evaluation one episode.
-
-        Args:
-            item: the segment or episode to play.
-            params: not changed.
-        """
+        """Play one segment, or for an evaluation one episode."""
         if isinstance(item, SegmentItem):
             rng = make_rng(item.seed, "train", item.update, item.stream)
             return self._trainee.play_segment(
