@@ -24,10 +24,8 @@ from pixelpong.run.table import read_episodes, read_evaluations, read_metrics, r
 
 EPISODES = 100
 """Episodes in the mean return, as everywhere."""
-
 _MANY = 3000
 """More dots than this become one bitmap in an SVG."""
-
 _SIGNS = {
     "entropy": "entropy of the policy, nats",
     "up_share": "share of steps that go up",
@@ -90,7 +88,7 @@ def draw_curve(subjects: Sequence[Subject]) -> Figure:
     axes.set_ylim(-21.8, min(21.8, axes.dataLim.ymax + 2))  # early runs would be a flat line
     what = "" if is_single else f", mean of the last {EPISODES} episodes"
     axes.set_ylabel(f"return of an episode{what}")
-    axes.set_title(_title("Learning curve", subjects) + "\n", fontsize=12)
+    axes.set_title(_title("Learning curve", subjects) + "\n")
     band = f"band: the middle 80 % of the last {EPISODES} episodes"
     if any(len(subject.evaluations) for subject in subjects):
         band += "; diamond: evaluation with its 95 % interval"
@@ -137,10 +135,7 @@ def draw_health(subjects: Sequence[Subject]) -> Figure:
         RunError: a run has no metrics yet.
     """
     signs = [sign for sign in _SIGNS if any(len(each.column(sign)[0]) for each in subjects)]
-    if not signs:
-        what = f"figures of an update in {subjects[0].run.path}"
-        raise RunError(expected(what, "none", "was it written by pixelpong?"))
-    rows = -(-len(signs) // 3)
+    rows = max(1, -(-len(signs) // 3))
     figure = new_figure(12, 2.7 * rows + 0.8)
     panels = figure.subplots(rows, 3, sharex=True, squeeze=False).ravel()
     for place, axes in enumerate(panels):
@@ -153,28 +148,29 @@ def draw_health(subjects: Sequence[Subject]) -> Figure:
             axes.tick_params(labelbottom=True)
     figure.suptitle(_title("Health of the training", subjects), fontsize=13)
     handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(6, len(handles)))
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(6, max(1, len(handles))))
     return figure
 
 
 def _draw_sign(axes: Any, sign: str, subjects: Sequence[Subject]) -> None:
+    """Each update, thin, and medians over a few of them."""
     unit, _ = scale_of(_last_step(subjects))
-    is_single, shown = len(subjects) == 1, []
+    shown = []
     for number, subject in enumerate(subjects):
         steps, values = subject.column(sign)
         if not len(values):
             continue
-        window = max(1, len(values) // 25)
+        style, window = line_style(number), max(1, len(values) // 25)
         smooth = running(values, window)
-        if is_single:
-            axes.plot(
-                steps / unit, values, color="#9DB7CC", linewidth=0.7, label="each update",
-                rasterized=len(values) > _MANY,
-            )  # fmt: skip
-        name = f"median of {window} updates around" if is_single else subject.name
+        axes.plot(
+            steps / unit, values, color=style["color"], alpha=0.3, linewidth=0.7,
+            rasterized=len(values) > _MANY,
+        )  # fmt: skip
         middles = (np.maximum(smooth.places - window, 0) + smooth.places - 1) // 2
-        axes.plot(steps[middles] / unit, smooth.median, label=name, **line_style(number))
-        shown.append(values if is_single else smooth.median)
+        what = "each update" if window == 1 else f"median of {window} updates"
+        label = what if len(subjects) == 1 else subject.name
+        axes.plot(steps[middles] / unit, smooth.median, label=label, **style)
+        shown.append(values)
     _value_axis(axes, np.concatenate(shown))
     if sign == "entropy":
         _draw_most_entropy(axes, subjects)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pixelpong.faces.plots.drawing import (
     BLACK,
@@ -33,10 +32,8 @@ Groups = Mapping[str, Sequence[Result]]
 
 MAX_GROUPS = 12
 """Settings that are drawn: more are not told apart."""
-
 FEWEST = 4
 """Seeds for a 95 % interval: that of fewer would say nothing."""
-
 _GRID = 200
 
 
@@ -51,7 +48,7 @@ def plot_sweep(groups: Groups, path: Path) -> None:
 def draw_sweep(groups: Groups) -> Figure:
     """Curves, times to win and performance profiles, with 95 % intervals."""
     shown = dict(list(groups.items())[:MAX_GROUPS])
-    has_won = any(result.is_won for results in shown.values() for result in results)
+    has_won = any(it.is_won for results in shown.values() for it in results)
     figure = new_figure(10, 8.5)
     upper, lower = figure.subfigures(2, 1, height_ratios=[1.15, 1])
     _draw_curves(upper.add_subplot(), shown, has_won)
@@ -65,11 +62,11 @@ def draw_sweep(groups: Groups) -> Figure:
 
 
 def _draw_curves(axes: Any, groups: Groups, has_won: bool) -> None:
-    longest = max(max(it.steps, 1) for group in groups.values() for it in group)
-    unit, word = scale_of(longest)
+    unit, word = scale_of(max(max(it.steps, 1) for group in groups.values() for it in group))
     for number, results in enumerate(groups.values()):
         style = line_style(number)
-        curves = [_known(result, unit) for result in results]
+        known = [np.array(it.curve or [(0, -21.0)]).T for it in results]
+        curves = [(steps / unit, values) for steps, values in known]
         grid = np.linspace(0, max(steps[-1] for steps, _ in curves), _GRID)
         # One that has ended stays where it ended.
         table = np.array([np.interp(grid, steps, values) for steps, values in curves])
@@ -86,15 +83,7 @@ def _draw_curves(axes: Any, groups: Groups, has_won: bool) -> None:
     axes.set_xlabel(f"steps of the agent{word}")
     axes.set_ylabel("return, estimated from the last 1,000 points")
     title = "How they learned: interquartile mean over the seeds, band of the middle half"
-    axes.set_title(
-        title + ("; ▼ won" if any(it.is_won for g in groups.values() for it in g) else "")
-    )
-
-
-def _known(result: Result, unit: float) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Steps and values of a curve; at least one point."""
-    steps, values = np.array(result.curve or [(0, -21.0)]).T
-    return steps / unit, values
+    axes.set_title(title + "; ▼ won" * has_won)
 
 
 def _draw_times(axes: Any, groups: Groups, has_won: bool) -> None:
