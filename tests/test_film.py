@@ -199,7 +199,7 @@ def test_the_panel_has_the_colours_of_the_legend_and_shapes_of_its_own():
     for places, legend in ((overlay.ACTIONS, ACTION_COLOURS), (overlay.PIXELS, PIXEL_COLOURS)):
         assert {key: "#" + bytes(colours[place]).hex() for key, place in places.items()} == legend
     for unit in range(2, 11):
-        field, saliency = overlay.stamp_field(unit), overlay.stamp_saliency(unit)
+        field, saliency = overlay.make_stamps(unit)
         assert {state: field[state].max() for state in PIXEL_NAMES} == overlay.PIXELS
         shapes = field != overlay.PAPER
         states = (OFF, STAYED, APPEARED, VANISHED)

@@ -33,8 +33,6 @@ from pixelpong.play.replay import Moment
 from pixelpong.run.files import write_whole
 
 GAME_FRAMES_PER_SECOND = 60
-MAX_SCALE = 10
-SPEEDS = (0.1, 60.0)
 
 
 class Format(NamedTuple):
@@ -75,42 +73,33 @@ def make_film(
     seconds: float | None,
     should_stop: Callable[[], bool],
 ) -> dict[str, Any]:
-    """Play a game again and write it as a film.
+    """Play a game again and write it as a film; return the report, as JSON.
 
     Args:
         chosen: the game.
         path: of the file; its ending chooses the format. An existing file is replaced.
         has_overlay: draw beside the game what the agent sees and decides.
-        scale: pixels of the film per pixel of the game, 1 … `MAX_SCALE`.
-        speed: 1 is the game's own, see `SPEEDS`.
+        scale: pixels of the film per pixel of the game.
+        speed: 1 is the game's own.
         seconds: of film, after which it ends; None for the whole game.
-        should_stop: called at every film frame.
-
-    Returns:
-        The report on the film, as JSON.
+        should_stop: called at every film frame; `Interrupted` is raised, and no file is left.
 
     Raises:
         ConfigError: an argument is out of range, or the libraries are not installed.
         RunError: the file cannot be written.
-        Interrupted: `should_stop` returned True; no file is left.
     """
     if path.suffix.lower() not in FORMATS:
         got = repr(path.suffix) if path.suffix else f"{path}, which has no ending"
         raise ConfigError(expected("a film's ending for --out", got, "use .mp4 or .gif"))
-    _require_range("scale", scale, 1, MAX_SCALE)
-    _require_range("speed", speed, *SPEEDS)
+    _require_range("scale", scale, 1, 10)
+    _require_range("speed", speed, 0.1, 60)
     _require_range("seconds", 1.0 if seconds is None else seconds, 0.1, 1e6)
     _require_video()
     rate, every = choose_pace(chosen.replay.protocol, speed, FORMATS[path.suffix.lower()].most)
     limit = None if seconds is None else max(1, int(rate * Fraction(seconds)))
     panel = Panel(chosen, scale) if has_overlay else None
     size = panel.size if panel else (160 * scale, 210 * scale)
-    held = max(1, round(rate))
-    frames = (
-        frame
-        for frame in _draw(chosen, panel, scale, every)
-        for _ in range(held if frame[0].action is None else 1)
-    )
+    frames = _draw(chosen, panel, scale, every, max(1, round(rate)))
     with write_film(path, size, rate) as add:
         for count, (moment, picture) in enumerate(itertools.islice(frames, limit), 1):  # noqa: B007
             if should_stop():
@@ -169,16 +158,17 @@ def _require_video() -> None:
 
 
 def _draw(
-    chosen: ChosenReplay, panel: Panel | None, scale: int, every: int
+    chosen: ChosenReplay, panel: Panel | None, scale: int, every: int, held: int
 ) -> Iterator[tuple[Moment, Picture]]:
-    """The moments shown, always including the last, each with its picture."""
-    if panel is not None:
-        for moment, explanation in explain(chosen.replay, chosen.agent, every):
-            yield moment, panel.draw(moment, explanation)
-        return
-    for moment in chosen.replay.watch():
-        if moment.step % every == 0 or moment.action is None:
-            yield moment, draw_game(moment, scale)
+    """The moments shown, each with its picture; the last one `held` times."""
+    steps: Iterator[tuple[Moment, Any]] = ((moment, None) for moment in chosen.replay.watch())
+    if panel:
+        steps = explain(chosen.replay, chosen.agent, every)
+    for moment, explanation in steps:
+        if moment.step % every and moment.action is not None:
+            continue
+        picture = panel.draw(moment, explanation) if panel else draw_game(moment, scale)
+        yield from itertools.repeat((moment, picture), held if moment.action is None else 1)
 
 
 @contextlib.contextmanager
@@ -187,13 +177,7 @@ def write_film(
 ) -> Iterator[Callable[[Picture], None]]:
     """Yield a function that adds the next picture; without an error, the file is written at last.
 
-    Args:
-        path: of the file; its ending is one of `FORMATS`. Its folder is made if it is missing.
-        size: width and height of every picture, in pixels, both even.
-        rate: pictures per second.
-
-    Raises:
-        RunError: the file cannot be written.
+    Width and height of all pictures are `size`, both even.
     """
     import av
     from av.video.reformatter import ColorRange, Colorspace, VideoReformatter

@@ -30,9 +30,9 @@ Picture = Any
 
 _SHADES, _LEVELS = 16, 4
 PAPER = 128
-"""The first colour of the panel, its background; the console's colours come before it."""
+"""The panel's background; the console's colours come before it."""
 INK = PAPER + _SHADES - 1
-"""The colours of text, which is smoothed with the shades between."""
+"""The colour of text, which is smoothed with the shades between."""
 _BAR, _LINE, _DIM = PAPER + 2, PAPER + 5, PAPER + 11
 _PAPER_COLOUR, _INK_COLOUR = "#111318", "#f0f2f6"
 
@@ -74,11 +74,8 @@ def draw_game(moment: Moment, scale: int) -> Picture:
 class Panel:
     """Draws the game with a title above it and the panel on the right.
 
-    Lengths are in units of `scale` pixels of the film, but of 2 at least, so that it can be read.
-
-    Attributes:
-        size: width and height of the whole picture, in pixels, both even.
-        corner: column and row of the game's upper left corner, in pixels.
+    `size` are the whole picture's width and height in pixels, both even, and `corner` is the place
+    of the game. Lengths are in units of `scale` pixels, but of 2 at least, so that it can be read.
     """
 
     def __init__(self, chosen: ChosenReplay, scale: int) -> None:
@@ -90,7 +87,7 @@ class Panel:
         self.corner = (0, _TITLE * self._unit + 105 * (self._unit - scale))
         self._actions = chosen.agent.make_network().actions
         self._num_steps = len(chosen.replay)
-        self._field, self._saliency = stamp_field(self._unit), stamp_saliency(self._unit)
+        self._field, self._saliency = make_stamps(self._unit)
         self._picture = Image.new("P", self.size, PAPER)
         title, most = chosen.title, self.size[0] - 12 * self._unit
         while draw_text(title, 8 * self._unit, INK).width > most:
@@ -144,7 +141,7 @@ class Panel:
         self._write(number, 176 - width, y)
 
     def _explain(self, stamps: dict[str, NDArray[np.uint8]], x: float) -> None:
-        """Draw the legend below one of the two pictures: each stamp and its word."""
+        """Draw the legend below a picture: each stamp and its word."""
         for word, stamp in stamps.items():
             self._paste(np.tile(stamp, (4, 4)), x, _PICTURES + 84)
             x += 6.5 + self._write(word, x + 5, _PICTURES + 83, size=5, slot=_DIM)
@@ -189,24 +186,19 @@ def _tile(stamped: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return stamped.transpose(0, 2, 1, 3).reshape(rows * k, columns * k)
 
 
-def stamp_field(unit: int) -> NDArray[np.uint8]:
-    """[4, unit, unit]: the stamp of each state of a pixel; see the module's docstring."""
-    stamps = np.full((4, unit, unit), PAPER, np.uint8)
-    stamps[APPEARED] = PIXELS[APPEARED]
-    stamps[STAYED, unit // 2] = PIXELS[STAYED]
-    stamps[VANISHED] = _chequered(unit, PIXELS[VANISHED])
-    return stamps
+def make_stamps(unit: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """[4, unit, unit] of each state of a pixel; [1 + 2 · levels, unit, unit] of saliency.
 
-
-def stamp_saliency(unit: int) -> NDArray[np.uint8]:
-    """[1 + 2 · levels, unit, unit]: nothing, more and more up, more and more down."""
-    up = [np.full((unit, unit), _MOVED_UP + level) for level in range(_LEVELS)]
-    down = [_chequered(unit, _MOVED_DOWN + level) for level in range(_LEVELS)]
-    return np.array([np.full((unit, unit), PAPER), *up, *down], np.uint8)
-
-
-def _chequered(unit: int, slot: int) -> NDArray[np.uint8]:
-    return np.where(np.indices((unit, unit)).sum(axis=0) % 2, PAPER, slot).astype(np.uint8)
+    The latter are nothing, more and more up, more and more down.
+    """
+    paper, full = np.full((unit, unit), PAPER), np.ones((unit, unit), np.bool_)
+    chequered = np.indices((unit, unit)).sum(axis=0) % 2 == 0
+    stripe = np.indices((unit, unit))[0] == unit // 2
+    shapes = {APPEARED: full, STAYED: stripe, VANISHED: chequered}
+    field = [np.where(shapes[state], PIXELS[state], PAPER) for state in sorted(shapes)]
+    up = [np.where(full, _MOVED_UP + level, PAPER) for level in range(_LEVELS)]
+    down = [np.where(chequered, _MOVED_DOWN + level, PAPER) for level in range(_LEVELS)]
+    return np.array([paper, *field], np.uint8), np.array([paper, *up, *down], np.uint8)
 
 
 def grade(saliency: NDArray[np.float64]) -> NDArray[np.intp]:
