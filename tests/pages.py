@@ -10,20 +10,9 @@ import urllib.request
 from urllib.parse import urlsplit
 
 import numpy as np
-import pytest
 from PIL import Image
-from toys import toy_config
-
-from pixelpong.loop import train
-from pixelpong.run.directory import RunDirectory
 
 LAPTOP, PHONE = (1280, 800), (360, 740)
-
-LOOKS = pytest.mark.parametrize(
-    ("size", "scheme"),
-    [(size, scheme) for size in (LAPTOP, PHONE) for scheme in ("light", "dark")],
-    ids=["laptop-light", "laptop-dark", "phone-light", "phone-dark"],
-)
 
 
 @contextlib.contextmanager
@@ -31,8 +20,7 @@ def watched_pages(browser):
     """Open addresses as a person does: ``open_page(url, size, scheme)``.
 
     At the end, no page has reported an error, opened a dialog or asked for anything beyond this
-    machine; a page from disk has said and asked for nothing. A test in which errors are expected
-    sets ``page.may_fail = True``.
+    machine. A test in which errors are expected sets ``page.may_fail = True``.
     """
     pages = []
 
@@ -44,8 +32,8 @@ def watched_pages(browser):
         )  # fmt: skip
         context.set_default_timeout(30_000)
         page = context.new_page()
-        page.may_fail, page.errors, page.urls, is_file = False, [], [], url.startswith("file:")
-        page.on("console", lambda m: (is_file or m.type == "error") and page.errors.append(m.text))
+        page.may_fail, page.errors, page.urls = False, [], []
+        page.on("console", lambda m: m.type == "error" and page.errors.append(m.text))
         page.on("pageerror", lambda error: page.errors.append(str(error)))
         page.on("dialog", lambda dialog: (page.errors.append(dialog.message), dialog.dismiss()))
         page.on("request", lambda request: page.urls.append(request.url))
@@ -55,25 +43,10 @@ def watched_pages(browser):
 
     yield open_at
     for page in pages:
-        if page.urls[0].startswith("file:"):
-            assert page.may_fail or len(page.urls) == 1
-        else:
-            asked = [url for url in page.urls if not url.startswith("data:")]
-            assert {urlsplit(url).hostname for url in asked} == {"127.0.0.1"}
+        asked = [url for url in page.urls if not url.startswith("data:")]
+        assert {urlsplit(url).hostname for url in asked} == {"127.0.0.1"}
         assert page.may_fail or page.errors == []
         page.context.close()
-
-
-def make_toy(path, preset, **changes):
-    """A run of short games, not yet trained."""
-    return RunDirectory.create(path, toy_config(preset, **changes), [].append)
-
-
-def make_trained(path, preset, **changes):
-    """A run of short games, trained for a second."""
-    run = make_toy(path, preset, **changes)
-    train(run)
-    return run
 
 
 def wait_for(page, expression: str) -> None:
@@ -117,8 +90,13 @@ def pause_at_start(page) -> None:
     raise AssertionError("the replay viewer does not stop")
 
 
-def require_fitting_and_accessible(page, axe, size) -> None:
-    """Fail if the page scrolls sideways, or axe finds a violation."""
-    assert page.evaluate("document.documentElement.scrollWidth") <= size[0], "it scrolls sideways"
-    results = axe.run(page)
-    assert results.violations_count == 0, results.generate_report()
+def require_fitting_and_accessible(page, axe) -> None:
+    """Fail if the page scrolls sideways on a laptop or a phone, or axe finds a violation in it."""
+    for (width, height), scheme in ((LAPTOP, "light"), (PHONE, "dark")):
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme=scheme)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, "it scrolls sideways"
+        results = axe.run(page)
+        assert results.violations_count == 0, results.generate_report()
+    page.set_viewport_size({"width": LAPTOP[0], "height": LAPTOP[1]})
+    page.emulate_media(color_scheme="light")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -10,12 +12,11 @@ from pixelpong.agent.expect import (
     ARRIVING,
     HEIGHTS,
     expect,
-    find_arrival,
     find_ball,
     find_paddle,
+    is_arriving,
     place_paddle,
 )
-from pixelpong.agent.explain import explain
 from pixelpong.agent.network import make_network
 from pixelpong.env import features
 from pixelpong.items import DOWN, STAY, UP
@@ -83,7 +84,8 @@ def test_the_frame_before_and_the_last_action_are_seen_too(make):
 def test_the_packages_agent_goes_to_the_ball_and_expects_to_win_only_where_it_meets_it():
     """The picture is true of a game: the agent is one that wins."""
     chosen = find_game(None, "best")
-    before, now, _ = find_arrival(explain(chosen.replay, chosen.agent))
+    pairs = itertools.pairwise(chosen.replay.watch())
+    before, now = next(pair for pair in pairs if is_arriving(*(each.screen for each in pair)))
     row, column = find_ball(now.screen)
     assert column in ARRIVING
     network = chosen.agent.make_network()

@@ -1,23 +1,22 @@
-"""Reels: what a page gets is what the emulator showed and what the network saw and thought."""
+"""Reels: what the viewer gets is what the emulator showed and what the network saw and thought."""
 
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import zlib
 
 import numpy as np
 import pytest
 
-from pixelpong.agent.choice import find_game
+from pixelpong.agent.choice import ChosenReplay, find_game
+from pixelpong.agent.expect import expect, find_ball, is_arriving
 from pixelpong.agent.explain import explain
+from pixelpong.agent.file import load_shipped
+from pixelpong.faces.page import reel as reels
 from pixelpong.faces.page.reel import encode_difference, make_reel
 from pixelpong.run.directory import RunDirectory
-
-
-@pytest.fixture(params=["fast", "classic"])
-def run(request, toy_runs):
-    return RunDirectory.open(toy_runs[request.param])
 
 
 def pictures_in(text, size, count):
@@ -37,13 +36,14 @@ def pictures_in(text, size, count):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("which", ["best", "latest"])
-def test_a_reel_holds_the_frames_and_what_the_network_saw(run, which):
-    chosen = find_game(run, which)
+@pytest.mark.parametrize("preset", ["fast", "classic"])
+def test_a_reel_holds_the_frames_and_what_the_network_saw(preset, toy_runs, monkeypatch):
+    chosen = find_game(RunDirectory.open(toy_runs[preset]), "latest")
+    monkeypatch.setattr(reels, "MAX_STEPS", 300)
     reel = json.loads(json.dumps(make_reel(chosen)))
-    explained = list(explain(chosen.replay, chosen.agent))
+    explained = list(itertools.islice(explain(chosen.replay, chosen.agent), 300))
     count = reel["steps"]
-    assert count == len(explained) == len(chosen.replay) + 1
+    assert count == len(explained)
     screens = pictures_in(reel["screen"], 210 * 160, count)
     palette = np.array(reel["palette"], np.uint8)
     fields = pictures_in(reel["field"], 6400, count)
@@ -55,16 +55,28 @@ def test_a_reel_holds_the_frames_and_what_the_network_saw(run, which):
         largest = reel["saliency_max"][step]
         rounded = shares[step].reshape(80, 80) / 127 * largest
         np.testing.assert_allclose(rounded, explanation.saliency, atol=largest / 200 + 1e-4)
-    assert reel["actions"][-1] is None
     assert reel["points"][-1] == list(explained[-1][0].points)
-    assert sum(reel["rewards"]) == reel["episode_return"]
+    assert reel["episode_return"] == chosen.replay.episode_return
     assert reel["steps_per_second"] == 15.0
 
 
 @pytest.mark.slow
-def test_a_reel_can_be_given_up(run):
-    calls = iter(range(100))
-    assert make_reel(find_game(run), lambda: next(calls) >= 5)["steps"] == 5
+def test_each_time_the_ball_comes_the_reel_holds_what_the_network_answers(monkeypatch):
+    monkeypatch.setattr(reels, "MAX_STEPS", 400)
+    agent = load_shipped("club")
+    replay = agent.play_episode(0)
+    reel = make_reel(ChosenReplay(replay, agent, "a game"))
+    moments = list(itertools.islice(replay.watch(), 400))
+    pairs = [pair for pair in itertools.pairwise(moments) if is_arriving(*(m.screen for m in pair))]
+    told = {each["step"]: each for each in reel["expectations"]}
+    assert [now.step for _, now in pairs] == list(told)
+    assert len(told) >= 3
+    for before, now in pairs:
+        found = expect(agent.make_network(), before.screen, now.screen, before.action)
+        each = told[now.step]
+        np.testing.assert_allclose(each["probabilities"], found.probabilities, atol=1e-3)
+        np.testing.assert_allclose(each["values"], found.values, atol=1e-3)
+        assert each["ball"] == find_ball(now.screen)
 
 
 def test_a_difference_is_count_places_and_values():

@@ -1,7 +1,8 @@
-"""A real server in a thread, and clients that speak to it byte by byte."""
+"""The page's server in a thread, or its application alone, and clients of both."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import http.client
 import json
@@ -11,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
-import httpx
 from conftest import wait_until
 from toys import toy_config
 
@@ -43,7 +44,6 @@ def serving(runs_dir: Path, **options: Any) -> Iterator[Served]:
     settings = {
         "host": "127.0.0.1",
         "port": 0,
-        "token": None,
         "opens_browser": False,
         "page": "/",
         "tell": told.append,
@@ -141,67 +141,55 @@ def read_answer(made: socket.socket, method: str = "GET") -> Answer:
     return Answer(response.status, headers, body)
 
 
+def ask_app(
+    app: Any,
+    path: str,
+    host: str,
+    *headers: tuple[str, str],
+    method: str = "GET",
+    kind: str = "http",
+) -> Answer:
+    """What an ASGI application answers to a request, or to a WebSocket, without a connection."""
+    target, _, query = path.partition("?")
+    pairs = [("host", host), *headers]
+    scope = {
+        "type": kind, "method": method, "path": unquote(target), "raw_path": target.encode(),
+        "query_string": query.encode(), "headers": [(a.encode(), b.encode()) for a, b in pairs],
+        "server": ("127.0.0.1", 8080), "client": ("127.0.0.1", 1), "scheme": "http",
+        "root_path": "", "http_version": "1.1", "extensions": {"websocket.http.response": {}},
+    }  # fmt: skip
+    sent: list[dict[str, Any]] = []
+
+    asked = iter([{"type": "http.request" if kind == "http" else "websocket.connect"}])
+
+    async def receive() -> dict[str, Any]:
+        return next(asked, None) or await asyncio.Future()  # then nothing, for ever
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    asyncio.run(app(scope, receive, send))
+    first = sent[0]
+    found = {a.decode().lower(): b.decode() for a, b in first.get("headers", [])}
+    body = b"".join(message.get("body", b"") for message in sent)
+    return Answer(first.get("status", 101), found, body)
+
+
 def api(run: RunDirectory, rest: str = "") -> str:
     """A path of a run."""
     return f"/api/runs/{id_of(run.path)}{rest}"
 
 
-class Events:
-    """A viewer of a run: what comes, as it comes; its type, and the number of comments."""
-
-    def __init__(self, url: str, headers: dict[str, str] | None = None) -> None:
-        self.received: list[tuple[str, Any]] = []
-        self.type, self.num_comments, self.is_over = "", 0, False
-        self._client = httpx.Client(timeout=30)
-        self._thread = threading.Thread(target=self._read, args=(url, headers or {}), daemon=True)
-        self._thread.start()
-
-    def _read(self, url: str, headers: dict[str, str]) -> None:
-        name = ""
-        with (
-            contextlib.suppress(httpx.HTTPError),
-            self._client.stream("GET", url, headers=headers) as answer,
-        ):
-            self.type = answer.headers["content-type"]
-            for line in answer.iter_lines():
-                self.num_comments += line.startswith(": ")
-                if line.startswith("event: "):
-                    name = line[7:]
-                if line.startswith("data: "):
-                    self.received.append((name, json.loads(line[6:])))
-        self.is_over = True
-
-    def of(self, name: str) -> list[Any]:
-        """The contents of all events of a name."""
-        return [content for kind, content in self.received if kind == name]
-
-    def updates(self) -> list[int]:
-        """What a page holds that follows what it is told."""
-        held: list[int] = []
-        for content in self.of("metrics"):
-            held = [u for u in held if u <= content["after"]] + content["columns"].get("update", [])
-        return held
-
-    def __enter__(self) -> Events:
-        assert wait_until(lambda: self.of("summary"))
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._client.close()
-        self._thread.join(5)
-
-
-def make_trained(path: Path) -> RunDirectory:
+def make_trained(path: Path, preset: str = "fast", **changes: Any) -> RunDirectory:
     """A run that was trained for a second."""
-    config = toy_config("fast", updates=24, hidden=8)
-    run = RunDirectory.create(path, config, [].append)
+    run = RunDirectory.create(path, toy_config(preset, **{"updates": 6} | changes), [].append)
     train(run)
     return run
 
 
-def make_lines(path: Path, updates: int) -> RunDirectory:
+def make_lines(path: Path, updates: int, **changes: Any) -> RunDirectory:
     """A run of which there are lines of metrics alone."""
-    run = RunDirectory.create(path, toy_config("fast"), [].append)
+    run = RunDirectory.create(path, toy_config("fast", **changes), [].append)
     run.metrics.append(*map(metrics_line, range(1, updates + 1)))
     return run
 

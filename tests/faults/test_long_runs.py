@@ -187,9 +187,9 @@ def visit(port: int, run: RunDirectory, rng: random.Random, until: float) -> int
     own, path, visits = f"127.0.0.1:{port}", f"/api/runs/{id_of(run.path)}", 0
     while time.monotonic() < until:
         visits += 1
-        for target in ("/", "/static/app.js", "/api/runs", path, f"{path}/metrics"):
+        for target in ("/", "/static/app.js", "/api/runs", path, f"{path}?after=3"):
             assert get(port, target).status == 200, target
-        request = head("GET", rng.choice(["/", path, f"{path}/metrics"]), own)
+        request = head("GET", rng.choice(["/", path, f"{path}?after=3"]), own)
         with connect(port) as made, contextlib.suppress(OSError):
             made.settimeout(rng.uniform(0.2, 3.0))
             made.sendall(request[: rng.randrange(1, len(request) + 1)])

@@ -184,7 +184,7 @@ def read_everything(run: RunDirectory, library: Library, capsys) -> None:
     assert run.checkpoints.load_latest().update >= len(updates) - 1
     for update in run.milestones.updates()[-2:]:
         assert load_milestone(run.milestones, update).about["update"] == update
-    told = library.view(id_of(run.path)).tell_all()
+    told = library.view(id_of(run.path)).tell()
     assert told["update"] >= len(updates) - 1
     capsys.readouterr()
     assert main(["runs", str(run.path), "--json"]) == 0

@@ -9,15 +9,13 @@ Covered: Pong, whose objects have a colour each. Not covered: showing the pictur
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.agent.network import Explanation, Network
+from pixelpong.agent.network import Network
 from pixelpong.env.preprocess import FIELD_ROWS
-from pixelpong.play.replay import Moment
 
 BALL, BACKGROUND, PADDLE = 14, 34, 200
 """Palette indices of Pong while it is played: the ball, the field, the agent's paddle."""
@@ -80,26 +78,17 @@ def place_paddle(screen: NDArray[np.uint8], height: int) -> NDArray[np.uint8]:
     return moved
 
 
-def find_arrival(
-    pairs: Iterable[tuple[Moment, Explanation]],
-) -> tuple[Moment, Moment, Explanation] | None:
-    """The first moment at which the ball is about to reach the agent's paddle.
+def is_arriving(before: NDArray[np.uint8], now: NDArray[np.uint8]) -> bool:
+    """Whether the ball flies towards the agent's paddle, and reaches it in the next step.
 
     Args:
-        pairs: of an episode, as from `pixelpong.agent.explain.explain`.
-
-    Returns:
-        The moment before, the moment, and its explanation; None if there is no such moment.
+        before: [210, 160] uint8, palette indices, the screen of the step before.
+        now: [210, 160] uint8.
     """
-    before, last_column = None, 160
-    for moment, explanation in pairs:
-        ball = find_ball(moment.screen)
-        column = 160 if ball is None else ball[1]
-        is_seen = find_paddle(moment.screen) is not None and moment.action is not None
-        if before is not None and is_seen and last_column < column and column in ARRIVING:
-            return before, moment, explanation
-        before, last_column = moment, column
-    return None
+    last, ball = find_ball(before), find_ball(now)
+    if last is None or ball is None or find_paddle(now) is None:
+        return False
+    return last[1] < ball[1] and ball[1] in ARRIVING
 
 
 def expect(

@@ -185,6 +185,14 @@ class CheckpointStore(NumberedFiles):
         kept = {0, *updates[-keep_last:], max(updates, key=self._rank, default=0)}
         self.remove(set(updates) - kept)
 
+    def find_best(self) -> int | None:
+        """The update of the checkpoint that `load_best` takes if it is sound.
+
+        Raises:
+            RunError: the folder cannot be read.
+        """
+        return max(self.updates(), key=self._rank, default=None)
+
     def _load_first(self, by: Callable[[int], Any]) -> Checkpoint:
         tried: set[int] = set()
         while untried := set(self.updates()) - tried:  # a training may be running

@@ -99,7 +99,6 @@ def _serve(options: Any, runs_dir: Path, **about: Any) -> int:
             runs_dir,
             host=options.host,
             port=options.port,
-            token=options.token,
             opens_browser=not options.no_open,
             tell=tell,
             should_stop=should_stop,

@@ -46,9 +46,8 @@ _EVERY = Option(
 )
 _PROTOCOL = ("environment", "frame_skip", "sticky", "max_frames")
 _SERVING = (
-    Option("host", str, "127.0.0.1", "Address to listen on; one that others reach needs --token."),
+    Option("host", str, "127.0.0.1", "Address to listen on; if others reach it, a token is made."),
     Option("port", int, 8080, "Port; if it is taken, the next free one."),
-    Option("token", str | None, None, "Secret without which nothing is served."),
     switch("no_open", "Open no browser."),
 )
 
@@ -194,14 +193,14 @@ COMMANDS: dict[str, Command] = {
     ),
     "dashboard": command(
         faces.dashboard,
-        "A page with all runs, live, and all tournaments; extra [web].",
+        "A page with all runs, live; extra [web].",
         Place("runs_dir", Path, Path("runs"), "Where the runs are.", metavar="RUNS_DIR"),
         *_SERVING,
         examples=("dashboard", "dashboard --port 9000 --no-open"),
     ),
     "watch": command(
         faces.watch,
-        "Watch an agent play the built-in opponent, in a browser; extra [play].",
+        "Watch an agent's game, explained step by step, in a browser; extra [play].",
         _RUN_OR_PACKAGE,
         *_SERVING,
         _which("best"),

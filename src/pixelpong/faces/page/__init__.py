@@ -1,7 +1,6 @@
 """The page with all runs, served to a browser on this machine; extra ``[web]``.
 
-``pixelpong dashboard``, ``play`` and ``watch`` call `serve`. It only reads the directories of runs
-and tournaments.
+``pixelpong dashboard``, ``play`` and ``watch`` call `serve`. It only reads the directories of runs.
 
 Covered: browser, start and end. Not covered: the address (`address`), the content (`app`), who is
 served (`guard`).
@@ -17,48 +16,49 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Unpack
 
-from pixelpong.errors import ConfigError, expected
-from pixelpong.faces.page.address import Address, find_own_addresses, listen
+from pixelpong.errors import ConfigError
+from pixelpong.faces.page.address import listen
 
 
 def serve(
     runs_dir: Path,
     *,
+    host: str,
+    port: int,
     opens_browser: bool,
     page: str,
     tell: Callable[[str], None],
     should_stop: Callable[[], bool],
     run: Path | None = None,
     checkpoint: str = "best",
-    **address: Unpack[Address],
 ) -> None:
     """Serve the page until told to stop.
 
     Args:
         runs_dir: folder of runs; it need not exist yet.
+        host: address to listen on; if other machines can reach it, a token is made.
+        port: the next free one is used if it is taken; 0 for any.
         opens_browser: open a browser, if there is one.
         page: path and fragment to open, ``/``, ``/#play`` or ``/#watch``.
         tell: called with lines for the user.
         should_stop: called ten times a second.
         run: whose agent plays; None for the package's.
         checkpoint: names one of its agents.
-        **address: ``host``, ``port`` and ``token``, see `Address`.
 
     Raises:
-        ConfigError: the extra is not installed, or host, port or token cannot be used.
+        ConfigError: the extra is not installed, or host or port cannot be used.
     """
     _require_web("web" if page == "/" else "play")
-    listening, door = listen(**address)
+    listening, door = listen(host, port)
     with contextlib.closing(listening):
-        if door.port != address["port"] and address["port"]:
-            tell(f"port {address['port']} is taken; using {door.port}")
+        if port not in (0, door.port):
+            tell(f"port {port} is taken; using {door.port}")
         opened = _fragment(page, run, checkpoint)
         url = door.url(opened)
         tell(f"pixelpong is at {url}")
-        for host in find_own_addresses() if door.is_wide else ():
-            tell(f"from another machine: {door.url(opened, host)}")
+        if door.is_wide:
+            tell(f"from another machine: {door.url(opened, door.hosts[-1])}")
         tell("press Ctrl-C to stop")
         if not runs_dir.is_dir() and run is None and page == "/":
             tell(f"{runs_dir} does not exist yet; runs will be listed as soon as it does")
@@ -71,10 +71,9 @@ def serve(
 
 
 def _require_web(extra: str) -> None:
-    for library in ("starlette", "sse_starlette", "uvicorn", "websockets"):
+    for library in ("starlette", "uvicorn", "websockets"):
         if importlib.util.find_spec(library) is None:
-            advice = f"pip install 'pixelpong[{extra}]'"
-            raise ConfigError(expected(f"{library}, for the page", "none", advice))
+            raise ConfigError(f"The page needs {library}: pip install 'pixelpong[{extra}]'")
 
 
 def _fragment(page: str, run: Path | None, checkpoint: str) -> str:

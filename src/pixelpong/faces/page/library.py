@@ -4,8 +4,7 @@ An id is made from a run's resolved path, and the table of ids from a listing of
 no part of a request ever becomes part of a path. A run that is half-written, of another version or
 being deleted is listed with its problem, or not at all.
 
-Covered: ids, lists, summaries of runs, loading agents.
-Not covered: sending updates (`live`), long jobs (`background`).
+Covered: ids, the list, agents. Not covered: one run (`view`).
 """
 
 from __future__ import annotations
@@ -15,45 +14,35 @@ import os
 from pathlib import Path
 from typing import Any
 
-from pixelpong.agent.choice import load_agent
+from pixelpong.agent.choice import list_updates, load_agent
 from pixelpong.agent.file import SHIPPED, Agent, load_shipped
 from pixelpong.errors import CheckpointError, RunError, expected
 from pixelpong.faces.page.view import View, id_of, is_sweep
 from pixelpong.run.names import last_change
 
 PACKAGE = "package"
-"""Id of the agent in the package."""
+"""Id of the agents in the package."""
 
 MAX_RUNS = 1000
 """The most runs listed, the newest ones."""
 
-_KEPT_VIEWS = 16
-
 
 class Library:
-    """All runs of a folder, and one from elsewhere; `None` for a run is the package's agent.
-
-    Attributes:
-    """
+    """All runs of a folder, and one from elsewhere."""
 
     def __init__(self, runs_dir: Path, run: Path | None = None) -> None:
         """Use `runs_dir`, which need not exist yet."""
         self._runs_dir, self._own = runs_dir, run
-        self._views = functools.lru_cache(_KEPT_VIEWS)(View)
-        self._glances = functools.lru_cache(MAX_RUNS)(View)  # their tables stay empty
+        self._views = functools.lru_cache(MAX_RUNS)(View)
 
     def list(self) -> list[dict[str, Any]]:
         """The summaries of all runs, the newest first."""
-        found = []
-        for path in self._paths().values():
-            glance = self._glances(path)
-            summary = glance.glance()
-            if glance.is_there:
-                found.append(summary)
+        views = map(self._views, self._paths().values())
+        found = [view.summarize() for view in views if view.is_there]
         return sorted(found, key=lambda each: each["modified"] or 0, reverse=True)
 
     def view(self, run_id: str) -> View:
-        """The current state of the run with this id.
+        """The run with this id.
 
         Raises:
             RunError: there is none.
@@ -61,9 +50,24 @@ class Library:
         path = self._paths().get(run_id)
         if path is None:
             raise RunError(expected("a run of the list", "another id", "reload the page"))
-        view = self._views(path)
-        view.refresh()
-        return view
+        return self._views(path)
+
+    def find_agent(self, run_id: str, which: str) -> tuple[Path | None, str, Any]:
+        """Where a saved agent is: the run's path, None for the package; its name; a stamp of it.
+
+        Raises:
+            PixelpongError: there is no such run or agent.
+        """
+        if run_id == PACKAGE:
+            known, path, stamp = list(SHIPPED), None, None
+        else:
+            view = self.view(run_id)
+            known = [str(update) for update in list_updates(view.run)]
+            path, stamp = view.path, view.stamp
+        if which not in known:
+            listed = ", ".join(known) or "none yet"
+            raise RunError(f"There is no agent of this name. Saved: {listed}.")
+        return path, which, stamp
 
     def load_agent(self, run_id: str, which: str = "best") -> Agent:
         """An agent by name, see `pixelpong.agent.choice.load_agent`.
@@ -72,7 +76,7 @@ class Library:
             PixelpongError: there is no such run or agent, or it is damaged.
         """
         if run_id == PACKAGE:
-            return load_package(SHIPPED[-1] if which in ("0", "best", "latest") else which)
+            return load_package(SHIPPED[-1] if which in ("best", "latest") else which)
         try:
             return load_agent(self.view(run_id).run, which)
         except OSError as error:  # being deleted
@@ -116,21 +120,25 @@ def load_package(name: str = SHIPPED[-1]) -> Agent:
 
 
 def describe_package() -> dict[str, Any]:
-    """Describe the agents in the package.
+    """Describe the agents in the package, as `View.tell` does those of a run.
 
     Raises:
         CheckpointError: they are missing or damaged.
     """
-    about = load_package().about
-    figures = {name: about.get(name) for name in ("steps", "estimated_return")}
-    greedy = {name: load_package(name).about["evaluation"]["greedy"] for name in SHIPPED}
+    agents = [
+        {
+            "which": name,
+            "steps": (about := load_package(name).about).get("steps"),
+            "estimated_return": about.get("estimated_return"),
+            "strength": name,
+        }
+        for name in SHIPPED
+    ]
     return {
         "id": PACKAGE,
-        "name": "the agent in the package",
-        "agents": [{"update": 0, **figures, "is_rounded": True}],
-        "opponents": [
-            {"name": name, "greedy_return": float(each["mean_return"])}
-            for name, each in greedy.items()
-        ],
-        "about": about,
+        "name": "the agents in the package",
+        "agents": agents,
+        "best": SHIPPED[-1],
+        "is_live": False,
+        "problem": None,
     }

@@ -1,18 +1,14 @@
-// Curves of one run or of several, drawn as SVG.
+// Curves of one run or of several, drawn as SVG over the agent's steps.
 //
-// `mountCurves(element)` returns an object whose `update(series)` redraws them, at most twice a
-// second and only those in sight. The pointer shows values, in all charts at the same place; the
-// legend's buttons hide curves. A series has `columns`, or `members` with columns: runs that become
-// one curve and a band.
-import { SVG, build, buildHelp, formatCount, formatSigned, rewrite, save } from "./parts.js";
+// `mountCurves(element)` returns an object whose `update(series)` redraws them. The pointer shows
+// values, in all charts at the same place; the legend's buttons hide curves. A series has `columns`,
+// and `members` if it stands for several runs, which become one curve and a band.
+import { build, formatCount, formatSigned, rewrite } from "./parts.js";
 
-const REDRAW_MS = 500;
 const MARGIN = { left: 50, right: 12, top: 8, bottom: 38 };
 const MAX_MARKS = 10; // on a compared curve, to identify it by shape
-const PAINTED = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-family"];
 const POINTER_REACH = 12; // pixels
 const TICK_STEPS = [1, 2, 2.5, 5, 10];
-const SMOOTHINGS = [1, 5, 20, 100]; // updates
 const GRID = 200; // points of the mean of several runs
 const DASHES = ["", "8 4", "2 3", "8 3 2 3", "14 4", "14 3 2 3"];
 const DOT = "m-1.75 0a1.75 1.75 0 1 0 3.5 0a1.75 1.75 0 1 0-3.5 0z";
@@ -23,35 +19,29 @@ const tellPercent = (value) => `${(100 * value).toFixed(1)} %`;
 const tellPlain = (value) => (value === 0 ? "0" : Number(value.toPrecision(3)).toString().replace("-", "−"));
 
 // The style of a curve: a line has a width, marks have a shape.
-const GLOSSED = new Set(["estimated return", "greedy return", "mean of the last 100"]);
 const LOOKS = {
   dots: { colour: "quiet", shape: DOT, opacity: 0.55 },
-  dotted: { colour: "series-3", width: 1.5, dash: "2 3" },
   dashed: { colour: "series-2", width: 1.25, dash: "7 4" },
   solid: { colour: "series-1", width: 2.25 },
   evaluation: { colour: "ink", width: 2, shape: DIAMOND, isOpen: true, hasNoLine: true },
 };
 
-const HELP = { kl: "KL divergence", speed: "steps per second" };
 const single = (id, title, unit, column, tell = tellPlain) =>
-  ({ id, title, unit, tell, help: HELP[id] ?? title.toLowerCase(), main: [column], lines: [{ column, name: title.toLowerCase(), look: "solid" }] });
-
-const RUNNING_MEAN = "running mean, 0.99"; // of the originals; hidden at first
+  ({ id, title, unit, tell, main: [column], lines: [{ column, name: title.toLowerCase(), look: "solid" }] });
 
 // The charts: columns of the metrics; `main` represents the run when several are compared.
 const CURVES = [
   {
-    id: "return", title: "Return", unit: "points an episode", tell: (value) => formatSigned(value, 1), range: [-22, 22], help: "estimated return",
+    id: "return", title: "Return", unit: "points an episode", tell: (value) => formatSigned(value, 1), range: [-22, 22],
     main: ["estimated_return", "mean_return_100"],
     lines: [
       { column: "mean_return", name: "episodes of the update", look: "dots" },
-      { column: "running_mean", name: RUNNING_MEAN, look: "dotted" },
       { column: "mean_return_100", name: "mean of the last 100", look: "dashed" },
       { column: "estimated_return", name: "estimated return", look: "solid" },
     ],
   },
   {
-    id: "points", title: "Points won", unit: "share", tell: tellPercent, range: [-0.02, 1.02], help: "point", main: ["points_won_1000"],
+    id: "points", title: "Points won", unit: "share", tell: tellPercent, range: [-0.02, 1.02], main: ["points_won_1000"],
     lines: [
       { column: "points_won_share", name: "of the update", look: "dots" },
       { column: "points_won_1000", name: "of the last 1,000", look: "solid" },
@@ -64,62 +54,33 @@ const CURVES = [
   single("speed", "Speed", "steps per second", "timing.steps_per_second", formatCount),
 ];
 
-const AXES = {
-  steps: { column: "steps", title: "steps of the agent" },
-  update: { column: "update", title: "updates" },
-  time: { column: "timing.wall_seconds", title: "minutes in all", divisor: 60 },
-};
-
-// A heading, choices for all charts, and the charts, empty until
-// `update([{name, columns, evaluations, target, greedy}])`.
+// A heading, and the charts, empty until `update([{name, columns, evaluations, target, greedy}])`.
 export function mountCurves(element) {
-  const shared = { axis: AXES.steps, smoothing: 1, hidden: new Set([RUNNING_MEAN]) };
-  const charts = CURVES.map((curve) => new Chart(curve, shared)), redraw = () => charts.forEach((chart) => (chart.isInSight ? chart.draw() : chart.plan()));
-  Object.assign(shared, { redraw, point: (x) => charts.forEach((chart) => chart.point(x)) });
-  const choose = (options, use) => {
-    const select = build("select", { onchange: () => { use(select.value); redraw(); } }, options.map(([value, name]) => build("option", { value }, name)));
-    return select;
-  };
-  const axis = choose(Object.entries(AXES).map(([name, { title }]) => [name, title]), (name) => { shared.axis = AXES[name]; });
-  const smoothing = choose(SMOOTHINGS.map((count) => [count, count === 1 ? "none" : `mean of ${count} updates`]), (count) => { shared.smoothing = Number(count); });
-  element.append(
-    build("div", { class: "section-head" }, build("h2", {}, "Curves"), build("div", { class: "choices" }, build("label", {}, "Smoothing ", smoothing), build("label", {}, "Over ", axis))),
-    build("div", { class: "curves" }, charts.map((chart) => chart.figure)),
-  );
+  const shared = { hidden: new Set() }, charts = CURVES.map((curve) => new Chart(curve, shared));
+  shared.redraw = () => charts.forEach((chart) => chart.draw());
+  shared.point = (x) => charts.forEach((chart) => chart.point(x));
+  element.append(build("h2", {}, "Curves"), build("div", { class: "curves" }, charts.map((chart) => chart.figure)));
+  const sizes = new ResizeObserver(shared.redraw);
+  sizes.observe(element);
   return {
     update: (series) => charts.forEach((chart) => chart.take(series)),
-    unmount: () => charts.forEach((chart) => chart.leave()),
+    unmount: () => sizes.disconnect(),
   };
 }
 
 class Chart {
   constructor(curve, shared) {
-    Object.assign(this, { curve, shared, series: [], traces: [], drawn: -REDRAW_MS, timer: null });
-    this.newest = build("span", { class: "number newest" });
+    Object.assign(this, { curve, shared, series: [], traces: [] });
     const point = (event) => shared.point(this.locate(event)), leave = (event) => event.pointerType === "mouse" && shared.point(null); // a finger's values stay
+    this.newest = build("span", { class: "number newest" });
     this.plot = build("div", {
       class: "plot", role: "img", "aria-label": `${curve.title}: no figures yet`,
       onpointermove: point, onpointerdown: point, onpointerleave: leave,
     });
     this.legend = build("ul", { class: "chart-legend" });
     this.words = build("div", { class: "chart-words", hidden: true, "aria-hidden": "true" });
-    const heading = build("h3", {}, curve.title, " ", build("span", { class: "quiet" }, curve.unit), " ", buildHelp(curve.help));
-    const button = (word, task) => build("button", { type: "button", "aria-label": `Save ${curve.title} as ${word}`, onclick: () => task.call(this) }, word);
-    const caption = build("figcaption", {}, heading, build("span", { class: "saves" }, this.newest, button("CSV", this.saveTable), button("PNG", this.savePicture)));
-    this.figure = build("figure", { class: "curve", "data-curve": curve.id }, caption, this.plot, this.legend, this.words);
-    this.sight = new IntersectionObserver(([entry]) => {
-      this.isInSight = entry.isIntersecting;
-      if (this.isStale) this.plan();
-    }, { rootMargin: "100px" });
-    this.sight.observe(this.figure);
-    this.sizes = new ResizeObserver(() => this.plan());
-    this.sizes.observe(this.plot);
-  }
-
-  leave() {
-    clearTimeout(this.timer);
-    this.sight.disconnect();
-    this.sizes.disconnect();
+    const heading = build("h3", {}, curve.title, " ", build("span", { class: "quiet" }, curve.unit));
+    this.figure = build("figure", { class: "curve", "data-curve": curve.id }, build("figcaption", {}, heading, this.newest), this.plot, this.legend, this.words);
   }
 
   // Use new figures.
@@ -128,75 +89,55 @@ class Chart {
     const all = series.flatMap(listColumns);
     const hasAny = all.some((columns) => this.curve.lines.some((line) => columns[line.column]?.some((value) => value !== null)));
     this.figure.hidden = !hasAny && all.some((columns) => columns.update?.length > 0);
-    this.plan();
-  }
-
-  // Draw soon, or when the chart comes into sight.
-  plan() {
-    this.isStale = true;
-    if (!this.isInSight) return;
-    this.timer ??= setTimeout(() => {
-      this.timer = null;
-      this.draw();
-    }, Math.max(0, this.drawn + REDRAW_MS - performance.now()));
+    this.draw();
   }
 
   draw() {
-    Object.assign(this, { drawn: performance.now(), isStale: false });
-    this.summarize();
-    const all = this.listTraces();
+    const all = this.listTraces(), { hidden } = this.shared;
+    this.summarize(all);
     this.figure.dataset.points = Math.max(0, ...all.map((trace) => trace.points.length));
-    const hasKeys = all.length > 1 && (this.series.length < 2 || this.curve.id === "return"), { hidden } = this.shared;
+    const hasKeys = all.length > 1 && (this.series.length < 2 || this.curve.id === "return");
     rewrite(this.legend, hasKeys && all.map(({ name }) => [name, hidden.has(name)]), () => (hasKeys ? all.map((trace) => this.buildKey(trace)) : []));
     this.traces = all.filter((trace) => !hidden.has(trace.name));
     this.drawPlot(this.plot.clientWidth, this.plot.clientHeight);
   }
 
-  summarize() {
-    const { title, tell } = this.curve;
-    const words = this.series.flatMap((one) => {
-      const known = listColumns(one).flatMap((columns) => this.findMain(columns).filter((value) => value !== null));
-      if (!known.length) return [];
-      const [low, high] = findEnds(known), last = tell(known.at(-1));
-      if (this.series.length === 1) this.newest.textContent = last;
-      return `${one.name} newest ${last}, lowest ${tell(low)}, highest ${tell(high)}`;
+  // The newest figure is that of the curve that is drawn: of several seeds, of their mean.
+  summarize(traces) {
+    const { title, tell } = this.curve, mains = traces.filter(({ isMain, points }) => isMain && points.length);
+    const words = mains.map(({ name, points }) => {
+      const values = points.map(([, value]) => value), [low, high] = findEnds(values);
+      return `${name} newest ${tell(values.at(-1))}, lowest ${tell(low)}, highest ${tell(high)}`;
     });
+    this.newest.textContent = this.series.length === 1 && mains.length ? tell(mains[0].points.at(-1)[1]) : "";
     this.plot.setAttribute("aria-label", `${title}: ${words.join("; ") || "no figures yet"}`);
   }
 
   // The column that stands for a run: the first that has any figures.
   findMain(columns) {
-    return this.curve.main.map((name) => columns[name]).find((values) => values?.some((value) => value !== null)) ?? [];
+    return this.curve.main.find((name) => columns[name]?.some((value) => value !== null));
+  }
+
+  pairMain(columns) {
+    return pair(columns, columns[this.findMain(columns)]);
   }
 
   // The curves, each with its name, its style and its points.
   listTraces() {
-    const { smoothing } = this.shared;
-    if (this.series.length > 1) {
+    if (this.series.length > 1 || this.series[0]?.members) {
       return this.series.map((one, place) => {
-        const look = { colour: `series-${place + 1}`, width: 2, dash: DASHES[place], shape: SHAPES[place], maxMarks: MAX_MARKS };
-        const all = listColumns(one).map((columns) => smooth(this.pair(columns, this.findMain(columns)), smoothing)).filter((points) => points.length);
-        return { name: one.name, look, ...(one.members ? joinRuns(all) : { points: all[0] ?? [] }) };
+        const marked = { colour: `series-${place + 1}`, width: 2, dash: DASHES[place], shape: SHAPES[place], maxMarks: MAX_MARKS };
+        const all = listColumns(one).map((columns) => this.pairMain(columns)).filter((points) => points.length);
+        const joined = one.members ? joinRuns(all) : { points: all[0] ?? [] };
+        return { name: one.name, isMain: true, look: this.series.length > 1 ? marked : LOOKS.solid, ...joined };
       });
     }
-    return this.series.flatMap((one) => {
-      if (one.members) return [{ name: one.name, look: LOOKS.solid, ...joinRuns(one.members.map((columns) => smooth(this.pair(columns, this.findMain(columns)), smoothing)).filter((points) => points.length)) }];
-      const { columns, evaluations } = one, known = this.curve.lines.filter(({ column }) => columns[column]);
-      const traces = known.map(({ column, name, look }) => ({ name, look: LOOKS[look], points: smooth(this.pair(columns, columns[column]), LOOKS[look].width ? smoothing : 1) }));
+    return this.series.flatMap(({ columns, evaluations }) => {
+      const main = this.findMain(columns), known = this.curve.lines.filter(({ column }) => columns[column]);
+      const traces = known.map(({ column, name, look }) => ({ name, isMain: column === main, look: LOOKS[look], points: pair(columns, columns[column]) }));
       if (this.curve.id !== "return" || !evaluations?.length) return traces;
-      return [...traces, { name: "greedy return", look: LOOKS.evaluation, points: this.pairEvaluations(columns, evaluations) }];
+      return [...traces, { name: "greedy return", look: LOOKS.evaluation, points: pairEvaluations(columns, evaluations) }];
     });
-  }
-
-  pair(columns, values = []) {
-    const { column, divisor = 1 } = this.shared.axis, along = columns[column] ?? [];
-    return values.flatMap((value, place) => (value == null || along[place] == null ? [] : [[along[place] / divisor, value]]));
-  }
-
-  pairEvaluations(columns, evaluations) {
-    const { column } = this.shared.axis, updates = columns.update ?? [];
-    const along = evaluations.map(({ update }) => columns[column]?.[updates.findLastIndex((each) => each <= update)]);
-    return this.pair({ [column]: along }, evaluations.map((line) => line.mean_return));
   }
 
   buildKey({ name, look }) {
@@ -206,8 +147,7 @@ class Chart {
       if (!hidden.delete(name)) hidden.add(name);
       redraw();
     };
-    const button = build("button", { type: "button", "aria-pressed": hidden.has(name) ? "false" : "true", onclick: toggle }, sample, name);
-    return build("li", {}, button, GLOSSED.has(name) && buildHelp(name));
+    return build("li", {}, build("button", { type: "button", "aria-pressed": hidden.has(name) ? "false" : "true", onclick: toggle }, sample, name));
   }
 
   drawPlot(width, height) {
@@ -220,9 +160,9 @@ class Chart {
     this.y = scale(along, height - bottom, top);
     this.cursor = build("svg:path", { class: "cursor" });
     const lines = this.traces.flatMap(({ look, points: each, band }) => [band?.length && this.drawBand(look, band), ...drawTrace(look, each.map(([x, y]) => [this.x(x), this.y(y)]))]);
-    const title = build("svg:text", { x: (left + width - right) / 2, y: height - 5, "text-anchor": "middle" }, this.shared.axis.title);
+    const title = build("svg:text", { x: (left + width - right) / 2, y: height - 5, "text-anchor": "middle" }, "steps of the agent");
     this.plot.replaceChildren(build(
-      "svg:svg", { width, height, "aria-hidden": "true" },
+      "svg:svg", { viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" },
       this.drawGrid(across, along, width, height), title, lines, this.drawTarget(width, height), this.cursor,
     ));
   }
@@ -232,15 +172,15 @@ class Chart {
     return build("svg:path", { d: `M${[...band.map(([x, , high]) => [x, high]), ...lows].map(tell).join("L")}z`, fill: `var(--${colour})`, opacity: 0.2 });
   }
 
-  // The line that is to be reached; and when a verdict has confirmed that it was.
+  // The line that is to be reached; and when an evaluation has confirmed that it was.
   drawTarget(width, height) {
     const { target, greedy, columns } = this.series[0] ?? {};
     if (this.curve.id !== "return" || target == null) return [];
     const y = this.y(target), { left, right, top, bottom } = MARGIN, parts = [
       build("svg:path", { class: "target", d: `M${left} ${y}H${width - right}` }),
-      build("svg:text", { class: "target-name", x: left + 6, y: y - 5 }, `won at ${this.curve.tell(target)}`),
+      build("svg:text", { class: "target-name", x: left + 6, y: y - 5 }, `target ${this.curve.tell(target)}`),
     ];
-    const [place] = greedy?.is_won && columns ? this.pairEvaluations(columns, [{ update: greedy.update, mean_return: target }]) : [];
+    const [place] = greedy?.is_won && columns ? pairEvaluations(columns, [{ update: greedy.update, mean_return: target }]) : [];
     if (!place) return parts;
     const x = this.x(place[0]);
     return [...parts, build("svg:path", { class: "target", d: `M${x} ${top}V${height - bottom}` }), build("svg:text", { class: "target-name", x: x - 6, y: height - bottom - 8, "text-anchor": "end" }, "won here")];
@@ -261,15 +201,14 @@ class Chart {
 
   // Where the pointer is on the axis, if a figure is near.
   locate({ clientX }) {
-    const across = clientX - this.plot.getBoundingClientRect().left, xs = this.traces.flatMap(({ points }) => points.map(([x]) => x));
-    const nearest = xs.reduce((best, x) => (best !== null && Math.abs(this.x(best) - across) <= Math.abs(this.x(x) - across) ? best : x), null);
-    return nearest !== null && Math.abs(this.x(nearest) - across) < POINTER_REACH ? nearest : null;
+    const across = clientX - this.plot.getBoundingClientRect().left, nearest = findNearest(this.traces.flatMap(({ points }) => points), this.x, across);
+    return nearest && Math.abs(this.x(nearest[0]) - across) < POINTER_REACH ? nearest[0] : null;
   }
 
   // Show all values at a place of the axis; null for none.
   point(place) {
     const found = place === null || !this.x ? [] : this.traces.flatMap(({ name, points }) => {
-      const nearest = points.reduce((best, point) => (best && Math.abs(best[0] - place) <= Math.abs(point[0] - place) ? best : point), null);
+      const nearest = findNearest(points, this.x, this.x(place));
       return nearest && Math.abs(this.x(nearest[0]) - this.x(place)) < POINTER_REACH ? [{ name, y: nearest[1] }] : [];
     });
     this.words.hidden = !found.length;
@@ -277,53 +216,30 @@ class Chart {
     const across = this.x(place);
     this.cursor.setAttribute("d", `M${across} ${MARGIN.top}V${this.plot.clientHeight - MARGIN.bottom}`);
     this.words.replaceChildren(
-      build("div", { class: "quiet" }, `${tellTick(place)} ${this.shared.axis.title}`),
+      build("div", { class: "quiet" }, `${tellTick(place)} steps of the agent`),
       ...found.map(({ name, y }) => build("div", {}, `${name}: `, build("strong", { class: "number" }, this.curve.tell(y)))),
     );
     const room = this.figure.clientWidth - this.words.offsetWidth - 4;
     this.words.style.left = `${Math.max(4, across + 24 > room ? across - this.words.offsetWidth : across + 24)}px`;
   }
+}
 
-  // The curves as they are drawn, a row a point.
-  saveTable() {
-    const quote = (text) => `"${text.replaceAll('"', '""')}"`, rows = this.listTraces().flatMap(({ name, points }) => points.map(([x, y]) => `${quote(name)},${x},${y}`));
-    const head = ["curve", this.shared.axis.title, `${this.curve.title} ${this.curve.unit}`.trim()].map(quote).join(",");
-    save(`${this.curve.id}.csv`, new Blob([`${[head, ...rows].join("\n")}\n`], { type: "text/csv" }));
-  }
+// The figures of a column over the steps.
+function pair({ steps = [] }, values = []) {
+  return values.flatMap((value, place) => (value == null || steps[place] == null ? [] : [[steps[place], value]]));
+}
 
-  // The chart as it is seen: an image knows no style sheet, so that each part gets its own style.
-  async savePicture() {
-    const svg = this.plot.querySelector("svg"), copy = svg.cloneNode(true), parts = copy.querySelectorAll("*");
-    const image = new Image(), { width, height } = svg.getBoundingClientRect(), names = this.traces.map(({ name }) => name).join(" · ");
-    svg.querySelectorAll("*").forEach((part, place) => {
-      const style = getComputedStyle(part);
-      for (const name of PAINTED) parts[place].setAttribute(name, style.getPropertyValue(name));
-    });
-    copy.setAttribute("xmlns", SVG);
-    image.src = `data:image/svg+xml,${encodeURIComponent(new XMLSerializer().serializeToString(copy))}`;
-    await image.decode();
-    const canvas = build("canvas", { width: 2 * width, height: 2 * (height + 34) }), context = canvas.getContext("2d"), style = getComputedStyle(this.figure);
-    context.scale(2, 2);
-    context.fillStyle = style.backgroundColor;
-    context.fillRect(0, 0, width, height + 34);
-    Object.assign(context, { fillStyle: style.color, font: `13px ${style.fontFamily}` });
-    context.fillText(`${this.curve.title}: ${names}`, 12, 22, width - 24);
-    context.drawImage(image, 0, 34, width, height);
-    canvas.toBlob((blob) => save(`${this.curve.id}.png`, blob));
-  }
+function pairEvaluations({ steps = [], update: updates = [] }, evaluations) {
+  const along = evaluations.map(({ update }) => steps[updates.findLastIndex((each) => each <= update)]);
+  return pair({ steps: along }, evaluations.map((line) => line.mean_return));
+}
+
+function findNearest(points, x, across) {
+  return points.reduce((best, point) => (best && Math.abs(x(best[0]) - across) <= Math.abs(x(point[0]) - across) ? best : point), null);
 }
 
 function listColumns({ columns, members }) {
   return members ?? [columns];
-}
-
-// The mean of each point and those before it, `count` in all.
-function smooth(points, count) {
-  let sum = 0;
-  return count === 1 ? points : points.map(([x, y], place) => {
-    sum += y - (place >= count ? points[place - count][1] : 0);
-    return [x, sum / Math.min(place + 1, count)];
-  });
 }
 
 // Mean, and lowest and highest, of several runs, from where all have begun. One that has ended stays
@@ -362,10 +278,12 @@ function findEnds(values) {
   return values.reduce(([low, high], value) => [Math.min(low, value), Math.max(high, value)], [Infinity, -Infinity]);
 }
 
-// Add some room on both sides; draw a constant in the middle.
+// Add some room on both sides; draw a constant in the middle. The mean of equal figures may differ
+// from them in its last bit.
 function padEnds([low, high]) {
   if (low > high) return [0, 1];
-  const pad = high > low ? 0.05 * (high - low) : Math.abs(high) || 1;
+  const isFlat = high - low <= 1e-9 * Math.max(Math.abs(low), Math.abs(high));
+  const pad = isFlat ? Math.abs(high) || 1 : 0.05 * (high - low);
   return [low >= 0 && low < pad ? 0 : low - pad, high + pad];
 }
 

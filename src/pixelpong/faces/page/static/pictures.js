@@ -1,16 +1,17 @@
 // The pictures of the game and of what a network sees, as faces/page/reel.py codes them.
 import { build } from "./parts.js";
 
-export const SCREEN = { rows: 210, columns: 160, scale: 3, fieldTop: 35, fieldRows: 160, fieldStep: 2 };
+export const SCREEN = { rows: 210, columns: 160, scale: 3 };
 export const FIELD = { side: 80, cell: 6 };
 const KINDS = [null, "stayed", "appeared", "vanished"]; // of a pixel of the field
 const NAMES = ["up", "down", "stay", "appeared", "stayed", "vanished"];
+const FIELD_ROWS = 160; // of the screen
 const WHOLE_EVERY = 64; // steps between two complete pictures
 const SIZES = { screen: SCREEN.rows * SCREEN.columns, field: FIELD.side ** 2, saliency: FIELD.side ** 2 };
 
-// The pictures of a reel, or of a moment, which has one of each; a film has the screen alone.
+// The pictures of a reel.
 export async function unpackPictures(packed) {
-  const unpacked = Object.entries(SIZES).filter(([name]) => name in packed).map(async ([name, size]) => [name, new Pictures(await inflate(packed[name]), size)]);
+  const unpacked = Object.entries(SIZES).map(async ([name, size]) => [name, new Pictures(await inflate(packed[name]), size)]);
   return Object.fromEntries(await Promise.all(unpacked));
 }
 
@@ -58,11 +59,11 @@ class Pictures {
   }
 }
 
-// Palette indices as a picture; `top` and `rows` choose a part of the screen.
-export function drawScreen(canvas, indices, palette, top = 0, rows = SCREEN.rows) {
-  const small = build("canvas", { width: SCREEN.columns, height: rows }), image = small.getContext("2d").createImageData(SCREEN.columns, rows);
+// Palette indices as a picture.
+export function drawScreen(canvas, indices, palette) {
+  const { columns, rows } = SCREEN, small = build("canvas", { width: columns, height: rows }), image = small.getContext("2d").createImageData(columns, rows);
   const dots = new Uint32Array(image.data.buffer), colours = palette.map(([r, g, b]) => (255 << 24) | (b << 16) | (g << 8) | r);
-  for (let place = 0; place < dots.length; place += 1) dots[place] = colours[indices[place + top * SCREEN.columns]];
+  for (let place = 0; place < dots.length; place += 1) dots[place] = colours[indices[place]];
   small.getContext("2d").putImageData(image, 0, 0);
   const large = canvas.getContext("2d");
   large.imageSmoothingEnabled = false;
@@ -92,6 +93,43 @@ export function drawSaliency(canvas, saliency, colours) {
     const x = ((place % FIELD.side) + 0.5) * size, y = (Math.floor(place / FIELD.side) + 0.5) * size;
     drawTriangle(context, x, y, 1.5 * size * Math.sqrt(Math.abs(value) / 127), value > 0);
   });
+}
+
+// What the agent would do at each height of its paddle: the shares of its actions, one beside the
+// other.
+export function drawChoices(canvas, reel, expectation, names, colours) {
+  drawRows(canvas, reel, expectation, expectation.probabilities.map((shares) => {
+    let from = 0;
+    return names.map((name, place) => [from, (from += shares[place]), colours[name]]);
+  }));
+}
+
+// How it expects the point to end, as bars from the middle.
+export function drawValues(canvas, reel, expectation, colours) {
+  drawRows(canvas, reel, expectation, expectation.values.map((value) => [[0.5, (value + 1) / 2, colours.stay]]));
+}
+
+// Rows as parts of the whole width, with the ball and the paddle as they were.
+function drawRows(canvas, { heights, paddle_rows: size }, { ball, paddle }, rows) {
+  const context = canvas.getContext("2d"), side = canvas.width, scale = side / FIELD_ROWS, room = side - 5 * scale;
+  context.clearRect(0, 0, side, side);
+  rows.forEach((parts, place) => {
+    for (const [from, to, colour] of parts) {
+      context.fillStyle = colour;
+      context.fillRect(from * room, (heights[place] + size / 2 - 1) * scale, (to - from) * room, (heights[1] - heights[0]) * scale);
+    }
+  });
+  context.fillStyle = "#5cba5c"; // as in the game
+  context.fillRect(side - 4 * scale, paddle * scale, 4 * scale, size * scale);
+  context.setLineDash([6, 6]);
+  for (const [colour, offset] of [["#000000", 0], ["#ffffff", 6]]) {
+    Object.assign(context, { strokeStyle: colour, lineWidth: 2, lineDashOffset: offset });
+    context.strokeRect(-2, (ball[0] + 2) * scale, side + 4, 0);
+  }
+}
+
+export function buildActionKey(names) {
+  return build("ul", { class: "legend" }, names.map((name) => build("li", {}, build("span", { class: `key swatch ${name}`, "aria-hidden": "true" }), name)));
 }
 
 // What the signs in a picture of the field mean, as a list.

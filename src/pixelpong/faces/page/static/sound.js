@@ -1,13 +1,14 @@
 // The three bleeps of Pong, about as high and as long as those of 1972, made by an oscillator.
-import { recall, remember } from "./memory.js";
+//
+// Bounces are found in the pictures: the ball turns back at a paddle, and up or down at a wall.
 
 const BLEEPS = { wall: [226, 0.02], paddle: [459, 0.096], point: [490, 0.257] }; // Hz, seconds
 const VOLUME = 0.06;
+const BALL = 14, WIDTH = 160, FIRST_ROW = 34, END_ROW = 194, NEAR = 10; // its palette index; rows
 
 export class Sound {
   constructor() {
-    this.isOn = recall("sound") !== false;
-    this.context = null;
+    Object.assign(this, { isOn: true, context: null, place: null, direction: [0, 0] });
   }
 
   // A browser allows sound only after a key, a click or a tap: call this then.
@@ -19,8 +20,27 @@ export class Sound {
 
   toggle() {
     this.isOn = !this.isOn;
-    remember("sound", this.isOn);
     this.wake();
+  }
+
+  // Look at the next picture, [210 × 160] palette indices.
+  see(screen) {
+    const at = screen.subarray(0, END_ROW * WIDTH).indexOf(BALL, FIRST_ROW * WIDTH), before = this.place;
+    this.place = at < 0 ? null : [at % WIDTH, Math.floor(at / WIDTH)];
+    if (!before || !this.place) {
+      this.direction = [0, 0]; // a point, or a serve
+      return;
+    }
+    const [back, up] = [0, 1].map((axis) => this.turns(axis, this.place[axis] - before[axis])), row = this.place[1];
+    if (back) this.play("paddle");
+    else if (up && (row < FIRST_ROW + NEAR || row >= END_ROW - NEAR)) this.play("wall");
+  }
+
+  // Whether the ball has changed its direction along an axis; remember the new one.
+  turns(axis, moved) {
+    const before = this.direction[axis];
+    if (moved) this.direction[axis] = Math.sign(moved);
+    return before * moved < 0;
   }
 
   play(name) {
@@ -34,6 +54,5 @@ export class Sound {
 
   close() {
     this.context?.close();
-    this.context = null;
   }
 }

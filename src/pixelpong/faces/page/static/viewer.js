@@ -1,24 +1,20 @@
-// The replay viewer: an episode, with what the network saw and thought; or a film, the game alone.
+// The viewer: a game of an agent, with what the network sees, thinks, and expects.
 //
-// `mount(element, reel)` shows a reel; faces/page/reel.py describes it.
-import { build, buildHelp, formatSigned } from "./parts.js";
-import { FIELD, SCREEN, buildSightKey, drawField, drawSaliency, drawScreen, drawTriangle, readColours, unpackPictures } from "./pictures.js";
+// `mountViewer(element, reel)` shows a reel; faces/page/reel.py describes it.
+import { build, formatSigned } from "./parts.js";
+import { FIELD, SCREEN, buildActionKey, buildSightKey, drawChoices, drawField, drawSaliency, drawScreen, drawTriangle, drawValues, readColours, unpackPictures } from "./pictures.js";
 
 const THUMB = 12; // pixels of the timeline's thumb, as in style.css
 const SPEEDS = [0.25, 0.5, 1, 2, 4, 8];
 const SYMBOLS = { up: "▲", down: "▼", stay: "●" };
-const viewerTaste = { speed: 1, hasSaliency: false }; // kept from one replay to the next
+const taste = { speed: 1, hasSaliency: false }; // kept from one game to the next
 
-// Show a reel. `options.onend` is called at its end.
-export function mount(element, reel, options = {}) {
+export function mountViewer(element, reel) {
   let player = null, isGone = false;
-  element.replaceChildren(build("p", { class: "quiet" }, "Unpacking the replay…"));
-  unpackPictures(reel).then(
-    (pictures) => { if (!isGone) player = new Player(element, reel, pictures, options); },
-    () => element.replaceChildren(build("p", { class: "problem" }, "This replay cannot be unpacked: it is damaged, or the browser is too old.")),
-  );
+  element.replaceChildren(build("p", { class: "quiet" }, "Unpacking the game…"));
+  unpackPictures(reel).then((pictures) => { if (!isGone) player = new Player(element, reel, pictures); });
   return {
-    unmount() {
+    leave() {
       isGone = true;
       player?.leave();
       element.replaceChildren();
@@ -27,16 +23,13 @@ export function mount(element, reel, options = {}) {
 }
 
 class Player {
-  constructor(element, reel, pictures, options) {
-    Object.assign(this, { reel, pictures, options, step: 0, isPlaying: false, timer: null });
-    this.last = reel.steps - 1;
-    this.isFilm = !reel.field;
-    this.unit = this.isFilm ? "frame" : "step";
-    this.hasValue = !this.isFilm && reel.values.some((value) => value !== null);
-    this.moments = listPoints(reel.points);
+  constructor(element, reel, pictures) {
+    Object.assign(this, { reel, pictures, step: 0, isPlaying: false, timer: null, last: reel.steps - 1 });
+    this.hasValue = reel.values.some((value) => value !== null);
+    this.points = listPoints(reel.points);
     this.root = build(
-      "div", { class: "viewer", role: "group", "aria-label": reel.title, onkeydown: (event) => this.key(event) },
-      build("div", { class: "stage" }, this.buildScreen(), this.isFilm ? [] : [this.buildSight(), this.buildThoughts()]), this.buildTimeline(), this.buildControls(),
+      "div", { class: "viewer", role: "group", "aria-label": "A game of the agent", onkeydown: (event) => this.key(event) },
+      build("div", { class: "stage" }, this.buildScreen(), this.buildSight(), this.buildThoughts()), this.buildTimeline(), this.buildControls(), this.buildExpectation(),
     );
     element.replaceChildren(this.root);
     this.colours = readColours(this.root);
@@ -60,82 +53,92 @@ class Player {
   }
 
   buildScreen() {
-    this.screen = build("canvas", {
-      class: "screen", role: "img", "aria-label": "The game as the emulator draws it",
-      width: SCREEN.columns * SCREEN.scale, height: SCREEN.rows * SCREEN.scale,
-    });
+    this.screen = buildPicture("screen", "The game as the emulator draws it", SCREEN.columns * SCREEN.scale, SCREEN.rows * SCREEN.scale);
     this.score = build("span", { class: "number" });
     return build("figure", { class: "screen-part" }, this.screen, build("figcaption", {}, build("strong", {}, "The game"), this.score));
   }
 
   buildSight() {
-    const side = FIELD.side * FIELD.cell;
-    this.sight = build("canvas", {
-      class: "sight", role: "img", width: side, height: side,
-      "aria-label": "What the network sees: pixels that appeared, stayed and vanished",
-    });
-    const caption = build("figcaption", {}, build("strong", {}, "What the network sees"), (this.sightKey = build("div")));
-    return build("figure", { class: "sight-part" }, this.sight, caption);
+    this.sight = buildPicture("sight", "What the network sees: pixels that appeared, stayed and vanished");
+    this.sightKey = build("div");
+    return build("figure", { class: "sight-part" }, this.sight, build("figcaption", {}, build("strong", {}, "What the network sees"), this.sightKey));
   }
 
   buildThoughts() {
     this.bars = this.reel.action_names.map((name) => {
       const fill = build("span", { class: "fill" }), share = build("span", { class: "number" });
       const row = build(
-        "li", { class: `action ${name}` }, build("span", {}, `${SYMBOLS[name] ?? ""} ${name}`),
+        "li", { class: `action ${name}` }, build("span", {}, `${SYMBOLS[name]} ${name}`),
         build("span", { class: "bar", "aria-hidden": "true" }, fill), share,
       );
       return { row, fill, share };
     });
-    [this.value, this.largest] = ["value", "largest"].map(() => build("dd", { class: "number" }));
-    const { is_own: isOwn, agent_update: update } = this.reel;
+    this.value = build("dd", { class: "number" });
     return build(
-      "div", { class: "thoughts" }, build("h3", {}, "What it makes of it"),
+      "div", { class: "thoughts" }, build("h2", {}, "What it decides"),
       build("ul", { class: "actions" }, this.bars.map((bar) => bar.row)),
-      build("dl", {}, build("dt", {}, "Value of the point ", buildHelp("value")), this.value, build("dt", {}, "Strongest pixel ", buildHelp("saliency")), this.largest),
-      !this.hasValue && build("p", { class: "quiet" }, "This network judges no positions: it has no value."),
-      build("p", { class: "quiet" }, isOwn ? "This shows exactly the agent that played." : `This shows the agent from update ${update}, the closest one saved.`),
+      this.hasValue
+        ? build("dl", {}, build("dt", {}, "Value: the outcome of the point that it expects, −1 to +1"), this.value)
+        : build("p", { class: "quiet" }, "This network has no value: it does not judge positions."),
     );
   }
 
   buildTimeline() {
     this.timeline = build("canvas", { "aria-hidden": "true" });
     this.range = build("input", {
-      type: "range", min: 0, max: this.last, step: 1, value: 0, "aria-label": this.isFilm ? "Frame of the rally" : "Step of the episode",
+      type: "range", min: 0, max: this.last, step: 1, value: 0, "aria-label": "Step of the game",
       oninput: () => { this.show(Number(this.range.value)); this.describe(); },
     });
-    const curve = this.hasValue ? "value of the point, from −1 to 1" : "probability of up, from 0 to 1";
+    const curve = this.hasValue ? "value, from −1 to 1" : "probability of up, from 0 to 1";
     return build(
       "div", { class: "timeline" }, build("div", { class: "timeline-strip" }, this.timeline, this.range),
-      !this.isFilm && build("p", { class: "quiet" }, `The line is the ${curve}. ▲ is a point won, ▼ a point lost.`),
+      build("p", { class: "quiet" }, `The line is the ${curve}. ▲ is a point won, ▼ a point lost.`),
     );
   }
 
   buildControls() {
-    const button = (label, name, action) =>
-      build("button", { type: "button", "aria-label": name, title: name, onclick: action }, label);
+    const button = (label, name, onclick) => build("button", { type: "button", "aria-label": name, title: name, onclick }, label);
     this.playButton = build("button", { type: "button", class: "primary", onclick: () => this.toggle() });
     this.speed = build(
-      "select", { onchange: () => { viewerTaste.speed = Number(this.speed.value); } },
-      SPEEDS.map((speed) => build("option", { value: speed, selected: speed === viewerTaste.speed }, `${speed}×`)),
+      "select", { onchange: () => { taste.speed = Number(this.speed.value); } },
+      SPEEDS.map((speed) => build("option", { value: speed, selected: speed === taste.speed }, `${speed}×`)),
     );
     const overlay = build("input", {
-      type: "checkbox", checked: viewerTaste.hasSaliency,
-      onchange: () => { viewerTaste.hasSaliency = overlay.checked; this.explain(); },
+      type: "checkbox", checked: taste.hasSaliency,
+      onchange: () => { taste.hasSaliency = overlay.checked; this.explain(); },
     });
     this.place = build("span", { class: "number quiet place" });
+    const points = this.points.map(({ step }) => step);
     return build(
       "div", { class: "controls" },
-      button("⇤", "Point before", () => this.jump(-1)), button("−1", `One ${this.unit} back`, () => this.nudge(-1)),
-      this.playButton, button("+1", `One ${this.unit} on`, () => this.nudge(1)), button("⇥", "Next point", () => this.jump(1)),
-      build("label", {}, "Speed ", this.speed),
-      !this.isFilm && build("label", { class: "check" }, overlay, "What moved the decision"), this.place,
+      button("⇤", "Previous point", () => this.jump(points, -1)), button("−1", "One step back", () => this.nudge(-1)),
+      this.playButton, button("+1", "One step forward", () => this.nudge(1)), button("⇥", "Next point", () => this.jump(points, 1)),
+      build("label", {}, "Speed ", this.speed), build("label", { class: "check" }, overlay, "What moved the decision"), this.place,
+    );
+  }
+
+  // What the agent would do with its paddle elsewhere, each time the ball is about to reach it.
+  buildExpectation() {
+    const { expectations, action_names: names } = this.reel;
+    if (!expectations.length) return null;
+    const figure = (canvas, title, ...more) => build("figure", {}, canvas, build("figcaption", {}, build("strong", {}, title), more));
+    this.choices = buildPicture("choices", "What the agent would do at each height of its paddle");
+    this.outcomes = this.hasValue && buildPicture("outcomes", "How the agent expects the point to end, at each height of its paddle");
+    const next = () => { this.pause(); this.jump(expectations.map(({ step }) => step), 1); };
+    return build(
+      "section", { class: "expectation" },
+      build("div", { class: "section-head" }, build("h2", {}, "What the agent expects"), build("button", { type: "button", onclick: next }, "Next time the ball comes")),
+      build("p", { class: "quiet" }, "Each time the ball is about to reach it, the same network is asked what it would do with its paddle at every other height: one row per height. Dashed: the ball. At the right edge: where the paddle was."),
+      build(
+        "div", { class: "expectation-parts" }, figure(this.choices, "What it would do", buildActionKey(names)),
+        this.outcomes && figure(this.outcomes, "How it expects the point to end", build("span", { class: "quiet" }, "From −1, lost (left), to +1, won (right).")),
+      ),
     );
   }
 
   // Show or hide what each pixel adds to the decision.
   explain() {
-    this.sightKey?.replaceChildren(buildSightKey(viewerTaste.hasSaliency));
+    this.sightKey.replaceChildren(buildSightKey(taste.hasSaliency));
     this.show(this.step);
   }
 
@@ -172,18 +175,16 @@ class Player {
 
   tick(now) {
     if (!this.isPlaying) return;
-    const rate = this.reel.steps_per_second * viewerTaste.speed;
-    if (this.clock === null) this.clock = now;
+    const rate = this.reel.steps_per_second * taste.speed;
+    this.clock ??= now;
     const due = Math.min(Math.floor(((now - this.clock) / 1000) * rate), Math.ceil(rate));
     if (due > 0) {
       this.clock += (due / rate) * 1000;
       if (now - this.clock > 1000) this.clock = now; // the page was hidden
       this.show(Math.min(this.last, this.step + due));
     }
-    if (this.step >= this.last) {
-      this.pause();
-      this.options.onend?.();
-    } else this.timer = requestAnimationFrame((later) => this.tick(later));
+    if (this.step >= this.last) this.pause();
+    else this.timer = requestAnimationFrame((later) => this.tick(later));
   }
 
   nudge(steps) {
@@ -192,8 +193,7 @@ class Player {
     this.describe();
   }
 
-  jump(direction) {
-    const steps = this.moments.map((moment) => moment.step);
+  jump(steps, direction) {
     const ahead = direction > 0 ? steps.find((step) => step > this.step) : steps.findLast((step) => step < this.step);
     this.show(ahead ?? (direction > 0 ? this.last : 0));
     this.describe();
@@ -201,32 +201,29 @@ class Player {
 
   // Text about the position for screen readers, after a person has moved it; not during play.
   describe() {
-    this.range.setAttribute("aria-valuetext", `${this.unit} ${this.step} of ${this.last}, ${this.tellScore()}`);
+    this.range.setAttribute("aria-valuetext", `step ${this.step} of ${this.last}, ${this.tellScore()}`);
   }
 
   tellScore() {
-    const [left, right] = this.reel.sides ?? ["opponent", "agent"], [lost, won] = this.reel.points[this.step];
-    return `${left} ${lost} : ${won} ${right}`;
+    const [lost, won] = this.reel.points[this.step];
+    return `opponent ${lost} : ${won} agent`;
   }
 
   show(step) {
     this.step = step;
     drawScreen(this.screen, this.pictures.screen.at(step), this.reel.palette);
-    if (!this.isFilm) this.showThoughts(step);
+    drawField(this.sight, this.pictures.field.at(step), this.colours);
+    if (taste.hasSaliency) drawSaliency(this.sight, this.pictures.saliency.at(step), this.colours);
+    this.showThoughts();
+    this.showExpectation();
     this.range.value = step;
     this.root.dataset.step = step;
     this.score.textContent = this.tellScore();
-    this.place.textContent = `${this.unit} ${step} of ${this.last}`;
+    this.place.textContent = `step ${step} of ${this.last}`;
   }
 
-  showThoughts(step) {
-    drawField(this.sight, this.pictures.field.at(step), this.colours);
-    if (viewerTaste.hasSaliency) drawSaliency(this.sight, this.pictures.saliency.at(step), this.colours);
-    this.tellThoughts();
-  }
-
-  tellThoughts() {
-    const { probabilities, actions, action_codes: codes, values, saliency_max: largest } = this.reel;
+  showThoughts() {
+    const { probabilities, actions, action_codes: codes, values } = this.reel;
     this.bars.forEach((bar, index) => {
       const share = probabilities[this.step][index], isTaken = actions[this.step] === codes[index];
       bar.fill.style.width = `${100 * share}%`;
@@ -234,7 +231,16 @@ class Player {
       bar.row.classList.toggle("taken", isTaken);
     });
     this.value.textContent = formatSigned(values[this.step], 2);
-    this.largest.textContent = largest[this.step].toFixed(2);
+  }
+
+  // The newest answers, or the first ones; they stay until the ball comes again.
+  showExpectation() {
+    const { expectations, action_names: names } = this.reel;
+    const now = expectations.findLast(({ step }) => step <= this.step) ?? expectations[0];
+    if (!now || now === this.expectation) return;
+    this.expectation = now;
+    drawChoices(this.choices, this.reel, now, names, this.colours);
+    if (this.outcomes) drawValues(this.outcomes, this.reel, now, this.colours);
   }
 
   drawTimeline() {
@@ -248,23 +254,27 @@ class Player {
     const x = (step) => THUMB / 2 + ((width - THUMB) * step) / Math.max(1, this.last);
     context.fillStyle = this.colour("line");
     context.fillRect(0, height / 2, width, 1);
-    if (!this.isFilm) drawCurve(context, this.reel, x, height, this.colour("note"));
-    for (const { step, isWon } of this.moments) {
+    drawCurve(context, this.reel, x, height, this.colour("note"));
+    for (const { step, isWon } of this.points) {
       context.fillStyle = this.colour(isWon ? "accent" : "warn");
       drawTriangle(context, x(step), isWon ? 7 : height - 7, 5, isWon);
     }
   }
 }
 
+function buildPicture(name, words, width = FIELD.side * FIELD.cell, height = width) {
+  return build("canvas", { class: name, role: "img", "aria-label": words, width, height });
+}
+
 // The steps at which a point ended.
 function listPoints(points) {
-  const moments = [];
+  const ends = [];
   for (let step = 1; step < points.length; step += 1) {
     const [lost, won] = points[step];
-    if (won > points[step - 1][1]) moments.push({ step, isWon: true });
-    if (lost > points[step - 1][0]) moments.push({ step, isWon: false });
+    if (won > points[step - 1][1]) ends.push({ step, isWon: true });
+    if (lost > points[step - 1][0]) ends.push({ step, isWon: false });
   }
-  return moments;
+  return ends;
 }
 
 function drawCurve(context, reel, x, height, colour) {
