@@ -188,8 +188,8 @@ def test_a_finger_serves_and_drags_the_paddle_and_neither_the_page_nor_a_second_
         place("touchMove", share)
     assert wait_until(lambda: abs(own_row(page) - 0.8 * 210) < 12)
     page.evaluate(
-        "() => { window.aims = []; const send = WebSocket.prototype.send; WebSocket.prototype.send ="
-        " function (text) { aims.push(text); send.call(this, text); } }"
+        "() => { window.aims = []; const { prototype } = WebSocket, { send } = prototype;"
+        " prototype.send = function (text) { aims.push(text); send.call(this, text); }; }"
     )
     place("touchStart", 0.8, 0.3)
     place("touchMove", 0.8, 0.35)

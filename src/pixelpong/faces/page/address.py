@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import errno
 import ipaddress
-import secrets
+import os
 import socket
 from dataclasses import dataclass
 
@@ -69,7 +69,7 @@ def listen(host: str, port: int) -> tuple[socket.socket, Door]:
         names.append(socket.gethostname().lower())
     elif not own.is_loopback:
         names = [host.lower(), str(own)]
-    token = None if own.is_loopback else secrets.token_urlsafe(16)
+    token = None if own.is_loopback else os.urandom(16).hex()
     return bound, Door(
         tuple(dict.fromkeys(names)), bound.getsockname()[1], token, own.is_unspecified
     )

@@ -9,7 +9,6 @@ import dataclasses
 import hashlib
 import json
 import os
-import secrets
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -188,7 +187,7 @@ class View:
         self._evaluations = [*known, *filter(None, map(_read_evaluation, lines))][-MAX_LINES:]
         is_anew, lines = self._metrics.read()
         if is_anew or not self._table_id:
-            self._table, self._table_id = Table(), secrets.token_hex(4)
+            self._table, self._table_id = Table(), os.urandom(4).hex()
         for line in lines:
             self._table.add(line)
 
