@@ -368,9 +368,7 @@ def test_the_browser_is_opened_at_the_page_and_silently(run, tmp_path, monkeypat
     browser.write_text(f'#!/bin/sh\necho noise; echo noise >&2; echo "$1" > {seen}\n')
     browser.chmod(0o755)
     monkeypatch.setenv("BROWSER", str(browser))
-    with serving(
-        tmp_path, opens_browser=True, page="/#watch", run=run.path, checkpoint="latest"
-    ) as s:
+    with serving(tmp_path, opens_browser=True, page="/#watch", agent=(run.path, "latest")) as s:
         assert wait_until(lambda: seen.exists() and seen.read_text().endswith("\n"))
         wanted = f"{s.url}/#watch/{id_of(run.path)}/latest"
         assert seen.read_text().strip() == wanted

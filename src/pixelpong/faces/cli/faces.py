@@ -88,7 +88,7 @@ def _serve_game(options: Any, page: str) -> int:
     which = name or options.checkpoint
     load_agent(run, which)  # reports an error here, and not on the page
     folder, path = (RUNS_FOLDER, None) if run is None else (run.path.parent, run.path)
-    return _serve(options, folder, page=page, run=path, checkpoint=which)
+    return _serve(options, folder, page=page, agent=(path, which))
 
 
 def _serve(options: Any, runs_dir: Path, **about: Any) -> int:

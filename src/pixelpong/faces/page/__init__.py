@@ -30,8 +30,7 @@ def serve(
     page: str,
     tell: Callable[[str], None],
     should_stop: Callable[[], bool],
-    run: Path | None = None,
-    checkpoint: str = "best",
+    agent: tuple[Path | None, str] = (None, "best"),
 ) -> None:
     """Serve the page until told to stop.
 
@@ -43,8 +42,7 @@ def serve(
         page: path and fragment to open, ``/``, ``/#play`` or ``/#watch``.
         tell: called with lines for the user.
         should_stop: called ten times a second.
-        run: whose agent plays; None for the package's.
-        checkpoint: names one of its agents.
+        agent: that plays: the run's path, None for the package; which of its agents.
 
     Raises:
         ConfigError: the extra is not installed, or host or port cannot be used.
@@ -54,20 +52,20 @@ def serve(
     with contextlib.closing(listening):
         if port not in (0, door.port):
             tell(f"port {port} is taken; using {door.port}")
-        opened = _fragment(page, run, checkpoint)
+        opened = _fragment(page, *agent)
         url = door.url(opened)
         tell(f"pixelpong is at {url}")
         if door.is_wide:
             tell(f"from another machine: {door.url(opened, door.hosts[-1])}")
         tell("press Ctrl-C to stop")
-        if not runs_dir.is_dir() and run is None and page == "/":
+        if not runs_dir.is_dir() and page == "/":
             tell(f"{runs_dir} does not exist yet; runs will be listed as soon as it does")
         if opens_browser:
             _open_browser(url)
         from pixelpong.faces.page.library import Library
         from pixelpong.faces.page.server import run_server
 
-        run_server(listening, door, Library(runs_dir, run), should_stop)
+        run_server(listening, door, Library(runs_dir, agent[0]), should_stop)
 
 
 def _require_web(extra: str) -> None:
@@ -76,14 +74,14 @@ def _require_web(extra: str) -> None:
             raise ConfigError(f"The page needs {library}: pip install 'pixelpong[{extra}]'")
 
 
-def _fragment(page: str, run: Path | None, checkpoint: str) -> str:
+def _fragment(page: str, run: Path | None, which: str) -> str:
     """The page's path, with the agent that plays there."""
     if "#" not in page:
         return page
     from pixelpong.faces.page.library import PACKAGE
     from pixelpong.faces.page.view import id_of
 
-    return f"{page}/{PACKAGE if run is None else id_of(run)}/{checkpoint}"
+    return f"{page}/{PACKAGE if run is None else id_of(run)}/{which}"
 
 
 def _open_browser(url: str) -> None:
