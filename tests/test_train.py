@@ -20,7 +20,6 @@ from pixelpong.errors import CheckpointError, NumericsError, RunError, WorkerErr
 from pixelpong.learners.progress import Progress
 from pixelpong.learners.reinforce import ReinforceLearner
 from pixelpong.loop import Began, Ended, Updated, reached_budget, train, training
-from pixelpong.play.streams import StreamPlayer
 from pixelpong.play.worker import EpisodeWorker
 from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
@@ -369,31 +368,8 @@ def test_a_number_that_is_not_finite_never_reaches_the_disk(make_run, monkeypatc
     monkeypatch.setattr(EpisodeWorker, "play", play)
     with pytest.raises(NumericsError, match="update 3"):
         train(run)
-    assert run.checkpoints.updates() == ([0, 1, 2] if save_every == 1 else [0, 2])
+    assert run.checkpoints.updates() == ([0, 1, 2] if save_every == 1 else [0])
     assert all(np.isfinite(w).all() for w in run.checkpoints.load_latest().params.values())
-
-
-@pytest.mark.slow
-def test_a_number_that_is_not_finite_in_a_segment_never_reaches_the_disk(make_run, monkeypatch):
-    run = make_run(preset="fast", updates=4)
-    real, calls = StreamPlayer.play_segment, []
-
-    def play(self, *args):
-        result = real(self, *args)
-        calls.append(1)
-        if len(calls) == 10:  # in the third update
-            result.segments[0].values[3] = np.nan
-        return result
-
-    monkeypatch.setattr(StreamPlayer, "play_segment", play)
-    with pytest.raises(NumericsError, match="update 3"):
-        train(run)
-    monkeypatch.undo()
-    assert run.checkpoints.load_latest().update == 2
-    train(run)
-    reference = make_run("reference", preset="fast", updates=4)
-    train(reference)
-    assert result_of(run) == result_of(reference)
 
 
 def test_a_disk_that_fills_stops_the_training_with_one_line(toy, small_disk):
