@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import functools
 import itertools
 import json
@@ -21,7 +20,7 @@ from toys import toy_config
 
 from pixelpong.engines import never
 from pixelpong.engines.jobs import Begun, Ended, Failed, event_of, perform, run_one_by_one
-from pixelpong.errors import RunError, WorkerError
+from pixelpong.errors import RunError
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
 from pixelpong.sweep import statistics
@@ -97,13 +96,6 @@ def test_a_grid_is_the_product_of_its_lists_the_seeds_of_a_setting_side_by_side(
     assert configs[0].learning.algorithm != configs[-1].learning.algorithm
 
 
-def test_rows_of_a_grid_are_taken_as_they_are():
-    rows = [{"hidden": 8, "horizon": 16}, {"hidden": 16, "horizon": 8}]
-    configs = make_grid({"seed": [3, 4], "rows": rows}, {}, "grid.toml")
-    found = [(each.network.hidden, each.ppo.horizon, each.seed) for each in configs]
-    assert found == [(8, 16, 3), (8, 16, 4), (16, 8, 3), (16, 8, 4)]
-
-
 def test_the_command_line_takes_the_place_of_what_the_grid_says():
     content = {"hidden": [8, 16, 32], "rows": [{"steps": 5}, {"steps": 6}], "save_every": 7}
     (config,) = make_grid(content, {"hidden": 4, "steps": 9}, "grid.toml")
@@ -147,32 +139,28 @@ MISTAKES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("text", MISTAKES)
-def test_a_mistake_in_a_grid_is_one_line_and_makes_nothing(call, tmp_path, text):
-    (tmp_path / "grid.toml").write_text(text)
-    code, out, err = call("sweep", "grid.toml", "--out", "new")
-    assert (code, out) == (2, "")
-    assert MISTAKES[text] in err
-    assert len(err.splitlines()) == 1
+LINES = {
+    "sweep": "expected --seeds or a file with a grid, got neither",
+    "sweep none.toml": "expected a TOML file at none.toml",
+    "sweep --seeds 0-1 --learning-rat 1": "did you mean --learning-rate?",
+    "sweep --seeds 0-99999": "expected --seeds as 0-4 or 0,3,7, at most 10,000 of them",
+    "sweep --seeds 0 --engine threads": "expected --engine to be one of ray, serial",
+    "sweep --seeds 0 --engine serial --ray-address h:1": "expected --engine ray for",
+    "sweep runs/none": "expected a TOML file at runs/none",
+}  # fmt: skip
+
+
+def test_a_mistake_is_one_line_and_makes_nothing(call, tmp_path):
+    for text, words in MISTAKES.items():
+        (tmp_path / "grid.toml").write_text(text)
+        code, out, err = call("sweep", "grid.toml", "--out", "new")
+        assert (code, out, len(err.splitlines())) == (2, "", 1)
+        assert words in err
+    for line, words in LINES.items():
+        code, _, err = call(*line.split(), "--out", "new")
+        assert code in (1, 2)
+        assert words in err.splitlines()[-1]
     assert not (tmp_path / "new").exists()
-
-
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("sweep", "expected --seeds or a file with a grid, got neither"),
-        ("sweep none.toml", "expected a TOML file at none.toml"),
-        ("sweep --seeds 0-1 --learning-rat 1", "did you mean --learning-rate?"),
-        ("sweep --seeds 0-99999", "expected --seeds as 0-4 or 0,3,7, at most 10,000 of them"),
-        ("sweep --seeds 0 --engine threads", "expected --engine to be one of ray, serial"),
-        ("sweep --seeds 0 --engine serial --ray-address h:1", "expected --engine ray for"),
-        ("sweep runs/none", "expected a TOML file at runs/none"),
-    ],
-)
-def test_a_mistake_on_the_command_line_is_one_line(call, line, words):
-    code, _, err = call(*line.split())
-    assert code in (1, 2)
-    assert words in err.splitlines()[-1]
 
 
 # --- statistics -------------------------------------------------------------------------------
@@ -188,18 +176,6 @@ def test_the_interquartile_mean_leaves_out_a_quarter_at_each_end():
         cut = int(0.25 * size)
         wanted = [np.mean(sorted(row)[cut : size - cut]) for row in scores]
         assert statistics.interquartile_mean(scores) == pytest.approx(wanted)
-
-
-def test_the_interval_of_a_mean_is_that_of_the_normal_distribution():
-    scores = np.random.default_rng(1).normal(size=400)
-    low, high = statistics.interval(scores.tolist(), lambda x: x.mean(axis=-1))
-    error = 1.96 * scores.std() / 20
-    assert (low, high) == pytest.approx((scores.mean() - error, scores.mean() + error), abs=0.01)
-
-
-def test_the_median_of_many_scores_takes_little_memory():
-    low, high = statistics.interval(list(range(2000)), statistics.median)
-    assert 900 < low < 1000 < high < 1100
 
 
 def test_a_performance_profile_is_the_share_above_each_threshold():
@@ -218,7 +194,7 @@ def test_a_performance_profile_is_the_share_above_each_threshold():
 
 
 def test_every_training_is_the_one_that_it_is_alone(in_process, tmp_path, hashes):
-    with Sweep.create(tmp_path / "s", configs_of(0, 1, 2)) as sweep:
+    with Sweep.create(tmp_path / "s", configs_of(0, 2, 1)) as sweep:
         assert carry_out(sweep) == ["seed-0", "seed-1", "seed-2"]
         sweep.write_table()
         assert hashes_of(sweep) == hashes
@@ -227,11 +203,6 @@ def test_every_training_is_the_one_that_it_is_alone(in_process, tmp_path, hashes
     rows = list(csv.DictReader((tmp_path / "s" / "sweep.csv").read_text().splitlines()))
     assert [row["params_sha256"] for row in rows] == list(hashes.values())
     assert [row["seed"] for row in rows] == ["0", "1", "2"]
-
-
-def test_seeds_are_in_the_order_of_numbers(tmp_path):
-    with Sweep.create(tmp_path / "s", configs_of(0, 2, 10)) as sweep:
-        assert list(sweep.runs) == ["seed-0", "seed-2", "seed-10"]
 
 
 def test_a_sweep_that_was_stopped_continues_with_what_is_left(in_process, tmp_path, hashes):
@@ -298,13 +269,6 @@ def test_a_folder_that_holds_something_is_left_alone(call, tmp_path):
     assert "old is a sweep; continue it with `pixelpong sweep old`" in err
 
 
-def test_a_damaged_run_in_a_sweep_is_one_line(tmp_path):
-    Sweep.create(tmp_path / "s", configs_of(0, 1)).__exit__()
-    (tmp_path / "s" / "seed-1" / "config.json").write_text("{")
-    with pytest.raises(RunError, match="seed-1"):
-        Sweep(tmp_path / "s")
-
-
 # --- what is shown ----------------------------------------------------------------------------
 
 
@@ -325,22 +289,6 @@ def test_a_summary_counts_what_won_and_takes_the_middle_half_of_all_returns():
     assert summarize([]) == {"trainings": 0, "won": 0}
 
 
-@pytest.mark.slow
-def test_a_picture_is_drawn_of_any_results(tmp_path):
-    pytest.importorskip("matplotlib")
-    from pixelpong.faces.plots.sweep import MAX_GROUPS, plot_sweep
-
-    won, lost = result_of(30, 18.5), result_of(99, -20, is_won=False)
-    for name, groups in {
-        "one": {"": [lost]},
-        "won": {"a": [won, won], "b_$": [lost]},
-        "many": {f"hidden {k}": [won] * 3 for k in range(2 * MAX_GROUPS)},
-        "empty": {"": [dataclasses.replace(lost, final_return=None, curve=())]},
-    }.items():
-        plot_sweep(groups, tmp_path / f"{name}.svg")
-        assert (tmp_path / f"{name}.svg").read_bytes().startswith(b"<?xml")
-
-
 # --- processes --------------------------------------------------------------------------------
 
 
@@ -357,23 +305,6 @@ def test_a_job_is_asked_to_stop_and_its_answer_is_heard(tmp_path):
     with workers_find_tests():
         events = [event for event in run_one_by_one(jobs, (tmp_path / "a").exists) if event]
     assert events == [Begun("a"), Ended("a", "stopped")]
-
-
-def test_an_error_in_a_job_comes_home_with_its_traceback():
-    *_, event = run_one_by_one({"bad": functools.partial(int, "x")}, never)
-    assert isinstance(event.error, WorkerError)
-    assert "invalid literal for int" in str(event.error)
-    assert "Traceback" in event.error.details
-
-
-@pytest.mark.slow
-def test_a_sweep_of_processes_gives_the_same_bits(call, tmp_path, hashes):
-    words = ["sweep", "--seeds", "0-2", *WORDS, "--engine", "serial", "--out", "s", "--json"]
-    code, out, err = call(*words)
-    assert code == 0, err
-    report = json.loads(out)
-    assert [row["params_sha256"] for row in report["trainings"]] == list(hashes.values())
-    assert err.count("begins") == 3
 
 
 # --- Ray --------------------------------------------------------------------------------------
@@ -411,24 +342,13 @@ def test_a_stop_on_ray_saves_every_training(ray_cluster, tmp_path):
     assert hashes_of(sweep) == {}
 
 
-@pytest.mark.ray
-def test_what_ray_cannot_do_is_one_line(ray_cluster, tmp_path, monkeypatch):
-    with Sweep.create(tmp_path / "s", configs_of(0)) as sweep:
-        with pytest.raises(WorkerError, match="a node with 64 CPUs for each training, got 2 on"):
-            list(sweep.carry_out(never, engine="ray", threads=64))
-        versions = {"numpy": "1.0"}
-        monkeypatch.setattr("pixelpong.engines.ray.jobs.collect_versions", lambda: versions)
-        with pytest.raises(WorkerError, match=r"expected numpy 1.0 on every node, got numpy 2"):
-            list(sweep.carry_out(never, engine="ray"))
-
-
 @pytest.mark.slow
-def test_a_cluster_that_is_not_there_is_one_line_and_leaves_a_sweep_to_resume(tmp_path):
+def test_a_cluster_that_is_not_there_is_one_line_and_leaves_nothing(tmp_path):
     """In a process of its own: this one may be connected to the cluster of other tests."""
     pytest.importorskip("ray")
     words = ["sweep", "--seeds", "0", *WORDS, "--out", "s", "--ray-address", "127.0.0.1:1"]
     command = [sys.executable, "-m", "pixelpong", *map(str, words)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 2
-    assert "expected a Ray cluster at 127.0.0.1:1, got" in done.stderr.splitlines()[-1]
-    Sweep(tmp_path / "s").__exit__()
+    assert "127.0.0.1:1" in done.stderr.splitlines()[-1]
+    assert not (tmp_path / "s").exists()

@@ -249,10 +249,6 @@ class Config:
         must not cut short 5,000 requested episodes. Options that the algorithm
         does not use are taken too; `require_used` refuses those that a user gives.
 
-        Args:
-            changes: options by name, flat.
-            origin: where they come from, for the error message.
-
         Raises:
             ConfigError: a name is unknown, or a value has the wrong type or is out of range.
         """
@@ -315,11 +311,6 @@ def require_used(names: Iterable[str], config: Config, origin: str) -> None:
 
     An opponent that is not the cartridge needs the game for two, which the native emulator has.
 
-    Args:
-        names: the options that were given.
-        config: all of them together.
-        origin: where they were given, for the error message.
-
     Raises:
         ConfigError: one of them would do nothing, or the opponent cannot be met.
 
@@ -351,10 +342,7 @@ streams, which belongs to PPO; leave it out, or use a preset with PPO, such as f
 def differences(old: Config, new: Config, *, with_free: bool = False) -> dict[str, tuple[Any, Any]]:
     """The options that differ, as name → (old, new).
 
-    Args:
-        old: a configuration.
-        new: another one.
-        with_free: include those that do not change the result, such as the budget or the engine.
+    Those that do not change the result, such as the budget or the engine, only `with_free`.
     """
     before, after = old.to_flat(), new.to_flat()
     return {

@@ -26,20 +26,9 @@ _KINDS = {int: "a whole number", float: "a number", str: "a text", bool: "true o
 class Option:
     """One option, for the command line, the documentation and the check.
 
-    Attributes:
-        name: in a file; as a flag it has hyphens.
-        type: of its value; a union with None if it need not have one.
-        default: its default value.
-        help: one line for ``--help``.
-        unit: what the number counts.
-        source: where the default comes from.
-        bounds: smallest and largest value allowed; None for no limit.
-        choices: the only values allowed, if they can be listed.
-        is_free: the option does not change the parameters after a given number of updates, so a
-            resumed run may have another value.
-        section: the part of `pixelpong.config.Config` that holds it; "" is `Config` itself.
-        metavar: the name of a value in ``--help``; depends on the type by default.
-        short: a letter with a hyphen that means the same on the command line.
+    `is_free` says that it does not change the parameters after a given number of updates, so a
+    resumed run may have another value. `section` is the part of `pixelpong.config.Config` that
+    holds it, "" for `Config` itself.
     """
 
     name: str
@@ -47,13 +36,13 @@ class Option:
     default: Any
     help: str = ""
     unit: str = ""
-    source: str = ""
+    source: str = ""  # of the default
     bounds: tuple[float | None, float | None] = (None, None)
     choices: tuple[str, ...] = ()
     is_free: bool = False
     section: str = ""
     metavar: str = ""
-    short: str = ""
+    short: str = ""  # a letter with a hyphen
 
     @property
     def flag(self) -> str:
@@ -78,11 +67,7 @@ class Option:
             return self.check(text, COMMAND_LINE)  # refuses it in the same words
 
     def check(self, value: Any, origin: str) -> Any:
-        """Return `value` in the option's own type.
-
-        Args:
-            value: the value to check.
-            origin: where it comes from, for the error message.
+        """Return `value`, which comes from `origin`, in the option's own type.
 
         Raises:
             ConfigError: it has the wrong type or is out of range.
@@ -126,13 +111,7 @@ class Option:
 
 
 def option(default: Any, help: str, **facts: Any) -> Any:
-    """One option as a field of a dataclass.
-
-    Args:
-        default: its default.
-        help: its help.
-        facts: other attributes of `Option`.
-    """
+    """One option as a field of a dataclass; `facts` are other fields of `Option`."""
     return field(default=default, metadata={"help": help, **facts})
 
 

@@ -21,14 +21,8 @@ MAX_FRAMES = 108_000
 class Protocol:
     """The rules behind an environment's name.
 
-    Attributes:
-        name: the name under which figures are published.
-        frame_skips: smallest and largest number of frames per step, both included; if they
-            differ, each step draws one of them with equal probability.
-        sticky: probability that an emulated frame keeps the held action instead of taking the
-            new one (Machado et al. 2018, section 5.2).
-        max_frames: frames after which an episode is cut off.
-        note: where the protocol comes from.
+    If the two frame skips differ, each step draws one of them with equal probability. Sticky is the
+    probability that an emulated frame keeps the held action (Machado et al. 2018, section 5.2).
     """
 
     name: str
@@ -61,12 +55,6 @@ def find_protocol(
     max_frames: int | None = None,
 ) -> Protocol:
     """The protocol called `name`, with frame skip, stickiness and frame limit replaced if given.
-
-    Args:
-        name: a key of `PROTOCOLS`.
-        frame_skip: frames per step, or None for the protocol's own.
-        sticky: probability of keeping the held action, or None for the protocol's own.
-        max_frames: frames after which an episode is cut off, or None for the protocol's own.
 
     Raises:
         ConfigError: no protocol has this name.

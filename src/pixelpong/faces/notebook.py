@@ -42,12 +42,7 @@ from pixelpong.run.table import Columns, read_metrics
 
 @dataclass(frozen=True)
 class Media:
-    """A picture or a film, which a notebook shows.
-
-    Attributes:
-        content: the bytes of a PNG or MP4 file.
-        title: one line about it.
-    """
+    """A picture (PNG) or a film (MP4) with its title, which a notebook shows."""
 
     content: bytes
     title: str
@@ -71,21 +66,10 @@ class Media:
 
 
 class Run:
-    """One training to look at; nothing here changes it.
-
-    Attributes:
-        path: its directory.
-    """
+    """One training to look at; nothing here changes it."""
 
     def __init__(self, path: str | Path) -> None:
-        """Open a run directory.
-
-        Args:
-            path: of it; or its name in the folder ``runs``, or ``"latest"``.
-
-        Raises:
-            RunError: it is missing, is not a run, or is of another version.
-        """
+        """Open a run by its directory, its name in the folder ``runs``, or ``"latest"``."""
         self.path = find_run(path)
         self._directory = RunDirectory.open(self.path)
 
@@ -103,27 +87,11 @@ class Run:
         return list_updates(self._directory)
 
     def agent(self, which: int | str = "best") -> Agent:
-        """One of its agents.
-
-        Args:
-            which: an update, ``"best"`` or ``"latest"``.
-
-        Raises:
-            CheckpointError: no agent has this name, or it is damaged.
-        """
+        """One of its agents: that of an update, ``"best"`` or ``"latest"``."""
         return load_agent(self._directory, str(which))
 
     def plot(self, kind: str = "curve", *, others: Iterable[str | Path | Run] = ()) -> Media:
-        """Draw a plot.
-
-        Args:
-            kind: ``curve`` or ``health``.
-            others: runs to compare it with.
-
-        Raises:
-            ConfigError: the kind is unknown, or matplotlib is not installed.
-            RunError: it has no metrics yet.
-        """
+        """Draw the ``curve`` or the ``health``, with that of others to compare."""
         runs = [self, *(other if isinstance(other, Run) else Run(other) for other in others)]
         content = draw_plot([run._directory for run in runs], kind, "png")
         return Media(content, f"{kind} of {', '.join(run.path.name for run in runs)}")
@@ -147,11 +115,6 @@ class Run:
             overlay: show points, probabilities, value and what the network sees.
             speed: 1 is the game's own.
             seconds: of film, after which it ends; None for the whole game, some 20 MB.
-
-        Raises:
-            ConfigError: the extra for films is missing.
-            CheckpointError: there is no such agent, or it is damaged.
-            EmulatorError: the emulator or its game is not installed.
         """
         chosen = find_game(self._directory, str(checkpoint), episode, is_greedy=is_greedy)
         return film_of(chosen, overlay=overlay, speed=speed, seconds=seconds)

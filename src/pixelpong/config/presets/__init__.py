@@ -74,10 +74,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 def resolve_config(preset: str | None, file: Path | None, given: Mapping[str, Any]) -> Config:
     """Make the configuration from preset, file and command line; later ones override earlier ones.
 
-    Args:
-        preset: its name; the file's preset by default, or else `DEFAULT_PRESET`.
-        file: a TOML file, or None.
-        given: the options on the command line, flat.
+    The preset is the given one, or the file's, or else `DEFAULT_PRESET`.
 
     Raises:
         ConfigError: an unknown preset or key, a value out of range, or an option of an algorithm
@@ -89,17 +86,7 @@ def resolve_config(preset: str | None, file: Path | None, given: Mapping[str, An
 def combine(
     preset: str | None, content: Mapping[str, Any], given: Mapping[str, Any], origin: str
 ) -> Config:
-    """The same for a file that has been read.
-
-    Args:
-        preset: as there.
-        content: of the file, flat, names and values not yet checked.
-        given: as there.
-        origin: the file, for the error message.
-
-    Raises:
-        ConfigError: as there.
-    """
+    """The same for the content of a file, not yet checked; `origin` is its name."""
     name = preset or content.get("preset", DEFAULT_PRESET)
     config = load_preset(name).updated({**content, "preset": name}, origin)
     # A budget on the command line replaces the preset's, and is added to the file's.

@@ -77,20 +77,7 @@ def evaluate_ways(
     ways: Sequence[str] = ("greedy", "sampled"),
     tell: Callable[[str, int], None] = lambda way, number: None,
 ) -> dict[str, Evaluation]:
-    """Evaluate parameters, in greedy play, sampled play or both.
-
-    Args:
-        config: the algorithm, the protocol and the engine.
-        params: the parameters to play with.
-        seed: of the episodes.
-        episodes: the number of each way.
-        should_stop: called several times a second.
-        ways: of play.
-        tell: called after each episode with its way and the number done.
-
-    Raises:
-        WorkerError, Interrupted: as in `pixelpong.engines.Engine.run`.
-    """
+    """Evaluate parameters in some ways; `tell` hears of each episode its way and number."""
     from pixelpong.engines import make_engine
     from pixelpong.evaluation import evaluate as play
     from pixelpong.play.worker import make_worker
@@ -105,17 +92,7 @@ def evaluate_ways(
 
 
 def configure(algorithm: str, protocol: Protocol, options: dict[str, Any], origin: str) -> Config:
-    """The configuration for the workers of an agent that does not belong to a run.
-
-    Args:
-        algorithm: of the agent.
-        protocol: of the agent.
-        options: of environment and engine, which come first.
-        origin: where they were given, for the error message.
-
-    Raises:
-        ConfigError: an unknown one, one of another kind, or a value out of range.
-    """
+    """The configuration of an agent's workers: its own protocol, unless `options` say otherwise."""
     known = [name for name, each in OPTIONS.items() if each.section in _SECTIONS]
     for name in options:
         if name in OPTIONS and name not in known:

@@ -47,10 +47,7 @@ class Policy:
     """An agent that acts on frames.
 
     Attributes:
-        algorithm: ``"reinforce"`` or ``"ppo"``, which trained it.
-        protocol: the game it was trained to play.
-        params: its parameters, read-only.
-        about: other facts about it: update, steps, estimated return and so on.
+        about: facts about it: update, steps, estimated return and so on.
         actions: the actions it chooses from, in the numbers of ``ALE/Pong-v5``.
         rng: draws the actions of `predict` if it is not deterministic.
     """
@@ -85,13 +82,12 @@ class Policy:
         >>> policy.protocol.name, policy.actions
         ('ALE/Pong-v5', (0, 2, 3))
         """
-        from pixelpong.agent.choice import find_agent, load_agent
+        from pixelpong.agent.choice import open_agent
 
         word = what if isinstance(what, str | Path) else what.path
         if Path(word).suffix == ".safetensors":
-            return cls(read_agent(Path(word)))
-        run, name = find_agent(word)
-        return cls(load_agent(run, name or str(checkpoint)))
+            return cls(read_agent(Path(word)))  # says what is wrong with a file that is not there
+        return cls(open_agent(word, str(checkpoint))[1])
 
     def reset(self) -> None:
         """Start an episode: forget the frame before."""
@@ -118,25 +114,11 @@ class Policy:
         return self._step(observation, self._memory, 0, GREEDY if rng is None else rng.random())
 
     def probabilities(self, observation: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """The probabilities of `actions`, [A], if this were the next frame; does not remember it.
-
-        Args:
-            observation: as for `act`.
-
-        Raises:
-            ConfigError: it is not such a frame.
-        """
+        """The probabilities of `actions`, [A], if this were the next frame."""
         return self._explain(observation).probabilities
 
     def value(self, observation: NDArray[np.uint8]) -> float | None:
-        """The expected outcome of the point, −1 … 1; None if its network has no value.
-
-        Args:
-            observation: as for `act`; it is not remembered.
-
-        Raises:
-            ConfigError: it is not such a frame.
-        """
+        """The expected outcome of the point, −1 … 1, if this were the next frame; None without."""
         return self._explain(observation).value
 
     def predict(
@@ -180,25 +162,11 @@ class Policy:
         speed: float = 1.0,
         seconds: float | None = 20.0,
     ) -> Media:
-        """Make a film of one of its games, a greedy one of an evaluation.
-
-        Args:
-            episode: its place in the evaluation.
-            seed: of the evaluation.
-            overlay: show points, probabilities, value and what the network sees.
-            speed: 1 is the game's own.
-            seconds: of film, after which it ends; None for the whole game.
-
-        Raises:
-            ConfigError: the extra for films is not installed.
-            EmulatorError: the emulator or its game is not installed.
-        """
-        from pixelpong.agent.choice import ChosenReplay
+        """Make a film of a greedy game of an evaluation with this seed; see `Run.replay`."""
+        from pixelpong.agent.choice import play_game
         from pixelpong.faces.notebook import film_of
 
-        played = self._agent.play_episode(seed, episode)
-        title = f"{self!r}, greedy episode {episode}, return {played.episode_return:+.0f}"
-        chosen = ChosenReplay(played, self._agent, title)
+        chosen = play_game(self._agent, repr(self), seed, episode)
         return film_of(chosen, overlay=overlay, speed=speed, seconds=seconds)
 
     def __repr__(self) -> str:

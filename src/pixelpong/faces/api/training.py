@@ -89,17 +89,8 @@ def training(
 
     Leaving the loop ends the training; the last complete update is saved, and `resume` continues.
 
-    Args:
-        preset: as for `train`.
-        run: as for `train`.
-        name: as for `train`.
-        options: as for `train`.
-
     Yields:
         `pixelpong.loop.Began`, `Updated`, `Evaluated`, `Judging`, `Judged`, and in the end `Ended`.
-
-    Raises:
-        ConfigError, RunError, WorkerError, NumericsError, KeyboardInterrupt: as in `train`.
 
     >>> import tempfile
     >>> short = {"max_frames": 600, "hidden": 8, "batch_size": 2, "engine": "serial"}
@@ -147,17 +138,7 @@ def path_of(run: str | Path | Run) -> Path:
 
 
 def open_run(path: Path, options: dict[str, Any], origin: str, allow_changes: bool) -> RunDirectory:
-    """Open a run to continue, with changed options; nothing is written yet.
-
-    Args:
-        path: its directory.
-        options: changed ones.
-        origin: where they come from, for the error message.
-        allow_changes: also accept those that change the result.
-
-    Raises:
-        ConfigError, RunError: as `resume`.
-    """
+    """Open a run to continue, with changed options from `origin`; nothing is written yet."""
     from pixelpong.run.directory import RunDirectory
 
     run = RunDirectory.open(path)
@@ -225,20 +206,7 @@ def create_run(
     name: str | None = None,
     origin: str = COMMAND_LINE,
 ) -> RunDirectory:
-    """Create the directory of a new run, after everything that can refuse has been asked.
-
-    Args:
-        config: of its training.
-        path: of the directory.
-        name: instead of `path`: of the run in the folder ``runs``. Without both, the next number.
-        origin: where they were given, for the error messages.
-
-    Raises:
-        ConfigError: it is no name, a path is given as well, there is no budget, or the engine or
-            the opponent is not there.
-        CheckpointError: the opponent is damaged.
-        RunError: the directory already exists, the disk is full, or a file cannot be written.
-    """
+    """Create the directory of a new run, after everything that can refuse has been asked."""
     from pixelpong.agent.choice import settle_opponents
     from pixelpong.run.directory import RUNS_FOLDER, RunDirectory
 
@@ -298,18 +266,10 @@ def carry_out(
     began: float,
     seconds_between_lines: float = 0.0,
 ) -> tuple[RunDirectory, Outcome]:
-    """Train in a run until its budget is spent or a stop is requested.
-
-    Args:
-        open_or_create: returns the run.
-        stream: where to show the training; None for nowhere.
-        should_stop: called several times a second, see `pixelpong.interrupts.stop_on_signals`.
-        began: when the command started, on the monotonic clock.
-        seconds_between_lines: see `pixelpong.faces.display.TrainingDisplay`.
+    """Train in a run until its budget is spent or a stop is requested, and show it on `stream`.
 
     Raises:
         Interrupted: the stop came before there was a run.
-        PixelpongError: as `pixelpong.loop.train` and `open_or_create`.
     """
     from pixelpong.faces.display import TrainingDisplay
     from pixelpong.loop import train as go

@@ -24,6 +24,8 @@ def sweep(options: Any) -> int:
     if options.grid is not None and options.grid.is_dir():
         return _resume(options)
     from pixelpong.agent.choice import settle_opponents
+    from pixelpong.config import EngineConfig
+    from pixelpong.engines import check
     from pixelpong.run.directory import make_folder
     from pixelpong.sweep.grid import make_grid, read_seeds
     from pixelpong.sweep.sweep import Sweep
@@ -36,6 +38,8 @@ def sweep(options: Any) -> int:
         content["seed"] = read_seeds(options.seeds)
     configs = make_grid(content, options.given, str(options.grid or COMMAND_LINE))
     configs = settle_opponents(configs)
+    if options.engine == "ray" or (options.ray_address and options.engine is None):
+        check(EngineConfig(engine="ray", ray_address=options.ray_address))
     return _carry_out(
         lambda: Sweep.create(options.out or make_folder(None, "sweep"), configs), options
     )
