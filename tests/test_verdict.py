@@ -121,7 +121,7 @@ def _count_updates(events) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stop", [1, 2, 3, 4])
+@pytest.mark.parametrize("stop", [1, 2])
 def test_a_stop_does_not_change_when_the_target_is_tried(
     make_run, short_windows, monkeypatch, stop
 ):
@@ -155,11 +155,3 @@ def test_the_time_to_win_leaves_the_evaluations_out(make_run, short_windows, mon
     assert outcome.training_seconds == 7
     again = train(with_target(RunDirectory.open(run.path), 21.0, updates=4))
     assert (again.wall_seconds, again.training_seconds) == (207, 7)
-
-
-@pytest.mark.slow
-def test_evaluating_on_the_way_changes_no_bit(make_run, short_windows):
-    reference, run = make_run("reference", updates=4), make_run(updates=4, until_return=21.0)
-    train(reference)
-    train(run)
-    assert result_of(run)[:3] == result_of(reference)[:3]

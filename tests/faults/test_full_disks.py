@@ -100,32 +100,24 @@ def narrow(small_disk):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("preset", FEW)
-@pytest.mark.parametrize("name", ["metrics", "episodes", "evaluations"])
 def test_without_room_for_a_line_the_training_stops_and_resumes_to_the_same_bits(
-    tmp_path, narrow, undisturbed, preset, name
+    tmp_path, narrow, undisturbed
 ):
-    run = RunDirectory.create(tmp_path / "run", toy(preset))
-    disk = narrow(run.path / f"{name}.jsonl", "4k")
-    if name == "evaluations":
-        (disk / "ballast").write_bytes(b"x" * 4096)
+    run = RunDirectory.create(tmp_path / "run", toy("fast"))
+    disk = narrow(run.metrics.path, "4k")
     error = train_until_full(run)
-    assert f"to write to {run.path / name}.jsonl, got No space left on device" in error
+    assert f"to write to {run.metrics.path}, got No space left on device" in error
     require_sound(run)
-    (disk / "ballast").unlink(missing_ok=True)
     resize(disk, "1m")
     train(RunDirectory.open(run.path))
-    assert result_of(run) == undisturbed(preset)
+    assert result_of(run) == undisturbed("fast")
 
 
-@pytest.mark.parametrize("preset", FEW)
 @pytest.mark.slow
-def test_without_room_for_milestones_the_training_goes_on(tmp_path, narrow, undisturbed, preset):
+def test_without_room_for_milestones_the_training_goes_on(tmp_path, narrow, undisturbed):
     warnings: list[str] = []
-    run = RunDirectory.create(
-        tmp_path / "run", toy(preset).updated({"updates": 5}, "test"), warnings.append
-    )
-    disk = narrow(run.milestones.folder, "4k", is_folder=True)
+    run = RunDirectory.create(tmp_path / "run", toy("fast"), warnings.append)
+    narrow(run.milestones.folder, "4k", is_folder=True)
     assert train_until_full(run) is None
     of_it = [line for line in warnings if "milestones" in line]
     assert of_it, warnings
@@ -135,10 +127,7 @@ def test_without_room_for_milestones_the_training_goes_on(tmp_path, narrow, undi
         for line in of_it
     )  # fmt: skip
     require_sound(run)
-    resize(disk, "2m")
-    again = RunDirectory.open(run.path)
-    train(again.with_config(again.config.updated({"updates": 8}, "test")))
-    assert result_of(run) == undisturbed(preset)
+    assert result_of(run) == undisturbed("fast")
 
 
 # --- the whole disk ---------------------------------------------------------------------------
@@ -165,9 +154,9 @@ def check_disk(disk, size: str, preset: str, whole: tuple) -> str | None:
     return error
 
 
-@pytest.mark.parametrize("size", ["4k", "16k", "64k", "120k", "200k", "8m"])
+@pytest.mark.parametrize("size", ["4k", "64k", "200k", "8m"])
 def test_on_a_disk_of_any_size_nothing_is_lost(small_disk, undisturbed, size):
-    error = check_disk(small_disk("16m"), size, "classic", undisturbed("classic")[0])
+    error = check_disk(small_disk("16m"), size, "classic", undisturbed("classic"))
     assert (error is None) == (size == "8m")
 
 
@@ -209,9 +198,8 @@ def test_a_line_of_which_the_disk_takes_a_part_is_taken_back(tmp_path):
     assert file.path.read_bytes() == before
 
 
-@pytest.mark.parametrize("size", [300, 3000, 6000, 30_000, 45_000, 2_000_000])
+@pytest.mark.parametrize("size", [300, 3000, 30_000, 2_000_000])
 def test_with_files_of_limited_size_nothing_is_lost(tmp_path, undisturbed, size):
-    whole, _ = undisturbed("classic")
     with file_size_limit(size):
         try:
             run = RunDirectory.create(tmp_path / "run", toy("classic"), [].append)
@@ -224,4 +212,4 @@ def test_with_files_of_limited_size_nothing_is_lost(tmp_path, undisturbed, size)
     assert (error is None) == (size == 2_000_000)
     require_sound(run)
     train(RunDirectory.open(run.path))
-    assert result_of(run) == whole
+    assert result_of(run) == undisturbed("classic")

@@ -130,6 +130,7 @@ def test_a_run_of_which_anything_is_left_never_starts_over(tmp_path, trained, le
     with pytest.raises(CheckpointError, match="got none at all"):
         train(with_updates(run, 9))
     (run.path / "run.lock").write_bytes(before[run.path / "run.lock"])
+    (run.path / "failure.json").unlink()
     assert before == {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
 
 

@@ -63,7 +63,7 @@ def test_while_one_trains_resumes_are_refused_and_change_nothing(tmp_path):
     first = start(tmp_path, "train", *TOY, "--updates", "100000", "--run", "run")
     wait_for_checkpoint(tmp_path / "run")
     config = (tmp_path / "run" / "config.json").read_bytes()
-    words = ["resume", "run", "--updates", "7", "--learning-rate", "1", "--allow-changes"]
+    words = ["resume", "run", "--updates", "999999", "--learning-rate", "1", "--allow-changes"]
     for code, err in ends([start(tmp_path, *words) for _ in range(2)]):
         assert code == 1
         assert err.count("\n") == 1
@@ -131,18 +131,17 @@ def hammer_checkpoints(folder: Path, seconds: float) -> dict[str, int]:
 
 @pytest.fixture
 def watched(tmp_path, monkeypatch):
-    """Two checkpoints, and somebody who does something just before a certain file is read."""
+    """Checkpoints, and somebody who does something just before one is read."""
     writer = CheckpointStore(tmp_path / "checkpoints", print)
     for update in (1, 2, 3):
         writer.save(make_checkpoint(update))
-    real, count = Path.read_bytes, iter(range(1000))
 
-    def disturb(at: int, do):
+    def disturb(do):
+        real = Path.read_bytes
+
         def read(path):
-            if next(count) == at:
-                with monkeypatch.context() as patch:
-                    patch.setattr(Path, "read_bytes", real)
-                    do(writer)
+            monkeypatch.setattr(Path, "read_bytes", real)
+            do(writer)
             return real(path)
 
         monkeypatch.setattr(Path, "read_bytes", read)
@@ -153,7 +152,7 @@ def watched(tmp_path, monkeypatch):
 def test_one_that_is_saved_again_while_it_is_read_is_read(watched):
     reader, said, disturb = watched
     later = dataclasses.replace(make_checkpoint(3, score=1.0), counters={"wall_seconds": 2.0})
-    disturb(0, lambda writer: writer.save(later))
+    disturb(lambda writer: writer.save(later))
     found = reader.load_latest()
     assert (found.update, found.score, found.counters) == (3, 1.0, later.counters)
     assert said == []
@@ -161,7 +160,7 @@ def test_one_that_is_saved_again_while_it_is_read_is_read(watched):
 
 def test_where_all_are_dropped_while_one_is_read_newer_ones_are_found(watched):
     reader, said, disturb = watched
-    disturb(0, lambda writer: [writer.save(make_checkpoint(update)) for update in range(4, 9)])
+    disturb(lambda writer: [writer.save(make_checkpoint(update)) for update in range(4, 9)])
     assert reader.load_latest().update == 8
     assert said == []
 
@@ -210,10 +209,6 @@ def test_everything_can_be_read_while_a_training_writes(tmp_path, capsys):
             rounds += 1
         words = [str(run.path), "--json", "--episodes", "1", "--engine", "serial"]
         assert main(["evaluate", *words]) == 0
-        film = tmp_path / "film.gif"
-        pytest.importorskip("av")
-        assert main(["record", str(run.path), "--out", str(film), "--scale", "1"]) == 0
-        assert film.stat().st_size > 1000
         assert capsys.readouterr().err == ""
         assert said == []
         assert rounds >= 3

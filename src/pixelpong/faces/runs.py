@@ -136,7 +136,8 @@ def report_run(path: Path) -> Report:
         try:
             newest = run.checkpoints.load(update)
         except CheckpointError as error:
-            damaged[update] = str(error)
+            if run.checkpoints.path(update).exists():  # a training has not just removed it
+                damaged[update] = str(error)
     report = _report(summarize(path)) | {
         "checkpoints": run.checkpoints.updates(),
         "damaged": damaged,
