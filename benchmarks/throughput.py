@@ -260,8 +260,8 @@ def measure_training(engine: Engine, session: Session, seconds: float) -> float:
     learner = session.learner
     before, begin = learner.progress.steps, time.perf_counter()
     while time.perf_counter() - begin < seconds:
-        results = engine.run(learner.items(), learner.params_to_play())
-        session.record(learner.apply(results), results.stats)
+        stats = learner.apply(engine.run(learner.items(), learner.params_to_play()))
+        session.record(stats, engine.stats)
         if session.should_save():
             session.save()
     return (learner.progress.steps - before) / (time.perf_counter() - begin)

@@ -1,4 +1,4 @@
-"""What Ray alone brings: killed actors, lost drivers, clusters that are full or not there."""
+"""What Ray alone brings: tasks, its network, clusters that are full or not there."""
 
 from __future__ import annotations
 
@@ -6,22 +6,29 @@ import contextlib
 import functools
 import json
 import os
+import socket
 import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
 
-import numpy as np
 import pytest
 from fakes import EchoWorker
+from ledgers import seal
 
 import pixelpong.engines.ray as ray_engine
 from pixelpong.config.presets import load_preset
-from pixelpong.engines.ray import RayEngine
-from pixelpong.errors import WorkerError
+from pixelpong.engines.ray import RayEngine, connection
+from pixelpong.engines.serial import SerialEngine
+from pixelpong.errors import ConfigError, WorkerError
+from pixelpong.learners import make_learner
+from pixelpong.loop import train
 from pixelpong.play.worker import make_worker
+from pixelpong.run.directory import RunDirectory
 
 pytestmark = pytest.mark.ray
+
+SMALL = {"streams": 6, "horizon": 16, "hidden": 8, "minibatches": 2}
 
 
 def processes_with(text: str) -> set[int]:
@@ -39,43 +46,32 @@ def processes_with(text: str) -> set[int]:
     return found
 
 
-# --- faults -----------------------------------------------------------------------------------
+# --- tasks ------------------------------------------------------------------------------------
 
 
 def test_no_state_leaks_from_task_to_task(ray_cluster):
     """Items in any order, over processes that have played others, equal those played alone."""
-    config = load_preset("fast").updated({"streams": 6, "horizon": 16, "hidden": 8}, "test")
-    from pixelpong.learners import make_learner
-
+    config = load_preset("fast").updated(SMALL, "test")
     learner, make = make_learner(config), functools.partial(make_worker, config)
-    alone = make()
-    items = learner.items()
+    items, params = learner.items(), learner.params_to_play()
+    wanted = [seal(result) for result in SerialEngine(make).run(items, params)]
     with closing(RayEngine(make, 2, 60.0, mode="tasks")) as engine:
         for order in ([0, 1, 2, 3, 4, 5], [5, 0, 3, 1, 4, 2], [2, 2, 5, 5, 0, 0]):
-            chosen = [items[number] for number in order]
-            for item, result in zip(chosen, engine.run(chosen, learner.params), strict=True):
-                wanted = alone.play(item, learner.params)
-                for name in ("previous", "current"):
-                    assert np.array_equal(getattr(result.state, name), getattr(wanted.state, name))
-                assert result.state.snapshot == wanted.state.snapshot
-                assert result.state.last_action == wanted.state.last_action
-                for name, array in vars(wanted.segments[0]).items():
-                    assert np.array_equal(getattr(result.segments[0], name), array)
+            played = engine.run([items[number] for number in order], params)
+            assert [seal(result) for result in played] == [wanted[number] for number in order]
 
 
 def test_tasks_that_play_are_not_cancelled_when_the_engine_closes(ray_cluster, monkeypatch):
     """If one finished at that moment, Ray's core would end this process."""
-    import ray
-
     cancelled = []
-    monkeypatch.setattr(ray, "cancel", lambda *args, **options: cancelled.append(args))
+    monkeypatch.setattr(ray_engine.ray, "cancel", lambda *args, **options: cancelled.append(args))
     engine = RayEngine(EchoWorker, 2, 30.0, mode="tasks")
     next(engine.run([(0, 0.0), (1, 0.2), (2, 0.2)], None))
     engine.close()
     assert not cancelled
 
 
-# --- what others learn of it --------------------------------------------------------------------
+# --- what others learn of it ------------------------------------------------------------------
 
 
 def listening_addresses(pids: set[int]) -> set[str]:
@@ -90,19 +86,14 @@ def listening_addresses(pids: set[int]) -> set[str]:
     return {line[1].split(":")[0] for line in lines if line[3] == "0A" and line[9] in inodes}
 
 
-def test_our_own_ray_is_reached_by_nobody_elsewhere(ray_cluster):
+def test_our_own_ray_is_reached_by_nobody_elsewhere_and_tells_nobody(ray_cluster):
+    """What it asks the network at its start goes nowhere; `test_network` looks from outside."""
     daemons = processes_with(f"pixelpong-ray-{os.getpid()}-")
     assert len(daemons) >= 4  # the store of the cluster's state, the node's, its agents
-    loopback = "0100007F"
-    in_ipv6 = f"0000000000000000FFFF0000{loopback}"
     found = listening_addresses(daemons)
     assert found
-    assert found <= {loopback, in_ipv6}
-
-
-def test_our_own_ray_tells_nobody_that_it_is_used(ray_cluster):
-    """What it asks the network at its start goes nowhere; `test_network` looks from outside."""
-    for pid in processes_with(f"pixelpong-ray-{os.getpid()}-"):
+    assert found <= {"0100007F", "0000000000000000FFFF00000100007F"}  # loopback, also in IPv6
+    for pid in daemons:
         environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
         assert b"RAY_USAGE_STATS_ENABLED=0" in environment
         assert b"http_proxy=http://127.0.0.1:9" in environment
@@ -112,23 +103,69 @@ def test_our_own_ray_tells_nobody_that_it_is_used(ray_cluster):
 # --- what cannot be used ----------------------------------------------------------------------
 
 
-def test_without_ray_it_says_what_to_install(tmp_path):
-    words = "train --max-frames 300 --updates 1 --engine ray"
-    script = (
-        "import sys; sys.modules['ray'] = None\n"
-        "from pixelpong.faces.cli import main; sys.exit(main(sys.argv[1:]))"
-    )
-    line = [sys.executable, "-c", script, *words.split()]
-    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 2
-    (said,) = done.stderr.strip().splitlines()
-    assert said.endswith("name, got no ray; pip install 'pixelpong[ray]'"), said
+@pytest.mark.parametrize(
+    ("begin", "words", "reason"),
+    [
+        ("sys.modules['ray'] = None", [], "name, got no ray; pip install 'pixelpong[ray]'"),
+        ("", ["--ray-address", "127.0.0.1:1"], "a Ray cluster at 127.0.0.1:1, got [Errno 111]"),
+    ],
+)
+def test_a_training_that_is_refused_leaves_no_run(begin, words, reason, make_run, tmp_path):
+    """So `latest` is still the run before."""
+    train(make_run("runs/before"))
+    script = f"import sys; {begin}\nfrom pixelpong.faces.cli import main; sys.exit(main())"
+    options = ["--updates", "1", "--engine", "ray", *words]
+    for command in (["train"], ["resume", "latest"]):
+        done = subprocess.run(
+            [sys.executable, "-c", script, *command, *options],
+            cwd=tmp_path, capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 2
+        assert reason in done.stderr.replace("\n", "", 1), done.stderr
+        assert [path.name for path in (tmp_path / "runs").iterdir()] == ["before"]
+        assert RunDirectory.open(tmp_path / "runs" / "before").config.engine.engine == "serial"
+
+
+@pytest.fixture
+def check(monkeypatch):
+    """Check an address as a process does that has no Ray yet."""
+    monkeypatch.setattr(connection, "CONNECT_TIMEOUT", 0.5)
+    monkeypatch.setattr(connection.ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(connection.ray, "shutdown", lambda: None)
+    return connection.check_address
+
+
+@pytest.mark.parametrize(
+    "address", ["nonsense", "host:", ":1", "host:0", "host:99999", "ray://h:1"]
+)
+def test_an_address_that_is_none_is_one_line(address, check):
+    with pytest.raises(ConfigError, match="expected --ray-address auto or HOST:PORT, got"):
+        check(address)
+
+
+def test_an_address_where_nobody_answers_is_one_line(check):
+    """Ray itself waits for minutes, or for ever if the connection is taken."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(ConfigError, match=f"a Ray cluster at {address}, got timed out"):
+            check(address)
+    with pytest.raises(ConfigError, match=f"a Ray cluster at {address}, got .*refused"):
+        check(address)
+
+
+def test_a_cluster_that_cannot_be_joined_is_one_line(check, monkeypatch):
+    def refuse(address, **options):
+        raise ConnectionError("Could not find any running Ray instance.")
+
+    monkeypatch.setattr(connection.ray, "init", refuse)
+    with pytest.raises(WorkerError, match="expected a Ray cluster at auto, got ConnectionError"):
+        check("auto")
 
 
 def test_a_cluster_without_room_is_one_line(ray_cluster, monkeypatch):
     with closing(RayEngine(EchoWorker, 2, 30.0)) as first:
         list(first.run([(0, 0.05)], None))
-        monkeypatch.setattr(ray_engine, "PLACE_TIMEOUT", 1.0)
+        monkeypatch.setattr(ray_engine, "PLACE_SECONDS", 1.0)
         with closing(RayEngine(EchoWorker, 2, 30.0)) as second:
             with pytest.raises(WorkerError, match="room for a worker .*, got 0 free of 2 CPUs"):
                 list(second.run([(0, 0.0)], None))
@@ -150,28 +187,16 @@ def test_another_processor_on_a_node_is_said(ray_cluster, monkeypatch):
 
 
 def test_parameters_that_do_not_fit_into_the_store_are_one_line(ray_cluster, monkeypatch):
-    import ray
-
     def refuse(value):
-        raise ray.exceptions.ObjectStoreFullError("it is full")
+        raise ray_engine.exceptions.ObjectStoreFullError("it is full")
 
-    monkeypatch.setattr(ray, "put", refuse)
+    monkeypatch.setattr(ray_engine.ray, "put", refuse)
     with closing(RayEngine(EchoWorker, 1, 30.0)) as engine:
         with pytest.raises(WorkerError, match="room for the parameters in Ray's object store, got"):
             list(engine.run([(0, 0.0)], None))
 
 
-def test_what_travels_is_counted(ray_cluster):
-    with closing(RayEngine(EchoWorker, 1, 30.0)) as engine:
-        params = np.random.default_rng(0).random(1000)
-        items = [(params + number, 0.0) for number in range(5)]
-        results = engine.run(items, params)
-        assert len(list(results)) == 5
-        moved = results.stats
-    assert 8000 <= moved.params_bytes < 9000
-    assert 5 * 8000 < moved.bytes_sent < 5 * 9000
-    assert 6 * 8000 < moved.bytes_received < 10 * 9000  # an echo has item and params in it
-    assert moved.workers == 1
+# --- whole trainings --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("preset", ["fast", pytest.param("classic", marks=pytest.mark.soak)])

@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import threading
-import time
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from conftest import workers_find_tests
+from conftest import wait_until, workers_find_tests
 from fakes import EchoWorker
 from lose_a_node import LocalCluster
+from outcomes import outcome_of
 
 from pixelpong.config.presets import load_preset
 from pixelpong.engines.ray import RayEngine
@@ -22,63 +21,51 @@ from pixelpong.run.directory import RunDirectory
 
 pytestmark = pytest.mark.ray
 
+SMALL = {"streams": 6, "horizon": 16, "hidden": 8, "minibatches": 2, "restart_after": 0}
+
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Two nodes, and two again after each test."""
+    """Two nodes of one core."""
     with workers_find_tests():
         cluster = LocalCluster(2)
         yield cluster
         cluster.close()
 
 
-class Weather:
-    """Loses a node in the middle of one update, and adds one after another."""
-
-    def __init__(self, cluster) -> None:
-        self._cluster = cluster
-
-    def __call__(self, event) -> None:
-        if not isinstance(event, Updated):
-            return
-        if event.progress.update == 3:
-            threading.Timer(event.stats.rollout_seconds / 2, self._cluster.lose_node).start()
-        if event.progress.update == 6:
-            self._cluster.add_node()
-
-
 def test_a_lost_node_and_a_new_one_change_nothing(cluster, tmp_path):
-    small = {"streams": 6, "horizon": 128, "hidden": 8, "minibatches": 2, "updates": 40}
-    config = load_preset("fast").updated({**small, "engine": "threads", "workers": 2}, "test")
-    undisturbed = train(RunDirectory.create(tmp_path / "undisturbed", config))
-    # ALE's items are long enough for a node to be lost, and another to join, between two of them.
-    changes = {"engine": "ray", "ray_address": cluster.address, "workers": None, "emulator": "ale"}
+    """A node goes while both play, and another one comes."""
+    seen, steps = [], [(2, cluster.lose_node), (1, cluster.add_node), (2, int)]
+
+    def disturb(event) -> None:
+        if isinstance(event, Updated) and steps and event.engine.workers == steps[0][0]:
+            seen.append(event.engine)
+            steps.pop(0)[1]()
+
+    config = load_preset("fast").updated({**SMALL, "engine": "threads", "updates": 10**6}, "test")
+    changes = {"engine": "ray", "ray_address": cluster.address}
     run = RunDirectory.create(tmp_path / "disturbed", config.updated(changes, "test"))
-    begin = time.monotonic()
-    disturbed = train(run, Weather(cluster))
-    assert time.monotonic() - begin < 120
-    assert disturbed.params_sha256 == undisturbed.params_sha256
-    timings = [line["timing"] for line in run.metrics.read()]
-    assert timings[-1]["restarts"] >= 1
-    workers = [timing["workers"] for timing in timings]
-    assert 1 in workers
-    assert workers[-1] == 2, workers
+    train(run, disturb, lambda: not steps)
+    assert [engine.restarts > 0 for engine in seen] == [False, True, True]
+    updates = run.checkpoints.load_latest().update
+    whole = config.updated({"updates": updates}, "test")
+    undisturbed = RunDirectory.create(tmp_path / "undisturbed", whole)
+    train(undisturbed)
+    assert outcome_of(run) == outcome_of(undisturbed)
 
 
 def test_a_job_finds_its_cluster_by_the_environment(cluster, monkeypatch):
     """As `ray job submit` starts it: no address on the command line."""
     monkeypatch.setenv("RAY_ADDRESS", cluster.address)
     with closing(RayEngine(EchoWorker, None, 30.0)) as engine:
-        pids = set()
-        while len(pids) < 2:  # a worker on each node, and none of a Ray of its own
-            pids |= {pid for _, _, (pid, _) in engine.run([(i, 0.05) for i in range(4)], None)}
-        assert len(engine.worker_pids) == 2
+        list(engine.run([(0, 0.0)], None))
+        assert wait_until(lambda: list(engine.run([(0, 0.0)], None)) and engine.stats.workers == 2)
 
 
+@pytest.mark.soak
 def test_the_example_that_loses_a_node_shows_the_same_bits():
     example = Path(__file__).parents[1] / "examples" / "lose_a_node.py"
-    words = [sys.executable, str(example), "--updates", "8"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert re.search(r"^[1-9]\d* workers lost, [1-9]\d* items played again", done.stdout, re.M)
-    assert "the same bits; " in done.stdout
+    assert re.search(r"^[1-9]\d* items played again", done.stdout, re.M)
+    assert "the same bits" in done.stdout

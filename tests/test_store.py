@@ -204,7 +204,7 @@ def test_no_module_of_the_package_unpickles_a_file():
     }
     others = {name for name in users if not name.startswith("engines/ray/")}
     what = "only what our own processes send each other is pickled"
-    assert others <= {"engines/jobs.py", "pickling.py"}, what
+    assert others <= {"engines/jobs.py"}, what
 
 
 # --- saving -----------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
 from pixelpong.config import BudgetConfig
-from pixelpong.engines import RunStats, make_engine, never
+from pixelpong.engines import EngineStats, make_engine, never
 from pixelpong.errors import Interrupted, RunError
 from pixelpong.evaluation import Evaluation, Verdict
 from pixelpong.learners import UpdateStats
@@ -62,11 +62,11 @@ class Began:
 
 @dataclass(frozen=True)
 class Updated:
-    """An update is done; `round` has the engine's statistics of its rollouts."""
+    """An update is done."""
 
     progress: Progress
     stats: UpdateStats
-    round: RunStats
+    engine: EngineStats
 
 
 @dataclass(frozen=True)
@@ -145,10 +145,9 @@ def training(
                     if reason:
                         break
                     items, params = learner.items(), learner.params_to_play()
-                    results = engine.run(items, params)
-                    stats = learner.apply(results)
-                    session.record(stats, results.stats)
-                    yield Updated(progress, stats, results.stats)
+                    stats = learner.apply(engine.run(items, params))
+                    session.record(stats, engine.stats)
+                    yield Updated(progress, stats, engine.stats)
             except Interrupted:
                 reason = "interrupted"
             except RunError:

@@ -14,7 +14,7 @@ from typing import Any
 from pixelpong.agent.choice import keep_opponent
 from pixelpong.agent.file import Agent, encode_agent
 from pixelpong.config import Config
-from pixelpong.engines import Engine, RunStats
+from pixelpong.engines import Engine, EngineStats
 from pixelpong.errors import (
     CheckpointError,
     NumericsError,
@@ -136,12 +136,12 @@ class Session:
         """Time of training: in all, without the evaluations."""
         return self.wall_seconds - self._evaluation_seconds
 
-    def record(self, stats: UpdateStats, run: RunStats) -> None:
+    def record(self, stats: UpdateStats, engine: EngineStats) -> None:
         """Write the lines of this update.
 
         Args:
             stats: what was played and learned.
-            run: the engine's statistics.
+            engine: who played it.
 
         Raises:
             RunError: they cannot be written.
@@ -163,13 +163,13 @@ class Session:
             "rollout_seconds": stats.rollout_seconds,
             "learn_seconds": stats.learn_seconds,
             "play_seconds": stats.play_seconds,
-            "busy_share": stats.play_seconds / (run.workers * stats.rollout_seconds),
-            "workers": run.workers,
+            "busy_share": stats.play_seconds / (engine.workers * stats.rollout_seconds),
+            "workers": engine.workers,
             "steps_per_second": stats.steps_per_second,
             "wall_seconds": self.wall_seconds,
             "training_seconds": self.training_seconds,
-            "items_again": run.items_again,
-            "restarts": run.restarts,
+            "items_again": engine.items_again,
+            "restarts": engine.restarts,
         }
         self._run.metrics.append(summarize_update(progress, stats) | {"timing": timing})
         self._recorded_update = progress.update

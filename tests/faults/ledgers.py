@@ -60,7 +60,6 @@ class Ledger:
     def __init__(self, path: Path) -> None:
         self._path = path
         self.learned: dict[int, list[str]] = {}
-        self.given_up = 0
 
     def make_worker(self, config: Config) -> Any:
         """Makes a `LedgerWorker`; can be pickled."""

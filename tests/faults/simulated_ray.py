@@ -1,8 +1,7 @@
 """Ray and its cluster, made of nothing, for `pixelpong.engines.ray`.
 
-Nodes come and go. An actor does two calls at a time; if its process dies, Ray starts another and
-makes the calls again, as often as it was told to; if its node is lost, it is lost. A task is done
-wherever a core is free, and again elsewhere if it dies.
+Nodes come and go. An actor does two calls at a time; a task is done wherever a core is free. If the
+process of one dies, or its node is lost, it is lost.
 """
 
 from __future__ import annotations
@@ -18,9 +17,8 @@ from unittest.mock import patch
 
 from simulation import ITEM_TIMEOUT, World
 
-from pixelpong.engines import Results, RunStats, batch
 from pixelpong.engines import ray as engine
-from pixelpong.engines.ray import places
+from pixelpong.engines.ray import connection, crew
 
 exceptions = engine.exceptions
 
@@ -38,11 +36,10 @@ class Ref:
 
 
 class Call:
-    """A call under way: what is to be done, and how often it may be done again."""
+    """A call under way: what is to be done."""
 
-    def __init__(self, ref: Ref, action: Callable[[Any], Any], retries: int) -> None:
-        self.ref, self.action, self.retries = ref, action, retries
-        self.is_begun = False
+    def __init__(self, action: Callable[[Any], Any]) -> None:
+        self.ref, self.action, self.is_begun = Ref(), action, False
 
 
 class Node:
@@ -53,17 +50,16 @@ class Node:
 
 
 class Doer:
-    """An actor, or a task with its one call; now in one process, and after an accident in another.
+    """An actor, or a task with its one call.
 
     Attributes:
         node: where it is; None while it waits for room.
-        pid: of its process; each has another one.
+        pid: of its process.
     """
 
     def __init__(self, cluster: Cluster, options: dict[str, Any], make: Callable[[], Any]) -> None:
         self._cluster, self._world = cluster, cluster.world
         self._make, self.cores = make, options["num_cpus"]
-        self._retries = options.get("max_task_retries", options.get("max_retries"))
         self._width = options.get("max_concurrency", 1)
         self.wanted = getattr(options["scheduling_strategy"], "node_id", None)  # of an actor
         self.node: Node | None = None
@@ -75,19 +71,17 @@ class Doer:
 
     def ask(self, action: Callable[[Any], Any]) -> Ref:
         """Do a call when it is its turn."""
-        call = Call(Ref(), action, self._retries)
+        call = Call(action)
         self._calls.append(call)
         if self.is_gone:
             self._fail([call], exceptions.ActorDiedError())
         self._world.after(1e-3, self.work)
         return call.ref
 
-    def begin(self, node: Node | None = None) -> None:
+    def begin(self, node: Node) -> None:
         """There is a process for it."""
-        self.node = node or self.node
-        if not self.is_gone and self.node.is_alive:
-            self.pid, self._instance = next(self._cluster.numbers), self._make()
-            self.work()
+        self.node, self.pid, self._instance = node, next(self._cluster.numbers), self._make()
+        self.work()
 
     def work(self) -> None:
         """Begin with as many calls as go at a time."""
@@ -97,26 +91,13 @@ class Doer:
                 self._do(call)
 
     def die(self) -> None:
-        """Its process ends. Another one takes its place, if the node still stands."""
-        if self.is_gone or not self.pid:
-            return
-        self.pid, self._hangs = 0, False
-        again = [call for call in self._calls if call.retries]
-        is_task = self.wanted is None
-        error = exceptions.WorkerCrashedError if is_task else exceptions.ActorUnavailableError
-        if not is_task and not self.node.is_alive:
-            again, error = [], self._world.rng.choice((error, exceptions.ActorDiedError))
-        self._fail([call for call in self._calls if call not in again], _some(error))
-        self._calls = again
-        for call in again:
-            call.retries, call.is_begun = call.retries - 1, False
-        if is_task:
-            self._leave(0.0)
-            if again:  # elsewhere
-                self._world.after(0.5, functools.partial(self._cluster.seat, self))
+        """Its process ends."""
+        if self.wanted is None:
+            self.end(exceptions.WorkerCrashedError())
+        elif self._world.rng.random() < 0.5:
+            self.end(exceptions.ActorDiedError())
         else:
-            self.is_gone = not self.node.is_alive
-            self._world.after(self._world.rng.uniform(0.3, 2.0), self.begin)
+            self.end(exceptions.ActorUnavailableError("it died", b"\0" * 16))
 
     def end(self, error: Exception) -> None:
         """It is ended for good; what hangs keeps its cores for some seconds."""
@@ -185,11 +166,6 @@ class Doer:
         self._hangs, missed, self._missed = False, self._missed, []
         for action in missed:
             action()
-
-
-def _some(error: type[Exception]) -> Exception:
-    is_unavailable = error is exceptions.ActorUnavailableError
-    return error("it died", b"\0" * 16) if is_unavailable else error()
 
 
 class Cluster:
@@ -277,7 +253,7 @@ class Cluster:
         """While inside, code runs in the process of `doer`."""
         self.here = doer.pid
         if doer.wanted is None and self.world.rng.random() < 0.3:
-            places._crews.clear()  # a process that has not played yet
+            crew._crews.clear()  # a process that has not played yet
         yield
 
     def _make_actor(self, what: type, options: dict[str, Any], *args: Any) -> Any:
@@ -289,9 +265,7 @@ class Cluster:
 
             return SimpleNamespace(remote=remote)
 
-        return SimpleNamespace(
-            doer=doer, **{name: method(name) for name in ("describe", "start", "play")}
-        )
+        return SimpleNamespace(doer=doer, **{name: method(name) for name in ("describe", "play")})
 
     def _do_task(self, what: Callable[..., Any], options: dict[str, Any], *args: Any) -> Ref:
         doer = Doer(self, options, lambda: None)
@@ -330,8 +304,8 @@ class Threads:
     def __init__(self, make_worker: Callable[[], Any], num_workers: int):
         self._worker = make_worker()
 
-    def run(self, items: list[Any], params: Any) -> Results:
-        return Results((self._worker.play(item, params) for item in items), RunStats())
+    def run(self, items: list[Any], params: Any) -> Iterator[Any]:
+        return (self._worker.play(item, params) for item in items)
 
 
 _describe_machine = functools.cache(engine.describe_machine)
@@ -342,21 +316,14 @@ _collect_versions = functools.cache(engine.collect_versions)
 def simulated(world: World) -> Iterator[None]:
     """While inside, `RayEngine` lives in `world`."""
     cluster = Cluster(world, world.rng.randint(1, 4))
-    places._crews.clear()
+    crew._crews.clear()
     with (
-        patch.object(engine, "ray", cluster),
-        patch.object(engine, "connected", lambda *_: nullcontext()),
-        patch.object(engine, "time", world),
-        patch.object(batch, "time", world),
-        patch.object(places, "ray", cluster),
-        patch.object(places, "_as_remote", cluster.as_remote),
-        patch.object(places, "threadpool_limits", lambda limits: None),
-        patch.object(places, "ThreadEngine", Threads),
-        patch.object(places, "time", world),
-        patch.object(engine, "describe_machine", _describe_machine),
+        patch.multiple(engine, ray=cluster, time=world, connected=lambda *_: nullcontext()),
+        patch.multiple(engine, _as_remote=cluster.as_remote, describe_machine=_describe_machine),
+        patch.multiple(crew, threadpool_limits=lambda limits: None, ThreadEngine=Threads),
+        patch.multiple(crew, describe_machine=_describe_machine),
+        patch.object(crew, "os", SimpleNamespace(getpid=lambda: cluster.here)),
         patch.object(engine, "collect_versions", _collect_versions),
-        patch.object(places, "describe_machine", _describe_machine),
-        patch.object(places, "collect_versions", _collect_versions),
-        patch.object(places, "os", SimpleNamespace(getpid=lambda: cluster.here)),
+        patch.object(connection, "collect_versions", _collect_versions),
     ):
         yield

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import re
 import signal
 import time
 from dataclasses import dataclass, field
@@ -106,7 +105,7 @@ def test_a_driver_of_ray_that_is_killed_leaves_no_process_and_resumes_to_the_sam
 
 @pytest.mark.slow
 @pytest.mark.ray
-def test_a_ray_that_dies_ends_its_driver_with_one_line_and_it_resumes_to_the_same_bits(tmp_path):
+def test_a_ray_that_dies_ends_its_driver_and_it_resumes_to_the_same_bits(tmp_path):
     words = ["--save-every", "1", "--updates", "1000000"]
     driver = Driver(tmp_path, "train", "--run", "run", *RAY_TOY, *words)
     wait_for_updates(driver)
@@ -115,9 +114,6 @@ def test_a_ray_that_dies_ends_its_driver_with_one_line_and_it_resumes_to_the_sam
     os.kill(raylet, signal.SIGKILL)
     assert driver.wait(30 * patience()) == 1, driver.said()
     seconds = driver.seconds_until_gone(AGENTS_SECONDS)
-    *_, line = driver.said().splitlines()
-    assert re.match(r"pixelpong: error: expected Ray to keep running, got: \w+\.cc:\d+: ", line)
-    assert "; continue a training with 'pixelpong resume', a sweep with" in line
     run = RunDirectory.open(tmp_path / "run")
     newest = run.checkpoints.load_latest().update
     lost = max(updates_of(run)) - newest

@@ -1,14 +1,14 @@
-"""Engines carry out work items. They know no policy and no emulator.
+"""Engines map items to results, in the order of the items. They know no policy and no emulator.
 
-An engine maps items to results, in the order of the items. Every engine runs the same pure
-function, so they differ only in speed; one contract test covers all of them.
+Every engine runs the same pure function, so they differ only in speed; one contract test covers all
+of them.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import traceback
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -28,57 +28,33 @@ MakeWorker = Callable[[], ItemWorker]
 """Makes a worker; for Ray, whose workers are in other processes, it must be picklable."""
 
 
-@dataclass
-class RunStats:
-    """Data sent and time waited in a run of an engine; complete after the last result.
-
-    Attributes:
-        workers: the largest number that took part.
-        wait_seconds: from the first worker with nothing left to do to the last result.
-        params_bytes: of the parameters, once for each of Ray's nodes that plays.
-        bytes_sent: of the items, as sent to Ray's workers.
-        bytes_received: of the results, as they come back.
-        items_again: items played again because one of Ray's workers was lost.
-        restarts: Ray's workers replaced since the engine's start, because they died or hung.
-    """
+@dataclass(frozen=True)
+class EngineStats:
+    """The workers of an engine now, and what was lost since its start."""
 
     workers: int = 1
-    wait_seconds: float = 0.0
-    params_bytes: int = 0
-    bytes_sent: int = 0
-    bytes_received: int = 0
-    items_again: int = 0
-    restarts: int = 0
-
-
-class Results(Iterator[Any]):
-    """The results of one run, in the order of its items, and the run's statistics."""
-
-    def __init__(self, results: Generator[Any, None, None], stats: RunStats) -> None:
-        self._results = results
-        self.stats = stats
-
-    def __next__(self) -> Any:
-        """The next result; raises the errors of `Engine.run`."""
-        return next(self._results)
-
-    def close(self) -> None:
-        """Give up the run, and drop what is still being played."""
-        self._results.close()
+    items_again: int = 0  # played again, because one of Ray's workers died or was late
+    restarts: int = 0  # of Ray's workers
 
 
 class Engine(Protocol):
-    """Carries out work items."""
+    """Plays items."""
 
-    def run(self, items: Sequence[Any], params: Any) -> Results:
+    @property
+    def stats(self) -> EngineStats:
+        """Who plays, and what was lost."""
+
+    def run(self, items: Sequence[Any], params: Any) -> Generator[Any, None, None]:
         """The result of each item, in the order of the items; they are played as they are taken.
+
+        Closing the generator gives the run up, and drops what is still being played.
 
         Args:
             items: the work; picklable for Ray.
             params: to play with; neither engine nor worker changes them.
 
         Raises:
-            WorkerError: an item raised, took too long, or killed its worker repeatedly.
+            WorkerError: an item raised, or killed its worker repeatedly.
             Interrupted: a stop was requested; what was being played is dropped.
         """
 
@@ -110,12 +86,7 @@ def describe_error(item: Any, error: Exception) -> PixelpongError:
 def make_engine(
     config: EngineConfig, make_worker: MakeWorker, should_stop: Callable[[], bool] = never
 ) -> Engine:
-    """Make the engine that `config` names.
-
-    Args:
-        config: engine, number of workers, deadline.
-        make_worker: makes one worker.
-        should_stop: called several times a second while waiting.
+    """Make the engine that `config` names; `should_stop` is called several times a second.
 
     Raises:
         ConfigError: Ray is not installed, or nothing answers at its address.
@@ -158,11 +129,7 @@ def has_ray() -> bool:
 
 
 def require_ray() -> None:
-    """Check that Ray is installed.
-
-    Raises:
-        ConfigError: it is not.
-    """
+    """Raise a `ConfigError` if Ray is not installed."""
     if not has_ray():
         advice = "pip install 'pixelpong[ray]'"
         raise ConfigError(expected("Ray, for the engine of this name", "no ray", advice))

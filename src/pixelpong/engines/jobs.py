@@ -61,12 +61,7 @@ end; what they still return is yielded.
 
 
 def run_one_by_one(jobs: Jobs, should_stop: Callable[[], bool]) -> JobEvents:
-    """Run jobs one after the other, each in a new process.
-
-    Args:
-        jobs: what to run.
-        should_stop: asked several times a second.
-    """
+    """Run jobs one after the other, each in a new process."""
     for name, job in jobs.items():
         if should_stop():
             return

@@ -5,29 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-from pixelpong.engines import ItemWorker, MakeWorker, Results, RunStats, describe_error, never
+from pixelpong.engines import EngineStats, ItemWorker, MakeWorker, describe_error, never
 from pixelpong.errors import Interrupted, PixelpongError
 
 
 class SerialEngine:
-    """Carries out one item after the other."""
+    """Plays one item after the other."""
+
+    stats = EngineStats()
 
     def __init__(self, make_worker: MakeWorker, should_stop: Callable[[], bool] = never) -> None:
-        self._make_worker = make_worker
-        self._should_stop = should_stop
+        self._make_worker, self._should_stop = make_worker, should_stop
         self._worker: ItemWorker | None = None
 
-    def run(self, items: Sequence[Any], params: Any) -> Results:
+    def run(self, items: Sequence[Any], params: Any) -> Generator[Any, None, None]:
         """See `pixelpong.engines.Engine.run`."""
-        return Results(self._play(items, params), RunStats())
-
-    def close(self) -> None:
-        """See `pixelpong.engines.Engine.close`."""
-        self._worker = None
-
-    def _play(self, items: Sequence[Any], params: Any) -> Generator[Any, None, None]:
-        if self._worker is None:
-            self._worker = self._make_worker()
+        self._worker = self._worker or self._make_worker()
         for item in items:
             if self._should_stop():
                 raise Interrupted
@@ -38,3 +31,7 @@ class SerialEngine:
             except Exception as error:
                 raise describe_error(item, error) from error
             yield result
+
+    def close(self) -> None:
+        """See `pixelpong.engines.Engine.close`."""
+        self._worker = None

@@ -16,7 +16,7 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
-from pixelpong.engines import MakeWorker, Results, RunStats, describe_error, never
+from pixelpong.engines import EngineStats, MakeWorker, describe_error, never
 from pixelpong.errors import Interrupted, PixelpongError, WorkerError, expected
 
 POLL_SECONDS = 0.1
@@ -32,17 +32,12 @@ class ThreadEngine:
     def __init__(
         self, make_worker: MakeWorker, num_workers: int, should_stop: Callable[[], bool] = never
     ) -> None:
-        """Start the threads; they make their workers while the caller continues.
-
-        Args:
-            make_worker: makes one worker; called once in each thread.
-            num_workers: threads.
-            should_stop: called several times a second while waiting.
+        """Start the threads; each makes its worker while the caller continues.
 
         Raises:
             WorkerError: the system cannot start this many threads.
         """
-        self._num_workers, self._should_stop = num_workers, should_stop
+        self.stats, self._should_stop = EngineStats(num_workers), should_stop
         self._next_trim = time.monotonic() + TRIM_SECONDS
         self._crew = _Crew(make_worker)
         self._pool = ThreadPoolExecutor(num_workers, "worker")
@@ -54,29 +49,25 @@ class ThreadEngine:
             advice = "give fewer --workers"
             raise WorkerError(expected(f"to start {num_workers} workers", error, advice)) from error
 
-    def run(self, items: Sequence[Any], params: Any) -> Results:
+    def run(self, items: Sequence[Any], params: Any) -> Generator[Any, None, None]:
         """See `pixelpong.engines.Engine.run`."""
-        return Results(self._play(items, params), RunStats(workers=self._num_workers))
-
-    def close(self) -> None:
-        """See `pixelpong.engines.Engine.close`."""
-        self._crew.is_dismissed = True
-        self._pool.shutdown(cancel_futures=True)
-
-    def _play(self, items: Sequence[Any], params: Any) -> Generator[Any, None, None]:
         futures = deque(self._pool.submit(self._crew.play, item, params) for item in items)
         try:
             for item in items:
-                future = futures[0]
-                while not future.done():
+                while not futures[0].done():
                     if self._should_stop():
                         raise Interrupted
-                    wait([future], POLL_SECONDS)
+                    wait([futures[0]], POLL_SECONDS)
                 yield _result_of(item, futures.popleft())
         finally:
             for future in futures:
                 future.cancel()
             self._trim()
+
+    def close(self) -> None:
+        """See `pixelpong.engines.Engine.close`."""
+        self._crew.is_dismissed = True
+        self._pool.shutdown(cancel_futures=True)
 
     def _trim(self) -> None:
         """Now and then, give back what is free in the heap.

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from pixelpong.config import Config
 from pixelpong.config.presets import load_preset
-from pixelpong.engines import RunStats
+from pixelpong.engines import EngineStats
 from pixelpong.engines.jobs import Begun, Failed
 from pixelpong.engines.jobs import Ended as JobEnded
 from pixelpong.errors import number_of
@@ -58,8 +58,8 @@ class TrainingDisplay:
         match event:
             case Began(run, progress):
                 self._begin(run, progress)
-            case Updated(progress, stats, round_):
-                self._show(progress, stats, round_)
+            case Updated(progress, stats, engine):
+                self._show(progress, stats, engine)
             case Evaluated(progress, evaluation):
                 self._console.print(_evaluation_line(progress.update, evaluation))
             case Judging(progress):
@@ -83,7 +83,7 @@ class TrainingDisplay:
             return
         self._live = LiveScreen(self._console, self._screen)
 
-    def _show(self, progress: Progress, stats: UpdateStats, run: RunStats) -> None:
+    def _show(self, progress: Progress, stats: UpdateStats, engine: EngineStats) -> None:
         if self._is_verbose:
             for line in verbose_lines(progress, stats):
                 self._console.print(line)
@@ -95,7 +95,7 @@ class TrainingDisplay:
             self._screen.points.append((progress.steps, progress.estimated_return))
         self._screen.figures = _figures(progress, stats, self._clock)
         if self._is_verbose:
-            self._screen.figures |= _timing(stats, run)
+            self._screen.figures |= _timing(stats, engine)
         self._screen.now = "now: playing and learning"
 
     def _announce(self, progress: Progress) -> None:
@@ -249,13 +249,13 @@ def _figures(progress: Progress, stats: UpdateStats, clock: Clock) -> dict[str, 
     }
 
 
-def _timing(stats: UpdateStats, run: RunStats) -> dict[str, str]:
+def _timing(stats: UpdateStats, engine: EngineStats) -> dict[str, str]:
     """Where the update's time went."""
-    busy = stats.play_seconds / (run.workers * stats.rollout_seconds)
+    busy = stats.play_seconds / (engine.workers * stats.rollout_seconds)
     return {
         "rollouts": f"{stats.rollout_seconds:.2f} s",
         "learning": f"{stats.learn_seconds:.3f} s",
-        number_of(run.workers, "worker"): f"{busy:.0%} busy",
+        number_of(engine.workers, "worker"): f"{busy:.0%} busy",
     }
 
 

@@ -1,21 +1,23 @@
-"""The Ray engine: one actor per node, which plays in threads; or plain tasks.
+"""The Ray engine: one actor per node, which plays in threads; or plain tasks, one per core.
 
-The driver does little per item. Parameters go into the object store once per run and travel once to
-each node; a call takes many short items; results are kept by item and used in the order of the
-items. Lost items are played again, wherever there is room: Ray restarts an actor that dies and
-calls it again; this engine replaces one that hangs or whose node is lost, and asks new nodes for an
-actor. So nodes may come and go in the middle of a run.
+Parameters go into the object store once per run and travel once to each node. A run's items are
+handed out in chunks, and their results are kept by item and used in the order of the items. If an
+actor or a task dies or is late, another one takes its place, and its chunks are handed out again.
+So nodes may come and go in the middle of a run.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import os
 import pickle
 import time
 import warnings
+from collections import deque
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 # Two settings that Ray reads when it is first imported. Our own Ray listens only at the loopback
@@ -29,33 +31,66 @@ os.environ.setdefault(
 
 import ray
 from ray import exceptions
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from pixelpong.engines import MakeWorker, Results, RunStats, never
-from pixelpong.engines.batch import MAX_ATTEMPTS, Batch, Pace
+from pixelpong.engines import EngineStats, MakeWorker, never
 from pixelpong.engines.ray.connection import connected, in_one_line
-from pixelpong.engines.ray.places import ActorPlace, Call, Place, TaskPlace
+from pixelpong.engines.ray.crew import Crew, call_in_task
 from pixelpong.errors import Interrupted, PixelpongError, WorkerError, expected
 from pixelpong.machine import collect_versions, describe_machine
-from pixelpong.pickling import dumps
 
-PLACE_TIMEOUT = 25.0
+MAX_ATTEMPTS = 3
+"""Lost calls that an item may be in."""
+
+MAX_CHUNK = 8
+"""Items per worker in a call, at most: a lost actor loses no more than two such calls."""
+
+START_SECONDS = 180.0
+"""Seconds more for the first call of a place, which makes its workers; the first one compiles."""
+
+PLACE_SECONDS = 25.0
 """Seconds without any place in the cluster before we call it full or gone."""
-
-WHOLE_NODE_TIMEOUT = 8.0
-"""Seconds before a node without room for an actor is asked for half as many cores."""
 
 RECRUIT_SECONDS = 1.0
 """Seconds between two checks whether the cluster has grown."""
-
-START_TIMEOUT = 180.0
-"""Seconds a worker may take to become ready; the first one on a machine compiles."""
 
 POLL_SECONDS = 0.1
 """Seconds between two checks whether a stop was requested."""
 
 
+@dataclass
+class _Place:
+    """An actor, or room for one task at a time, as the driver sees it."""
+
+    size: int  # workers that play there at once
+    node: str  # of an actor, its id; empty for a task
+    call: Callable[..., Any]  # calls a method of its `Crew`; returns Ray's reference to the answer
+    end: Callable[[], None]  # gives it up, whatever it is doing
+    hello: Any  # the reference to its description
+    pid: int = 0  # 0 until there is room for it; each task may have another one
+    calls: dict[Any, tuple[_Round, list[int]]] = field(default_factory=dict)  # oldest first
+    deadline: float = math.inf  # of its calls
+    has_played: bool = False  # so its workers are made
+
+    @property
+    def owed(self) -> list[Any]:
+        """References to the answers that it owes."""
+        return list(self.calls) if self.pid else [self.hello]
+
+
+@dataclass
+class _Round:
+    """The items of one run: which wait, which are done, and how often each was lost."""
+
+    items: Sequence[Any]
+    params: Any  # Ray's reference
+    waiting: deque[int]
+    attempts: list[int]
+    results: dict[int, Any] = field(default_factory=dict)
+
+
 class RayEngine:
-    """Carries out items in Ray's workers."""
+    """Plays items in Ray's workers."""
 
     def __init__(
         self,
@@ -71,7 +106,7 @@ class RayEngine:
         Args:
             make_worker: makes one worker; picklable.
             num_workers: by default one per core of the whole cluster, and more if it grows.
-            item_timeout: deadline of one item, in seconds.
+            item_timeout: seconds that one item may take.
             should_stop: called several times a second while waiting.
             address: of a running cluster, ``"auto"`` or ``"HOST:PORT"``. Without one here or in
                 the variable RAY_ADDRESS, the engine starts its own Ray.
@@ -81,58 +116,56 @@ class RayEngine:
             ConfigError: nothing answers at the address.
             WorkerError: Ray does not start.
         """
-        self._mode = mode
+        self._has_actors = mode == "actors"
         self._recipe = pickle.dumps(make_worker)
-        self._num_workers = num_workers
-        self._item_timeout = item_timeout
+        self._num_workers, self._item_timeout = num_workers, item_timeout
         self._should_stop = should_stop
-        self._pace = Pace()
-        self._places: list[Place] = []
-        self._sizes: dict[str, int] = {}  # of nodes with less room than cores
-        self._held: set[str] = set()  # nodes that had room for an actor
-        self._next_recruiting = 0.0
-        self._placed_at = math.inf  # when there was last a place, or a run began without one
-        self._failed_starts = 0
-        self.num_restarts = 0
+        self._places: list[_Place] = []
+        self._next_recruiting = self._placed_at = 0.0
+        self._items_again = self._restarts = 0
+        self._last_failure = ""
         self._versions, self._processor = collect_versions(), describe_machine()["processor"]
         self._exit = contextlib.ExitStack()
         self._exit.enter_context(connected(address, num_workers))
         self._recruit()
 
     @property
+    def stats(self) -> EngineStats:
+        """See `pixelpong.engines.Engine.stats`."""
+        workers = sum(place.size for place in self._places if place.pid)
+        return EngineStats(workers, self._items_again, self._restarts)
+
+    @property
     def worker_pids(self) -> list[int]:
-        """Process ids of the actors, each on its own machine; tasks share theirs."""
+        """Process ids of the actors, each on its own machine."""
         return [place.pid for place in self._places if place.pid]
 
-    def run(self, items: Sequence[Any], params: Any) -> Results:
+    def run(self, items: Sequence[Any], params: Any) -> Generator[Any, None, None]:
         """See `pixelpong.engines.Engine.run`."""
-        stats = RunStats()
-        return Results(self._play(Batch(items, self._pace, stats), params), stats)
+        current = _Round(items, _put(params), deque(range(len(items))), [0] * len(items))
+        self._placed_at = time.monotonic()
+        self._hand_out(current)
+        for position in range(len(items)):
+            while position not in current.results:
+                if self._should_stop():
+                    raise Interrupted
+                self._recruit()
+                self._hear(current)
+                self._replace_late(current)
+                self._refuse_to_wait_for_room()
+                self._hand_out(current)
+            yield current.results.pop(position)
 
     def close(self) -> None:
         """See `pixelpong.engines.Engine.close`."""
         places, self._places = self._places, []
         for place in places:
-            with contextlib.suppress(exceptions.RayError, ValueError):
-                place.leave()
+            # A task ends soon, and nobody hears it. If one finishes while it is cancelled, Ray's
+            # core ends the driver: between two locks it is neither running nor done, and a check
+            # fails (``task_manager.cc``, Ray 2.60).
+            if place.node:
+                _end(place)
         self._exit.close()
-
-    def _play(self, batch: Batch, params: Any) -> Generator[Any, None, None]:
-        shared, self._placed_at = _put(params), time.monotonic()
-        nodes = {place.node for place in self._places if place.pid}
-        batch.stats.params_bytes = _size_of(params) * max(1, len(nodes))
-        for position in range(len(batch.items)):
-            while position not in batch.results:
-                if self._should_stop():
-                    raise Interrupted
-                self._recruit()
-                self._hand_out(batch, shared)
-                self._hear(batch)
-                self._replace_late(batch)
-                self._refuse_to_wait_for_room()
-                self._hand_out(batch, shared)
-                batch.stats.restarts = self.num_restarts
-            yield batch.results.pop(position)
 
     # --- places ---
 
@@ -142,177 +175,151 @@ class RayEngine:
         if now < self._next_recruiting:
             return
         self._next_recruiting = now + RECRUIT_SECONDS
-        if self._mode == "tasks":
-            wanted = self._num_workers or max(1, int(ray.cluster_resources().get("CPU", 0)))
-            missing = wanted - len(self._places)
-            self._places += [TaskPlace(self._recipe) for _ in range(missing)]
+        if not self._has_actors:
+            wanted = self._num_workers or int(ray.cluster_resources().get("CPU", 0))
+            self._places += [self._task() for _ in range(wanted - len(self._places))]
             return
-        for place in list(self._places):
-            if not place.pid and place.size > 1 and now > place.asked_until:
-                self._sizes[place.node] = place.size // 2
-                self._places.remove(place)
-                self._end(place)
+        missing = (self._num_workers or math.inf) - sum(place.size for place in self._places)
         taken = {place.node for place in self._places}
-        left = (self._num_workers or math.inf) - sum(place.size for place in self._places)
-        sizes: dict[str, int] = {}
         for node in ray.nodes():
-            name, cores = node["NodeID"], int(node["Resources"].get("CPU", 0))
-            size = int(min(self._sizes.get(name, cores), left))
-            if node["Alive"] and name not in taken and size > 0:
-                sizes[name] = size
-                left -= size
-        if sizes:
-            self._ask(sizes)
+            size = int(min(node["Resources"].get("CPU", 0), missing))
+            if node["Alive"] and node["NodeID"] not in taken and size > 0:
+                self._places.append(self._actor(size, node["NodeID"]))
+                missing -= size
 
-    def _ask(self, sizes: dict[str, int]) -> None:
-        """Ask each node for its number of cores, with a deadline: other jobs may use some."""
-        has_room = ray.available_resources().get("CPU", 0) >= sum(sizes.values())
-        for node, size in sizes.items():
-            place = ActorPlace(self._recipe, size, node)
-            if not has_room and node not in self._held:
-                place.asked_until = time.monotonic() + WHOLE_NODE_TIMEOUT
-            self._places.append(place)
+    def _actor(self, size: int, node: str) -> _Place:
+        strategy = NodeAffinitySchedulingStrategy(node, soft=False)
+        # Two calls at a time: its threads start the second one while the first one ends.
+        options = {"num_cpus": size, "max_concurrency": 2, "scheduling_strategy": strategy}
+        actor = _as_remote(Crew).options(**options).remote(self._recipe, size)
 
-    def _replace_late(self, batch: Batch) -> None:
+        def call(method: str, *args: Any) -> Any:
+            return getattr(actor, method).remote(*args)
+
+        end = functools.partial(ray.kill, actor)
+        return _Place(size, node, call, end, call("describe", self._versions))
+
+    def _task(self) -> _Place:
+        # Spread, so that many nodes share the memory traffic of the workers.
+        options = {"num_cpus": 1, "max_retries": 0, "scheduling_strategy": "SPREAD"}
+        call = functools.partial(_as_remote(call_in_task).options(**options).remote, self._recipe)
+
+        def end() -> None:
+            for ref in place.owed:
+                ray.cancel(ref, force=True)
+
+        place = _Place(1, "", call, end, call("describe", self._versions))
+        return place
+
+    def _replace_late(self, current: _Round) -> None:
         now = time.monotonic()
         for place in list(self._places):
             if now > place.deadline:
-                self._lose(place, batch, "did not answer before its deadline")
+                self._lose(place, current, "did not answer before its deadline")
 
-    def _lose(self, place: Place, batch: Batch, reason: str) -> None:
-        """End a place, put its items back, and ask for another place at once."""
+    def _lose(self, place: _Place, current: _Round, reason: str) -> None:
+        """End a place, put its items back in front, and ask for another place at once."""
         self._places.remove(place)
-        self._end(place)
-        if place.is_ready:
-            self.num_restarts += 1
+        _end(place)
+        self._last_failure = reason
+        if place.pid:
+            self._restarts += 1
             self._next_recruiting = 0.0
-            for call in place.calls.values():
-                if call.batch is batch:
-                    batch.give_back(call.positions, reason)
-            return
-        # While others work, a node on which no worker can start is no reason to stop.
-        self._failed_starts += 1
-        if self._failed_starts >= MAX_ATTEMPTS and not any(each.is_ready for each in self._places):
-            got = f"{MAX_ATTEMPTS} in a row that failed, the last one {reason}"
-            advice = "see Ray's logs, or use --engine serial"
-            raise WorkerError(expected("a worker to start", got, advice))
-
-    def _end(self, place: Place) -> None:
-        with contextlib.suppress(exceptions.RayError, ValueError):
-            place.end()
+        lost = [it for owner, chunk in place.calls.values() if owner is current for it in chunk]
+        self._items_again += len(lost)
+        current.waiting.extendleft(reversed(lost))
+        for position in lost:
+            current.attempts[position] += 1
+            if current.attempts[position] == MAX_ATTEMPTS:
+                raise WorkerError(
+                    f"expected a result for {current.items[position]}, got {MAX_ATTEMPTS} workers "
+                    f"that failed, the last one {reason}; run again with --engine serial to see why"
+                )
 
     def _refuse_to_wait_for_room(self) -> None:
         """Raise an error if the cluster has had no room for a single worker for too long."""
         now = time.monotonic()
         if any(place.pid for place in self._places):
-            self._placed_at = now
-        elif now - self._placed_at > PLACE_TIMEOUT:
+            self._placed_at, self._last_failure = now, ""
+        elif now - self._placed_at > PLACE_SECONDS:
             free = int(ray.available_resources().get("CPU", 0))
             total = int(ray.cluster_resources().get("CPU", 0))
-            what = f"room for a worker within {PLACE_TIMEOUT:.0f} s"
-            got = f"{free} free of {total} CPUs in the cluster"
+            what = f"room for a worker within {PLACE_SECONDS:.0f} s"
+            got = self._last_failure or f"{free} free of {total} CPUs in the cluster"
             advice = "wait for its other jobs, add nodes or give fewer --workers, then resume"
             raise WorkerError(expected(what, got, advice))
 
     # --- calls ---
 
-    def _hand_out(self, batch: Batch, shared: Any) -> None:
-        ready = [place for place in self._places if place.is_ready]
-        num_workers = sum(place.size for place in ready)
-        batch.stats.workers = max(batch.stats.workers, num_workers)
-        for num_calls in range(max((place.max_calls for place in ready), default=0)):
-            unserved = num_workers
-            for place in ready:
-                if batch.num_waiting and len(place.calls) == num_calls < place.max_calls:
-                    self._give(place, batch, shared, unserved)
-                unserved -= place.size
+    def _hand_out(self, current: _Round) -> None:
+        """Give each place a call with its share of half of what waits; each actor a second one."""
+        all_workers = sum(place.size for place in self._places)
+        for num_calls in range(1 + self._has_actors):
+            for place in self._places:
+                if place.pid and current.waiting and len(place.calls) == num_calls:
+                    share = math.ceil(len(current.waiting) * place.size / all_workers / 2)
+                    share = min(max(share, place.size), MAX_CHUNK * place.size)
+                    self._give(place, current, min(share, len(current.waiting)))
 
-    def _give(self, place: Place, batch: Batch, shared: Any, unserved: int) -> None:
-        positions = batch.take(place.size, unserved, self._item_timeout)
-        chosen = [batch.items[position] for position in positions]
-        items = dumps((chosen, batch.parts_of(positions)))
-        batch.stats.bytes_sent += len(items)
-        if not place.calls:
-            place.deadline = time.monotonic() + self._item_timeout
-        place.calls[place.call("play", shared, items)] = Call(batch, positions)
+    def _give(self, place: _Place, current: _Round, count: int) -> None:
+        chunk = [current.waiting.popleft() for _ in range(count)]
+        items = pickle.dumps([current.items[position] for position in chunk], protocol=5)
+        place.calls[place.call("play", current.params, items)] = current, chunk
+        self._set_deadline(place)
 
-    def _hear(self, batch: Batch) -> None:
+    def _set_deadline(self, place: _Place) -> None:
+        num_items = sum(len(chunk) for _, chunk in place.calls.values())
+        seconds = self._item_timeout * math.ceil(num_items / place.size)
+        seconds += 0.0 if place.has_played else START_SECONDS
+        place.deadline = time.monotonic() + seconds if place.calls else math.inf
+
+    def _hear(self, current: _Round) -> None:
+        """Take the next answer, or wait for a moment."""
         owed = {ref: place for place in self._places for ref in place.owed}
         if not owed:  # the next recruiting is near
             time.sleep(POLL_SECONDS)
             return
-        nearest = min(place.deadline for place in owed.values())
-        timeout = max(0.0, min(POLL_SECONDS, nearest - time.monotonic()))
-        done, _ = ray.wait(list(owed), num_returns=1, timeout=timeout)
-        if done and len(owed) > 1:  # and everything else that has arrived by now
-            done, _ = ray.wait(list(owed), num_returns=len(owed), timeout=0)
-        for ref in done:
-            if owed[ref] in self._places:  # else it has just been given up
-                self._hear_one(owed[ref], ref, batch)
+        for ref in ray.wait(list(owed), num_returns=1, timeout=POLL_SECONDS)[0]:
+            place = owed[ref]
+            owner, chunk = place.calls.get(ref, (current, []))
+            try:
+                answer = ray.get(ref)
+            except exceptions.RayTaskError as error:
+                if owner is current:  # else it belongs to a run that was given up
+                    own = error.cause if isinstance(error.cause, PixelpongError) else None
+                    raise own or WorkerError(in_one_line(error)) from error
+                answer = None
+            except exceptions.RayError as error:
+                self._lose(place, current, in_one_line(error))
+                continue
+            if not place.pid:
+                place.pid = self._meet(answer)
+                continue
+            del place.calls[ref]
+            place.has_played = True
+            self._set_deadline(place)
+            if owner is current:
+                current.results.update(zip(chunk, pickle.loads(answer), strict=True))
 
-    def _hear_one(self, place: Place, ref: Any, batch: Batch) -> None:
-        call = place.calls.get(ref)
-        try:
-            answer = ray.get(ref)
-        except exceptions.RayTaskError as error:
-            if call is not None and call.batch is not batch:
-                self._note_done(place, ref)
-                return
-            if isinstance(error.cause, PixelpongError):
-                raise error.cause from None
-            raise WorkerError(in_one_line(error)) from error
-        except exceptions.RayError as error:
-            self._lose(place, batch, in_one_line(error))
-            return
-        if call is not None:
-            self._take_results(place, call, answer, batch)
-            self._note_done(place, ref)
-        elif not place.pid:
-            self._begin(place, answer)
-        else:
-            place.is_ready, place.deadline, self._failed_starts = True, math.inf, 0
-
-    def _begin(self, place: Place, description: dict[str, Any]) -> None:
-        """Make the workers at a place that has got room."""
-        self._refuse_other_versions(description)
-        place.pid, place.beginning = description["pid"], place.call("start")
-        place.deadline = time.monotonic() + START_TIMEOUT
-        self._held.add(place.node)
-
-    def _take_results(
-        self, place: Place, call: Call, answer: tuple[int, float, Any], batch: Batch
-    ) -> None:
-        pid, seconds, results = answer
-        if place.node and pid != place.pid:  # Ray has replaced the actor's process
-            place.pid = pid
-            self.num_restarts += 1
-            again = [len(each.positions) for each in place.calls.values() if each.batch is batch]
-            batch.stats.items_again += sum(again)
-        if call.batch is batch:  # else it belongs to a run that was given up
-            batch.stats.bytes_received += memoryview(results).nbytes
-            batch.put(call.positions, pickle.loads(results), seconds)
-
-    def _note_done(self, place: Place, ref: Any) -> None:
-        is_oldest = ref == next(iter(place.calls))
-        del place.calls[ref]
-        if is_oldest:
-            place.deadline = time.monotonic() + self._item_timeout if place.calls else math.inf
-
-    def _refuse_other_versions(self, place: dict[str, Any]) -> None:
-        """Refuse a node with other versions, which may return other bits or fail."""
-        theirs = place["versions"]
-        other = [name for name, version in self._versions.items() if theirs.get(name) != version]
-        if other:
-            wanted = ", ".join(f"{name} {self._versions[name]}" for name in other)
-            got = ", ".join(f"{name} {theirs.get(name)}" for name in other)
-            advice = f"install the same versions on {place['host']}"
-            raise WorkerError(expected(f"{wanted} on every node", got, advice))
+    def _meet(self, place: dict[str, Any]) -> int:
+        """The process of a place that has got room."""
         if place["processor"] != self._processor:
             warnings.warn(
                 f"the processor of {place['host']} differs from the driver's: the result may "
                 "differ in its last bits from that of one machine",
                 stacklevel=2,
             )
+        return int(place["pid"])
+
+
+@functools.cache
+def _as_remote(what: Any) -> Any:
+    return ray.remote(what)
+
+
+def _end(place: _Place) -> None:
+    with contextlib.suppress(exceptions.RayError, ValueError):
+        place.end()
 
 
 def _put(params: Any) -> Any:
@@ -323,9 +330,3 @@ def _put(params: Any) -> Any:
         what = "room for the parameters in Ray's object store"
         advice = "give it more with 'ray start --object-store-memory', or fewer --hidden"
         raise WorkerError(expected(what, in_one_line(error), advice)) from error
-
-
-def _size_of(params: Any) -> int:
-    buffers: list[pickle.PickleBuffer] = []  # views, not copies
-    data = pickle.dumps(params, protocol=5, buffer_callback=buffers.append)
-    return len(data) + sum(buffer.raw().nbytes for buffer in buffers)

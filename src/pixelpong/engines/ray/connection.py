@@ -15,9 +15,8 @@ from typing import Any
 
 import ray
 
-from pixelpong.engines.ray.last_words import last_words
 from pixelpong.errors import ConfigError, WorkerError, expected
-from pixelpong.machine import count_cores
+from pixelpong.machine import collect_versions, count_cores
 
 CONNECT_TIMEOUT = 5.0
 """Seconds for the cluster's address to accept the connection and to send something."""
@@ -44,42 +43,29 @@ def connected(address: str | None, num_workers: int | None) -> Iterator[None]:
         yield
         return
     address = address or os.environ.get("RAY_ADDRESS") or "local"
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     advice = "see it with 'ray status' on its head node"
-    with contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack, contextlib.ExitStack() as beginning:
         if address == "local":
             advice = "see Ray's message with --debug, or use --engine threads"
-            options = {
-                "num_cpus": num_workers or count_cores(),
-                "include_dashboard": False,
-                "object_store_memory": STORE_BYTES,
-            }
-            folder = stack.enter_context(local_folder())
+            options |= {"num_cpus": num_workers or count_cores(), "include_dashboard": False}
+            options |= {"object_store_memory": STORE_BYTES}
+            beginning.enter_context(kept_here(stack.enter_context(local_folder())))
         else:
             _refuse_silence(address)
-        tell_where = stack.enter_context(last_words())
         stack.callback(ray.shutdown)
+        beginning.enter_context(_own_signals())
         try:
-            with contextlib.ExitStack() as beginning:
-                beginning.enter_context(_own_signals())
-                if address == "local":
-                    beginning.enter_context(kept_here(folder))
-                context: Any = ray.init(
-                    address, log_to_driver=False, logging_level=logging.ERROR, **options
-                )
+            ray.init(address, **options)
         except Exception as error:
             got = in_one_line(error)
             raise WorkerError(expected(f"a Ray cluster at {address}", got, advice)) from error
-        tell_where(context.address_info["session_dir"])
+        beginning.close()
         yield
 
 
 def check_address(address: str | None) -> None:
-    """Join the cluster at an address, and leave it; without an address there is nothing to check.
-
-    Raises:
-        ConfigError, WorkerError: as `connected`.
-    """
+    """Join the cluster at an address, and leave it; raises the errors of `connected`."""
     if address or os.environ.get("RAY_ADDRESS"):
         with connected(address, None):
             pass
@@ -114,10 +100,7 @@ def _own_signals() -> Iterator[None]:
 
 @contextlib.contextmanager
 def local_folder() -> Iterator[Path]:
-    """Make a folder for the files of our own Ray, and remove it afterwards.
-
-    A killed driver leaves its folder behind; the next one removes it.
-    """
+    """Make a folder for the files of our own Ray; remove it afterwards, and those left behind."""
     above = Path(tempfile.gettempdir())
     if len(str(above)) > 20:  # a socket's path holds 107 characters, and Ray adds 70
         above = Path("/tmp")
@@ -152,15 +135,25 @@ def kept_here(folder: Path) -> Iterator[None]:
         "no_proxy": "localhost,127.0.0.1",
         **dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9"),
     }
-    before = {name: os.environ.get(name) for name in settings}
+    before = dict(os.environ)
     os.environ.update(settings)
     try:
         yield
     finally:
-        for name, value in before.items():
-            os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value
+        for name in settings:
+            os.environ.pop(name)
+        os.environ.update(before)
+
+
+def require_versions(versions: dict[str, str]) -> None:
+    """In a process of Ray: raise a `WorkerError` if its versions are not the driver's."""
+    here = collect_versions()
+    if other := [name for name in versions if here.get(name) != versions[name]]:
+        wanted, got = (
+            ", ".join(f"{name} {each.get(name)}" for name in other) for each in (versions, here)
+        )
+        advice = f"install the same versions on {socket.gethostname()}, then resume"
+        raise WorkerError(expected(f"{wanted} on every node", got, advice))
 
 
 def in_one_line(error: BaseException) -> str:

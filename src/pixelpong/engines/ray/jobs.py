@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import pickle
-import socket
 import time
 from collections import deque
 from collections.abc import Callable
@@ -28,7 +27,7 @@ from pixelpong.engines.jobs import (
     lost,
     perform,
 )
-from pixelpong.engines.ray.connection import connected, in_one_line
+from pixelpong.engines.ray.connection import connected, in_one_line, require_versions
 from pixelpong.errors import PixelpongError, WorkerError, expected
 from pixelpong.machine import collect_versions, count_cores
 
@@ -42,13 +41,7 @@ LOOK_SECONDS = 1.0
 def run_on_ray(
     jobs: Jobs, cores: int, address: str | None, should_stop: Callable[[], bool]
 ) -> JobEvents:
-    """Run jobs as Ray's tasks; see `pixelpong.engines.jobs.JobEvents`.
-
-    Args:
-        jobs: what to run; the first ones begin first.
-        cores: of each job.
-        address: as in `pixelpong.engines.ray.RayEngine`.
-        should_stop: asked several times a second.
+    """Run jobs as Ray's tasks, each with so many cores; see `pixelpong.engines.jobs.JobEvents`.
 
     Raises:
         ConfigError: nobody answers at the address.
@@ -148,10 +141,5 @@ def _refuse_small_nodes(cores: int) -> None:
 
 def _perform(versions: dict[str, str], job: bytes) -> tuple[Any, PixelpongError | None]:
     """In a worker's process: refuse other versions than the driver's, or do the job."""
-    here = collect_versions()
-    if other := [name for name in versions if here.get(name) != versions[name]]:
-        wanted = ", ".join(f"{name} {versions[name]}" for name in other)
-        got = ", ".join(f"{name} {here.get(name)}" for name in other)
-        advice = f"install the same versions on {socket.gethostname()}, then resume"
-        raise WorkerError(expected(f"{wanted} on every node", got, advice))
+    require_versions(versions)
     return perform(job)

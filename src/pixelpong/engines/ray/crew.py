@@ -1,0 +1,66 @@
+"""What runs in Ray's processes: the workers of an actor, or the one of a task."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import socket
+import threading
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from pixelpong.engines.ray.connection import require_versions
+from pixelpong.engines.threads import ThreadEngine
+from pixelpong.machine import describe_machine
+
+
+class Crew:
+    """The workers of a place, as threads of its process."""
+
+    def __init__(self, recipe: bytes, size: int) -> None:
+        """Make none yet; `recipe` is the pickled maker of a worker."""
+        self._recipe, self._size = recipe, size
+        self._engine: ThreadEngine | None = None
+        self._starting = threading.Lock()
+
+    def describe(self, versions: dict[str, str]) -> dict[str, Any]:
+        """What the driver needs to know about the place.
+
+        Raises:
+            WorkerError: the versions here are not the driver's.
+        """
+        require_versions(versions)
+        processor = describe_machine()["processor"]
+        return {"host": socket.gethostname(), "pid": os.getpid(), "processor": processor}
+
+    def play(self, params: Any, items: bytes) -> pickle.PickleBuffer:
+        """Play pickled items; return their pickled results. The first call makes the workers.
+
+        Driver and crew pickle these themselves, which is faster than Ray's way.
+
+        Raises:
+            WorkerError: a worker cannot be made, or an item raised.
+        """
+        with self._starting:
+            if self._engine is None:
+                make_worker = pickle.loads(self._recipe)
+                # BLAS threads that fight over cores are the classic way to become slower in
+                # parallel; environment variables come too late once NumPy is imported.
+                threadpool_limits(limits=1)
+                self._engine = ThreadEngine(make_worker, self._size)
+        results = list(self._engine.run(pickle.loads(items), params))
+        # A buffer is copied once by Ray, plain bytes several times.
+        return pickle.PickleBuffer(pickle.dumps(results, protocol=5))
+
+
+_crews: dict[bytes, Crew] = {}
+"""In a process that runs tasks: its crew of one, by its recipe."""
+
+
+def call_in_task(recipe: bytes, method: str, *args: Any) -> Any:
+    """Call a method of this process's own `Crew`."""
+    if recipe not in _crews:
+        _crews.clear()
+        _crews[recipe] = Crew(recipe, 1)
+    return getattr(_crews[recipe], method)(*args)
