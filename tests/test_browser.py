@@ -243,8 +243,6 @@ def test_a_visit_with_the_keyboard_alone(site, open_page):
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
     assert step_of(page) == 2
-    page.keyboard.press(" ")
-    page.wait_for_selector(".viewer[data-playing=true]")
     page.go_back()
     page.wait_for_selector(".run-row")
 

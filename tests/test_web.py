@@ -20,7 +20,8 @@ from toys import toy_config
 from web_client import api, get, head, make_lines, metrics_line, serving
 from web_client import ask as ask_bytes
 
-from pixelpong.agent.choice import find_game, list_updates
+from pixelpong.agent.choice import find_game, list_updates, load_agent
+from pixelpong.agent.file import write_agent
 from pixelpong.errors import ConfigError, PixelpongError, RunError
 from pixelpong.faces.page import library, view
 from pixelpong.faces.page.library import Library
@@ -137,11 +138,27 @@ def test_the_runs_of_a_sweep_are_listed_by_its_name_and_theirs_and_one_from_else
     assert view.SWEEP_FILE == sweep.TABLE
     shelf = Library(tmp_path, run.path)
     assert {each["name"] for each in shelf.list()} == {"single", "sweep-001/seed-0", "toy"}
+    with pytest.raises(PixelpongError):
+        shelf.find_agent(id_of(run.path), "99")
     agent = shelf.load_agent(id_of(run.path), "latest")
     assert agent.about["update"] == run.checkpoints.updates()[-1]
     for run_id, which in (("0" * 16, "best"), (id_of(run.path), "77"), ("../toy", "best")):
         with pytest.raises(PixelpongError):
             shelf.load_agent(run_id, which)
+
+
+def test_an_agents_file_is_watched_and_played_against(tmp_path, run):
+    file = tmp_path / "mine.safetensors"
+    write_agent(load_agent(run, "latest"), file)
+    with serving(tmp_path / "runs", page="/#play", agent=(file, "best")) as served:
+        run_id = id_of(file)
+        assert any(f"/#play/{run_id}/best" in line for line in served.told)
+        told = get(served.port, f"/api/runs/{run_id}").json()
+        assert [(each["which"], told["name"]) for each in told["agents"]] == [("best", file.name)]
+        reel = get(served.port, f"/api/runs/{run_id}/reels/best").json()
+        assert reel["agent_update"] == run.checkpoints.updates()[-1]
+        assert get(served.port, f"/api/runs/{run_id}/reels/1").status == 404
+        assert get(served.port, "/api/runs").json() == {"runs": []}
 
 
 def test_all_games_share_the_agent_of_the_package(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -81,12 +82,15 @@ def watch(options: Any) -> int:
 
 def _serve_game(options: Any, page: str) -> int:
     """Serve the page on which the named run's agent plays."""
-    from pixelpong.agent.choice import find_agent, load_agent
+    from pixelpong.agent.choice import find_agent, load_agent, open_agent
     from pixelpong.run.directory import RUNS_FOLDER
 
+    if options.run is not None and os.path.isfile(options.run):
+        open_agent(options.run)  # reports an error here, and not on the page
+        return _serve(options, RUNS_FOLDER, page=page, agent=(Path(options.run), "best"))
     run, name = find_agent(options.run)
     which = name or options.checkpoint
-    load_agent(run, which)  # reports an error here, and not on the page
+    load_agent(run, which)
     folder, path = (RUNS_FOLDER, None) if run is None else (run.path.parent, run.path)
     return _serve(options, folder, page=page, agent=(path, which))
 

@@ -42,7 +42,7 @@ def serve(
         page: path and fragment to open, ``/``, ``/#play`` or ``/#watch``.
         tell: called with lines for the user.
         should_stop: called ten times a second.
-        agent: that plays: the run's path, None for the package; which of its agents.
+        agent: that plays: the path of its run, or its file, None for the package; which one.
 
     Raises:
         ConfigError: the extra is not installed, or host or port cannot be used.

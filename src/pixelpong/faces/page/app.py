@@ -23,7 +23,7 @@ from starlette.websockets import WebSocket
 
 from pixelpong.errors import PixelpongError, expected
 from pixelpong.faces.page.jobs import Reels
-from pixelpong.faces.page.library import PACKAGE, Library, describe_package
+from pixelpong.faces.page.library import Library
 
 
 class Site:
@@ -62,14 +62,11 @@ class Site:
 
     async def _describe(self, request: Request) -> Response:
         asked, query = request.path_params["run"], request.query_params
-        if asked == PACKAGE:
-            return _answer(await asyncio.to_thread(describe_package))
         after = query.get("after", "0")
         if not re.fullmatch("[0-9]{1,15}", after):
             raise HTTPException(400, "after= needs the number of an update")
-        view = await asyncio.to_thread(self._library.view, asked)
-        told = await asyncio.to_thread(view.tell, int(after), query.get("table"))
-        return _answer(told)
+        tell = self._library.tell
+        return _answer(await asyncio.to_thread(tell, asked, int(after), query.get("table")))
 
     async def _reel(self, request: Request) -> Response:
         asked, which = request.path_params["run"], request.path_params["agent"]

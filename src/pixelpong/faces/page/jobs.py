@@ -17,7 +17,8 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from pixelpong.agent.choice import find_game
+from pixelpong.agent.choice import find_game, play_game
+from pixelpong.agent.file import read_agent
 from pixelpong.errors import RunError
 from pixelpong.faces.page.reel import make_reel
 from pixelpong.interrupts import end_with_parent, interrupts_held
@@ -42,7 +43,7 @@ class Reels:
         """The reel of an agent's game, as JSON.
 
         Args:
-            path: the run's, None for the package.
+            path: the run's or the agent's file, None for the package.
             which: as for `load_agent`.
             stamp: changes with the agent.
 
@@ -103,12 +104,17 @@ def play_and_explain(path: Path | None, which: str) -> bytes:
     """The reel of a greedy game of an agent, as JSON.
 
     Args:
-        path: the run's; None for the package.
+        path: the run's or the agent's file; None for the package.
         which: as for `load_agent`.
 
     Raises:
         PixelpongError: there is no such agent, or it is damaged.
     """
+    if path is not None and path.is_file():
+        return _encode(make_reel(play_game(read_agent(path), path.name, 0, 0)))
     run = None if path is None else RunDirectory.open(path, lambda message: None)
-    reel = make_reel(find_game(run, which))
+    return _encode(make_reel(find_game(run, which)))
+
+
+def _encode(reel: dict[str, Any]) -> bytes:
     return json.dumps(reel, allow_nan=False, separators=(",", ":")).encode()

@@ -14,10 +14,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from pixelpong.agent.choice import list_updates, load_agent
-from pixelpong.agent.file import SHIPPED, Agent, load_shipped
+from pixelpong.agent.choice import list_updates, load_agent, name_strength
+from pixelpong.agent.file import SHIPPED, Agent, load_shipped, read_agent
 from pixelpong.errors import CheckpointError, RunError, expected
-from pixelpong.faces.page.view import View, id_of, is_sweep
+from pixelpong.faces.page.view import View, id_of, is_sweep, read_stamp
 from pixelpong.run.names import last_change
 
 PACKAGE = "package"
@@ -28,11 +28,11 @@ MAX_RUNS = 1000
 
 
 class Library:
-    """All runs of a folder, and one from elsewhere."""
+    """All runs of a folder, and one run, or an agent's file, from elsewhere."""
 
-    def __init__(self, runs_dir: Path, run: Path | None = None) -> None:
+    def __init__(self, runs_dir: Path, own: Path | None = None) -> None:
         """Use `runs_dir`, which need not exist yet."""
-        self._runs_dir, self._own = runs_dir, run
+        self._runs_dir, self._own = runs_dir, own
         self._views = functools.lru_cache(MAX_RUNS)(View)
 
     def list(self) -> list[dict[str, Any]]:
@@ -52,15 +52,28 @@ class Library:
             raise RunError(expected("a run of the list", "another id", "reload the page"))
         return self._views(path)
 
+    def tell(self, run_id: str, after: int, table: str | None) -> dict[str, Any]:
+        """All about a run, see `View.tell`; of the package, or of a file, its agents.
+
+        Raises:
+            PixelpongError: there is none, or it is damaged.
+        """
+        if run_id == PACKAGE:
+            agents = {name: load_package(name) for name in SHIPPED}
+            return _describe("the agents in the package", PACKAGE, agents)
+        if file := self._find_file(run_id):
+            return _describe(file.name, run_id, {"best": self.load_agent(run_id)})
+        return self.view(run_id).tell(after, table)
+
     def find_agent(self, run_id: str, which: str) -> tuple[Path | None, str, Any]:
-        """Where a saved agent is: the run's path, None for the package; its name; a stamp of it.
+        """Where a saved agent is: path of the run or file, None for the package; name; stamp.
 
         Raises:
             PixelpongError: there is no such run or agent.
         """
-        if run_id == PACKAGE:
-            known, path, stamp = list(SHIPPED), None, None
-        else:
+        path = self._find_file(run_id)
+        known, stamp = ["best"] if path else list(SHIPPED), read_stamp(path) if path else None
+        if path is None and run_id != PACKAGE:
             view = self.view(run_id)
             known = [str(update) for update in list_updates(view.run)]
             path, stamp = view.path, view.stamp
@@ -78,10 +91,17 @@ class Library:
         if run_id == PACKAGE:
             return load_package(SHIPPED[-1] if which in ("best", "latest") else which)
         try:
+            if file := self._find_file(run_id):
+                return read_agent(file)
             return load_agent(self.view(run_id).run, which)
         except OSError as error:  # being deleted
             got = error.strerror or str(error)
             raise CheckpointError(expected("an agent", got, "reload the page")) from error
+
+    def _find_file(self, run_id: str) -> Path | None:
+        """The agent's file with this id."""
+        own = self._own
+        return own if own is not None and own.is_file() and run_id == id_of(own) else None
 
     def _paths(self) -> dict[str, Path]:
         """The table of ids."""
@@ -119,26 +139,18 @@ def load_package(name: str = SHIPPED[-1]) -> Agent:
         raise CheckpointError(expected("an agent in the package", "none", advice)) from error
 
 
-def describe_package() -> dict[str, Any]:
-    """Describe the agents in the package, as `View.tell` does those of a run.
-
-    Raises:
-        CheckpointError: they are missing or damaged.
-    """
-    agents = [
-        {
-            "which": name,
-            "steps": (about := load_package(name).about).get("steps"),
-            "estimated_return": about.get("estimated_return"),
-            "strength": name,
-        }
-        for name in SHIPPED
-    ]
+def _describe(name: str, run_id: str, agents: dict[str, Agent]) -> dict[str, Any]:
+    """Agents without a run, as `View.tell` describes those of one."""
+    figures = ("steps", "estimated_return")
     return {
-        "id": PACKAGE,
-        "name": "the agents in the package",
-        "agents": agents,
-        "best": SHIPPED[-1],
+        "id": run_id,
+        "name": name,
+        "agents": [
+            {"which": which, "strength": name_strength(agent.about)}
+            | {figure: agent.about.get(figure) for figure in figures}
+            for which, agent in agents.items()
+        ],
+        "best": list(agents)[-1],
         "is_live": False,
         "problem": None,
     }

@@ -193,7 +193,7 @@ class View:
 
     def _read_config(self) -> None:
         try:
-            stamp = _read_stamp(self.path / "config.json")
+            stamp = read_stamp(self.path / "config.json")
             if stamp == self._config_stamp and stamp:
                 return
             self._config_stamp, self._run, self._problem = stamp, None, None
@@ -205,7 +205,7 @@ class View:
 
     def _read_summary(self) -> Summary:
         files = (self.path / name for name in _SUMMED_UP)
-        stamp = is_live(self.path), self._problem, *map(_read_stamp, files)
+        stamp = is_live(self.path), self._problem, *map(read_stamp, files)
         if self._summary is None or stamp != self._stamp:
             self._stamp, self._summary = stamp, summarize(self.path)
         return self._summary
@@ -218,7 +218,8 @@ class View:
         return assess(Record(recent, whole, algorithm))
 
 
-def _read_stamp(path: Path) -> tuple[int, ...]:
+def read_stamp(path: Path) -> tuple[int, ...]:
+    """Identifies what a file holds; empty if there is none."""
     try:
         file = path.stat()
     except OSError:

@@ -1,8 +1,8 @@
 // Curves of one run or of several, drawn as SVG over the agent's steps.
 //
 // `mountCurves(element)` returns an object whose `update(series)` redraws them. The pointer shows
-// values, in all charts at the same place; the legend's buttons hide curves. A series has `columns`,
-// and `members` if it stands for several runs, which become one curve and a band.
+// values, in all charts at the same place; A series has `columns`, and `members` if it
+// stands for several runs, which become one curve and a band.
 import { build, formatCount, formatSigned, rewrite } from "./parts.js";
 
 const MARGIN = { left: 50, right: 12, top: 8, bottom: 38 };
@@ -56,11 +56,9 @@ const CURVES = [
 
 // A heading, and the charts, empty until `update([{name, columns, evaluations, target, greedy}])`.
 export function mountCurves(element) {
-  const shared = { hidden: new Set() }, charts = CURVES.map((curve) => new Chart(curve, shared));
-  shared.redraw = () => charts.forEach((chart) => chart.draw());
-  shared.point = (x) => charts.forEach((chart) => chart.point(x));
+  const charts = CURVES.map((curve) => new Chart(curve, (x) => charts.forEach((chart) => chart.point(x))));
   element.append(build("h2", {}, "Curves"), build("div", { class: "curves" }, charts.map((chart) => chart.figure)));
-  const sizes = new ResizeObserver(shared.redraw);
+  const sizes = new ResizeObserver(() => charts.forEach((chart) => chart.draw()));
   sizes.observe(element);
   return {
     update: (series) => charts.forEach((chart) => chart.take(series)),
@@ -69,9 +67,10 @@ export function mountCurves(element) {
 }
 
 class Chart {
-  constructor(curve, shared) {
-    Object.assign(this, { curve, shared, series: [], traces: [] });
-    const point = (event) => shared.point(this.locate(event)), leave = (event) => event.pointerType === "mouse" && shared.point(null); // a finger's values stay
+  // `pointAll(x)` shows the values at a place in all charts.
+  constructor(curve, pointAll) {
+    Object.assign(this, { curve, series: [], traces: [] });
+    const point = (event) => pointAll(this.locate(event)), leave = (event) => event.pointerType === "mouse" && pointAll(null); // a finger's values stay
     this.newest = build("span", { class: "number newest" });
     this.plot = build("div", {
       class: "plot", role: "img", "aria-label": `${curve.title}: no figures yet`,
@@ -93,12 +92,11 @@ class Chart {
   }
 
   draw() {
-    const all = this.listTraces(), { hidden } = this.shared;
-    this.summarize(all);
-    this.figure.dataset.points = Math.max(0, ...all.map((trace) => trace.points.length));
-    const hasKeys = all.length > 1 && (this.series.length < 2 || this.curve.id === "return");
-    rewrite(this.legend, hasKeys && all.map(({ name }) => [name, hidden.has(name)]), () => (hasKeys ? all.map((trace) => this.buildKey(trace)) : []));
-    this.traces = all.filter((trace) => !hidden.has(trace.name));
+    this.traces = this.listTraces();
+    this.summarize(this.traces);
+    this.figure.dataset.points = Math.max(0, ...this.traces.map((trace) => trace.points.length));
+    const hasKeys = this.traces.length > 1 && (this.series.length < 2 || this.curve.id === "return");
+    rewrite(this.legend, hasKeys && this.traces.map(({ name }) => name), () => (hasKeys ? this.traces.map(buildKey) : []));
     this.drawPlot(this.plot.clientWidth, this.plot.clientHeight);
   }
 
@@ -138,16 +136,6 @@ class Chart {
       if (this.curve.id !== "return" || !evaluations?.length) return traces;
       return [...traces, { name: "greedy return", look: LOOKS.evaluation, points: pairEvaluations(columns, evaluations) }];
     });
-  }
-
-  buildKey({ name, look }) {
-    const sample = build("svg:svg", { width: 24, height: 12, "aria-hidden": "true" }, drawTrace({ ...look, maxMarks: 1 }, [[1, 6], [12, 6], [23, 6]]));
-    const { hidden, redraw } = this.shared;
-    const toggle = () => {
-      if (!hidden.delete(name)) hidden.add(name);
-      redraw();
-    };
-    return build("li", {}, build("button", { type: "button", "aria-pressed": hidden.has(name) ? "false" : "true", onclick: toggle }, sample, name));
   }
 
   drawPlot(width, height) {
@@ -222,6 +210,11 @@ class Chart {
     const room = this.figure.clientWidth - this.words.offsetWidth - 4;
     this.words.style.left = `${Math.max(4, across + 24 > room ? across - this.words.offsetWidth : across + 24)}px`;
   }
+}
+
+function buildKey({ name, look }) {
+  const sample = build("svg:svg", { width: 24, height: 12, "aria-hidden": "true" }, drawTrace({ ...look, maxMarks: 1 }, [[1, 6], [12, 6], [23, 6]]));
+  return build("li", {}, sample, name);
 }
 
 // The figures of a column over the steps.

@@ -25,7 +25,7 @@ export function mountGame(element, run = "package", agent = "best") {
 
 class GameView {
   constructor(element, { id, agents = [], best }, agent) {
-    const names = { best: best ?? "best", latest: agents.at(-1)?.which ?? "latest" };
+    const names = { best: id === "package" ? "club" : best ?? "best", latest: agents.at(-1)?.which ?? "latest" };
     Object.assign(this, { run: id, agent: names[agent] ?? agent, agents, state: null, socket: null });
     this.sound = new Sound();
     this.stop = new AbortController();
@@ -55,13 +55,13 @@ class GameView {
     this.speed = build("select", { onchange: () => this.act(() => this.send("speed", Number(this.speed.value))) },
       SPEEDS.map(([value, word]) => build("option", { value, selected: value === 1 }, `${value} × – ${word}`)));
     this.choice = build("select", { onchange: () => this.act(() => this.choose(this.choice.value)) },
-      this.agents.map(({ which, strength }) => build("option", { value: which, selected: which === this.agent }, which === strength ? which : `${strength}: after update ${which}`)));
+      this.agents.map(({ which, strength }) => build("option", { value: which, selected: which === this.agent }, which === strength || which === "best" ? strength : `${strength}: after update ${which}`)));
     this.note = build("p", { class: "problem", role: "alert" });
     element.replaceChildren(build(
       "section", { class: "play" }, build("h1", {}, "Play against the agent"), this.field,
       build(
         "div", { class: "play-side" },
-        build("div", { class: "play-buttons" }, this.pause, button("New game", () => this.send("restart")), button("Full screen", () => this.toggleFull()), this.mute), this.note,
+        build("div", { class: "play-buttons" }, this.pause, button("New game", () => this.send("restart")), this.mute), this.note,
         build("label", { hidden: this.choice.length < 2 }, "How strong", this.choice), build("label", {}, "Speed", this.speed), buildKeys(),
         build("p", {}, build("a", { href: `#watch/${this.run}/${this.agent}` }, "Watch the agent's own game, explained")),
       ),
@@ -182,7 +182,7 @@ class GameView {
       event.preventDefault();
       if (!event.repeat) this.serve();
     } else if (!event.repeat) {
-      const tasks = { KeyP: () => this.togglePause(), KeyR: () => this.send("restart"), KeyM: () => this.toggleSound(), KeyF: () => this.toggleFull() };
+      const tasks = { KeyP: () => this.togglePause(), KeyR: () => this.send("restart"), KeyM: () => this.toggleSound() };
       tasks[event.code]?.();
     }
   }
@@ -207,11 +207,6 @@ class GameView {
 
   showSound() {
     this.mute.textContent = this.sound.isOn ? "Sound is on" : "Sound is off";
-  }
-
-  toggleFull() {
-    const done = document.fullscreenElement ? document.exitFullscreen() : this.field.requestFullscreen?.();
-    done?.catch(() => {}); // not allowed here
   }
 
   togglePause() {
@@ -249,7 +244,7 @@ class GameView {
 function buildKeys() {
   const rows = [
     ["W S ↑ ↓", "your paddle, on the left"], ["Mouse, finger", "the paddle follows it; a click or tap serves"], ["Space", "begin, serve"],
-    ["P", "pause, continue"], ["R", "a new game"], ["M", "sound on or off"], ["F", "full screen"],
+    ["P", "pause, continue"], ["R", "a new game"], ["M", "sound on or off"],
   ];
   return build("dl", { class: "play-help", id: "play-help" }, rows.map(([keys, words]) => [build("dt", {}, keys), build("dd", {}, words)]).flat());
 }

@@ -1,6 +1,6 @@
 // One run: its result, its health, a game of its agent, its curves, its configuration. And the view
 // that shows a game alone.
-import { announce, build, buildTable, describeState, formatAgo, formatCount, formatSigned, formatValue, getJson, listReturns, repeat, rewrite, warnAbove } from "./parts.js";
+import { announce, build, buildTable, describeState, formatCount, formatSigned, formatValue, getJson, listReturns, repeat, rewrite, warnAbove } from "./parts.js";
 import { mountCurves } from "./charts.js";
 import { Games } from "./watch.js";
 
@@ -133,7 +133,7 @@ function listFacts(run) {
     ...listReturns(run).map(({ name, text }) => [name, text]),
     ["points won, last 1,000", won == null ? "–" : `${(100 * won).toFixed(1)} %`],
     ["steps played", formatCount(run.steps)], ["update", formatCount(run.update)], ["episodes", formatCount(run.episodes)],
-    ["steps per second", formatCount(newest("timing.steps_per_second"))], ["written", formatAgo(run.modified)],
+    ["steps per second", formatCount(newest("timing.steps_per_second"))],
   ];
 }
 

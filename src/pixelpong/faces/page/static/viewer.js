@@ -28,15 +28,13 @@ class Player {
     this.hasValue = reel.values.some((value) => value !== null);
     this.points = listPoints(reel.points);
     this.root = build(
-      "div", { class: "viewer", role: "group", "aria-label": "A game of the agent", onkeydown: (event) => this.key(event) },
+      "div", { class: "viewer", role: "group", "aria-label": "A game of the agent" },
       build("div", { class: "stage" }, this.buildScreen(), this.buildSight(), this.buildThoughts()), this.buildTimeline(), this.buildControls(), this.buildExpectation(),
     );
     element.replaceChildren(this.root);
     this.colours = readColours(this.root);
-    const scheme = matchMedia("(prefers-color-scheme: dark)"), redraw = () => this.drawTimeline(), sizes = new ResizeObserver(redraw);
-    scheme.addEventListener("change", redraw);
-    sizes.observe(this.timeline);
-    this.stopListening = () => { scheme.removeEventListener("change", redraw); sizes.disconnect(); };
+    this.sizes = new ResizeObserver(() => this.drawTimeline());
+    this.sizes.observe(this.timeline);
     this.explain();
     this.describe();
     if (!matchMedia("(prefers-reduced-motion: reduce)").matches) this.play();
@@ -44,7 +42,7 @@ class Player {
 
   leave() {
     this.pause();
-    this.stopListening();
+    this.sizes.disconnect();
   }
 
   // A colour of the style sheet.
@@ -140,12 +138,6 @@ class Player {
   explain() {
     this.sightKey.replaceChildren(buildSightKey(taste.hasSaliency));
     this.show(this.step);
-  }
-
-  key(event) {
-    if (event.key !== " " || event.target.matches("button, select, input[type=checkbox]")) return;
-    event.preventDefault();
-    this.toggle();
   }
 
   toggle() {

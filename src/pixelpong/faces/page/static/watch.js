@@ -51,15 +51,16 @@ export class Games {
 
   describe() {
     const { which, strength, steps, estimated_return: value } = this.agents[Number(this.slider.value)];
-    const name = which === strength ? strength : `update ${which}${which === this.run.best ? " (the best)" : ""}`;
+    const name = which === strength || which === "best" ? strength : `update ${which}${which === this.run.best ? " (the best)" : ""}`;
     const text = `${name}: ${steps == null ? "" : `${formatCount(steps)} steps played`}${value == null ? "" : `, estimated return ${formatSigned(value, 1)}`}`;
     rewrite(this.words, text, () => [text]);
     this.slider.setAttribute("aria-valuetext", text);
   }
 
   async choose() {
-    const which = this.chosen, { signal } = this.renew();
-    Object.assign(this, { since: performance.now(), shown: which });
+    this.request?.abort();
+    const which = this.chosen, request = new AbortController(), { signal } = request;
+    Object.assign(this, { request, since: performance.now(), shown: which });
     this.say("The agent plays a game, which takes some seconds…", true);
     try {
       const reel = await getJson(`/api/runs/${this.run.id}/reels/${which}`, signal);
@@ -69,13 +70,8 @@ export class Games {
     }
   }
 
-  renew() {
-    this.request?.abort();
-    return (this.request = new AbortController());
-  }
-
   show(which, reel) {
-    const [lost, won] = reel.points.at(-1), who = Number(which) >= 0 ? `The agent after update ${which}` : `The ${which} in the package`;
+    const [lost, won] = reel.points.at(-1), who = Number(which) >= 0 ? `The agent after update ${which}` : this.run.id === "package" ? `The ${which} in the package` : "The agent";
     this.say(`${who}: return ${formatSigned(reel.episode_return)} (${won} points won, ${lost} lost) in ${formatCount(reel.steps - 1)} steps.`);
     announce(`${who} is shown, return ${formatSigned(reel.episode_return)}.`);
     this.viewer?.leave();
