@@ -20,7 +20,7 @@ from pixelpong.agent.choice import (
     load_agent,
     name_strength,
 )
-from pixelpong.agent.file import Agent, decode_agent, encode_agent, load_milestone
+from pixelpong.agent.file import Agent, decode_agent, encode_agent, read_agent
 from pixelpong.engines.serial import SerialEngine
 from pixelpong.errors import CheckpointError, RunError
 from pixelpong.evaluation import evaluate
@@ -120,7 +120,7 @@ def test_a_milestone_that_cannot_be_written_leaves_nothing(make_run):
 def test_a_milestone_plays_as_the_checkpoint_does_but_for_rounding(make_run):
     run = make_run()
     train(run)
-    exact, rounded = as_agent(run, run.checkpoints.load(6)), load_milestone(run.milestones, 6)
+    exact, rounded = as_agent(run, run.checkpoints.load(6)), read_agent(run.milestones.path(6))
     assert rounded.about == exact.about | {"is_rounded": True}
     assert (rounded.algorithm, rounded.protocol) == (exact.algorithm, exact.protocol)
     for name, w in exact.params.items():
@@ -178,7 +178,7 @@ def test_an_agent_of_which_a_part_is_missing_is_refused(make_run):
 def test_a_milestone_that_is_missing_is_refused(make_run):
     run = make_run(updates=1)
     with pytest.raises(CheckpointError, match="expected an agent in .*No such file"):
-        load_milestone(run.milestones, 7)
+        read_agent(run.milestones.path(7))
 
 
 # --- playing ----------------------------------------------------------------------------------

@@ -78,15 +78,15 @@ def test_it_decides_as_the_rollouts_do(algorithm, game, is_greedy):
 
 
 def dense_logits(algorithm, params, previous, frame, last):
-    """Of the policy's actions; the value; which units are on: by the readable definitions."""
+    """Of the policy's actions; the value: by the readable definitions."""
     if algorithm == "ppo":
         before = np.zeros((80, 80)) if previous is None else previous
         x = features.observe_features(before, frame, ACTIONS.index(last))
-        (y,), (z,) = gated.forward(params, x[None].astype(np.float64))
-        return y[:3], y[3], z[:, 0] > 0
+        (y,), _ = gated.forward(params, x[None].astype(np.float64))
+        return y[:3], y[3]
     x = np.zeros(6400) if previous is None else (frame - previous).ravel()
-    (z,), (h,) = network.logits(params, x[None].astype(np.float64))
-    return np.array([z, 0.0]), None, h > 0
+    (z,), _ = network.logits(params, x[None].astype(np.float64))
+    return np.array([z, 0.0]), None
 
 
 @pytest.mark.slow
@@ -95,10 +95,9 @@ def test_what_it_thinks_is_what_the_definitions_give(algorithm, game):
     params = make_params(algorithm)
     for previous, frame, last, _, policy in play(algorithm, game, is_greedy=False, steps=120):
         explanation = policy.explain()
-        logits, value, is_on = dense_logits(algorithm, params, previous, frame, last)
+        logits, value = dense_logits(algorithm, params, previous, frame, last)
         expected = np.exp(logits - logits.max())
         np.testing.assert_allclose(explanation.probabilities, expected / expected.sum(), atol=1e-9)
-        np.testing.assert_array_equal(explanation.is_on, is_on)
         assert explanation.value == (None if value is None else pytest.approx(value, abs=1e-9))
         by_action = dict(zip(policy.actions, logits, strict=True))
         assert explanation.logit == pytest.approx(by_action[UP] - by_action[DOWN], abs=1e-9)

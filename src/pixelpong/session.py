@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pixelpong.agent.choice import keep_opponent
-from pixelpong.agent.file import Agent, encode_agent
+from pixelpong.agent.choice import keep_opponent, make_agent
+from pixelpong.agent.file import encode_agent
 from pixelpong.config import Config
 from pixelpong.engines import Engine, EngineStats
 from pixelpong.errors import (
@@ -28,7 +28,6 @@ from pixelpong.items import BUILTIN
 from pixelpong.learners import UpdateStats, make_learner
 from pixelpong.learners.progress import RETURN_WINDOW, Progress
 from pixelpong.learners.start import Start
-from pixelpong.run.arrays import fingerprint
 from pixelpong.run.checkpoints import Checkpoint
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.lines import EvaluationLine
@@ -55,27 +54,16 @@ MILESTONE_LEVELS = {"ppo": 7, "reinforce": 127}
 
 @dataclass(frozen=True)
 class Counters:
-    """The counters of a checkpoint, besides its arrays.
+    """The counters of a checkpoint, besides its arrays."""
 
-    Attributes:
-        progress: the learner's counters, see `pixelpong.learners.Learner.set_state`.
-        wall_seconds: time of the run in all, breaks not counted.
-        evaluation_seconds: the part of it in evaluations; the rest is training.
-        next_confirmation: steps before which the target is not evaluated again.
-    """
-
-    progress: dict[str, Any]
-    wall_seconds: Seconds
-    evaluation_seconds: Seconds = 0.0
-    next_confirmation: Count = 0
+    progress: dict[str, Any]  # see `pixelpong.learners.Learner.get_state`
+    wall_seconds: Seconds  # of the run in all, breaks not counted
+    evaluation_seconds: Seconds = 0.0  # the part of it in evaluations; the rest is training
+    next_confirmation: Count = 0  # steps before which the target is not evaluated again
 
     @classmethod
     def of(cls, checkpoint: Checkpoint) -> Counters:
-        """Read the counters of a checkpoint.
-
-        Raises:
-            CheckpointError: it has none, or other ones.
-        """
+        """Read the counters of a checkpoint."""
         what = f"the counters of the checkpoint of update {checkpoint.update}"
         with refusing(what, "resume from another one", CheckpointError):
             return convert(checkpoint.counters, cls)
@@ -90,11 +78,6 @@ class Session:
         Args:
             run: its directory.
             began: when the command started, on the monotonic clock.
-
-        Raises:
-            CheckpointError: there are none left, none is sound, or they do not fit the
-                configuration; nothing has been written.
-            RunError: the directory cannot be written.
         """
         self._run = run
         self.config: Config = run.config
@@ -137,15 +120,7 @@ class Session:
         return self.wall_seconds - self._evaluation_seconds
 
     def record(self, stats: UpdateStats, engine: EngineStats) -> None:
-        """Write the lines of this update.
-
-        Args:
-            stats: what was played and learned.
-            engine: who played it.
-
-        Raises:
-            RunError: they cannot be written.
-        """
+        """Write the lines of this update."""
         progress = self.learner.progress
         self._evaluation = None
         if self._attempt is not None and stats.attempt > self._attempt:
@@ -231,10 +206,6 @@ class Session:
 
         An update that was interrupted, or whose lines could not be written, is not complete: then
         nothing is saved, and the checkpoint before it stays valid.
-
-        Raises:
-            RunError: it could not be written, or the run was deleted.
-            NumericsError: a parameter is not finite.
         """
         update = self.learner.progress.update
         is_complete = self.learner.is_whole and update == self._recorded_update
@@ -260,29 +231,17 @@ class Session:
         self._write_optional(self._run.checkpoints.thin, 1)
 
     def _keep_milestone(self) -> None:
-        """Write a milestone if one is due.
-
-        Raises:
-            NumericsError: a parameter is not finite, and must not reach the disk.
-        """
+        """Write a milestone if one is due."""
         progress, every = self.learner.progress, self.config.schedule.milestone_every
         update = progress.update
         if not is_due(update, every):
             return
         params, *_ = self.learner.get_state()
-        about = {
-            "update": update,
-            "steps": progress.steps,
-            "episodes": progress.episodes,
-            "estimated_return": progress.estimated_return,
-            "params_sha256": fingerprint(params),
-        }
-        learning = self.config.learning
-        agent = Agent(params, learning.algorithm, self.config.environment.protocol, about)
+        agent = make_agent(self.config, params, progress)
         is_alone = self.config.ppo.opponent == BUILTIN
         most = MILESTONE_ROWS if is_alone else MILESTONE_ROWS_FOR_TWO
         rows = self.learner.touched_rows(most=most)
-        levels = MILESTONE_LEVELS[learning.algorithm]
+        levels = MILESTONE_LEVELS[agent.algorithm]
         save, advice = self._run.milestones.write, "make room there"
         self._write_optional(lambda: save(update, encode_agent(agent, rows, levels=levels), advice))
 

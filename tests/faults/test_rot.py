@@ -14,7 +14,7 @@ from test_full_disks import FEW, toy
 from test_store import assert_same, make_checkpoint
 from toys import result_of, with_updates
 
-from pixelpong.agent.file import Agent, decode_agent, load_milestone
+from pixelpong.agent.file import Agent, decode_agent, read_agent
 from pixelpong.errors import CheckpointError, PixelpongError
 from pixelpong.loop import train
 from pixelpong.run.arrays import fingerprint
@@ -175,7 +175,7 @@ def test_a_damaged_configuration_is_refused(trained):
 def test_a_damaged_milestone_is_refused(trained):
     path = trained.milestones.path(2)
     every = max(37, len(path.read_bytes()) // 40)
-    check_reading(path, every, lambda: describe(load_milestone(trained.milestones, 2)))
+    check_reading(path, every, lambda: describe(read_agent(trained.milestones.path(2))))
 
 
 @pytest.mark.soak
@@ -183,7 +183,7 @@ def test_a_damaged_milestone_is_refused(trained):
 def test_every_single_bit_of_the_smaller_files_is_watched_over(trained):
     check_reading(trained.path / "config.json", 1, lambda: read_run(trained))
     check_reading(
-        trained.milestones.path(2), 61, lambda: describe(load_milestone(trained.milestones, 2))
+        trained.milestones.path(2), 61, lambda: describe(read_agent(trained.milestones.path(2)))
     )
 
 

@@ -14,7 +14,7 @@ import pytest
 from conftest import wait_for_checkpoint
 from test_store import make_checkpoint
 
-from pixelpong.agent.file import load_milestone
+from pixelpong.agent.file import read_agent
 from pixelpong.errors import CheckpointError
 from pixelpong.faces.cli import main
 from pixelpong.faces.page.library import Library
@@ -182,7 +182,7 @@ def read_everything(run: RunDirectory, library: Library, capsys) -> None:
     assert updates == list(range(1, len(updates) + 1))
     assert run.checkpoints.load_latest().update >= len(updates) - 1
     for update in run.milestones.updates()[-2:]:
-        assert load_milestone(run.milestones, update).about["update"] == update
+        assert read_agent(run.milestones.path(update)).about["update"] == update
     told = library.view(id_of(run.path)).tell()
     assert told["update"] >= len(updates) - 1
     capsys.readouterr()

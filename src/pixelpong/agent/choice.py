@@ -12,7 +12,6 @@ from typing import Any
 from pixelpong.agent.file import (
     SHIPPED,
     Agent,
-    load_milestone,
     load_shipped,
     read_agent,
     write_agent,
@@ -49,25 +48,25 @@ class ChosenReplay:
     title: str
 
 
-def as_agent(run: RunDirectory, checkpoint: Checkpoint) -> Agent:
-    """The agent of a checkpoint, to the bit.
-
-    Raises:
-        CheckpointError: it belongs to another algorithm, or contains no agent.
-    """
-    with restoring():
-        progress = Progress.from_dict(checkpoint.counters["progress"])
+def make_agent(config: Config, params: Params, progress: Progress) -> Agent:
+    """The agent that a training has come to."""
     about = {
-        "update": checkpoint.update,
+        "update": progress.update,
         "steps": progress.steps,
         "episodes": progress.episodes,
         "estimated_return": progress.estimated_return,
-        "params_sha256": fingerprint(checkpoint.params),
+        "params_sha256": fingerprint(params),
         "is_rounded": False,
     }
-    algorithm = run.config.learning.algorithm
-    params = fit_params(checkpoint.params, algorithm)
-    return Agent(params, algorithm, run.config.environment.protocol, about)
+    return Agent(params, config.learning.algorithm, config.environment.protocol, about)
+
+
+def as_agent(run: RunDirectory, checkpoint: Checkpoint) -> Agent:
+    """The agent of a checkpoint, to the bit."""
+    with restoring():
+        progress = Progress.from_dict(checkpoint.counters["progress"])
+    params = fit_params(checkpoint.params, run.config.learning.algorithm)
+    return make_agent(run.config, params, progress)
 
 
 def find_agent(word: str | Path | None) -> tuple[RunDirectory | None, str | None]:
@@ -79,9 +78,6 @@ def find_agent(word: str | Path | None) -> tuple[RunDirectory | None, str | None
 
     Returns:
         For `load_agent`: the run; the agent, if the word says which.
-
-    Raises:
-        RunError: there is no such run.
     """
     if word is None or word == PACKAGE:
         return None, None
@@ -97,9 +93,6 @@ def load_agent(run: RunDirectory | None, which: str = "best") -> Agent:
         run: None for an agent in the package.
         which: ``"best"``, ``"latest"``, or the number of an update; in the package, see
             `pixelpong.agent.file.load_shipped`.
-
-    Raises:
-        CheckpointError: there is no agent of this name, or it is damaged.
     """
     if run is None:
         return load_shipped(which)
@@ -115,7 +108,7 @@ def load_agent(run: RunDirectory | None, which: str = "best") -> Agent:
     update = int(which)
     if update in run.checkpoints.updates():
         return as_agent(run, run.checkpoints.load(update))
-    return load_milestone(run.milestones, update)
+    return read_agent(run.milestones.path(update))
 
 
 def open_agent(
@@ -126,10 +119,6 @@ def open_agent(
     Args:
         word: an agent's file, or as for `find_agent`.
         checkpoint: which of a run's agents, or of the package's; see `load_agent`.
-
-    Raises:
-        CheckpointError: there is no such agent, or it is damaged.
-        RunError: there is no such run.
     """
     if word is not None and os.path.isfile(word):  # no error for a name that is too long
         return None, read_agent(Path(word))
@@ -143,10 +132,6 @@ def load_named(word: str) -> Agent:
     Args:
         word: an agent's file; or as for `find_agent`, where a run stands for its best agent, and
             ``RUN@100`` for that of update 100.
-
-    Raises:
-        CheckpointError: there is no such agent, or it is damaged.
-        RunError: there is no such run.
     """
     name, at, which = word.rpartition("@")
     if not at or os.path.exists(word):
@@ -158,9 +143,6 @@ def settle_opponents(configs: Iterable[Config]) -> list[Config]:
     """Configurations whose opponents can be met, before anything of their trainings is written.
 
     ``latest`` becomes the name of that run: soon another one is the latest.
-
-    Raises:
-        ConfigError, CheckpointError, RunError: as `load_opponent`.
     """
     names = {word: word for word in NO_AGENT}
     settled = []
@@ -181,9 +163,6 @@ def keep_opponent(run: RunDirectory) -> Params | None:
     They are copied into the run at first, rounded, and read from there ever after: what the word
     names may change or go. Another word has another file, so a process that dies between writing
     this file and the configuration mixes up nothing.
-
-    Raises:
-        ConfigError, CheckpointError, RunError: as `load_opponent`; or the copy cannot be written.
     """
     word = run.config.ppo.opponent
     if word in NO_AGENT:
@@ -196,13 +175,7 @@ def keep_opponent(run: RunDirectory) -> Params | None:
 
 
 def load_opponent(config: Config) -> Agent:
-    """The agent that a training plays against: a run's best one, one of a file, or the package's.
-
-    Raises:
-        ConfigError: it has another network, or plays another game; or a word is mistyped.
-        CheckpointError: it is missing or damaged.
-        RunError: there is no such run.
-    """
+    """The agent that a training plays against: a run's best one, a file's, or the package's."""
     word = config.ppo.opponent
     try:
         agent = load_named(word)
@@ -256,11 +229,6 @@ def find_game(
         run: None for an agent in the package.
         checkpoint: which agent, see `load_agent`.
         episode: the game's index in an evaluation with the run's seed.
-        is_greedy: take the most probable action instead of drawing one.
-
-    Raises:
-        CheckpointError: there is no such agent, or it is damaged.
-        EmulatorError: the emulator or its game is not installed.
     """
     agent = load_agent(run, checkpoint)
     name = "the agent in the package" if run is None else run.path.name

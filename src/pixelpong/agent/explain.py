@@ -22,9 +22,6 @@ def explain(replay: Replay, agent: Agent, every: int = 1) -> Iterator[tuple[Mome
         replay: the episode.
         agent: the one that played it.
         every: steps from one explanation to the next; one more follows after the end.
-
-    Raises:
-        EmulatorError: the emulator or its game is not installed.
     """
     network = agent.make_network()
     for moment in replay.watch():

@@ -29,7 +29,7 @@ from pixelpong.items import Params
 from pixelpong.learners.start import Start
 from pixelpong.play.replay import Replay
 from pixelpong.run.arrays import decode_arrays, encode_arrays
-from pixelpong.run.files import NumberedFiles, write_whole
+from pixelpong.run.files import write_whole
 from pixelpong.schema import Count, Meta, Return, decode
 from pixelpong.seeding import make_rng
 
@@ -56,17 +56,13 @@ _ROWS = 1024
 class Agent:
     """A network, with its origin.
 
-    Attributes:
-        params: its parameters.
-        algorithm: ``"reinforce"`` or ``"ppo"``, which trained it.
-        protocol: the game it was trained to play.
-        about: other facts, as in JSON: ``update``, ``steps``, ``estimated_return``,
-            ``params_sha256`` of the trained parameters, ``is_rounded`` if `params` are rounded.
+    `about` has other facts, as in JSON: ``update``, ``steps``, ``estimated_return``,
+    ``params_sha256`` of the trained parameters, ``is_rounded`` if `params` are rounded.
     """
 
     params: Params
-    algorithm: str
-    protocol: Protocol
+    algorithm: str  # ``"reinforce"`` or ``"ppo"``, which trained it
+    protocol: Protocol  # the game it was trained to play
     about: dict[str, Any]
 
     def make_network(self) -> Network:
@@ -74,13 +70,7 @@ class Agent:
         return make_network(self.params, self.algorithm)
 
     def play_episode(self, seed: int, index: int = 0, *, is_greedy: bool = True) -> Replay:
-        """Play an episode of an evaluation, exactly as the evaluation would; return a replay.
-
-        Args:
-            seed: of the evaluation.
-            index: of the episode in it.
-            is_greedy: take the most probable action instead of drawing one.
-        """
+        """Play an episode of an evaluation with this seed, exactly as the evaluation would."""
         rng = make_rng(seed, "evaluate", 0, index)
         emulator, policy = make_emulator(self.protocol), self.make_network()
         width = 2 + self.protocol.max_frame_skip
@@ -109,26 +99,15 @@ _Skip = Annotated[int, Meta(ge=1, le=60)]
 
 @dataclass(frozen=True)
 class _Card:
-    """The contents of an agent's file besides its numbers.
-
-    Attributes:
-        environment: see `pixelpong.config.protocols`.
-        frame_skips: smallest and largest number of frames per step.
-        sticky: probability that a frame keeps the held action.
-        algorithm: see `Agent`.
-        shape: of the first layer.
-        about: see `Agent`.
-        start: None if the file has the rows themselves, not their change since the start.
-        max_frames: frames after which an episode is cut off.
-    """
+    """The contents of an agent's file besides its numbers; see `Agent` and `Protocol`."""
 
     environment: str
     frame_skips: tuple[_Skip, _Skip]
     sticky: Annotated[float, Meta(ge=0, le=1)]
     algorithm: Literal["reinforce", "ppo"]
-    shape: Annotated[tuple[_Size, ...], Meta(min_length=2, max_length=3)]
+    shape: Annotated[tuple[_Size, ...], Meta(min_length=2, max_length=3)]  # of the first layer
     about: _About
-    start: Start | None = None
+    start: Start | None = None  # given if the file has the rows' change since the start
     max_frames: Annotated[int, Meta(ge=1, le=MAX_FRAMES)] = MAX_FRAMES
 
     def __post_init__(self) -> None:
@@ -161,15 +140,11 @@ def encode_agent(
     """The agent as a small file; see `decode_agent`.
 
     Args:
-        agent: the agent to write.
         rows: [K] of the first layer to keep; when the file is read, the others are 0, or as they
             were at the start.
         levels: a row's largest number is so many steps; with fewer the file is smaller.
         start: of its training; if given, the file has the change of the rows since.
         steps: [K], instead of `levels`: a row's numbers become multiples of its step.
-
-    Raises:
-        NumericsError: a number is not finite, or too large.
     """
     W1 = agent.params["W1"]
     _require_room(agent.params)
@@ -199,12 +174,7 @@ def encode_agent(
 
 
 def write_agent(agent: Agent, path: Path) -> int:
-    """Write an agent's file, whole or not at all; return its bytes.
-
-    Raises:
-        NumericsError: its numbers are too large for such a file.
-        RunError: the file cannot be written.
-    """
+    """Write an agent's file, whole or not at all; return its bytes."""
     W1 = agent.params["W1"]
     content = encode_agent(agent, np.flatnonzero(W1.reshape(len(W1), -1).any(axis=1)))
     write_whole(path, content)
@@ -244,15 +214,7 @@ def _require_room(params: Params) -> None:
 
 
 def decode_agent(content: bytes, origin: str) -> Agent:
-    """Read the content that `encode_agent` made; the numbers are float32.
-
-    Args:
-        content: of the file.
-        origin: its name, for the error message.
-
-    Raises:
-        CheckpointError: it is not an agent's file, or is damaged.
-    """
+    """Read the content that `encode_agent` made; the numbers are float32."""
     try:
         if len(content) > FILE_LIMIT:
             raise ValueError(f"more than {FILE_LIMIT} bytes")
@@ -275,11 +237,7 @@ def decode_agent(content: bytes, origin: str) -> Agent:
 
 
 def read_agent(path: Path) -> Agent:
-    """The agent of a file.
-
-    Raises:
-        CheckpointError: the file is missing, damaged or not an agent.
-    """
+    """The agent of a file."""
     with refusing(f"an agent in {path}", "check its name", CheckpointError):
         with path.open("rb") as file:
             content = file.read(FILE_LIMIT + 1)
@@ -301,24 +259,11 @@ def _spread_rows(arrays: dict[str, NDArray[Any]], shape: tuple[int, ...]) -> NDA
     return W1
 
 
-def load_milestone(store: NumberedFiles, update: int) -> Agent:
-    """The agent of a milestone.
-
-    Raises:
-        CheckpointError: it is missing or damaged.
-    """
-    return read_agent(store.path(update))
-
-
 def load_shipped(name: str = SHIPPED[-1]) -> Agent:
     """An agent that comes with the package.
 
     Args:
         name: one of `SHIPPED`, or ``"best"`` or ``"latest"`` for the strongest.
-
-    Raises:
-        CheckpointError: no agent has this name, or its file is damaged.
-        OSError: its file is missing.
     """
     name = SHIPPED[-1] if name in ("best", "latest") else name
     if name not in SHIPPED:

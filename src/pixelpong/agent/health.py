@@ -49,15 +49,6 @@ Finding = dict[str, str]
 
 
 @dataclass(frozen=True)
-class DeadUnits:
-    """Counted by the page, and shown nowhere."""
-
-    dead: int
-    of: int
-    update: int
-
-
-@dataclass(frozen=True)
 class Record:
     """The figures that the checks examine, by column."""
 
@@ -67,7 +58,6 @@ class Record:
     """Of the whole run, possibly thinned out."""
     algorithm: str
     """``"reinforce"`` or ``"ppo"``."""
-    dead: DeadUnits | None = None
 
     def mean(self, name: str) -> float:
         """The mean of a column's last figures; NaN, which no bound is above or below, if empty."""

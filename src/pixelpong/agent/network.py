@@ -37,35 +37,20 @@ OFF, STAYED, APPEARED, VANISHED = range(4)
 
 @dataclass(frozen=True)
 class Explanation:
-    """What the network saw at one step, and what it concluded.
+    """What the network saw at one step, and what it concluded."""
 
-    Attributes:
-        field: [80, 80] uint8, for each pixel OFF, STAYED, APPEARED or VANISHED.
-        probabilities: [A] float64, of the network's `actions`.
-        value: the expected outcome of the point, −1 … 1; None if the network has no value.
-        logit: difference of the logits of UP and DOWN.
-        saliency: [80, 80] float64, what each pixel adds to `logit`.
-        rest: what the biases add to `logit`, and the last action if that is an input.
-        is_on: [H] bool, the hidden units that were switched on.
-    """
-
-    field: NDArray[np.uint8]
-    probabilities: NDArray[np.float64]
-    value: float | None
-    logit: float
-    saliency: NDArray[np.float64]
-    rest: float
-    is_on: NDArray[np.bool_]
+    field: NDArray[np.uint8]  # [80, 80], each pixel OFF, STAYED, APPEARED or VANISHED
+    probabilities: NDArray[np.float64]  # [A], of the network's `actions`
+    value: float | None  # the expected outcome of the point, −1 … 1; None if it has no value
+    logit: float  # difference of the logits of UP and DOWN
+    saliency: NDArray[np.float64]  # [80, 80], what each pixel adds to `logit`
+    rest: float  # what the biases add to `logit`, and the last action if that is an input
 
 
 class Network(ABC):
-    """A network and what it remembers of the episode: the frame before, the last action.
+    """A network and what it remembers of the episode: the frame before, the last action."""
 
-    Attributes:
-        actions: the actions it chooses from, in Gymnasium's numbers.
-    """
-
-    actions: tuple[int, ...]
+    actions: tuple[int, ...]  # those it chooses from, in Gymnasium's numbers
 
     def __init__(self, params: Params, decider: Decider) -> None:
         """Start an episode; use `make_network` instead."""
@@ -112,32 +97,13 @@ class Network(ABC):
 
 
 def make_network(params: Params, algorithm: str) -> Network:
-    """The network with these parameters.
-
-    Args:
-        params: its parameters; not changed.
-        algorithm: the one it was trained with, ``"reinforce"`` or ``"ppo"``.
-
-    Raises:
-        CheckpointError: they belong to another network, or are not finite.
-    """
+    """The network with these parameters, trained with ``"reinforce"`` or ``"ppo"``."""
     params = fit_params(params, algorithm)
     return GatedNetwork(params) if algorithm == "ppo" else PlainNetwork(params)
 
 
 def fit_params(params: Params, algorithm: str) -> Params:
-    """Check parameters from a file; the kernels rely on their shapes.
-
-    Args:
-        params: from a file.
-        algorithm: the one they were trained with, ``"reinforce"`` or ``"ppo"``.
-
-    Returns:
-        The same parameters.
-
-    Raises:
-        CheckpointError: they belong to another network, or are not finite.
-    """
+    """Check parameters from a file, and return them; the kernels rely on their shapes."""
     shapes = {name: w.shape for name, w in sorted(params.items())}
     second = shapes.get("W2", ())
     wanted = {"W1": (NUM_PIXELS, *second[:1]), "W2": second[:1]}
@@ -193,7 +159,6 @@ class PlainNetwork(Network):
             logit=logit,
             saliency=saliency.reshape(80, 80),
             rest=0.0,
-            is_on=is_on,
         )
 
 
@@ -250,7 +215,6 @@ class GatedNetwork(Network):
             logit=logit,
             saliency=saliency,
             rest=float(b2[up] - b2[down] + shares[inputs >= 3 * features.NUM_FEATURES].sum()),
-            is_on=is_on,
         )
 
 

@@ -55,11 +55,7 @@ class Replay:
         return len(self.actions)
 
     def watch(self) -> Iterator[Moment]:
-        """Play it again: T + 1 moments, the last after the end.
-
-        Raises:
-            EmulatorError: the emulator or its game is not installed.
-        """
+        """Play it again: T + 1 moments, the last after the end."""
         rng = make_rng(self.seed, "evaluate", 0, self.index)
         emulator, width = make_emulator(self.protocol), 2 + self.protocol.max_frame_skip
         reward, lost, won = 0.0, 0, 0

@@ -38,11 +38,7 @@ def fingerprint(arrays: Arrays) -> str:
 
 
 def encode_arrays(arrays: Arrays, card: dict[str, Any]) -> bytes:
-    """Arrays and a card as the content of a file.
-
-    Raises:
-        ValueError: a number of the card is not finite.
-    """
+    """Arrays and a card as the content of a file."""
     whole = {name: np.ascontiguousarray(w) for name, w in arrays.items()}
     whole["card"] = np.frombuffer(encode(card), np.uint8)
     whole["sha256"] = np.frombuffer(bytes.fromhex(fingerprint(whole)), np.uint8)
@@ -50,11 +46,7 @@ def encode_arrays(arrays: Arrays, card: dict[str, Any]) -> bytes:
 
 
 def decode_arrays(content: bytes) -> tuple[dict[str, NDArray[Any]], bytes]:
-    """The arrays and the card, as JSON, in the content of a file.
-
-    Raises:
-        ValueError: the content is not in that form, or is damaged.
-    """
+    """The arrays and the card, as JSON, in the content of a file."""
     size = int.from_bytes(content[:8], "little")
     if size > TABLE_LIMIT:
         raise ValueError(f"a table of {size} bytes")
@@ -69,11 +61,7 @@ def decode_arrays(content: bytes) -> tuple[dict[str, NDArray[Any]], bytes]:
 
 
 def read_card(path: Path) -> bytes:
-    """The card of a file, without its arrays; the hash is not checked.
-
-    Raises:
-        ValueError: the file is missing, or not in that form.
-    """
+    """The card of a file, without its arrays; the hash is not checked."""
     try:
         with safe_open(path, "np") as file:
             return bytes(file.get_tensor("card").tobytes())

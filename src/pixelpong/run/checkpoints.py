@@ -45,24 +45,17 @@ _SMALL = 1 << 16
 class Checkpoint:
     """The complete state of a training at an update.
 
-    Attributes:
-        update: updates done.
-        params: name → array.
-        optimizer: name → array, the optimizer's memory.
-        counters: everything else the future or the reports depend on, as in JSON.
-        score: what `best` is chosen by, the higher the better; None if it is unknown.
-        score_of: the kind of score: ``"evaluation"`` or ``"mean_return_100"``. An evaluation always
-            ranks before a mean return, because the two cannot be compared.
-        start: the start of the training: only what differs from it is kept; None to keep all.
+    `best` is chosen by the score, the higher the better. One of an ``"evaluation"`` always ranks
+    before one that is a ``"mean_return_100"``, because the two cannot be compared.
     """
 
     update: int
     params: dict[str, NDArray[Any]]
-    optimizer: dict[str, NDArray[Any]]
-    counters: dict[str, Any]
+    optimizer: dict[str, NDArray[Any]]  # the optimizer's memory
+    counters: dict[str, Any]  # all else that the future or the reports depend on, as in JSON
     score: float | None = None
     score_of: str = "mean_return_100"
-    start: Start | None = None
+    start: Start | None = None  # only what differs from it is kept; None to keep all
 
 
 @dataclass(frozen=True)
@@ -86,21 +79,14 @@ class CheckpointStore(NumberedFiles):
     ) -> None:
         """Use `folder`, which need not exist yet.
 
-        Args:
-            folder: where the checkpoints are.
-            warn: called with one line if a checkpoint is damaged and another is taken, or if an
-                old one cannot be removed.
-            draw: returns the arrays of a start; by default a start has none.
+        `warn` is called with one line if a checkpoint is damaged and another is taken, or if an old
+        one cannot be removed; `draw` returns the arrays of a start, by default none.
         """
         super().__init__(folder)
         self._warn, self._draw = warn, draw
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Write a checkpoint completely or not at all, then remove those no longer needed.
-
-        Raises:
-            RunError: it could not be written; the checkpoints before it are untouched.
-        """
+        """Write a checkpoint completely or not at all, then remove those no longer needed."""
         card = _Card(
             FORMAT,
             checkpoint.update,
@@ -127,12 +113,7 @@ class CheckpointStore(NumberedFiles):
             self._warn(f"{error}; they stay until the next save")
 
     def load(self, update: int) -> Checkpoint:
-        """Read one checkpoint and check every bit of it.
-
-        Raises:
-            CheckpointError: it is missing or damaged.
-            VersionError: it is of another version, or began from numbers that are not drawn here.
-        """
+        """Read one checkpoint and check every bit of it."""
         path, advice = self.path(update), "this checkpoint cannot be used"
         with refusing(f"a sound checkpoint in {path}", advice, CheckpointError):
             arrays, content = decode_arrays(path.read_bytes())
@@ -158,39 +139,24 @@ class CheckpointStore(NumberedFiles):
         )
 
     def load_latest(self) -> Checkpoint:
-        """The newest sound checkpoint; warns of each damaged one that is skipped.
-
-        Raises:
-            CheckpointError: there is none.
-        """
+        """The newest sound checkpoint; warns of each damaged one that is skipped."""
         return self._load_first(by=int)
 
     def load_best(self) -> Checkpoint:
-        """The sound checkpoint with the highest score, the newest of equals.
-
-        Raises:
-            CheckpointError: there is none.
-        """
+        """The sound checkpoint with the highest score, the newest of equals."""
         return self._load_first(by=self._rank)
 
     def thin(self, keep_last: int) -> None:
         """Remove all but the last `keep_last`, the best and that of update 0.
 
         Only for the holder of the run's lock.
-
-        Raises:
-            RunError: one cannot be removed.
         """
         updates = self.updates()
         kept = {0, *updates[-keep_last:], max(updates, key=self._rank, default=0)}
         self.remove(set(updates) - kept)
 
     def find_best(self) -> int | None:
-        """The update of the checkpoint that `load_best` takes if it is sound.
-
-        Raises:
-            RunError: the folder cannot be read.
-        """
+        """The update of the checkpoint that `load_best` takes if it is sound."""
         return max(self.updates(), key=self._rank, default=None)
 
     def _load_first(self, by: Callable[[int], Any]) -> Checkpoint:
@@ -230,11 +196,7 @@ def _cut(name: str, array: NDArray[Any], before: NDArray[Any] | None) -> dict[st
 
 
 def _restore(kind: str, arrays: Arrays, start: Arrays) -> dict[str, NDArray[Any]]:
-    """What `_cut` was given, bit for bit.
-
-    Raises:
-        ValueError: it is something else.
-    """
+    """What `_cut` was given, bit for bit."""
     found: dict[str, NDArray[Any]] = {}
     for name in arrays:
         own = name.removeprefix(kind)

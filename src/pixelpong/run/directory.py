@@ -84,9 +84,6 @@ class RunDirectory:
 
         Args:
             path: the new directory; None for the next free ``runs/PRESET-NNN``.
-
-        Raises:
-            RunError: it already exists, or cannot be made.
         """
         path = make_folder(path, config.preset)
         content = {
@@ -106,11 +103,7 @@ class RunDirectory:
 
     @classmethod
     def open(cls, path: Path, warn: Callable[[str], None] = _warn_on_stderr) -> RunDirectory:
-        """Open an existing run directory, to read or continue it.
-
-        Raises:
-            RunError: it is missing, is not a run, or is of another version.
-        """
+        """Open an existing run directory, to read or continue it."""
         if not path.is_dir():
             raise RunError(
                 expected("a run directory", f"{path}, which is not one", "check its name")
@@ -141,11 +134,7 @@ class RunDirectory:
         return files or bool(self.checkpoints.updates() or self.milestones.updates())
 
     def require_here(self) -> None:
-        """Check that nobody has deleted the run while it was being trained.
-
-        Raises:
-            RunError: its configuration is gone, so nothing could read what is written next.
-        """
+        """Check that nobody has deleted the run while it was being trained."""
         if not (file := self.path / "config.json").is_file():
             raise RunError(expected(f"the run's {file}", "no such file", GONE_ADVICE))
 
@@ -158,9 +147,6 @@ class RunDirectory:
 
         Args:
             update: the run's current update, recorded with options that change the result.
-
-        Raises:
-            RunError: the file cannot be written.
         """
         content = _read_config(self.path)
         before = _config_of(content["config"], self.path)
@@ -172,11 +158,7 @@ class RunDirectory:
         _write_config(self.path, content | {"config": self.config.to_flat()})
 
     def lock(self) -> RunLock:
-        """Make this process the only one that writes here.
-
-        Raises:
-            RunError: another training is writing here.
-        """
+        """Make this process the only one that writes here."""
         return RunLock(self.path)
 
     @contextlib.contextmanager
@@ -254,9 +236,6 @@ def make_folder(path: Path | None, name: str) -> Path:
     Args:
         path: where; None for ``runs/NAME-NNN``, the number after the largest.
         name: of the latter.
-
-    Raises:
-        RunError: it exists already, or cannot be made.
     """
     number = largest_number(RUNS_FOLDER, name) if path is None else 0
     while True:
@@ -290,11 +269,7 @@ def largest_number(folder: Path, name: str) -> int:
 
 
 def _read_config(path: Path) -> dict[str, Any]:
-    """The content of ``config.json``, checked against `_ConfigFile`.
-
-    Raises:
-        RunError: it is missing, damaged, of another version or not a configuration.
-    """
+    """The content of ``config.json``, checked against `_ConfigFile`."""
     file = path / "config.json"
     with refusing(f"a run's configuration in {file}", "is it a run?", RunError):
         content = decode(file.read_bytes(), dict[str, Any])
@@ -310,11 +285,7 @@ def _read_config(path: Path) -> dict[str, Any]:
 
 
 def _config_of(options: dict[str, Any], path: Path) -> Config:
-    """The configuration in a run's file.
-
-    Raises:
-        RunError: these are not options of this version.
-    """
+    """The configuration in a run's file."""
     try:
         return Config().updated(options, str(path / "config.json"))
     except ConfigError as error:

@@ -42,16 +42,13 @@ def write_whole(
     advice: str = "make room there, or choose another file",
     make_folder: bool = False,
 ) -> None:
-    """Write a file, or replace the one that is there.
+    """Write a file, or replace the one that is there, completely or not at all.
 
     Args:
         path: of the file.
         content: its whole content.
         advice: what to do if it cannot be written.
         make_folder: make its folder if that is missing.
-
-    Raises:
-        RunError: it cannot be written; an existing file is untouched.
     """
     temporary = path.with_name(f".{path.name}-{os.getpid()}")
     try:
@@ -78,11 +75,7 @@ class NumberedFiles:
         self.folder = folder
 
     def updates(self) -> list[int]:
-        """The updates that have a file, ascending; the files are not checked.
-
-        Raises:
-            RunError: the folder cannot be read.
-        """
+        """The updates that have a file, ascending; the files are not checked."""
         names: list[str] = []
         is_none = contextlib.suppress(FileNotFoundError, NotADirectoryError)
         with refusing(f"to read {self.folder}", "check the disk", RunError), is_none:
@@ -95,29 +88,17 @@ class NumberedFiles:
         return self.folder / f"{update:06d}{_ENDING}"
 
     def write(self, update: int, content: bytes, advice: str) -> None:
-        """Write the file of an update, completely or not at all.
-
-        Raises:
-            RunError: it could not be written; those before it are untouched.
-        """
+        """Write the file of an update, completely or not at all."""
         write_whole(self.path(update), content, advice=advice, make_folder=True)
 
     def remove(self, updates: Iterable[int]) -> None:
-        """Remove the files of some updates; only for the holder of the run's lock.
-
-        Raises:
-            RunError: one cannot be removed.
-        """
+        """Remove the files of some updates; only for the holder of the run's lock."""
         with refusing(f"to remove files from {self.folder}", "check its rights", RunError):
             for update in updates:
                 self.path(update).unlink(missing_ok=True)
 
     def cut_back(self, update: int) -> None:
-        """Remove those after `update`, and what a killed save left behind.
-
-        Raises:
-            RunError: one cannot be removed.
-        """
+        """Remove those after `update`, and what a killed save left behind."""
         with refusing(f"to remove files from {self.folder}", "check its rights", RunError):
             for path in self.folder.glob(f".*{_ENDING}-*"):
                 path.unlink(missing_ok=True)

@@ -65,11 +65,7 @@ class LineFile:
         return False
 
     def append(self, *lines: dict[str, Any]) -> None:
-        """Add lines at the end.
-
-        Raises:
-            RunError: the file cannot be written, as on a full disk.
-        """
+        """Add lines at the end."""
         with self._to("write to"), self.path.open("ab", buffering=0) as file:
             text = "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines).encode()
             before = file.seek(0, os.SEEK_END)
@@ -78,11 +74,7 @@ class LineFile:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def sync(self) -> None:
-        """Wait until the disk has the lines, so that no checkpoint can be ahead of them.
-
-        Raises:
-            RunError: the disk refuses them.
-        """
+        """Wait until the disk has the lines, so that no checkpoint can be ahead of them."""
         with self._to("write to"), self.path.open("ab", buffering=0) as file:
             os.fsync(file.fileno())
 
@@ -103,9 +95,6 @@ class LineFile:
 
         Returns:
             How many whole lines were dropped.
-
-        Raises:
-            RunError: the file cannot be read or written.
         """
         end = dropped = 0
         for line_end, line in self._scan():

@@ -32,9 +32,6 @@ def find_run(word: str | Path, folder: Path = RUNS_FOLDER, others: Iterable[str]
         word: a path, a name in `folder`, or `LATEST`; ``./latest`` is a path.
         folder: of runs.
         others: words that the caller takes too; an error suggests them.
-
-    Raises:
-        RunError: there is no such run.
     """
     if not str(word):  # a path to here
         raise RunError(expected("a run directory", "an empty name", "name a run"))

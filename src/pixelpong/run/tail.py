@@ -9,7 +9,6 @@ Covered: `Tail`, `Table`. Not covered: single lines (`pixelpong.run.lines`).
 
 from __future__ import annotations
 
-import io
 import math
 import os
 from array import array
@@ -41,12 +40,7 @@ class Tail:
         self._file, self._end, self._mark = (-1, -1), 0, b""
 
     def read(self) -> tuple[bool, list[dict[str, Any]]]:
-        """Read the new lines.
-
-        Returns:
-            Whether everything read before is now invalid, and the new lines, without damaged ones
-            and without a last one that has no line break yet.
-        """
+        """Whether everything read before is now invalid, and the new lines that are whole."""
         lines = []
         try:
             with _open(self._path) as file:
@@ -103,24 +97,6 @@ def read_end(path: Path) -> list[dict[str, Any]]:
         return []
 
 
-def read_spread(path: Path, count: int) -> list[dict[str, Any]]:
-    """Some lines spread evenly over a file, and the last; none if it cannot be read."""
-    try:
-        with _open(path) as file:
-            size = file.seek(0, os.SEEK_END)
-            found: dict[int, dict[str, Any]] = {}
-            for start in range(0, size, max(1, size // count)):
-                file.seek(start)
-                if start:
-                    file.readline(_END)  # the rest of a line
-                place, text = file.tell(), file.readline(_END)
-                for _, line in scan_lines(io.BytesIO(text)):
-                    found |= {place: line} if line else {}
-    except OSError:
-        return []
-    return [*found.values(), *read_end(path)[-1:]]
-
-
 TIMINGS = ("wall_seconds", "steps_per_second", "busy_share", "workers", "items_again", "restarts")
 """Kept from a metrics line's ``timing``, with ``timing.`` before these names."""
 
@@ -173,12 +149,9 @@ class Table:
         return {name: _as_json(column[place]) for name, column in self._columns.items()}
 
     def columns(self, first: int = 0, *, max_rows: int = MAX_ROWS, every: bool = False) -> Columns:
-        """The lines from place `first` on, thinned out evenly, always with the last one.
+        """The lines from place `first` on, thinned out evenly to `max_rows`, with the last one.
 
-        Args:
-            first: place of the first line.
-            max_rows: the largest number of lines.
-            every: also the timings that only `health` uses.
+        `every` is for the timings that no chart shows, too.
         """
         size = len(self)
         step = max(1, -(-(size - first) // max_rows))
