@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import itertools
 import json
 import os
-import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import wait_until
 from test_duel import ball_of
 
 from pixelpong.agent.file import load_shipped
@@ -164,19 +158,14 @@ def test_a_game_depends_on_its_players_its_number_and_the_seed_alone():
     assert (tuple(game.points), game.num_frames) == (first.points, first.frames)
 
 
-def test_a_pair_changes_sides_but_the_cartridge_keeps_its_own():
+def test_a_pair_changes_sides_but_the_cartridge_keeps_its_own_and_games_end_by_the_rules():
     one, other, builtin = find_players(["perfect", "predictor", BUILTIN])
-    for pair in ((one, other), (other, one)):
-        assert order(*pair, 0) == order(*pair, 1)[::-1] == order(*pair, 2)
-    for pair in ((one, builtin), (builtin, one)):
-        assert order(*pair, 0) == order(*pair, 1) == (builtin, one)
-
-
-def test_a_game_ends_at_the_points_or_frames_of_the_rules():
-    perfect = find_player("perfect")
-    assert max(play(SLOW, perfect, 0, Rules(points=3)).points) == 3
-    names = tuple(each.name for each in order(SLOW, perfect, 0))
-    assert play(SLOW, perfect, 0, Rules(frames=100)) == Played(names, 0, (0, 0), 100)
+    assert order(one, other, 0) == order(other, one, 0) == order(one, other, 1)[::-1]
+    for number in range(2):
+        assert order(one, builtin, number) == order(builtin, one, number) == (builtin, one)
+    assert max(play(SLOW, one, 0, Rules(points=3)).points) == 3
+    names = tuple(each.name for each in order(SLOW, one, 0))
+    assert play(SLOW, one, 0, Rules(frames=100)) == Played(names, 0, (0, 0), 100)
 
 
 # --- ratings ----------------------------------------------------------------------------------
@@ -192,13 +181,15 @@ def test_at_the_most_probable_ratings_everybody_wins_as_many_points_as_expected(
         np.testing.assert_allclose(ratings.fit(one, prior=0), theta, atol=1e-9)
 
 
-def test_a_whitewash_has_a_finite_rating_and_400_more_are_ten_times_the_odds():
+def test_a_whitewash_is_finite_400_more_are_ten_times_the_odds_and_games_differ():
     rated, ends = ratings.rate({(0, 1): [(21, 0)] * 20, (1, 2): [(21, 0)] * 20}, 3)
     assert np.isfinite(ends).all()
     assert 400 < rated[0] - rated[1] < 4000
     rated, _ = ratings.rate({(0, 1): [(200, 20)] * 200}, 2)
     assert rated[0] - rated[1] == pytest.approx(400, abs=1)
-    assert rated.sum() == pytest.approx(0)
+    alike = ratings.rate({(0, 1): [(11, 10), (10, 11)] * 10}, 2)[1]
+    unlike = ratings.rate({(0, 1): [(21, 0), (0, 21)] * 10}, 2)[1]
+    assert np.ptp(unlike[0]) > 3 * np.ptp(alike[0]), "the points of a game hang together"
 
 
 def test_the_interval_holds_the_true_rating_as_often_as_it_says():
@@ -213,13 +204,6 @@ def test_the_interval_holds_the_true_rating_as_often_as_it_says():
         true = ratings.ELO * theta
         covered += ((ends[:, 0] <= true) & (true <= ends[:, 1])).tolist()
     assert 0.9 <= np.mean(covered) <= 0.99
-
-
-def test_the_interval_is_wide_if_the_points_of_a_game_hang_together():
-    """The same points, whose games differ as if drawn one by one, or as much as they can."""
-    alike = ratings.rate({(0, 1): [(11, 10), (10, 11)] * 10}, 2)[1]
-    unlike = ratings.rate({(0, 1): [(21, 0), (0, 21)] * 10}, 2)[1]
-    assert np.ptp(unlike[0]) > 3 * np.ptp(alike[0])
 
 
 # --- the tournament ---------------------------------------------------------------------------
@@ -249,9 +233,7 @@ def test_a_report_adds_up(report):
     found = [each["rating"] for each in report["players"]]
     assert found == sorted(found, reverse=True)
     for each in report["players"]:
-        mine = [it for it in report["games"] if each["name"] in it["players"]]
-        won = sum(it["points"][it["players"].index(each["name"])] for it in mine)
-        assert (each["games"], each["points_won"]) == (6, won)
+        assert each["games"] == 6
         assert each["ci95"][0] <= each["rating"] <= each["ci95"][1]
     for row, column in itertools.permutations(range(4), 2):
         pair = [it for it in report["games"] if {*it["players"]} == {names[row], names[column]}]
@@ -327,40 +309,6 @@ def test_what_has_been_played_is_kept_and_named_after_ctrl_c_or_an_error(
     assert (code, out.splitlines()[-1]) == (1 if happens else 130, last)
     assert ("expected one, got another" in err) == (happens is not None)
     assert json.loads((tmp_path / "it.json").read_text())["games_played"] == 3
-
-
-def members(group):
-    """The processes of a group that have not ended."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            state, _, leader = path.read_text().rpartition(")")[2].split()[:3]
-            if int(leader) == group and state != "Z":
-                found.append(path.parent.name)
-    return found
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_a_signal_ends_all_processes_and_nobody_complains(tmp_path, number):
-    """A terminal sends it to each of them; SIGKILL is for the command alone."""
-    words = ["tournament", "perfect", "person", "--games", "1000", "--workers", "2"]
-    command = subprocess.Popen(
-        [sys.executable, "-m", "pixelpong", *words, "--points", "3"], start_new_session=True,
-        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert wait_until(lambda: len(members(command.pid)) >= 4)  # with Python's resource tracker
-    if number == signal.SIGKILL:
-        command.kill()
-    else:
-        os.killpg(command.pid, number)
-    out, err = command.communicate(timeout=60)
-    assert wait_until(lambda: not members(command.pid))
-    if number != signal.SIGKILL:
-        assert command.returncode == 130
-        assert (err == "") == out.endswith("of 2,000 games were played\n")
-        assert err in ("", "pixelpong: interrupted\n")
 
 
 @pytest.mark.parametrize("size", [2, 11, 12])

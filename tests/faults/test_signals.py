@@ -148,3 +148,17 @@ def test_fifty_signals_at_random_moments(tmp_path, number):
     print(
         f"\n{number.name}: out after {seconds[len(stops) // 2]:.2f} s, {seconds[-1]:.2f} s at most"
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_tournaments_processes_end_with_it(tmp_path, number):
+    """A terminal sends SIGINT to each of them; SIGKILL is for the command alone."""
+    words = ["tournament", "perfect", "person", "--games", "1000", "--points", "3"]
+    driver = Driver(tmp_path, *words, "--workers", "2")
+    assert wait_until(lambda: len(driver.processes()) >= 4)  # with Python's resource tracker
+    driver.send(number, to_all=number == signal.SIGINT)
+    driver.seconds_until_gone(20 * patience())
+    assert driver.wait(1) == (130 if number == signal.SIGINT else -signal.SIGKILL)
+    if number == signal.SIGINT:
+        assert (tmp_path / "err").read_text() in ("", "pixelpong: interrupted\n")
