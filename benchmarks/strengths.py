@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
+from records import to_text
 from shipping import describe_agent, write_agent
 
 from pixelpong.agent.file import SHIPPED
@@ -81,8 +81,7 @@ def main() -> None:
     words = zip(options.agents, SHIPPED, strict=True)
     agents = [write(word, name, options.out, options.episodes) for word, name in words]
     strengths = measure(agents, options.rounds, options.workers)
-    rows = [f"{json.dumps(name)}: {json.dumps(it)}" for name, it in strengths.items()]
-    (options.out / "strengths.json").write_text("{\n" + ",\n".join(rows) + "\n}\n", "utf-8")
+    (options.out / "strengths.json").write_text(to_text(strengths), "utf-8")
 
 
 if __name__ == "__main__":
