@@ -28,6 +28,8 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import ale_py
+import gymnasium
 import numpy as np
 from records import to_text
 from threadpoolctl import threadpool_limits
@@ -35,8 +37,9 @@ from threadpoolctl import threadpool_limits
 from pixelpong.config.presets import load_preset
 from pixelpong.engines import Engine
 from pixelpong.engines.threads import ThreadEngine
-from pixelpong.env import make_emulator, native
+from pixelpong.env import native
 from pixelpong.env.preprocess import difference, preprocess
+from pixelpong.env.rom import rom_path
 from pixelpong.interrupts import end_with_parent
 from pixelpong.items import DOWN, UP
 from pixelpong.learn.network import backward, forward, init_params
@@ -62,20 +65,30 @@ Play = Callable[[int, float], tuple[int, float]]
 
 def play_bare(seed: int, seconds: float) -> tuple[int, float]:
     """Step ALE at frame skip 4 and do nothing else; no picture is read."""
-    from pixelpong.env.ale import run_bare
+    ale, begin, steps = _load_ale(), time.perf_counter(), 0
+    moves = make_rng(seed, "bench").choice(ale.getMinimalActionSet()[2:4], 1000).tolist()
+    while time.perf_counter() - begin < seconds:
+        for move in moves:
+            ale.act(ale_py.Action(move))
+            if ale.game_over():
+                ale.reset_game()
+        steps += len(moves)
+    return steps, time.perf_counter() - begin
 
-    return run_bare(seconds, make_rng(seed, "bench"))
+
+def _load_ale() -> Any:
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+    ale = ale_py.ALEInterface()
+    ale.setFloat("repeat_action_probability", 0.0)
+    ale.setInt("frame_skip", 4)
+    ale.loadROM(rom_path())
+    ale.reset_game()
+    return ale
 
 
 def play_native(seed: int, seconds: float) -> tuple[int, float]:
-    """Step our emulator and do nothing else: 4 frames, the field of the last one drawn.
-
-    If it cannot play here, ALE plays in its place, as in a training.
-    """
-    try:
-        return native.run_bare(seconds, make_rng(seed, "bench"))
-    except native.NotCoveredError:
-        return play_bare(seed, seconds)
+    """Step our emulator and do nothing else: 4 frames, the field of the last one drawn."""
+    return native.run_bare(seconds, make_rng(seed, "bench"))
 
 
 def play_densely(seed: int, seconds: float) -> tuple[int, float]:
@@ -88,7 +101,8 @@ class _DensePlayer:
     """Plays and differentiates as the originals do: dense, float64, in NumPy, on ALE."""
 
     def __init__(self) -> None:
-        self._emulator = make_emulator(load_preset("classic").environment.protocol, "ale")
+        gymnasium.register_envs(ale_py)
+        self._env = gymnasium.make("ALE/Pong-v5")
         self._params = init_params(make_rng(0, "params"), hidden=200, dtype="float64")
 
     def play(self, rng: np.random.Generator, seconds: float) -> tuple[int, float]:
@@ -99,20 +113,21 @@ class _DensePlayer:
         return steps, time.perf_counter() - begin
 
     def _play_episode(self, rng: np.random.Generator) -> int:
-        emulator, previous = self._emulator, None
+        previous, is_over = None, False
         xs, hs, dzs, rewards = [], [], [], []
-        emulator.reset()
-        while not emulator.is_over:
-            current = preprocess(emulator.frame())
+        frame, _ = self._env.reset(seed=int(rng.integers(2**31)))
+        while not is_over:
+            current = preprocess(frame)
             x = difference(previous, current).astype(np.float64)
             previous = current
             p, h = forward(self._params, x[None])
-            draws = rng.random(2 + emulator.protocol.max_frame_skip).tolist()
-            action = UP if draws[0] < p[0] else DOWN
+            action = UP if rng.random() < p[0] else DOWN
             xs.append(x)
             hs.append(h[0])
             dzs.append((action == UP) - p[0])
-            rewards.append(emulator.step(action, draws[1:]))
+            frame, reward, terminated, truncated, _ = self._env.step(action)
+            rewards.append(reward)
+            is_over = terminated or truncated
         dz = np.array(dzs) * advantages(np.array(rewards), 0.99)
         backward(self._params, np.array(xs), np.array(hs), dz)
         return len(xs)

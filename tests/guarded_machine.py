@@ -1,4 +1,4 @@
-"""Plays made-up states on a record with forbidden pages before and behind it.
+"""Plays any bytes as states on a record with forbidden pages before and behind it.
 
 Run as a process of its own, because compiled code that reads or writes a byte outside the record
 ends it: ``python guarded_machine.py SEED COUNT`` prints how often the game played on and stopped.
@@ -15,7 +15,7 @@ import sys
 import time
 
 import numpy as np
-from machines import made_up_state, without_faults
+from machines import made_up_state
 
 from pixelpong.atari.machine import MACHINE, STATE
 from pixelpong.env.native import NativeConsole, load_game
@@ -76,16 +76,19 @@ def main(seed: int, count: int, missing: int) -> None:
 
 
 def state_for(rng: np.random.Generator, number: int, good: np.ndarray) -> np.ndarray:
-    """A state without a fault: random, real with bits flipped, or random where Pong goes on."""
+    """Any bytes; real ones with bits flipped; or any bytes where Pong goes on."""
     if number % 3 == 0:
-        return made_up_state(rng)
+        return np.frombuffer(rng.bytes(STATE.itemsize), STATE)
     state = good.copy() if number % 3 == 1 else made_up_state(rng)
-    for _ in range(int(rng.integers(1, 40))):
-        state.view(np.uint8)[rng.integers(STATE.itemsize)] ^= 1 << rng.integers(8)
-    state = without_faults(rng, state)
+    raw = state.view(np.uint8)
+    if number % 3 == 1:
+        for _ in range(int(rng.integers(1, 40))):
+            raw[rng.integers(STATE.itemsize)] ^= 1 << rng.integers(8)
+    elif number % 4:
+        raw[:] = np.frombuffer(rng.bytes(STATE.itemsize), np.uint8)
     state["pc"] = good["pc"]
     if number % 2:
-        for name in ("timer", "timer_shift", "timer_set", "s"):
+        for name in ("timer", "timer_shift", "timer_set", "s", "cycle"):
             state[name] = good[name]
     return state
 

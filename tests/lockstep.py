@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import ale_py
 import numpy as np
+from ale_state import read_state
 from machines import differences
 
 from pixelpong.atari.machine import DRAW_FIELD, DRAW_NOTHING, DRAW_PICTURE, PADDLE_CENTRE
-from pixelpong.env.ale_state import read_state
 from pixelpong.env.cartridge import RIGHT_POINTS
 from pixelpong.env.native import NativeConsole
 from pixelpong.env.preprocess import BACKGROUND_INDICES, FIELD_ROWS

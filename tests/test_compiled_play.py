@@ -1,49 +1,30 @@
-"""Playing in one compiled call, held to the same kernels called step by step, bit for bit."""
+"""Playing in one compiled call, compared with single steps that a network decides one by one."""
 
 from __future__ import annotations
 
 import ctypes
-import dataclasses
 import itertools
 
 import numpy as np
 import pytest
 
-from pixelpong import env
+from pixelpong.agent.file import Agent
 from pixelpong.config.protocols import PROTOCOLS, find_protocol
+from pixelpong.env import make_emulator
 from pixelpong.env.features import NUM_INPUTS
-from pixelpong.errors import EmulatorWarning
+from pixelpong.env.native import NativeConsole
+from pixelpong.errors import EmulatorError
 from pixelpong.learn import gated
 from pixelpong.learn.network import init_params
-from pixelpong.play.episodes import Player
+from pixelpong.play.episodes import Player, summarize
 from pixelpong.play.streams import StreamPlayer
 from pixelpong.seeding import make_rng
+from pixelpong.verify import compare_with_ale
 
-GAMES = list(PROTOCOLS)
-
-
-class StepByStep:
-    """An emulator whose compiled game is out of explanation."""
-
-    native = None
-
-    def __init__(self, emulator):
-        self._emulator = emulator
-
-    def __getattr__(self, name):
-        return getattr(self._emulator, name)
-
-
-def make_emulator(name, **changes):
-    emulator = env.make_emulator(dataclasses.replace(find_protocol(name), **changes))
-    assert emulator.native is not None
-    return emulator
-
-
-def make_two(player, name, **changes):
-    """A player in compiled code, and one that takes step by step."""
-    compiled, other = make_emulator(name, **changes), make_emulator(name, **changes)
-    return player(compiled), player(StepByStep(other))
+LIMITS = [(name, None) for name in PROTOCOLS] + [
+    (name, limit) for name in ("ALE/Pong-v5", "Pong-v0") for limit in (1, 9, 10, 402)
+]
+"""Protocols, and frame limits, which may cut an episode in the middle of a step."""
 
 
 @pytest.fixture(scope="module")
@@ -57,86 +38,41 @@ def classic():
     return init_params(make_rng(0, "params"), hidden=20)
 
 
-def assert_same_segments(one, two):
-    for name, value in vars(one.segments[0]).items():
-        np.testing.assert_array_equal(value, getattr(two.segments[0], name), err_msg=name)
-    for name in ("previous", "current"):
-        np.testing.assert_array_equal(getattr(one.state, name), getattr(two.state, name))
-    assert one.state.snapshot == two.state.snapshot
-    assert one.state.last_action == two.state.last_action
-    tallies = [vars(each.state.tally) | {"play_seconds": 0} for each in (one, two)]
-    assert tallies[0] == tallies[1]
-    assert [each.to_dict() for each in one.episodes] == [each.to_dict() for each in two.episodes]
-    assert (one.frames, one.entropy) == (two.frames, two.entropy)
-
-
-def assert_same_trajectories(one, two):
-    for name, value in vars(one).items():
-        np.testing.assert_array_equal(value, getattr(two, name), err_msg=name)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", GAMES)
-def test_segments_are_those_of_single_steps(name, fast):
-    """Across the ends of games, from each other's states, and cut in other places."""
-    compiled, stepwise = make_two(StreamPlayer, name)
-    state = None
-    for update, horizon in enumerate((1, 64, 700, 900)):
-        results = [
-            player.play_segment(fast, state, horizon, make_rng(2, "train", update, 0))
-            for player in (compiled, stepwise)
-        ]
-        assert_same_segments(*results)
-        state = results[update % 2].state
-    if name != "PongNoFrameskip-v4":
-        assert state.tally.steps < 1665, "no game has ended"
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("is_greedy", [False, True])
-@pytest.mark.parametrize("name", GAMES)
-def test_episodes_are_those_of_single_steps(name, is_greedy, fast, classic):
-    compiled, stepwise = make_two(StreamPlayer, name)
-    rng = make_rng(3, "evaluate", 0, 1)
-    one = compiled.play_episode(fast, rng, is_greedy=is_greedy)
-    rng = make_rng(3, "evaluate", 0, 1)
-    assert one.to_dict() == stepwise.play_episode(fast, rng, is_greedy=is_greedy).to_dict()
-    assert_same_trajectories(
-        *(
-            player.play(classic, make_rng(3, "train", 1, 2), is_greedy=is_greedy)
-            for player in make_two(Player, name)
-        )
-    )
-
-
-@pytest.mark.parametrize("max_frames", [1, 9, 10, 402])
-@pytest.mark.parametrize("name", ["ALE/Pong-v5", "Pong-v0"])
-def test_the_frame_limit_cuts_where_single_steps_do(name, max_frames, fast, classic):
-    """In the middle of a step too."""
-    changes = {"max_frames": max_frames}
-    one, two = (
-        player.play_segment(fast, None, 250, make_rng(4, "train", 1, 0))
-        for player in make_two(StreamPlayer, name, **changes)
-    )
-    assert_same_segments(one, two)
-    assert one.episodes
-    assert {stats.frames for stats in one.episodes} == {max_frames}
-    trajectories = [
-        player.play(classic, make_rng(4, "train", 1, 1))
-        for player in make_two(Player, name, **changes)
-    ]
-    assert_same_trajectories(*trajectories)
-    assert trajectories[0].num_frames == max_frames
+@pytest.mark.parametrize(("name", "limit"), LIMITS)
+def test_an_episode_is_that_of_single_steps(name, limit, is_greedy, fast, classic):
+    protocol = find_protocol(name, max_frames=limit)
+    for algorithm, params in (("ppo", fast), ("reinforce", classic)):
+        agent = Agent(params, algorithm, protocol, {})
+        replay = agent.play_episode(3, 1, is_greedy=is_greedy)
+        rng = make_rng(3, "evaluate", 0, 1)
+        if algorithm == "ppo":
+            player = StreamPlayer(make_emulator(protocol))
+            stats = player.play_episode(params, rng, is_greedy=is_greedy)
+        else:
+            trajectory = Player(make_emulator(protocol)).play(params, rng, is_greedy=is_greedy)
+            assert trajectory.actions.tolist() == replay.actions.tolist()
+            stats = summarize(trajectory, 0.0)
+        assert (stats.steps, stats.episode_return) == (len(replay), replay.episode_return)
+        moments = [(moment.step, moment.reward) for moment in replay.watch() if moment.reward]
+        ends = zip(stats.point_ends, stats.point_rewards, strict=True)
+        assert [(end + 1, reward) for end, reward in ends] == moments
+        assert stats.up_share == pytest.approx((replay.actions == 2).mean())
+        assert limit is None or stats.frames == limit
 
 
 def test_a_segment_goes_on_where_the_record_had_no_room(fast):
-    emulator = make_emulator("ALE/Pong-v5")
+    emulator = make_emulator(find_protocol("ALE/Pong-v5"))
     wanted = StreamPlayer(emulator).play_segment(fast, None, 70, make_rng(5, "train", 1, 0))
     small = StreamPlayer(emulator)
     small.play_segment(fast, None, 1, make_rng(5, "train", 1, 0))
     decider = small._own
     decider.steps, decider.offsets = decider.steps[:3].copy(), decider.offsets[:4].copy()
-    assert_same_segments(small.play_segment(fast, None, 70, make_rng(5, "train", 1, 0)), wanted)
+    again = small.play_segment(fast, None, 70, make_rng(5, "train", 1, 0))
+    for name, value in vars(again.segments[0]).items():
+        np.testing.assert_array_equal(value, getattr(wanted.segments[0], name), err_msg=name)
+    assert again.state.snapshot == wanted.state.snapshot
     assert len(decider.steps) >= 70
 
 
@@ -144,33 +80,25 @@ _NUMBER, _POINTER = ctypes.c_int32, ctypes.c_void_p
 _PLAY_FRAMES = ctypes.CFUNCTYPE(_NUMBER, _POINTER, _POINTER, _NUMBER, _NUMBER)
 
 
-def give_up_at(player, call):
-    """Let the player's compiled game meet, at one call, what it does not cover; what to keep."""
+def test_what_the_game_does_not_cover_is_one_plain_error(classic):
+    player = Player(make_emulator(find_protocol("ALE/Pong-v5")))
     game, *_ = player._game._compiled
     real, calls = _PLAY_FRAMES(int(game["play_frames"][0])), itertools.count()
-    broken = _PLAY_FRAMES(lambda *given: -3 if next(calls) == call else real(*given))
+    broken = _PLAY_FRAMES(lambda *given: -3 if next(calls) == 7 else real(*given))
     game["play_frames"] = ctypes.cast(broken, _POINTER).value
-    return broken
+    with pytest.raises(EmulatorError, match="expected a state that a game of Pong reaches, got"):
+        player.play(classic, make_rng(6, "train", 1, 0))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("mode", ["fast", "classic"])
-def test_where_the_compiled_game_gives_up_ale_takes_over_with_the_same_bits(mode, fast, classic):
-    """In the middle of what is played; and what is played next is whole."""
+def test_verify_finds_an_emulator_that_plays_otherwise(monkeypatch):
+    """One bit of memory, once."""
+    assert compare_with_ale(0) is None
+    real, count = NativeConsole.run, itertools.count()
 
-    def play(player):
-        rng = make_rng(6, "train", 1, 0)
-        if mode == "fast":
-            return player.play_segment(fast, None, 20, rng)
-        return player.play(classic, rng)
+    def run(self, actions, draws):
+        done = real(self, actions, draws)
+        self.memory[100] ^= next(count) == 1233
+        return done
 
-    kind, assert_same = {
-        "fast": (StreamPlayer, assert_same_segments),
-        "classic": (Player, assert_same_trajectories),
-    }[mode]
-    broken, sound = kind(make_emulator("ALE/Pong-v5")), kind(make_emulator("ALE/Pong-v5"))
-    kept = give_up_at(broken, call=7)
-    with pytest.warns(EmulatorWarning, match="ALE plays"):
-        assert_same(play(broken), play(sound))
-    assert_same(play(broken), play(sound))
-    del kept
+    monkeypatch.setattr(NativeConsole, "run", run)
+    assert compare_with_ale(0) == 1234

@@ -20,8 +20,7 @@ from pixelpong.env.cartridge import (
     SERVE,
 )
 from pixelpong.env.duel import LEFT, RIGHT, DuelEmulator
-from pixelpong.env.native import NativeConsole, NotCoveredError
-from pixelpong.errors import EmulatorError
+from pixelpong.env.native import NativeConsole
 from pixelpong.items import DOWN, STAY, UP
 
 OWN, OTHER, BALL = 200, 56, 14
@@ -197,21 +196,6 @@ def test_the_left_paddle_comes_to_rest_where_it_is_sent():
         first, last, *_ = paddle(game.screen, OTHER)
         if first > 34 and last < 190:
             assert abs((first + last) / 2 - row) <= 4
-
-
-@pytest.mark.parametrize("when", ["it starts", "it is played"])
-def test_where_the_native_emulator_cannot_play_one_line_says_so(monkeypatch, when):
-    """ALE has no game for two."""
-
-    def refuse(*arguments):
-        raise NotCoveredError("no such processor")
-
-    game = DuelEmulator()
-    monkeypatch.setattr(NativeConsole, "__init__" if when == "it starts" else "run", refuse)
-    with pytest.raises(EmulatorError, match="a machine that can run the game for two") as error:
-        DuelEmulator() if when == "it starts" else game.act(STAY, STAY)
-    assert "no such processor" in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def main(begin):
 {body}
 
 pixelpong.faces.cli = sys.modules["pixelpong.faces.cli"] = types.SimpleNamespace(
-    main=main, show_warnings_plainly=lambda: None
+    main=main
 )
 from pixelpong.__main__ import main
 main()

@@ -6,23 +6,16 @@ native_exactness"``, which takes a quarter of an hour on a core of its own.
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 from lockstep import Oracle, field_of, play_in_lockstep, styles
 from machines import differences, short_and_long
 
 from pixelpong.atari.machine import DRAW_FIELD, DRAW_NOTHING, DRAW_PICTURE
-from pixelpong.config.protocols import PROTOCOLS, find_protocol
-from pixelpong.env import make_emulator
-from pixelpong.env.cartridge import LAST_POINT, LEFT_POINTS, RIGHT_POINTS
 from pixelpong.env.native import NativeConsole, NativeGame, load_game
-from pixelpong.env.pong import Emulator, pack_snapshot, unpack_snapshot
 from pixelpong.env.rom import read_rom
 
 DRAWS = {"nothing": DRAW_NOTHING, "field": DRAW_FIELD, "picture": DRAW_PICTURE}
-PONGS = list(PROTOCOLS)
 
 
 @pytest.fixture(scope="module")
@@ -148,95 +141,6 @@ def test_where_the_record_lies_changes_nothing(console):
             console.run(actions, k % 3)
             assert result > 0
         assert record.tobytes() == console.machine.tobytes()
-
-
-# Through the emulator's contract.
-
-
-def with_points(snapshot: bytes, left: int, right: int) -> bytes:
-    """The same moment at another score."""
-    held, frames, state = unpack_snapshot(snapshot)
-    state = state.copy()
-    state["ram"][0, [LEFT_POINTS, RIGHT_POINTS]] = left, right
-    return pack_snapshot(held, frames, state)
-
-
-def step_both(native: Emulator, ale: Emulator, rng, actions) -> bool:
-    """One step with the same coins; whether the episode is over."""
-    action, draws = next(actions), rng.random(1 + native.protocol.max_frame_skip).tolist()
-    assert native.step(action, draws) == ale.step(action, draws)
-    assert np.array_equal(native.screen, ale.screen)
-    assert (native.num_frames, native.is_over) == (ale.num_frames, ale.is_over)
-    return native.is_over
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", PONGS)
-def test_both_emulators_are_the_same_under_every_protocol(name):
-    """Rewards, screens, ends, frames and the bytes of snapshots; sticky coins and drawn skips."""
-    protocol = find_protocol(name)
-    native, ale = make_emulator(protocol, "native"), make_emulator(protocol, "ale")
-    rng = np.random.default_rng(10)
-    actions = styles(rng, native.console.memory)
-    assert np.array_equal(native.frame(), ale.frame())
-    ends = 0
-    for number in range(1500):
-        is_over = step_both(native, ale, rng, actions)
-        if number % 5 == 0 or is_over:
-            assert native.get_state() == ale.get_state()
-        if number % 400 == 100:  # near the end of a game
-            state = with_points(native.get_state(), 20, 19 + number // 400 % 2)
-            native.set_state(state)
-            ale.set_state(state)
-        if is_over:
-            ends += 1
-            native.reset()
-            ale.reset()
-            assert np.array_equal(native.screen, ale.screen)
-    assert ends >= (3 if name != "PongNoFrameskip-v4" else 1)
-
-
-@pytest.mark.slow
-def test_a_state_from_either_emulator_goes_on_the_same_on_the_other():
-    """Back and forth: taken here, played on there, from moments in any order."""
-    protocol = find_protocol("ALE/Pong-v5")
-    native, ale = make_emulator(protocol, "native"), make_emulator(protocol, "ale")
-    rng = np.random.default_rng(11)
-    actions = styles(rng, native.console.memory)
-    states = [native.get_state()]
-    for _ in range(120):
-        state = states[int(rng.integers(len(states)))]
-        native.set_state(state)
-        ale.set_state(state)
-        for _ in range(int(rng.integers(1, 25))):
-            if step_both(native, ale, rng, actions):
-                break
-        giver = (native, ale)[int(rng.integers(2))]
-        states.append(giver.get_state())
-        assert native.get_state() == ale.get_state()
-
-
-@pytest.mark.parametrize("max_frames", [1, 6, 401])
-def test_a_game_is_cut_off_in_the_same_frame(max_frames):
-    """In the middle of a step, too; and nothing is played afterwards."""
-    protocol = dataclasses.replace(find_protocol("Pong-v0"), max_frames=max_frames)
-    emulators = [make_emulator(protocol, name) for name in ("native", "ale")]
-    rng = np.random.default_rng(12)
-    while not emulators[0].is_over:
-        draws = rng.random(5).tolist()
-        assert len({each.step(2, draws) for each in emulators}) == 1
-    for emulator in emulators:
-        assert emulator.is_over
-        assert emulator.num_frames == max_frames
-        assert LAST_POINT not in unpack_snapshot(emulator.get_state())[2]["ram"][0, 13:15]
-    assert emulators[0].get_state() == emulators[1].get_state()
-    assert np.array_equal(emulators[0].screen, emulators[1].screen)
-    held, frames, state = unpack_snapshot(emulators[0].get_state())
-    for emulator in emulators:
-        emulator.set_state(pack_snapshot(held, frames + 2, state))  # beyond the limit
-        assert emulator.is_over
-        assert emulator.step(2, [0.9] * 5) == 0
-        assert emulator.num_frames == max_frames + 2
 
 
 # For hours.

@@ -27,7 +27,7 @@ def run(path):
 
 def test_a_run_says_what_it_is_and_what_can_be_asked(run, path):
     lines = repr(run).splitlines()
-    assert lines[0] == f"Run('{path}'): classic on ALE/Pong-v5, emulator native"
+    assert lines[0] == f"Run('{path}'): classic on ALE/Pong-v5"
     assert lines[1].startswith("  budget spent at update 12; greedy return ")
     assert "update 12, 36 episodes" in lines[2]
     assert f"{len(run.agents())} agents saved" in lines[3]

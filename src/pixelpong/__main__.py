@@ -15,7 +15,6 @@ def main() -> None:
     with contextlib.suppress(KeyboardInterrupt):
         from pixelpong.faces import cli
 
-        cli.show_warnings_plainly()
         exit_code = cli.main(begin=interrupts.heed_signals)
         interrupts.ignore_signals()
     interrupts.ignore_signals()  # also if one came after the first of these two

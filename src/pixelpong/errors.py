@@ -40,11 +40,7 @@ class VersionError(CheckpointError):
 
 
 class EmulatorError(PixelpongError):
-    """The emulator, its game or a snapshot of it cannot be used."""
-
-
-class EmulatorWarning(UserWarning):
-    """ALE plays because the native emulator can't: slower, with the same bits."""
+    """The game is not installed, cannot be compiled here, or did what is not covered."""
 
 
 class WorkerError(PixelpongError):

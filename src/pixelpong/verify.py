@@ -1,7 +1,8 @@
-"""Proof of "same seed, same bits": does one short training in many ways and compares the hashes.
+"""Proof of two promises on this machine: the game is ALE's, and the same seed gives the same bits.
 
-Each way writes its own run directory, in a temporary folder. The parameters, the optimizer's
-memory and the recorded lines without their times are compared.
+Frames are played in lock-step with ALE. Then one short training is done in many ways, each in a
+temporary run directory, and the parameters, the optimizer's memory and the recorded lines without
+their times are compared.
 """
 
 from __future__ import annotations
@@ -15,13 +16,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pixelpong.config import OPTIONS, Config
+import numpy as np
+
+from pixelpong.atari.machine import DRAW_PICTURE
+from pixelpong.config import Config
 from pixelpong.engines import never
+from pixelpong.env.native import NativeConsole
+from pixelpong.env.rom import rom_path
 from pixelpong.errors import Interrupted, number_of
-from pixelpong.items import BUILTIN
 from pixelpong.loop import train
 from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
+from pixelpong.seeding import make_rng
+
+NUM_FRAMES = 2000
+"""Frames to compare with ALE, a second."""
 
 WORKER_COUNTS = (1, 2, 3)
 """Numbers of workers to compare."""
@@ -31,11 +40,7 @@ WORKER_COUNTS = (1, 2, 3)
 class Way:
     """One way through the same training, and its result.
 
-    Attributes:
-        name: in words.
-        params_sha256: of the final parameters.
-        optimizer_sha256: of the optimizer's memory.
-        lines_sha256: of metrics and episodes, wall times left out.
+    `optimizer_sha256` is of the optimizer's memory, `lines_sha256` of metrics and episodes.
     """
 
     name: str
@@ -48,26 +53,48 @@ class Way:
         return dataclasses.replace(self, name=other.name) == other
 
 
-def default_emulators(config: Config) -> list[str]:
-    """The emulators to compare by default: both; the game for two has only one."""
-    emulators = list(OPTIONS["emulator"].choices)
-    is_for_two = config.ppo.opponent != BUILTIN
-    return emulators[:1] if is_for_two else emulators
+def compare_with_ale(seed: int, frames: int = NUM_FRAMES) -> int | None:
+    """Play the game here and on ALE, frame by frame, with random actions.
+
+    Args:
+        seed: of the actions.
+        frames: to play.
+
+    Returns:
+        The first frame after which memory, reward or picture differ; None if all are the same.
+    """
+    import ale_py
+
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+    ale = ale_py.ALEInterface()
+    ale.setFloat("repeat_action_probability", 0.0)
+    ale.setInt("frame_skip", 1)
+    ale.loadROM(rom_path())
+    ale.reset_game()
+    actions, console = ale.getMinimalActionSet(), NativeConsole()
+    choices = make_rng(seed, "play").integers(len(actions), size=1 + frames // 8).repeat(8)
+    for frame, action in enumerate(choices[:frames].tolist(), start=1):
+        reward, is_over, _ = console.run(bytes([action]), DRAW_PICTURE)
+        is_same = (
+            (reward, is_over) == (ale.act(actions[action]), ale.game_over())
+            and np.array_equal(console.memory, ale.getRAM())
+            and np.array_equal(console.picture, ale.getScreen())
+        )
+        if not is_same:
+            return frame
+        if is_over:
+            break
+    return None
 
 
 def compare_ways(
-    config: Config,
-    engines: list[str],
-    emulators: list[str],
-    should_stop: Callable[[], bool] = never,
+    config: Config, engines: list[str], should_stop: Callable[[], bool] = never
 ) -> Iterator[Way]:
     """Train in every way and yield each when it is done; the first is the reference.
 
     Args:
         config: what to train; must have ``budget.updates``.
         engines: names of engines; each runs once without a stop, and then stopped and resumed.
-        emulators: names of emulators; the first plays in all these ways. Each other one plays once
-            alone, and then in turn with the first.
         should_stop: called several times a second.
 
     Raises:
@@ -75,7 +102,6 @@ def compare_ways(
     """
     updates = config.budget.updates
     assert updates is not None
-    config = config.updated({"emulator": emulators[0]}, "verify")
     for engine in engines:
         for workers in (1,) if engine == "serial" else WORKER_COUNTS:
             name = engine if engine == "serial" else f"{engine}, {number_of(workers, 'worker')}"
@@ -87,16 +113,7 @@ def compare_ways(
         parts = [{"engine": engine, "workers": 2, "updates": each} for each in (stop, updates)]
         yield _go(config, name, parts, should_stop)
     every = [{"engine": engines[-1], "workers": 2, "updates": 1 + k} for k in range(updates)]
-    name = f"{engines[-1]}, stopped and resumed at every update"
-    yield _go(config, name, every, should_stop)
-    for other in emulators[1:]:
-        whole = {"engine": engines[0], "workers": 1, "updates": updates, "emulator": other}
-        yield _go(config, f"{engines[0]}, emulator {other}", [whole], should_stop)
-        if updates > 1:
-            pair = emulators[0], other
-            in_turn = [part | {"emulator": pair[k % 2]} for k, part in enumerate(every)]
-            name = f"{engines[-1]}, emulators {pair[0]} and {pair[1]} in turn, an update each"
-            yield _go(config, name, in_turn, should_stop)
+    yield _go(config, f"{engines[-1]}, stopped and resumed at every update", every, should_stop)
 
 
 def _go(
@@ -105,14 +122,7 @@ def _go(
     parts: list[dict[str, Any]],
     should_stop: Callable[[], bool],
 ) -> Way:
-    """Train in parts, each resumed from the one before.
-
-    Args:
-        config: what to train.
-        name: of the way.
-        parts: the options that change, including ``updates``, at which the part stops.
-        should_stop: called several times a second.
-    """
+    """Train in parts, each resumed from the one before: the options that change in each."""
     with tempfile.TemporaryDirectory(prefix="pixelpong-verify-") as folder:
         path = Path(folder) / "run"
         for part in parts:

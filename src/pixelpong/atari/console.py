@@ -54,7 +54,7 @@ def read_port(m: Machine, t: Int, address: Int) -> Int:
         return m.swchb
     if register & 4 == 0:
         return 0  # directions of the ports: all are inputs
-    left = m.timer - (t - 1 - m.timer_set >> m.timer_shift) - 1
+    left = m.timer - (t - 1 - m.timer_set >> (m.timer_shift & 15)) - 1
     if left < 0 and m.stop == 0:
         m.stop = TIMER_RAN_OUT
     return left & 0xFF if register & 1 == 0 else 0
@@ -96,8 +96,9 @@ def wait_for_timer(m: Machine, t: Int, cycles: Int) -> Int:
     Returns:
         The cycle in which that round begins, or `t` if it is unknown.
     """
-    zero = m.timer_set + 1 + (m.timer - 1 << m.timer_shift)  # the first cycle that reads 0
-    if t + 4 < zero and 1 << m.timer_shift >= cycles:
+    shift = m.timer_shift & 15
+    zero = m.timer_set + 1 + (m.timer - 1 << shift)  # the first cycle that reads 0
+    if t + 4 < zero and 1 << shift >= cycles:
         t += (zero - t - 5 + cycles) // cycles * cycles
     return t
 

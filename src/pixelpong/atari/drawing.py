@@ -161,7 +161,7 @@ def ball_mask(m: Machine) -> Wide:
     if is_on == 0:
         return wide(0)
     bar = (wide(1) << (1 << (m.tia[CTRLPF] >> 4 & 3))) - 1
-    return around(bar << m.position[4])
+    return around(bar << m.position[4] % WIDTH)
 
 
 def refresh(m: Machine) -> None:

@@ -187,11 +187,6 @@ class EngineConfig:
         "How episodes are played: one by one, in one thread per worker, or by Ray.",
         choices=("serial", "threads", "ray"),
     )
-    emulator: str = option(
-        "native",
-        "What plays Pong: our own emulator or ALE, which is slower and returns the same bits.",
-        choices=("native", "ale"),
-    )
     workers: int | None = option(None, "Workers; by default one per core.", bounds=(1, 4096))
     worker_timeout: float = option(
         60.0,
@@ -309,10 +304,8 @@ ALGORITHMS = {"reinforce": ("REINFORCE", "classic"), "ppo": ("PPO", "fast")}
 def require_used(names: Iterable[str], config: Config, origin: str) -> None:
     """Refuse options of an algorithm that is not the one that `config` trains with.
 
-    An opponent that is not the cartridge needs the game for two, which the native emulator has.
-
     Raises:
-        ConfigError: one of them would do nothing, or the opponent cannot be met.
+        ConfigError: one of them would do nothing.
 
     >>> require_used(["streams", "seed"], Config().updated({"algorithm": "ppo"}, "here"), "here")
     >>> require_used(["streams", "seed"], Config(), "here")
@@ -330,13 +323,6 @@ streams, which belongs to PPO; leave it out, or use a preset with PPO, such as f
             advice = f"leave it out, or use a preset with {title}, such as {preset}"
             got = f"{spelled}, which belongs to {title}"
             raise ConfigError(f"{origin}: " + expected(what, got, advice))
-    is_asked = {"opponent", "emulator"} & set(given)
-    if is_asked and algorithm == "ppo" and config.ppo.opponent != "builtin":
-        emulator = config.engine.emulator
-        if emulator != "native":
-            what = f"the native emulator, for the opponent {config.ppo.opponent}"
-            advice = "leave one of these options out"
-            raise ConfigError(f"{origin}: " + expected(what, emulator, advice))
 
 
 def differences(old: Config, new: Config, *, with_free: bool = False) -> dict[str, tuple[Any, Any]]:

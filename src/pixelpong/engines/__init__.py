@@ -104,9 +104,7 @@ def make_engine(
         return RayEngine(make_worker, *shared, config.ray_address, config.ray_mode)
     from pixelpong.engines.threads import ThreadEngine
 
-    # ALE holds Python's lock while it plays: more threads would only wait for it.
-    workers = config.workers or (1 if config.emulator == "ale" else count_cores())
-    return ThreadEngine(make_worker, workers, should_stop)
+    return ThreadEngine(make_worker, config.workers or count_cores(), should_stop)
 
 
 def check(config: EngineConfig) -> None:

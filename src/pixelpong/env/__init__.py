@@ -1,4 +1,4 @@
-"""The game: on two emulators, and what the network sees of a frame."""
+"""The game, and what the network sees of a frame."""
 
 from __future__ import annotations
 
@@ -10,16 +10,13 @@ if typing.TYPE_CHECKING:
     from pixelpong.env.pong import Emulator
 
 
-def make_emulator(protocol: Protocol, emulator: str = "native") -> Emulator:
+def make_emulator(protocol: Protocol) -> Emulator:
     """Make an emulator that plays `protocol`.
 
-    Args:
-        protocol: the game to play.
-        emulator: ``"native"`` or ``"ale"``; the bits are the same.
-
     Raises:
-        EmulatorError: the emulator or its game is not installed.
+        EmulatorError: the game is not installed, or cannot be compiled here.
     """
-    from pixelpong.env.pong import Emulator, make_console
+    from pixelpong.env.native import NativeConsole
+    from pixelpong.env.pong import Emulator
 
-    return Emulator(protocol, make_console(emulator))
+    return Emulator(protocol, NativeConsole())

@@ -1,4 +1,4 @@
-"""Atari Pong for two: the same cartridge in its mode 3, on the native emulator.
+"""Atari Pong for two: the same cartridge in its mode 3.
 
 Found by experiment (``tests/test_duel.py`` compares each frame with multi-agent-ale-py 0.1.12):
 
@@ -40,9 +40,8 @@ from pixelpong.atari.machine import (
 from pixelpong.atari.palette import PALETTE
 from pixelpong.config.protocols import Protocol
 from pixelpong.env.cartridge import BALL_ROW, LEFT_POINTS, RIGHT_POINTS, SERVE
-from pixelpong.env.native import NativeConsole, NotCoveredError
+from pixelpong.env.native import NativeConsole
 from pixelpong.env.pong import Emulator
-from pixelpong.errors import EmulatorError, expected
 from pixelpong.items import DOWN, STAY, UP
 
 LEFT, RIGHT = 0, 1
@@ -84,12 +83,9 @@ class DuelEmulator:
             mode: the cartridge's game.
 
         Raises:
-            EmulatorError: the native emulator cannot play here; ALE has no game for two.
+            EmulatorError: the game is not installed, or cannot be compiled here.
         """
-        try:
-            self._console = NativeConsole(mode)
-        except NotCoveredError as error:
-            raise no_game_for_two(error) from error
+        self._console = NativeConsole(mode)
         self.screen, self.draws = self._console.picture, DRAW_PICTURE
         self.reset()
 
@@ -112,16 +108,13 @@ class DuelEmulator:
             fires_right: the same for the right side.
 
         Raises:
-            EmulatorError: the game did something the native emulator does not cover.
+            EmulatorError: the game did something that is not covered.
         """
         self.moves = left, right
         moves = left | SERVE * fires, right | SERVE * fires_right
-        try:
-            _, self._is_over, _ = self._console.run(
-                bytes([moves[LEFT] << 4 | moves[RIGHT]]), self.draws
-            )
-        except NotCoveredError as error:
-            raise no_game_for_two(error) from error
+        _, self._is_over, _ = self._console.run(
+            bytes([moves[LEFT] << 4 | moves[RIGHT]]), self.draws
+        )
         for side, move in ((LEFT, left), (RIGHT, right)):
             turned = self._presses[side] + {UP: -1, STAY: 0, DOWN: 1}[move]
             self._presses[side] = min(max(turned, _MIN_PRESSES), _MAX_PRESSES)
@@ -172,17 +165,7 @@ def make_emulator_for_two(protocol: Protocol) -> Emulator:
     Its actions hold those of both sides: the left one's four bits above the right one's.
 
     Raises:
-        EmulatorError: the native emulator cannot play here; ALE has no game for two.
+        EmulatorError: the game is not installed, or cannot be compiled here.
     """
-    try:
-        console = NativeConsole(MODE)
-    except NotCoveredError as error:
-        raise no_game_for_two(error) from error
     most = min(protocol.max_frames, MAX_FRAMES)
-    return Emulator(dataclasses.replace(protocol, max_frames=most), console)
-
-
-def no_game_for_two(reason: NotCoveredError) -> EmulatorError:
-    """The error if the native emulator cannot play it."""
-    advice = "watch the agent instead: pixelpong watch"
-    return EmulatorError(expected("a machine that can run the game for two", reason, advice))
+    return Emulator(dataclasses.replace(protocol, max_frames=most), NativeConsole(MODE))

@@ -1,4 +1,4 @@
-"""Atari Pong in native code: the emulator that plays by default.
+"""Atari Pong in native code: the console that plays every game.
 
 On first use the cartridge is read from the ROM in ale-py, translated and compiled, which takes a
 second; later processes load the code from the cache, in milliseconds. The compiled code holds the
@@ -43,6 +43,7 @@ from pixelpong.atari.translation import Translation
 from pixelpong.env import cartridge
 from pixelpong.env.preprocess import pack_field
 from pixelpong.env.rom import read_rom, rom_path
+from pixelpong.errors import EmulatorError, expected
 from pixelpong.items import DOWN, UP
 
 _REASONS = {
@@ -65,13 +66,11 @@ _IDLE_FRAMES, _RESET_FRAMES = 60, 12
 """Frames after switching on, and frames with RESET held, before a game starts. Source: ALE."""
 
 
-class NotCoveredError(Exception):
-    """The native emulator cannot play this; the message says why. ALE can."""
-
-    @classmethod
-    def from_stop(cls, code: int) -> NotCoveredError:
-        """The error for a machine that stopped with a code other than FRAME_DONE."""
-        return cls(_REASONS[code])
+def not_covered(code: int) -> EmulatorError:
+    """The error for a machine that stopped with a code other than FRAME_DONE."""
+    return EmulatorError(
+        expected("a state that a game of Pong reaches", _REASONS[code], "start the game anew")
+    )
 
 
 class NativeGame:
@@ -92,14 +91,15 @@ class NativeGame:
             is_plain: carry out every instruction, and skip nothing.
 
         Raises:
-            NotCoveredError: LLVM cannot compile for this processor.
+            EmulatorError: LLVM cannot compile for this processor.
         """
         self._rom = rom
         try:
             make = functools.partial(make_ir, rom, is_plain=is_plain)
             self._code = NativeCode(_key(rom, is_plain), make, folder)
         except (RuntimeError, OSError) as error:
-            raise NotCoveredError(f"LLVM cannot compile on this machine: {error}") from error
+            advice = "use a machine that numba supports"
+            raise EmulatorError(expected("LLVM to compile the game", error, advice)) from error
         self.was_kept = self._code.was_kept
         self.address = self._code.address("play_frames")
         number, pointer = ctypes.c_int32, ctypes.c_void_p
@@ -115,7 +115,7 @@ class NativeGame:
             mode: ALE's number of the game on the cartridge: 0 for one player; 3 and 4 for two.
 
         Raises:
-            NotCoveredError: the cartridge did something that is not covered.
+            EmulatorError: the cartridge did something that is not covered.
         """
         machine = make_machine()
         machine["pc"] = disassembly.read_vector(self._rom, disassembly.SIZE - 4)
@@ -146,15 +146,15 @@ class NativeGame:
         """Play frames with switches held and nobody at the paddles.
 
         Raises:
-            NotCoveredError: the cartridge did something that is not covered.
+            EmulatorError: the cartridge did something that is not covered.
         """
         stop = self._idle(machine.ctypes.data, switches, count)
         if stop:
-            raise NotCoveredError.from_stop(stop)
+            raise not_covered(stop)
 
 
 class NativeConsole:
-    """A console with Pong in it, reused for every game. `AleConsole` has the same interface.
+    """A console with Pong in it, reused for every game.
 
     Attributes:
         mode: the cartridge's game: 0 for one player, 3 and 4 for two.
@@ -162,8 +162,6 @@ class NativeConsole:
         address: of the compiled ``play_frames``.
         picture: [210, 160] uint8 palette indices of the last frame drawn.
     """
-
-    name = "native"
 
     def __init__(self, mode: int = 0, game: NativeGame | None = None) -> None:
         """Load the game and start it.
@@ -173,7 +171,7 @@ class NativeConsole:
             game: a compiled game; the process's own if None.
 
         Raises:
-            NotCoveredError: the native emulator cannot play here.
+            EmulatorError: the game is not installed, or cannot be compiled here.
         """
         self._game = game = game or load_game()  # kept: the machine code lives as long
         self.address, self._play_frames = game.address, game.play_frames
@@ -211,12 +209,12 @@ class NativeConsole:
             The points won less the points lost, whether the game is over, frames played.
 
         Raises:
-            NotCoveredError: the game did something that is not covered; the state is unchanged.
+            EmulatorError: the game did something that is not covered; the state is unchanged.
         """
         assert len(actions) <= _MAX_FRAMES, len(actions)
         result = self._play_frames(self._pointer, actions, len(actions), draws)
         if result < 0:
-            raise NotCoveredError.from_stop(-result)
+            raise not_covered(-result)
         return (result & 0xFF) - 128, bool(result >> 8 & 1), result >> 16
 
     def get_state(self) -> NDArray[np.void]:
@@ -228,8 +226,7 @@ class NativeConsole:
         """Continue from a state. `picture` does not change before the next frame.
 
         Args:
-            state: [1] STATE, from any emulator; not changed. Check it first if it comes from a
-                file (`pixelpong.atari.check`).
+            state: [1] STATE; not changed. Compiled code stays inside its record whatever it is.
         """
         self._state[:] = state.view(np.uint8)
 
@@ -245,7 +242,7 @@ def run_bare(seconds: float, rng: np.random.Generator) -> tuple[int, float]:
         Steps done and seconds taken.
 
     Raises:
-        NotCoveredError: the native emulator cannot play here.
+        EmulatorError: the game is not installed, or cannot be compiled here.
     """
     console = NativeConsole()
     moves = [bytes([move] * 4) for move in rng.choice([UP, DOWN], 1000).tolist()]
@@ -262,8 +259,8 @@ def load_game() -> NativeGame:
     """Pong, compiled once per process.
 
     Raises:
-        EmulatorError: the ROM is missing, or is not the one that `pixelpong.env.cartridge` knows.
-        NotCoveredError: there is no compiler for this processor.
+        EmulatorError: the ROM is missing, or is not the one that `pixelpong.env.cartridge` knows,
+            or there is no compiler for this processor.
     """
     return _load_game(rom_path())
 

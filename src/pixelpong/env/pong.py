@@ -1,75 +1,31 @@
-"""Atari Pong, exactly: steps, sticky actions and snapshots, on either emulator.
+"""Atari Pong, exactly: steps, sticky actions and snapshots.
 
-The emulators play single frames and use no random numbers. The coin is tossed here, once per frame,
+The console plays single frames and uses no random numbers. The coin is tossed here, once per frame,
 with numbers that the caller draws. The distribution is that of ``ALE/Pong-v5``, and a game is a
-pure function of (state, actions, draws): `get_state` and `set_state` move it to any process, and to
-the other emulator.
+pure function of (state, actions, draws): `get_state` and `set_state` move it to any process.
 
-Covered: stepping, snapshots, frames as palette indices and in colour, continuing on ALE if the
-native emulator can't. Not covered: what the network sees (`pixelpong.env.preprocess`).
+Covered: stepping, snapshots, frames as palette indices and in colour.
+Not covered: many steps in one call (`pixelpong.play.game`), what the network sees
+(`pixelpong.env.preprocess`).
 """
 
 from __future__ import annotations
 
 import struct
-import typing
-import warnings
-import zlib
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.atari.check import fault_in
 from pixelpong.atari.machine import DRAW_PICTURE, STATE
 from pixelpong.atari.palette import PALETTE
 from pixelpong.config.protocols import Protocol
-from pixelpong.env.native import NativeConsole, NotCoveredError
-from pixelpong.errors import EmulatorError, EmulatorWarning, expected
-
-if typing.TYPE_CHECKING:
-    from pixelpong.env.ale import AleConsole
-
-    Console = NativeConsole | AleConsole
-
-NATIVE, ALE = "native", "ale"
+from pixelpong.env.native import NativeConsole
 
 _NOOP = 0
-_NUM_ACTIONS = 6
-
-_MAGIC = b"PONG"
-_SEAL = struct.Struct("<4sI")
-"""The start of a snapshot: magic, CRC-32 of the rest."""
 
 _PROGRESS = struct.Struct("<B3xI")
-"""Next, the action held and the frames so far; the console's state follows."""
-
-
-def make_console(emulator: str) -> Console:
-    """Make a console with Pong in it; if the native emulator can't play, warn and use ALE.
-
-    Args:
-        emulator: NATIVE or ALE.
-
-    Raises:
-        EmulatorError: the emulator or its game is not installed.
-    """
-    if emulator == NATIVE:
-        try:
-            return NativeConsole()
-        except NotCoveredError as error:
-            return _turn_to_ale(error)
-    from pixelpong.env.ale import AleConsole
-
-    return AleConsole()
-
-
-def _turn_to_ale(reason: NotCoveredError) -> Console:
-    """Warn, and return ALE in place of the native emulator."""
-    console = make_console(ALE)
-    text = f"ALE plays, forty times slower: the native emulator can't ({reason})"
-    warnings.warn(text, EmulatorWarning, stacklevel=4)
-    return console
+"""The start of a snapshot: the action held and the frames so far; the console's state follows."""
 
 
 class Emulator:
@@ -85,16 +41,9 @@ class Emulator:
             of both sides (`pixelpong.env.duel.make_emulator_for_two`).
     """
 
-    def __init__(self, protocol: Protocol, console: Console) -> None:
-        """Start a game.
-
-        Args:
-            protocol: the game to play.
-            console: plays it.
-        """
-        self.protocol = protocol
+    def __init__(self, protocol: Protocol, console: NativeConsole) -> None:
+        self.protocol, self.console = protocol, console
         self._low, self._high = protocol.frame_skips
-        self.console = console
         self.screen = console.picture
         self.reset()
 
@@ -120,27 +69,9 @@ class Emulator:
             frames.append(held)
         self.held = held
         left = max(self.protocol.max_frames - self.num_frames, 0)
-        reward, _, played = self._run(bytes(frames[:left]))
+        reward, _, played = self.console.run(bytes(frames[:left]), DRAW_PICTURE)
         self.num_frames += played
         return float(reward)
-
-    def _run(self, actions: bytes) -> tuple[int, bool, int]:
-        try:
-            return self.console.run(actions, DRAW_PICTURE)
-        except NotCoveredError as error:
-            self.turn_to_ale(error)
-            return self.console.run(actions, DRAW_PICTURE)
-
-    @property
-    def native(self) -> NativeConsole | None:
-        """The native console; None if ALE plays."""
-        return self.console if isinstance(self.console, NativeConsole) else None
-
-    def turn_to_ale(self, reason: NotCoveredError) -> None:
-        """Warn, and continue on ALE from the same state."""
-        native, self.console = self.console, _turn_to_ale(reason)
-        self.console.picture = native.picture  # others may hold a reference to it
-        self.console.set_state(native.get_state())
 
     @property
     def is_over(self) -> bool:
@@ -152,61 +83,10 @@ class Emulator:
         return PALETTE[self.screen]
 
     def get_state(self) -> bytes:
-        """Everything the future depends on, 236 bytes, without the picture."""
-        return _Own(pack_snapshot(self.held, self.num_frames, self.console.get_state()))
+        """Everything the future depends on, 228 bytes, without the picture."""
+        return _PROGRESS.pack(self.held, self.num_frames) + self.console.get_state().tobytes()
 
     def set_state(self, state: bytes) -> None:
-        """Continue from `state`, taken by any emulator of the same protocol, in any process.
-
-        Raises:
-            EmulatorError: `state` is not a snapshot.
-        """
-        unpack = _unpack_content if type(state) is _Own else unpack_snapshot
-        self.held, self.num_frames, record = unpack(state)
-        self.console.set_state(record)
-
-
-class _Own(bytes):
-    """A snapshot that has never left the training, so it needs no check."""
-
-
-def pack_snapshot(held: int, num_frames: int, state: NDArray[np.void]) -> bytes:
-    """Make a snapshot: the console's state, and what the coin and the frame limit need.
-
-    Args:
-        held: the action of the last frame, 0 to 5; in the game for two, plus 16 times the left
-            side's.
-        num_frames: frames of the episode so far.
-        state: [1] STATE.
-    """
-    content = _PROGRESS.pack(held, num_frames) + state.tobytes()
-    return _SEAL.pack(_MAGIC, zlib.crc32(content)) + content
-
-
-def unpack_snapshot(snapshot: bytes) -> tuple[int, int, NDArray[np.void]]:
-    """Return the arguments of `pack_snapshot`, checked: a snapshot may come from a file.
-
-    Raises:
-        EmulatorError: it is not a snapshot, it is damaged, or the console can't be in its state.
-    """
-    if snapshot[:4] != _MAGIC:
-        raise _no_snapshot("something else, or one of a version before 0.1.0")
-    if len(snapshot) != _SEAL.size + _PROGRESS.size + STATE.itemsize:
-        raise _no_snapshot(f"{len(snapshot)} bytes")
-    if zlib.crc32(snapshot[_SEAL.size :]) != _SEAL.unpack_from(snapshot)[1]:
-        raise _no_snapshot("a damaged one: another checksum")
-    held, num_frames, state = _unpack_content(snapshot)
-    if max(held & 15, held >> 4) >= _NUM_ACTIONS:
-        raise _no_snapshot(f"an action {held} held")
-    if fault := fault_in(state):
-        raise _no_snapshot(fault)
-    return held, num_frames, state
-
-
-def _unpack_content(snapshot: bytes) -> tuple[int, int, NDArray[np.void]]:
-    held, num_frames = _PROGRESS.unpack_from(snapshot, _SEAL.size)
-    return held, num_frames, np.frombuffer(snapshot, STATE, offset=_SEAL.size + _PROGRESS.size)
-
-
-def _no_snapshot(got: str) -> EmulatorError:
-    return EmulatorError(expected("a snapshot of the emulator", got, "take one with get_state()"))
+        """Continue from `state`, taken by any emulator of the same protocol, in any process."""
+        self.held, self.num_frames = _PROGRESS.unpack_from(state)
+        self.console.set_state(np.frombuffer(state, STATE, offset=_PROGRESS.size))

@@ -276,8 +276,7 @@ def _headline(run: RunDirectory, progress: Progress) -> str:
     verb = f"going on after update {progress.update}" if progress.update else "training"
     return (
         f"{run.path}: {verb}, preset {config.preset}, {config.environment.environment}, "
-        f"seed {config.seed}, engine {config.engine.engine}, "
-        f"emulator {config.engine.emulator}"
+        f"seed {config.seed}, engine {config.engine.engine}"
     )
 
 

@@ -130,7 +130,6 @@ class Run:
     def __repr__(self) -> str:
         config = self.config
         rows = [f"Run('{self.path}'): {config.preset} on {_game(self._directory)}"]
-        rows[0] += f", emulator {config.engine.emulator}"
         rows.append(summarize(self.path).verdict)
         metrics = self.metrics()
         rows.append(_stand(metrics) if metrics else "not begun")

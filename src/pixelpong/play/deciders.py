@@ -104,11 +104,6 @@ class Decider:
         self.play((*self._no_game, field), self._draw)
         return int(self.memory["wanted"][0])
 
-    def note(self, reward: float, *, is_over: bool) -> None:
-        """Record the outcome of the last decision; the next call has a new frame."""
-        self.steps["reward"][self.num_steps - 1] = reward
-        self.memory["is_over"], self.memory["is_new"] = is_over, 1
-
     def last_inputs(self) -> NDArray[np.uint16]:
         """The inputs of the last recorded step: [K]."""
         start, end = self.offsets[self.num_steps - 1 : self.num_steps + 1]
@@ -212,11 +207,6 @@ class GatedDecider(Decider):
         self.pixels[0, : len(current)] = current
         self.pixels[1, : len(previous)] = previous
         self._marks[:2] = 0
-
-    def note(self, reward: float, *, is_over: bool) -> None:
-        """See `Decider.note`."""
-        super().note(reward, is_over=is_over)
-        self.steps["is_end"][self.num_steps - 1] = reward != 0 or is_over
 
     def play(self, game: Compiled, draws: NDArray[np.float64], *left: GatedDecider) -> None:
         """See `Decider.play`."""

@@ -118,8 +118,7 @@ def make_worker(config: Config) -> Worker:
     """
     kind = SegmentWorker if config.learning.algorithm == "ppo" else EpisodeWorker
     protocol = config.environment.protocol
-    emulator = config.engine.emulator
-    worker = kind(config, make_emulator(protocol, emulator))
-    short = make_emulator(dataclasses.replace(protocol, max_frames=1), emulator)
+    worker = kind(config, make_emulator(protocol))
+    short = make_emulator(dataclasses.replace(protocol, max_frames=1))
     worker.warm_up(short, config.network.dtype)
     return worker

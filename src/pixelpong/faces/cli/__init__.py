@@ -13,11 +13,9 @@ import io
 import os
 import sys
 import traceback
-import warnings
 from collections.abc import Callable
-from typing import Any
 
-from pixelpong.errors import EmulatorWarning, Interrupted, PixelpongError, expected
+from pixelpong.errors import Interrupted, PixelpongError, expected
 
 
 def main(argv: list[str] | None = None, begin: Callable[[], None] = lambda: None) -> int:
@@ -67,24 +65,6 @@ def _describe(error: Exception) -> str:
             return expected("enough memory", "too little", "ask for less, or close other programs")
     got = f"{type(error).__name__}: {error}"
     return f"expected no such error, got {got}; this is a bug: run again with --debug"
-
-
-def show_warnings_plainly() -> None:
-    """From here on, print each of our warnings once, as one line on stderr.
-
-    Only for the process of a command: in a notebook, Python's own form names the cell.
-    """
-    show_others: Callable[..., None] = warnings.showwarning
-    shown: set[str] = set()
-
-    def show(message: Any, category: type[Warning], *about: Any, **more: Any) -> None:
-        if not issubclass(category, EmulatorWarning):
-            show_others(message, category, *about, **more)
-        elif str(message) not in shown:
-            shown.add(str(message))
-            print(f"warning: {message}", file=sys.stderr)
-
-    warnings.showwarning = show
 
 
 def _open_missing_streams() -> None:

@@ -116,10 +116,9 @@ def evaluate(options: Any) -> int:
 
 def verify(options: Any) -> int:
     """``pixelpong verify``"""
-    from pixelpong.verify import compare_ways, default_emulators
+    from pixelpong.verify import NUM_FRAMES, compare_ways, compare_with_ale
 
     engines = _read_names("engine", options.engines)
-    emulators = options.emulators and _read_names("emulator", options.emulators)
     length = {name: getattr(options, name) for name in ("updates", "batch_size", "seed")}
     changes = {**length, "streams": options.batch_size, "verbose": False, **options.given}
     presets = options.presets.split(",")
@@ -128,15 +127,17 @@ def verify(options: Any) -> int:
         configs = [each for each in configs if each.learning.algorithm == "ppo"] or configs
     for config in configs:
         require_used(options.given, config, COMMAND_LINE)
-        for name in emulators or ():
-            require_used(["emulator"], config.updated({"emulator": name}, ""), COMMAND_LINE)
+    differs_at = compare_with_ale(options.seed)
+    is_equal = differs_at is None
+    found = "as on ALE" if is_equal else f"DIFFERENT from ALE after frame {differs_at}"
+    if not options.json:
+        print(f"{NUM_FRAMES} frames of the game: memory, reward and picture {found}", flush=True)
     ways: list[dict[str, Any]] = []
-    lines, is_equal = [], True
+    lines = []
     with stop_on_signals() as should_stop:
         for config in configs:
-            names = emulators or default_emulators(config)
             of_this = []
-            for way in compare_ways(config, engines, names, should_stop):
+            for way in compare_ways(config, engines, should_stop):
                 of_this.append(way)
                 if not options.json:
                     word = "same" if way.matches(of_this[0]) else "DIFFERENT"
@@ -147,7 +148,8 @@ def verify(options: Any) -> int:
             found = f"all {len(of_this)} ways gave the same bits" if is_same else "the bits differ"
             lines.append(f"{config.preset}: {found}")
             is_equal &= is_same
-    report_on({"is_equal": is_equal, "ways": ways}, options.json, lambda _: "\n".join(lines))
+    report = {"is_equal": is_equal, "differs_from_ale_at": differs_at, "ways": ways}
+    report_on(report, options.json, lambda _: "\n".join(lines))
     return 0 if is_equal else 1
 
 

@@ -118,7 +118,7 @@ COMMANDS: dict[str, Command] = {
         _which("best"),
         Option("episodes", int, 100, "Episodes of greedy and of sampled play.", bounds=(1, 10**5)),
         _SEED,
-        training=(*_PROTOCOL, "engine", "emulator", "workers", "worker_timeout"),
+        training=(*_PROTOCOL, "engine", "workers", "worker_timeout"),
         examples=(
             "evaluate latest --episodes 20",
             "evaluate champion --seed 1",
@@ -155,10 +155,9 @@ COMMANDS: dict[str, Command] = {
     ),
     "verify": command(
         commands.verify,
-        "Train briefly in many ways and compare the hashes.",
+        "Compare the game with ALE, and the hashes of a training done in many ways.",
         Option("presets", str, "fast,classic", "Presets to train, with commas."),
         Option("engines", str, "serial,threads", "Engines to compare, with commas."),
-        Option("emulators", str | None, None, "Emulators to compare; by default native,ale."),
         Option("updates", int, 3, "Length of the training.", bounds=(1, None)),
         Option("batch_size", int, 4, "Episodes, or streams, per update.", bounds=(1, 4096)),
         _SEED,
