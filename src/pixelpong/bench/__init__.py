@@ -1,1 +1,0 @@
-"""Measurements that anyone can repeat, each with bare ALE's rate for comparison."""
