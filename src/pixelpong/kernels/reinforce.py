@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from pixelpong.compiling import compiled
 from pixelpong.items import NUM_PIXELS, UP, SparseGrads, Trajectory
+from pixelpong.learn import returns
 
 _kernel = compiled()
 
@@ -82,16 +83,4 @@ def add_rows(total, rows, values):  # type: ignore[no-untyped-def]
             target[unit] += values[k, unit]
 
 
-@_kernel
-def _discount(rewards, discount, returns):  # type: ignore[no-untyped-def]
-    following = 0.0
-    for t in range(len(rewards) - 1, -1, -1):
-        following = rewards[t] if rewards[t] != 0 else discount * following
-        returns[t] = following
-
-
-def discounted_returns(rewards: NDArray[Any], discount: float) -> NDArray[np.float64]:
-    """Definition: `pixelpong.learn.returns.discounted_returns`."""
-    returns = np.empty(len(rewards))
-    _discount(rewards, discount, returns)
-    return returns
+discounted_returns = _kernel(returns.discounted_returns)  # the definition itself, compiled

@@ -31,7 +31,7 @@ def discounted_returns(rewards: NDArray[Any], discount: float) -> NDArray[np.flo
     returns = np.zeros(len(rewards))
     following = 0.0
     rewards = rewards.astype(np.float64)  # else the products would round to the rewards' type
-    for t in reversed(range(len(rewards))):
+    for t in range(len(rewards) - 1, -1, -1):
         following = rewards[t] if rewards[t] != 0 else discount * following
         returns[t] = following
     return returns

@@ -35,16 +35,7 @@ class Player:
     def play(
         self, params: Params, rng: np.random.Generator, *, is_greedy: bool = False
     ) -> Trajectory:
-        """Play one episode from its start to its end.
-
-        Args:
-            params: W1 [NUM_PIXELS, H], W2 [H]; not changed.
-            rng: the episode's own generator; its state moves on.
-            is_greedy: choose UP if its probability is at least one half, instead of drawing.
-
-        Raises:
-            EmulatorError: as in `Game.play`.
-        """
+        """Play one episode from its start to its end; `rng` is its own, and moves on."""
         decider = self._start(params)
         while not decider.is_over:
             draws = self._game.draw(rng, _BLOCK)[:_BLOCK]
@@ -76,12 +67,7 @@ class Player:
 
 
 def summarize(trajectory: Trajectory, play_seconds: float) -> EpisodeStats:
-    """The statistics of an episode.
-
-    Args:
-        trajectory: the episode.
-        play_seconds: wall time of playing it.
-    """
+    """The statistics of an episode that took so long to play."""
     ends = np.flatnonzero(trajectory.rewards)
     points = trajectory.rewards[ends].astype(int)
     return EpisodeStats(

@@ -70,19 +70,14 @@ class StreamPlayer:
         *,
         is_left: bool = False,
     ) -> SegmentResult:
-        """Play the next steps of a stream.
+        """Play the next `horizon` steps of a stream.
 
         Args:
-            params: of the gated network; with those of another agent under `PREFIX`, if that is
-                the opponent.
-            state: the stream's state, not changed; None at its start.
-            horizon: T, steps.
+            params: with those of another agent under `PREFIX`, if that is the opponent.
+            state: not changed; None at the stream's start.
             rng: the segment's own generator; its state moves on.
-            opponent: BUILTIN, SELF, or another word for the other agent.
+            opponent: BUILTIN, SELF, or any other word for the other agent.
             is_left: whether the network plays the left side against the other agent.
-
-        Raises:
-            EmulatorError: the native emulator cannot play the game for two.
         """
         begin = since = time.perf_counter()
         own = self._meet(opponent, params, is_left=is_left)
