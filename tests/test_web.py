@@ -374,7 +374,7 @@ def test_an_address_that_others_reach_needs_a_token_that_is_new_each_time(tmp_pa
 
 def test_the_extra_that_is_missing_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"pip install 'pixelpong\[web\]'"), serving(tmp_path):
+    with pytest.raises(ConfigError, match=r"pip install 'pixelpong\[play\]'"), serving(tmp_path):
         pass
 
 

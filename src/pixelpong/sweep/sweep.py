@@ -113,7 +113,7 @@ class Sweep:
             ConfigError: Ray is requested and not installed, or nobody answers at the address.
             WorkerError: Ray does not start, or cannot run the trainings.
         """
-        is_ray = _choose_engine(engine, address)
+        is_ray = choose_engine(engine, address)
         threads = threads or (1 if is_ray else count_cores())
         jobs = {
             name: functools.partial(train_run, self.path.absolute() / name, threads, is_ray)
@@ -215,7 +215,7 @@ def _in_order(path: Path) -> list[tuple[int, str]]:
     return [(int(it), "") if it.isdigit() else (-1, it) for it in re.split(r"(\d+)", path.name)]
 
 
-def _choose_engine(engine: str | None, address: str | None) -> bool:
+def choose_engine(engine: str | None, address: str | None) -> bool:
     """Whether it is Ray."""
     if engine == "serial" and address is not None:
         advice = "leave one of them out"

@@ -192,7 +192,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "dashboard": command(
         faces.dashboard,
-        "A page with all runs, live; extra [web].",
+        "A page with all runs, live; extra [play].",
         Place("runs_dir", Path, Path("runs"), "Where the runs are.", metavar="RUNS_DIR"),
         *_SERVING,
         examples=("dashboard", "dashboard --port 9000 --no-open"),

@@ -28,7 +28,7 @@ def sweep(options: Any) -> int:
     from pixelpong.engines import check
     from pixelpong.run.directory import make_folder
     from pixelpong.sweep.grid import make_grid, read_seeds
-    from pixelpong.sweep.sweep import Sweep
+    from pixelpong.sweep.sweep import Sweep, choose_engine
 
     if options.grid is None and options.seeds is None:
         raise ConfigError(expected("--seeds or a file with a grid", "neither", "see --help"))
@@ -38,7 +38,7 @@ def sweep(options: Any) -> int:
         content["seed"] = read_seeds(options.seeds)
     configs = make_grid(content, options.given, str(options.grid or COMMAND_LINE))
     configs = settle_opponents(configs)
-    if options.engine == "ray" or (options.ray_address and options.engine is None):
+    if choose_engine(options.engine, options.ray_address):
         check(EngineConfig(engine="ray", ray_address=options.ray_address))
     return _carry_out(
         lambda: Sweep.create(options.out or make_folder(None, "sweep"), configs), options

@@ -1,4 +1,4 @@
-"""The page with all runs, served to a browser on this machine; extra ``[web]``.
+"""The page with all runs, served to a browser on this machine; extra ``[play]``.
 
 ``pixelpong dashboard``, ``play`` and ``watch`` call `serve`. It only reads the directories of runs.
 
@@ -47,7 +47,7 @@ def serve(
     Raises:
         ConfigError: the extra is not installed, or host or port cannot be used.
     """
-    _require_web("web" if page == "/" else "play")
+    _require_web()
     listening, door = listen(host, port)
     with contextlib.closing(listening):
         if port not in (0, door.port):
@@ -68,10 +68,10 @@ def serve(
         run_server(listening, door, Library(runs_dir, agent[0]), should_stop)
 
 
-def _require_web(extra: str) -> None:
+def _require_web() -> None:
     for library in ("starlette", "uvicorn", "websockets"):
         if importlib.util.find_spec(library) is None:
-            raise ConfigError(f"The page needs {library}: pip install 'pixelpong[{extra}]'")
+            raise ConfigError(f"The page needs {library}: pip install 'pixelpong[play]'")
 
 
 def _fragment(page: str, run: Path | None, which: str) -> str:
