@@ -302,7 +302,7 @@ def test_a_worker_that_dies_or_hangs_is_replaced_and_its_item_runs_again(start, 
     with closing(start(functools.partial(OnceWorker, how), worker_timeout=1.0)) as engine:
         assert list(engine.run([(8, ""), (9, "")], None)) == [8, 9]
         assert list(engine.run(items, None)) == [0, 1, 2, 3]
-        assert engine.num_restarts >= 1
+        assert engine.stats.restarts >= 1
 
 
 @pytest.mark.parametrize("worker", [DeadlyWorker, UnstartableWorker])
