@@ -114,7 +114,7 @@ def test_a_training_that_is_refused_leaves_no_run(begin, words, reason, make_run
     """So `latest` is still the run before."""
     train(make_run("runs/before"))
     script = f"import sys; {begin}\nfrom pixelpong.faces.cli import main; sys.exit(main())"
-    options = ["--updates", "1", "--engine", "ray", *words]
+    options = ["--updates", "9", "--engine", "ray", *words]
     for command in (["train"], ["resume", "latest"]):
         done = subprocess.run(
             [sys.executable, "-c", script, *command, *options],

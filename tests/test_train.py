@@ -20,6 +20,7 @@ from pixelpong.loop import Began, Ended, Updated, reached_budget, train, trainin
 from pixelpong.play.worker import EpisodeWorker
 from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
+from pixelpong.run.summary import summarize
 from pixelpong.session import Session
 
 # --- the loop ---------------------------------------------------------------------------------
@@ -182,6 +183,17 @@ def test_a_worker_that_raises_costs_no_complete_update(make_run, monkeypatch):
     with pytest.raises(WorkerError, match="planted"):
         train(run)
     assert run.checkpoints.updates() == [0, 2]
+
+
+def test_a_training_that_cannot_start_notes_why(make_run, monkeypatch):
+    def refuse(*_):
+        raise WorkerError("no room for a worker")
+
+    run = make_run()
+    monkeypatch.setattr("pixelpong.loop.make_engine", refuse)
+    with pytest.raises(WorkerError):
+        train(run)
+    assert summarize(run.path).problem == "no room for a worker"
 
 
 class Rude:

@@ -19,11 +19,8 @@ from typing import Any
 from pixelpong.engines import EngineStats, MakeWorker, describe_error, never
 from pixelpong.errors import Interrupted, PixelpongError, WorkerError, expected
 
-POLL_SECONDS = 0.1
-"""Seconds between two checks for a requested stop."""
-
-TRIM_SECONDS = 10.0
-"""Seconds between two times that freed memory goes back to the system."""
+POLL_SECONDS = 0.1  # between two checks for a requested stop
+TRIM_SECONDS = 10.0  # between two times that freed memory goes back to the system
 
 
 class ThreadEngine:

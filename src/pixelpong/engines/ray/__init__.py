@@ -39,23 +39,12 @@ from pixelpong.engines.ray.crew import Crew, call_in_task
 from pixelpong.errors import Interrupted, PixelpongError, WorkerError, expected
 from pixelpong.machine import collect_versions, describe_machine
 
-MAX_ATTEMPTS = 3
-"""Lost calls that an item may be in."""
-
-MAX_CHUNK = 8
-"""Items per worker in a call, at most: a lost actor loses no more than two such calls."""
-
-START_SECONDS = 180.0
-"""Seconds more for the first call of a place, which makes its workers; the first one compiles."""
-
-PLACE_SECONDS = 25.0
-"""Seconds without any place in the cluster before we call it full or gone."""
-
-RECRUIT_SECONDS = 1.0
-"""Seconds between two checks whether the cluster has grown."""
-
-POLL_SECONDS = 0.1
-"""Seconds between two checks whether a stop was requested."""
+MAX_ATTEMPTS = 3  # lost calls that an item may be in
+MAX_CHUNK = 8  # items per worker in a call: a lost actor loses no more than two such calls
+START_SECONDS = 180.0  # more for the first call of a place, which makes its workers
+PLACE_SECONDS = 25.0  # without any place in the cluster before we call it full or gone
+RECRUIT_SECONDS = 1.0  # between two checks whether the cluster has grown
+POLL_SECONDS = 0.1  # between two checks whether a stop was requested
 
 
 @dataclass
@@ -108,13 +97,8 @@ class RayEngine:
             num_workers: by default one per core of the whole cluster, and more if it grows.
             item_timeout: seconds that one item may take.
             should_stop: called several times a second while waiting.
-            address: of a running cluster, ``"auto"`` or ``"HOST:PORT"``. Without one here or in
-                the variable RAY_ADDRESS, the engine starts its own Ray.
+            address: as in `connected`, whose errors are raised.
             mode: ``"actors"``, one per node with threads, or ``"tasks"``, one per core.
-
-        Raises:
-            ConfigError: nothing answers at the address.
-            WorkerError: Ray does not start.
         """
         self._has_actors = mode == "actors"
         self._recipe = pickle.dumps(make_worker)
@@ -259,13 +243,11 @@ class RayEngine:
                 if place.pid and current.waiting and len(place.calls) == num_calls:
                     share = math.ceil(len(current.waiting) * place.size / all_workers / 2)
                     share = min(max(share, place.size), MAX_CHUNK * place.size)
-                    self._give(place, current, min(share, len(current.waiting)))
-
-    def _give(self, place: _Place, current: _Round, count: int) -> None:
-        chunk = [current.waiting.popleft() for _ in range(count)]
-        items = pickle.dumps([current.items[position] for position in chunk], protocol=5)
-        place.calls[place.call("play", current.params, items)] = current, chunk
-        self._set_deadline(place)
+                    count = min(share, len(current.waiting))
+                    chunk = [current.waiting.popleft() for _ in range(count)]
+                    items = pickle.dumps([current.items[it] for it in chunk], protocol=5)
+                    place.calls[place.call("play", current.params, items)] = current, chunk
+                    self._set_deadline(place)
 
     def _set_deadline(self, place: _Place) -> None:
         num_items = sum(len(chunk) for _, chunk in place.calls.values())

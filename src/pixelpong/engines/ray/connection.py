@@ -18,12 +18,8 @@ import ray
 from pixelpong.errors import ConfigError, WorkerError, expected
 from pixelpong.machine import collect_versions, count_cores
 
-CONNECT_TIMEOUT = 5.0
-"""Seconds for the cluster's address to accept the connection and to send something."""
-
-STORE_BYTES = 256 * 2**20
-"""Object store of our own Ray: room for the parameters of several updates."""
-
+CONNECT_TIMEOUT = 5.0  # seconds for the address to accept the connection and to send something
+STORE_BYTES = 256 * 2**20  # object store of our own Ray: the parameters of several updates
 _FOLDER = "pixelpong-ray"
 
 
@@ -32,7 +28,8 @@ def connected(address: str | None, num_workers: int | None) -> Iterator[None]:
     """Connect to a cluster; if this starts one, end it afterwards.
 
     Args:
-        address: as in `RayEngine`. If this process is already connected, it stays connected.
+        address: ``"auto"`` or ``"HOST:PORT"``. Without one here or in the variable RAY_ADDRESS, Ray
+            is started here. If this process is already connected, it stays connected.
         num_workers: cores of our own Ray; this machine's by default.
 
     Raises:
