@@ -14,6 +14,7 @@ Covered: `summarize`, which never raises; the sentence that says it. Not covered
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -143,17 +144,16 @@ def summarize(path: Path) -> Summary:
         state = FAILED
     else:
         state = STOPPED if _is_spent(run.config, figures) else INTERRUPTED
+    problem = failure if state == FAILED else ""
+    known = {name: value for name, value in vars(figures).items() if name != "timing"}
+    seconds = figures.timing.wall_seconds
     return Summary(
         state=state,
-        problem=failure if state == FAILED else "",
+        problem=problem,
         config=run.config,
-        update=figures.update,
-        steps=figures.steps,
-        episodes=figures.episodes,
         greedy=greedy,
-        estimated_return=figures.estimated_return,
-        mean_return_100=figures.mean_return_100,
-        seconds=figures.timing.wall_seconds,
+        seconds=seconds,
+        **known,
         **common,
     )
 
@@ -168,24 +168,14 @@ def _read_figures(path: Path) -> _Figures:
 
 
 def _read_greedy(run: RunDirectory) -> GreedyReturn | None:
-    newest = None
-    for line in reversed(list(run.evaluations.read())):
-        try:
-            found = convert(line, _Evaluation)
-        except ValueError:
-            continue
-        greedy = GreedyReturn(
-            found.mean_return,
-            found.ci95,
-            len(found.returns),
-            found.update,
-            found.timing.wall_seconds,
-            found.is_won,
+    known = [
+        GreedyReturn(
+            it.mean_return, it.ci95, len(it.returns), it.update, it.timing.wall_seconds, it.is_won
         )
-        if found.is_won:
-            return greedy
-        newest = newest or greedy
-    return newest
+        for it in run.evaluations.read_as(_Evaluation)
+    ]
+    won = [greedy for greedy in known if greedy.is_won]
+    return next(reversed(won or known), None)
 
 
 def _read_failure(path: Path) -> str:
@@ -199,17 +189,11 @@ def _read_failure(path: Path) -> str:
 
 def measure(path: Path) -> int:
     """Bytes of all files in a folder; links are not followed."""
-    total, folders = 0, [os.fspath(path)]
-    while folders:
-        try:
-            with os.scandir(folders.pop()) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append(entry.path)
-                    else:
-                        total += entry.stat(follow_symlinks=False).st_size
-        except OSError:
-            continue  # being removed, or not ours to read
+    total = 0
+    for folder, _, names in os.walk(path):
+        for name in names:
+            with contextlib.suppress(OSError):  # being removed
+                total += os.lstat(os.path.join(folder, name)).st_size
     return total
 
 

@@ -20,13 +20,10 @@ from pixelpong.run.lines import scan_lines
 
 Columns = dict[str, list[Any]]
 
-MAX_COLUMNS = 64
-"""Ours have fewer than 40; more than this are the sign of another program's file."""
-
 MAX_ROWS = 2000
 """Rows sent at once: more than a chart is wide in pixels."""
 
-_LARGEST, _LONGEST_NAME = 1e12, 63
+_LARGEST = 1e12
 _MARK = 256
 _END = 32 << 10
 
@@ -97,10 +94,8 @@ def read_end(path: Path) -> list[dict[str, Any]]:
         return []
 
 
-TIMINGS = ("wall_seconds", "steps_per_second", "busy_share", "workers", "items_again", "restarts")
+TIMINGS = ("wall_seconds", "steps_per_second")
 """Kept from a metrics line's ``timing``, with ``timing.`` before these names."""
-
-SHOWN_TIMINGS = ("timing.wall_seconds", "timing.steps_per_second")
 
 
 class Table:
@@ -122,16 +117,13 @@ class Table:
         """Add a metrics line, unless its update does not come after the last."""
         if len(self) and line["update"] <= self.last_update:
             return
-        timing = line.get("timing")
-        timing = timing if isinstance(timing, dict) else {}
-        values = line | {f"timing.{name}": timing[name] for name in TIMINGS if name in timing}
-        size = len(self)
-        for name, value in values.items():
-            if not _is_numeric(value) or len(name) > _LONGEST_NAME:
-                continue
-            if name not in self._columns and len(self._columns) < MAX_COLUMNS:
-                self._columns[name] = array("d", [math.nan]) * size
-            if name in self._columns:
+        timing, size = line.get("timing") or {}, len(self)
+        for name, value in (
+            line | {f"timing.{name}": timing.get(name) for name in TIMINGS}
+        ).items():
+            if value is None or type(value) in (int, float):
+                if name not in self._columns:
+                    self._columns[name] = array("d", [math.nan]) * size
                 self._columns[name].append(_as_float(value))
         for column in self._columns.values():
             if len(column) == size:
@@ -148,23 +140,15 @@ class Table:
             return {}
         return {name: _as_json(column[place]) for name, column in self._columns.items()}
 
-    def columns(self, first: int = 0, *, max_rows: int = MAX_ROWS, every: bool = False) -> Columns:
-        """The lines from place `first` on, thinned out evenly to `max_rows`, with the last one.
-
-        `every` is for the timings that no chart shows, too.
-        """
+    def columns(self, first: int = 0, *, max_rows: int = MAX_ROWS) -> Columns:
+        """The lines from place `first` on, thinned out evenly to `max_rows`, with the last one."""
         size = len(self)
         step = max(1, -(-(size - first) // max_rows))
         places = range(size - 1, first - 1, -step)[::-1]
         return {
             name: [_as_json(column[place]) for place in places]
             for name, column in self._columns.items()
-            if every or not name.startswith("timing.") or name in SHOWN_TIMINGS
         }
-
-
-def _is_numeric(value: Any) -> bool:
-    return value is None or type(value) in (int, float)
 
 
 def _as_float(value: float | None) -> float:

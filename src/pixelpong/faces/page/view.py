@@ -213,7 +213,7 @@ class View:
     def _assess(self) -> list[dict[str, str]]:
         first = max(0, len(self._table) - HEALTH_WINDOW)
         algorithm = self._run.config.learning.algorithm if self._run else "reinforce"
-        recent = self._table.columns(first, every=True)
+        recent = self._table.columns(first)
         whole = self._table.columns(max_rows=HEALTH_WINDOW)
         return assess(Record(recent, whole, algorithm))
 
