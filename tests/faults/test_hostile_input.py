@@ -112,7 +112,7 @@ def file(request, trained) -> File:
 def understand(content: bytes) -> Any:
     """What is read of a file, through to a game that the agent plays."""
     agent = decode_agent(content, "a test")
-    game = Game(agent, "watch", make_rng(0, "play"))
+    game = Game(agent, make_rng(0, "play"))
     for _ in range(5):
         game.tick()
     known = {"update", "steps", "episodes", "estimated_return"}

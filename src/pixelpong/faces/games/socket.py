@@ -35,6 +35,7 @@ from pixelpong.errors import PixelpongError
 from pixelpong.faces.games.game import SPEEDS, Game
 from pixelpong.faces.page.reel import encode_difference
 from pixelpong.items import DOWN, STAY, UP
+from pixelpong.schema import convert, decode
 from pixelpong.seeding import make_rng
 
 PICTURES_PER_SECOND = 60
@@ -94,10 +95,10 @@ def read_message(text: str) -> tuple[str, Any]:
     >>> read_message('{"type": "aim", "value": 0.5}')
     ('aim', 0.5)
     """
-    message = msgspec.json.decode(text, type=_Message)
+    message = decode(text.encode("utf-8", "replace"), _Message)
     if message.type not in _VALUES:
         raise ValueError(f"{message.type[:60]!r} is no message of the game; reload the page")
-    value = msgspec.convert(message.value, _VALUES[message.type])
+    value = convert(message.value, _VALUES[message.type])
     if message.type == "speed" and value not in SPEEDS:
         raise ValueError(f"{value} is no speed of the game; reload the page")
     return message.type, value
