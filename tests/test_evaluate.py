@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import pixelpong
 from pixelpong.engines.serial import SerialEngine
 from pixelpong.evaluation import bootstrap_interval, evaluate
 from pixelpong.learners.reinforce import ReinforceLearner
@@ -76,3 +77,16 @@ def test_the_interval_covers_the_true_mean_about_95_times_in_100():
         low, high = bootstrap_interval(rng.normal(3.0, 2.0, size=60), rng)
         hits += low <= 3.0 <= high
     assert 0.90 <= hits / 300 <= 0.98
+
+
+@pytest.mark.slow
+def test_an_agent_plays_in_gymnasiums_own_environment(report, call):
+    told = report("evaluate", "champion", "--in-gymnasium", "--episodes", "1", "--seed", "3")
+    assert (told["in_gymnasium"], told["environment"]) == (True, "ALE/Pong-v5")
+    for way in ("greedy", "sampled"):
+        assert told[way]["mean_return"] > 10
+    again = pixelpong.evaluate("champion", 1, seed=3, in_gymnasium=True)
+    assert list(again.returns) == told["greedy"]["returns"]
+    code, _, err = call("evaluate", "champion", "--in-gymnasium", "--sticky", "0")
+    assert code == 2
+    assert "for games in Gymnasium, got sticky; leave them out" in err

@@ -53,6 +53,18 @@ class Evaluation:
     returns: tuple[float, ...]
     mean_steps: float
 
+    @classmethod
+    def of(cls, returns: Sequence[float], steps: Sequence[int], seed: int) -> Evaluation:
+        """Summarise episodes; `seed` is that of the interval's bootstrap."""
+        values = np.array(returns)
+        return cls(
+            mean_return=float(values.mean()),
+            std=float(values.std(ddof=1)) if len(values) > 1 else 0.0,
+            ci95=bootstrap_interval(values, make_rng(seed, "bootstrap")),
+            returns=tuple(values.tolist()),
+            mean_steps=float(np.mean(steps)),
+        )
+
     def __str__(self) -> str:
         """Mean, interval and number of games, on one line.
 
@@ -164,13 +176,9 @@ def evaluate(
     for result in engine.run(items, params):
         results.append(result)
         tell(len(results))
-    returns = np.array([result.stats.episode_return for result in results])
-    return Evaluation(
-        mean_return=float(returns.mean()),
-        std=float(returns.std(ddof=1)) if len(returns) > 1 else 0.0,
-        ci95=bootstrap_interval(returns, make_rng(seed, "bootstrap")),
-        returns=tuple(returns.tolist()),
-        mean_steps=float(np.mean([result.stats.steps for result in results])),
+    stats = [result.stats for result in results]
+    return Evaluation.of(
+        [each.episode_return for each in stats], [each.steps for each in stats], seed
     )
 
 

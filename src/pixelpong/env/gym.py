@@ -187,6 +187,15 @@ def make_env(
     )
 
 
+def make_theirs() -> gymnasium.Env[NDArray[Any], Any]:
+    """Make Gymnasium's own ``ALE/Pong-v5``, of ale-py."""
+    import ale_py
+
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+    gymnasium.register_envs(ale_py)
+    return gymnasium.make("ALE/Pong-v5")
+
+
 def _check_words(**words: str | None) -> None:
     for name, word in words.items():
         if word not in _WORDS[name]:

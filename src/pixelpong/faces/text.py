@@ -103,7 +103,8 @@ def describe_returns(name: str, evaluation: Report) -> str:
 def describe_evaluation(report: Report) -> str:
     """Greedy and sampled play, one line each."""
     lines = [
-        f"{report['run']}, update {report['update']}, on {report['environment']}, "
+        f"{report['run']}, update {report['update']}, on {report['environment']}"
+        f"{' in Gymnasium' if report['in_gymnasium'] else ''}, "
         f"seed {report['seed']}",
         *(describe_returns(way, report[way]) for way in ("greedy", "sampled")),
     ]

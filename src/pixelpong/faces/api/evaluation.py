@@ -31,6 +31,7 @@ def evaluate(
     checkpoint: int | str = "best",
     greedy: bool = True,
     seed: int = 0,
+    in_gymnasium: bool = False,
     **options: Any,
 ) -> Evaluation:
     """Play a fixed number of episodes with an agent and summarise its returns.
@@ -42,6 +43,8 @@ def evaluate(
         checkpoint: of a run's agents: ``"best"``, ``"latest"`` or an update.
         greedy: take the most probable action instead of drawing one.
         seed: of the episodes; the same seed means the same coins.
+        in_gymnasium: play in Gymnasium's own ``ALE/Pong-v5``, with ALE's coins; takes seconds a
+            game, and no options.
         options: of the environment and of the engine, such as ``sticky=0.0`` or ``workers=2``; the
             agent's own protocol holds if none is given.
 
@@ -59,8 +62,11 @@ def evaluate(
     episodes = _EPISODES.check(episodes, "evaluate")
     seed = OPTIONS["seed"].check(seed, "evaluate")
     policy = what if isinstance(what, Policy) else Policy.load(what, checkpoint)
-    config = configure(policy.algorithm, policy.protocol, options, "evaluate")
     way = "greedy" if greedy else "sampled"
+    if in_gymnasium:
+        refuse_options(options, "evaluate")
+        return evaluate_in_gymnasium(policy, seed, episodes, lambda: False, [way])[way]
+    config = configure(policy.algorithm, policy.protocol, options, "evaluate")
     with stop_on_signals(ends_process=False) as should_stop:
         try:
             return evaluate_ways(config, policy.params, seed, episodes, should_stop, [way])[way]
@@ -89,6 +95,48 @@ def evaluate_ways(
             way: evaluate_way(is_greedy=way == "greedy", tell=functools.partial(tell, way))
             for way in ways
         }
+
+
+def evaluate_in_gymnasium(
+    policy: Policy,
+    seed: int,
+    episodes: int,
+    should_stop: Callable[[], bool],
+    ways: Sequence[str] = ("greedy", "sampled"),
+    tell: Callable[[str, int], None] = lambda way, number: None,
+) -> dict[str, Evaluation]:
+    """The same in Gymnasium's own ``ALE/Pong-v5``, whose emulator tosses its own coins."""
+    from pixelpong.env.gym import make_theirs
+    from pixelpong.evaluation import Evaluation
+    from pixelpong.seeding import make_rng
+
+    evaluations = {}
+    with contextlib.closing(make_theirs()) as env:
+        for way in ways:
+            returns, steps = [0.0] * episodes, [0] * episodes
+            for number in range(episodes):
+                rng = make_rng(seed, "evaluate", 0, number)
+                frame, _ = env.reset(seed=int(rng.integers(2**31)))
+                policy.reset()
+                is_over = False
+                while not is_over:
+                    action = policy.act(frame, None if way == "greedy" else rng)
+                    frame, reward, terminated, truncated, _ = env.step(action)
+                    is_over = terminated or truncated
+                    returns[number] += float(reward)
+                    steps[number] += 1
+                    if should_stop():
+                        raise Interrupted
+                tell(way, number + 1)
+            evaluations[way] = Evaluation.of(returns, steps, seed)
+    return evaluations
+
+
+def refuse_options(options: dict[str, Any], origin: str) -> None:
+    """Refuse options of a game that has its own rules."""
+    if options:
+        what = "no options of environment or engine for games in Gymnasium"
+        raise ConfigError(f"{origin}: " + expected(what, ", ".join(options), "leave them out"))
 
 
 def configure(algorithm: str, protocol: Protocol, options: dict[str, Any], origin: str) -> Config:

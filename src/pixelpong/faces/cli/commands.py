@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pixelpong.config import OPTIONS, require_used
+from pixelpong.config import OPTIONS, Config, require_used
 from pixelpong.config.options import COMMAND_LINE
 from pixelpong.config.presets import load_preset, resolve_config
 from pixelpong.faces.cli.reporting import report_on
@@ -82,11 +82,14 @@ def _rank(run: RunDirectory, outcome: Outcome) -> tuple[int, int] | None:
 def evaluate(options: Any) -> int:
     """``pixelpong evaluate RUN``"""
     from pixelpong.agent.choice import open_agent
-    from pixelpong.faces.api.evaluation import configure, evaluate_ways
+    from pixelpong.faces.api import evaluation as games
+    from pixelpong.faces.api.policy import Policy
     from pixelpong.faces.text import describe_evaluation
 
     run, agent = open_agent(options.run, options.checkpoint)
-    config = configure(agent.algorithm, agent.protocol, options.given, COMMAND_LINE)
+    if options.in_gymnasium:
+        games.refuse_options(options.given, COMMAND_LINE)
+    config = games.configure(agent.algorithm, agent.protocol, options.given, COMMAND_LINE)
 
     def count(way: str, number: int) -> None:
         """Show a counter on a terminal, which disappears at the end."""
@@ -96,14 +99,18 @@ def evaluate(options: Any) -> int:
             print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
     with stop_on_signals() as should_stop:
-        results = evaluate_ways(
-            config, agent.params, options.seed, options.episodes, should_stop, tell=count
-        )
+        numbers = options.seed, options.episodes, should_stop
+        if options.in_gymnasium:
+            config = Config()  # the rules of ALE/Pong-v5
+            results = games.evaluate_in_gymnasium(Policy(agent), *numbers, tell=count)
+        else:
+            results = games.evaluate_ways(config, agent.params, *numbers, tell=count)
     protocol = config.environment.protocol
     report = {
         "run": options.run if run is None else str(run.path),
         "update": agent.about.get("update"),
         "environment": protocol.name,
+        "in_gymnasium": options.in_gymnasium,
         "frame_skip": list(protocol.frame_skips),
         "sticky": protocol.sticky,
         "seed": options.seed,

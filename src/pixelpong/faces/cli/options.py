@@ -118,6 +118,7 @@ COMMANDS: dict[str, Command] = {
         _which("best"),
         Option("episodes", int, 100, "Episodes of greedy and of sampled play.", bounds=(1, 10**5)),
         _SEED,
+        switch("in_gymnasium", "Play in Gymnasium's own ALE/Pong-v5, which takes seconds a game."),
         training=(*_PROTOCOL, "engine", "workers", "worker_timeout"),
         examples=(
             "evaluate latest --episodes 20",
