@@ -377,13 +377,5 @@ def test_adam_on_some_rows_equals_its_definition_there(dtype, seed, rate, step):
         assert_close(got[rows], after[rows], dtype)
 
 
-def test_the_first_step_of_adam_has_the_length_of_the_rate():
-    w = np.zeros(3)
-    after, m, v = adam(w, np.array([5.0, -0.3, 0.0]), w, w, learning_rate=0.1, step=1)
-    np.testing.assert_allclose(after, [-0.1, 0.1, 0], rtol=1e-4)
-    np.testing.assert_allclose(m, [0.5, -0.03, 0])
-    np.testing.assert_allclose(v, (1 - ADAM_DECAYS[1]) * np.array([25, 0.09, 0]))
-
-
 def test_inputs_fit_the_type_of_the_indices():
     assert np.iinfo(np.uint16).max >= NUM_INPUTS

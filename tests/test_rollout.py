@@ -8,9 +8,8 @@ import pytest
 from pixelpong.config.protocols import find_protocol
 from pixelpong.env import make_emulator
 from pixelpong.env.preprocess import difference, preprocess
-from pixelpong.items import DOWN, NUM_PIXELS, UP, Trajectory
+from pixelpong.items import DOWN, UP, Trajectory
 from pixelpong.learn.network import forward, init_params
-from pixelpong.play.deciders import PlainDecider
 from pixelpong.play.episodes import Player, summarize
 from pixelpong.seeding import make_rng
 
@@ -53,15 +52,6 @@ def test_fast_rollout_equals_the_dense_one(name, is_greedy):
     assert abs(rewards.sum()) in range(1, 22)
 
 
-def test_the_first_observation_of_every_episode_is_zero():
-    player = Player(make_emulator(find_protocol("ALE/Pong-v5", max_frames=300)))
-    params = init_params(make_rng(0, "params"), hidden=5)
-    for index in range(3):
-        trajectory = player.play(params, make_rng(0, "train", 1, index))
-        assert trajectory.offsets[:2].tolist() == [0, 0]
-        assert trajectory.offsets[-1] == len(trajectory.indices) > 0
-
-
 def test_an_episode_does_not_depend_on_what_was_played_before():
     params = init_params(make_rng(0, "params"), hidden=5)
     used, fresh = (
@@ -73,17 +63,6 @@ def test_an_episode_does_not_depend_on_what_was_played_before():
     two = fresh.play(params, make_rng(2, "train", 1, 0))
     for name in ("indices", "offsets", "actions", "up_probabilities", "hidden", "rewards"):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
-
-
-def test_a_long_episode_outgrows_the_first_buffers():
-    player = Player(make_emulator(find_protocol("ALE/Pong-v5", max_frames=300)))
-    params = init_params(make_rng(0, "params"), hidden=5)
-    wanted = player.play(params, make_rng(0, "train", 1, 0))
-    small = Player(player.emulator)
-    small._decider = PlainDecider(params, room=1)
-    got = small.play(params, make_rng(0, "train", 1, 0))
-    np.testing.assert_array_equal(got.indices, wanted.indices)
-    np.testing.assert_array_equal(got.hidden, wanted.hidden)
 
 
 def test_statistics_of_an_episode_by_hand():
@@ -104,16 +83,6 @@ def test_statistics_of_an_episode_by_hand():
     assert stats.up_share == pytest.approx(0.6)
     assert stats.entropy == pytest.approx(2 * np.log(2) / 5)
     assert "play_seconds" not in stats.to_dict()
-
-
-def test_dense_form_restores_the_signs():
-    trajectory = Trajectory(
-        np.array([3, NUM_PIXELS + 4], np.uint16), np.array([0, 0, 2]),
-        np.array([UP, UP], np.int8), np.zeros(2), np.zeros((2, 1)), np.zeros(2, np.float32), 8,
-    )  # fmt: skip
-    x = trajectory.dense()
-    assert not x[0].any()
-    assert {i: x[1, i] for i in np.flatnonzero(x[1])} == {3: 1.0, 4: -1.0}
 
 
 def test_no_two_purposes_or_places_share_their_numbers():

@@ -134,14 +134,14 @@ def assert_same(one, two):
     assert pickle.dumps(states[0]) == pickle.dumps(states[1])
 
 
-@pytest.mark.parametrize("opponent", [SELF, "another"])
+@pytest.mark.parametrize("opponent", [BUILTIN, SELF, "another"])
 def test_a_segment_depends_on_its_item_alone(params, opponent):
     """On other emulators, after other segments and other opponents, and a second time."""
     player, other = make_player(), make_player()
 
     def play(player, state, update):
         rng = make_rng(0, "train", update, 0)
-        return player.play_segment(params, state, 400, rng, opponent, is_left=opponent != SELF)
+        return player.play_segment(params, state, 400, rng, opponent, is_left=opponent == "another")
 
     first = play(player, None, 1)
     second = play(player, first.state, 2)

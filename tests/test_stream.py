@@ -28,30 +28,6 @@ def make_player(game):
     return StreamPlayer(make_emulator(find_protocol(game, max_frames=300)))
 
 
-def assert_same(one, two):
-    for name, value in vars(one.segments[0]).items():
-        np.testing.assert_array_equal(value, getattr(two.segments[0], name), err_msg=name)
-    assert one.state.snapshot == two.state.snapshot
-    assert one.state.previous.tolist() == two.state.previous.tolist()
-    assert one.state.current.tolist() == two.state.current.tolist()
-    assert one.state.last_action == two.state.last_action
-    tallies = [vars(each.state.tally) | {"play_seconds": 0} for each in (one, two)]
-    assert tallies[0] == tallies[1]
-    assert [each.to_dict() for each in one.episodes] == [each.to_dict() for each in two.episodes]
-
-
-@pytest.mark.parametrize("game", GAMES)
-def test_a_segment_depends_on_its_item_alone(game, params):
-    """On another emulator, after other segments, and a second time: the same bits."""
-    player, other = make_player(game), make_player(game)
-    first = player.play_segment(params, None, 70, make_rng(0, "train", 1, 0))
-    second = player.play_segment(params, first.state, 70, make_rng(0, "train", 2, 0))
-    assert_same(player.play_segment(params, None, 70, make_rng(0, "train", 1, 0)), first)
-    other.play_segment(params, None, 33, make_rng(9, "train", 1, 1))
-    assert_same(other.play_segment(params, first.state, 70, make_rng(0, "train", 2, 0)), second)
-    assert_same(player.play_segment(params, first.state, 70, make_rng(0, "train", 2, 0)), second)
-
-
 def replay_densely(game, params, actions, rng):
     """The literal form: colour frames, dense observations, dense network; restarts as streams do.
 
