@@ -35,7 +35,7 @@ from hostile import (
 )
 from hypothesis import strategies as st
 from safetensors.numpy import load
-from toys import toy_config, with_updates
+from toys import toy_config
 
 from pixelpong.agent import file as agent_file
 from pixelpong.agent.file import (
@@ -382,21 +382,6 @@ def test_numbers_too_large_for_a_milestone_leave_it_out_with_a_warning(tmp_path,
 
 
 # --- runs, options, errors --------------------------------------------------------------------
-
-
-ODD_EVALUATIONS = [
-    {"ci95": 5}, {"ci95": [1]}, {"ci95": ["a", "b"]}, {"ci95": [float("nan"), 1.0]},
-    {"returns": 3}, {"mean_return": "high"},
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("line", ODD_EVALUATIONS, ids=str)
-def test_an_odd_evaluation_does_not_stop_the_training(trained, line):
-    run = trained["classic"]
-    valid = list(run.evaluations.read())[-1]
-    run.evaluations.path.write_text(json.dumps(valid | line) + "\n")
-    longer = with_updates(run, run.checkpoints.updates()[-1] + 1)
-    assert train(longer).reason == "updates"
 
 
 def refused(make: Callable[[], Any], why: str) -> None:

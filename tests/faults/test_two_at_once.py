@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import subprocess
@@ -15,11 +14,9 @@ from conftest import wait_for_checkpoint
 from test_store import make_checkpoint
 
 from pixelpong.agent.file import read_agent
-from pixelpong.errors import CheckpointError
 from pixelpong.faces.cli import main
 from pixelpong.faces.page.library import Library
 from pixelpong.faces.page.view import id_of
-from pixelpong.run.arrays import fingerprint
 from pixelpong.run.checkpoints import CheckpointStore
 from pixelpong.run.directory import RunDirectory
 
@@ -84,50 +81,6 @@ def test_while_one_trains_resumes_are_refused_and_change_nothing(tmp_path):
 
 # --- one writer, many readers -----------------------------------------------------------------
 
-WRITER = """
-import sys
-sys.path.insert(0, sys.argv[2])
-from pathlib import Path
-from test_store import make_checkpoint
-from pixelpong.run.checkpoints import CheckpointStore
-store, update = CheckpointStore(Path(sys.argv[1]), print), 0
-while True:
-    update += 1
-    store.save(make_checkpoint(update))
-    if update % 2:
-        store.save(make_checkpoint(update, score=float(update % 7)))
-"""
-
-
-def hammer_checkpoints(folder: Path, seconds: float) -> dict[str, int]:
-    """Load while another process saves as fast as it can; how often, and what was said."""
-    said: list[str] = []
-    store, counts = CheckpointStore(folder, said.append), {"latest": 0, "best": 0, "one": 0}
-    tests = str(Path(__file__).parents[1])
-    with subprocess.Popen([sys.executable, "-c", WRITER, str(folder), tests]) as writer:
-        try:
-            while not store.updates():
-                time.sleep(0.01)
-            newest, deadline = 0, time.monotonic() + seconds
-            while time.monotonic() < deadline:
-                for way, load in (("latest", store.load_latest), ("best", store.load_best)):
-                    found = load()
-                    wanted = make_checkpoint(found.update)
-                    assert fingerprint(found.params) == fingerprint(wanted.params)
-                    assert fingerprint(found.optimizer) == fingerprint(wanted.optimizer)
-                    assert found.counters == wanted.counters
-                    assert found.score in (None, float(found.update % 7))
-                    counts[way] += 1
-                    if way == "latest":
-                        assert found.update >= newest, "it went back in time"
-                        newest = found.update
-                with contextlib.suppress(CheckpointError):  # it may just have been dropped
-                    counts["one"] += store.load(newest).update == newest
-        finally:
-            writer.kill()
-    assert said == []
-    return counts | {"saves": newest}
-
 
 @pytest.fixture
 def watched(tmp_path, monkeypatch):
@@ -163,12 +116,6 @@ def test_where_all_are_dropped_while_one_is_read_newer_ones_are_found(watched):
     disturb(lambda writer: [writer.save(make_checkpoint(update)) for update in range(4, 9)])
     assert reader.load_latest().update == 8
     assert said == []
-
-
-@pytest.mark.soak
-def test_readers_of_checkpoints_never_see_half_of_one_for_minutes(tmp_path):
-    counts = hammer_checkpoints(tmp_path / "checkpoints", 120)
-    assert min(counts.values()) >= 10, counts
 
 
 def read_everything(run: RunDirectory, library: Library, capsys) -> None:

@@ -8,7 +8,6 @@
       checkpoints/     see `pixelpong.run.checkpoints`
       milestones/      the agent at earlier updates, see `pixelpong.agent.file`
       failure.json     the error that ended the last training, if one did
-      note.txt         what the owner has noted
       run.lock         held by the training that writes here
 
 Covered: making, opening and locking a run. Not covered: the contents of a checkpoint.
