@@ -25,6 +25,7 @@ COMMANDS = [
     if not line.startswith(("make", "pip", "source"))
 ]
 SHORTER = {
+    "pixelpong plot runs/fast-001": " --kind health",  # no episode is finished yet
     "pixelpong verify": " --updates 1 --engines serial,threads",
     "pixelpong train --seed 1 --updates 100": " --updates 2",
     "pixelpong train --preset classic --batch-size 20": " --updates 1",

@@ -1,4 +1,4 @@
-"""An agent as a small file: milestones, `pixelpong export --agent`, the agents in the package.
+"""An agent as a small file: milestones, `pixelpong export`, the agents in the package.
 
 The file holds only the parameters, and only those rows of the first layer that training has
 touched. Each row has a step, of which its numbers are multiples, as whole numbers of a byte,

@@ -39,12 +39,7 @@ class TrainingDisplay:
     """Shows the events of a training on `stream`, live if that is a terminal."""
 
     def __init__(self, stream: TextIO, seconds_between_lines: float = 0.0) -> None:
-        """Show nothing yet.
-
-        Args:
-            stream: what to write to.
-            seconds_between_lines: if it is not a terminal, at least so many, but for the last line.
-        """
+        """Show nothing yet; without a terminal, lines are at least so many seconds apart."""
         self._console = _make_console(stream)
         self._pause, self._next_line = seconds_between_lines, 0.0
         self._held_back: str | None = None
@@ -191,12 +186,7 @@ class Clock:
     """How long a training has run, and how long it will still take."""
 
     def __init__(self, config: Config, start: Progress) -> None:
-        """Start the clock.
-
-        Args:
-            config: of the training.
-            start: what was played before.
-        """
+        """Start the clock of a training that stands at `start`."""
         self._budget = config.budget
         # Figures of now: what counts goes on counting in the same object.
         self._steps_before, self._share_before = start.steps, self.share(start)

@@ -33,20 +33,11 @@ _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 
 @dataclass
 class Screen:
-    """What is shown; whoever changes it does not draw.
-
-    Attributes:
-        title: what is trained.
-        target: the return to reach; None if there is none.
-        points: (steps, estimated return), in ascending order.
-        figures: name → value, in two columns.
-        now: what the training is doing.
-        footer: lines at the bottom.
-    """
+    """What is shown; whoever changes it does not draw."""
 
     title: str = ""
     target: float | None = None
-    points: list[tuple[int, float]] = field(default_factory=list)
+    points: list[tuple[int, float]] = field(default_factory=list)  # (steps, return), ascending
     figures: dict[str, str] = field(default_factory=dict)
     now: str = ""
     footer: list[str] = field(default_factory=list)
@@ -83,13 +74,7 @@ class LiveScreen:
 
 
 def draw_curve(points: Sequence[tuple[int, float]], target: float | None, width: int) -> list[Text]:
-    """A curve of returns against steps, in Braille dots, and under it the steps.
-
-    Args:
-        points: (steps, return), ascending.
-        target: where to draw a line; None for nowhere.
-        width: of the lines, in characters.
-    """
+    """A curve of returns against steps, in Braille dots, with a line at the target."""
     columns = width - _LEFT
     bits = [[0] * columns for _ in range(ROWS)]
     last = points[-1][0] if points else 1

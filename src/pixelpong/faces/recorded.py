@@ -26,12 +26,9 @@ def _table() -> tuple[int, list[tuple[float, int]]]:
 
 
 def steps_left(estimated_return: float | None) -> int:
-    """Steps to the win, by the median of the recorded trainings.
+    """Steps to the win from this estimated return, by the median of the recorded trainings.
 
     The table in ``recorded_left.json`` is made of the curves in ``benchmarks/solve.json``.
-
-    Args:
-        estimated_return: of the training that is asked about; None if it has none yet.
 
     >>> steps_left(None) > steps_left(-10.0) > steps_left(17.0) > 0
     True

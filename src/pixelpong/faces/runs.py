@@ -51,7 +51,7 @@ _LISTED = (
 
 def report_list(summaries: Sequence[Summary]) -> Report:
     """The list as JSON holds it."""
-    return {"runs": [_report(each) for each in summaries]}
+    return {"runs": list(map(_report, summaries))}
 
 
 def _report(summary: Summary) -> Report:

@@ -65,12 +65,7 @@ def describe_times(report: Report) -> str:
 
 
 def describe_verdict(verdict: Report, machine: str) -> str:
-    """Whether the target return is reached, how sure that is, and after how long.
-
-    Args:
-        verdict: as a dictionary.
-        machine: where.
-    """
+    """Whether the target return is reached, how sure that is, and after how long, where."""
     greedy, target = verdict["greedy"], signed(verdict["target"], 1)
     low, high = greedy["ci95"]
     found = (
@@ -114,12 +109,7 @@ def describe_evaluation(report: Report) -> str:
 
 
 def fold(line: str, width: int, name: str = "") -> str:
-    """Break a long line between two words.
-
-    Args:
-        line: the line, or what follows its name.
-        width: of the terminal.
-        name: with its spaces; further lines are indented as far, by default by two.
+    """Break a long line between two words; further lines are indented as far as its name.
 
     >>> print(fold("mean return 18.47 over 200 games", 30))
     mean return 18.47 over 200

@@ -64,10 +64,8 @@ def read_seeds(text: str, name: str = "--seeds") -> list[int]:
 def make_grid(content: Mapping[str, Any], given: Mapping[str, Any], origin: str) -> list[Config]:
     """The configuration of every training, the seeds of a setting one after the other.
 
-    Args:
-        content: the file, not yet checked; ``seeds`` and ``rows`` may be among its keys.
-        given: options on the command line, checked; each takes the place of the file's.
-        origin: where `content` comes from, for error messages.
+    The content of the file `origin` is not yet checked; its keys may be ``seeds`` and ``rows`` too.
+    Each of the `given` options takes the place of the file's.
 
     Raises:
         ConfigError: an unknown option, a value of the wrong type or out of range, an empty list,

@@ -24,21 +24,12 @@ class Place(Option):
 
 @dataclass(frozen=True)
 class Command:
-    """A command.
-
-    Attributes:
-        run: carries it out, with the values of its options by name, and returns the exit code.
-            The values include ``given``: the options of a training that were given, by name.
-        help: one line.
-        options: its own.
-        training: names of the options of a training that it takes.
-        examples: command lines that ``--help`` shows.
-    """
+    """A command; `run` gets its options by name, those of a training in ``given``."""
 
     run: Callable[[Any], int]
     help: str
     options: tuple[Option, ...]
-    training: tuple[str, ...]
+    training: tuple[str, ...]  # options of a training that it takes
     examples: tuple[str, ...]
 
 
@@ -49,12 +40,10 @@ def command(
     examples: tuple[str, ...],
     training: tuple[str, ...] = (),
 ) -> Command:
-    """A command with the options that every command has; see `Command`."""
-    common = (
-        switch("json", "Print one JSON object on stdout."),
-        switch("debug", "Show the traceback of an error."),
-    )
-    return Command(run, help, (*options, *common), training, examples)
+    """A command with the options that every command has."""
+    json = switch("json", "Print one JSON object on stdout.")
+    debug = switch("debug", "Show the traceback of an error.")
+    return Command(run, help, (*options, json, debug), training, examples)
 
 
 def switch(name: str, help: str, short: str = "") -> Option:

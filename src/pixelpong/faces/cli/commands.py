@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pixelpong.config import OPTIONS, Config, require_used
 from pixelpong.config.options import COMMAND_LINE
 from pixelpong.config.presets import load_preset, resolve_config
-from pixelpong.faces.cli.reporting import report_on
+from pixelpong.faces.cli.reporting import count, report_on
 from pixelpong.interrupts import stop_on_signals
 from pixelpong.machine import count_cores, describe_machine
 
@@ -91,20 +91,16 @@ def evaluate(options: Any) -> int:
         games.refuse_options(options.given, COMMAND_LINE)
     config = games.configure(agent.algorithm, agent.protocol, options.given, COMMAND_LINE)
 
-    def count(way: str, number: int) -> None:
-        """Show a counter on a terminal, which disappears at the end."""
-        if sys.stderr.isatty():
-            total = options.episodes
-            text = "" if number == total else f"{way} play: {number} of {total} episodes"
-            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+    def tell(way: str, number: int) -> None:
+        count(number, options.episodes, f"{way} episodes")
 
     with stop_on_signals() as should_stop:
         numbers = options.seed, options.episodes, should_stop
         if options.in_gymnasium:
             config = Config()  # the rules of ALE/Pong-v5
-            results = games.evaluate_in_gymnasium(Policy(agent), *numbers, tell=count)
+            results = games.evaluate_in_gymnasium(Policy(agent), *numbers, tell=tell)
         else:
-            results = games.evaluate_ways(config, agent.params, *numbers, tell=count)
+            results = games.evaluate_ways(config, agent.params, *numbers, tell=tell)
     protocol = config.environment.protocol
     report = {
         "run": options.run if run is None else str(run.path),

@@ -115,13 +115,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def make_parser(prog: str, command: Command, *, shows_all: bool) -> argparse.ArgumentParser:
-    """Make a parser that splits words into texts by option, without options not given.
-
-    Args:
-        prog: the full name of the command.
-        command: the command.
-        shows_all: also show the advanced options in the help.
-    """
+    """Make a parser that splits words into texts by option, without options not given."""
     usage = [_show_place(each) for each in command.options if isinstance(each, Place)]
     width = max(shutil.get_terminal_size().columns - _EDGE, 20)  # narrower, nothing can be folded
     parser = _Parser(
@@ -134,7 +128,8 @@ def make_parser(prog: str, command: Command, *, shows_all: bool) -> argparse.Arg
         allow_abbrev=False,
         add_help=False,
     )
-    help_all = "Print all options." if _has_advanced(command) else argparse.SUPPRESS
+    is_long = not set(command.training) <= set(_PLAIN)
+    help_all = "Print all options." if is_long else argparse.SUPPRESS
     parser.add_argument("-h", "--help", action="store_true", default=False, help="Print this text.")
     parser.add_argument("--help-all", dest="help", action="store_true", help=help_all)
     sections: dict[str, Any] = {"": parser}
@@ -147,17 +142,13 @@ def make_parser(prog: str, command: Command, *, shows_all: bool) -> argparse.Arg
     return parser
 
 
-def _has_advanced(command: Command) -> bool:
-    return not set(command.training) <= {*_PLAIN}
-
-
 def _add(group: Any, option: Option, *, is_shown: bool) -> None:
     """Add one option."""
     help = _describe(option) if is_shown else argparse.SUPPRESS
     metavar = option.metavar or ("NAME" if option.choices else _METAVARS.get(option.kind))
     flags = [option.short, option.flag] if option.short else [option.flag]
     if isinstance(option, Place):
-        nargs = "*" if _takes_several(option) else "?"
+        nargs = "*" if typing.get_origin(option.type) is tuple else "?"
         group.add_argument(option.name, nargs=nargs, metavar=metavar, help=help)
     elif option.kind is not bool:
         group.add_argument(*flags, metavar=metavar, help=help)
@@ -166,13 +157,9 @@ def _add(group: Any, option: Option, *, is_shown: bool) -> None:
         group.add_argument(*flags, action=kind, help=help)
 
 
-def _takes_several(place: Place) -> bool:
-    return typing.get_origin(place.type) is tuple
-
-
 def _show_place(place: Place) -> str:
     """How it stands in the line of usage."""
-    name = place.metavar + "..." * _takes_several(place)
+    name = place.metavar + "..." * (typing.get_origin(place.type) is tuple)
     return name if place.default is REQUIRED else f"[{name}]"
 
 

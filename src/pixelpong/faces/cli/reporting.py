@@ -28,6 +28,13 @@ def report_on(
     print(text, flush=True)
 
 
+def count(number: int, total: int, what: str) -> None:
+    """Show a counter on a terminal, which disappears at the end."""
+    if sys.stderr.isatty():
+        text = "" if number == total else f"{number:,} of {total:,} {what}"
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+
 def tell(text: str) -> None:
     """Print something besides the report."""
     print(text, file=sys.stderr, flush=True)

@@ -21,8 +21,6 @@ EXIT_INTERRUPTED = 130
 
 def sweep(options: Any) -> int:
     """``pixelpong sweep``"""
-    if options.grid is not None and options.grid.is_dir():
-        return _resume(options)
     from pixelpong.agent.choice import settle_opponents
     from pixelpong.config import EngineConfig
     from pixelpong.engines import check
@@ -30,6 +28,8 @@ def sweep(options: Any) -> int:
     from pixelpong.sweep.grid import make_grid, read_seeds
     from pixelpong.sweep.sweep import Sweep, choose_engine
 
+    if options.grid is not None and options.grid.is_dir():
+        return _carry_out(lambda: Sweep(options.grid), options)
     if options.grid is None and options.seeds is None:
         raise ConfigError(expected("--seeds or a file with a grid", "neither", "see --help"))
     content = {} if options.grid is None else read_toml(options.grid)
@@ -43,13 +43,6 @@ def sweep(options: Any) -> int:
     return _carry_out(
         lambda: Sweep.create(options.out or make_folder(None, "sweep"), configs), options
     )
-
-
-def _resume(options: Any) -> int:
-    """Continue the sweep in a folder."""
-    from pixelpong.sweep.sweep import Sweep
-
-    return _carry_out(lambda: Sweep(options.grid), options)
 
 
 def _carry_out(make_sweep: Any, options: Any) -> int:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 
 from pixelpong.errors import Interrupted
-from pixelpong.faces.cli.reporting import report_on
+from pixelpong.faces.cli.reporting import count, report_on
 from pixelpong.interrupts import stop_on_signals
 from pixelpong.machine import count_cores
 
@@ -33,9 +32,9 @@ def tournament(options: Any) -> int:
         try:
             for each in carry_out(players, options.games, rules, workers, should_stop):
                 played.append(each)
-                _count(len(played), total)
+                count(len(played), total, "games")
         finally:  # also after an error: what has been played is told
-            _count(total, total)
+            count(total, total, "games")
             if played:
                 report = summarize(players, played, options.games, rules)
                 report_on(report, options.json, describe_tournament)
@@ -44,10 +43,3 @@ def tournament(options: Any) -> int:
     if not played:
         raise Interrupted
     return EXIT_INTERRUPTED if len(played) < total else 0
-
-
-def _count(number: int, total: int) -> None:
-    """Show a counter on a terminal, which disappears at the end."""
-    if sys.stderr.isatty():
-        text = "" if number == total else f"{number:,} of {total:,} games"
-        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
