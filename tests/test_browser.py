@@ -186,6 +186,8 @@ def test_the_very_frames_are_shown_and_what_the_network_made_of_them(
         if explanation.value is not None:
             value = page.locator(".thoughts dd").first.inner_text().replace("−", "-")
             assert float(value) == pytest.approx(explanation.value, abs=0.006)
+    telling = max(range(last), key=lambda step: np.abs(moments[step][1].saliency).max())
+    page.locator(".timeline input").fill(str(telling))
     without = read_canvas(page, "canvas.sight")
     page.get_by_label("What moved the decision").check()
     with_it = read_canvas(page, "canvas.sight")

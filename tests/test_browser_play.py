@@ -68,34 +68,31 @@ def own_row(page) -> float:
 
 
 @pytest.mark.slow
-def test_a_visit_with_the_keyboard(open_game, axe):
-    """At half speed, for a busy machine's sake: one return, and then the agent has its point."""
+def test_a_visit_with_the_keyboard(open_game, axe, monkeypatch):
+    """The mouse is a player that always meets the ball, for the sound of a paddle."""
+    steer = DuelEmulator.steer
+
+    def follow(emulator, row, side=0):
+        ball = ball_of(emulator.screen)
+        return steer(emulator, ball[0] + 2 if ball else row, side)
+
+    monkeypatch.setattr(DuelEmulator, "steer", follow)
     page = open_game()
     require_fitting_and_accessible(page, axe)
     page.evaluate(f"() => {{ {LISTEN} }}")
-    page.get_by_label("Speed").select_option("0.5")
     page.keyboard.press("Space")
-    held, last, returned = None, None, False
-    for _ in range(3000):
-        if page.evaluate(SCORE) != "0 : 0":
-            break
-        screen = screen_of(page)
-        ball, own = ball_of(screen), paddle(screen, OTHER)
-        if ball and last and last[2] < 60 and ball[2] > last[2]:
-            returned = True
-        missing = ball[0] + 2 - (own[0] + own[1]) / 2 if ball and own and not returned else 0
-        key = "w" if missing < -6 else "s" if missing > 6 else None
-        if key != held:
-            if held:
-                page.keyboard.up(held)
-            if key:
-                page.keyboard.down(key)
-            held = key
-        last = ball
-    assert returned, "the ball never came back from the left paddle"
-    assert page.evaluate(SCORE) in ("0 : 1", "1 : 0")
+    wait_for(page, f"{TITLE} === ''")
+    for key, sign in (("w", -1), ("s", 1)):
+        before = own_row(page)
+        page.keyboard.down(key)
+        assert wait_until(lambda before=before, sign=sign: sign * (own_row(page) - before) > 8)
+        page.keyboard.up(key)
+    page.get_by_label("Speed").select_option("2")
+    box = page.locator(".play-canvas").bounding_box()
+    page.mouse.move(box["x"] + 60, box["y"] + 0.5 * box["height"])
     wait_for(page, "heard.includes(459) && heard.includes(490)")  # a paddle, a point
     assert set(page.evaluate("heard")) <= {226, 459, 490}
+    assert page.evaluate(SCORE) != "0 : 0"
 
     page.get_by_role("button", name="Sound is on").click()
     page.keyboard.press("p")
