@@ -70,9 +70,7 @@ def never() -> bool:
 def describe_error(item: Any, error: Exception) -> PixelpongError:
     """Make the error to raise here for an error in a worker, with the worker's traceback.
 
-    Args:
-        item: what the worker played, or words for what it did.
-        error: the worker's error; the package's own errors do not change.
+    The package's own errors do not change. An item may also be words for what the worker did.
     """
     if isinstance(error, PixelpongError):
         return error
@@ -108,12 +106,7 @@ def make_engine(
 
 
 def check(config: EngineConfig) -> None:
-    """Refuse an engine that cannot start, before a run is made for it.
-
-    Raises:
-        ConfigError: Ray is not installed, or nothing answers at its address.
-        WorkerError: there is no cluster that this process can join.
-    """
+    """Refuse an engine that cannot start, before a run is made for it; errors as `make_engine`."""
     if config.engine == "ray":
         require_ray()
         from pixelpong.engines.ray.connection import check_address

@@ -45,6 +45,7 @@ START_SECONDS = 180.0  # more for the first call of a place, which makes its wor
 PLACE_SECONDS = 25.0  # without any place in the cluster before we call it full or gone
 RECRUIT_SECONDS = 1.0  # between two checks whether the cluster has grown
 POLL_SECONDS = 0.1  # between two checks whether a stop was requested
+OTHER_PROCESSOR = "the processor of {} differs from the driver's: the last bits may differ, too"
 
 
 @dataclass
@@ -117,7 +118,7 @@ class RayEngine:
     def stats(self) -> EngineStats:
         """See `pixelpong.engines.Engine.stats`."""
         workers = sum(place.size for place in self._places if place.pid)
-        return EngineStats(workers, self._items_again, self._restarts)
+        return EngineStats(max(1, workers), self._items_again, self._restarts)
 
     @property
     def worker_pids(self) -> list[int]:
@@ -275,23 +276,15 @@ class RayEngine:
                 self._lose(place, current, in_one_line(error))
                 continue
             if not place.pid:
-                place.pid = self._meet(answer)
+                place.pid = answer["pid"]
+                if answer["processor"] != self._processor:
+                    warnings.warn(OTHER_PROCESSOR.format(answer["host"]), stacklevel=2)
                 continue
             del place.calls[ref]
             place.has_played = True
             self._set_deadline(place)
             if owner is current:
                 current.results.update(zip(chunk, pickle.loads(answer), strict=True))
-
-    def _meet(self, place: dict[str, Any]) -> int:
-        """The process of a place that has got room."""
-        if place["processor"] != self._processor:
-            warnings.warn(
-                f"the processor of {place['host']} differs from the driver's: the result may "
-                "differ in its last bits from that of one machine",
-                stacklevel=2,
-            )
-        return int(place["pid"])
 
 
 @functools.cache
