@@ -1,8 +1,7 @@
 """Long runs hold no more at the end than at the beginning: memory, descriptors, threads.
 
 The check is `growth.find_growth`. It is tried on curves that are made up, on a short real training
-in which a leak is planted, and then on half an hour of training and ten minutes of the page
-(`make soak ARGS="-k long_runs -s"`).
+in which a leak is planted, and on half an hour of training (`make soak ARGS="-k long_runs -s"`).
 """
 
 from __future__ import annotations
@@ -11,13 +10,9 @@ import contextlib
 import dataclasses
 import json
 import os
-import random
-import re
 import signal
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,9 +21,7 @@ import numpy as np
 import pytest
 from conftest import patience, wait_until
 from growth import BLOCKS, LIMIT, Sample, find_growth, memory_trend
-from web_client import connect, get, head, make_trained, metrics_line
 
-from pixelpong.faces.page.view import id_of
 from pixelpong.run.directory import RunDirectory
 
 TESTS = Path(__file__).parents[1]
@@ -36,9 +29,6 @@ PIXELPONG = [sys.executable, "-m", "pixelpong"]
 
 WARM_UP, MEASURED = 300, 1500
 """Seconds of a long training: until caches and pools have their size, and those that count."""
-
-PAGE_CYCLES, CROWD_SECONDS, VIEWERS = 30, 17.0, 10
-"""Of the page: a crowd comes, stays for a while, leaves; then a sample is taken."""
 
 
 def curve(slope: float, noise: float = 0.3, seed: int = 5, extra=lambda number: 0) -> list[Sample]:
@@ -177,60 +167,3 @@ def test_long_runs_of_training_hold_no_more_at_the_end(preset, tmp_path):
     settled = [each for each in samples if each.seconds >= WARM_UP]
     last = list(RunDirectory.open(run).metrics.read())[-1]
     check(f"training {preset}", settled, 10.0, updates=last["update"], steps=last["steps"])
-
-
-# --- the page ---------------------------------------------------------------------------------
-
-
-def visit(port: int, run: RunDirectory, rng: random.Random, until: float) -> int:
-    """Look around on the page, leave in the middle of something, come again; how often."""
-    own, path, visits = f"127.0.0.1:{port}", f"/api/runs/{id_of(run.path)}", 0
-    while time.monotonic() < until:
-        visits += 1
-        for target in ("/", "/static/app.js", "/api/runs", path, f"{path}?after=3"):
-            assert get(port, target).status == 200, target
-        request = head("GET", rng.choice(["/", path, f"{path}?after=3"]), own)
-        with connect(port) as made, contextlib.suppress(OSError):
-            made.settimeout(rng.uniform(0.2, 3.0))
-            made.sendall(request[: rng.randrange(1, len(request) + 1)])
-            made.recv(1000)
-    return visits
-
-
-def crowd(port: int, run: RunDirectory, seed: int) -> int:
-    """Let so many look at the page for a while, until all are gone; how many visits."""
-    until, visits, failed = time.monotonic() + CROWD_SECONDS, [], []
-
-    def work(number: int) -> None:
-        try:
-            visits.append(visit(port, run, random.Random(f"{seed} {number}"), until))
-        except BaseException as error:
-            failed.append(error)
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(VIEWERS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failed, (seed, failed)
-    return sum(visits)
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(1800)
-def test_long_runs_of_the_page_hold_no_more_when_everybody_has_gone(tmp_path):
-    """Viewers come and go; a run they look at gets a line now and then, as a live one does."""
-    run = make_trained(tmp_path / "runs" / "toy")
-    last = max(line["update"] for line in run.metrics.read())
-    words = ["dashboard", str(run.path.parent), "--no-open", "--port", "0"]
-    samples, visits, begin = [], 0, time.monotonic()
-    with started([*PIXELPONG, *words], stderr=subprocess.PIPE, text=True) as process:
-        port = int(re.search(r":(\d+)/", process.stderr.readline())[1])
-        for number in range(PAGE_CYCLES + 4):
-            run.metrics.append(metrics_line(last + number + 1))
-            visits += crowd(port, run, number)
-            time.sleep(3)
-            samples.append(growth.take_sample(process.pid, time.monotonic() - begin))
-        process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
-    check("page", samples[4:], 20.0, visits=visits)

@@ -6,7 +6,6 @@ import importlib.util
 import json
 import os
 import re
-import shutil
 import stat
 import subprocess
 import sys
@@ -15,7 +14,6 @@ from pathlib import Path
 import numba
 import pytest
 
-import pixelpong
 from pixelpong.config.presets import load_preset
 from pixelpong.loop import train
 from pixelpong.run import directory
@@ -118,29 +116,6 @@ def test_without_standard_streams_no_word_ends_up_in_a_file(tmp_path, undisturbe
     assert re.fullmatch(rb"\d+\n", (tmp_path / "run" / "run.lock").read_bytes())
     for file in run.line_files:
         assert all(json.loads(line) for line in file.path.read_bytes().splitlines())
-
-
-@pytest.mark.slow
-def test_a_package_that_cannot_be_written_to_works_without_a_home(tmp_path, undisturbed):
-    """Numba finds no place for what it compiles: each process compiles for itself."""
-    package = tmp_path / "site" / "pixelpong"
-    ours, hidden = Path(pixelpong.__file__).parent, shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ours, package, ignore=hidden)
-    mount = ["mount", "--bind", "-o", "ro", str(package), str(package)]
-    done = subprocess.run(mount, capture_output=True, text=True)
-    if done.returncode:
-        pytest.skip(f"only root can mount a folder: {done.stderr.strip()}")
-    try:
-        with pytest.raises(OSError):
-            (package / "file").touch()
-        changes = {"PYTHONPATH": before_ours(package.parent), "HOME": "/proc/nowhere"}
-        changes |= dict.fromkeys(["XDG_CACHE_HOME", "NUMBA_CACHE_DIR"])
-        done = call(tmp_path, *WORDS, "--engine", "serial", changes=changes)
-        assert (done.returncode, done.stderr.count("Traceback")) == (0, 0), done.stderr
-        assert json.loads(done.stdout)["params_sha256"] == undisturbed
-        assert not list(package.rglob("*.nbi"))
-    finally:
-        subprocess.run(["umount", str(package)], check=True)
 
 
 KERNEL = """
