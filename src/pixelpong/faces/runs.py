@@ -95,7 +95,7 @@ def _row(each: Summary) -> tuple[str, ...]:
         _shorten(each.path.name or str(each.path), _MAX_NAME),
         each.state,
         "–" if best is None else "~" * (each.greedy is None) + signed(best),
-        f"{each.steps / 1e6:.2f}M",
+        f"{each.steps:,}",
         str(each.config.seed) if each.config else "–",
         each.config.preset[:10] if each.config else "–",
         f"{each.bytes / 1e6:,.1f} MB",
