@@ -54,9 +54,6 @@ class NativeCode:
             key: identifies everything the IR depends on.
             make_ir: makes the IR, if the cache has no code for it.
             folder: the cache; the user's cache folder if None.
-
-        Raises:
-            RuntimeError: LLVM cannot compile for this processor.
         """
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()

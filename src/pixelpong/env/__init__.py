@@ -11,11 +11,7 @@ if typing.TYPE_CHECKING:
 
 
 def make_emulator(protocol: Protocol) -> Emulator:
-    """Make an emulator that plays `protocol`.
-
-    Raises:
-        EmulatorError: the game is not installed, or cannot be compiled here.
-    """
+    """Make an emulator that plays `protocol`."""
     from pixelpong.env.native import NativeConsole
     from pixelpong.env.pong import Emulator
 

@@ -81,9 +81,6 @@ class DuelEmulator:
 
         Args:
             mode: the cartridge's game.
-
-        Raises:
-            EmulatorError: the game is not installed, or cannot be compiled here.
         """
         self._console = NativeConsole(mode)
         self.screen, self.draws = self._console.picture, DRAW_PICTURE
@@ -106,9 +103,6 @@ class DuelEmulator:
             right: the same for the right side.
             fires: whether the left side serves, if it is its turn.
             fires_right: the same for the right side.
-
-        Raises:
-            EmulatorError: the game did something that is not covered.
         """
         self.moves = left, right
         moves = left | SERVE * fires, right | SERVE * fires_right
@@ -163,9 +157,6 @@ def make_emulator_for_two(protocol: Protocol) -> Emulator:
     """Make an emulator that plays the game for two, with the steps and coins of `protocol`.
 
     Its actions hold those of both sides: the left one's four bits above the right one's.
-
-    Raises:
-        EmulatorError: the game is not installed, or cannot be compiled here.
     """
     most = min(protocol.max_frames, MAX_FRAMES)
     return Emulator(dataclasses.replace(protocol, max_frames=most), NativeConsole(MODE))

@@ -89,9 +89,6 @@ class NativeGame:
             rom: the cartridge.
             folder: the cache; the user's cache folder if None.
             is_plain: carry out every instruction, and skip nothing.
-
-        Raises:
-            EmulatorError: LLVM cannot compile for this processor.
         """
         self._rom = rom
         try:
@@ -113,9 +110,6 @@ class NativeGame:
 
         Args:
             mode: ALE's number of the game on the cartridge: 0 for one player; 3 and 4 for two.
-
-        Raises:
-            EmulatorError: the cartridge did something that is not covered.
         """
         machine = make_machine()
         machine["pc"] = disassembly.read_vector(self._rom, disassembly.SIZE - 4)
@@ -143,11 +137,7 @@ class NativeGame:
         self.idle(machine, _NO_SWITCH, 2)
 
     def idle(self, machine: NDArray[np.void], switches: int, count: int) -> None:
-        """Play frames with switches held and nobody at the paddles.
-
-        Raises:
-            EmulatorError: the cartridge did something that is not covered.
-        """
+        """Play frames with switches held and nobody at the paddles."""
         stop = self._idle(machine.ctypes.data, switches, count)
         if stop:
             raise not_covered(stop)
@@ -169,9 +159,6 @@ class NativeConsole:
         Args:
             mode: 0, the game for one; 3 or 4, a game for two.
             game: a compiled game; the process's own if None.
-
-        Raises:
-            EmulatorError: the game is not installed, or cannot be compiled here.
         """
         self._game = game = game or load_game()  # kept: the machine code lives as long
         self.address, self._play_frames = game.address, game.play_frames
@@ -207,9 +194,6 @@ class NativeConsole:
 
         Returns:
             The points won less the points lost, whether the game is over, frames played.
-
-        Raises:
-            EmulatorError: the game did something that is not covered; the state is unchanged.
         """
         assert len(actions) <= _MAX_FRAMES, len(actions)
         result = self._play_frames(self._pointer, actions, len(actions), draws)
@@ -240,9 +224,6 @@ def run_bare(seconds: float, rng: np.random.Generator) -> tuple[int, float]:
 
     Returns:
         Steps done and seconds taken.
-
-    Raises:
-        EmulatorError: the game is not installed, or cannot be compiled here.
     """
     console = NativeConsole()
     moves = [bytes([move] * 4) for move in rng.choice([UP, DOWN], 1000).tolist()]
@@ -256,12 +237,7 @@ def run_bare(seconds: float, rng: np.random.Generator) -> tuple[int, float]:
 
 
 def load_game() -> NativeGame:
-    """Pong, compiled once per process.
-
-    Raises:
-        EmulatorError: the ROM is missing, or is not the one that `pixelpong.env.cartridge` knows,
-            or there is no compiler for this processor.
-    """
+    """Pong, compiled once per process."""
     return _load_game(rom_path())
 
 

@@ -33,11 +33,7 @@ def rom_path() -> Path:
 
 
 def read_rom() -> bytes:
-    """The ROM, [ROM_SIZE] bytes.
-
-    Raises:
-        EmulatorError: the file is missing, cannot be read, or is not the expected ROM.
-    """
+    """The ROM, [ROM_SIZE] bytes."""
     wanted = "Pong's ROM in ale-py"
     advice = "reinstall the emulator: pip install --force-reinstall --no-deps ale-py"
     if os.environ.get("ALE_ROMS_DIR"):

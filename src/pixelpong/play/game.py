@@ -54,9 +54,6 @@ class Game:
 
         Returns:
             The number of steps played, at least one.
-
-        Raises:
-            EmulatorError: the game did something that is not covered.
         """
         emulator, decider = self.emulator, deciders[0]
         memory, before = decider.memory, decider.num_steps
