@@ -15,11 +15,13 @@ import numpy as np
 import pytest
 
 import pixelpong
+from pixelpong.atari.palette import PALETTE
 from pixelpong.config.protocols import find_protocol
 from pixelpong.env import make_emulator
 from pixelpong.env.native import NativeConsole
 from pixelpong.env.pong import Emulator
 from pixelpong.env.preprocess import preprocess
+from pixelpong.env.rom import rom_path
 from pixelpong.items import DOWN, UP
 
 V5 = find_protocol("ALE/Pong-v5")
@@ -88,6 +90,33 @@ def test_frames_rewards_and_ends_equal_gymnasiums_over_whole_episodes():
         assert np.array_equal(frame, theirs)
         episodes += 1
     env.close()
+
+
+GAME_TIME, COLOUR_SHIFT = 0x09, 0x0A
+"""Memory of the idle game: at 0 nobody plays; what is added to all colours."""
+
+
+def test_all_128_colours_are_those_of_ale():
+    """Left alone, the game goes through all colours, so as not to burn the screen."""
+    ale = ale_py.ALEInterface()
+    ale.setFloat("repeat_action_probability", 0.0)
+    ale.loadROM(rom_path())
+    ale.reset_game()
+    seen = set()
+    for shift in range(256):
+        for _ in range(2):
+            ale.setRAM(COLOUR_SHIFT, shift)
+            ale.setRAM(GAME_TIME, 0)
+            ale.act(0)
+            picture = ale.getScreen()
+            np.testing.assert_array_equal(PALETTE[picture], ale.getScreenRGB())
+            seen |= set(np.unique(picture).tolist())
+    assert seen == set(range(0, 256, 2))
+
+
+def test_the_lowest_bit_of_an_index_has_no_meaning():
+    np.testing.assert_array_equal(PALETTE[1::2], PALETTE[::2])
+    assert (PALETTE.shape, PALETTE.dtype) == ((256, 3), np.uint8)
 
 
 class Noting(NativeConsole):
