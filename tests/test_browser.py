@@ -22,7 +22,7 @@ from pages import (
     wait_for,
 )
 from toys import toy_config
-from web_client import make_lines, make_trained, serving
+from web_client import make_trained, serving
 
 from pixelpong.agent.choice import find_game, list_updates
 from pixelpong.agent.explain import explain
@@ -295,18 +295,6 @@ def test_a_run_is_followed_from_its_first_moment_to_its_end(tmp_path, open_page,
         assert page.locator("text=No agent is saved yet").count() == 0
         page.get_by_role("link", name="Runs", exact=True).click()
         page.wait_for_selector("text=pixelpong train")
-
-
-def test_a_run_that_cannot_be_read_is_listed_and_does_no_harm(tmp_path, open_page):
-    make_lines(tmp_path / "sound", updates=1)
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "config.json").write_text('{"format": 99}')
-    with serving(tmp_path) as served:
-        page = open_page(served.url)
-        page.wait_for_selector(".run-row:has-text('cannot be read')")
-        assert page.locator(".run-row").count() == 2
-        page.get_by_role("link", name="other").click()
-        page.wait_for_selector("#banner:has-text('format 99')")
 
 
 def draw(page, series, curve):
