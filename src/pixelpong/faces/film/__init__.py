@@ -6,8 +6,6 @@ A GIF shows the emulator's pixels bit for bit, an MP4 as closely as H.264 can. T
 for each decision of the agent, at the game's own speed; if players cannot show that many frames per
 second, only every second (third …) frame is used. The last one stays for a second. A film is
 encoded in memory, with PyAV: about 5 MB for a thousand steps with the overlay.
-
-Covered: playing, pacing, the file. Not covered: drawing (`pixelpong.faces.film.overlay`).
 """
 
 from __future__ import annotations
@@ -54,40 +52,25 @@ _H264 = {
     "colorspace": "bt709", "color_primaries": "bt709", "color_trc": "bt709", "color_range": "tv",
 }  # fmt: skip
 
-FORMATS = {
+FORMATS = {  # by the file's ending
     # Every player knows H.264 in 4:2:0; with its index first, it plays while it loads.
     ".mp4": Format("mp4", "libx264", "yuv420p", 60, _H264, {"movflags": "+faststart"}),
     # Browsers show frames shorter than 20 ms for 100 ms.
     ".gif": Format("gif", "gif", "pal8", 50, {}, {}),
 }
-"""By the file's ending."""
 
 
 def make_film(
     chosen: ChosenReplay,
-    path: Path,
+    path: Path,  # its ending chooses the format; an existing file is replaced
     *,
     has_overlay: bool,
-    scale: int,
-    speed: float,
-    seconds: float | None,
-    should_stop: Callable[[], bool],
+    scale: int,  # pixels of the film per pixel of the game
+    speed: float,  # 1 is the game's own
+    seconds: float | None,  # of film; None for the whole game
+    should_stop: Callable[[], bool],  # called at every film frame; if True, no file is left
 ) -> dict[str, Any]:
-    """Play a game again and write it as a film; return the report, as JSON.
-
-    Args:
-        chosen: the game.
-        path: of the file; its ending chooses the format. An existing file is replaced.
-        has_overlay: draw beside the game what the agent sees and decides.
-        scale: pixels of the film per pixel of the game.
-        speed: 1 is the game's own.
-        seconds: of film, after which it ends; None for the whole game.
-        should_stop: called at every film frame; `Interrupted` is raised, and no file is left.
-
-    Raises:
-        ConfigError: an argument is out of range, or the libraries are not installed.
-        RunError: the file cannot be written.
-    """
+    """Play a game again and write it as a film; return the report, as JSON."""
     if path.suffix.lower() not in FORMATS:
         got = repr(path.suffix) if path.suffix else f"{path}, which has no ending"
         raise ConfigError(expected("a film's ending for --out", got, "use .mp4 or .gif"))
@@ -175,10 +158,7 @@ def _draw(
 def write_film(
     path: Path, size: tuple[int, int], rate: Fraction
 ) -> Iterator[Callable[[Picture], None]]:
-    """Yield a function that adds the next picture; without an error, the file is written at last.
-
-    Width and height of all pictures are `size`, both even.
-    """
+    """Yield a function that adds a picture of `size`, both even; write the file if none failed."""
     import av
     from av.video.reformatter import ColorRange, Colorspace, VideoReformatter
 

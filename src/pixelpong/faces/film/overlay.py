@@ -1,4 +1,4 @@
-"""The pictures of a film: the game and, beside it, what the agent sees and decides.
+"""The pictures of a film: the game and, next to it, what the agent sees and decides.
 
 All pictures use one palette, the console's 128 colours and some for the panel, so that a GIF can
 keep them all. Nothing depends on colour alone: the chosen action has a mark, and each state of a
@@ -25,21 +25,17 @@ from pixelpong.atari.palette import PALETTE
 from pixelpong.items import DOWN, STAY, UP
 from pixelpong.play.replay import Moment
 
-Picture = Any
-"""A `PIL.Image.Image` of places in the palette. Typed loosely: Pillow is an extra."""
+Picture = Any  # a `PIL.Image.Image` of places in the palette; Pillow is an extra
 
 _SHADES, _LEVELS = 16, 4
-PAPER = 128
-"""The panel's background; the console's colours come before it."""
-INK = PAPER + _SHADES - 1
-"""The colour of text, which is smoothed with the shades between."""
+PAPER = 128  # the panel's background; the console's colours come before it
+INK = PAPER + _SHADES - 1  # the colour of text, which is smoothed with the shades between
 _BAR, _LINE, _DIM = PAPER + 2, PAPER + 5, PAPER + 11
 _PAPER_COLOUR, _INK_COLOUR = "#111318", "#f0f2f6"
 
+# Places of the legend's colours in the palette.
 PIXELS = {APPEARED: INK + 1, STAYED: INK + 2, VANISHED: INK + 3}
-"""Places in the palette of the legend's colours of pixels."""
 ACTIONS = {STAY: INK + 4, UP: INK + 5, DOWN: INK + 6}
-"""Places in the palette of the legend's colours of actions."""
 _MOVED_UP, _MOVED_DOWN = INK + 7, INK + 7 + _LEVELS
 
 _TITLE, _HEIGHT, _WIDTH = 14, 224, 184
@@ -74,8 +70,7 @@ def draw_game(moment: Moment, scale: int) -> Picture:
 class Panel:
     """Draws the game with a title above it and the panel on the right.
 
-    `size` are the whole picture's width and height in pixels, both even, and `corner` is the place
-    of the game. Lengths are in units of `scale` pixels, but of 2 at least, so that it can be read.
+    Lengths are in units of `scale` pixels, but at least 2, so that the text can be read.
     """
 
     def __init__(self, chosen: ChosenReplay, scale: int) -> None:
@@ -83,7 +78,7 @@ class Panel:
         from PIL import Image
 
         self._scale, self._unit = scale, max(scale, 2)
-        self.size = (160 * scale + _WIDTH * self._unit, _HEIGHT * self._unit)
+        self.size = (160 * scale + _WIDTH * self._unit, _HEIGHT * self._unit)  # pixels, both even
         self.corner = (0, _TITLE * self._unit + 105 * (self._unit - scale))
         self._actions = chosen.agent.make_network().actions
         self._num_steps = len(chosen.replay)
@@ -150,7 +145,7 @@ class Panel:
         return 160 * self._scale + round(x * self._unit), round((_TITLE + y) * self._unit)
 
     def _write(self, text: str, x: float, y: float, size: float = 7, slot: int = INK) -> float:
-        """Write a line of text from `x` on; return its length."""
+        """Write a line of text that starts at `x`; return its length."""
         line = draw_text(text, size * self._unit, slot)
         self._picture.paste(line, self._at(x, y))
         return float(line.width / self._unit)
@@ -187,10 +182,7 @@ def _tile(stamped: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def make_stamps(unit: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """[4, unit, unit] of each state of a pixel; [1 + 2 · levels, unit, unit] of saliency.
-
-    The latter are nothing, more and more up, more and more down.
-    """
+    """[4, k, k] of a pixel's states; [1 + 2 · levels, k, k] of saliency: none, up …, down …."""
     paper, full = np.full((unit, unit), PAPER), np.ones((unit, unit), np.bool_)
     chequered = np.indices((unit, unit)).sum(axis=0) % 2 == 0
     stripe = np.indices((unit, unit))[0] == unit // 2
@@ -202,7 +194,7 @@ def make_stamps(unit: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
 
 
 def grade(saliency: NDArray[np.float64]) -> NDArray[np.intp]:
-    """[80, 80] places in `stamp_saliency`, by the share of the largest."""
+    """[80, 80] indices of the stamps of saliency, by the share of the largest."""
     largest = np.abs(saliency).max()
     level = np.rint(saliency * (_LEVELS / largest if largest else 0.0)).astype(np.intp)
     return np.where(level < 0, _LEVELS - level, level)

@@ -1,9 +1,6 @@
 """The page with all runs, served to a browser on this machine; extra ``[play]``.
 
 ``pixelpong dashboard``, ``play`` and ``watch`` call `serve`. It only reads the directories of runs.
-
-Covered: browser, start and end. Not covered: the address (`address`), the content (`app`), who is
-served (`guard`).
 """
 
 from __future__ import annotations
@@ -22,31 +19,17 @@ from pixelpong.faces.page.address import listen
 
 
 def serve(
-    runs_dir: Path,
+    runs_dir: Path,  # need not exist yet
     *,
-    host: str,
-    port: int,
+    host: str,  # if other machines can reach it, a token is made
+    port: int,  # the next free one is used if it is taken; 0 for any
     opens_browser: bool,
-    page: str,
+    page: str,  # path and fragment to open: ``/``, ``/#play`` or ``/#watch``
     tell: Callable[[str], None],
-    should_stop: Callable[[], bool],
-    agent: tuple[Path | None, str] = (None, "best"),
+    should_stop: Callable[[], bool],  # called ten times a second
+    agent: tuple[Path | None, str] = (None, "best"),  # path of run or file, None: package; which
 ) -> None:
-    """Serve the page until told to stop.
-
-    Args:
-        runs_dir: folder of runs; it need not exist yet.
-        host: address to listen on; if other machines can reach it, a token is made.
-        port: the next free one is used if it is taken; 0 for any.
-        opens_browser: open a browser, if there is one.
-        page: path and fragment to open, ``/``, ``/#play`` or ``/#watch``.
-        tell: called with lines for the user.
-        should_stop: called ten times a second.
-        agent: that plays: the path of its run, or its file, None for the package; which one.
-
-    Raises:
-        ConfigError: the extra is not installed, or host or port cannot be used.
-    """
+    """Serve the page until told to stop."""
     _require_web()
     listening, door = listen(host, port)
     with contextlib.closing(listening):

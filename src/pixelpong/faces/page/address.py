@@ -1,7 +1,4 @@
-"""The page's address, and the host names it accepts.
-
-Covered: address, port, token. Not covered: who is let in (`guard`).
-"""
+"""The page's address, port and token, and the host names it accepts."""
 
 from __future__ import annotations
 
@@ -18,20 +15,12 @@ PORTS_TRIED = 100
 
 @dataclass(frozen=True)
 class Door:
-    """The names and the port of the server, and the token it requires.
+    """The names and the port of the server, and the token it requires."""
 
-    Attributes:
-        hosts: lower-case names and addresses; the first is shown.
-        port: that it listens on.
-        token: secret that every visitor must know; None if only this machine can reach the server.
-        is_wide: whether it listens on all addresses of this machine, so that the address of a
-            connection is one of its names too.
-    """
-
-    hosts: tuple[str, ...]
+    hosts: tuple[str, ...]  # in lower case; the first is shown
     port: int
-    token: str | None = None
-    is_wide: bool = False
+    token: str | None = None  # a secret; None if only this machine can reach the server
+    is_wide: bool = False  # listens on every address of this machine; each is a name too
 
     def url(self, page: str, host: str = "") -> str:
         """The address of a page, for a browser on this machine or, by `host`, on another."""
@@ -47,13 +36,7 @@ class Door:
 
 
 def listen(host: str, port: int) -> tuple[socket.socket, Door]:
-    """Listen on an IPv4 address, at a port or the next free one; 0 is any.
-
-    If other machines can reach it, a token is made.
-
-    Raises:
-        ConfigError: it cannot be used.
-    """
+    """Listen on an IPv4 address, at `port` or the next free one; 0 is any."""
     if not 0 <= port < 65536:
         raise ConfigError(expected("a --port from 0 to 65535", port, "leave it out"))
     try:

@@ -1,7 +1,4 @@
-"""The page's routes: static files, runs as JSON, agents' games, and the game of a person.
-
-Covered: routes and their answers. Not covered: who is served (`guard`).
-"""
+"""The page's routes: static files, runs as JSON, agents' games, and the game of a person."""
 
 from __future__ import annotations
 
@@ -30,7 +27,6 @@ class Site:
     """The routes, and what they need."""
 
     def __init__(self, library: Library) -> None:
-        """Serve `library`."""
         self._library, self._reels = library, Reels()
 
     def make_app(self) -> Starlette:

@@ -4,8 +4,6 @@ Every web page that a person visits can reach a server on that person's machine.
 name this server as its host (a foreign name that points here is refused), a page of another origin
 is refused, and no other page can frame, embed or read an answer. If other machines can reach the
 server, every request needs a token.
-
-Covered: the checks, as a wrapper around any ASGI application. Not covered: what is served (`app`).
 """
 
 from __future__ import annotations
@@ -31,18 +29,15 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
-"""Headers of every answer."""
 
 
 class Guard:
-    """An ASGI application behind a door."""
+    """An ASGI application that passes on to `app` only what `door` allows."""
 
     def __init__(self, app: ASGIApp, door: Door) -> None:
-        """Pass to `app` only what `door` allows."""
         self._app, self._door = app, door
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         request, token = HTTPConnection(scope), self._door.token
         cookie = f"pixelpong-{self._door.port}"
         shows_token = _is_same(request.query_params.get("token"), token)

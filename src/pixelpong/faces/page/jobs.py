@@ -25,31 +25,19 @@ from pixelpong.interrupts import end_with_parent, interrupts_held
 from pixelpong.run.directory import RunDirectory
 
 NICENESS = 10
-
-REELS_KEPT = 20
-"""Newest reels that are kept in memory; one has about a megabyte."""
+REELS_KEPT = 20  # the newest, in memory; one has about a megabyte
 
 
 class Reels:
-    """The reels of agents, see `pixelpong.faces.page.reel`."""
+    """Makes the reels of agents (`pixelpong.faces.page.reel`) and keeps the newest."""
 
     def __init__(self) -> None:
-        """Begin with none."""
         self._made: dict[Any, Future[bytes]] = {}
         self._pool: ProcessPoolExecutor | None = None
         self._process: Future[int] | None = None
 
     async def get(self, path: Path | None, which: str, stamp: Any) -> bytes:
-        """The reel of an agent's game, as JSON.
-
-        Args:
-            path: the run's or the agent's file, None for the package.
-            which: as for `load_agent`.
-            stamp: changes with the agent.
-
-        Raises:
-            PixelpongError: it cannot be made.
-        """
+        """The result of `play_and_explain`; `stamp` changes with the agent."""
         key = (path, which, stamp)
         if key not in self._made:
             while len(self._made) >= REELS_KEPT:
@@ -101,15 +89,7 @@ def _begin() -> None:
 
 
 def play_and_explain(path: Path | None, which: str) -> bytes:
-    """The reel of a greedy game of an agent, as JSON.
-
-    Args:
-        path: the run's or the agent's file; None for the package.
-        which: as for `load_agent`.
-
-    Raises:
-        PixelpongError: there is no such agent, or it is damaged.
-    """
+    """The reel, as JSON, of a greedy game; `path` is a run or an agent's file, None the package."""
     if path is not None and path.is_file():
         return _encode(make_reel(play_game(read_agent(path), path.name, 0, 0)))
     run = None if path is None else RunDirectory.open(path, lambda message: None)

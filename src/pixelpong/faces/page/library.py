@@ -3,8 +3,6 @@
 An id is made from a run's resolved path, and the table of ids from a listing of the runs folder, so
 no part of a request ever becomes part of a path. A run that is half-written, of another version or
 being deleted is listed with its problem, or not at all.
-
-Covered: ids, the list, agents. Not covered: one run (`view`).
 """
 
 from __future__ import annotations
@@ -20,18 +18,14 @@ from pixelpong.errors import CheckpointError, RunError, expected
 from pixelpong.faces.page.view import View, id_of, is_sweep, read_stamp
 from pixelpong.run.names import last_change
 
-PACKAGE = "package"
-"""Id of the agents in the package."""
-
-MAX_RUNS = 1000
-"""The most runs listed, the newest ones."""
+PACKAGE = "package"  # id of the agents in the package
+MAX_RUNS = 1000  # the newest are listed
 
 
 class Library:
-    """All runs of a folder, and one run, or an agent's file, from elsewhere."""
+    """All runs of `runs_dir`, which need not exist yet; `own` is a run or file from elsewhere."""
 
     def __init__(self, runs_dir: Path, own: Path | None = None) -> None:
-        """Use `runs_dir`, which need not exist yet."""
         self._runs_dir, self._own = runs_dir, own
         self._views = functools.lru_cache(MAX_RUNS)(View)
 
@@ -42,22 +36,14 @@ class Library:
         return sorted(found, key=lambda each: each["modified"] or 0, reverse=True)
 
     def view(self, run_id: str) -> View:
-        """The run with this id.
-
-        Raises:
-            RunError: there is none.
-        """
+        """The run with this id."""
         path = self._paths().get(run_id)
         if path is None:
             raise RunError(expected("a run of the list", "another id", "reload the page"))
         return self._views(path)
 
     def tell(self, run_id: str, after: int, table: str | None) -> dict[str, Any]:
-        """All about a run, see `View.tell`; of the package, or of a file, its agents.
-
-        Raises:
-            PixelpongError: there is none, or it is damaged.
-        """
+        """All about a run (`View.tell`); of the package, or of a file, its agents."""
         if run_id == PACKAGE:
             agents = {name: load_package(name) for name in SHIPPED}
             return _describe("the agents in the package", PACKAGE, agents)
@@ -66,11 +52,7 @@ class Library:
         return self.view(run_id).tell(after, table)
 
     def find_agent(self, run_id: str, which: str) -> tuple[Path | None, str, Any]:
-        """Where a saved agent is: path of the run or file, None for the package; name; stamp.
-
-        Raises:
-            PixelpongError: there is no such run or agent.
-        """
+        """Where a saved agent is: path of the run or file, None for the package; name; stamp."""
         path = self._find_file(run_id)
         known, stamp = ["best"] if path else list(SHIPPED), read_stamp(path) if path else None
         if path is None and run_id != PACKAGE:
@@ -83,11 +65,7 @@ class Library:
         return path, which, stamp
 
     def load_agent(self, run_id: str, which: str = "best") -> Agent:
-        """An agent by name, see `pixelpong.agent.choice.load_agent`.
-
-        Raises:
-            PixelpongError: there is no such run or agent, or it is damaged.
-        """
+        """An agent of a run, of a file or of the package."""
         if run_id == PACKAGE:
             return load_package(SHIPPED[-1] if which in ("best", "latest") else which)
         try:
@@ -99,12 +77,10 @@ class Library:
             raise CheckpointError(expected("an agent", got, "reload the page")) from error
 
     def _find_file(self, run_id: str) -> Path | None:
-        """The agent's file with this id."""
         own = self._own
         return own if own is not None and own.is_file() and run_id == id_of(own) else None
 
     def _paths(self) -> dict[str, Path]:
-        """The table of ids."""
         paths = []
         try:
             folder = self._runs_dir
@@ -127,11 +103,7 @@ def _list_folders(folder: Path) -> list[Path]:
 
 @functools.cache
 def load_package(name: str = SHIPPED[-1]) -> Agent:
-    """An agent in the package, shared by all requests; it is never changed.
-
-    Raises:
-        CheckpointError: it is missing or damaged.
-    """
+    """An agent in the package, shared by all requests; it is never changed."""
     try:
         return load_shipped(name)
     except OSError as error:

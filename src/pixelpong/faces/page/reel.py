@@ -11,9 +11,7 @@ base64.
               as int8 (a uint8 above 127 is negative); ``saliency_max`` has the largest
 
 ``expectations`` has what the agent would do with its paddle elsewhere, at each step at which the
-ball is about to reach it (`pixelpong.agent.expect`).
-
-Covered: making one. Not covered: showing it (``static/viewer.js``).
+ball is about to reach it (`pixelpong.agent.expect`). ``static/viewer.js`` shows a reel.
 """
 
 from __future__ import annotations
@@ -42,20 +40,14 @@ from pixelpong.agent.network import Explanation
 from pixelpong.atari.palette import PALETTE
 from pixelpong.play.replay import Moment
 
-MAX_STEPS = 12_000
-"""The most steps of a reel; an episode has some thousand."""
-
+MAX_STEPS = 12_000  # an episode has a few thousand
 FRAMES_PER_SECOND = 60
 
 _COLUMNS = ("actions", "rewards", "points", "probabilities", "values", "saliency_max")
 
 
 def make_reel(chosen: ChosenReplay) -> dict[str, Any]:
-    """Explain each step of an agent's game.
-
-    Raises:
-        EmulatorError: the emulator or its game is not installed.
-    """
+    """Explain each step of an agent's game."""
     replay, agent = chosen.replay, chosen.agent
     network = agent.make_network()
     screens, fields, saliencies = _Differences(210 * 160), _Differences(6400), _Differences(6400)

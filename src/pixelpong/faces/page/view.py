@@ -1,7 +1,4 @@
-"""One run as it is shown, in numbers and words; it is only read.
-
-Covered: following its files, describing it. Not covered: the list of runs (`library`).
-"""
+"""One run as it is shown, in numbers and words; it is only read."""
 
 from __future__ import annotations
 
@@ -25,18 +22,11 @@ from pixelpong.run.summary import Summary, summarize
 from pixelpong.run.tail import Table, Tail
 from pixelpong.schema import Return, convert
 
-MAX_LINES = 500
-"""The most evaluations that are listed: the newest."""
-
-HEALTH_WINDOW = 200
-"""Updates that `health` gets one by one."""
-
-SWEEP_FILE = "sweep.csv"
-"""Marks a folder with the runs of a sweep, see `pixelpong.sweep.sweep`."""
-
+MAX_LINES = 500  # the newest evaluations are listed
+HEALTH_WINDOW = 200  # updates that `assess` gets one by one
+SWEEP_FILE = "sweep.csv"  # marks a folder with the runs of a sweep
+# A change of one of these files changes the summary.
 _SUMMED_UP = ("config.json", "metrics.jsonl", "evaluations.jsonl", FAILURE_FILE)
-"""The files whose change makes another summary."""
-
 _FIGURES = ("update", "steps", "episodes", "estimated_return", "mean_return_100", "modified")
 
 Line = dict[str, Any]
@@ -66,7 +56,6 @@ class View:
     """One run as it is shown; every method but the constructor may read files."""
 
     def __init__(self, path: Path) -> None:
-        """Read nothing yet."""
         self.path, self.id = path, id_of(path)
         self._lock = threading.RLock()  # several requests may read it
         self._run: RunDirectory | None = None
@@ -81,11 +70,7 @@ class View:
 
     @property
     def run(self) -> RunDirectory:
-        """The opened run.
-
-        Raises:
-            RunError: it cannot be opened.
-        """
+        """The opened run."""
         with self._lock:
             self._read_config()
             if self._run is None:
@@ -125,11 +110,9 @@ class View:
             }
 
     def tell(self, after: int = 0, table: str | None = None) -> dict[str, Any]:
-        """All about the run.
+        """All about the run, with its metrics after update `after`.
 
-        Args:
-            after: the update up to which the page has the metrics.
-            table: of which table; if the run was cut back or replaced since, all lines are new.
+        If `table` is no longer current (the run was cut back or replaced), all metrics are new.
         """
         with self._lock:
             self._refresh()
@@ -180,7 +163,6 @@ class View:
         return None if best is None else str(best)
 
     def _refresh(self) -> None:
-        """Read the new lines."""
         self._read_config()
         is_anew, lines = self._lines.read()
         known = [] if is_anew else self._evaluations
@@ -228,7 +210,7 @@ def read_stamp(path: Path) -> tuple[int, ...]:
 
 
 def _group_of(config: Config | None) -> str | None:
-    """The same for runs whose options are the same but for the seed."""
+    """An id shared by all runs whose options differ at most in the seed."""
     if config is None:
         return None
     options = config.to_flat() | {"seed": None}
@@ -236,7 +218,7 @@ def _group_of(config: Config | None) -> str | None:
 
 
 def _read_evaluation(line: Line) -> Line | None:
-    """The facts of an evaluation's line; None if it is damaged."""
+    """The data of an evaluation's line; None if it is damaged."""
     try:
         return dataclasses.asdict(convert(line, _Evaluation))
     except ValueError:

@@ -1,9 +1,7 @@
 """``pixelpong plot RUN…``: a picture of one or several runs, in a file.
 
-    curve    return over the steps, with band and evaluations
-    health   entropy, gradient, losses, speed
-
-Covered: choosing the picture, and its file. Not covered: drawing it.
+curve    return over the steps, with band and evaluations
+health   entropy, gradient, losses, speed
 """
 
 from __future__ import annotations
@@ -24,17 +22,7 @@ KINDS: Mapping[str, Callable[[Sequence[Subject]], Figure]] = {
 
 
 def draw_plot(runs: Sequence[RunDirectory], kind: str, format: str) -> bytes:
-    """A picture of runs, as the bytes of a file.
-
-    Args:
-        runs: at least one.
-        kind: one of `KINDS`.
-        format: one of `FORMATS`.
-
-    Raises:
-        ConfigError: the kind or format is unknown, or matplotlib is not installed.
-        RunError: a run has no metrics yet.
-    """
+    """A picture of one or more runs, as the bytes of a file in one of `FORMATS`."""
     for what, name, names in (("kind of picture", kind, KINDS), ("format", format, FORMATS)):
         if name not in names:
             raise ConfigError(expected(f"a {what}", repr(name), f"use {', '.join(names)}"))
@@ -44,16 +32,7 @@ def draw_plot(runs: Sequence[RunDirectory], kind: str, format: str) -> bytes:
 
 
 def plot(runs: Sequence[RunDirectory], kind: str, path: Path | None) -> Path:
-    """Draw runs and write the picture to a file; see `draw_plot`.
-
-    Args:
-        runs: at least one.
-        kind: one of `KINDS`.
-        path: of the file, whose ending chooses the format; by default in the first run.
-
-    Returns:
-        The file.
-    """
+    """Draw runs to a file, by default in the first run; its ending chooses the format."""
     file = path or runs[0].path / "plots" / f"{kind}.png"
     if path is not None:
         require_place(path)

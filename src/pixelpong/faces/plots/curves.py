@@ -22,11 +22,9 @@ from pixelpong.faces.plots.drawing import (
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.table import read_episodes, read_evaluations, read_metrics, running
 
-EPISODES = 100
-"""Episodes in the mean return, as everywhere."""
-_MANY = 3000
-"""More dots than this become one bitmap in an SVG."""
-_SIGNS = {
+EPISODES = 100  # in the mean return, as everywhere
+_MANY = 3000  # more dots than this become one bitmap in an SVG
+_SIGNS = {  # the panels of the health: columns of the metrics, and their titles
     "entropy": "entropy of the policy, nats",
     "up_share": "share of steps that go up",
     "grad_norm": "norm of the gradient",
@@ -37,8 +35,6 @@ _SIGNS = {
     "steps_per_second": "steps per second",
     "busy_share": "share of time workers play",
 }
-"""The panels of the health: columns of the metrics, and their titles."""
-
 _ACTIONS = {"ppo": 3, "reinforce": 2}
 
 
@@ -46,7 +42,6 @@ class Subject:
     """One run to draw: its name in a legend, and what it has recorded."""
 
     def __init__(self, run: RunDirectory, name: str) -> None:
-        """Read the files; a `RunError` if there are no metrics yet."""
         self.run, self.name = run, plain(name)
         self.metrics = read_metrics(run)
         if not np.isfinite(self.metrics.get("steps", np.array([np.nan]))).any():
@@ -64,7 +59,7 @@ class Subject:
 
 
 def name_subjects(runs: Sequence[RunDirectory]) -> list[Subject]:
-    """The runs, each with the name of its folder; if two have the same, with their paths."""
+    """The runs by the names of their folders, or by their paths if two have the same name."""
     names = [run.path.resolve().name for run in runs]
     if len(set(names)) < len(names):
         names = [str(run.path) for run in runs]
@@ -72,11 +67,7 @@ def name_subjects(runs: Sequence[RunDirectory]) -> list[Subject]:
 
 
 def draw_curve(subjects: Sequence[Subject]) -> Figure:
-    """The return over the steps: running mean, band, evaluations.
-
-    Raises:
-        RunError: a run has no metrics yet, or no finished episode.
-    """
+    """The return over the steps: running mean, band, evaluations."""
     figure = new_figure(8, 5)
     axes = figure.add_subplot()
     unit, is_single = _steps_axis(axes, subjects), len(subjects) == 1
@@ -129,11 +120,7 @@ def _draw_return(
 
 
 def draw_health(subjects: Sequence[Subject]) -> Figure:
-    """Early signs of a training that goes wrong, and its speed.
-
-    Raises:
-        RunError: a run has no metrics yet.
-    """
+    """Early signs of a training that goes wrong, and its speed."""
     signs = [sign for sign in _SIGNS if any(len(each.column(sign)[0]) for each in subjects)]
     rows = max(1, -(-len(signs) // 3))
     figure = new_figure(12, 2.7 * rows + 0.8)

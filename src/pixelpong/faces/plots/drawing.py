@@ -16,12 +16,8 @@ from typing import Any
 
 from pixelpong.errors import ConfigError, expected
 
-Figure = Any
-"""A matplotlib Figure. Typed loosely: the library is an extra, and may be missing."""
-
+Figure = Any  # a matplotlib Figure; the library is an extra, and may be missing
 FORMATS = ("png", "svg", "pdf")
-"""The endings of the files."""
-
 DPI = 160
 
 BLUE, VERMILION, GREEN, PURPLE, SKY, ORANGE = (
@@ -56,7 +52,7 @@ _STYLE: Any = {
 
 
 def require_matplotlib() -> None:
-    """Refuse to go on without matplotlib, and name the extra that installs it."""
+    """Require matplotlib; an error names the extra that installs it."""
     if importlib.util.find_spec("matplotlib") is None:
         advice = "pip install 'pixelpong[plot]'"
         raise ConfigError(expected("matplotlib, for pictures", "none", advice))

@@ -27,18 +27,15 @@ from pixelpong.run.files import write_whole
 from pixelpong.sweep import statistics
 from pixelpong.sweep.results import Result
 
-Groups = Mapping[str, Sequence[Result]]
-"""Results of each setting, by what it is called; at least one in each."""
+Groups = Mapping[str, Sequence[Result]]  # by the setting's name; at least one result in each
 
-MAX_GROUPS = 12
-"""Settings that are drawn: more are not told apart."""
-FEWEST = 4
-"""Seeds for a 95 % interval: that of fewer would say nothing."""
+MAX_GROUPS = 12  # settings that are drawn; more could not be told apart
+FEWEST = 4  # seeds for a 95 % interval; that of fewer would say nothing
 _GRID = 200
 
 
 def plot_sweep(groups: Groups, path: Path) -> None:
-    """Draw what came of trainings, in a file; a `RunError` if it cannot be written."""
+    """Draw the results of trainings to a file."""
     require_matplotlib()
     with house_style():
         content = render(draw_sweep(groups), path.suffix.removeprefix("."))
@@ -87,7 +84,7 @@ def _draw_curves(axes: Any, groups: Groups, has_won: bool) -> None:
 
 
 def _draw_times(axes: Any, groups: Groups, has_won: bool) -> None:
-    """Seconds to win, a row a setting; if none has won, seconds of training."""
+    """Seconds to win, one row per setting; if none has won, seconds of training."""
     names = list(groups)
     for number, results in enumerate(groups.values()):
         style = line_style(number)
