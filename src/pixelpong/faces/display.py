@@ -1,8 +1,8 @@
 """What a training shows: a live screen on a terminal, plain lines elsewhere.
 
-Both show what it is doing, the share of the last 1,000 points that was won and the return that it
-leads to, steps, speed, and the time to the win. `--verbose` adds the originals' lines (one a point,
-one an episode, one a batch), and on the screen what each update of the engine cost.
+Both show what it is doing, the share of the last 1,000 points won, the return estimated from it,
+steps, speed, and the time to the win. `--verbose` adds the originals' lines (one per point, episode
+and batch), and on the screen the times of each update.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class TrainingDisplay:
     """Shows the events of a training on `stream`, live if that is a terminal."""
 
     def __init__(self, stream: TextIO, seconds_between_lines: float = 0.0) -> None:
-        """Show nothing yet; without a terminal, lines are at least so many seconds apart."""
+        """Show nothing yet; `seconds_between_lines` is a minimum, used without a terminal."""
         self._console = _make_console(stream)
         self._pause, self._next_line = seconds_between_lines, 0.0
         self._held_back: str | None = None
@@ -49,7 +49,6 @@ class TrainingDisplay:
         self._clock = Clock(load_preset("fast"), Progress())
 
     def __call__(self, event: Event) -> None:
-        """Show an event."""
         match event:
             case Began(run, progress):
                 self._begin(run, progress)
@@ -100,7 +99,7 @@ class TrainingDisplay:
             self._console.print(f"update {progress.update}: playing greedy games {goal}")
 
     def close(self) -> None:
-        """Nothing more comes: leave the terminal as it was."""
+        """Print what was held back, and leave the terminal as it was."""
         if self._live is not None:
             self._screen.now, self._screen.footer = "", []
             self._live.close()
@@ -120,7 +119,6 @@ class SweepDisplay:
     """Prints a line on `stream` for each training of a sweep that begins or ends."""
 
     def __init__(self, stream: TextIO, sweep: Sweep) -> None:
-        """Say how it stands."""
         self._console, self._sweep = _make_console(stream), sweep
         self._done = sum(result.is_done for result in sweep.results().values())
         self._console.print(f"{sweep.path}: {self._done} of {len(sweep.runs)} trainings are done")
@@ -162,7 +160,7 @@ def _result_line(result: Result) -> str:
 
 
 def verbose_lines(progress: Progress, stats: UpdateStats) -> Iterator[str]:
-    """The originals' lines for one update: one per point, one per episode, one per batch."""
+    """The originals' lines for one update: one per point, episode and batch."""
     first = progress.episodes - len(stats.episodes) + 1
     numbers = range(first, progress.episodes + 1)
     for number, episode, mean in zip(numbers, stats.episodes, stats.running_means, strict=True):
@@ -183,12 +181,11 @@ def verbose_lines(progress: Progress, stats: UpdateStats) -> Iterator[str]:
 
 
 class Clock:
-    """How long a training has run, and how long it will still take."""
+    """How long a training has run since `start`, and how long it will still take."""
 
     def __init__(self, config: Config, start: Progress) -> None:
-        """Start the clock of a training that stands at `start`."""
         self._budget = config.budget
-        # Figures of now: what counts goes on counting in the same object.
+        # Copied now: the training keeps counting in the same object.
         self._steps_before, self._share_before = start.steps, self.share(start)
         self._is_recorded = is_comparable(config)
         self._begin = time.monotonic()
@@ -206,7 +203,7 @@ class Clock:
         return steps_left(progress.estimated_return) * self.seconds / played
 
     def at_most(self, progress: Progress) -> float | None:
-        """Seconds until the budget is spent; None if nobody can know."""
+        """Seconds until the budget is spent; None if unknown."""
         share, before = self.share(progress), self._share_before
         if share <= before:
             return None
@@ -223,7 +220,7 @@ class Clock:
 
 
 def _figures(progress: Progress, stats: UpdateStats, clock: Clock) -> dict[str, str]:
-    """What a line says, or the screen, two of them a line there."""
+    """The figures of a line, or of the screen."""
     to_win, at_most = clock.to_win(progress), clock.at_most(progress)
     return {
         "time": duration(clock.seconds),
@@ -250,7 +247,7 @@ def _timing(stats: UpdateStats, engine: EngineStats) -> dict[str, str]:
 
 
 def _recorded_curve(run: RunDirectory) -> Iterator[tuple[int, float]]:
-    """The curve of a run that goes on."""
+    """The curve so far of a continued run."""
     for line in run.metrics.read():
         steps, value = line.get("steps"), line.get("estimated_return")
         if isinstance(steps, int) and isinstance(value, int | float):

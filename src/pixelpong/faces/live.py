@@ -1,6 +1,6 @@
 """The live display of a training: one screen of 80 × 24, drawn once a second in its own thread.
 
-A curve of the estimated return with the line at the target, and beside each figure what it is.
+It has a curve of the estimated return, with a line at the target, and figures with their names.
 """
 
 from __future__ import annotations
@@ -15,25 +15,17 @@ from rich.table import Table
 from rich.text import Text
 
 REFRESH_PER_SECOND = 1.0
-
-ROWS = 9
-"""Lines of the curve."""
-
-_LEFT = 5
-"""Columns for the numbers beside the curve."""
-
-_LEAST_WIDTH = 12
-"""Columns below which nothing is drawn: rich makes no table there."""
-
+ROWS = 9  # lines of the curve
+_LEFT = 5  # columns for the numbers next to the curve
+_LEAST_WIDTH = 12  # columns; with fewer, rich makes no table
 _TOP, _BOTTOM = 21.0, -21.0
-
+# Bits of a Braille character: four rows of two dots.
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
-"""Bits of a Braille character: four rows of two dots."""
 
 
 @dataclass
 class Screen:
-    """What is shown; whoever changes it does not draw."""
+    """What is shown; changing it draws nothing."""
 
     title: str = ""
     target: float | None = None
@@ -47,7 +39,6 @@ class LiveScreen:
     """Draws a `Screen` on a terminal until it is closed."""
 
     def __init__(self, console: Console, screen: Screen) -> None:
-        """Start to draw."""
         self._console, self._screen = console, screen
         self._live = Live(
             console=console,
@@ -103,7 +94,7 @@ def _dot_row(value: float) -> int:
 
 
 def _joined(dots: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
-    """The dots, and between two neighbours those of the straight line."""
+    """The dots, and those of the straight lines between neighbours."""
     joined = set(dots)
     for (x0, y0), (x1, y1) in itertools.pairwise(dots):
         count = max(abs(x1 - x0), abs(y1 - y0), 1)

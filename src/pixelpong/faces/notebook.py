@@ -120,7 +120,7 @@ class Run:
         return film_of(chosen, overlay=overlay, speed=speed, seconds=seconds)
 
     def _repr_html_(self) -> str:
-        """The words of `repr`, the verdict in bold, and the learning curve if it can be drawn."""
+        """The text of `repr`, the verdict in bold, and the learning curve if it can be drawn."""
         title, verdict, *rows = (html.escape(row.strip()) for row in repr(self).splitlines())
         words = f"<p>{title}<br><b>{verdict}</b><br>{'<br>'.join(rows)}</p>"
         with contextlib.suppress(PixelpongError):  # no update yet, or matplotlib is missing
@@ -141,7 +141,7 @@ class Run:
 
 
 def film_of(chosen: ChosenReplay, *, overlay: bool, speed: float, seconds: float | None) -> Media:
-    """The film of an episode; see `Run.replay`."""
+    """The film of an episode, as `Run.replay` returns it."""
     from pixelpong.faces.film import make_film
 
     with tempfile.TemporaryDirectory() as folder:

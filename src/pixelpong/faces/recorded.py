@@ -11,7 +11,7 @@ from pixelpong.config.presets import load_preset
 
 
 def recorded_steps() -> list[int]:
-    """Steps to the win of each, as ``benchmarks/solve.json`` has them."""
+    """Steps to the win of each, from ``benchmarks/solve.json``."""
     file = importlib.resources.files("pixelpong.faces").joinpath("recorded_steps.json")
     steps: list[int] = json.loads(file.read_text("utf-8"))
     return steps
@@ -28,7 +28,7 @@ def _table() -> tuple[int, list[tuple[float, int]]]:
 def steps_left(estimated_return: float | None) -> int:
     """Steps to the win from this estimated return, by the median of the recorded trainings.
 
-    The table in ``recorded_left.json`` is made of the curves in ``benchmarks/solve.json``.
+    The table in ``recorded_left.json`` is made from the curves in ``benchmarks/solve.json``.
 
     >>> steps_left(None) > steps_left(-10.0) > steps_left(17.0) > 0
     True
@@ -41,7 +41,7 @@ def steps_left(estimated_return: float | None) -> int:
 
 
 def is_comparable(config: Config) -> bool:
-    """Whether a training learns as the recorded ones did: it may differ in seed and engine."""
+    """Whether a training learns as the recorded ones did; seed and engine may differ."""
     known = load_preset("fast")
     names = ("learning", "ppo", "network", "environment")
     is_same = all(getattr(config, name) == getattr(known, name) for name in names)
@@ -49,7 +49,7 @@ def is_comparable(config: Config) -> bool:
 
 
 def rank(steps: int) -> tuple[int, int]:
-    """The place of a training that won after so many steps, and how many there are with it.
+    """The rank of a training that won after `steps`, and how many there are including it.
 
     >>> rank(1)
     (1, 21)

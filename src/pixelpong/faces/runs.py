@@ -1,7 +1,4 @@
-"""The runs on this disk: the list, and one of them with the hashes of its checkpoints.
-
-Covered: both, as data and as text. Not covered: what a run's state is (`pixelpong.run.summary`).
-"""
+"""The runs on this disk, as data and text: the list, and one run with its checkpoints' hashes."""
 
 from __future__ import annotations
 
@@ -124,11 +121,7 @@ def describe_age(seconds: float) -> str:
 
 
 def report_run(path: Path) -> Report:
-    """What a run has reached; every byte of its checkpoints is compared with its hash.
-
-    Raises:
-        RunError: it cannot be read.
-    """
+    """What a run has reached; every byte of its checkpoints is compared with its hash."""
     from pixelpong.session import Counters
 
     run, damaged, newest = RunDirectory.open(path), {}, None
@@ -190,6 +183,6 @@ def describe_run(report: Report) -> str:
 
 
 def _listed(values: Report) -> str:
-    """Names and values, no name apart from its value when `fold` makes lines of them."""
+    """Names and values; `fold` never separates a name from its value."""
     known = {name: value for name, value in values.items() if value is not None}
     return ", ".join(f"{name}\N{NO-BREAK SPACE}{value}" for name, value in known.items())

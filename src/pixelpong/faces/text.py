@@ -39,14 +39,13 @@ def describe_outcome(report: Report) -> str:
     )
 
 
+# Options with which an ended training continues, by the reason it ended.
 _NEXT_BUDGET: dict[str, Callable[[Report], str]] = {
     "updates": lambda it: f" --updates {2 * it['update']}",
     "episodes": lambda it: f" --episodes {2 * it['episodes']}",
     "steps": lambda it: f" --steps {2 * it['steps']}",
     "until_return": lambda it: f" --until-return {min(it['verdict']['target'] + 1, 21):g}",
 }
-"""Options with which a training that has ended goes on, by the reason why it has."""
-
 _NEXT = (
     ("watch it", "watch", ""),
     ("play against it", "play", ""),
@@ -55,7 +54,7 @@ _NEXT = (
 
 
 def describe_times(report: Report) -> str:
-    """The two times of a run, each with the word that it has everywhere.
+    """The two times of a run, in the words used everywhere.
 
     >>> describe_times({"training_seconds": 226.0, "wall_seconds": 341.0})
     '3:46 of training, 5:41 in all'
@@ -65,7 +64,7 @@ def describe_times(report: Report) -> str:
 
 
 def describe_verdict(verdict: Report, machine: str) -> str:
-    """Whether the target return is reached, how sure that is, and after how long, where."""
+    """Whether the target return is reached, how sure that is, after how long and where."""
     greedy, target = verdict["greedy"], signed(verdict["target"], 1)
     low, high = greedy["ci95"]
     found = (
@@ -151,7 +150,7 @@ def describe_sweep(report: Report) -> str:
 
 
 def describe_tournament(report: Report) -> str:
-    """The ladder, and the mean return of each against each if 80 columns have room for it."""
+    """The ladder, and the table of mean returns if it fits in 80 columns."""
     players = report["players"]
     lines = [f"rank {'player':34}     rating  mean return  points won"]
     for rank, each in enumerate(players, 1):

@@ -43,8 +43,8 @@ def evaluate(
         checkpoint: of a run's agents: ``"best"``, ``"latest"`` or an update.
         greedy: take the most probable action instead of drawing one.
         seed: of the episodes; the same seed means the same coins.
-        in_gymnasium: play in Gymnasium's own ``ALE/Pong-v5``, with ALE's coins; takes seconds a
-            game, and no options.
+        in_gymnasium: play in Gymnasium's own ``ALE/Pong-v5``, with ALE's coins; a game takes
+            seconds, and there are no options.
         options: of the environment and of the engine, such as ``sticky=0.0`` or ``workers=2``; the
             agent's own protocol holds if none is given.
 
@@ -83,7 +83,7 @@ def evaluate_ways(
     ways: Sequence[str] = ("greedy", "sampled"),
     tell: Callable[[str, int], None] = lambda way, number: None,
 ) -> dict[str, Evaluation]:
-    """Evaluate parameters in some ways; `tell` hears of each episode its way and number."""
+    """Evaluate parameters in some ways; `tell` gets the way and number of each episode."""
     from pixelpong.engines import make_engine
     from pixelpong.evaluation import evaluate as play
     from pixelpong.play.worker import make_worker
@@ -105,7 +105,7 @@ def evaluate_in_gymnasium(
     ways: Sequence[str] = ("greedy", "sampled"),
     tell: Callable[[str, int], None] = lambda way, number: None,
 ) -> dict[str, Evaluation]:
-    """The same in Gymnasium's own ``ALE/Pong-v5``, whose emulator tosses its own coins."""
+    """Evaluate in Gymnasium's own ``ALE/Pong-v5``, whose emulator tosses its own coins."""
     from pixelpong.env.gym import make_theirs
     from pixelpong.evaluation import Evaluation
     from pixelpong.seeding import make_rng

@@ -11,9 +11,6 @@
 It sees the colour frames of `pixelpong.make_env` and ``ALE/Pong-v5``, and decides exactly as in the
 rollouts of a training. It needs the frame before and its last action: `act` remembers both,
 `predict` takes and returns them.
-
-Covered: loading, acting, probabilities and value, stable-baselines3's `predict`, films.
-Not covered: which pixels moved the decision (`pixelpong.agent.network`).
 """
 
 from __future__ import annotations
@@ -33,14 +30,12 @@ from pixelpong.seeding import make_rng
 if TYPE_CHECKING:
     from pixelpong.faces.notebook import Media, Run
 
+# For n episodes: [n, 80, 80] the field of the frame before, [n] the action chosen at it.
 Memory = tuple[NDArray[np.bool_], NDArray[np.int8]]
-"""For n episodes: [n, 80, 80] the field of the frame before, [n] the action chosen at it;
-`_NOTHING` at the start of an episode."""
+_NOTHING = -1  # the action at the start of an episode
 
-_NOTHING = -1
-
+# Palette indices of black and of the ball: the network distinguishes only these two.
 _BACKGROUND, _DRAWN = 0, 14
-"""Palette indices of black and of the ball: the network distinguishes only these two."""
 
 
 class Policy:
@@ -53,7 +48,7 @@ class Policy:
     """
 
     def __init__(self, agent: Agent) -> None:
-        """See `load`."""
+        """Wrap an agent that has been read; `load` reads one by name."""
         self._agent = agent
         self._network = agent.make_network()
         self._screen = np.full((210, 160), _BACKGROUND, np.uint8)
@@ -118,7 +113,7 @@ class Policy:
         return self._explain(observation).probabilities
 
     def value(self, observation: NDArray[np.uint8]) -> float | None:
-        """The expected outcome of the point, −1 … 1, if this were the next frame; None without."""
+        """The expected outcome of the point, −1 … 1, if it were the next frame; None if unknown."""
         return self._explain(observation).value
 
     def predict(

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from pixelpong.loop import Event, Outcome
     from pixelpong.run.directory import RunDirectory
 
-SECONDS_BETWEEN_LINES = 2.0
-"""Without a terminal: in a notebook, one line per update would be too many."""
+SECONDS_BETWEEN_LINES = 2.0  # in a notebook, one line per update would be too many
 
 
 def train(
@@ -61,7 +60,7 @@ def train(
         ConfigError: a name is unknown, or a value has the wrong type or is out of range.
         RunError: the directory already exists, or a file cannot be written.
         WorkerError: a worker raised, or failed too often; the last complete update is saved.
-        NumericsError: a number is not finite; the last update that is whole stays saved.
+        NumericsError: a number is not finite; the last complete update stays saved.
         KeyboardInterrupt: somebody pressed Ctrl-C; the last complete update is saved.
 
     >>> import tempfile
@@ -158,8 +157,7 @@ def open_run(path: Path, options: dict[str, Any], origin: str, allow_changes: bo
     return run.with_config(config)
 
 
-_COUNTS = ("updates", "episodes", "steps")
-"""The options of a budget that count what is played; naming one replaces all of them."""
+_COUNTS = ("updates", "episodes", "steps")  # naming one replaces all of them
 
 
 def _kept(budget: BudgetConfig, options: dict[str, Any]) -> dict[str, Any]:
@@ -206,7 +204,7 @@ def create_run(
     name: str | None = None,
     origin: str = COMMAND_LINE,
 ) -> RunDirectory:
-    """Create the directory of a new run, after everything that can refuse has been asked."""
+    """Create the directory of a new run, after all checks that can refuse it."""
     from pixelpong.agent.choice import settle_opponents
     from pixelpong.run.directory import RUNS_FOLDER, RunDirectory
 
@@ -266,11 +264,7 @@ def carry_out(
     began: float,
     seconds_between_lines: float = 0.0,
 ) -> tuple[RunDirectory, Outcome]:
-    """Train in a run until its budget is spent or a stop is requested, and show it on `stream`.
-
-    Raises:
-        Interrupted: the stop came before there was a run.
-    """
+    """Train in a run until its budget is spent or a stop is requested, and show it on `stream`."""
     from pixelpong.faces.display import TrainingDisplay
     from pixelpong.loop import train as go
 

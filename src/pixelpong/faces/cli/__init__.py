@@ -19,12 +19,7 @@ from pixelpong.errors import Interrupted, PixelpongError, expected
 
 
 def main(argv: list[str] | None = None, begin: Callable[[], None] = lambda: None) -> int:
-    """Run one command and return its exit code.
-
-    Args:
-        argv: the words after ``pixelpong``; by default those of this process.
-        begin: called after they have been read, just before the command begins.
-    """
+    """Run one command and return its exit code; `begin` is called once the words are parsed."""
     words = sys.argv[1:] if argv is None else argv
     _open_missing_streams()
     codecs.register_error("pixelpong", _spell_plainly)
@@ -54,7 +49,6 @@ def main(argv: list[str] | None = None, begin: Callable[[], None] = lambda: None
 
 
 def _describe(error: Exception) -> str:
-    """What went wrong, and what to do."""
     match error:
         case PixelpongError():
             return str(error)

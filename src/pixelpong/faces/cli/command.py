@@ -9,8 +9,7 @@ from typing import Any
 
 from pixelpong.config.options import Option
 
-REQUIRED = ...
-"""The default of a required option."""
+REQUIRED = ...  # the default of a required option
 
 
 class Place(Option):

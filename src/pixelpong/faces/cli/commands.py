@@ -24,7 +24,6 @@ _PROGRESS = (
     "update", "steps", "episodes", "mean_return_100", "running_mean", "points_won_1000",
     "estimated_return",
 )  # fmt: skip
-"""The figures of a training's progress that are reported."""
 
 
 def train(options: Any) -> int:
@@ -71,7 +70,7 @@ def _carry_out(make_run: Callable[[], RunDirectory], options: Any) -> int:
 
 
 def _rank(run: RunDirectory, outcome: Outcome) -> tuple[int, int] | None:
-    """The place of a training that has won among the recorded ones, if they are like it."""
+    """The rank of a training that has won among the recorded ones, if they are comparable."""
     from pixelpong.faces.recorded import is_comparable, rank
 
     if outcome.verdict is None or not outcome.verdict.is_won or not is_comparable(run.config):
@@ -157,5 +156,4 @@ def verify(options: Any) -> int:
 
 
 def _read_names(option: str, text: str) -> list[str]:
-    """The values of an option that takes several."""
     return [OPTIONS[option].check(name, f"--{option}s") for name in text.split(",")]

@@ -21,23 +21,14 @@ from pixelpong.faces.cli.options import COMMANDS, WELCOME
 from pixelpong.machine import collect_versions, count_cores, describe_machine
 
 _METAVARS = {int: "INT", float: "FLOAT", str: "TEXT"}
-
+# The options of a training that ``--help`` shows; ``--help-all`` shows the others too.
 _PLAIN = ("preset", "seed", "opponent", "updates", "steps", "until_return", "engine", "workers")
-"""The options of a training that ``--help`` shows; ``--help-all`` shows the others too."""
-
-_ADVANCED = ("every", "debug")
-"""Options of commands that only ``--help-all`` shows."""
-
-_EDGE = 2
-"""Columns that a line of help leaves free, as argparse does."""
+_ADVANCED = ("every", "debug")  # options of commands that only ``--help-all`` shows
+_EDGE = 2  # columns that a line of help leaves free, as argparse does
 
 
 def parse(words: list[str]) -> tuple[Callable[[Any], int], argparse.Namespace]:
-    """The command in `words`, and its options; prints help and exits if requested.
-
-    Raises:
-        ConfigError: the words are not a valid command line.
-    """
+    """The command in `words`, and its options; prints help and exits if requested."""
     name, rest = _find_command(words)
     command, prog = COMMANDS[name], f"pixelpong {name}"
     # A flag may be spelled like the key in a file.
@@ -109,7 +100,7 @@ class _Parser(argparse.ArgumentParser):
     """Argparse's parser, with our errors."""
 
     def error(self, message: str) -> NoReturn:
-        """Refuse words that it cannot split."""
+        """Raise our error for words that argparse cannot split."""
         text = on_one_line(message.removeprefix("argument "))[:MAX_GOT]
         raise ConfigError(f"{text}; see `{self.prog} --help`")
 
@@ -143,7 +134,6 @@ def make_parser(prog: str, command: Command, *, shows_all: bool) -> argparse.Arg
 
 
 def _add(group: Any, option: Option, *, is_shown: bool) -> None:
-    """Add one option."""
     help = _describe(option) if is_shown else argparse.SUPPRESS
     metavar = option.metavar or ("NAME" if option.choices else _METAVARS.get(option.kind))
     flags = [option.short, option.flag] if option.short else [option.flag]
@@ -158,7 +148,6 @@ def _add(group: Any, option: Option, *, is_shown: bool) -> None:
 
 
 def _show_place(place: Place) -> str:
-    """How it stands in the line of usage."""
     name = place.metavar + "..." * (typing.get_origin(place.type) is tuple)
     return name if place.default is REQUIRED else f"[{name}]"
 

@@ -12,10 +12,7 @@ from typing import Any
 def report_on(
     report: dict[str, Any], is_json: bool, describe: Callable[[dict[str, Any]], str]
 ) -> None:
-    """Print a report, as one JSON object or as text.
-
-    A terminal's long lines are folded, but none with a command, which somebody may copy.
-    """
+    """Print a report as JSON or as text, folded on a terminal except for commands to copy."""
     text = json.dumps(report, indent=1) if is_json else describe(report)
     if not is_json and sys.stdout.isatty():
         from pixelpong.faces.text import fold
@@ -36,5 +33,5 @@ def count(number: int, total: int, what: str) -> None:
 
 
 def tell(text: str) -> None:
-    """Print something besides the report."""
+    """Print a line that is not part of the report."""
     print(text, file=sys.stderr, flush=True)

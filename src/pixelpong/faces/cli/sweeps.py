@@ -1,4 +1,4 @@
-"""``pixelpong sweep``: many trainings, and what came of them all."""
+"""``pixelpong sweep``: many trainings and their results."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def sweep(options: Any) -> int:
 
 
 def _carry_out(make_sweep: Any, options: Any) -> int:
-    """Train what is left of the sweep that `make_sweep` gives, and say what came of it."""
+    """Train what is left of the sweep that `make_sweep` gives, and report the results."""
     from pixelpong.engines.jobs import Failed
     from pixelpong.faces.display import SweepDisplay
     from pixelpong.faces.text import describe_sweep

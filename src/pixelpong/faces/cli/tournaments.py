@@ -33,7 +33,7 @@ def tournament(options: Any) -> int:
             for each in carry_out(players, options.games, rules, workers, should_stop):
                 played.append(each)
                 count(len(played), total, "games")
-        finally:  # also after an error: what has been played is told
+        finally:  # also after an error, what has been played is reported
             count(total, total, "games")
             if played:
                 report = summarize(players, played, options.games, rules)

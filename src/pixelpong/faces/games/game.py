@@ -4,9 +4,6 @@
 plays the right side exactly as in training: it decides every `frame_skip` frames, its policy sees
 the same pixels and has the same memory, its moves stick with the protocol's probability, and it
 takes the most probable action. A person's moves never stick.
-
-Covered: moves, points, serve, pause, speed, another agent, the end at 21.
-Not covered: clocks and the web (`pixelpong.faces.games.socket`).
 """
 
 from __future__ import annotations
@@ -21,35 +18,18 @@ from pixelpong.agent.hand import Hand
 from pixelpong.env.duel import FIRST_ROW, LAST_ROW, LEFT, DuelEmulator
 from pixelpong.items import DOWN, STAY, UP
 
-SPEEDS = (0.5, 1.0, 2.0)
-"""Multiples of the game's own sixty frames a second."""
+SPEEDS = (0.5, 1.0, 2.0)  # multiples of the game's own sixty frames a second
+SERVE_FRAMES = 180  # frames after a point when the person's side serves automatically
 
-SERVE_FRAMES = 180
-"""Frames after a point when the person's side serves by itself."""
-
+# Phases of a game: not begun, the ball flies, the person has to serve, halted, finished.
 READY, PLAYING, SERVE, PAUSED, OVER = "ready", "playing", "serve", "paused", "over"
-"""Phases of a game: not begun, the ball flies, the person has to serve, halted, finished."""
 
 
 class Game:
-    """A game and its players.
-
-    Attributes:
-        agent: the right side.
-        speed: one of `SPEEDS`.
-        is_paused: whether time stands still.
-    """
+    """A game; its `agent` plays the right side, and `speed` is one of `SPEEDS`."""
 
     def __init__(self, agent: Agent, rng: np.random.Generator) -> None:
-        """Load the emulator; takes a tenth of a second or more.
-
-        Args:
-            agent: plays the right side.
-            rng: draws the agent's coins.
-
-        Raises:
-            EmulatorError: the emulator or its game is not installed.
-        """
+        """Load the emulator, in a tenth of a second or more; `rng` draws the agent's coins."""
         self.speed, self._rng, self._emulator = 1.0, rng, DuelEmulator()
         self._direction = STAY
         self._row: float | None = None  # where the mouse points; None if the keys hold

@@ -40,13 +40,12 @@ from pixelpong.seeding import make_rng
 
 PICTURES_PER_SECOND = 60
 
-AGAINST_RULES = 1008
-"""Close code of RFC 6455."""
+AGAINST_RULES = 1008  # close code of RFC 6455
 
 _DIRECTIONS = {"stay": STAY, "up": UP, "down": DOWN}
 
+# Returns the agent of a run's id by name; raises a `PixelpongError` if there is none.
 LoadAgent = Callable[[str, str], Agent]
-"""Returns the agent of a run's id by name; raises a `PixelpongError` if there is none."""
 
 _VALUES: dict[str, Any] = {
     "move": Literal["up", "down", "stay"],  # the keys
@@ -60,12 +59,7 @@ _VALUES: dict[str, Any] = {
 
 
 async def play_socket(websocket: WebSocket, load_agent: LoadAgent) -> None:
-    """Serve one game, from its first picture until the browser leaves.
-
-    Args:
-        websocket: not accepted yet; ``?run=ID&agent=UPDATE|NAME|best|latest``.
-        load_agent: loads agents.
-    """
+    """Serve one game until the browser leaves, at ``?run=ID&agent=UPDATE|NAME|best|latest``."""
     await websocket.accept()
     run_id, which = (websocket.query_params.get(name, "") for name in ("run", "agent"))
     with contextlib.suppress(WebSocketDisconnect):
@@ -87,10 +81,7 @@ class _Message(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read_message(text: str) -> tuple[str, Any]:
-    """Read a message of the browser, ``{"type": …, "value": …}``, as type and value; see `_VALUES`.
-
-    Raises:
-        ValueError: it is not one of these messages.
+    """Read a message of the browser as type and value; a ValueError if `_VALUES` lacks it.
 
     >>> read_message('{"type": "aim", "value": 0.5}')
     ('aim', 0.5)
