@@ -104,7 +104,7 @@ def test_a_signal_in_the_middle_of_a_save_lets_it_end(tmp_path):
     driver = start(tmp_path / "training", "saves")
     checkpoints = driver.folder / "run" / "checkpoints"
     wait_for_checkpoint(driver.folder / "run")
-    while not list(checkpoints.glob(".tmp-*")):
+    while not list(checkpoints.glob(".0*.safetensors-*")):
         assert driver.is_running(), driver.said()
     interrupt(driver, Stop(signal.SIGTERM, 0.0, 0.01, to_all=False))
 
