@@ -220,7 +220,6 @@ class Clock:
 
 
 def _figures(progress: Progress, stats: UpdateStats, clock: Clock) -> dict[str, str]:
-    """The figures of a line, or of the screen."""
     to_win, at_most = clock.to_win(progress), clock.at_most(progress)
     return {
         "time": duration(clock.seconds),
@@ -237,7 +236,6 @@ def _figures(progress: Progress, stats: UpdateStats, clock: Clock) -> dict[str, 
 
 
 def _timing(stats: UpdateStats, engine: EngineStats) -> dict[str, str]:
-    """Where the update's time went."""
     busy = stats.play_seconds / (engine.workers * stats.rollout_seconds)
     return {
         "rollouts": f"{stats.rollout_seconds:.2f} s",

@@ -163,7 +163,6 @@ def _game(run: RunDirectory) -> str:
 
 
 def _stand(metrics: Columns) -> str:
-    """The known figures of the last update."""
     last = {name: float(column[-1]) for name, column in metrics.items()}
     known = {name: value for name, value in last.items() if not math.isnan(value)}
     words = [f"update {last['update']:.0f}"]

@@ -182,6 +182,6 @@ def _describe_matrix(report: Report) -> list[str]:
 
 
 def _cut(name: str, room: int) -> str:
-    """A name in no more columns than there are; the end of a path says more than its beginning."""
+    """A name in at most `room` columns; the end of a path says more than its beginning."""
     name = on_one_line(name)
     return name if len(name) <= room else f"…{name[len(name) - room + 1 :]}"

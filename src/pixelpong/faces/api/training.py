@@ -169,7 +169,6 @@ def _kept(budget: BudgetConfig, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _require_unspent(run: RunDirectory, config: Config) -> None:
-    """Refuse a budget that the run has already spent."""
     from pixelpong.run.summary import summarize
 
     stands = summarize(run.path)

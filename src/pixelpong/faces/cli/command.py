@@ -17,7 +17,7 @@ class Place(Option):
 
     @property
     def flag(self) -> str:
-        """What it is called, for it has no flag."""
+        """Its name, since it has no flag."""
         return self.metavar
 
 

@@ -81,7 +81,6 @@ def watch(options: Any) -> int:
 
 
 def _serve_game(options: Any, page: str) -> int:
-    """Serve the page on which the named run's agent plays."""
     from pixelpong.agent.choice import find_agent, load_agent, open_agent
     from pixelpong.run.directory import RUNS_FOLDER
 

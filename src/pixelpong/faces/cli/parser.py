@@ -54,7 +54,6 @@ def parse(words: list[str]) -> tuple[Callable[[Any], int], argparse.Namespace]:
 
 
 def _find_command(words: list[str]) -> tuple[str, list[str]]:
-    """The name of the command, and the words after it."""
     match words:
         case []:
             print(WELCOME)
@@ -85,7 +84,6 @@ def _print_commands() -> None:
 
 
 def _print_versions(as_json: bool) -> None:
-    """What a bug report needs: versions, cores and the machine."""
     versions, machine, cores = collect_versions(), describe_machine(), count_cores()
     if as_json:
         about = {"pixelpong": __version__, "versions": versions, "cores": cores, "machine": machine}
@@ -97,8 +95,6 @@ def _print_versions(as_json: bool) -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Argparse's parser, with our errors."""
-
     def error(self, message: str) -> NoReturn:
         """Raise our error for words that argparse cannot split."""
         text = on_one_line(message.removeprefix("argument "))[:MAX_GOT]
@@ -106,7 +102,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def make_parser(prog: str, command: Command, *, shows_all: bool) -> argparse.ArgumentParser:
-    """Make a parser that splits words into texts by option, without options not given."""
+    """Make a parser that splits words into texts by option, but only for the options given."""
     usage = [_show_place(each) for each in command.options if isinstance(each, Place)]
     width = max(shutil.get_terminal_size().columns - _EDGE, 20)  # narrower, nothing can be folded
     parser = _Parser(

@@ -12,7 +12,7 @@ from typing import Any
 def report_on(
     report: dict[str, Any], is_json: bool, describe: Callable[[dict[str, Any]], str]
 ) -> None:
-    """Print a report as JSON or as text, folded on a terminal except for commands to copy."""
+    """Print a report as JSON or as text; on a terminal, lines are folded, except for commands."""
     text = json.dumps(report, indent=1) if is_json else describe(report)
     if not is_json and sys.stdout.isatty():
         from pixelpong.faces.text import fold

@@ -69,7 +69,6 @@ def _carry_out(make_sweep: Any, options: Any) -> int:
 
 
 def _plot(sweep: Sweep) -> None:
-    """Draw what is done, if matplotlib is installed."""
     groups = {label: results for label, results in sweep.groups().items() if results}
     if groups and importlib.util.find_spec("matplotlib") is not None:
         from pixelpong.faces.plots.sweep import plot_sweep

@@ -68,7 +68,7 @@ def make_film(
     scale: int,  # pixels of the film per pixel of the game
     speed: float,  # 1 is the game's own
     seconds: float | None,  # of film; None for the whole game
-    should_stop: Callable[[], bool],  # called at every film frame; if True, no file is left
+    should_stop: Callable[[], bool],  # called at every film frame; True: `Interrupted`, no file
 ) -> dict[str, Any]:
     """Play a game again and write it as a film; return the report, as JSON."""
     if path.suffix.lower() not in FORMATS:

@@ -81,7 +81,7 @@ class _Message(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read_message(text: str) -> tuple[str, Any]:
-    """Read a message of the browser as type and value; a ValueError if `_VALUES` lacks it.
+    """Read a message of the browser as type and value; an invalid one raises ValueError.
 
     >>> read_message('{"type": "aim", "value": 0.5}')
     ('aim', 0.5)
@@ -96,8 +96,6 @@ def read_message(text: str) -> tuple[str, Any]:
 
 
 class _Player:
-    """A browser, and the game it shows."""
-
     def __init__(
         self, websocket: WebSocket, load_agent: Callable[[str], Agent], game: Game, which: str
     ) -> None:

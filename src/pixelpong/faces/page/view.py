@@ -133,7 +133,6 @@ class View:
             }
 
     def _list_agents(self) -> list[Line]:
-        """The saved agents, with the figures of their updates."""
         if self._run is None:
             return []
         try:
