@@ -2,8 +2,6 @@
 
 Every episode has its own generator, and the number of episodes is fixed in advance. (Playing
 streams until N episodes have ended favours short ones, which in Pong are the lost ones.)
-
-Covered: greedy and sampled play, mean, deviation, bootstrap interval; how a notebook shows them.
 """
 
 from __future__ import annotations
@@ -20,17 +18,13 @@ from pixelpong.errors import number_of
 from pixelpong.items import EpisodeItem, Params
 from pixelpong.seeding import make_rng
 
+# The short evaluations that decide, one after the other, whether to play the verdict: greedy
+# episodes, and how far their mean must exceed the target, since the verdict needs its whole
+# interval above it.
 LOOKS = ((10, -0.5), (40, 0.3))
-"""The short evaluations that decide, one after the other, whether to play the verdict: greedy
-episodes, and how far their mean must exceed the target, since the verdict needs its whole interval
-above it."""
-
+# Greedy episodes of the verdict, used for nothing else: no short evaluation, no earlier verdict.
 VERDICT_EPISODES = 200
-"""Greedy episodes of the verdict. They are used for nothing else: no short evaluation, no earlier
-verdict."""
-
-SAMPLED_EPISODES = 40
-"""Episodes of sampled play after a win, reported with it."""
+SAMPLED_EPISODES = 40  # of sampled play after a win, reported with it
 
 _RESAMPLES = 10_000
 
@@ -91,27 +85,15 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a training has reached its target return.
+    """Whether a training has reached its target return."""
 
-    Attributes:
-        is_won: whether the interval of the mean return of greedy play lies above the target.
-        target: mean return of greedy play to reach.
-        update: of the checkpoint.
-        steps: decisions of the agent until then.
-        seconds: wall time of the run until the deciding games were played, with evaluations and
-            without breaks.
-        greedy: evaluation of greedy play: the deciding one, or the short one before it if that one
-            fell short.
-        sampled: the same for sampled play; None if it is not won.
-    """
-
-    is_won: bool
-    target: float
-    update: int
-    steps: int
-    seconds: float
-    greedy: Evaluation
-    sampled: Evaluation | None
+    is_won: bool  # whether the interval of the mean return of greedy play lies above the target
+    target: float  # mean return of greedy play
+    update: int  # of the checkpoint
+    steps: int  # decisions of the agent until then
+    seconds: float  # of the run up to the deciding games, with evaluations, without breaks
+    greedy: Evaluation  # the deciding one, or the short one that fell short before it
+    sampled: Evaluation | None  # None if it is not won
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it."""
@@ -155,20 +137,10 @@ def evaluate(
     first: int = 0,
     tell: Callable[[int], None] = tell_nobody,
 ) -> Evaluation:
-    """Play `episodes` episodes with `params` and summarise their returns.
+    """Play episodes numbered from `first` with `params`, and summarise their returns.
 
-    Args:
-        engine: plays them.
-        params: the parameters to play with.
-        seed: of the episodes; greedy and sampled play of one seed have the same coins.
-        episodes: their number, at least 1.
-        is_greedy: take the most probable action instead of drawing one.
-        update: makes evaluations of one seed have different coins.
-        first: number of the first episode, for the same purpose.
-        tell: called after each episode with the number of finished ones.
-
-    Raises:
-        WorkerError, Interrupted: as in `Engine.run`.
+    Greedy and sampled play of one seed have the same coins; another `update` or `first` gives
+    others. `tell` is called after each episode with the number of finished ones.
     """
     numbers = range(first, first + episodes)
     items = [EpisodeItem("evaluate", seed, update, number, is_greedy) for number in numbers]
@@ -188,12 +160,8 @@ def judge(
     """Whether a target return is reached, and the evaluation of greedy play that decides.
 
     It is reached if the 95 % interval of the mean return of `VERDICT_EPISODES` greedy episodes lies
-    above it. With a weaker rule, a run that tries until it passes would win by luck.
-
-    Args:
-        play: evaluates this many episodes, with ``is_greedy`` and ``first`` as in `evaluate`.
-        target: mean return.
-        at_once: skip the short evaluations, which decide whether to play the verdict.
+    above it. With a weaker rule, a run that tries until it passes would win by luck. `play` takes
+    arguments as `evaluate` does; `at_once` skips the short evaluations.
     """
     first = 0
     for episodes, lead in () if at_once else LOOKS:

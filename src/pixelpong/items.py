@@ -1,10 +1,8 @@
 """Work items, their results, and records of what was played.
 
 Observations stay lists of active pixel indices from the emulator to the gradient: of an input's
-6,400 numbers, about 25 are not zero.
-
-Sizes: T steps, N active indices in all of them, K first-layer rows that the episode touched,
-H hidden units.
+6,400 numbers, about 25 are not zero. Sizes: T steps, N active indices in all of them, K first-layer
+rows that the episode touched, H hidden units.
 """
 
 from __future__ import annotations
@@ -15,25 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-NUM_PIXELS = 80 * 80
-"""Inputs of the network: the cropped field at half resolution."""
-
+NUM_PIXELS = 80 * 80  # inputs of the network: the cropped field at half resolution
+# Actions in Gymnasium's numbers: RIGHT moves the paddle up, LEFT moves it down.
 STAY, UP, DOWN = 0, 2, 3
-"""Actions in Gymnasium's numbers: RIGHT moves the paddle up, LEFT moves it down."""
-
-ACTIONS = (STAY, UP, DOWN)
-"""The actions of the fast mode; the classic mode has only UP and DOWN."""
-
+ACTIONS = (STAY, UP, DOWN)  # of the fast mode; the classic mode has only UP and DOWN
+# Name → array. ``W1`` has the inputs first, so that an input's row is contiguous.
 Params = dict[str, NDArray[Any]]
-"""Name → array. ``W1`` has the inputs first, so that an input's row is contiguous."""
 
 
 def read_only(params: Params) -> Params:
-    """Return read-only views.
-
-    Playing never writes to the params, and some engines share them in read-only memory. The kernels
-    are compiled once for read-only arrays, instead of once for each kind of engine.
-    """
+    """Return read-only views: engines may share such memory, and kernels are compiled only once."""
     views = {name: w.view() for name, w in params.items()}
     for view in views.values():
         view.flags.writeable = False
@@ -51,8 +40,7 @@ class Trajectory:
     offsets: NDArray[np.int64]  # [T + 1]; step t has ``indices[offsets[t]:offsets[t + 1]]``
     actions: NDArray[np.int8]  # [T], UP or DOWN
     up_probabilities: NDArray[np.float64]  # [T], the policy's probability of UP
-    # [T, H], the hidden activations that the policy had; the gradient needs them
-    hidden: NDArray[Any]
+    hidden: NDArray[Any]  # [T, H], the policy's hidden activations; the gradient needs them
     rewards: NDArray[np.float32]  # [T], −1, 0 or +1
     num_frames: int  # emulated frames
 
@@ -69,8 +57,8 @@ class Trajectory:
         return x
 
 
+# Opponents: the cartridge's own player; the network that learns; the one or the other.
 BUILTIN, SELF, HALF = "builtin", "self", "half"
-"""Opponents: the cartridge's own player; the network that learns; the one or the other."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +102,7 @@ class Tally:
         return replace(self, point_ends=[*self.point_ends], point_rewards=[*self.point_rewards])
 
     def to_stats(self, frames: int, opponent: str = BUILTIN) -> EpisodeStats:
-        """The statistics of the episode, which has ended after `frames` frames."""
+        """The statistics of the episode, which has ended."""
         won, lost = self.point_rewards.count(1), self.point_rewards.count(-1)
         return EpisodeStats(
             episode_return=float(won - lost),
@@ -140,8 +128,7 @@ class EpisodeItem:
     update: int
     index: int  # the place of its first episode in the batch
     is_greedy: bool = False  # take the more probable action instead of drawing one
-    # consecutive episodes to play; their gradients are added up (`pixelpong.play.sums`)
-    games: int = 1
+    games: int = 1  # consecutive episodes; their gradients are added up (`pixelpong.play.sums`)
 
 
 @dataclass(frozen=True)
@@ -172,12 +159,10 @@ class StreamState:
 
     snapshot: bytes  # of the emulator
     previous: NDArray[np.uint16]  # [·], active pixels of the frame before the newest
-    # [·], active pixels of the newest frame, which a snapshot does not hold
-    current: NDArray[np.uint16]
+    current: NDArray[np.uint16]  # those of the newest frame, which a snapshot does not hold
     last_action: int  # place in `ACTIONS` of the last action chosen
     tally: Tally
-    # BUILTIN, SELF, or the word that names an agent: of the game that goes on
-    opponent: str = BUILTIN
+    opponent: str = BUILTIN  # in the current game; as in `EpisodeStats`
     opponent_action: int = 0  # the opponent's last action, if a network chose it
 
 
@@ -206,8 +191,7 @@ class Segment:
     offsets: NDArray[np.int64]  # [T + 1]; step t has ``indices[offsets[t]:offsets[t + 1]]``
     actions: NDArray[np.int8]  # [T], places in `ACTIONS`
     log_probabilities: NDArray[np.float64]  # [T], of these actions
-    # [T + 1], of the observations; the last is for the one after the end
-    values: NDArray[np.float64]
+    values: NDArray[np.float64]  # [T + 1], of the observations; the last is after the end
     rewards: NDArray[np.float32]  # [T], −1, 0 or +1
     is_end: NDArray[np.bool_]  # [T], whether a point ended there
 
@@ -219,8 +203,7 @@ class Segment:
 class SegmentResult:
     """The result of a `SegmentItem`."""
 
-    # the steps played; against itself, those of the right side and of the left one
-    segments: tuple[Segment, ...]
+    segments: tuple[Segment, ...]  # one; against itself, the right side's and the left side's
     state: StreamState
     episodes: tuple[EpisodeStats, ...]
     frames: int

@@ -32,24 +32,14 @@ from pixelpong.session import Session
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a training ended.
+    """How a training ended."""
 
-    Attributes:
-        reason: the budget that was reached (``"updates"``, ``"episodes"``, ``"steps"``,
-            or ``"until_return"`` if an evaluation has confirmed it) or ``"interrupted"``.
-        progress: counts of what has been played.
-        params_sha256: of the final parameters.
-        wall_seconds: wall time of the run, without breaks.
-        training_seconds: the same without the evaluations.
-        verdict: the last one on the target return; None if there was none.
-    """
-
-    reason: str
+    reason: str  # the budget that was reached: updates, episodes, steps, until_return; interrupted
     progress: Progress
-    params_sha256: str
-    wall_seconds: float
-    training_seconds: float
-    verdict: Verdict | None
+    params_sha256: str  # of the final parameters
+    wall_seconds: float  # of the run, without breaks
+    training_seconds: float  # the same without the evaluations
+    verdict: Verdict | None  # the last one on the target return; None if there was none
 
 
 @dataclass(frozen=True)
@@ -106,22 +96,10 @@ def training(
 ) -> Generator[Event, None, None]:
     """Train until the budget is spent, from the run's newest checkpoint if there is one.
 
-    Closing the generator early saves the last complete update.
-
-    Args:
-        run: where everything is written; its configuration says what to train.
-        should_stop: called several times a second; if it returns True, the current update is
-            dropped, the last complete one saved, and the outcome's reason is ``"interrupted"``.
-        began: when the command started, on the monotonic clock; now by default.
-
-    Yields:
-        `Began` first, then other events, `Ended` last.
-
-    Raises:
-        RunError: another training writes there, or a file cannot be written.
-        CheckpointError: there are checkpoints and none is sound.
-        WorkerError: a worker raised, or failed too often; the last complete update is saved.
-        NumericsError: a number is not finite; the last update that is whole stays saved.
+    `Began` comes first, `Ended` last. Closing the generator early saves the last complete update.
+    `should_stop` is called several times a second. If it returns True, the current update is
+    dropped, the last complete one is saved, and the outcome's reason is ``"interrupted"``.
+    `began` is when the command started, on the monotonic clock; now by default.
     """
     config = run.config
     with run.lock(), run.noting_failure():
@@ -169,14 +147,7 @@ def train(
     should_stop: Callable[[], bool] = never,
     began: float | None = None,
 ) -> Outcome:
-    """Train to the end; see `training`.
-
-    Args:
-        run: as there.
-        show: called with each event.
-        should_stop: as there.
-        began: as there.
-    """
+    """Train to the end, and call `show` with each event of `training`."""
     with contextlib.closing(training(run, should_stop, began)) as events:
         for event in events:
             if show is not None:

@@ -17,15 +17,10 @@ _PURPOSES = {
 
 
 def make_rng(seed: int, purpose: str, *index: int) -> np.random.Generator:
-    """Make the generator for the `index`-th use of a purpose in a run.
+    """Make the generator for a use of a purpose, such as an update and a place in the batch.
 
     The bit generator is named, instead of NumPy's current default, so that a seed will always mean
     the same numbers.
-
-    Args:
-        seed: the run's seed.
-        purpose: a key of the table above.
-        index: whole numbers of at least 0, such as update and place in the batch.
 
     >>> make_rng(0, "train", 1, 2).random() == make_rng(0, "train", 1, 2).random()
     True

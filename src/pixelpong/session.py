@@ -34,22 +34,17 @@ from pixelpong.run.lines import EvaluationLine
 from pixelpong.run.milestones import is_due
 from pixelpong.schema import Count, Seconds, convert
 
+# How far below the target the estimate of sampled play may be: greedy play is better.
 LOOK_MARGIN = 1.0
-"""How far below the target the estimate of sampled play may be: greedy play is better."""
+LOOK_EVERY = 100_000  # steps between two attempts to confirm the target
 
-LOOK_EVERY = 100_000
-"""Steps between two attempts to confirm the target."""
-
-
+# The most rows of the first layer in a milestone: those that learning has changed most. Without
+# the others, and with half a byte a number, an agent is some tenths of a point weaker, at most.
+# One that has met agents needs more (``docs/log.md``).
 MILESTONE_ROWS = 10_000
-"""Of the first layer, that a milestone has at most: those that learning has changed most. Without
-the others, and with half a byte a number, an agent is some tenths of a point weaker, at most. One
-that has met agents needs more (``docs/log.md``)."""
-
 MILESTONE_ROWS_FOR_TWO = 24_576
-
+# Of `pixelpong.agent.file.encode_agent`; the classic network is small.
 MILESTONE_LEVELS = {"ppo": 7, "reinforce": 127}
-"""See `pixelpong.agent.file.encode_agent`; the classic network is small."""
 
 
 @dataclass(frozen=True)
@@ -73,12 +68,7 @@ class Session:
     """A learner and its run directory: restores, records and saves."""
 
     def __init__(self, run: RunDirectory, began: float) -> None:
-        """Restore the newest checkpoint, or start a run that has never begun.
-
-        Args:
-            run: its directory.
-            began: when the command started, on the monotonic clock.
-        """
+        """Restore the newest checkpoint, or start a run that has never begun."""
         self._run = run
         self.config: Config = run.config
         self._saved_update = self._recorded_update = -1
@@ -163,13 +153,7 @@ class Session:
         return evaluation
 
     def should_confirm(self, *, is_last: bool) -> bool:
-        """Whether it is time to check if the target return is reached.
-
-        It is when the running estimate comes near, though not at every update, and at the end.
-
-        Args:
-            is_last: no further update follows.
-        """
+        """Whether to check for the target return: when near it, not at every update; at the end."""
         target, progress = self.config.budget.until_return, self.learner.progress
         if target is None or progress.update == 0:
             return False
@@ -178,12 +162,7 @@ class Session:
         return is_last or (is_promising and progress.steps >= self._next_confirmation)
 
     def confirm(self, engine: Engine, *, is_last: bool) -> Verdict:
-        """Evaluate the newest parameters against the target, and record the result.
-
-        Args:
-            engine: plays the episodes.
-            is_last: no further update follows, so all episodes are played, even if hopeless.
-        """
+        """Evaluate against the target, and record it; if `is_last`, always with all episodes."""
         target, progress = self.config.budget.until_return, self.learner.progress
         assert target is not None
         play = functools.partial(self._evaluate, engine, update=progress.update)
@@ -227,7 +206,7 @@ class Session:
         self._saved_update = update
 
     def thin_out(self) -> None:
-        """Of a training that has won, keep the last checkpoint alone, the best and the first."""
+        """Keep only the last checkpoint, the best and the first; for a training that has won."""
         self._write_optional(self._run.checkpoints.thin, 1)
 
     def _keep_milestone(self) -> None:
@@ -246,7 +225,7 @@ class Session:
         self._write_optional(lambda: save(update, encode_agent(agent, rows, levels=levels), advice))
 
     def _write_optional(self, write: Callable[..., None], *content: Any) -> None:
-        """Write something that no result depends on; if there is no room, warn and skip it."""
+        """Write something that no result depends on; if it cannot be written, warn and skip it."""
         try:
             write(*content)
         except (RunError, NumericsError) as error:
