@@ -24,8 +24,8 @@ class ItemWorker(Protocol):
         """A pure function of its arguments."""
 
 
+# Makes a worker; for Ray, whose workers are in other processes, it must be picklable.
 MakeWorker = Callable[[], ItemWorker]
-"""Makes a worker; for Ray, whose workers are in other processes, it must be picklable."""
 
 
 @dataclass(frozen=True)
@@ -47,15 +47,8 @@ class Engine(Protocol):
     def run(self, items: Sequence[Any], params: Any) -> Generator[Any, None, None]:
         """The result of each item, in the order of the items; they are played as they are taken.
 
-        Closing the generator gives the run up, and drops what is still being played.
-
-        Args:
-            items: the work; picklable for Ray.
-            params: to play with; neither engine nor worker changes them.
-
-        Raises:
-            WorkerError: an item raised, or killed its worker repeatedly.
-            Interrupted: a stop was requested; what was being played is dropped.
+        `params` are not changed; for Ray, items are picklable. Closing the generator gives the run
+        up, and drops what is still being played; so does a stop, which raises `Interrupted`.
         """
 
     def close(self) -> None:
@@ -68,9 +61,9 @@ def never() -> bool:
 
 
 def describe_error(item: Any, error: Exception) -> PixelpongError:
-    """Make the error to raise here for an error in a worker, with the worker's traceback.
+    """Make the error to raise here for a worker's error, with its traceback, unless it is ours.
 
-    The package's own errors do not change. An item may also be words for what the worker did.
+    An item may also be words for what the worker did.
     """
     if isinstance(error, PixelpongError):
         return error
@@ -84,12 +77,7 @@ def describe_error(item: Any, error: Exception) -> PixelpongError:
 def make_engine(
     config: EngineConfig, make_worker: MakeWorker, should_stop: Callable[[], bool] = never
 ) -> Engine:
-    """Make the engine that `config` names; `should_stop` is called several times a second.
-
-    Raises:
-        ConfigError: Ray is not installed, or nothing answers at its address.
-        WorkerError: the workers cannot be started.
-    """
+    """Make the engine that `config` names; `should_stop` is called several times a second."""
     if config.engine == "serial":
         from pixelpong.engines.serial import SerialEngine
 
@@ -106,7 +94,7 @@ def make_engine(
 
 
 def check(config: EngineConfig) -> None:
-    """Refuse an engine that cannot start, before a run is made for it; errors as `make_engine`."""
+    """Refuse an engine that cannot start, before a run is made for it."""
     if config.engine == "ray":
         require_ray()
         from pixelpong.engines.ray.connection import check_address

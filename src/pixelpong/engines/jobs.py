@@ -19,14 +19,9 @@ from typing import Any
 from pixelpong.engines import describe_error
 from pixelpong.errors import PixelpongError, WorkerError, on_one_line
 
-POLL_SECONDS = 0.1
-"""How often it is looked whether a stop was requested."""
-
-STOP_SECONDS = 30.0
-"""How long jobs have to end by themselves after a stop was requested."""
-
-Jobs = Mapping[str, Callable[[], Any]]
-"""Jobs by name."""
+POLL_SECONDS = 0.1  # between two checks for a requested stop
+STOP_SECONDS = 30.0  # that jobs have to end after a requested stop, before they are killed
+Jobs = Mapping[str, Callable[[], Any]]  # by name
 
 
 @dataclass(frozen=True)
@@ -52,12 +47,10 @@ class Failed:
     error: PixelpongError
 
 
+# What happens, in its order; None several times a second while nothing does. If a stop is requested,
+# no further job begins, and those under way are asked by SIGINT or SIGTERM to end; what they still
+# return is yielded.
 JobEvents = Generator[Begun | Ended | Failed | None, None, None]
-"""What happens, in its order; None several times a second while nothing does.
-
-If a stop is requested, no further job begins, and those under way are asked by SIGINT or SIGTERM to
-end; what they still return is yielded.
-"""
 
 
 def run_one_by_one(jobs: Jobs, should_stop: Callable[[], bool]) -> JobEvents:
@@ -74,12 +67,12 @@ def run_one_by_one(jobs: Jobs, should_stop: Callable[[], bool]) -> JobEvents:
 
 
 def event_of(name: str, result: Any, error: PixelpongError | None) -> Ended | Failed:
-    """What `perform` has returned, as the event that it is."""
+    """The event of what `perform` has returned."""
     return Ended(name, result) if error is None else Failed(name, error)
 
 
 def lost(name: str, reason: str) -> Failed:
-    """The process of a job died for `reason`."""
+    """The event of a job whose process died."""
     text = f"the process of {name} died: {reason}. Was there too little memory? Resume the sweep."
     return Failed(name, WorkerError(text))
 
@@ -97,8 +90,8 @@ def _run_apart(
 ) -> Generator[None, None, tuple[bytes | None, str]]:
     """Run a pickled job in a new process: its pickled answer, or why there is none.
 
-    The process is in a group of its own: a terminal's Ctrl-C reaches this process alone, which
-    passes it on. So the job is not disturbed while it begins.
+    It has its own process group, so a terminal's Ctrl-C does not reach a job while it begins: this
+    process passes it on.
     """
     command = [sys.executable, "-c", "from pixelpong.engines.jobs import serve; serve()"]
     pipe = subprocess.PIPE

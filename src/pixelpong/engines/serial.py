@@ -19,7 +19,7 @@ class SerialEngine:
         self._worker: ItemWorker | None = None
 
     def run(self, items: Sequence[Any], params: Any) -> Generator[Any, None, None]:
-        """See `pixelpong.engines.Engine.run`."""
+        """Play one item after the other."""
         self._worker = self._worker or self._make_worker()
         for item in items:
             if self._should_stop():
@@ -33,5 +33,5 @@ class SerialEngine:
             yield result
 
     def close(self) -> None:
-        """See `pixelpong.engines.Engine.close`."""
+        """Drop the worker."""
         self._worker = None

@@ -29,11 +29,7 @@ class ThreadEngine:
     def __init__(
         self, make_worker: MakeWorker, num_workers: int, should_stop: Callable[[], bool] = never
     ) -> None:
-        """Start the threads; each makes its worker while the caller continues.
-
-        Raises:
-            WorkerError: the system cannot start this many threads.
-        """
+        """Start the threads; each makes its worker while the caller continues."""
         self.stats, self._should_stop = EngineStats(num_workers), should_stop
         self._next_trim = time.monotonic() + TRIM_SECONDS
         self._crew = _Crew(make_worker)
@@ -47,7 +43,7 @@ class ThreadEngine:
             raise WorkerError(expected(f"to start {num_workers} workers", error, advice)) from error
 
     def run(self, items: Sequence[Any], params: Any) -> Generator[Any, None, None]:
-        """See `pixelpong.engines.Engine.run`."""
+        """The result of each item, in the order of the items."""
         futures = deque(self._pool.submit(self._crew.play, item, params) for item in items)
         try:
             for item in items:
@@ -62,7 +58,7 @@ class ThreadEngine:
             self._trim()
 
     def close(self) -> None:
-        """See `pixelpong.engines.Engine.close`."""
+        """End the threads once their current items are done."""
         self._crew.is_dismissed = True
         self._pool.shutdown(cancel_futures=True)
 

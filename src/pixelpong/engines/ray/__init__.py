@@ -93,13 +93,9 @@ class RayEngine:
     ) -> None:
         """Connect, and ask for workers; they get ready while the driver continues.
 
-        Args:
-            make_worker: makes one worker; picklable.
-            num_workers: by default one per core of the whole cluster, and more if it grows.
-            item_timeout: seconds that one item may take.
-            should_stop: called several times a second while waiting.
-            address: as in `connected`, whose errors are raised.
-            mode: ``"actors"``, one per node with threads, or ``"tasks"``, one per core.
+        By default there is one worker per core of the whole cluster, and more if it grows. The mode
+        is ``"actors"``, one per node with threads, or ``"tasks"``, one per core. `item_timeout` is in
+        seconds for one item; `address` is as in `connected`.
         """
         self._has_actors = mode == "actors"
         self._recipe = pickle.dumps(make_worker)
@@ -116,7 +112,7 @@ class RayEngine:
 
     @property
     def stats(self) -> EngineStats:
-        """See `pixelpong.engines.Engine.stats`."""
+        """The workers that have a place now, and what was lost since the start."""
         workers = sum(place.size for place in self._places if place.pid)
         return EngineStats(max(1, workers), self._items_again, self._restarts)
 
@@ -126,7 +122,7 @@ class RayEngine:
         return [place.pid for place in self._places if place.pid]
 
     def run(self, items: Sequence[Any], params: Any) -> Generator[Any, None, None]:
-        """See `pixelpong.engines.Engine.run`."""
+        """The result of each item, in the order of the items."""
         current = _Round(items, _put(params), deque(range(len(items))), [0] * len(items))
         self._placed_at = time.monotonic()
         self._hand_out(current)
@@ -142,7 +138,7 @@ class RayEngine:
             yield current.results.pop(position)
 
     def close(self) -> None:
-        """See `pixelpong.engines.Engine.close`."""
+        """End the actors and the connection."""
         places, self._places = self._places, []
         for place in places:
             # A task ends soon, and nobody hears it. If one finishes while it is cancelled, Ray's

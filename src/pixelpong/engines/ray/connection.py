@@ -27,14 +27,8 @@ _FOLDER = "pixelpong-ray"
 def connected(address: str | None, num_workers: int | None) -> Iterator[None]:
     """Connect to a cluster; if this starts one, end it afterwards.
 
-    Args:
-        address: ``"auto"`` or ``"HOST:PORT"``. Without one here or in the variable RAY_ADDRESS, Ray
-            is started here. If this process is already connected, it stays connected.
-        num_workers: cores of our own Ray; this machine's by default.
-
-    Raises:
-        ConfigError: nothing answers at the address.
-        WorkerError: Ray does not start.
+    The address is ``"auto"`` or ``"HOST:PORT"``. Without one here or in the variable RAY_ADDRESS, Ray
+    is started here, with `num_workers` cores or all. A process that is already connected stays so.
     """
     if ray.is_initialized():  # in a notebook, or in a program that uses Ray itself
         yield
@@ -62,7 +56,7 @@ def connected(address: str | None, num_workers: int | None) -> Iterator[None]:
 
 
 def check_address(address: str | None) -> None:
-    """Join the cluster at an address, and leave it; raises the errors of `connected`."""
+    """Join the cluster at an address, and leave it."""
     if address or os.environ.get("RAY_ADDRESS"):
         with connected(address, None):
             pass

@@ -25,11 +25,7 @@ class Crew:
         self._starting = threading.Lock()
 
     def describe(self, versions: dict[str, str]) -> dict[str, Any]:
-        """What the driver needs to know about the place.
-
-        Raises:
-            WorkerError: the versions here are not the driver's.
-        """
+        """What the driver needs to know about the place; refuses versions other than the driver's."""
         require_versions(versions)
         processor = describe_machine()["processor"]
         return {"host": socket.gethostname(), "pid": os.getpid(), "processor": processor}
@@ -38,9 +34,6 @@ class Crew:
         """Play pickled items; return their pickled results. The first call makes the workers.
 
         Driver and crew pickle these themselves, which is faster than Ray's way.
-
-        Raises:
-            WorkerError: a worker cannot be made, or an item raised.
         """
         with self._starting:
             if self._engine is None:
@@ -54,8 +47,7 @@ class Crew:
         return pickle.PickleBuffer(pickle.dumps(results, protocol=5))
 
 
-_crews: dict[bytes, Crew] = {}
-"""In a process that runs tasks: its crew of one, by its recipe."""
+_crews: dict[bytes, Crew] = {}  # in a process that runs tasks: its crew of one, by its recipe
 
 
 def call_in_task(recipe: bytes, method: str, *args: Any) -> Any:

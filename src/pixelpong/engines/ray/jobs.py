@@ -1,4 +1,4 @@
-"""Jobs on Ray: each is a task with so many cores, as many at a time as the cluster has room for.
+"""Jobs on Ray: each is a task with some cores, as many at a time as the cluster has room for.
 
 Ray itself starts a task again whose process or node died (``max_retries``).
 """
@@ -31,22 +31,14 @@ from pixelpong.engines.ray.connection import connected, in_one_line, require_ver
 from pixelpong.errors import PixelpongError, WorkerError, expected
 from pixelpong.machine import collect_versions, count_cores
 
-RETRIES = 3
-"""How often Ray starts a task again whose process or node died."""
-
-LOOK_SECONDS = 1.0
-"""How often it is looked whether the cluster has grown."""
+RETRIES = 3  # of a task whose process or node died
+LOOK_SECONDS = 1.0  # between two checks whether the cluster has grown
 
 
 def run_on_ray(
     jobs: Jobs, cores: int, address: str | None, should_stop: Callable[[], bool]
 ) -> JobEvents:
-    """Run jobs as Ray's tasks, each with so many cores; see `pixelpong.engines.jobs.JobEvents`.
-
-    Raises:
-        ConfigError: nobody answers at the address.
-        WorkerError: Ray does not start, no node has so many cores, or a node has other versions.
-    """
+    """Run jobs as Ray's tasks, each with this many cores."""
     with connected(address, max(cores, count_cores())):
         _refuse_small_nodes(cores)
         yield from _Tasks(jobs, cores).run(should_stop)
@@ -120,7 +112,7 @@ class _Tasks:
             return lost(name, in_one_line(error))
 
     def _cancel(self) -> float:
-        """Have SIGINT raised in every task; until when they have time to end."""
+        """Have SIGINT raised in every task; return the time by which they must have ended."""
         for ref in self._under_way:
             with contextlib.suppress(exceptions.RayError, ValueError):
                 ray.cancel(ref)
@@ -140,6 +132,6 @@ def _refuse_small_nodes(cores: int) -> None:
 
 
 def _perform(versions: dict[str, str], job: bytes) -> tuple[Any, PixelpongError | None]:
-    """In a worker's process: refuse other versions than the driver's, or do the job."""
+    """In a worker's process: refuse versions other than the driver's, or do the job."""
     require_versions(versions)
     return perform(job)
