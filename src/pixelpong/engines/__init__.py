@@ -48,7 +48,8 @@ class Engine(Protocol):
         """The result of each item, in the order of the items; they are played as they are taken.
 
         `params` are not changed; for Ray, items are picklable. Closing the generator gives the run
-        up, and drops what is still being played; so does a stop, which raises `Interrupted`.
+        up, and drops what is being played; so does a stop, which raises `Interrupted`. An item that
+        raises, or kills its worker repeatedly, raises a `WorkerError`.
         """
 
     def close(self) -> None:

@@ -20,7 +20,7 @@ from pixelpong.engines import describe_error
 from pixelpong.errors import PixelpongError, WorkerError, on_one_line
 
 POLL_SECONDS = 0.1  # between two checks for a requested stop
-STOP_SECONDS = 30.0  # that jobs have to end after a requested stop, before they are killed
+STOP_SECONDS = 30.0  # that jobs have to end after a requested stop
 Jobs = Mapping[str, Callable[[], Any]]  # by name
 
 
@@ -47,9 +47,9 @@ class Failed:
     error: PixelpongError
 
 
-# What happens, in its order; None several times a second while nothing does. If a stop is requested,
-# no further job begins, and those under way are asked by SIGINT or SIGTERM to end; what they still
-# return is yielded.
+# What happens, in its order; None several times a second while nothing does. After a requested
+# stop, no further job begins, and those under way are asked by SIGINT or SIGTERM to end; what they
+# still return is yielded.
 JobEvents = Generator[Begun | Ended | Failed | None, None, None]
 
 

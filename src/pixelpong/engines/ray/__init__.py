@@ -94,8 +94,8 @@ class RayEngine:
         """Connect, and ask for workers; they get ready while the driver continues.
 
         By default there is one worker per core of the whole cluster, and more if it grows. The mode
-        is ``"actors"``, one per node with threads, or ``"tasks"``, one per core. `item_timeout` is in
-        seconds for one item; `address` is as in `connected`.
+        is ``"actors"``, one per node with threads, or ``"tasks"``, one per core. `item_timeout` is
+        the seconds that one item may take; `address` is as in `connected`.
         """
         self._has_actors = mode == "actors"
         self._recipe = pickle.dumps(make_worker)

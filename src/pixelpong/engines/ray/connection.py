@@ -27,8 +27,8 @@ _FOLDER = "pixelpong-ray"
 def connected(address: str | None, num_workers: int | None) -> Iterator[None]:
     """Connect to a cluster; if this starts one, end it afterwards.
 
-    The address is ``"auto"`` or ``"HOST:PORT"``. Without one here or in the variable RAY_ADDRESS, Ray
-    is started here, with `num_workers` cores or all. A process that is already connected stays so.
+    The address is ``"auto"`` or ``"HOST:PORT"``. Without one here or in the variable RAY_ADDRESS,
+    Ray is started here, with `num_workers` cores or all. A connected process stays connected.
     """
     if ray.is_initialized():  # in a notebook, or in a program that uses Ray itself
         yield
