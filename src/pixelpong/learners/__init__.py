@@ -20,8 +20,8 @@ from pixelpong.errors import CheckpointError, NumericsError, expected
 from pixelpong.items import EpisodeStats, Params
 from pixelpong.learners.progress import Progress
 
+# Parameters, other arrays, and counters as in JSON: everything the future depends on.
 State = tuple[Params, dict[str, NDArray[Any]], dict[str, Any]]
-"""Parameters, other arrays, and counters as in JSON: everything the future depends on."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,11 @@ class UpdateStats:
     entropy: float  # mean entropy of the policy over the steps, in nats
     up_share: float
     grad_norm: float  # Euclidean norm of the gradient
-    # wall time from requesting the first item to having added the last result
-    rollout_seconds: float
+    rollout_seconds: float  # wall time from requesting the first item to adding the last result
     play_seconds: float
     learn_seconds: float  # wall time of the learner's work after that
     attempt: int = 1  # number of the attempt; 2 if it has started again with other parameters
-    # figures specific to the algorithm, by name
-    losses: Mapping[str, float] = field(default_factory=dict)
+    losses: Mapping[str, float] = field(default_factory=dict)  # those of the algorithm, by name
 
     @property
     def steps_per_second(self) -> float:
@@ -65,16 +63,10 @@ class Learner(Protocol):
         """What the items are played with: the parameters, and those of the opponent."""
 
     def apply(self, results: Iterable[Any]) -> UpdateStats:
-        """Learn from the results of `items`, in their order, and count them.
-
-        Raises:
-            NumericsError: a number is not finite.
-        """
+        """Learn from the results of `items`, in their order, and count them."""
 
     def touched_rows(self, most: int | None = None) -> NDArray[np.intp]:
-        """The first-layer rows that a gradient has reached so far: [K], ascending; by default all,
-        or the `most` with the largest gradients.
-        """
+        """First-layer rows that a gradient has reached [K], ascending; or the `most` largest."""
 
     def get_state(self) -> State:
         """Everything the future depends on."""
@@ -82,11 +74,7 @@ class Learner(Protocol):
     def set_state(
         self, params: Params, arrays: dict[str, NDArray[Any]], counters: dict[str, Any]
     ) -> None:
-        """Continue from a state of `get_state`.
-
-        Raises:
-            CheckpointError: it is the state of another network or algorithm.
-        """
+        """Continue from a state of `get_state`; refuse that of another network or algorithm."""
 
 
 def make_learner(config: Config, opponent: Params | None = None) -> Learner:

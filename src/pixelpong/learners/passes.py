@@ -32,21 +32,13 @@ from pixelpong.learn.optimizer import ADAM_DECAYS
 from pixelpong.learn.ppo import LossStats, LossWeights
 from pixelpong.learn.returns import standardize
 
+# A parameter, and the running means of its gradient and of the gradient's square.
 Moments = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
-"""A parameter, and the running means of its gradient and of the gradient's square."""
-
-PIECE = 256
-"""Steps per piece: some tenths of a millisecond of work."""
-
-MAX_PIECES = 16
-"""Pieces of a minibatch; more threads than this have nothing to do."""
-
+PIECE = 256  # steps per piece: some tenths of a millisecond of work
+MAX_PIECES = 16  # of a minibatch; more threads than this have nothing to do
+# Adam's work on a row of the first layer; the unit is adding up one row of the gradient.
 _ROW_COST = 12
-"""Adam's work on a row of the first layer; the unit is adding up one row of the gradient."""
-
-ADVANTAGE = 2
-"""The advantage's column in `Steps.played`."""
-
+ADVANTAGE = 2  # the advantage's column in `Steps.played`
 _OUTPUTS = np.arange(NUM_OUTPUTS, dtype=np.uint16)
 
 
@@ -57,8 +49,7 @@ class Steps:
     # [N], the inputs that are 1 at step 0, then those of step 1 and so on
     indices: NDArray[np.uint16]
     offsets: NDArray[np.int32]  # [T + 1]; step t has ``indices[offsets[t]:offsets[t + 1]]``
-    # [T, 4], the action's place in `ACTIONS`, its log-probability, the advantage, the
-    # target of the value
+    # [T, 4], place of the action in `ACTIONS`, its log-probability, advantage, target of the value
     played: NDArray[np.float64]
 
     def __len__(self) -> int:
@@ -101,12 +92,7 @@ def _take(left: deque[Callable[[], None]]) -> None:
 
 
 class Passes:
-    """Buffers for the work on minibatches, reused from one to the next.
-
-    Attributes:
-        grads: name → the gradient of the newest minibatch; for the first layer, only the rows that
-            have one.
-    """
+    """Buffers for the work on minibatches, reused from one to the next."""
 
     def __init__(self, hidden: int, dtype: str) -> None:
         """Make the buffers of fixed size."""
@@ -126,7 +112,7 @@ class Passes:
         self._y = np.zeros((MAX_PIECES, 8, NUM_OUTPUTS))[:, 0]
         self._squares = np.zeros((MAX_PIECES, 2, columns), dtype)[:, 0]
         self._sums = np.zeros((MAX_PIECES, len(dataclasses.fields(LossStats))))
-        self.grads: Params = {}
+        self.grads: Params = {}  # of the newest minibatch; of W1, only the rows that have one
 
     def differentiate(
         self,
@@ -138,13 +124,8 @@ class Passes:
     ) -> LossStats:
         """Find the gradient in the pre-activations and the output layer; return the loss.
 
-        Args:
-            params: not changed.
-            steps: of the round.
-            chosen: [M], the numbers of the minibatch's steps, ascending, so that steps close in
-                time, which share inputs, are worked on together.
-            weights: the constants of the loss.
-            crew: does the work.
+        The minibatch is `chosen` [M], numbers of steps, ascending, so that steps close in time,
+        which share inputs, are worked on together.
         """
         size = len(chosen)
         W1, W2 = lines(params["W1"]), _join(params["W2"], params["b2"])
@@ -178,14 +159,8 @@ class Passes:
     ) -> dict[str, float]:
         """Take a step along the gradient found, and keep the gradient in `grads`.
 
-        Args:
-            arrays: name → a parameter and Adam's memory of it; changed.
-            learning_rate: length of a step.
-            step: number of this step, starting at 1.
-            crew: does the work.
-
-        Returns:
-            name → sum of the squares of its gradient.
+        Changes the parameters in `arrays` and Adam's memory of them; steps are numbered from 1.
+        Returns name → sum of the squares of its gradient.
         """
         decay_m, decay_v = ADAM_DECAYS
         scales = np.array([learning_rate / (1 - decay_m**step), 1 / (1 - decay_v**step)])

@@ -52,7 +52,7 @@ from pixelpong.seeding import make_rng
 
 @dataclass(frozen=True)
 class _Counters:
-    """The counters in a checkpoint besides `Progress`; see the attributes of `PPOLearner`."""
+    """The counters in a checkpoint besides `Progress`."""
 
     adam_steps: int
     attempt: int
@@ -61,10 +61,10 @@ class _Counters:
 
 
 class PPOLearner:
-    """See `pixelpong.learners.Learner`."""
+    """Learns from segments of streams, in several passes over each round."""
 
     def __init__(self, config: Config, opponent: Params | None = None) -> None:
-        """Begin at the start; `opponent` has the parameters of the agent that is met, if any."""
+        """Begin at the start; `opponent` has the parameters of the other agent, if any."""
         self._config = config
         self._opponent = {PREFIX + name: w for name, w in (opponent or {}).items()}
         self.progress = Progress()
@@ -87,7 +87,7 @@ class PPOLearner:
         self.attempt, self._first_step = attempt, self.progress.steps
 
     def items(self) -> list[SegmentItem]:
-        """See `pixelpong.learners.Learner.items`."""
+        """The next segment of each stream."""
         update = self.progress.update + 1
         return [
             SegmentItem(self._config.seed, update, stream, state, self._opponent_of(stream))
@@ -95,7 +95,7 @@ class PPOLearner:
         ]
 
     def params_to_play(self) -> Params:
-        """See `pixelpong.learners.Learner.params_to_play`."""
+        """The parameters, and those of the opponent under `PREFIX`."""
         return self.params | self._opponent
 
     def _opponent_of(self, stream: int) -> str:
@@ -104,7 +104,7 @@ class PPOLearner:
         return (SELF, BUILTIN)[stream % 2] if word == HALF else word
 
     def apply(self, results: Iterable[SegmentResult]) -> UpdateStats:
-        """See `pixelpong.learners.Learner.apply`."""
+        """Learn from the segments, in their order, and count them."""
         update = self.progress.update + 1
         begin = time.perf_counter()
         played = list(results)
@@ -135,11 +135,11 @@ class PPOLearner:
         )
 
     def touched_rows(self, most: int | None = None) -> NDArray[np.intp]:
-        """See `pixelpong.learners.Learner.touched_rows`."""
+        """First-layer rows with a mean square of the gradient."""
         return rows_in(self._squares["v.W1"], most)
 
     def get_state(self) -> State:
-        """See `pixelpong.learners.Learner.get_state`."""
+        """Parameters, Adam's memory, the streams, and the counts."""
         arrays = self._means | self._squares
         of_streams, streams = write_streams(self._streams)
         arrays |= of_streams
@@ -153,7 +153,7 @@ class PPOLearner:
     def set_state(
         self, params: Params, arrays: dict[str, NDArray[Any]], counters: dict[str, Any]
     ) -> None:
-        """See `pixelpong.learners.Learner.set_state`."""
+        """Continue from a state of `get_state`."""
         memory = {name: w for name, w in arrays.items() if not name.startswith("stream.")}
         refuse_other_shapes(self.params, params)
         refuse_other_shapes(self._means | self._squares, memory)
@@ -204,7 +204,7 @@ class PPOLearner:
         return (1 - won) / (1 - start)
 
     def lambda_at(self, left: float) -> float:
-        """Lambda of the advantages, with this share of the learning rate left."""
+        """Lambda of the advantages, from the share of the learning rate that is left."""
         config = self._config.ppo
         return config.gae_lambda_end + left * (config.gae_lambda - config.gae_lambda_end)
 

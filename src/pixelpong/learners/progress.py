@@ -10,11 +10,8 @@ from typing import Any
 from pixelpong.items import BUILTIN, EpisodeStats
 from pixelpong.schema import restore
 
-RETURN_WINDOW = 100
-"""Episodes in the mean return."""
-
-POINT_WINDOW = 1000
-"""Points in the share of points won."""
+RETURN_WINDOW = 100  # episodes in the mean return
+POINT_WINDOW = 1000  # points in the share of points won
 
 
 @dataclass
@@ -25,13 +22,10 @@ class Progress:
     steps: int = 0
     frames: int = 0
     episodes: int = 0
-    # the originals' running mean of episode returns, 0.99 old + 0.01 new; it starts at the first
-    # episode's return. None before that
+    # The originals': 0.99 old + 0.01 new, starting at the first episode's return; None before it.
     running_mean: float | None = None
-    # returns of the last RETURN_WINDOW episodes, oldest first
-    recent_returns: list[float] = field(default_factory=list)
-    # rewards of the last POINT_WINDOW points, oldest first
-    recent_points: list[int] = field(default_factory=list)
+    recent_returns: list[float] = field(default_factory=list)  # RETURN_WINDOW, oldest first
+    recent_points: list[int] = field(default_factory=list)  # POINT_WINDOW rewards, oldest first
 
     def count(self, steps: int, frames: int, points: Iterable[int]) -> None:
         """Add what was played, in finished episodes or not."""
@@ -66,7 +60,7 @@ class Progress:
 
     @property
     def estimated_return(self) -> float | None:
-        """The return that the share of won points leads to; None before the window is full.
+        """The return that the share of won points gives; None before the window is full.
 
         It lags less than the mean of the last episodes: an episode with long rallies ends
         thousands of steps after it began.
@@ -77,7 +71,7 @@ class Progress:
 
     @classmethod
     def from_dict(cls, counters: Any) -> Progress:
-        """Read its part of a learner's counters."""
+        """Read it from a learner's counters."""
         return restore(counters, cls)
 
 
@@ -85,9 +79,6 @@ def expected_return(share: float) -> float:
     """Mean return of a game to 21 in which every point is won with probability `share`.
 
     The loser's points are negative binomial: k with probability C(20 + k, k) p²¹ (1 − p)ᵏ.
-
-    Args:
-        share: 0 … 1.
 
     >>> expected_return(0.0), expected_return(0.5), expected_return(1.0)
     (-21.0, 0.0, 21.0)

@@ -31,7 +31,7 @@ _ONLY_ROW = np.zeros(1, np.uint16)
 
 
 class ReinforceLearner:
-    """See `pixelpong.learners.Learner`."""
+    """Learns from whole episodes, one step per batch."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -45,7 +45,7 @@ class ReinforceLearner:
         self.is_whole = True  # False during an optimizer step, when nothing may be saved
 
     def items(self) -> list[EpisodeItem]:
-        """See `pixelpong.learners.Learner.items`."""
+        """The episodes of the next batch."""
         update = self.progress.update + 1
         seed, size = self._config.seed, self._config.reinforce.batch_size
         games = games_per_item(size)
@@ -55,17 +55,14 @@ class ReinforceLearner:
         ]
 
     def params_to_play(self) -> Params:
-        """See `pixelpong.learners.Learner.params_to_play`."""
+        """The parameters themselves."""
         return self.params
 
     def apply(self, results: Iterable[EpisodeResult]) -> UpdateStats:
-        """Learn from the results of `items`, in their order, and count them.
+        """Learn from the results of `items` and count them.
 
         Results are added as they come, so that adding overlaps with playing, and in the order that
         `pixelpong.play.sums` explains.
-
-        Raises:
-            NumericsError: a number is not finite.
         """
         update = self.progress.update + 1
         begin = time.perf_counter()
@@ -93,15 +90,15 @@ class ReinforceLearner:
         )
 
     def touched_rows(self, most: int | None = None) -> NDArray[np.intp]:
-        """See `pixelpong.learners.Learner.touched_rows`."""
+        """First-layer rows with a mean square of the gradient."""
         return rows_in(self.cache["W1"], most)
 
     def get_state(self) -> State:
-        """See `pixelpong.learners.Learner.get_state`."""
+        """Parameters, mean squares, and the counts."""
         return self.params, self.cache, dataclasses.asdict(self.progress)
 
     def set_state(self, params: Params, arrays: Params, counters: dict[str, Any]) -> None:
-        """See `pixelpong.learners.Learner.set_state`."""
+        """Continue from a state of `get_state`."""
         for each in (params, arrays):
             refuse_other_shapes(self.params, each)
         with restoring():

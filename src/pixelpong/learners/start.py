@@ -37,11 +37,9 @@ class Start:
 
 
 def draw_start(config: Config, start: Start) -> tuple[Params, dict[str, NDArray[Any]]]:
-    """Parameters, and the memory that the optimizer has of them.
+    """New parameters, and the memory that the optimizer has of them.
 
-    Returns:
-        New arrays. The memory of REINFORCE has the parameters' names; that of PPO is ``m.NAME``,
-        the means, and ``v.NAME``, the mean squares.
+    REINFORCE's has the parameters' names; PPO's is ``m.NAME``, means, and ``v.NAME``, mean squares.
     """
     hidden, dtype = config.network.hidden, config.network.dtype
     if config.learning.algorithm == "ppo":

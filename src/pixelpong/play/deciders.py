@@ -15,35 +15,23 @@ from pixelpong import kernels
 from pixelpong.env.features import list_cells_of_pixels, list_geometry
 from pixelpong.items import ACTIONS, NUM_PIXELS, STAY, Params, read_only
 
-GREEDY = -1.0
-"""Instead of a draw: take the most probable action."""
-
-LOOK = 2.0
-"""Instead of a draw: only see the next frame and estimate its value (gated network)."""
-
+# Instead of a draw:
+GREEDY = -1.0  # take the most probable action
+LOOK = 2.0  # only see the next frame and estimate its value (gated network)
+# A compiled game in the kernels' form: `pixelpong.kernels.GAME`, actions, field.
 Compiled = tuple[NDArray[Any], NDArray[np.uint8], NDArray[np.uint64]]
-"""A compiled game in the kernels' form: `pixelpong.kernels.GAME`, actions, field."""
 
 
 class Decider:
-    """The base of both networks.
+    """The base of both networks."""
 
-    Attributes:
-        memory: [1] `pixelpong.kernels.MEMORY`.
-        pixels: [2, NUM_PIXELS] uint16, the active pixels of two frames; `memory` counts them.
-        indices: [·] uint16, the inputs of the recorded steps, one after the other.
-        offsets: [·] int64, the start of each step's inputs; then the end of the last ones.
-        steps: [·] `pixelpong.kernels.PLAIN_STEP` or `GATED_STEP`.
-    """
-
-    _max_inputs: int
-    """The most active inputs that a step can have."""
+    _max_inputs: int  # the most active inputs that a step can have
 
     def __init__(self, step: np.dtype[Any], room: int) -> None:
         self.memory = np.zeros(1, kernels.MEMORY)
-        self.pixels = np.zeros((2, NUM_PIXELS), np.uint16)
-        self.indices = np.zeros(self._max_inputs, np.uint16)
-        self.offsets = np.zeros(room + 1, np.int64)
+        self.pixels = np.zeros((2, NUM_PIXELS), np.uint16)  # active in two frames; `memory` counts
+        self.indices = np.zeros(self._max_inputs, np.uint16)  # the inputs of the recorded steps
+        self.offsets = np.zeros(room + 1, np.int64)  # the start of each step's inputs; then the end
         self.steps = np.zeros(room, step)
         self._no_game = np.zeros(1, kernels.GAME), np.zeros(0, np.uint8)
         self._draw = np.zeros((1, 1))
@@ -80,24 +68,17 @@ class Decider:
             self.steps = _grown(self.steps, t, t + 1)
 
     def play(self, game: Compiled, draws: NDArray[np.float64], *left: Any) -> None:
-        """Play in compiled code, see `pixelpong.kernels.play_gated`.
+        """Play in compiled code; `draws` as in `pixelpong.kernels.play_gated`.
 
-        Args:
-            game: the game to play.
-            draws: [·, 2 + frames of a step] for each side, as there.
-            left: the decider of the left side in the game for two, of the same kind as this one.
+        In the game for two, `left` is the left side's decider, of the same kind as this one.
         """
         raise NotImplementedError
 
     def decide(self, field: NDArray[np.uint64], draw: float) -> int:
-        """Decide, and record the decision as the next step.
+        """Decide, record the decision as the next step, and return the action.
 
-        Args:
-            field: [80, 2], the newest frame, as from `pixelpong.env.preprocess.pack_field`.
-            draw: in [0, 1), chooses the action; or `GREEDY`, or `LOOK`.
-
-        Returns:
-            The action, in Gymnasium's numbers.
+        The field [80, 2] is as from `pixelpong.env.preprocess.pack_field`. The draw in [0, 1)
+        chooses the action; or it is `GREEDY` or `LOOK`.
         """
         self._draw[0, 0] = draw
         self.make_room()
@@ -119,18 +100,14 @@ class Decider:
 
 
 class PlainDecider(Decider):
-    """The classic network at play.
-
-    Attributes:
-        hidden: [·, H], the hidden activations of the recorded steps.
-    """
+    """The classic network at play."""
 
     _max_inputs = kernels.MAX_ACTIVE
 
     def __init__(self, params: Params, room: int = 1) -> None:
         """Begin an episode, with room for this many steps."""
         super().__init__(kernels.PLAIN_STEP, room)
-        self.hidden = np.zeros((room, 0), np.float32)
+        self.hidden = np.zeros((room, 0), np.float32)  # [·, H], activations of the recorded steps
         self.use(params)
         self.start_episode()
 
@@ -142,13 +119,13 @@ class PlainDecider(Decider):
             self.hidden = np.zeros((len(self.steps), len(W2)), W1.dtype)
 
     def make_room(self) -> None:
-        """See `Decider.make_room`."""
+        """Make room for at least one more step."""
         super().make_room()
         if len(self.hidden) < len(self.steps):
             self.hidden = _grown(self.hidden, self.num_steps, len(self.steps))
 
     def play(self, game: Compiled, draws: NDArray[np.float64], *left: Any) -> None:
-        """See `Decider.play`; this network plays the game for one alone."""
+        """Play in compiled code; this network plays only the game for one."""
         assert not left
         record = (self.indices, self.offsets, self.steps, self.hidden)
         kernels.play_plain(game, self._params, self.pixels, self.memory, record, draws)
@@ -181,7 +158,7 @@ class GatedDecider(Decider):
         self._scratch = (self._marks, *sums, *self._outputs)
 
     def start_episode(self) -> None:
-        """See `Decider.start_episode`."""
+        """Forget everything except the recorded steps."""
         super().start_episode()
         self.memory["last_action"] = ACTIONS.index(STAY)
         self._marks[:2] = 0
@@ -189,13 +166,7 @@ class GatedDecider(Decider):
     def resume(
         self, previous: NDArray[np.uint16], current: NDArray[np.uint16], last_action: int
     ) -> None:
-        """Continue in the middle of an episode, with an empty record.
-
-        Args:
-            previous: [·], the active pixels of the frame before the newest.
-            current: [·], those of the newest.
-            last_action: the last action chosen, as a place in `ACTIONS`.
-        """
+        """Continue within an episode, with an empty record; arguments as in `StreamState`."""
         self.memory[0] = 0
         for name, value in (
             ("num_now", len(current)),
@@ -209,7 +180,7 @@ class GatedDecider(Decider):
         self._marks[:2] = 0
 
     def play(self, game: Compiled, draws: NDArray[np.float64], *left: GatedDecider) -> None:
-        """See `Decider.play`."""
+        """Play in compiled code."""
         both = (self, *left)
         players, memories = tuple(it.player for it in both), tuple(it.memory for it in both)
         kernels.play_gated(game, self._sight, players, memories, draws)

@@ -3,9 +3,6 @@
 Every step takes one row of uniform numbers from the episode's own generator: the first chooses
 the action, the others are the emulator's draws. So an episode is a pure function of
 (params, generator, protocol), whichever worker plays it.
-
-Covered: the fast rollout and the statistics of the episode.
-Not covered: the dense form, which the test compares it with.
 """
 
 from __future__ import annotations
@@ -20,8 +17,7 @@ from pixelpong.learn.reinforce import entropy
 from pixelpong.play.deciders import GREEDY, PlainDecider
 from pixelpong.play.game import Game
 
-_BLOCK = 1024
-"""Steps whose uniform numbers are drawn at once; most episodes are over by then."""
+_BLOCK = 1024  # steps whose uniform numbers are drawn at once; most episodes are over by then
 
 
 class Player:
@@ -67,7 +63,7 @@ class Player:
 
 
 def summarize(trajectory: Trajectory, play_seconds: float) -> EpisodeStats:
-    """The statistics of an episode that took so long to play."""
+    """The statistics of an episode."""
     ends = np.flatnonzero(trajectory.rewards)
     points = trajectory.rewards[ends].astype(int)
     return EpisodeStats(

@@ -17,28 +17,21 @@ from pixelpong.play.deciders import LOOK, Compiled, Decider
 
 
 class Game:
-    """A game in progress.
-
-    Attributes:
-        emulator: plays the game; code that resets it or sets its state must tell the decider.
-    """
+    """A game in progress."""
 
     def __init__(self, emulator: Emulator) -> None:
-        self.emulator = emulator
+        self.emulator = emulator  # code that resets it or sets its state must tell the decider
         self._width = 2 + emulator.protocol.max_frame_skip
         actions = np.zeros(emulator.protocol.max_frame_skip, np.uint8)
         record = _describe(emulator.console, emulator.protocol, actions)
         self._compiled: Compiled = record, actions, emulator.console.machine["field"][0]
 
     def draw(self, rng: np.random.Generator, steps: int, sides: int = 1) -> NDArray[np.float64]:
-        """The uniform numbers of some steps, a row each: one chooses the action, one the number of
-        frames, and the rest are the frames' coins. A last row, without random numbers, only looks
-        (`LOOK`).
+        """The uniform numbers of some steps, a row each.
 
-        Args:
-            rng: its state moves on.
-            steps: T.
-            sides: 2 for rows that will do for both sides, the left one's numbers last.
+        One chooses the action, one the number of frames, and the rest are the frames' coins. A last
+        row, without random numbers, only looks (`LOOK`). With 2 `sides`, rows hold the numbers of
+        both, the left one's last.
         """
         draws = np.full((steps + 1, sides * self._width), LOOK)
         rng.random(out=draws[:steps])
@@ -47,13 +40,8 @@ class Game:
     def play(self, deciders: Sequence[Decider], draws: NDArray[np.float64]) -> int:
         """Play until the episode is over, the draws are used up or a decider has no room.
 
-        Args:
-            deciders: play, and record their steps: that of the right side, and in the game for two
-                that of the left one.
-            draws: from `draw`.
-
-        Returns:
-            The number of steps played, at least one.
+        The right side's decider is first; in the game for two, the left one's is second. Returns
+        the number of steps played, at least one.
         """
         emulator, decider = self.emulator, deciders[0]
         memory, before = decider.memory, decider.num_steps

@@ -2,9 +2,6 @@
 
 The emulator's draws follow from a seed and an index, so that seed, index and actions hold an
 episode. Watching it needs no parameters: nothing is decided again.
-
-Covered: the record, playing it again. Not covered: playing it first (`pixelpong.agent.file`),
-explanations (`pixelpong.agent.explain`), films and pages (`faces`).
 """
 
 from __future__ import annotations
@@ -24,18 +21,12 @@ from pixelpong.seeding import make_rng
 class Moment:
     """The screen at one step of an episode, and the action taken."""
 
-    #: starting at 0; the last moment, after the end, has the number of steps
-    step: int
-    #: [210, 160] uint8, palette indices
-    screen: NDArray[np.uint8]
-    #: [210, 160, 3] uint8, red, green and blue
-    frame: NDArray[np.uint8]
-    #: the agent's next action, in Gymnasium's numbers; None after the end
-    action: int | None
-    #: of the step before
-    reward: float
-    #: won by the opponent and by the agent so far
-    points: tuple[int, int]
+    step: int  #: starting at 0; the last moment, after the end, has the number of steps
+    screen: NDArray[np.uint8]  #: [210, 160], palette indices
+    frame: NDArray[np.uint8]  #: [210, 160, 3], red, green and blue
+    action: int | None  #: the agent's next action, in Gymnasium's numbers; None after the end
+    reward: float  #: of the step before
+    points: tuple[int, int]  #: won by the opponent and by the agent so far
 
 
 @dataclass(frozen=True)
@@ -43,12 +34,9 @@ class Replay:
     """One episode of an evaluation, which can be played again."""
 
     protocol: Protocol
-    #: of the evaluation
-    seed: int
-    #: of the episode in it
-    index: int
-    #: [T] int8, in Gymnasium's numbers
-    actions: NDArray[np.int8]
+    seed: int  #: of the evaluation
+    index: int  #: of the episode in it
+    actions: NDArray[np.int8]  #: [T], in Gymnasium's numbers
     episode_return: float
 
     def __len__(self) -> int:

@@ -8,8 +8,6 @@ plays it.
 The opponent is the cartridge's own player, or a network in the game for two: the learning one
 itself, or another agent. There the left side sees the field mirrored, so a network can play either
 side. A stream has one opponent (`pixelpong.learners.ppo`), so a game never changes sides.
-
-Covered: the fast rollout. Not covered: the dense form of observations (`pixelpong.env.features`).
 """
 
 from __future__ import annotations
@@ -36,12 +34,8 @@ from pixelpong.items import (
 from pixelpong.play.deciders import GREEDY, GatedDecider
 from pixelpong.play.game import Game
 
-PREFIX = "opponent."
-"""The names of another agent's arrays, beside those of the learning network, begin with this."""
-
-_BLOCK = 128
-"""Steps whose uniform numbers are drawn at once, for an episode of unknown length."""
-
+PREFIX = "opponent."  # of the names of another agent's arrays, next to the learning network's
+_BLOCK = 128  # steps whose uniform numbers are drawn at once, for an episode of unknown length
 _UP = ACTIONS.index(UP)
 
 
@@ -72,12 +66,9 @@ class StreamPlayer:
     ) -> SegmentResult:
         """Play the next `horizon` steps of a stream.
 
-        Args:
-            params: with those of another agent under `PREFIX`, if that is the opponent.
-            state: not changed; None at the stream's start.
-            rng: the segment's own generator; its state moves on.
-            opponent: BUILTIN, SELF, or any other word for the other agent.
-            is_left: whether the network plays the left side against the other agent.
+        The state is not changed, and is None at the stream's start. The generator is the segment's
+        own. The opponent is BUILTIN, SELF, or any other word for an agent, whose parameters are
+        under `PREFIX`; against it the network may play the left side.
         """
         begin = since = time.perf_counter()
         own = self._meet(opponent, params, is_left=is_left)

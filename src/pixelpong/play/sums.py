@@ -14,11 +14,9 @@ from numpy.typing import NDArray
 from pixelpong import kernels
 from pixelpong.items import NUM_PIXELS, Params, SparseGrads
 
-GROUP_SIZE = 20
-"""Episodes in a group. The last group of a batch may be smaller."""
-
+GROUP_SIZE = 20  # episodes; the last group of a batch may be smaller
+# Episodes from which on an item is a whole group: then there are 15 of them or more to share.
 LARGE_BATCH = 300
-"""Episodes from which on an item is a whole group: then there are 15 of them or more to share."""
 
 
 def games_per_item(batch_size: int) -> int:
@@ -27,12 +25,7 @@ def games_per_item(batch_size: int) -> int:
 
 
 class GradientSum:
-    """A sum of gradients, added up one after the other.
-
-    Attributes:
-        arrays: the sum, dense: W1 [NUM_PIXELS, H], W2 [H].
-        has_gradient: [NUM_PIXELS] bool, the rows of W1 that a gradient has reached.
-    """
+    """A sum of gradients, added up one after the other."""
 
     def __init__(self, hidden: int, dtype: str) -> None:
         """An empty sum, for a network of `hidden` units."""
@@ -40,6 +33,7 @@ class GradientSum:
             "W1": np.zeros((NUM_PIXELS, hidden), dtype),
             "W2": np.zeros(hidden, dtype),
         }
+        # The rows of W1 that a gradient has reached.
         self.has_gradient: NDArray[np.bool_] = np.zeros(NUM_PIXELS, np.bool_)
 
     def add(self, grads: SparseGrads) -> None:

@@ -40,12 +40,7 @@ class EpisodeWorker:
         self._player = Player(emulator)
 
     def play(self, item: EpisodeItem, params: Params) -> EpisodeResult:
-        """Play one or more episodes; for training, differentiate them and add up the gradients.
-
-        Args:
-            item: the episodes to play.
-            params: not changed.
-        """
+        """Play one or more episodes; for training, differentiate them and add up the gradients."""
         params = read_only(params)
         if item.games == 1:
             return self._play_one(item, item.index, params)
@@ -111,11 +106,7 @@ Worker = EpisodeWorker | SegmentWorker
 
 
 def make_worker(config: Config) -> Worker:
-    """Make a worker for the algorithm that `config` names, with compiled kernels.
-
-    Raises:
-        EmulatorError: the emulator or its game is not installed.
-    """
+    """Make a worker for the algorithm that `config` names, with compiled kernels."""
     kind = SegmentWorker if config.learning.algorithm == "ppo" else EpisodeWorker
     protocol = config.environment.protocol
     worker = kind(config, make_emulator(protocol))
