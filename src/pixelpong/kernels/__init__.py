@@ -5,7 +5,7 @@ They agree to within 1e-4 of the largest entry in float32 and 1e-11 in float64: 
 over active inputs, and in a different order from a matrix product's.
 
 No ``fastmath``: a sum's order is part of the promise "same seed, same bits".
-Numba compiles them once per machine and caches them beside the file or, if the package is
+Numba compiles them once per machine and caches them next to the file or, if the package is
 read-only, in the user's cache directory. The cache notices only changes of the kernel's own file.
 So no kernel calls one in another file, except `pixelpong.kernels.intrinsics`, and values that may
 change elsewhere, such as the geometry of the features, are arguments; constants would go stale.

@@ -16,15 +16,10 @@ _kernel = compiled(error_model="numpy")
 
 @_kernel
 def rmsprop(w, g, c, rows, learning_rate, decay_rate):  # type: ignore[no-untyped-def]
-    """One step of RMSProp on some rows, `w` and `c` in place.
+    """One step of RMSProp on some rows [K] uint16, `w` and `c` in place; all three are [D, C].
 
     Definition: `pixelpong.learn.optimizer.rmsprop`. A row whose gradient and mean square are all 0
     would not change, so `rows` may leave it out.
-
-    Args:
-        w, g, c: [D, C], parameters, their gradient, its mean square.
-        rows: [K] uint16.
-        learning_rate, decay_rate: as in the definition.
     """
     kind = w.dtype.type
     rate, decay = kind(learning_rate), kind(decay_rate)

@@ -17,11 +17,10 @@ from pixelpong.kernels.intrinsics import call_play_frames, lowest_bit, reverse
 
 # The NumPy error model: a division that cannot fail needs no check.
 _kernel = compiled(error_model="numpy")
-# A part of kernels: compiled with its callers, not by itself.
+# A part of kernels: compiled with its callers, not alone.
 _part: Any = register_jitable(error_model="numpy")
 
-MAX_ACTIVE = 2 * NUM_PIXELS
-"""The most active inputs that a step of the classic network can have."""
+MAX_ACTIVE = 2 * NUM_PIXELS  # the most active inputs that a step of the classic network can have
 
 
 @_part
@@ -50,12 +49,9 @@ def take_field(field, pixels, memory, is_left=0):  # type: ignore[no-untyped-def
 
 @_part
 def _emulate(game, memories, draws, t):  # type: ignore[no-untyped-def]
-    """Emulate the frames of a step, with its row of draws; return the right side's reward.
+    """Emulate the frames of a step, with row `t` of the draws; return the right side's reward.
 
-    Args:
-        game, draws: as in `play_gated`.
-        memories: of the right side's player, and of the left one's if the console is not it.
-        t: the row.
+    The memories are of the right side's player, and of the left one's if the console is not it.
     """
     (about, actions, _), m = game, memories[0][0]
     g, width = about[0], draws.shape[1] // len(memories)
@@ -93,15 +89,9 @@ def find_difference(pixels, memory, indices, start):  # type: ignore[no-untyped-
     """Write the signed indices of the pixels that changed into ``indices[start:]``.
 
     Definition: `pixelpong.env.preprocess.difference`; the sign is encoded as in `Trajectory`.
-    Both lists are ascending, so one merge finds the pixels that are in only one of them.
-
-    Args:
-        pixels, memory: as in `take_field`. If there is no frame before, nothing is written.
-        indices: [≥ start + MAX_ACTIVE] uint16; changed.
-        start: the first place to write.
-
-    Returns:
-        The end of the written part.
+    Both lists are ascending, so one merge finds the pixels that are in only one of them. If there
+    is no frame before, nothing is written. `indices` needs room for `MAX_ACTIVE` more. Returns the
+    end of the written part.
     """
     m = memory[0]
     now, before = m.newest, 1 - m.newest
@@ -159,17 +149,12 @@ def play_plain(game, params, pixels, memory, record, draws):  # type: ignore[no-
     If the game is not compiled code, decide once: ``memory.wanted`` is the action.
 
     Args:
-        game: the game to play:
-            [1] `GAME`;
-            actions [≥ frames of a step] uint8; changed;
-            field [80, 2] uint64, where the machine writes it.
+        game: [1] `GAME`; actions [≥ frames of a step] uint8, changed; and field [80, 2] uint64,
+            where the machine writes it.
         params: W1 [NUM_PIXELS, H], W2 [H].
         pixels, memory: as in `take_field`; changed.
-        record: written at step t:
-            indices [·] uint16, from ``offsets[t]`` on;
-            offsets [≥ t + 2] int64;
-            steps [≥ t + 1] `PLAIN_STEP`;
-            hidden [≥ t + 1, H], the activations.
+        record: written at step t: indices [·] uint16, from ``offsets[t]`` on, offsets [≥ t + 2]
+            int64, steps [≥ t + 1] `PLAIN_STEP`, and hidden [≥ t + 1, H], the activations.
         draws: [·, 2 + frames of a step], for each step numbers in [0, 1): one chooses the action
             (if negative, the most probable is taken), one the number of frames, the rest are the
             coin of each frame.
@@ -247,10 +232,8 @@ def observe_features(explanation, pixels, memory, marks, indices, start):  # typ
         marks: [4, `NUM_MARKS`] uint16, changed: for the two frames in turn, a 1 at each feature
             that is on (all 0 for a frame whose features are still to be found), and their list.
         indices: [≥ start + MAX_INPUTS] uint16; changed.
-        start: the first place to write.
 
-    Returns:
-        The end of the written part.
+    Returns the end of the written part.
     """
     m, num_features, end = memory[0], explanation[1][0], start
     now, before = m.newest, 1 - m.newest
@@ -366,9 +349,9 @@ def play_gated(game, explanation, players, memories, draws):  # type: ignore[no-
             and the record, written at step t: indices [·] uint16, from ``offsets[t]`` on, offsets
             [≥ t + 2] int64, steps [≥ t + 1] `GATED_STEP`.
         memories: of the players, as in `take_field`; changed.
-        draws: as in `play_plain`, those of the left side beside those of the right one. If the
-            first number of a row is above 1, the step is not played: observation and value are
-            recorded, and the call ends.
+        draws: as in `play_plain`, the left side's after the right side's. If the first number of a
+            row is above 1, the step is not played: observation and value are recorded, and the
+            call ends.
     """
     m, first, width = memories[0][0], memories[0][0].step, draws.shape[1] // len(players)
     about, _, field = game

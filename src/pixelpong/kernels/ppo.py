@@ -41,8 +41,7 @@ def list_steps(indices, offsets, chosen, place, rows, starts, steps):  # type: i
         steps: [≥ number of entries] uint16; changed: for each input, the places in `chosen` of the
             steps at which it is 1, ascending.
 
-    Returns:
-        K, the number of such inputs.
+    Returns K, the number of such inputs.
     """
     place[:] = 0
     for m in range(len(chosen)):

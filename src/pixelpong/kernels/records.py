@@ -9,12 +9,10 @@ import numpy as np
 
 from pixelpong.env.features import NUM_FEATURES, PAIR_COLUMNS, PAIR_ROWS
 
-MAX_INPUTS = 2 * NUM_FEATURES + 1
-"""The most active inputs that a step of the gated network can have."""
+MAX_INPUTS = 2 * NUM_FEATURES + 1  # the most that a step of the gated network can have
+NUM_MARKS = NUM_FEATURES + PAIR_ROWS * PAIR_COLUMNS  # features, and the cells that form pairs
 
-NUM_MARKS = NUM_FEATURES + PAIR_ROWS * PAIR_COLUMNS
-"""Features, and the cells that form pairs."""
-
+# What a player remembers from one step to the next.
 MEMORY = np.dtype(
     [
         # Observation: two frames as lists of active pixels, each the newest in turn.
@@ -33,7 +31,6 @@ MEMORY = np.dtype(
         ("step", np.int64),  # the next step's number in the record
     ]
 )
-"""What a player remembers from one step to the next."""
 
 GAME = np.dtype(
     [
@@ -61,6 +58,7 @@ the last one. It returns ``frames << 16 | is_over << 8 | reward + 128``, or a ne
 machine met something it does not cover.
 """
 
+# A step of the classic mode.
 PLAIN_STEP = np.dtype(
     [
         ("up_probability", np.float64),  # the policy's
@@ -69,8 +67,8 @@ PLAIN_STEP = np.dtype(
     ],
     align=True,
 )
-"""A step of the classic mode."""
 
+# A step of the fast mode.
 GATED_STEP = np.dtype(
     [
         ("log_probability", np.float64),  # of the action
@@ -82,4 +80,3 @@ GATED_STEP = np.dtype(
     ],
     align=True,
 )
-"""A step of the fast mode."""

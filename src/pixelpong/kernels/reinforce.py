@@ -54,14 +54,9 @@ def _add_gradient(W2, hidden, indices, offsets, dz, slots, dW1, sums):  # type: 
 def episode_gradient(
     W2: NDArray[Any], trajectory: Trajectory, advantages: NDArray[Any]
 ) -> SparseGrads:
-    """The REINFORCE gradient of one episode, from the activations recorded during play.
+    """The gradient of an episode, from the activations and the W2 [H] of play; advantages are [T].
 
     Definition: `pixelpong.learn.reinforce.episode_gradient`.
-
-    Args:
-        W2: [H], from the parameters that played.
-        trajectory: T steps.
-        advantages: [T].
     """
     labels = trajectory.actions == UP
     dz = ((labels - trajectory.up_probabilities) * advantages).astype(W2.dtype)

@@ -26,22 +26,14 @@ from numpy.typing import NDArray
 from pixelpong.items import Params
 
 NUM_OUTPUTS = 4
-
+# Approximate number of inputs that are 1 at a step, which sets the first layer's scale.
 _TYPICAL_INPUTS = 100
-"""Approximate number of inputs that are 1 at a step, which sets the first layer's scale."""
 
 
 def init_params(
     rng: np.random.Generator, num_inputs: int, hidden: int, dtype: str = "float32"
 ) -> Params:
-    """Make pre-activations of deviation 1 or so, and outputs near 0: all actions equally likely.
-
-    Args:
-        rng: drawn from; its state moves on.
-        num_inputs: D.
-        hidden: H.
-        dtype: ``"float32"`` or ``"float64"``.
-    """
+    """Make pre-activations of deviation 1 or so, and outputs near 0: all actions equally likely."""
     W1 = rng.standard_normal((num_inputs, hidden, 2)) / np.sqrt(_TYPICAL_INPUTS)
     W2 = 0.01 * rng.standard_normal((NUM_OUTPUTS, hidden, 2))
     return {
@@ -52,14 +44,9 @@ def init_params(
 
 
 def forward(params: Params, x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Outputs and pre-activations.
+    """Outputs y [T, 4] and pre-activations z [T, H, 2] of the inputs x [T, D].
 
-    Args:
-        params: W1 [D, H, 2], W2 [4, H, 2], b2 [4].
-        x: [T, D].
-
-    Returns:
-        y [T, 4] and z [T, H, 2].
+    The parameters are W1 [D, H, 2], W2 [4, H, 2], b2 [4].
     """
     assert x.ndim == 2, x.shape
     W1 = params["W1"]
@@ -82,11 +69,7 @@ def backward(params: Params, x: NDArray[Any], z: NDArray[Any], dy: NDArray[Any])
         db  = dh₁ ⊙ max(a, 0)
         dW1 = xᵀ (da, db)
 
-    Args:
-        params: W1 [D, H, 2], W2 [4, H, 2], b2 [4].
-        x: [T, D].
-        z: [T, H, 2], from `forward`.
-        dy: [T, 4].
+    x is [T, D], z [T, H, 2] from `forward`, dy [T, 4].
     """
     assert dy.shape == (len(x), NUM_OUTPUTS), dy.shape
     W1, W2 = params["W1"], params["W2"]

@@ -24,13 +24,7 @@ from pixelpong.items import NUM_PIXELS, Params
 
 
 def init_params(rng: np.random.Generator, hidden: int, dtype: str = "float32") -> Params:
-    """Normal weights with a deviation of 1/√(number of inputs), drawn in float64 for both types.
-
-    Args:
-        rng: drawn from; its state moves on.
-        hidden: H.
-        dtype: ``"float32"`` or ``"float64"``.
-    """
+    """Normal weights with a deviation of 1/√(number of inputs), drawn in float64 for both types."""
     W1 = rng.standard_normal((NUM_PIXELS, hidden)) / np.sqrt(NUM_PIXELS)
     W2 = rng.standard_normal(hidden) / np.sqrt(hidden)
     return {"W1": W1.astype(dtype), "W2": W2.astype(dtype)}
@@ -48,15 +42,7 @@ def sigmoid(z: NDArray[Any]) -> NDArray[Any]:
 
 
 def logits(params: Params, x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Logits of UP and hidden activations.
-
-    Args:
-        params: W1 [D, H], W2 [H].
-        x: [T, D].
-
-    Returns:
-        z [T] and h [T, H].
-    """
+    """Logits of UP z [T] and hidden activations h [T, H], from W1 [D, H], W2 [H] and x [T, D]."""
     assert x.ndim == 2, x.shape
     h = np.maximum(x @ params["W1"], 0)
     return h @ params["W2"], h
@@ -75,11 +61,7 @@ def backward(params: Params, x: NDArray[Any], h: NDArray[Any], dz: NDArray[Any])
         dh  = dz W2ᵀ where h > 0, else 0
         dW1 = xᵀ dh
 
-    Args:
-        params: W1 [D, H], W2 [H].
-        x: [T, D].
-        h: [T, H], from `forward`.
-        dz: [T].
+    x is [T, D], h [T, H] from `forward`, dz [T].
     """
     assert dz.shape == h.shape[:1], (dz.shape, h.shape)
     dh = np.outer(dz, params["W2"]) * (h > 0)

@@ -28,29 +28,15 @@ from numpy.typing import NDArray
 
 from pixelpong.items import Params
 
-EPSILON = 1e-5
-
-ADAM_DECAYS = (0.9, 0.999)
-"""β₁ and β₂."""
-
+EPSILON = 1e-5  # of RMSProp
+ADAM_DECAYS = (0.9, 0.999)  # β₁ and β₂
 ADAM_EPSILON = 1e-5
 
 
 def rmsprop(
     params: Params, grads: Params, cache: Params, learning_rate: float, decay_rate: float
 ) -> tuple[Params, Params]:
-    """One step of ascent.
-
-    Args:
-        params: name → array; not changed.
-        grads: same keys and shapes.
-        cache: same keys and shapes, the running mean squares; not changed.
-        learning_rate: length of a step.
-        decay_rate: share of the old mean square that is kept.
-
-    Returns:
-        The new params and the new cache.
-    """
+    """One step of ascent: the new params, and the new cache of mean squares. Nothing is changed."""
     new_params, new_cache = {}, {}
     for name, w in params.items():
         rate, decay, keep_out = (
@@ -71,19 +57,7 @@ def adam(
     learning_rate: float,
     step: int,
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """One step of descent.
-
-    Args:
-        w: a parameter; not changed.
-        g: its gradient, of the same shape.
-        m: running mean of the gradient; not changed.
-        v: running mean of its square; not changed.
-        learning_rate: length of a step.
-        step: number of this step, starting at 1.
-
-    Returns:
-        The new w, m and v.
-    """
+    """One step of descent, numbered from 1: the new w, m and v. Nothing is changed."""
     decay_m, decay_v = ADAM_DECAYS
     kind = w.dtype.type
     m = kind(decay_m) * m + kind(1 - decay_m) * g

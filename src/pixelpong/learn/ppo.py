@@ -2,9 +2,9 @@
 
 For a segment of T steps, with values v_t of the observations and v_T of the one after the last:
 
-    δ_t = r_t + discount · v_{t+1} − v_t            if the point goes on
+    δ_t = r_t + discount · v_{t+1} − v_t            if the point continues
     δ_t = r_t − v_t                                 if it ends
-    A_t = δ_t + discount · gae_lambda · A_{t+1}     if it goes on, else δ_t
+    A_t = δ_t + discount · gae_lambda · A_{t+1}     if it continues, else δ_t
     R_t = A_t + v_t                                 the target of the value
 
 The loss of a step, with ρ = π(a) / π_played(a), Â the standardised advantages, c the clip ratio:
@@ -15,8 +15,6 @@ Every point ends the bootstrap, as it ends the returns of the classic mode: a po
 not depend on the next one.
 
 Source: Schulman et al. (2016), equation 16, and Schulman et al. (2017), equations 7 and 9.
-
-Covered: the definition. Not covered: the network (`pixelpong.learn.gated`).
 """
 
 from __future__ import annotations
@@ -37,17 +35,7 @@ def generalized_advantages(
     discount: float,
     gae_lambda: float,
 ) -> NDArray[np.float64]:
-    """The advantages A of segments, all at once.
-
-    Args:
-        rewards: [N, T], of N segments.
-        is_end: [N, T], whether a point ended at the step.
-        values: [N, T + 1].
-        discount: 0 … 1.
-        gae_lambda: 0 … 1.
-
-    Returns:
-        [N, T] float64.
+    """The advantages A [N, T] of N segments, from rewards and ends [N, T] and values [N, T + 1].
 
     >>> rewards, values = np.array([[0, 1]]), np.zeros((1, 3))
     >>> generalized_advantages(rewards, rewards != 0, values, 1.0, 1.0)
@@ -74,68 +62,38 @@ def log_softmax(logits: NDArray[Any]) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class Minibatch:
-    """M steps to learn from.
+    """M steps to learn from."""
 
-    Attributes:
-        actions: [M], places in `ACTIONS`.
-        log_probabilities: [M], of these actions under the policy that played.
-        advantages: [M], standardised.
-        targets: [M], R.
-    """
-
-    actions: NDArray[Any]
-    log_probabilities: NDArray[Any]
-    advantages: NDArray[Any]
-    targets: NDArray[Any]
+    actions: NDArray[Any]  # [M], places in `ACTIONS`
+    log_probabilities: NDArray[Any]  # [M], of these actions under the policy that played
+    advantages: NDArray[Any]  # [M], standardised
+    targets: NDArray[Any]  # [M], R
 
 
 @dataclass(frozen=True)
 class LossWeights:
-    """The constants of the loss.
+    """The constants of the loss."""
 
-    Attributes:
-        clip_ratio: how far ρ may go from 1.
-        value_weight: of the squared error of the value.
-        entropy_bonus: of the entropy.
-    """
-
-    clip_ratio: float
+    clip_ratio: float  # how far ρ may go from 1
     value_weight: float
     entropy_bonus: float
 
 
 @dataclass(frozen=True)
 class LossStats:
-    """Means over a minibatch.
+    """Means over a minibatch."""
 
-    Attributes:
-        loss: all terms together.
-        value_loss: mean of (v − R)².
-        entropy: of the policy, in nats; ln 3 = 1.099 at most.
-        kl: estimate of KL(played ‖ new), mean of (ρ − 1) − log ρ (Schulman 2020).
-        clip_share: share of the steps whose ratio is clipped, so that their gradient is 0.
-    """
-
-    loss: float
-    value_loss: float
-    entropy: float
-    kl: float
-    clip_share: float
+    loss: float  # all terms together
+    value_loss: float  # mean of (v − R)²
+    entropy: float  # of the policy, in nats; ln 3 = 1.099 at most
+    kl: float  # estimate of KL(played ‖ new), mean of (ρ − 1) − log ρ (Schulman 2020)
+    clip_share: float  # share of the steps whose ratio is clipped, so that their gradient is 0
 
 
 def loss_gradient(
     y: NDArray[Any], batch: Minibatch, weights: LossWeights
 ) -> tuple[NDArray[Any], LossStats]:
-    """The gradient of the mean loss of a minibatch in the network's outputs.
-
-    Args:
-        y: [M, 4], three logits and a value.
-        batch: what was played.
-        weights: the constants.
-
-    Returns:
-        dy [M, 4], and the means of the loss.
-    """
+    """The gradient [M, 4] of a minibatch's mean loss in the outputs y: three logits and a value."""
     size = len(y)
     assert y.shape == (size, NUM_ACTIONS + 1), y.shape
     assert batch.actions.shape == (size,), batch.actions.shape

@@ -5,8 +5,6 @@ gradient in the logit is (y_t − p_t) A_t, where y is 1 for UP and 0 for DOWN: 
 minus probability" times the advantage. Ascent on it makes good actions more probable.
 
 Source: Williams (1992), equation 4; Karpathy (2016).
-
-Covered: the dense definition. Not covered: the sparse fast form (`pixelpong.kernels`).
 """
 
 from __future__ import annotations
@@ -29,14 +27,7 @@ def advantages(rewards: NDArray[Any], discount: float) -> NDArray[np.float64]:
 def objective(
     params: Params, x: NDArray[Any], actions: NDArray[Any], advantages: NDArray[Any]
 ) -> float:
-    """Σ_t A_t log π(a_t | x_t), whose gradient is `episode_gradient`.
-
-    Args:
-        params: W1 [D, H], W2 [H].
-        x: [T, D].
-        actions: [T], UP or DOWN.
-        advantages: [T].
-    """
+    """Σ_t A_t log π(a_t | x_t), from x [T, D], actions [T], UP or DOWN, and advantages [T]."""
     z, _ = logits(params, x)
     # log p = −log(1 + e⁻ᶻ) and log(1 − p) = −log(1 + eᶻ), which stay exact if p is near 1.
     log_taken = -np.logaddexp(0, np.where(actions == UP, -z, z))

@@ -17,13 +17,6 @@ def discounted_returns(rewards: NDArray[Any], discount: float) -> NDArray[np.flo
     Source: Karpathy (2016); the restart is particular to Pong, because a point's outcome does not
     depend on the next one.
 
-    Args:
-        rewards: [T].
-        discount: 0 … 1.
-
-    Returns:
-        [T] float64.
-
     >>> discounted_returns(np.array([0, 0, -1, 0, 1]), 0.5)
     array([-0.25, -0.5 , -1.  ,  0.5 ,  1.  ])
     """

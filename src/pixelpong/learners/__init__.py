@@ -66,7 +66,7 @@ class Learner(Protocol):
         """Learn from the results of `items`, in their order, and count them."""
 
     def touched_rows(self, most: int | None = None) -> NDArray[np.intp]:
-        """First-layer rows that a gradient has reached [K], ascending; or the `most` largest."""
+        """First-layer rows [K] with a gradient so far, ascending; or its `most` largest."""
 
     def get_state(self) -> State:
         """Everything the future depends on."""
