@@ -13,8 +13,7 @@ from pathlib import Path
 def is_live(path: Path) -> bool:
     """Whether a training is writing to a run directory.
 
-    It is if the process that `run.lock` names has the file open. The file itself outlives the
-    training, and another process may have the same number by now.
+    `run.lock` outlives its training, and its process number may belong to another process by now.
     """
     file = path / "run.lock"
     try:

@@ -3,8 +3,6 @@
 The file is in the safetensors form: a table of names, types and shapes before the numbers. Nothing
 in it is ever run, and a stranger's file costs no more memory than its size. The array ``card`` is
 JSON, and ``sha256`` is the hash of everything else.
-
-Covered: encoding, decoding with a limit. Not covered: which arrays there should be.
 """
 
 from __future__ import annotations
@@ -23,8 +21,7 @@ from pixelpong.schema import encode
 
 Arrays = Mapping[str, NDArray[Any]]
 
-TABLE_LIMIT = 2 << 20
-"""Size limit of the table, in bytes; with 4,096 streams it has 1.2 million."""
+TABLE_LIMIT = 2 << 20  # bytes of the table; with 4,096 streams it has 1.2 million
 
 
 def fingerprint(arrays: Arrays) -> str:

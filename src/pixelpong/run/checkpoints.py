@@ -3,10 +3,7 @@
 A checkpoint is one file, written under another name, flushed, and then renamed. Reading it checks
 its SHA-256; if the newest checkpoint is damaged, pixelpong warns and takes the one before. Nothing
 is ever unpickled. Of large arrays only the rows that differ from the start are kept: a training
-that wins has changed a third of them.
-
-Covered: saving; loading, even while a training saves; falling back; keeping the last two, the
-best and that of update 0. Not covered: what the arrays mean (`pixelpong.learners`).
+that wins has changed a third of them. A checkpoint can be read while a training saves.
 """
 
 from __future__ import annotations
@@ -28,25 +25,21 @@ from pixelpong.run.arrays import Arrays, decode_arrays, encode_arrays, fingerpri
 from pixelpong.run.files import NumberedFiles
 from pixelpong.schema import Count, Return, decode
 
-FORMAT = 1
-"""Number of the layout described here."""
-
-KEEP_LAST = 2
-"""While a training goes on; of one that has won the last alone, see `CheckpointStore.thin`."""
+FORMAT = 1  # of the layout described here
+KEEP_LAST = 2  # during a training; after a win only the last, see `CheckpointStore.thin`
 
 Draw = Callable[[Start], tuple[Arrays, Arrays]]
-"""Gives parameters and optimizer's memory as they were at a start, new ones each time."""
+"""Draws the parameters and the optimizer's memory of a start, new arrays each time."""
 
-_SMALL = 1 << 16
-"""Bytes of an array below which it is kept whole."""
+_SMALL = 1 << 16  # bytes of an array below which it is kept whole
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The complete state of a training at an update.
+    """The complete state of a training at an update; `best` is that with the highest score.
 
-    `best` is chosen by the score, the higher the better. One of an ``"evaluation"`` always ranks
-    before one that is a ``"mean_return_100"``, because the two cannot be compared.
+    A score of an ``"evaluation"`` always ranks before one of ``"mean_return_100"``, because the two
+    cannot be compared.
     """
 
     update: int
@@ -60,7 +53,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class _Card:
-    """What a checkpoint's file holds besides its arrays; see `Checkpoint`."""
+    """What a checkpoint's file holds besides its arrays."""
 
     format: int
     update: Count
@@ -77,11 +70,7 @@ class CheckpointStore(NumberedFiles):
     def __init__(
         self, folder: Path, warn: Callable[[str], None], draw: Draw = lambda start: ({}, {})
     ) -> None:
-        """Use `folder`, which need not exist yet.
-
-        `warn` is called with one line if a checkpoint is damaged and another is taken, or if an old
-        one cannot be removed; `draw` returns the arrays of a start, by default none.
-        """
+        """Use `folder`, which need not exist yet; `warn` is called with one line."""
         super().__init__(folder)
         self._warn, self._draw = warn, draw
 
@@ -139,7 +128,7 @@ class CheckpointStore(NumberedFiles):
         )
 
     def load_latest(self) -> Checkpoint:
-        """The newest sound checkpoint; warns of each damaged one that is skipped."""
+        """The newest sound checkpoint; warns of each damaged one it skips."""
         return self._load_first(by=int)
 
     def load_best(self) -> Checkpoint:
@@ -147,10 +136,7 @@ class CheckpointStore(NumberedFiles):
         return self._load_first(by=self._rank)
 
     def thin(self, keep_last: int) -> None:
-        """Remove all but the last `keep_last`, the best and that of update 0.
-
-        Only for the holder of the run's lock.
-        """
+        """Remove all but the last `keep_last`, the best and update 0; the caller holds the lock."""
         updates = self.updates()
         kept = {0, *updates[-keep_last:], max(updates, key=self._rank, default=0)}
         self.remove(set(updates) - kept)
@@ -187,7 +173,7 @@ class CheckpointStore(NumberedFiles):
 
 
 def _cut(name: str, array: NDArray[Any], before: NDArray[Any] | None) -> dict[str, NDArray[Any]]:
-    """The array, or if it is large ``NAME/rows``, those that have changed, and the rows."""
+    """The array; if it is large, only the rows that have changed, and ``NAME/rows``."""
     is_large = before is not None and array.nbytes >= _SMALL
     if before is None or not is_large or (before.shape, before.dtype) != (array.shape, array.dtype):
         return {name: array}

@@ -10,7 +10,7 @@
       failure.json     the error that ended the last training, if one did
       run.lock         held by the training that writes here
 
-Covered: making, opening and locking a run. Not covered: the contents of a checkpoint.
+Readers take no lock.
 """
 
 from __future__ import annotations
@@ -79,11 +79,7 @@ class RunDirectory:
     def create(
         cls, path: Path | None, config: Config, warn: Callable[[str], None] = _warn_on_stderr
     ) -> RunDirectory:
-        """Make a new run directory.
-
-        Args:
-            path: the new directory; None for the next free ``runs/PRESET-NNN``.
-        """
+        """Make a new run directory; without a path the next free ``runs/PRESET-NNN``."""
         path = make_folder(path, config.preset)
         content = {
             "format": FORMAT,
@@ -128,12 +124,12 @@ class RunDirectory:
 
     @property
     def has_begun(self) -> bool:
-        """Whether anything of a training is here; if so, none may start over."""
+        """Whether a training has left anything here; if so, none may start over."""
         files = any(file.has_content for file in self.line_files)
         return files or bool(self.checkpoints.updates() or self.milestones.updates())
 
     def require_here(self) -> None:
-        """Check that nobody has deleted the run while it was being trained."""
+        """Check that the run has not been deleted during its training."""
         if not (file := self.path / "config.json").is_file():
             raise RunError(expected(f"the run's {file}", "no such file", GONE_ADVICE))
 
@@ -144,8 +140,7 @@ class RunDirectory:
     def write_config(self, update: int) -> None:
         """Write the configuration if it has changed; the caller must hold the lock.
 
-        Args:
-            update: the run's current update, recorded with options that change the result.
+        Changes of options that affect the result are recorded with the current `update`.
         """
         content = _read_config(self.path)
         before = _config_of(content["config"], self.path)
@@ -162,7 +157,7 @@ class RunDirectory:
 
     @contextlib.contextmanager
     def noting_failure(self) -> Iterator[None]:
-        """While inside, an error is noted in the run, so that its summary can say it."""
+        """While inside, write any error to the run, for its summary."""
         file = self.path / FAILURE_FILE
         with contextlib.suppress(OSError):
             file.unlink()  # of the training before
@@ -230,12 +225,7 @@ def _lock_file(file: BinaryIO) -> None:
 
 
 def make_folder(path: Path | None, name: str) -> Path:
-    """Make a new folder, never one that exists.
-
-    Args:
-        path: where; None for ``runs/NAME-NNN``, the number after the largest.
-        name: of the latter.
-    """
+    """Make a new folder, never one that exists; without a path ``runs/NAME-NNN``."""
     number = largest_number(RUNS_FOLDER, name) if path is None else 0
     while True:
         number += 1
@@ -262,7 +252,7 @@ def make_folder(path: Path | None, name: str) -> Path:
 
 
 def largest_number(folder: Path, name: str) -> int:
-    """Of the names NAME-NNN in a folder, so that a new one never gets an old one's number."""
+    """The largest NNN among the names NAME-NNN in a folder, so that no number is used twice."""
     stems = (path.name.removeprefix(f"{name}-") for path in folder.glob(f"{name}-*"))
     return max((int(stem) for stem in stems if re.fullmatch(r"\d{3,9}", stem)), default=0)
 

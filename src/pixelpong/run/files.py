@@ -1,8 +1,4 @@
-"""Files that are complete or not there: written under another name, flushed, then renamed.
-
-Covered: writing one file, folders of files that are numbered by updates. Not covered: files that
-grow (`pixelpong.run.lines`).
-"""
+"""Files that are complete or not there: written under another name, flushed, then renamed."""
 
 from __future__ import annotations
 
@@ -17,7 +13,7 @@ _ENDING = ".safetensors"
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until the disk has a folder's names, if the system supports it."""
+    """Wait until a folder's names are on the disk, if the system supports it."""
     if os.name != "posix":
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -28,7 +24,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def require_place(path: Path) -> None:
-    """Refuse a file that cannot be written, before the work for it begins; a `RunError`."""
+    """Refuse a file that cannot be written, before the work for it begins."""
     if path.is_dir():
         raise RunError(expected("a file to write", f"the folder {path}", "give the file's name"))
     if not path.parent.is_dir():
@@ -42,14 +38,7 @@ def write_whole(
     advice: str = "make room there, or choose another file",
     make_folder: bool = False,
 ) -> None:
-    """Write a file, or replace the one that is there, completely or not at all.
-
-    Args:
-        path: of the file.
-        content: its whole content.
-        advice: what to do if it cannot be written.
-        make_folder: make its folder if that is missing.
-    """
+    """Write or replace a file, completely or not at all; `advice` is for an error."""
     temporary = path.with_name(f".{path.name}-{os.getpid()}")
     try:
         with refusing(f"to write {path}", advice, RunError):  # ValueError: a name with a zero byte
@@ -75,7 +64,7 @@ class NumberedFiles:
         self.folder = folder
 
     def updates(self) -> list[int]:
-        """The updates that have a file, ascending; the files are not checked."""
+        """The updates that have a file, ascending; the content is not checked."""
         names: list[str] = []
         is_none = contextlib.suppress(FileNotFoundError, NotADirectoryError)
         with refusing(f"to read {self.folder}", "check the disk", RunError), is_none:
@@ -98,7 +87,7 @@ class NumberedFiles:
                 self.path(update).unlink(missing_ok=True)
 
     def cut_back(self, update: int) -> None:
-        """Remove those after `update`, and what a killed save left behind."""
+        """Remove the files after `update`, and what a killed save left behind."""
         with refusing(f"to remove files from {self.folder}", "check its rights", RunError):
             for path in self.folder.glob(f".*{_ENDING}-*"):
                 path.unlink(missing_ok=True)

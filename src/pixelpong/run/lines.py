@@ -14,9 +14,7 @@ from typing import Any, BinaryIO, TypeVar
 from pixelpong.errors import RunError, refusing
 from pixelpong.schema import Count, Return, convert, decode
 
-LINE_LIMIT = 1 << 20
-"""Size limit of a line, in bytes; ours have a few thousand."""
-
+LINE_LIMIT = 1 << 20  # bytes; our lines have a few thousand
 ADVICE = "make room there, then resume"
 GONE_ADVICE = "if the run was deleted, train again"
 
@@ -30,14 +28,14 @@ class Line:
 
 @dataclass(frozen=True)
 class EpisodeLine(Line):
-    """A line of ``episodes.jsonl`` as it is read; see `pixelpong.items.EpisodeStats`."""
+    """A line of ``episodes.jsonl``: only what is read from it."""
 
     episode_return: Return
 
 
 @dataclass(frozen=True)
 class EvaluationLine(Line):
-    """A line of ``evaluations.jsonl`` as it is read; see `pixelpong.evaluation.Evaluation`."""
+    """A line of ``evaluations.jsonl``: only what is read from it."""
 
     mean_return: Return
     ci95: tuple[Return, Return]
@@ -74,7 +72,7 @@ class LineFile:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def sync(self) -> None:
-        """Wait until the disk has the lines, so that no checkpoint can be ahead of them."""
+        """Wait until the lines are on the disk, so that no checkpoint can be ahead of them."""
         with self._to("write to"), self.path.open("ab", buffering=0) as file:
             os.fsync(file.fileno())
 
@@ -89,12 +87,9 @@ class LineFile:
                 yield convert(line, kind)
 
     def cut_back(self, update: int) -> int:
-        """Remove everything after the last line of `update` or an earlier one.
+        """Remove the lines after `update`, and return how many whole lines that were.
 
         Damaged lines before it stay, so that no good line after them is lost.
-
-        Returns:
-            How many whole lines were dropped.
         """
         end = dropped = 0
         for line_end, line in self._scan():

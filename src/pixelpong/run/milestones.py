@@ -1,10 +1,8 @@
 """Milestones of a run: the agent at earlier updates, a small file each.
 
 They are close together at first, when the agent learns most, and then further and further apart:
-there are fourteen after a thousand updates. So you can watch the agent learn, and choose how strong
-an agent you play.
-
-Covered: the files, and which of them stay. Not covered: their content (`pixelpong.agent.file`).
+there are fourteen after a thousand updates. With them you can watch the agent learn, or choose how
+strong an agent you play.
 """
 
 from __future__ import annotations
@@ -13,9 +11,7 @@ from __future__ import annotations
 def is_due(update: int, every: int) -> bool:
     """Whether there is a milestone at this update: 0, 1, 2, 3, 4, 6, 8, 12, 16 … times `every`.
 
-    Args:
-        update: the update in question.
-        every: updates between the first milestones; 0 for none.
+    If `every` is 0, there are none.
 
     >>> [update for update in range(130) if is_due(update, every=10)]
     [0, 10, 20, 30, 40, 60, 80, 120]

@@ -4,7 +4,7 @@
     fast-001        a name in the folder ``runs``
     latest          the newest run in it with an update
 
-Covered: finding a run. Not covered: opening it (`directory`), its agents (`agent.choice`).
+A path comes before a name.
 """
 
 from __future__ import annotations
@@ -19,19 +19,13 @@ from pixelpong.errors import RunError, expected
 from pixelpong.run.directory import RUNS_FOLDER
 
 LATEST = "latest"
-"""Names the newest run, wherever the name of a run is expected."""
-
-MAX_LISTED = 8
-"""Runs that an error message names."""
+MAX_LISTED = 8  # runs that an error message names
 
 
 def find_run(word: str | Path, folder: Path = RUNS_FOLDER, others: Iterable[str] = ()) -> Path:
-    """The directory of the run that `word` names.
+    """The directory of the run that `word` names; ``./latest`` is a path.
 
-    Args:
-        word: a path, a name in `folder`, or `LATEST`; ``./latest`` is a path.
-        folder: of runs.
-        others: words that the caller takes too; an error suggests them.
+    `others` are words that the caller accepts too; an error suggests them.
     """
     if not str(word):  # a path to here
         raise RunError(expected("a run directory", "an empty name", "name a run"))
@@ -58,7 +52,7 @@ def find_run(word: str | Path, folder: Path = RUNS_FOLDER, others: Iterable[str]
 
 
 def list_runs(folder: Path) -> list[Path]:
-    """The runs in a folder, the one that was written to last first; none if it is not there."""
+    """The runs in a folder, the last changed first; none if the folder is missing."""
     try:
         paths = [Path(entry.path) for entry in os.scandir(folder)]
     except OSError:
@@ -68,7 +62,7 @@ def list_runs(folder: Path) -> list[Path]:
 
 
 def last_change(path: Path) -> float | None:
-    """When the run last changed, in seconds since 1970; None if it is not there."""
+    """When the run last changed, in seconds since 1970; None if it is missing."""
     times = []
     for name in ("metrics.jsonl", "config.json"):
         try:

@@ -13,7 +13,6 @@ STATES = {
     FAILED: "it ended with an error",
     DAMAGED: "it cannot be read",
 }
-"""Every state, and what it means."""
 
 SORTS = ("age", "name", "return", "seed", "size", "state", "steps")
-"""What a list of runs can be sorted by: the newest, strongest, largest, longest first."""
+"""The orders of a list of runs: newest, strongest, largest, longest first."""

@@ -1,4 +1,4 @@
-"""A run in a few words: its state, its verdict, its figures. One source for all who show them.
+"""A run in a few words: its state, its result, its metrics; everything that shows runs uses it.
 
 A run has three returns, and each has one name:
 
@@ -7,9 +7,6 @@ A run has three returns, and each has one name:
     mean of the last 100   returns of the last episodes of the training; it lags behind
 
 Only the ends of a run's files are read, and no checkpoint, so hundreds of runs take a second.
-
-Covered: `summarize`, which never raises; the sentence that says it. Not covered: finding runs
-(`names`), showing them (`pixelpong.faces.runs`).
 """
 
 from __future__ import annotations
@@ -38,7 +35,7 @@ class _Timing:
 
 @dataclass(frozen=True)
 class _Evaluation(EvaluationLine):
-    """A line of ``evaluations.jsonl``; a verdict says whether the target is reached."""
+    """A line of ``evaluations.jsonl``: only what a summary needs."""
 
     returns: tuple[Return, ...] = ()
     is_won: bool = False
@@ -52,7 +49,7 @@ class _Failure:
 
 @dataclass(frozen=True)
 class _Figures:
-    """What is read of the last line of ``metrics.jsonl``."""
+    """The last line of ``metrics.jsonl``: only what a summary needs."""
 
     update: Count = 0
     steps: Count = 0
@@ -71,12 +68,12 @@ class GreedyReturn:
     games: int
     update: int  # whose agent played
     seconds: float | None = None  # wall time of the run until then
-    is_won: bool = False  # whether it is a verdict that confirms the target return
+    is_won: bool = False  # whether it confirms the target return
 
 
 @dataclass(frozen=True)
 class Summary:
-    """A run in a few words; all figures are those of its last update."""
+    """A run in a few words, as of its last update."""
 
     path: Path
     state: str  # one of `pixelpong.run.states.STATES`
@@ -85,7 +82,7 @@ class Summary:
     update: int = 0
     steps: int = 0
     episodes: int = 0
-    greedy: GreedyReturn | None = None  # the verdict that won, or else the newest evaluation
+    greedy: GreedyReturn | None = None  # the evaluation that won, or else the newest
     estimated_return: float | None = None  # of sampled play; None before the first 1,000 points
     mean_return_100: float | None = None  # of the last 100 episodes
     seconds: float | None = None  # wall time, evaluations included, breaks not
@@ -99,7 +96,7 @@ class Summary:
 
     @property
     def verdict(self) -> str:
-        """State and verdict as one sentence, such as "won: greedy return +18.3 …"."""
+        """State and result as one sentence, such as "won: greedy return +18.3 …"."""
         words = {
             TRAINING: f"training, update {self.update}",
             STOPPED: f"not won: budget spent at update {self.update}",
@@ -123,7 +120,7 @@ class Summary:
 
 
 def summarize(path: Path) -> Summary:
-    """The summary of a run as it is now; whatever is wrong with it is in the summary."""
+    """The summary of a run as it is now; never raises, but says what is wrong with the run."""
     common: dict[str, Any] = {
         "path": path,
         "bytes": measure(path),

@@ -1,8 +1,6 @@
 """A run's lines as columns: one array per figure, with NaN if a line does not have it.
 
-Lines that are damaged or incomplete are left out. Covered: metrics, episodes, evaluations, means
-over the last values. Not covered: files that grow while they are watched
-(`pixelpong.run.tail`).
+Lines that are damaged or incomplete are left out. Files that grow: `pixelpong.run.tail`.
 """
 
 from __future__ import annotations
@@ -44,10 +42,7 @@ def _column(values: list[Any]) -> NDArray[Any]:
 
 
 def read_episodes(run: RunDirectory, metrics: Columns) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The steps at the end of each episode's update, and its return, in the order of training.
-
-    Only episodes whose update is among `metrics`.
-    """
+    """The steps at the end of each episode's update, and its return; only updates in `metrics`."""
     steps_at = _steps_by_update(metrics)
     known = [line for line in run.episodes.read_as(EpisodeLine) if line.update in steps_at]
     steps = [steps_at[line.update] for line in known]
@@ -73,9 +68,9 @@ def _steps_by_update(metrics: Columns) -> dict[int, float]:
 
 @dataclass(frozen=True)
 class Running:
-    """A figure over a window of values, at K places: the number of values before each."""
+    """A figure over a window of values, at K places."""
 
-    places: NDArray[np.intp]
+    places: NDArray[np.intp]  # the number of values before each
     mean: NDArray[np.float64]
     low: NDArray[np.float64]  # the 10th percentile
     median: NDArray[np.float64]
@@ -85,13 +80,10 @@ class Running:
 def running(
     values: NDArray[Any], window: int, at: NDArray[Any] | None = None, most: int = 400
 ) -> Running:
-    """Statistics of the last `window` values, or of all while there are fewer.
+    """Statistics of the last `window` of [N] values, or of all while there are fewer.
 
-    Args:
-        values: [N], at least one, in order.
-        window: number of values, at least 1.
-        at: [N] the position of each value; of several at one position, only the last counts.
-        most: the largest number of places, evenly spread; the last place is the end.
+    Of several values at one position, `at` [N], only the last gives a place. There are at most
+    `most` places, evenly spread; the last is the end.
 
     >>> running(np.array([0.0, 1.0, 5.0]), 2).mean
     array([0. , 0.5, 3. ])

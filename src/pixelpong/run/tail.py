@@ -3,8 +3,6 @@
 A training appends whole lines. A resume cuts its files back and continues. A run can be deleted and
 replaced by another. So a tail remembers how far it has read and the bytes before that place: if
 they change, it starts over. It opens files only for reading, and keeps none open.
-
-Covered: `Tail`, `Table`. Not covered: single lines (`pixelpong.run.lines`).
 """
 
 from __future__ import annotations
@@ -20,8 +18,7 @@ from pixelpong.run.lines import scan_lines
 
 Columns = dict[str, list[Any]]
 
-MAX_ROWS = 2000
-"""Rows sent at once: more than a chart is wide in pixels."""
+MAX_ROWS = 2000  # sent at once: more than a chart is wide in pixels
 
 _LARGEST = 1e12
 _MARK = 256
@@ -81,7 +78,7 @@ def _identify(file: BinaryIO) -> tuple[int, int]:
 
 
 def read_end(path: Path) -> list[dict[str, Any]]:
-    """The whole lines within the last bytes of a file; none if it cannot be read."""
+    """The whole lines in the last 32 KiB of a file; none if it cannot be read."""
     try:
         with _open(path) as file:
             if file.seek(0, os.SEEK_END) > _END:
@@ -94,8 +91,7 @@ def read_end(path: Path) -> list[dict[str, Any]]:
         return []
 
 
-TIMINGS = ("wall_seconds", "steps_per_second")
-"""Kept from a metrics line's ``timing``, with ``timing.`` before these names."""
+TIMINGS = ("wall_seconds", "steps_per_second")  # columns ``timing.NAME``
 
 
 class Table:
@@ -110,7 +106,7 @@ class Table:
 
     @property
     def last_update(self) -> int:
-        """The last line's update; 0 if there is none."""
+        """The last line's update, or 0."""
         return int(self._columns["update"][-1]) if len(self) else 0
 
     def add(self, line: dict[str, Any]) -> None:
@@ -141,7 +137,7 @@ class Table:
         return {name: _as_json(column[place]) for name, column in self._columns.items()}
 
     def columns(self, first: int = 0, *, max_rows: int = MAX_ROWS) -> Columns:
-        """The lines from place `first` on, thinned out evenly to `max_rows`, with the last one."""
+        """The lines from place `first`, thinned out evenly to `max_rows`, with the last one."""
         size = len(self)
         step = max(1, -(-(size - first) // max_rows))
         places = range(size - 1, first - 1, -step)[::-1]
