@@ -28,15 +28,11 @@ from pixelpong.run.checkpoints import Checkpoint
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.names import LATEST, find_run
 
-NO_AGENT = (BUILTIN, SELF, HALF)
-"""Words for opponents that are no agent's name."""
+NO_AGENT = (BUILTIN, SELF, HALF)  # opponents that are not an agent's name
+PACKAGE = "package"  # used as a run's name: the agents that come with the package
 
-PACKAGE = "package"
-"""Names the agents that come with the package, if it stands for a run."""
-
-
+# The word for an agent below each return; above them all it is a champion.
 _STRENGTHS = ((-19.0, "untrained"), (-5.0, "beginner"), (8.0, "club"), (18.0, "strong"))
-"""Below each return, the word for such an agent; above them all it is a champion."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +45,7 @@ class ChosenReplay:
 
 
 def make_agent(config: Config, params: Params, progress: Progress) -> Agent:
-    """The agent that a training has come to."""
+    """The agent at the current point of a training."""
     about = {
         "update": progress.update,
         "steps": progress.steps,
@@ -62,7 +58,7 @@ def make_agent(config: Config, params: Params, progress: Progress) -> Agent:
 
 
 def as_agent(run: RunDirectory, checkpoint: Checkpoint) -> Agent:
-    """The agent of a checkpoint, to the bit."""
+    """The agent of a checkpoint, bit for bit."""
     with restoring():
         progress = Progress.from_dict(checkpoint.counters["progress"])
     params = fit_params(checkpoint.params, run.config.learning.algorithm)
@@ -70,14 +66,9 @@ def as_agent(run: RunDirectory, checkpoint: Checkpoint) -> Agent:
 
 
 def find_agent(word: str | Path | None) -> tuple[RunDirectory | None, str | None]:
-    """The run that a word names, or None and the name of an agent in the package.
+    """The run and the agent for `load_agent`; None if the word doesn't say which.
 
-    Args:
-        word: as for `find_run`; or `PACKAGE`, or one of `SHIPPED`, which come first: ``./club`` is
-            a path. None is `PACKAGE`.
-
-    Returns:
-        For `load_agent`: the run; the agent, if the word says which.
+    `PACKAGE`, the same as None, and the names in `SHIPPED` come before runs: ``./club`` is a path.
     """
     if word is None or word == PACKAGE:
         return None, None
@@ -87,12 +78,9 @@ def find_agent(word: str | Path | None) -> tuple[RunDirectory | None, str | None
 
 
 def load_agent(run: RunDirectory | None, which: str = "best") -> Agent:
-    """An agent by name.
+    """An agent of a run: ``"best"``, ``"latest"``, or the number of an update.
 
-    Args:
-        run: None for an agent in the package.
-        which: ``"best"``, ``"latest"``, or the number of an update; in the package, see
-            `pixelpong.agent.file.load_shipped`.
+    If `run` is None, an agent in the package, as for `load_shipped`.
     """
     if run is None:
         return load_shipped(which)
@@ -114,12 +102,7 @@ def load_agent(run: RunDirectory | None, which: str = "best") -> Agent:
 def open_agent(
     word: str | Path | None, checkpoint: str = "best"
 ) -> tuple[RunDirectory | None, Agent]:
-    """The agent that a word names, and its run if it has one.
-
-    Args:
-        word: an agent's file, or as for `find_agent`.
-        checkpoint: which of a run's agents, or of the package's; see `load_agent`.
-    """
+    """The agent of a file, a run or the package, and its run if it has one."""
     if word is not None and os.path.isfile(word):  # no error for a name that is too long
         return None, read_agent(Path(word))
     run, name = find_agent(word)
@@ -127,12 +110,7 @@ def open_agent(
 
 
 def load_named(word: str) -> Agent:
-    """The agent that a word names.
-
-    Args:
-        word: an agent's file; or as for `find_agent`, where a run stands for its best agent, and
-            ``RUN@100`` for that of update 100.
-    """
+    """As `open_agent`; a run means its best agent, ``RUN@100`` the agent of update 100."""
     name, at, which = word.rpartition("@")
     if not at or os.path.exists(word):
         return open_agent(word)[1]
@@ -140,9 +118,9 @@ def load_named(word: str) -> Agent:
 
 
 def settle_opponents(configs: Iterable[Config]) -> list[Config]:
-    """Configurations whose opponents can be met, before anything of their trainings is written.
+    """Check that every opponent can be loaded, before anything of the trainings is written.
 
-    ``latest`` becomes the name of that run: soon another one is the latest.
+    ``latest`` becomes the name of that run, because another one will soon be the latest.
     """
     names = {word: word for word in NO_AGENT}
     settled = []
@@ -158,11 +136,11 @@ def settle_opponents(configs: Iterable[Config]) -> list[Config]:
 
 
 def keep_opponent(run: RunDirectory) -> Params | None:
-    """The parameters of the agent that a run's training plays against; None if it is none.
+    """The parameters of the agent that a run's training plays against, or None.
 
-    They are copied into the run at first, rounded, and read from there ever after: what the word
-    names may change or go. Another word has another file, so a process that dies between writing
-    this file and the configuration mixes up nothing.
+    The first call copies them into the run, rounded, and later calls read the copy: the original
+    may change or go. Another word has another file, so a process that dies between writing this
+    file and the configuration mixes up nothing.
     """
     word = run.config.ppo.opponent
     if word in NO_AGENT:
@@ -192,12 +170,10 @@ def load_opponent(config: Config) -> Agent:
 
 
 def name_strength(about: dict[str, Any]) -> str:
-    """How well an agent plays, in a word; the names of the agents in the package are such words.
+    """How well an agent plays, in a word; `about` is `Agent.about`.
 
-    Args:
-        about: as in `Agent.about`. An agent in the package has its own name. For
-            another one the return of its evaluation counts, if it has one; otherwise the training's
-            estimate.
+    An agent in the package has its own name. For others the return of an evaluation counts, or else
+    the training's estimate.
 
     >>> name_strength({"estimated_return": 12.5}), name_strength({})
     ('strong', 'untrained')
@@ -223,13 +199,7 @@ def find_game(
     *,
     is_greedy: bool = True,
 ) -> ChosenReplay:
-    """A game that one of a run's agents plays now.
-
-    Args:
-        run: None for an agent in the package.
-        checkpoint: which agent, see `load_agent`.
-        episode: the game's index in an evaluation with the run's seed.
-    """
+    """Play a game with an agent of `load_agent`; `episode` is its index in an evaluation."""
     agent = load_agent(run, checkpoint)
     name = "the agent in the package" if run is None else run.path.name
     return play_game(agent, name, 0 if run is None else run.config.seed, episode, is_greedy)
@@ -238,7 +208,7 @@ def find_game(
 def play_game(
     agent: Agent, name: str, seed: int, episode: int, is_greedy: bool = True
 ) -> ChosenReplay:
-    """A game that an agent plays now, as the evaluation with this seed would."""
+    """Play a game with an agent, as the evaluation with this seed would."""
     replay = agent.play_episode(seed, episode, is_greedy=is_greedy)
     title = (
         f"{name}, update {agent.about.get('update', 0)}, {'greedy' if is_greedy else 'sampled'} "

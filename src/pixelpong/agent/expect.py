@@ -2,9 +2,7 @@
 
 A moment of a game is kept as it is, with the ball about to arrive, but the agent's paddle is put at
 one height after another, in the frame and in the one before. The network then sees both frames, and
-is asked. Nothing is estimated: each height of the picture is an answer of the network itself.
-
-Covered: Pong, whose objects have a colour each. Not covered: showing the picture (`faces`).
+answers. Nothing is estimated: each height is an answer of the network itself.
 """
 
 from __future__ import annotations
@@ -17,16 +15,10 @@ from numpy.typing import NDArray
 from pixelpong.agent.network import Network
 from pixelpong.env.preprocess import FIELD_ROWS
 
-BALL, BACKGROUND, PADDLE = 14, 34, 200
-"""Palette indices of Pong while it is played: the ball, the field, the agent's paddle."""
-
+BALL, BACKGROUND, PADDLE = 14, 34, 200  # palette indices of Pong while it is played
 PADDLE_ROWS, PADDLE_COLUMNS = 16, slice(140, 144)
-
-HEIGHTS = range(0, 144, 2)
-"""Rows of the field, counted from its top, at which the paddle's upper edge is put."""
-
-ARRIVING = range(132, 140)
-"""Columns of a ball that reaches the paddle in the next step."""
+HEIGHTS = range(0, 144, 2)  # rows of the field for the paddle's upper edge
+ARRIVING = range(132, 140)  # columns of a ball that reaches the paddle in the next step
 
 _FIELD_ROWS_SEEN = 159  # the row below is the border's, in the ball's colour
 _BALL_SIZE, _PADDLE_SIZE = 4 * 2, PADDLE_ROWS * 4
@@ -34,22 +26,16 @@ _BALL_SIZE, _PADDLE_SIZE = 4 * 2, PADDLE_ROWS * 4
 
 @dataclass(frozen=True)
 class Expectation:
-    """The answers of a network for each of `HEIGHTS`.
+    """The answers of a network for each of `HEIGHTS`."""
 
-    Attributes:
-        probabilities: [heights, A] float64, of the network's `actions`.
-        values: [heights] float64, the expected outcome of the point; None without a value.
-    """
-
-    probabilities: NDArray[np.float64]
-    values: NDArray[np.float64] | None
+    probabilities: NDArray[np.float64]  # [heights, A], of the network's `actions`
+    values: NDArray[np.float64] | None  # [heights], the expected outcome of the point
 
 
 def find_ball(screen: NDArray[np.uint8]) -> tuple[int, int] | None:
     """Row in the field and column of the ball's upper left pixel; None if it is not all in sight.
 
-    Args:
-        screen: [210, 160] uint8, palette indices.
+    A `screen` has the palette indices [210, 160], here and below.
     """
     places = np.argwhere(screen[FIELD_ROWS][:_FIELD_ROWS_SEEN] == BALL)
     if len(places) != _BALL_SIZE:
@@ -65,12 +51,7 @@ def find_paddle(screen: NDArray[np.uint8]) -> int | None:
 
 
 def place_paddle(screen: NDArray[np.uint8], height: int) -> NDArray[np.uint8]:
-    """A copy of a screen with the agent's paddle at another height.
-
-    Args:
-        screen: [210, 160] uint8, palette indices; not changed.
-        height: row of the field of the paddle's upper edge.
-    """
+    """A copy of a screen with the agent's paddle at another height, as in `HEIGHTS`."""
     moved = screen.copy()
     field = moved[FIELD_ROWS]
     field[field == PADDLE] = BACKGROUND
@@ -79,12 +60,7 @@ def place_paddle(screen: NDArray[np.uint8], height: int) -> NDArray[np.uint8]:
 
 
 def is_arriving(before: NDArray[np.uint8], now: NDArray[np.uint8]) -> bool:
-    """Whether the ball flies towards the agent's paddle, and reaches it in the next step.
-
-    Args:
-        before: [210, 160] uint8, palette indices, the screen of the step before.
-        now: [210, 160] uint8.
-    """
+    """Whether the ball flies towards the agent's paddle, and reaches it in the next step."""
     last, ball = find_ball(before), find_ball(now)
     if last is None or ball is None or find_paddle(now) is None:
         return False
@@ -96,11 +72,7 @@ def expect(
 ) -> Expectation:
     """Ask a network about every height of its paddle; it forgets the episode that it was in.
 
-    Args:
-        network: is asked.
-        before: [210, 160] uint8, palette indices, the screen of the step before; not changed.
-        now: [210, 160] uint8; not changed.
-        action: of the step before, in Gymnasium's numbers.
+    `before` is the screen of the step before, and `action` that step's action, as in Gymnasium.
     """
     answers = []
     for height in HEIGHTS:

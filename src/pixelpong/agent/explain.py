@@ -1,10 +1,4 @@
-"""Explanations of a replay: the loop that asks a network, step by step, what it saw.
-
-    for moment, explanation in explain(replay, agent):
-        ...
-
-Films and the page's viewer use it.
-"""
+"""Explanations of a replay: the loop that asks a network, step by step, what it saw."""
 
 from __future__ import annotations
 
@@ -16,13 +10,7 @@ from pixelpong.play.replay import Moment, Replay
 
 
 def explain(replay: Replay, agent: Agent, every: int = 1) -> Iterator[tuple[Moment, Explanation]]:
-    """Play a replay again, and ask the agent at each step what it sees and thinks.
-
-    Args:
-        replay: the episode.
-        agent: the one that played it.
-        every: steps from one explanation to the next; one more follows after the end.
-    """
+    """Play a replay again, and ask its agent every few steps, and after the end, what it sees."""
     network = agent.make_network()
     for moment in replay.watch():
         network.follow(moment.screen, moment.action)

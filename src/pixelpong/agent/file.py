@@ -1,11 +1,7 @@
 """An agent as a small file: milestones, `pixelpong export`, the agents in the package.
 
 The file holds only the parameters, and only those rows of the first layer that training has
-touched. Each row has a step, of which its numbers are multiples, as whole numbers of a byte,
-compressed.
-
-Covered: the file, and the agents in the package.
-Not covered: whole checkpoints (`pixelpong.run.checkpoints`), deciding (`pixelpong.agent.network`).
+touched. The numbers of a row are multiples of the row's step. They are kept as bytes, compressed.
 """
 
 from __future__ import annotations
@@ -33,31 +29,23 @@ from pixelpong.run.files import write_whole
 from pixelpong.schema import Count, Meta, Return, decode
 from pixelpong.seeding import make_rng
 
-FILE_LIMIT = 56 << 20
-"""Size limit of a file, in bytes: it may come from a stranger."""
-
-MAX_WEIGHTS = 24 << 20
-"""Numbers in the largest first layer allowed: 209 hidden units of the fast network."""
-
-CARD_LIMIT = 1 << 20
-"""Size limit of a card, in bytes; the agent in the package has about a thousand."""
+FILE_LIMIT = 56 << 20  # bytes of a file, which may come from a stranger
+MAX_WEIGHTS = 24 << 20  # numbers in a first layer: 209 hidden units of the fast network
+CARD_LIMIT = 1 << 20  # bytes of a card; the agents in the package have about a thousand
 
 SHIPPED = ("beginner", "club", "strong", "champion")
 """The agents in the package, the strongest last: one training at four stages."""
 
-_BYTE, _SMALLEST = 127, 6e-8
-"""The largest signed number of eight bits; the smallest step in half precision."""
-
-_ROWS = 1024
-"""Rows of the first layer that are scaled at once."""
+_BYTE, _SMALLEST = 127, 6e-8  # the largest of eight bits; the smallest step in half precision
+_ROWS = 1024  # of the first layer that are scaled at once
 
 
 @dataclass(frozen=True)
 class Agent:
     """A network, with its origin.
 
-    `about` has other facts, as in JSON: ``update``, ``steps``, ``estimated_return``,
-    ``params_sha256`` of the trained parameters, ``is_rounded`` if `params` are rounded.
+    `about` is JSON: ``update``, ``steps``, ``estimated_return``, ``params_sha256`` of the trained
+    parameters, ``is_rounded`` if `params` are rounded.
     """
 
     params: Params
@@ -66,7 +54,7 @@ class Agent:
     about: dict[str, Any]
 
     def make_network(self) -> Network:
-        """Make a network to play with, one for each game: it remembers the frame before."""
+        """Make a network for one game: it remembers the frame before."""
         return make_network(self.params, self.algorithm)
 
     def play_episode(self, seed: int, index: int = 0, *, is_greedy: bool = True) -> Replay:
@@ -85,7 +73,7 @@ class Agent:
 
 @dataclass(frozen=True)
 class _About:
-    """The facts that are shown about an agent; its card may have more."""
+    """The facts shown about an agent; its card may have more."""
 
     update: Count
     steps: Count = 0
@@ -99,7 +87,7 @@ _Skip = Annotated[int, Meta(ge=1, le=60)]
 
 @dataclass(frozen=True)
 class _Card:
-    """The contents of an agent's file besides its numbers; see `Agent` and `Protocol`."""
+    """The contents of an agent's file besides its numbers."""
 
     environment: str
     frame_skips: tuple[_Skip, _Skip]
@@ -137,14 +125,12 @@ def encode_agent(
     start: Start | None = None,
     steps: NDArray[np.float64] | None = None,
 ) -> bytes:
-    """The agent as a small file; see `decode_agent`.
+    """The agent as a small file, with the `rows` [K] of the first layer; read, the others are 0.
 
     Args:
-        rows: [K] of the first layer to keep; when the file is read, the others are 0, or as they
-            were at the start.
-        levels: a row's largest number is so many steps; with fewer the file is smaller.
-        start: of its training; if given, the file has the change of the rows since.
-        steps: [K], instead of `levels`: a row's numbers become multiples of its step.
+        levels: steps in a row's largest number; fewer make the file smaller.
+        start: of its training; if given, the file has the rows' change, and the others are as then.
+        steps: [K] the step of each row, instead of `levels`.
     """
     W1 = agent.params["W1"]
     _require_room(agent.params)
@@ -214,7 +200,7 @@ def _require_room(params: Params) -> None:
 
 
 def decode_agent(content: bytes, origin: str) -> Agent:
-    """Read the content that `encode_agent` made; the numbers are float32."""
+    """Undo `encode_agent`; the numbers are float32."""
     try:
         if len(content) > FILE_LIMIT:
             raise ValueError(f"more than {FILE_LIMIT} bytes")
@@ -260,11 +246,7 @@ def _spread_rows(arrays: dict[str, NDArray[Any]], shape: tuple[int, ...]) -> NDA
 
 
 def load_shipped(name: str = SHIPPED[-1]) -> Agent:
-    """An agent that comes with the package.
-
-    Args:
-        name: one of `SHIPPED`, or ``"best"`` or ``"latest"`` for the strongest.
-    """
+    """An agent of `SHIPPED`; ``"best"`` and ``"latest"`` mean the strongest."""
     name = SHIPPED[-1] if name in ("best", "latest") else name
     if name not in SHIPPED:
         advice = f"use one of: {', '.join(SHIPPED)}"

@@ -1,7 +1,7 @@
-"""An agent's hand on a paddle: decisions and moves frame by frame, exactly as in training.
+"""An agent at a paddle: decisions and moves frame by frame, exactly as in training.
 
-It decides every few frames, on the newest picture, and its moves stick. The numbers are drawn as in
-an evaluation: the action's, the frame skip's, the coins.
+It decides every few frames, on the newest picture, and its moves stick. It draws as in an
+evaluation: for the action, for the frame skip, and a coin for each frame.
 """
 
 from __future__ import annotations
@@ -17,12 +17,7 @@ from pixelpong.items import STAY
 
 
 class Hand:
-    """An agent in a game.
-
-    Attributes:
-        network: decides.
-        looks: whether it needs the picture of the next frame.
-    """
+    """An agent in a game; `looks` says whether it needs the picture of the next frame."""
 
     def __init__(
         self,
@@ -32,14 +27,7 @@ class Hand:
         is_left: bool = False,
         is_greedy: bool = True,
     ) -> None:
-        """Sit down at one side.
-
-        Args:
-            agent: decides.
-            rng: draws the action, the frame skip and the coins of each decision.
-            is_left: play the left side, and see the field mirrored.
-            is_greedy: take the most probable action instead of drawing one.
-        """
+        """Take a side; on the left, the agent sees the field mirrored."""
         self.network, self._protocol, self._rng = agent.make_network(), agent.protocol, rng
         self._is_left, self._is_greedy = is_left, is_greedy
         self.start_episode()
@@ -52,10 +40,9 @@ class Hand:
         self.looks = True
 
     def choose(self, screen: NDArray[np.uint8]) -> tuple[int, float]:
-        """The action chosen for the next frame, and the coin that says whether it sticks.
+        """The action for the next frame, and the coin that says whether the move before sticks.
 
-        Args:
-            screen: [210, 160] uint8 palette indices of the newest frame; not changed.
+        `screen` has the palette indices [210, 160] of the newest frame, and is not changed.
         """
         if not self._coins:
             low, high = self._protocol.frame_skips

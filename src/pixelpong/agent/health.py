@@ -1,9 +1,7 @@
-"""How a training is doing, in plain words with advice: pure functions of its figures.
+"""How a training is doing, in plain words with advice: pure functions of its metrics.
 
 Each check looks for one thing that goes wrong with policy gradients, and says what it found, what
 that means and what to do. If nothing is wrong, one finding says so.
-
-Covered: the checks. Not covered: reading a run (`pixelpong.run`).
 """
 
 from __future__ import annotations
@@ -15,18 +13,14 @@ from dataclasses import dataclass
 
 GOOD, NOTE, WARNING = "good", "note", "warning"
 
-WINDOW = 10
-"""Updates that a figure is averaged over: a single one is noise."""
-
-MIN_UPDATES = 5
-"""Before this many updates, the figures are those of a network that knows nothing yet."""
+WINDOW = 10  # updates that are averaged: a single one is noise
+MIN_UPDATES = 5  # before them the network knows nothing yet
 
 ENTROPY_GONE = 0.05
 """Share of the largest possible entropy. At 5 % about 99 of 100 decisions are always the same, so
 nothing new is tried. Ten of our trainings in the fast mode kept 23 % or more to their end."""
 
-STRONG_RETURN = 15.0
-"""From this return on, a policy may well be sure of itself."""
+STRONG_RETURN = 15.0  # from here, a policy may well be sure of itself
 
 ONE_ACTION = 0.97
 """Share of a single action. A paddle that nearly always goes one way is stuck at the edge. In ten
@@ -36,11 +30,8 @@ KL_LARGE = 0.08
 """Mean nats between the policy before and after an update. Nine of ten trainings stayed at 0.068 or
 below; the one that reached 0.145 learned badly."""
 
-STALLED_STEPS = 1_000_000
-"""Steps without progress before a note; the fast mode needs fewer to learn all of Pong."""
-
-STALLED_GAIN = 0.5
-"""Points of return that count as progress."""
+STALLED_STEPS = 1_000_000  # without progress; the fast mode needs fewer to learn all of Pong
+STALLED_GAIN = 0.5  # of return, that counts as progress
 
 Columns = Mapping[str, Sequence[float | None]]
 
@@ -50,17 +41,14 @@ Finding = dict[str, str]
 
 @dataclass(frozen=True)
 class Record:
-    """The figures that the checks examine, by column."""
+    """The metrics that the checks examine, by column."""
 
-    recent: Columns
-    """Of the last updates, complete."""
-    whole: Columns
-    """Of the whole run, possibly thinned out."""
-    algorithm: str
-    """``"reinforce"`` or ``"ppo"``."""
+    recent: Columns  # of the last updates, complete
+    whole: Columns  # of the whole run, possibly thinned out
+    algorithm: str  # ``"reinforce"`` or ``"ppo"``
 
     def mean(self, name: str) -> float:
-        """The mean of a column's last figures; NaN, which no bound is above or below, if empty."""
+        """The mean of a column's last values; if empty NaN, which is above and below no bound."""
         values = [value for value in self.recent.get(name, ())[-WINDOW:] if value is not None]
         return statistics.fmean(values) if values else math.nan
 
@@ -76,7 +64,7 @@ class Record:
         return [(0.0, math.nan), *self.returns()][-1][1]
 
     def entropy_share(self) -> float:
-        """The share of the entropy of equally likely actions that is left."""
+        """The entropy as a share of that of equally likely actions."""
         return self.mean("entropy") / math.log(3 if self.algorithm == "ppo" else 2)
 
 

@@ -48,9 +48,12 @@ class Explanation:
 
 
 class Network(ABC):
-    """A network and what it remembers of the episode: the frame before, the last action."""
+    """A network and what it remembers of the episode: the frame before, the last action.
 
-    actions: tuple[int, ...]  # those it chooses from, in Gymnasium's numbers
+    A screen has the palette indices [210, 160] uint8 and is not changed; actions are Gymnasium's.
+    """
+
+    actions: tuple[int, ...]  # those it chooses from
 
     def __init__(self, params: Params, decider: Decider) -> None:
         """Start an episode; use `make_network` instead."""
@@ -61,26 +64,13 @@ class Network(ABC):
         self._decider.start_episode()
 
     def act(self, screen: NDArray[np.uint8], draw: float = GREEDY) -> int:
-        """See the next screen and decide.
-
-        Args:
-            screen: [210, 160] uint8, palette indices; not changed.
-            draw: in [0, 1), chooses the action; `GREEDY` takes the most probable.
-
-        Returns:
-            The action, in Gymnasium's numbers.
-        """
+        """See the next screen and decide; `draw` in [0, 1) chooses, `GREEDY` the most probable."""
         self._decider.start_record()
         self._decider.memory["is_new"] = 1
         return self._decider.decide(pack_field(screen), draw)
 
     def follow(self, screen: NDArray[np.uint8], action: int | None) -> None:
-        """See the next screen of a replay, whose action is known.
-
-        Args:
-            screen: [210, 160] uint8, palette indices; not changed.
-            action: in Gymnasium's numbers; None if the episode is over.
-        """
+        """See the next screen of a replay, whose action is known; None if the episode is over."""
         self.act(screen)
 
     @abstractmethod
@@ -89,7 +79,7 @@ class Network(ABC):
 
     @abstractmethod
     def answer(self) -> tuple[NDArray[np.float64], float | None]:
-        """Probabilities and value at the last `act`, as in an `Explanation`, but quicker."""
+        """Probabilities and value of the last `act`, as in an `Explanation`, but quicker."""
 
     @abstractmethod
     def explain(self) -> Explanation:
@@ -103,7 +93,7 @@ def make_network(params: Params, algorithm: str) -> Network:
 
 
 def fit_params(params: Params, algorithm: str) -> Params:
-    """Check parameters from a file, and return them; the kernels rely on their shapes."""
+    """Check and return parameters from a file; the kernels rely on their shapes."""
     shapes = {name: w.shape for name, w in sorted(params.items())}
     second = shapes.get("W2", ())
     wanted = {"W1": (NUM_PIXELS, *second[:1]), "W2": second[:1]}
@@ -133,16 +123,16 @@ class PlainNetwork(Network):
         super().__init__(params, PlainDecider(params))
 
     def inputs(self) -> NDArray[np.intp]:
-        """See `Network.inputs`."""
+        """The pixels that changed: [K]."""
         return self._decider.last_inputs().astype(np.intp) % NUM_PIXELS
 
     def answer(self) -> tuple[NDArray[np.float64], float | None]:
-        """See `Network.answer`."""
+        """The probabilities of UP and DOWN; no value."""
         found = self.explain()
         return found.probabilities, found.value
 
     def explain(self) -> Explanation:
-        """See `Network.explain`."""
+        """What the network saw at the last `act`, with a share of the logit for each pixel."""
         pixels, is_gone = self.inputs(), self._decider.last_inputs() >= NUM_PIXELS
         field, saliency = np.zeros(NUM_PIXELS, np.uint8), np.zeros(NUM_PIXELS)
         field[pixels] = np.where(is_gone, VANISHED, APPEARED)
@@ -172,17 +162,17 @@ class GatedNetwork(Network):
         super().__init__(params, GatedDecider(params))
 
     def follow(self, screen: NDArray[np.uint8], action: int | None) -> None:
-        """See `Network.follow`."""
+        """See the next screen of a replay, and remember its action, which is an input."""
         self.act(screen)
         if action is not None:
             self._decider.memory["last_action"] = ACTIONS.index(action)
 
     def inputs(self) -> NDArray[np.intp]:
-        """See `Network.inputs`."""
+        """The rows of the first layer at the last `act`: [K]."""
         return self._decider.last_inputs().astype(np.intp)
 
     def answer(self) -> tuple[NDArray[np.float64], float | None]:
-        """See `Network.answer`."""
+        """Probabilities and value of the last `act`."""
         y = self._read_out(self._rows().sum(axis=0))
         return _softmax(y[: len(ACTIONS)]), float(y[-1])
 
@@ -193,7 +183,7 @@ class GatedNetwork(Network):
         return np.asarray(gated.read_out(self._params, z[None])[0])
 
     def explain(self) -> Explanation:
-        """See `Network.explain`."""
+        """What the network saw at the last `act`, with a share of the logit for each pixel."""
         inputs, rows = self.inputs(), self._rows()
         z = rows.sum(axis=0)
         y = self._read_out(z)
