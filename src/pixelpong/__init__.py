@@ -15,10 +15,10 @@
     pixelpong.preset_names()                        the presets of `train`
     pixelpong.load_preset("fast")                   its options, a `Config`
 
-Errors that a user can meet are of the class `PixelpongError`. For the command line, see
-``pixelpong --help``. To read the code, start with ``loop.py``.
+Errors that a user can meet are a `PixelpongError`. For the command line, see ``pixelpong --help``.
+To read the code, start with ``loop.py``.
 
-Importing this package loads only this file; a name's own imports come with its first use.
+Importing this package loads only this file; each name loads its module at its first use.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pixelpong.faces.api.training import training as training
     from pixelpong.faces.notebook import Run as Run
 
-_HOMES = {
+_HOMES = {  # the module of each public name
     "train": "faces.api.training",
     "training": "faces.api.training",
     "resume": "faces.api.training",
@@ -56,7 +56,6 @@ _HOMES = {
     "preset_names": "config.presets",
     "PixelpongError": "errors",
 }
-"""The module of each public name."""
 
 __all__ = sorted(_HOMES)
 

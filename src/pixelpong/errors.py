@@ -44,11 +44,7 @@ class EmulatorError(PixelpongError):
 
 
 class WorkerError(PixelpongError):
-    """A worker raised, died or hung too often.
-
-    Attributes:
-        details: the worker's own traceback, empty if there is none.
-    """
+    """A worker raised, died or hung too often; `details` is its traceback, if it has one."""
 
     def __init__(self, message: str, details: str = "") -> None:
         super().__init__(message)
@@ -63,8 +59,7 @@ class Interrupted(Exception):  # noqa: N818 - a request, not an error
     """A stop was requested; the work of the current update is dropped."""
 
 
-MAX_GOT = 500
-"""Characters of the value got that a message repeats."""
+MAX_GOT = 500  # characters of the value that a message repeats
 
 
 def expected(what: str, got: object, advice: str) -> str:
@@ -83,13 +78,7 @@ def expected(what: str, got: object, advice: str) -> str:
 
 @contextlib.contextmanager
 def refusing(what: str, advice: str, kind: type[PixelpongError]) -> Iterator[None]:
-    """While inside, turn an `OSError` or a `ValueError` into a declared error.
-
-    Args:
-        what: what was expected.
-        advice: what to do.
-        kind: the class of the new error.
-    """
+    """While inside, turn an `OSError` or a `ValueError` into an error of this kind."""
     try:
         yield
     except (OSError, ValueError) as error:

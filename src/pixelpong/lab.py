@@ -1,4 +1,4 @@
-"""What the tutorial's chapters use, in one place: the game, mathematics, workers, colours.
+"""The names that the tutorial's chapters use: the game, mathematics, workers, colours.
 
     from pixelpong import lab
 
@@ -6,10 +6,8 @@
     params = lab.init_params(lab.make_rng(0, "params"), 200)
     trajectory = lab.Player(emulator).play(params, lab.make_rng(0, "play"))
 
-Most names are those of the package's own modules, where their documentation is; chapters show the
-modules themselves if they are what a chapter is about.
-
-Covered: what several chapters need. Not covered: what is promised to stay (`pixelpong`).
+Most names come from other modules and are documented there. Only the names in `pixelpong` are
+promised to stay.
 """
 
 from __future__ import annotations
@@ -56,10 +54,6 @@ from pixelpong.seeding import make_rng
 def make_game(name: str = "ALE/Pong-v5") -> Emulator:
     """The emulator of a game, by the name of its protocol.
 
-    Raises:
-        ConfigError: there is no such protocol.
-        EmulatorError: the emulator or its game is not installed.
-
     >>> make_game("Pong-v0").frame().shape
     (210, 160, 3)
     """
@@ -69,11 +63,8 @@ def make_game(name: str = "ALE/Pong-v5") -> Emulator:
 def spread_pairs(W1: NDArray[Any]) -> NDArray[Any]:
     """What a pair that appears adds, with one cell at the middle of the right edge.
 
-    Args:
-        W1: [NUM_INPUTS, …], a gated first layer.
-
-    Returns:
-        [2 · PAIR_ROWS − 1, PAIR_COLUMNS − 1, …], by the place of the pair's other cell.
+    From a gated first layer, [NUM_INPUTS, …], to [2 · PAIR_ROWS − 1, PAIR_COLUMNS − 1, …], by the
+    place of the pair's other cell.
     """
     band = features.PAIR_COLUMNS // features.PAIR_BAND - 1  # in which the agent's paddle is
     first = features.NUM_CELLS + features.BAND_STARTS[band] * features.NUM_OFFSETS

@@ -1,12 +1,9 @@
 """Schemas of files: types with bounds, and one function that reads JSON into them.
 
 A dataclass declares a file's content. The types of its fields contain their bounds, and a
-`__post_init__` may check what a type can't express. An error is one line:
+`__post_init__` may check what a type can't express. An error is a `ValueError` of one line:
 
     seed that is str, not int
-
-Covered: JSON into declared types, the bounds that many files share. Not covered: arrays
-(`pixelpong.run.arrays`), options (`pixelpong.config`).
 """
 
 from __future__ import annotations
@@ -32,28 +29,18 @@ __all__ = [
     "restore",
 ]
 
-Count = Annotated[int, Meta(ge=0, lt=2**53)]
-"""A count or an index; small enough for a float to hold exactly."""
-
-Return = Annotated[float, Meta(ge=-1000, le=1000)]
-"""The return of an episode, or a mean of several."""
-
-Reward = Annotated[int, Meta(ge=-1000, le=1000)]
-"""The reward of a point."""
-
+Count = Annotated[int, Meta(ge=0, lt=2**53)]  # or an index; a float holds it exactly
+Return = Annotated[float, Meta(ge=-1000, le=1000)]  # of an episode, or a mean of several
+Reward = Annotated[int, Meta(ge=-1000, le=1000)]  # of a point
 Seconds = Annotated[float, Meta(ge=0, lt=1e12)]
-
+# Any number that is shown; no number of a run comes near the bounds.
 Figure = Annotated[int, Meta(ge=-(10**12), le=10**12)] | Annotated[float, Meta(ge=-1e12, le=1e12)]
-"""Any number that is shown; no number of a run comes near the bounds."""
 
 T = TypeVar("T")
 
 
 def decode(content: bytes, kind: type[T]) -> T:
     """Read the JSON in `content` as a `kind`.
-
-    Raises:
-        ValueError: it is not JSON, or not a `kind`; the message is one line.
 
     >>> decode(b'{"steps": 3}', dict[str, Count])
     {'steps': 3}
@@ -69,9 +56,6 @@ def decode(content: bytes, kind: type[T]) -> T:
 def convert(value: Any, kind: type[T]) -> T:
     """Convert a value that `decode` has read without a type to a `kind`.
 
-    Raises:
-        ValueError: it is not a `kind`; the message is one line.
-
     >>> convert({"steps": -3}, dict[str, Count])
     Traceback (most recent call last):
         ...
@@ -84,11 +68,7 @@ def convert(value: Any, kind: type[T]) -> T:
 
 
 def restore(values: dict[str, Any], kind: type[T]) -> T:
-    """Undo `dataclasses.asdict` of a `kind`; no field may be missing, even one with a default.
-
-    Raises:
-        ValueError: the values are not a `kind`; the message is one line.
-    """
+    """Undo `dataclasses.asdict` of a `kind`; no field may be missing, even one with a default."""
     found = convert(values, kind)
     assert dataclasses.is_dataclass(found)
     for each in dataclasses.fields(found):
@@ -99,9 +79,6 @@ def restore(values: dict[str, Any], kind: type[T]) -> T:
 
 def encode(value: Any, *, indent: int | None = None) -> bytes:
     """Write JSON with the names in alphabetical order, so that its hash is stable.
-
-    Raises:
-        ValueError: a number in it is not finite, or it is nested too deeply.
 
     >>> encode({"steps": 3, "done": True})
     b'{"done": true, "steps": 3}'

@@ -2,10 +2,7 @@
 
 Each concern is a frozen dataclass; each option is one `option(...)`. The command line and the
 TOML format are made from these, flat: ``batch_size`` here is ``--batch-size`` as a flag and
-``batch_size = 10`` in a file.
-
-Covered: the options, changing them, comparing two configurations.
-Not covered: presets and files (`config.presets`), the command line (`faces.cli`).
+``batch_size = 10`` in a file. Presets and files: `config.presets`; the command line: `faces.cli`.
 """
 
 from __future__ import annotations
@@ -160,8 +157,7 @@ class BudgetConfig:
     )
 
 
-BUDGET = tuple(each.name for each in fields(BudgetConfig))
-"""Budget options: giving one replaces all others."""
+BUDGET = tuple(each.name for each in fields(BudgetConfig))  # giving one replaces all others
 
 
 @dataclass(frozen=True)
@@ -241,8 +237,8 @@ class Config:
         """This configuration with `changes` applied.
 
         If `changes` names any budget option, the previous budget is dropped: a preset's 100 updates
-        must not cut short 5,000 requested episodes. Options that the algorithm
-        does not use are taken too; `require_used` refuses those that a user gives.
+        must not cut short 5,000 requested episodes. Options that the algorithm does not use are
+        accepted too; `require_used` refuses those that a user gives.
 
         Raises:
             ConfigError: a name is unknown, or a value has the wrong type or is out of range.
@@ -258,8 +254,7 @@ class Config:
         return replace(self, **own, **parts)
 
 
-_FREE = ("preset", "budget", "schedule", "engine", "display")
-"""Options that may change when a run is resumed: see `Option.is_free`."""
+_FREE = ("preset", "budget", "schedule", "engine", "display")  # sections with `Option.is_free`
 
 
 def _is_section(each: Field[Any]) -> bool:
@@ -286,8 +281,7 @@ def _collect_options() -> dict[str, Option]:
     return {option.name: option for option in found}
 
 
-OPTIONS: dict[str, Option] = _collect_options()
-"""Every option by name, in the order of the dataclasses."""
+OPTIONS: dict[str, Option] = _collect_options()  # by name, in the order of the dataclasses
 
 
 def _find(name: str, origin: str) -> Option:
@@ -297,15 +291,12 @@ def _find(name: str, origin: str) -> Option:
     return OPTIONS[name]
 
 
+# By name, which is also the section of its options: its title, and a preset that uses it.
 ALGORITHMS = {"reinforce": ("REINFORCE", "classic"), "ppo": ("PPO", "fast")}
-"""By name, which is also the section of its own options: what it is called, a preset with it."""
 
 
 def require_used(names: Iterable[str], config: Config, origin: str) -> None:
-    """Refuse options of an algorithm that is not the one that `config` trains with.
-
-    Raises:
-        ConfigError: one of them would do nothing.
+    """Refuse options of the algorithm that `config` does not use: they would do nothing.
 
     >>> require_used(["streams", "seed"], Config().updated({"algorithm": "ppo"}, "here"), "here")
     >>> require_used(["streams", "seed"], Config(), "here")
@@ -328,7 +319,7 @@ streams, which belongs to PPO; leave it out, or use a preset with PPO, such as f
 def differences(old: Config, new: Config, *, with_free: bool = False) -> dict[str, tuple[Any, Any]]:
     """The options that differ, as name → (old, new).
 
-    Those that do not change the result, such as the budget or the engine, only `with_free`.
+    Options that do not change the result, such as the budget or the engine, need `with_free`.
     """
     before, after = old.to_flat(), new.to_flat()
     return {

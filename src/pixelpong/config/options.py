@@ -1,6 +1,6 @@
 """Options: a default, a help and the values allowed, each written once.
 
-Those of a training are fields of the dataclasses in `pixelpong.config`; those of a single command
+Options of a training are fields of the dataclasses in `pixelpong.config`; those of a single command
 are in `pixelpong.faces.cli.options`.
 """
 
@@ -13,11 +13,8 @@ from typing import Any
 
 from pixelpong.errors import ConfigError, did_you_mean, expected
 
-COMMAND_LINE = "command line"
-"""The origin of options from the command line: errors spell them as flags."""
-
-LARGEST_INT = 2**63 - 1
-"""Upper bound of every whole number: a file, an array and a deadline can hold it."""
+COMMAND_LINE = "command line"  # errors spell options of this origin as flags
+LARGEST_INT = 2**63 - 1  # a file, an array and a deadline can hold it
 
 _KINDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
 
@@ -26,9 +23,8 @@ _KINDS = {int: "a whole number", float: "a number", str: "a text", bool: "true o
 class Option:
     """One option, for the command line, the documentation and the check.
 
-    `is_free` says that it does not change the parameters after a given number of updates, so a
-    resumed run may have another value. `section` is the part of `pixelpong.config.Config` that
-    holds it, "" for `Config` itself.
+    If `is_free`, it does not change the parameters after a given number of updates, so a resumed
+    run may have another value.
     """
 
     name: str
@@ -40,7 +36,7 @@ class Option:
     bounds: tuple[float | None, float | None] = (None, None)
     choices: tuple[str, ...] = ()
     is_free: bool = False
-    section: str = ""
+    section: str = ""  # of `pixelpong.config.Config`; "" for `Config` itself
     metavar: str = ""
     short: str = ""  # a letter with a hyphen
 
@@ -56,22 +52,14 @@ class Option:
         return next(kind for kind in kinds if kind is not type(None))
 
     def read(self, text: str) -> Any:
-        """Read a value from the command line.
-
-        Raises:
-            ConfigError: the text is not such a value, or is out of range.
-        """
+        """Read a value from the command line."""
         try:
             return self.check(self.kind(text), COMMAND_LINE)
         except ValueError:
             return self.check(text, COMMAND_LINE)  # refuses it in the same words
 
     def check(self, value: Any, origin: str) -> Any:
-        """Return `value`, which comes from `origin`, in the option's own type.
-
-        Raises:
-            ConfigError: it has the wrong type or is out of range.
-        """
+        """Return `value`, which comes from `origin`, in the option's own type, or refuse it."""
         if value is None and type(None) in typing.get_args(self.type):
             return None
         if self.kind is float and type(value) is int and abs(value) <= LARGEST_INT:

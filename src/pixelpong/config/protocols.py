@@ -1,10 +1,7 @@
 """The evaluation protocols by name: the exact rules of Pong.
 
 A return means nothing without its protocol: frame skip and sticky actions change how hard the
-game is. The names are those under which the field publishes figures.
-
-Covered: the four Pong protocols of the literature.
-Not covered: other games, other observation types.
+game is. The names are those under which results are published.
 """
 
 from __future__ import annotations
@@ -13,8 +10,7 @@ from dataclasses import dataclass, replace
 
 from pixelpong.errors import ConfigError, expected
 
-MAX_FRAMES = 108_000
-"""The most frames of an episode: 30 minutes of play."""
+MAX_FRAMES = 108_000  # of an episode: 30 minutes of play
 
 
 @dataclass(frozen=True)
@@ -55,9 +51,6 @@ def find_protocol(
     max_frames: int | None = None,
 ) -> Protocol:
     """The protocol called `name`, with frame skip, stickiness and frame limit replaced if given.
-
-    Raises:
-        ConfigError: no protocol has this name.
 
     >>> find_protocol("ALE/Pong-v5", sticky=0.0).sticky
     0.0

@@ -12,8 +12,7 @@ from pixelpong.config import BUDGET, DEFAULT_PRESET, Config, differences, requir
 from pixelpong.config.options import COMMAND_LINE
 from pixelpong.errors import ConfigError, expected
 
-FILE_LIMIT = 1 << 16
-"""Size limit of a file of options, in bytes; all options take a thousand or two."""
+FILE_LIMIT = 1 << 16  # bytes of a file of options; all options take a thousand or two
 
 
 def preset_names() -> list[str]:
@@ -40,7 +39,7 @@ def load_preset(name: str) -> Config:
 
 
 def changed_from_preset(config: Config) -> dict[str, Any]:
-    """The options in which a configuration differs from its preset, by name.
+    """The options that a configuration changes from its preset, by name.
 
     >>> changed_from_preset(load_preset("fast").updated({"seed": 3}, "here"))
     {'seed': 3}
@@ -51,11 +50,7 @@ def changed_from_preset(config: Config) -> dict[str, Any]:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The options in a TOML file, flat; names and values are not checked.
-
-    Raises:
-        ConfigError: the file cannot be read or is not TOML.
-    """
+    """The options in a TOML file, flat; names and values are not checked."""
     try:
         with path.open("rb") as file:
             content = file.read(FILE_LIMIT + 1)
@@ -75,10 +70,6 @@ def resolve_config(preset: str | None, file: Path | None, given: Mapping[str, An
     """Make the configuration from preset, file and command line; later ones override earlier ones.
 
     The preset is the given one, or the file's, or else `DEFAULT_PRESET`.
-
-    Raises:
-        ConfigError: an unknown preset or key, a value out of range, or an option of an algorithm
-            that does not train.
     """
     return combine(preset, read_toml(file) if file else {}, given, str(file))
 
@@ -86,7 +77,7 @@ def resolve_config(preset: str | None, file: Path | None, given: Mapping[str, An
 def combine(
     preset: str | None, content: Mapping[str, Any], given: Mapping[str, Any], origin: str
 ) -> Config:
-    """The same for the content of a file, not yet checked; `origin` is its name."""
+    """As `resolve_config`, for the unchecked content of the file `origin`."""
     name = preset or content.get("preset", DEFAULT_PRESET)
     config = load_preset(name).updated({**content, "preset": name}, origin)
     # A budget on the command line replaces the preset's, and is added to the file's.
