@@ -22,24 +22,15 @@ from pixelpong.errors import ConfigError, expected
 
 MAX_TRAININGS = 10_000
 
-MAX_NAME = 100
-"""Letters of a training's name, which is that of its folder."""
-
-SAVE_EVERY = 20
-"""Updates between two checkpoints if nothing else is asked for: some seconds, so that a training
-that is killed loses no more."""
-
-NOT_SWEPT = ("engine", "workers", "ray_address", "ray_mode", "verbose")
-"""What the sweep decides itself."""
+MAX_NAME = 100  # letters of a training's name, which is that of its folder
+SAVE_EVERY = 20  # updates, by default: a killed training loses a few seconds
+NOT_SWEPT = ("engine", "workers", "ray_address", "ray_mode", "verbose")  # set by the sweep
 
 _SEEDS = "seeds as 0-4 or 0,3,7"
 
 
 def read_seeds(text: str, name: str = "--seeds") -> list[int]:
     """``0-4`` or ``0,3,7`` as numbers, each once.
-
-    Raises:
-        ConfigError: it is something else, or there are more than `MAX_TRAININGS`.
 
     >>> read_seeds("0-2,7,1")
     [0, 1, 2, 7]
@@ -64,12 +55,8 @@ def read_seeds(text: str, name: str = "--seeds") -> list[int]:
 def make_grid(content: Mapping[str, Any], given: Mapping[str, Any], origin: str) -> list[Config]:
     """The configuration of every training, the seeds of a setting one after the other.
 
-    The content of the file `origin` is not yet checked; its keys may be ``seeds`` and ``rows`` too.
-    Each of the `given` options takes the place of the file's.
-
-    Raises:
-        ConfigError: an unknown option, a value of the wrong type or out of range, an empty list,
-            no budget, or more than `MAX_TRAININGS`.
+    The unchecked content of the file `origin` may also have the keys ``seeds`` and ``rows``. The
+    `given` options replace those of the file.
     """
     axes = {name: _listed(value, name, origin) for name, value in content.items()}
     rows = axes.pop("rows", [{}])
@@ -110,7 +97,7 @@ def _listed(value: Any, name: str, origin: str) -> list[Any]:
 
 
 def _check(axes: Mapping[str, Sequence[Any]], rows: Sequence[Any], origin: str) -> None:
-    """Refuse every name and every value that cannot be used, before any combination is made."""
+    """Refuse names and values that cannot be used, before any combination is made."""
     for row in rows:
         if not isinstance(row, dict):
             what = f"{origin}: " + expected("rows = [{hidden = 32}, …]", repr(row), "change it")
@@ -132,7 +119,7 @@ def _spell_count(count: int) -> str:
 
 
 def varied(configs: Iterable[Config]) -> list[str]:
-    """The options that are not the same in all of `configs`, the seed left out."""
+    """The options, except the seed, that differ among `configs`."""
     first, *others = configs
     found: dict[str, None] = {}
     for each in others:
@@ -141,7 +128,7 @@ def varied(configs: Iterable[Config]) -> list[str]:
 
 
 def label_of(config: Config, names: Sequence[str]) -> str:
-    """What a setting is called in a text: the options that not all settings share.
+    """A setting in words, by these options.
 
     >>> label_of(Config(), ["preset", "seed"])
     'preset fast, seed 0'
@@ -151,7 +138,7 @@ def label_of(config: Config, names: Sequence[str]) -> str:
 
 
 def name_trainings(configs: Sequence[Config]) -> list[str]:
-    """A name for each, as of a folder: what differs, and the seed; no two are the same."""
+    """The folder names of trainings: what differs, and the seed; no two are the same."""
     names = varied(configs)
     taken: dict[str, str] = {}
     for number, config in enumerate(configs):

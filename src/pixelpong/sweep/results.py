@@ -1,4 +1,4 @@
-"""What came of a training, read from its run directory."""
+"""The result of a training, read from its run directory."""
 
 from __future__ import annotations
 
@@ -14,30 +14,18 @@ from pixelpong.run.summary import Summary, summarize
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a training so far.
+    """The result of a training so far."""
 
-    Attributes:
-        state: of the run, see `pixelpong.run.states`.
-        problem: why it failed; "" if it did not.
-        is_done: whether nothing is left to train.
-        steps: decisions of the agent.
-        seconds: wall time until it won, evaluations included; if it did not, of the training.
-        final_return: mean of greedy play if it was evaluated, else of the last 100 episodes.
-        final_ci95: 95 % interval of greedy play.
-        params_sha256: of the final parameters; "" until it is done.
-        curve: (steps, estimated return), where there is an estimate.
-    """
-
-    state: str
-    problem: str
-    is_done: bool
+    state: str  # of the run, see `pixelpong.run.states`
+    problem: str  # why it failed, or ""
+    is_done: bool  # whether nothing is left to train
     is_won: bool
     steps: int
-    seconds: float | None
-    final_return: float | None
-    final_ci95: tuple[float, float] | None
-    params_sha256: str
-    curve: tuple[tuple[int, float], ...]
+    seconds: float | None  # until it won, evaluations included; otherwise of the training
+    final_return: float | None  # mean of greedy play, or else of the last 100 episodes
+    final_ci95: tuple[float, float] | None  # of greedy play
+    params_sha256: str  # of the final parameters; "" until it is done
+    curve: tuple[tuple[int, float], ...]  # (steps, estimated return), where there is an estimate
 
     def to_row(self) -> dict[str, Any]:
         """As a row of the table."""
@@ -71,7 +59,7 @@ def read_result(path: Path) -> Result:
 
 
 def _is_done(found: Summary) -> bool:
-    """One that was killed while its last games were evaluated has these to play again."""
+    """Whether nothing is left; a training killed in its last evaluation must play that again."""
     if found.state != STOPPED or found.config is None:
         return found.state == WON
     is_judged = found.greedy is not None and found.greedy.update == found.update

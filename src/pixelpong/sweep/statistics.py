@@ -40,11 +40,7 @@ def median(scores: Any) -> Any:
 
 
 def interval(scores: Sequence[float], statistic: Callable[[Any], Any]) -> tuple[float, float]:
-    """95 % percentile interval of a statistic by the bootstrap.
-
-    Args:
-        scores: at least one.
-        statistic: of scores along the last axis.
+    """95 % percentile interval of a statistic of scores, along the last axis, by the bootstrap.
 
     >>> interval([3.0, 3.0], median)
     (3.0, 3.0)
@@ -70,7 +66,7 @@ def performance_profile(scores: Sequence[float], thresholds: Any) -> Array:
 
 
 def profile_band(scores: Sequence[float], thresholds: Any) -> tuple[Array, Array]:
-    """95 % percentile band of a `performance_profile`, each threshold by itself: two arrays [T]."""
+    """95 % percentile band of a `performance_profile`, separate for each threshold: [T] and [T]."""
     shares = performance_profile(scores, thresholds)
     # To draw scores with replacement and count those above is to draw from a binomial distribution.
     counts = make_rng(0, "bootstrap").binomial(len(scores), shares, (_RESAMPLES, len(shares)))

@@ -4,8 +4,8 @@
       sweep.csv     a row for each training; it marks the folder as a sweep
       NAME/         the run directory of each training
 
-All runs are made first, so the folder itself says what is left to do. What came of a training is in
-its run directory alone; the table is made from there.
+All runs are made first, so the folder shows what is left to do. The result of a training is only in
+its run directory; the table is made from there.
 """
 
 from __future__ import annotations
@@ -40,14 +40,10 @@ TABLE = "sweep.csv"
 
 
 class Sweep:
-    """A sweep on the disk, which this process alone carries out."""
+    """A sweep on the disk, locked by this process."""
 
     def __init__(self, path: Path) -> None:
-        """Open a sweep.
-
-        Raises:
-            RunError: it is none, a run in it is damaged, or another process carries it out.
-        """
+        """Open and lock a sweep."""
         if not (path / TABLE).is_file():
             raise RunError(f"{path} is not a sweep: it has no {TABLE}. Check its name.")
         self.path = path
@@ -65,15 +61,7 @@ class Sweep:
 
     @classmethod
     def create(cls, path: Path, configs: Sequence[Config]) -> Sweep:
-        """Make a new sweep.
-
-        Args:
-            path: its folder: a new or an empty one.
-            configs: of each training, no two the same.
-
-        Raises:
-            RunError: something is there, or it cannot be written.
-        """
+        """Make a new sweep in a new or empty folder; no two `configs` are the same."""
         with refusing(f"a new folder {path} for the sweep", "choose another --out", RunError):
             path.mkdir(parents=True, exist_ok=True)
             is_free = not any(path.iterdir())
@@ -100,18 +88,10 @@ class Sweep:
         """Train what is not done; one that is half done continues from its checkpoint.
 
         Args:
-            should_stop: asked several times a second; the trainings under way are then saved.
-            engine: ``"ray"``, or ``"serial"`` for one after the other; by default Ray if it is
-                installed.
-            address: of a running Ray cluster, all of whose nodes see the sweep's folder.
+            should_stop: called several times a second; if true, running trainings are saved.
+            engine: ``"ray"``, or ``"serial"`` for one after the other; by default Ray if installed.
+            address: of a running Ray cluster whose nodes all see the sweep's folder.
             threads: of each training; by default 1 with Ray, otherwise one per core.
-
-        Yields:
-            What happens; see `pixelpong.engines.jobs.JobEvents`.
-
-        Raises:
-            ConfigError: Ray is requested and not installed, or nobody answers at the address.
-            WorkerError: Ray does not start, or cannot run the trainings.
         """
         is_ray = choose_engine(engine, address)
         threads = threads or (1 if is_ray else count_cores())
@@ -130,11 +110,11 @@ class Sweep:
             yield from events
 
     def results(self) -> dict[str, Result]:
-        """What came of each training so far, by name."""
+        """The result of each training so far, by name."""
         return {name: read_result(self.path / name) for name in self.runs}
 
     def groups(self) -> dict[str, list[Result]]:
-        """The results of what is done, by setting: runs that differ in nothing but the seed."""
+        """The results of finished trainings, by setting: runs that differ only in the seed."""
         found: dict[str, list[Result]] = {}
         for name, result in self.results().items():
             group = found.setdefault(label_of(self.runs[name].config, self.names), [])
@@ -142,7 +122,7 @@ class Sweep:
         return found
 
     def summarize(self) -> dict[str, Any]:
-        """What came of it so far."""
+        """The results so far, as JSON."""
         return {
             "sweep": str(self.path),
             "groups": [{"label": name} | summarize(it) for name, it in self.groups().items()],
@@ -150,7 +130,7 @@ class Sweep:
         }
 
     def rows(self) -> list[dict[str, Any]]:
-        """The table: a training a row."""
+        """The table: one row per training."""
         return [
             {"name": name}
             | {each: self.runs[name].config.to_flat()[each] for each in (*self.names, "seed")}
@@ -159,11 +139,7 @@ class Sweep:
         ]
 
     def write_table(self) -> None:
-        """Write ``sweep.csv``.
-
-        Raises:
-            RunError: the disk does not take it.
-        """
+        """Write ``sweep.csv``."""
         text, rows = io.StringIO(), self.rows()
         table = csv.DictWriter(text, rows[0], lineterminator="\n")
         table.writeheader()
@@ -174,15 +150,8 @@ class Sweep:
 def train_run(path: Path, threads: int, is_ray: bool) -> None:
     """Train a run of a sweep to its end, in a process of its own.
 
-    It stops and saves if SIGINT or SIGTERM comes, or if the parent process is gone.
-
-    Args:
-        path: the run directory.
-        threads: of its engine.
-        is_ray: Ray has started the process, so its start is no part of the run's time.
-
-    Raises:
-        PixelpongError: as `pixelpong.loop.train`.
+    It stops and saves if SIGINT or SIGTERM comes, or if the parent process is gone. If Ray has
+    started the process, that start is not part of the run's time.
     """
     began = time.monotonic() - (0.0 if is_ray else time.process_time())
     parent = os.getppid()
@@ -194,7 +163,7 @@ def train_run(path: Path, threads: int, is_ray: bool) -> None:
 
 
 def summarize(results: Sequence[Result]) -> dict[str, Any]:
-    """How many won, and the medians of those; the interquartile mean of all final returns."""
+    """How many won, and their medians; the interquartile mean of all final returns."""
     won = [result for result in results if result.is_won]
     returns = [it.final_return for it in results if it.final_return is not None]
     summary: dict[str, Any] = {"trainings": len(results), "won": len(won)}
@@ -211,12 +180,12 @@ def _describe(values: Sequence[float], middle: Callable[[Any], Any]) -> dict[str
 
 
 def _in_order(path: Path) -> list[tuple[int, str]]:
-    """By name, and numbers by size: seed-2 before seed-10."""
+    """The sort key of names with numbers: seed-2 before seed-10."""
     return [(int(it), "") if it.isdigit() else (-1, it) for it in re.split(r"(\d+)", path.name)]
 
 
 def choose_engine(engine: str | None, address: str | None) -> bool:
-    """Whether it is Ray."""
+    """Whether the trainings run on Ray."""
     if engine == "serial" and address is not None:
         advice = "leave one of them out"
         raise ConfigError(expected("--engine ray for --ray-address", "--engine serial", advice))

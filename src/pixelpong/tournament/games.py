@@ -1,8 +1,8 @@
 """Games of two players: pure functions of the players, the seed and the number of the game.
 
 An agent plays as in training: it decides every few frames on the newest picture and its moves
-stick, with coins of a generator of its own; on the left it sees the field mirrored. A game against
-`BUILTIN` is the cartridge's game for one. Whoever has won a point serves at once, by rule.
+stick, with coins of its own generator; on the left it sees the field mirrored. A game against
+`BUILTIN` is the cartridge's game for one. The winner of a point must serve at once.
 """
 
 from __future__ import annotations
@@ -21,27 +21,22 @@ from pixelpong.seeding import make_rng
 from pixelpong.tournament.players import Player
 from pixelpong.tournament.scripts import Follower
 
-GAME_FOR_ONE = 0
-"""The cartridge's mode in which it plays the left side itself."""
+GAME_FOR_ONE = 0  # the cartridge's mode in which it plays the left side
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What all games of a tournament have in common.
-
-    A game ends when a side has `points`, at most 21, or after `frames`; the cartridge itself gives
-    up a little later than the default.
-    """
+    """The rules of all games in a tournament."""
 
     seed: int = 0
     is_greedy: bool = True
-    points: int = 21
-    frames: int = MAX_FRAMES
+    points: int = 21  # at most 21; a side that has them wins
+    frames: int = MAX_FRAMES  # a game ends after them; the cartridge gives up a little later
 
 
 @dataclass(frozen=True)
 class Played:
-    """A game that was played: its number among those of the two, and left before right."""
+    """A finished game: its number among those of the pair, and left before right."""
 
     players: tuple[str, str]
     number: int
@@ -50,13 +45,13 @@ class Played:
 
 
 def order(one: Player, other: Player, number: int) -> tuple[Player, Player]:
-    """Who plays on the left and who on the right: they take turns, but for the cartridge."""
+    """The left and the right player: they take turns, except the cartridge."""
     first, second = sorted((one, other), key=lambda each: (each.mind is not None, each.sha256))
     return (second, first) if number % 2 and first.mind is not None else (first, second)
 
 
 def play(one: Player, other: Player, number: int, rules: Rules) -> Played:
-    """Play one of the games of two players, each on the side that is its turn."""
+    """Play one of the games of a pair."""
     left, right = order(one, other, number)
     *_, game = watch(left, right, number, rules, is_shown=False)
     score = (game.points[LEFT], game.points[RIGHT])
@@ -68,12 +63,7 @@ def watch(
 ) -> Iterator[DuelEmulator]:
     """Play a game, and yield it after each frame.
 
-    Args:
-        left: plays the left side; the cartridge if it has no mind.
-        right: plays the right side.
-        number: of the game, among those of the two.
-        rules: of the tournament.
-        is_shown: draw every picture, not only those that an agent looks at.
+    If `is_shown`, every picture is drawn, not only those that an agent looks at.
     """
     is_for_two = left.mind is not None
     game = DuelEmulator(MODE if is_for_two else GAME_FOR_ONE)

@@ -20,35 +20,25 @@ from pixelpong.items import BUILTIN
 from pixelpong.run.arrays import fingerprint
 from pixelpong.tournament.scripts import SCRIPTS, Script
 
-MAX_PLAYERS = 64
-"""A thousand players would have half a million pairs."""
+MAX_PLAYERS = 64  # a thousand players would have half a million pairs
 
 
 @dataclass(frozen=True)
 class Player:
-    """A player: the word that names it, and what decides; None for the cartridge.
+    """A player of a tournament."""
 
-    The hash is that of an agent's parameters, or else of the name.
-    """
-
-    name: str
-    mind: Agent | Script | None
-    sha256: str
+    name: str  # the word that names it
+    mind: Agent | Script | None  # what decides; None for the cartridge
+    sha256: str  # of an agent's parameters, or else of the name
 
     @property
     def key(self) -> int:
-        """A number for its generators, the same whoever else plays."""
+        """A number for its generators that depends on no other player."""
         return int(self.sha256[:8], 16)
 
 
 def find_players(words: Sequence[str]) -> list[Player]:
-    """Load the players, all before the first game.
-
-    Raises:
-        ConfigError: too few, too many, one of them twice, or an agent of another game.
-        RunError: there is no such run.
-        CheckpointError: there is no such agent, or it is damaged.
-    """
+    """Load the players, all before the first game; refuse too few, too many and equal ones."""
     if not 2 <= len(words) <= MAX_PLAYERS:
         advice = "name more" if len(words) < 2 else "leave some out"
         raise ConfigError(expected(f"2 to {MAX_PLAYERS} players", len(words), advice))
@@ -62,7 +52,7 @@ def find_players(words: Sequence[str]) -> list[Player]:
 
 
 def find_player(word: str) -> Player:
-    """Load one player; see `find_players`."""
+    """Load one player."""
     if word == BUILTIN or word in SCRIPTS:
         return Player(word, SCRIPTS.get(word), hashlib.sha256(word.encode()).hexdigest())
     try:

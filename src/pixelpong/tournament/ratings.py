@@ -24,18 +24,12 @@ Array = NDArray[np.float64]
 Games = Mapping[tuple[int, int], Sequence[tuple[int, int]]]
 """For each pair of players, the points of both in each of their games."""
 
-ELO = 400 / np.log(10)
-"""Elo's points for one unit of θ: 400 more are ten times the odds."""
-
-PRIOR = 1.0
-"""Points that everybody has won, and lost, against a player of θ = 0: a whitewash stays finite."""
+ELO = 400 / np.log(10)  # for one unit of θ: 400 points more are ten times the odds
+PRIOR = 1.0  # points that each has won, and lost, against θ = 0: a whitewash stays finite
 
 _RESAMPLES = 1000
-
 _LONGEST_STEP = 1.0
-
-_Z = 1.959964
-"""Standard deviations to either end of a 95 % interval."""
+_Z = 1.959964  # standard deviations to either end of a 95 % interval
 
 
 def fit(wins: Array, prior: float = PRIOR) -> Array:

@@ -23,18 +23,11 @@ from pixelpong.env.duel import FIRST_ROW, LAST_ROW, LEFT, DuelEmulator
 
 _FRAMES_PER_SECOND = 60
 
-_BALL_COLUMN = 49
-"""Address of the ball's column in memory."""
-
-_COLUMN_0, _ROW_0 = 49, 14
-"""What memory has for column 0 and row 0 of the frame."""
-
+_BALL_COLUMN = 49  # address of the ball's column in memory
+_COLUMN_0, _ROW_0 = 49, 14  # what memory has for column 0 and row 0 of the frame
 _HALF_BALL = 2
-_HIGHEST, _LOWEST = 31.5, 191.5
-"""First rows of the ball between which it flies."""
-
-_HIT_COLUMNS = (19, 139)
-"""Columns of the ball when a paddle hits it, left and right."""
+_HIGHEST, _LOWEST = 31.5, 191.5  # first rows of the ball between which it flies
+_HIT_COLUMNS = (19, 139)  # of the ball when a paddle hits it, left and right
 _MIDDLE = (FIRST_ROW + LAST_ROW) / 2
 
 
@@ -42,12 +35,9 @@ _MIDDLE = (FIRST_ROW + LAST_ROW) / 2
 class Script:
     """What a scripted player does."""
 
-    delay: int = 0
-    """Milliseconds after which it sees the ball."""
-    noise: float = 4.0
-    """Rows at most from the middle of the paddle to where it wants to hit the ball; up to 10 do."""
-    foresees: bool = False
-    """Whether it aims where the ball will arrive instead of where it is."""
+    delay: int = 0  # milliseconds after which it sees the ball
+    noise: float = 4.0  # rows at most from the paddle's middle to where it hits; up to 10 still hit
+    foresees: bool = False  # whether it aims where the ball will arrive instead of where it is
 
 
 SCRIPTS = {
@@ -62,11 +52,10 @@ SCRIPTS = {
 class Follower:
     """A scripted player at one side of a game."""
 
-    looks = False
-    """Whether it needs the picture of the next frame."""
+    looks = False  # it never needs the picture of the next frame
 
     def __init__(self, script: Script, side: int, rng: np.random.Generator) -> None:
-        """Sit down at LEFT or RIGHT; `rng` draws the part of the paddle."""
+        """Take the side LEFT or RIGHT; `rng` draws the part of the paddle that hits."""
         self._script, self._side, self._rng = script, side, rng
         delay = round(script.delay * _FRAMES_PER_SECOND / 1000)
         self._past: deque[tuple[int, int] | None] = deque(maxlen=delay + 1)
@@ -87,7 +76,7 @@ class Follower:
         return game.steer(row, self._side)
 
     def _judge(self, ball: tuple[int, int] | None) -> None:
-        """See how the ball flies, and whether it has turned back."""
+        """Note how the ball flies, and whether it has turned back."""
         before, self._last = self._last, ball
         if ball is None or before is None:
             self._along = 0

@@ -1,7 +1,7 @@
-"""A tournament: all games of all pairs, in several processes, and what came of them.
+"""A tournament: all games of all pairs, in several processes, and their results.
 
-Two players are asked in every frame, in Python, so threads would wait for each other: a pool of
-processes plays. A game is a pure function, so their number changes no result.
+Two players decide in every frame, in Python, so threads would wait for each other: a pool of
+processes plays. A game is a pure function, so the number of processes changes no result.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from pixelpong.tournament.games import Played, Rules, play
 from pixelpong.tournament.players import Player
 from pixelpong.tournament.ratings import rate
 
-_POLL_SECONDS = 0.1
-"""How often it is checked whether a stop was requested."""
+_POLL_SECONDS = 0.1  # between checks of whether a stop was requested
 
 
 def carry_out(
@@ -36,16 +35,8 @@ def carry_out(
 ) -> Iterator[Played]:
     """Play all games, one round of all pairs after the other.
 
-    Args:
-        players: all of them.
-        rounds: in each, a pair plays two games, one on each side.
-        rules: of all games.
-        workers: processes; with one, this process plays.
-        should_stop: checked several times a second; the games under way are then the last ones.
-
-    Raises:
-        EmulatorError: the game cannot be played here.
-        WorkerError: a process died.
+    In a round, a pair plays two games, one on each side. With one worker, this process plays.
+    After `should_stop()`, the running games are the last ones.
     """
     pairs = list(itertools.combinations(players, 2))
     tasks = ((*pair, number, rules) for number in range(2 * rounds) for pair in pairs)
@@ -75,7 +66,7 @@ def carry_out(
 def summarize(
     players: Sequence[Player], played: Sequence[Played], rounds: int, rules: Rules
 ) -> dict[str, Any]:
-    """What came of at least one game: players by rank, the matrix, every game."""
+    """The result of at least one game: players by rank, the matrix, every game."""
     places = {player.name: place for place, player in enumerate(players)}
     played = sorted(played, key=lambda each: (each.number, each.players))
     points: dict[tuple[int, int], list[tuple[int, int]]] = {}
@@ -110,7 +101,7 @@ def summarize(
 
 
 def _add_up(scores: Sequence[tuple[int, int]]) -> dict[str, Any]:
-    """Points and return over games, of the first of two players."""
+    """Points and return of the first of two players over games."""
     won, lost = np.sum(scores, axis=0).tolist() if scores else (0, 0)
     mean_return = (won - lost) / len(scores) if scores else None
     numbers = {"mean_return": mean_return, "points_won": won, "points_lost": lost}
