@@ -19,7 +19,6 @@ Read in this order:
     lowering     from typed Python to LLVM IR; expressions.py has the expressions
     ir           types, values and programs of LLVM IR
     native       from IR to machine code, and the cache
-    check        whether a record from a file can be a state
 
 It knows the hardware and no game; `pixelpong.env.cartridge` tells it about Pong. The traps, and how
 exactness is tested, are in ``docs/emulator.md``.

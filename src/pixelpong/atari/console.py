@@ -10,9 +10,10 @@ The processor sees 8 kB of addresses (13 lines of the bus). Three bits choose th
 A paddle is a knob on a resistor. The program empties a capacitor, lets it charge through the
 resistor, and counts lines until it is charged. The farther the knob is turned, the longer it takes.
 
-Written in typed Python (`pixelpong.atari.typed`). Covered: what Pong reads and writes. Not covered:
-the timer once it has run out, keypads, light pens; a machine that meets them stops and says why.
-Sources: the data sheet of the 6532; paddles as in ALE, compared by tests.
+`t` is the cycle since the start of the line in which the frame began, `bus` the last byte on the
+data bus. Not covered: the timer once it has run out; a machine that reads it stops and says why.
+
+Written in typed Python. Sources: the data sheet of the 6532; paddles as in ALE, compared by tests.
 """
 
 from __future__ import annotations
@@ -22,22 +23,14 @@ from pixelpong.atari.registers import ALL_OBJECTS, CLOCKS
 from pixelpong.atari.tia import read_tia, write_tia
 from pixelpong.atari.typed import Int, Machine, inline
 
+# Of TIM1T, TIM8T, TIM64T, T1024T: the timer counts down once every 1 << shift cycles.
 _TIMER_SHIFTS = (0, 3, 6, 10)
-"""Of TIM1T, TIM8T, TIM64T, T1024T: the timer counts down once every 1 << shift cycles."""
-
+# Cycles to charge a capacitor: 1.6 · 10 nF · 1.19 MHz, as a fraction. Source: ALE.
 _CYCLES_PER_OHM = (1904, 100_000)
-"""Cycles to charge a capacitor: 1.6 · 10 nF · 1.19 MHz, as a fraction. Source: ALE."""
 
 
 def read(m: Machine, t: Int, address: Int, bus: Int) -> Int:
-    """Read a byte from outside the cartridge.
-
-    Args:
-        m: may be drawn up to the beam.
-        t: the cycle, counted from the start of the line in which the frame began.
-        address: any address that the processor puts on the bus.
-        bus: the last byte on the data bus.
-    """
+    """Read a byte from outside the cartridge."""
     if address & 0x80 == 0:
         return read_tia(m, t, address, bus)
     if address & 0x200 == 0:
@@ -85,16 +78,8 @@ def write_port(m: Machine, t: Int, address: Int, value: Int) -> None:
 def wait_for_timer(m: Machine, t: Int, cycles: Int) -> Int:
     """Skip the rounds of ``wait: LDA INTIM, BNE wait`` in which the timer is not 0 yet.
 
-    Each round only reads the timer, so the processor's state is the same in all of them. The code
-    goes straight to the round in which the timer reads 0.
-
-    Args:
-        m: not changed.
-        t: the cycle in which the round begins.
-        cycles: of a round.
-
-    Returns:
-        The cycle in which that round begins, or `t` if it is unknown.
+    Each round only reads the timer, so the processor's state is the same in all of them. Return
+    the cycle in which the round that reads 0 begins, or `t` if it is unknown.
     """
     shift = m.timer_shift & 15
     zero = m.timer_set + 1 + (m.timer - 1 << shift)  # the first cycle that reads 0

@@ -2,9 +2,7 @@
 
 A cartridge mixes code and data, and nothing says which is which. So the code is followed from the
 reset vector, through branches, jumps and calls. The code does not show where a jump through memory
-(``JMP (address)``) leads; the caller must name those places.
-
-Covered: cartridges of 2 kB, without bank switching.
+(``JMP (address)``) goes; the caller must name those places. There is no bank switching.
 """
 
 from __future__ import annotations
@@ -14,25 +12,17 @@ from typing import NamedTuple
 
 from pixelpong.atari.opcodes import LENGTHS, OPCODES
 
-SIZE = 2048
-"""Bytes of a cartridge."""
+SIZE = 2048  # bytes of a cartridge
 
 
 class Instruction(NamedTuple):
-    """One instruction of a cartridge.
-
-    Attributes:
-        place: offset in the cartridge.
-        name, mode, cycles: see `pixelpong.atari.opcodes`.
-        operand: the byte or two that follow; for a branch, the offset that it leads to.
-        after: offset of the next instruction.
-    """
+    """One instruction of a cartridge; `place` and `after` are offsets, of it and of the next."""
 
     place: int
     name: str
     mode: str
     cycles: int
-    operand: int
+    operand: int  # the byte or two that follow; for a branch, the offset it jumps to
     after: int
 
     @property
@@ -76,11 +66,7 @@ def read_instruction(rom: bytes, place: int) -> Instruction | None:
 
 
 def disassemble(rom: bytes, entries: Iterable[int] = ()) -> dict[int, Instruction]:
-    """The reachable instructions by offset.
-
-    Args:
-        rom: [SIZE] the cartridge.
-        entries: offsets that are reached through memory.
+    """The reachable instructions by offset; `entries` are offsets reached through memory.
 
     >>> rom = bytes.fromhex("a207 ca d0fd").ljust(SIZE - 4, b"\\0") + bytes(4)
     >>> [each.name for each in disassemble(rom).values()][:3]

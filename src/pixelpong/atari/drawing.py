@@ -4,9 +4,7 @@ Drawing is lazy. Before a write that changes something, `draw_to` draws everythi
 *band* of lines whose objects all stay the same. Each object's pixels in a line are one number of
 160 bits. So two objects collide where the bits of both are set, and a band of equal lines is drawn
 once and copied. If nobody needs the picture, a band is only searched for collisions, which the
-program can read.
-
-Written in typed Python (`pixelpong.atari.typed`).
+program can read. Written in typed Python.
 """
 
 from __future__ import annotations
@@ -54,24 +52,22 @@ from pixelpong.atari.typed import Int, Machine, Wide, copy, fill, inline, lowest
 
 _LINE = (1 << WIDTH) - 1
 
+# By the low bits of NUSIZx: the columns of further copies of a player or missile; 255: none.
 _COPIES = (
     (0, 255, 255), (0, 16, 255), (0, 32, 255), (0, 16, 32),
     (0, 64, 255), (0, 255, 255), (0, 32, 64), (0, 255, 255),
 )  # fmt: skip
-"""By the low bits of NUSIZx: the columns of further copies of a player or missile; 255: none."""
 
+# A byte read from the other end, and one whose bits are two, or four, pixels wide.
 MIRRORED = tuple(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
-"""A byte read from the other end."""
-
 _DOUBLED = tuple(sum(3 << 2 * b for b in range(8) if byte >> b & 1) for byte in range(256))
 _QUADRUPLED = tuple(sum(15 << 4 * b for b in range(8) if byte >> b & 1) for byte in range(256))
-"""A byte whose bits are two, or four, pixels wide."""
 
+# The order in which objects hide each other, by bit 2 of CTRLPF.
 _FRONT_TO_BACK = (
     (PLAYER0, MISSILE0, PLAYER1, MISSILE1, BALL, PLAYFIELD),
     (BALL, PLAYFIELD, PLAYER0, MISSILE0, PLAYER1, MISSILE1),
 )
-"""The order in which objects hide each other, by bit 2 of CTRLPF."""
 
 _LATCHES = {
     (MISSILE0, PLAYER1): 0, (MISSILE0, PLAYER0): 1, (MISSILE1, PLAYER0): 2, (MISSILE1, PLAYER1): 3,
@@ -88,12 +84,8 @@ COLLISION = tuple(
 )
 """The bit of `collisions` that two objects set."""
 
+# Black, the background of play, that of the first frame: `preprocess.BACKGROUND_INDICES`.
 FIELD_BACKGROUND = (0, 34, 228)
-"""Colours that are background in the field: black, the colour of play, that of the first frame.
-
-Source: Karpathy, "Pong from Pixels" (2016); `pixelpong.env.preprocess.BACKGROUND_INDICES`.
-"""
-
 IS_ACTIVE = tuple(int(colour not in FIELD_BACKGROUND) for colour in range(256))
 
 _EVEN_1, _EVEN_2, _EVEN_4, _EVEN_8, _EVEN_16, _EVEN_32, _EVEN_64 = (

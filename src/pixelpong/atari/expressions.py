@@ -1,7 +1,4 @@
-"""Expressions of typed Python as LLVM IR: values, fields, variables, calls.
-
-The part of `pixelpong.atari.lowering` that makes values.
-"""
+"""Expressions of typed Python as LLVM IR: the part of `lowering` that makes values."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ from pixelpong.atari.typed import WIDE_BITS
 
 INT, WIDE, BOOL, POINTER, NOTHING = "i32", f"i{WIDE_BITS}", "i1", "ptr", "void"
 
+# By annotation.
 TYPES = {"Int": INT, "Wide": WIDE, "Machine": POINTER, "Bytes": POINTER, "None": NOTHING}
-"""The type of each annotation."""
 
 _DECLARATIONS = f"""
 declare {INT} @llvm.smin.{INT}({INT}, {INT})
@@ -62,12 +62,7 @@ class Program:
     """Functions, constants and tables that are compiled together."""
 
     def __init__(self, machine: np.dtype[Any]) -> None:
-        """An empty program.
-
-        Args:
-            machine: the record that ``m.name`` refers to.
-        """
-        self.machine = machine
+        self.machine = machine  # the record that ``m.name`` refers to
         self.names: dict[str, Any] = {}  # constants and tables of the source
         self.signatures: dict[str, Signature] = {}
         self._functions: list[str] = []
@@ -88,11 +83,7 @@ class Program:
         self._functions.append(text)
 
     def table(self, name: str) -> tuple[str, int]:
-        """A tuple of numbers, or of such tuples, as constant memory.
-
-        Returns:
-            The type of an element, and the number of elements in a row.
-        """
+        """Keep a tuple of numbers, or of tuples; return the elements' type and a row's length."""
         value = self.names[name]
         row = len(value[0]) if isinstance(value[0], tuple) else 1
         flat = [x for each in value for x in each] if row > 1 else value

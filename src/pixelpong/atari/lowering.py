@@ -3,12 +3,8 @@
 No type needs to be inferred: the types of parameters and results are in the source, a variable has
 the type of its first value, and a field's type is in the record. So one walk over a function's
 syntax tree translates it, with a few lines of IR for each node. Local variables live in memory
-(``alloca``); LLVM's optimizer moves them to registers.
-
-Covered: the language that `pixelpong.atari.typed` describes; anything else raises a `SyntaxError`
-that quotes it. Not covered: optimizing and machine code (`pixelpong.atari.native`).
-
-Source: the LLVM Language Reference Manual.
+(``alloca``); LLVM's optimizer moves them to registers. Anything that the language does not have
+raises a `SyntaxError` that quotes it.
 """
 
 from __future__ import annotations
@@ -33,13 +29,7 @@ from pixelpong.atari.ir import (
 
 
 def lower_module(program: Program, module: ModuleType, exports: Sequence[str] = ()) -> None:
-    """Add all functions that a Python module defines, and the constants that they use.
-
-    Args:
-        program: changed.
-        module: written in typed Python.
-        exports: names of the functions that can be called from outside.
-    """
+    """Add a module's functions and constants; `exports` can be called from outside."""
     program.add_names(vars(module))
     own = [
         each
@@ -60,11 +50,7 @@ def lower_module(program: Program, module: ModuleType, exports: Sequence[str] = 
 
 
 class Lowering(Expressions):
-    """Translates one function to IR.
-
-    `body` takes statements as syntax trees and `code` as source text. `label` and `goto`, which
-    Python does not have, join the parts of a function that is made piece by piece.
-    """
+    """Translates one function to IR; `label` and `goto` join parts made piece by piece."""
 
     def __init__(
         self, program: Program, name: str, attribute: str = "", *, is_exported: bool = False

@@ -14,11 +14,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+# A frame has 262 lines. The picture is ROWS of them, from line TOP on, WIDTH pixels each.
 TOP, ROWS, WIDTH = 34, 210, 160
-"""A frame has 262 lines. The picture is ROWS of them, from line TOP on, WIDTH pixels each."""
-
+# The field: every second pixel of every second row of the picture, starting at row FIELD_TOP.
 FIELD_TOP, FIELD_SIZE = 35, 80
-"""The field: every second pixel of every second row of the picture, starting at row FIELD_TOP."""
 
 STATE = np.dtype(
     [
@@ -81,22 +80,18 @@ MACHINE = np.dtype(
 """The whole record, 35 kB."""
 
 STATE_SIZE = STATE.itemsize
-BEFORE = MACHINE.fields["before"][1]  # type: ignore[index]
-"""The offset of the copy of the state in the record."""
+BEFORE = MACHINE.fields["before"][1]  # type: ignore[index]  # the offset of that copy
 
 DRAW_NOTHING, DRAW_FIELD, DRAW_PICTURE = range(3)
 
+# Why a frame stopped. It ended (the first), or met something the machine does not cover.
 FRAME_DONE, NOT_TRANSLATED, TOO_LONG, TIMER_RAN_OUT, NOT_IMPLEMENTED = range(1, 6)
-"""Why a frame stopped. It ended (the first), or met something the machine does not cover."""
 
+# A paddle's knob, in ohm: its first position, its ends, how far a press turns it in a frame.
+# Source: ALE, PADDLE_MIN, PADDLE_MAX, PADDLE_DELTA; the centre is half the sum.
 PADDLE_CENTRE, PADDLE_LOWEST, PADDLE_HIGHEST, PADDLE_TURN = 408_823, 27_450, 790_196, 23_000
-"""A paddle's knob, in ohm: its first position, its ends, how far a press turns it in a frame.
 
-Source: ALE, ``PADDLE_MIN``, ``PADDLE_MAX``, ``PADDLE_DELTA``; the centre is half the sum.
-"""
-
-MAX_CYCLES = 76 * 290
-"""A longer frame is given up: ALE would end it. 262 lines are usual."""
+MAX_CYCLES = 76 * 290  # a longer frame is given up: ALE would end it. 262 lines are usual.
 
 
 def make_machine() -> NDArray[np.void]:

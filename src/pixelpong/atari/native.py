@@ -7,8 +7,6 @@ else. Two processes that compile at the same moment write the same bytes, each t
 that it then renames.
 
 Neither compiling nor calling holds Python's lock.
-
-Covered: compiling, caching, linking. Not covered: the code itself (`pixelpong.atari.translation`).
 """
 
 from __future__ import annotations
@@ -27,16 +25,13 @@ from typing import Any
 import llvmlite
 import llvmlite.binding as llvm
 
+# LLVM's level of optimization for the IR and for the machine code. A higher level costs more time
+# at the first use than it gains: docs/log.md.
 LEVEL, CODE_LEVEL = 1, 2
-"""LLVM's level of optimization for the IR and for the machine code.
 
-A higher level costs more time at the first use than it gains: ``docs/log.md``.
-"""
-
+# One thread at a time: the second one then finds the code in the cache, LLVM links for one thread
+# only, and CPython 3.11's parser can fail in two ("AST constructor recursion depth mismatch").
 _making = threading.Lock()
-"""One thread at a time: the second one then finds the code in the cache, LLVM links for one thread
-only, and CPython 3.11's parser can fail in two ("AST constructor recursion depth mismatch").
-"""
 
 
 class NativeCode:
@@ -50,10 +45,7 @@ class NativeCode:
     ) -> None:
         """Take the machine code from the cache, or compile it.
 
-        Args:
-            key: identifies everything the IR depends on.
-            make_ir: makes the IR, if the cache has no code for it.
-            folder: the cache; the user's cache folder if None.
+        `key` identifies everything the IR depends on.
         """
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()

@@ -4,13 +4,14 @@ It has three registers of eight bits (A, X, Y), a stack pointer, a program count
 (negative), V (overflow), Z (zero), C (carry), I and D. An instruction is one byte, the opcode, and
 up to two more that say where its operand lies: the addressing mode.
 
-Covered: the documented instructions. Source: MCS6500 Family Programming Manual (MOS, 1976).
+Only documented instructions. Source: MCS6500 Family Programming Manual (MOS, 1976).
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+# Bytes of an instruction, by addressing mode.
 LENGTHS = {
     "imp": 1,  # no operand
     "acc": 1,  # the operand is A
@@ -26,12 +27,11 @@ LENGTHS = {
     "aby": 3,  # the same, Y added
     "ind": 3,  # a jump to the address stored there
 }
-"""Bytes of an instruction, by addressing mode."""
 
+# Cycles by mode, for instructions that read, write, or read and write back.
 _READS = {"imm": 2, "zp": 3, "zpx": 4, "zpy": 4, "abs": 4, "abx": 4, "aby": 4, "izx": 6, "izy": 5}
 _WRITES = {"zp": 3, "zpx": 4, "zpy": 4, "abs": 4, "abx": 5, "aby": 5, "izx": 6, "izy": 6}
 _CHANGES = {"acc": 2, "zp": 5, "zpx": 6, "abs": 6, "abx": 7}
-"""Cycles by mode, for instructions that read, write, or read and write back."""
 
 _OPERANDS = """
 ADC imm 69  zp 65  zpx 75  abs 6D  abx 7D  aby 79  izx 61  izy 71
@@ -66,11 +66,8 @@ SED imp F8 2  SEI imp 78 2  TAX imp AA 2  TAY imp A8 2  TSX imp BA 2  TXA imp 8A
 TYA imp 98 2
 """
 
-WRITES = ("STA", "STX", "STY")
-"""They write and do not read."""
-
-CHANGES = ("ASL", "DEC", "INC", "LSR", "ROL", "ROR")
-"""They read and write back."""
+WRITES = ("STA", "STX", "STY")  # they do not read
+CHANGES = ("ASL", "DEC", "INC", "LSR", "ROL", "ROR")  # they read and write back
 
 
 class Opcode(NamedTuple):
@@ -95,4 +92,3 @@ def _read_tables() -> dict[int, Opcode]:
 
 
 OPCODES = _read_tables()
-"""All documented opcodes."""

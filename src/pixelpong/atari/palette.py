@@ -3,7 +3,7 @@
 An index is what a program writes to a colour register: the upper four bits are the hue, the next
 three the brightness. Televisions differed; these are ALE's colours.
 
-Source: measured on ALE (``getScreen`` beside ``getScreenRGB`` while the idle game goes through all
+Source: measured on ALE (``getScreen`` and ``getScreenRGB`` while the idle game goes through all
 colours); ``tests/test_pong_exactness.py`` measures them again.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+# One row per hue, from dark to bright.
 _COLOURS = """
 000000 4a4a4a 6f6f6f 8e8e8e aaaaaa c0c0c0 d6d6d6 ececec
 484800 69690f 86861d a2a22a bbbb35 d2d240 e8e84a fcfc54
@@ -30,7 +31,6 @@ _COLOURS = """
 303800 505916 6d762b 88923e a0ab4f b7c25f ccd86e e0ec7c
 482c00 694d14 866a26 a28638 bb9f47 d2b656 e8cc63 fce070
 """
-"""One row per hue, from dark to bright."""
 
 
 def _read_table() -> NDArray[np.uint8]:
@@ -38,5 +38,4 @@ def _read_table() -> NDArray[np.uint8]:
     return np.repeat(colours, 2, axis=0)  # the lowest bit of an index has no meaning
 
 
-PALETTE = _read_table()
-"""[256, 3] uint8."""
+PALETTE = _read_table()  # [256, 3] uint8

@@ -22,12 +22,10 @@ NUM_REGISTERS = 45
 PLAYFIELD, PLAYER0, PLAYER1, MISSILE0, MISSILE1, BALL = 0, 1, 2, 3, 4, 5
 ALL_OBJECTS = 0b111111
 
-CLOCKS = 228
-"""Colour clocks of a line."""
+CLOCKS = 228  # colour clocks of a line
+BLANK_CLOCKS = 68  # those before its first pixel
 
-BLANK_CLOCKS = 68
-"""Colour clocks of a line before its first pixel."""
-
+# The bits of a register that have a meaning.
 MEANING = make_table(
     64, 0xFF,
     {
@@ -36,8 +34,8 @@ MEANING = make_table(
         RESMP0: 2, RESMP1: 2, **dict.fromkeys(range(HMP0, HMBL + 1), 0xF0),
     },
 )  # fmt: skip
-"""The bits of a register that have a meaning."""
 
+# The objects whose pixels a write to a register may change.
 CHANGES_OBJECTS = make_table(
     64, 0,
     {
@@ -49,9 +47,8 @@ CHANGES_OBJECTS = make_table(
         **{RESP0 + each: 1 << PLAYER0 + each for each in range(5)},
     },
 )  # fmt: skip
-"""The objects whose pixels a write to a register may change."""
 
+# Clocks until a write to a register takes effect.
 DELAY = make_table(64, 0, {NUSIZ0: 8, NUSIZ1: 8, REFP0: 1, REFP0 + 1: 1})
-"""Clocks until a write to a register takes effect."""
 
 PLAYFIELD_DELAY = (4, 5, 2, 3)

@@ -13,10 +13,9 @@ ends when the program clears VSYNC, after 262 lines in Pong. 210 of them are sho
 A write that changes nothing costs one comparison. Before any other write, everything up to the
 beam is drawn (`pixelpong.atari.drawing`).
 
-Written in typed Python (`pixelpong.atari.typed`): it runs both as Python and compiled.
-
-Covered: everything visible, collisions, paddles. Not covered: sound, light pens, the first clocks
-of objects that move in the middle of a line. Source: the same as `pixelpong.atari.registers`.
+In the functions, `t` is the cycle since the start of the line in which the frame began, and `bus`
+the last byte on the data bus. Not covered: sound, light pens, the first clocks of objects that move
+in the middle of a line. Written in typed Python. Source: as for `pixelpong.atari.registers`.
 """
 
 from __future__ import annotations
@@ -61,11 +60,10 @@ from pixelpong.atari.registers import (
 )
 from pixelpong.atari.typed import Int, Machine, inline, make_table
 
-_MOVES_UNTIL = 3
-"""The last cycle of a line in which HMOVE moves objects the full distance."""
+_MOVES_UNTIL = 3  # the last cycle of a line in which HMOVE moves objects the full distance
 
+# By the low bits of NUSIZx: the middle of a player, in columns from its left edge.
 _MIDDLE = make_table(8, 4, {5: 8, 7: 16})
-"""By the low bits of NUSIZx: the middle of a player, in columns from its left edge."""
 
 # Writes.
 
@@ -94,8 +92,7 @@ def set_playfield(m: Machine, t: Int, register: Int, value: Int) -> None:
 
 
 def set_player(m: Machine, t: Int, register: Int, value: Int) -> None:
-    """Write one player's pixels (GRP0 or GRP1). This also shows the other player's pixels, and
-    with GRP1 the ball's, if VDEL delays them."""
+    """Write to GRPx. It also shows the other player's pixels, and GRP1 the ball's, if delayed."""
     p = register - GRP0
     q = 1 - p
     dirty = 0
@@ -182,17 +179,7 @@ def hide_or_show_missile(m: Machine, t: Int, register: Int, value: Int) -> None:
 
 
 def write_tia(m: Machine, t: Int, register: Int, value: Int) -> Int:
-    """Write to a register.
-
-    Args:
-        m: changed.
-        t: the cycle, counted from the start of the line in which the frame began.
-        register: 0 to 0x3F.
-        value: a byte.
-
-    Returns:
-        The cycle after it: later if the write halts the processor.
-    """
+    """Write a byte to a register, 0 to 0x3F; the result is later than `t` if this halts."""
     if register == WSYNC:
         return (t + 75) // 76 * 76
     if register >= HMP0 and register <= HMBL:
@@ -242,14 +229,7 @@ def write_vsync(m: Machine, t: Int, value: Int) -> None:
 
 
 def read_tia(m: Machine, t: Int, address: Int, bus: Int) -> Int:
-    """Read a register: collisions, and whether a paddle's capacitor is charged.
-
-    Args:
-        m: drawn up to the beam, if collisions are read.
-        t: the cycle.
-        address: only the low four bits count.
-        bus: the last byte on the data bus; it stays on the lines that the TIA does not drive.
-    """
+    """Read collisions, or a paddle's capacitor; `bus` stays on lines the TIA does not drive."""
     register = address & 15
     bus &= 0x3F
     if register >= 8 and register < 12:

@@ -1,7 +1,7 @@
 """Translates a cartridge's instructions to one compiled function: ``run_frame(m)``.
 
-An emulator usually reads an instruction, decodes it, carries it out, and goes to the next one. Here
-all decoding is done once. Each instruction becomes a line or two of typed Python that spells out
+An emulator usually reads an instruction, decodes it, runs it, and goes to the next one. Here all
+decoding is done once. Each instruction becomes a line or two of typed Python that spells out
 operand and addressing mode; a branch becomes a jump to a label. All of it is compiled as one
 function. So the console's registers are registers of the real processor, and flags that nobody
 reads are never computed.
@@ -15,9 +15,8 @@ the frame takes too long, so a frame ends whatever the machine's state.
 The compiled function holds the cartridge's logic. It lives in memory and in the user's cache, never
 in the repository.
 
-Covered: documented instructions. Not covered: decimal arithmetic (SED), the addressing mode
-"(address, X)", pointers outside the memory. A machine that meets them, or jumps to an unknown
-place, stops and says why.
+Not covered: decimal arithmetic (SED), the addressing mode "(address, X)", pointers outside the
+memory. A machine that meets them, or jumps to an unknown place, stops and says why.
 """
 
 from __future__ import annotations
@@ -35,15 +34,12 @@ from pixelpong.atari.opcodes import CHANGES, WRITES
 
 _REGISTERS = ("a", "x", "y", "s")
 
+# The flags as one byte, as PHP pushes them. The flag D, decimal arithmetic, is not covered.
 _FLAGS = "(n & 128 | v << 6 | 0x30 | i << 2 | (z == 0) << 1 | c)"
-"""The flags as one byte, as PHP pushes them."""
-
 _SET_FLAGS = "n = {0}; z = {0} & 2 == 0; v = {0} >> 6 & 1; c = {0} & 1; i = {0} >> 2 & 1"
-
 _PULL_FLAGS = f"""s = s + 1 & 255; r = m.ram[s & 127]
 if r & 8: goto(not_covered)
 {_SET_FLAGS.format("r")}"""
-"""Decimal arithmetic, the flag D, is not covered."""
 
 _BRANCH_IF = {
     "BCC": "c == 0", "BCS": "c != 0", "BEQ": "z == 0", "BNE": "z != 0",
@@ -53,14 +49,13 @@ _BRANCH_IF = {
 _ADD = "w = a + r + c; v = ((a ^ w) & (r ^ w)) >> 7 & 1; c = w >> 8; a = n = z = w & 255"
 
 _RETURN = "s = s + 2 & 255; pc = m.ram[s - 1 & 127] | m.ram[s & 127] << 8"
-
+# Jump to an address from memory, which may lie outside the cartridge.
 _GO_TO_PC = "if pc & 0xF800 != 0xF000: goto(unknown)\npc = pc & 0x7FF; goto(dispatch)"
-"""Jump to an address from memory, which may lie outside the cartridge."""
 
 _STOPS = {"unknown": NOT_TRANSLATED, "too_long": TOO_LONG, "not_covered": NOT_IMPLEMENTED}
-
 _LIMIT = f"if t > {MAX_CYCLES}: goto(too_long)"
 
+# What an instruction does to registers and flags; {v} is its operand's value.
 _OPERATIONS = {
     "LDA": "a = n = z = {v}", "LDX": "x = n = z = {v}", "LDY": "y = n = z = {v}",
     "AND": "a = n = z = a & {v}", "ORA": "a = n = z = a | {v}", "EOR": "a = n = z = a ^ {v}",
@@ -83,28 +78,23 @@ _OPERATIONS = {
     "PLA": "s = s + 1 & 255; a = n = z = m.ram[s & 127]",
     "PLP": _PULL_FLAGS,
 }  # fmt: skip
-"""What an instruction does to registers and flags; {v} is its operand's value."""
 
+# Bytes that an instruction pushes onto the stack, or pulls from it.
 _PUSHES = {"JSR": 2, "BRK": 3}
 _PULLS = {"RTS": 2, "RTI": 3, "PLA": 1, "PLP": 1}
-"""Bytes that an instruction pushes onto the stack, or pulls from it."""
-
+# These take one more cycle if the index carries the address into the next page of 256 bytes.
 _PAGE_COSTS = ("ADC", "SBC", "AND", "ORA", "EOR", "CMP", "LDA", "LDX", "LDY")
-"""These take one more cycle if the index carries the address into the next page of 256 bytes."""
 
 
 class Translation:
     """Translates one cartridge to ``run_frame``."""
 
     def __init__(self, rom: bytes, entries: Iterable[int], hints: Mapping[int, str]) -> None:
-        """Find the code.
+        """Find the code; `entries` are offsets reached through memory.
 
-        Args:
-            rom: the cartridge.
-            entries: offsets that are reached through memory.
-            hints: typed Python by offset, put in front of the instruction there. It uses what is
-                known about this cartridge to save work, and must leave the machine as the
-                cartridge's own code would.
+        `hints` are typed Python by offset, put in front of the instruction there. They use what is
+        known about this cartridge to save work, and must leave the machine as the cartridge's own
+        code would.
         """
         self._rom, self._hints = rom, hints
         code = disassemble(rom, entries)
@@ -124,11 +114,7 @@ class Translation:
         self._labels = labels & code.keys()
 
     def add_to(self, program: Program) -> None:
-        """Add ``run_frame(m)``, which plays from the end of the last frame to the end of this one.
-
-        It takes the processor's state from the record and puts it back; ``m.stop`` says why it
-        ended.
-        """
+        """Add ``run_frame(m)``: one frame, played on the record; ``m.stop`` says why it ended."""
         program.declare("run_frame", {"m": POINTER}, NOTHING)
         out = Lowering(program, "run_frame")
         out.code("begin_frame(m); t = m.cycle; pc = m.pc; q = b = r = w = 0; p = m.p")
@@ -170,7 +156,6 @@ class Translation:
                     out.goto(_label(place))
 
     def _translate(self, one: Instruction) -> str:
-        """The instruction as typed Python."""
         if one.name == "SED" or one.mode == "izx" or _is_pointer_elsewhere(one):
             return f"pc = {one.place}; goto(not_covered)"
         lines = [self._skip_loop(one), _check_stack(one), f"t += {one.cycles}", self._control(one)]

@@ -26,16 +26,9 @@ from collections.abc import Callable
 from typing import Any
 
 Int = int
-"""A number of 32 bits, with a sign."""
-
 Wide = int
-"""A number of 192 bits, without a sign."""
-
-Machine = Any
-"""The machine; in plain Python, an object with the fields of the record."""
-
-Bytes = Any
-"""Bytes that the caller passes."""
+Machine = Any  # in plain Python, an object with the fields of the record
+Bytes = Any  # bytes that the caller passes
 
 WIDE_BITS = 192
 
