@@ -14,12 +14,9 @@ import numba
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """`numba.njit` without the lock, in numba's cache.
 
-    The cache is beside the file, or in the user's cache directory. If neither can be written, as in
-    some containers or on a full disk, each process compiles again. Numba unpickles its cache
+    The cache is next to the file, or in the user's cache directory. If neither can be written, as
+    in some containers or on a full disk, each process compiles again. Numba unpickles its cache
     unchecked, so a damaged one can raise any error; the kernel is then compiled and cached again.
-
-    Args:
-        options: further options of `numba.njit`.
     """
 
     def compile_it(function: Callable[..., Any]) -> Callable[..., Any]:

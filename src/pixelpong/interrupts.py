@@ -3,8 +3,6 @@
 A command in its own process handles them from its first line on. During its start they are only
 recorded. A training checks whether one came; any other command is ended by an exception. Only the
 first one counts: the stop has begun, and later ones change nothing.
-
-Not covered: the time before that line, while Python itself starts.
 """
 
 from __future__ import annotations
@@ -47,11 +45,7 @@ def note_signals() -> None:
 
 
 def heed_signals() -> None:
-    """From now on, the first signal raises an exception; at once if one was recorded.
-
-    Raises:
-        Interrupt: here, or anywhere later.
-    """
+    """From now on, the first signal raises `Interrupt`; at once if one was recorded."""
 
     def interrupt(*_: object) -> None:
         _noted.set()
@@ -73,11 +67,8 @@ def stop_on_signals(*, ends_process: bool = True) -> Iterator[Callable[[], bool]
     """While inside, SIGINT and SIGTERM only set a mark; yields the function that reads it.
 
     Once it is set, later signals change nothing, inside or after: every wait during the exit has a
-    deadline. Outside the main thread, where Python cannot handle signals, this does nothing.
-
-    Args:
-        ends_process: this process ends after a signal; if it continues, as a notebook does, the
-            previous handlers return.
+    deadline. If the process continues, as a notebook does, the previous handlers return. Outside
+    the main thread, where Python cannot handle signals, this does nothing.
     """
     asked = _Mark()
     if threading.current_thread() is not threading.main_thread():
@@ -112,8 +103,7 @@ def interrupts_held() -> Iterator[None]:
 def end_with_parent() -> None:
     """End this process when its parent has gone, even if the parent was killed.
 
-    A process of a pool would wait for ever: it holds both ends of the pipe that its work comes
-    from.
+    A process of a pool would wait for ever: it holds both ends of the pipe its work comes from.
     """
     parent = multiprocessing.parent_process()
     assert parent is not None

@@ -1,4 +1,4 @@
-"""The processor and the libraries, which the promise "same bits" depends on besides the seed."""
+"""The processor and the libraries: the promise "same bits" depends on them and the seed."""
 
 from __future__ import annotations
 
@@ -64,11 +64,7 @@ def count_cores() -> int:
 
 
 def read_core_limit(root: Path = Path("/")) -> float | None:
-    """Cores that the control group (version 2) of this process allows; None for no limit.
-
-    Args:
-        root: the file system; tests use their own.
-    """
+    """Cores that the control group (version 2) of this process allows; None for no limit."""
     top, limits = root / "sys/fs/cgroup", []
     for line in _read(root / "proc/self/cgroup").splitlines():
         if line.startswith("0::"):

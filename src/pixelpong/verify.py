@@ -29,24 +29,18 @@ from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
 from pixelpong.seeding import make_rng
 
-NUM_FRAMES = 2000
-"""Frames to compare with ALE, a second."""
-
-WORKER_COUNTS = (1, 2, 3)
-"""Numbers of workers to compare."""
+NUM_FRAMES = 2000  # to compare with ALE, a second
+WORKER_COUNTS = (1, 2, 3)  # to compare
 
 
 @dataclass(frozen=True)
 class Way:
-    """One way through the same training, and its result.
-
-    `optimizer_sha256` is of the optimizer's memory, `lines_sha256` of metrics and episodes.
-    """
+    """One way through the same training, and its result."""
 
     name: str
     params_sha256: str
-    optimizer_sha256: str
-    lines_sha256: str
+    optimizer_sha256: str  # of the optimizer's memory
+    lines_sha256: str  # of metrics and episodes
 
     def matches(self, other: Way) -> bool:
         """Whether all bits are the same; ignores the name."""
@@ -54,14 +48,9 @@ class Way:
 
 
 def compare_with_ale(seed: int, frames: int = NUM_FRAMES) -> int | None:
-    """Play the game here and on ALE, frame by frame, with random actions.
+    """Play random actions here and on ALE; return the first frame that differs, None if none does.
 
-    Args:
-        seed: of the actions.
-        frames: to play.
-
-    Returns:
-        The first frame after which memory, reward or picture differ; None if all are the same.
+    Memory, reward and picture are compared.
     """
     import ale_py
 
@@ -92,13 +81,8 @@ def compare_ways(
 ) -> Iterator[Way]:
     """Train in every way and yield each when it is done; the first is the reference.
 
-    Args:
-        config: what to train; must have ``budget.updates``.
-        engines: names of engines; each runs once without a stop, and then stopped and resumed.
-        should_stop: called several times a second.
-
-    Raises:
-        Interrupted: `should_stop` returned True.
+    Each engine runs without a stop, and then stopped and resumed. `Interrupted` is raised if
+    `should_stop`, called several times a second, returns True.
     """
     updates = config.budget.updates
     assert updates is not None
@@ -122,7 +106,7 @@ def _go(
     parts: list[dict[str, Any]],
     should_stop: Callable[[], bool],
 ) -> Way:
-    """Train in parts, each resumed from the one before: the options that change in each."""
+    """Train in parts, each resumed from the one before; a part holds the options that change."""
     with tempfile.TemporaryDirectory(prefix="pixelpong-verify-") as folder:
         path = Path(folder) / "run"
         for part in parts:

@@ -48,7 +48,6 @@ CHANGES_OBJECTS = make_table(
     },
 )  # fmt: skip
 
-# Clocks until a write to a register takes effect.
+# Clocks until a write to a register takes effect; for PF0, PF1, PF2, by the cycle's low bits.
 DELAY = make_table(64, 0, {NUSIZ0: 8, NUSIZ1: 8, REFP0: 1, REFP0 + 1: 1})
-
 PLAYFIELD_DELAY = (4, 5, 2, 3)

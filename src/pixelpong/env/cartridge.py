@@ -1,11 +1,9 @@
 """Pong's cartridge ("Video Olympics", Atari 1977): facts about this one game.
 
 `pixelpong.atari` knows the console and no game. This module tells it about Pong: the code that no
-direct jump leads to, where the points are, which knob belongs to whom, and loops whose rounds can
+direct jump reaches, where the points are, which knob belongs to whom, and loops whose rounds can
 mostly be skipped. The cartridge's own code is not here; it is read from the ROM in ale-py, on the
-user's machine.
-
-Written in typed Python (`pixelpong.atari.typed`), except for the constants.
+user's machine. The functions are typed Python (`pixelpong.atari.typed`).
 
 **What is skipped, and why that is allowed.** Three quarters of all instructions are the loop that
 draws the field: 91 rounds of two lines each. In every round it checks whether a player, a missile
@@ -13,9 +11,9 @@ or the ball has a pixel there, fetches three bytes of playfield, writes all of i
 reads two paddles. If the answers and the bytes are the same as in the round before, the round
 writes what the TIA already has. It draws nothing new, takes the same branches and so the same 152
 cycles, and leaves the processor in the same state, except for the row's number. At the start of the
-loop, `find_changing_rounds` finds the rounds in which an answer changes; the others are not carried
-out. A delayed write shows a round later, so the round after such a change runs too. So does the
-round that finds a paddle charged.
+loop, `find_changing_rounds` finds the rounds in which an answer changes; the others do not run. A
+delayed write shows a round later, so the round after such a change runs too. So does the round that
+finds a paddle charged.
 
 Two more loops are cut short: the one that clears the registers after a picture, once they are
 clear, and the one that draws the points, if nobody needs the picture. Tests compare every frame
@@ -63,43 +61,27 @@ from pixelpong.atari.typed import (
     wide,
 )
 
-ENTRIES = (0x386, 0x3F5)
-"""Offsets of code that jumps through memory reach."""
-
-LEFT_POINTS, RIGHT_POINTS = 13, 14
-"""Addresses of the points in memory: the opponent's, on the left, and the agent's."""
-
+ENTRIES = (0x386, 0x3F5)  # offsets of code that jumps through memory reach
+LEFT_POINTS, RIGHT_POINTS = 13, 14  # addresses in memory: the opponent's, on the left; the agent's
 LAST_POINT = 21
+MODE = 22  # address of the game's number, less 1
+LEFT_PADDLE, RIGHT_PADDLE = 0, 1  # places in `resistance`: the console numbers them in reverse
+BALL_ROW = 54  # address; 0 there while the ball is out of play
+LEFT_BUTTON, RIGHT_BUTTON = 63, 64  # addresses; not 0 if the button was released in the last frame
 
-MODE = 22
-"""Address of the game's number, less 1, in memory."""
-
-LEFT_PADDLE, RIGHT_PADDLE = 0, 1
-"""The sides' knobs, as places in `resistance`: the console numbers them in reverse."""
-
-BALL_ROW = 54
-"""Address of the ball's row in memory; 0 while the ball is out of play."""
-
-LEFT_BUTTON, RIGHT_BUTTON = 63, 64
-"""Addresses of the buttons in memory; not 0 if the button was released in the last frame."""
-
+# Added to STAY, UP or DOWN in the game for two: serve, if it is this side's turn. While the ball is
+# out of play, the button is pressed in every second frame, as only a new press counts. In flight it
+# is not: there it would change the ball.
 SERVE = 8
-"""Added to STAY, UP or DOWN in the game for two: serve, if it is this side's turn.
 
-While the ball is out of play, the button is pressed in every second frame, as only a new press
-counts. In flight it is not: there it would change the ball.
-"""
-
+# By Gymnasium's action: whether the button is pressed, and which way the knob turns the paddle. An
+# action has four bits; others than 0 to 5 and the three with `SERVE` do nothing.
 _FIRES = make_table(16, 0, {1: 1, 4: 1, 5: 1})
 _RAISES = make_table(16, 0, {2: 1, 4: 1, SERVE + 2: 1})
 _LOWERS = make_table(16, 0, {3: 1, 5: 1, SERVE + 3: 1})
-"""By Gymnasium's action: whether the button is pressed, and which way the knob turns the paddle.
-
-An action has four bits; others than 0 to 5 and these three with `SERVE` do nothing.
-"""
-
 _SERVES = make_table(16, 0, {SERVE: 1, SERVE + 2: 1, SERVE + 3: 1})
 
+# The code in front of the three loops.
 HINTS = {
     0x5B8: "if y > 1 and t % 76 <= 47 and is_cleared(m): t = (t // 76 + y - 1) * 76 + 5; y = 1",
     0x58B: "if x == 1 and y == 0 and points_are_unseen(m): x = 20; y = 4; t += 19 * 76",
@@ -109,13 +91,11 @@ HINTS = {
         "x += 2 * r; t += 152 * r"
     ),
 }
-"""The code in front of the three loops."""
 
+# The field's loop: the row in X at its start, its rounds, and the cycles of a round.
 _FIRST_ROW, _ROUNDS, _ROUND_CYCLES = 0x26, 91, 152
-"""The field's loop: the row in X at its start, its rounds, and the cycles of a round."""
-
+# Cycles of a round's second line after which it reads the paddles.
 _READ_FIRST, _READ_SECOND = 23, 32
-"""Cycles of a round's second line after which it reads the paddles."""
 
 
 @inline
@@ -131,7 +111,7 @@ def is_cleared(m: Machine) -> Int:
 
 
 def find_changing_rounds(m: Machine) -> None:
-    """Set ``m.rounds``: bit k if round k of the field's loop must be carried out."""
+    """Set ``m.rounds``: bit k if round k of the field's loop must run."""
     missile0 = 0 if m.tia[RESMP0] else m.ram[0x27]
     missile1 = 0 if m.tia[RESMP1] else m.ram[0x28]
     # The rows of each object: its first row, its height as a mask. A hidden missile is always on.
@@ -149,10 +129,8 @@ def find_changing_rounds(m: Machine) -> None:
 
 
 def changing_playfield_rounds(m: Machine) -> Wide:
-    """The rounds in which the next row of the playfield, eight lines high, begins.
-
-    They follow from the address of its three bytes, which stays the same for whole games.
-    """
+    """The rounds in which the next row of the playfield, eight lines high, begins."""
+    # They follow from the addresses of its three bytes, which stay the same for whole games.
     a = m.ram[0x1B] | m.ram[0x1C] << 8
     b = m.ram[0x1D] | m.ram[0x1E] << 8
     c = m.ram[0x1F] | m.ram[0x20] << 8
@@ -198,7 +176,7 @@ def count_equal_rounds(m: Machine, row: Int, t: Int) -> Int:
     left_second = m.emptied_until + m.charged[2 + first] - line - _READ_SECOND
     if left_second >= -2:  # the second read comes two cycles earlier if the first is charged
         count = min(count, max(left_second, 0) // _ROUND_CYCLES)
-    if count == until_change:  # that round is carried out next
+    if count == until_change:  # that round runs next
         m.rounds &= m.rounds - 1
     if count:
         m.old_grp[0] = m.tia[GRP0]
@@ -224,19 +202,13 @@ def serves(m: Machine, action: Int, button: Int) -> Int:
 
 
 def play_frames(m: Machine, actions: Bytes, count: Int, draws: Int) -> Int:
-    """Play some frames, and draw the last one. Stop early if a side has all its points.
+    """Play `count` frames, and draw the last one. Stop early if a side has all its points.
 
-    Args:
-        m: the machine, between two frames.
-        actions: [count], the action held in each frame, in Gymnasium's numbers; the upper four
-            bits are for the left side, if a person or a second agent plays it.
-        count: frames.
-        draws: what to draw of the last frame: DRAW_NOTHING, DRAW_FIELD or DRAW_PICTURE.
-
-    Returns:
-        ``frames << 16 | is_over << 8 | reward + 128``: the frames emulated, and the points that
-        the right side won in them less those that it lost. If the machine met something it does not
-        cover, minus its stop code; the machine is then unchanged.
+    `actions` holds a byte per frame, in Gymnasium's numbers; the upper four bits are for the left
+    side, if a person or a second agent plays it. The result is
+    ``frames << 16 | is_over << 8 | reward + 128``: the frames emulated, and the points that the
+    right side won in them less those that it lost. If the machine met something it does not cover,
+    it is minus its stop code, and the machine is unchanged.
     """
     copy(m, BEFORE, 0, STATE_SIZE)
     before = m.ram[RIGHT_POINTS] - m.ram[LEFT_POINTS]
@@ -267,15 +239,9 @@ def play_frames(m: Machine, actions: Bytes, count: Int, draws: Int) -> Int:
 
 
 def idle(m: Machine, switches: Int, count: Int) -> Int:
-    """Play frames with nobody at the paddles, drawn as pictures; return 0 or the stop code.
-
-    Args:
-        m: the machine.
-        switches: the console's switches, a bit each, 0 while held: 1 RESET, 2 SELECT.
-        count: frames.
-    """
+    """Play frames with nobody at the paddles, drawn as pictures; return 0 or the stop code."""
     m.swcha = 0xFF
-    m.swchb = switches
+    m.swchb = switches  # a bit each, 0 while held: 1 RESET, 2 SELECT
     m.draws = DRAW_PICTURE
     for _ in range(count):
         run_frame(m)  # type: ignore[name-defined]  # noqa: F821

@@ -11,16 +11,13 @@ Found by experiment (``tests/test_duel.py`` compares each frame with multi-agent
   easy: on hard both paddles shrink.
 - With the same presses, the right paddle is in the same rows, frame for frame, as in the game for
   one; both paddles move in every second frame, about 5.7 rows per press.
-- The first ball comes by itself, to the left. After that the winner of the point has to press FIRE,
-  and the ball flies to the other side. It comes 63 or 64 frames after the point, as it does by
-  itself in the game for one, or later, when FIRE is pressed. FIRE of the other side does nothing.
-- At 21 the game is over. It also ends by itself after 65,270 frames, 18 minutes, whatever is
-  pressed: the colours change and nobody wins any more points.
+- The first ball comes on its own, to the left. After that the winner of the point has to press
+  FIRE, and the ball flies to the other side. It comes 63 or 64 frames after the point, as it does
+  without FIRE in the game for one, or later, when FIRE is pressed. The other side's does nothing.
+- At 21 the game is over. It also ends after 65,270 frames, 18 minutes, whatever is pressed: the
+  colours change and nobody wins any more points.
 - In the game for one, the left paddle is missing from the first 58 frames, and the first frame has
   other colours; here neither is the case.
-
-Covered: frame by frame play, the serve, bringing the left paddle to a row.
-Not covered: sticky actions and deciding (`pixelpong.faces.games.game`).
 """
 
 from __future__ import annotations
@@ -44,66 +41,39 @@ from pixelpong.env.native import NativeConsole
 from pixelpong.env.pong import Emulator
 from pixelpong.items import DOWN, STAY, UP
 
-LEFT, RIGHT = 0, 1
-"""The two sides, as places in `DuelEmulator.points`."""
+LEFT, RIGHT = 0, 1  # the two sides, as places in `DuelEmulator.points`
+FIRST_ROW, LAST_ROW = 34, 193  # rows of the frame between which paddles are seen
+MODE = 3  # Pong for two, with the ball of the single player's game
+MAX_FRAMES = 65_000  # shortly before the cartridge itself ends a game, that for one too
 
-FIRST_ROW, LAST_ROW = 34, 193
-"""Rows of the frame between which paddles are seen."""
-
-MODE = 3
-"""Pong for two, with the ball of the single player's game."""
-
-MAX_FRAMES = 65_000
-"""Shortly before the cartridge ends a game of its own accord, that for one too."""
-
+# Where a paddle's middle is at the start, and how far one frame's press moves it.
 _MIDDLE_ROW, _ROWS_A_PRESS = 103.0, 5.7
-"""Where a paddle's middle is in the beginning, and how far one frame's press moves it."""
-
+# From the middle to the ends of the knob.
 _MIN_PRESSES = (PADDLE_LOWEST - PADDLE_CENTRE) / PADDLE_TURN
 _MAX_PRESSES = (PADDLE_HIGHEST - PADDLE_CENTRE) / PADDLE_TURN
-"""From the middle to the ends of the knob."""
 
 
 class DuelEmulator:
-    """One game of Pong for two.
-
-    Attributes:
-        screen: [210, 160] uint8 palette indices of the newest frame, overwritten at every frame.
-        points: won by the left and by the right side.
-        moves: of the left and the right side in the newest frame.
-        draws: DRAW_PICTURE, or less for frames that nobody sees (`pixelpong.atari.machine`).
-        num_frames: frames since the game began.
-        frames_since_point: frames since the last point, or since the game began.
-    """
+    """One game of Pong for two."""
 
     def __init__(self, mode: int = MODE) -> None:
-        """Load the game and start it.
-
-        Args:
-            mode: the cartridge's game.
-        """
         self._console = NativeConsole(mode)
+        # Palette indices [210, 160] uint8, overwritten at every frame; `draws` may be less than
+        # DRAW_PICTURE for frames that nobody sees.
         self.screen, self.draws = self._console.picture, DRAW_PICTURE
         self.reset()
 
     def reset(self) -> None:
         """Start a game."""
         self._console.reset()
-        self.points, self.moves = [0, 0], (STAY, STAY)
+        self.points, self.moves = [0, 0], (STAY, STAY)  # of the left and the right side
         self.num_frames = self.frames_since_point = 0
         self._winner: int | None = None
         self._is_over = False
         self._presses = [0.0, 0.0]
 
     def act(self, left: int, right: int, *, fires: bool = False, fires_right: bool = True) -> None:
-        """Emulate one frame.
-
-        Args:
-            left: STAY, UP or DOWN.
-            right: the same for the right side.
-            fires: whether the left side serves, if it is its turn.
-            fires_right: the same for the right side.
-        """
+        """Emulate one frame with the moves STAY, UP or DOWN; a side serves only on its turn."""
         self.moves = left, right
         moves = left | SERVE * fires, right | SERVE * fires_right
         _, self._is_over, _ = self._console.run(
@@ -122,7 +92,7 @@ class DuelEmulator:
 
     @property
     def server(self) -> int | None:
-        """The side whose turn it is to serve; None while the ball flies or comes by itself."""
+        """The side whose turn it is to serve; None while the ball flies or comes on its own."""
         return self._winner if self.memory[BALL_ROW] == 0 else None
 
     @property
@@ -140,23 +110,16 @@ class DuelEmulator:
         return PALETTE[self.screen]
 
     def steer(self, row: float, side: int = LEFT) -> int:
-        """Return the move that brings the middle of a side's paddle to a row.
+        """Return the move that brings the middle of a side's paddle to a row of the frame.
 
         The paddle follows the knob with a delay. So the row is compared with the knob's position,
         not the visible paddle's; otherwise the paddle would not come to rest.
-
-        Args:
-            row: a row of the frame.
-            side: LEFT or RIGHT.
         """
         missing = (row - _MIDDLE_ROW) / _ROWS_A_PRESS - self._presses[side]
         return UP if missing < -0.5 else DOWN if missing > 0.5 else STAY
 
 
 def make_emulator_for_two(protocol: Protocol) -> Emulator:
-    """Make an emulator that plays the game for two, with the steps and coins of `protocol`.
-
-    Its actions hold those of both sides: the left one's four bits above the right one's.
-    """
+    """An emulator of the game for two; its actions hold the left side's in the upper four bits."""
     most = min(protocol.max_frames, MAX_FRAMES)
     return Emulator(dataclasses.replace(protocol, max_frames=most), NativeConsole(MODE))

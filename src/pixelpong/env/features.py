@@ -16,10 +16,8 @@ Each cell and each pair is a feature. In two consecutive frames it becomes one o
     vanished  on before, not now
 
 Three more inputs say which action the agent chose last: with sticky actions it may still be held.
-All inputs are 0 or 1, and about 80 of them are 1. Nothing here knows about balls and paddles.
-
-Covered: the dense definition.
-Not covered: the fast form (`pixelpong.kernels.playing.observe_features`).
+All inputs are 0 or 1, and about 80 of them are 1. Nothing here knows about balls and paddles. This
+is the dense definition; `pixelpong.kernels.playing.observe_features` is the fast form.
 """
 
 from __future__ import annotations
@@ -32,57 +30,39 @@ from numpy.typing import NDArray
 
 from pixelpong.items import ACTIONS
 
-CELL_SHAPES = ((1, 8), (8, 1), (8, 8))
-"""Rows and columns of a cell; they divide 80."""
-
+CELL_SHAPES = ((1, 8), (8, 1), (8, 8))  # rows and columns of a cell; they divide 80
 NUM_CELLS = sum((80 // rows) * (80 // columns) for rows, columns in CELL_SHAPES)
 
-PAIR_SHAPE = (1, 2)
-"""Rows and columns of the cells that form pairs."""
-
+PAIR_SHAPE = (1, 2)  # rows and columns of the cells that form pairs
 PAIR_ROWS, PAIR_COLUMNS = 80 // PAIR_SHAPE[0], 80 // PAIR_SHAPE[1]
+PAIR_BAND = 8  # adjacent columns of these cells that count as one; they divide PAIR_COLUMNS
+NUM_OFFSETS = 2 * PAIR_ROWS - 1  # rows between two cells: 1 − PAIR_ROWS … PAIR_ROWS − 1
 
-PAIR_BAND = 8
-"""Adjacent columns of these cells that are one to a pair; they divide PAIR_COLUMNS."""
-
-NUM_OFFSETS = 2 * PAIR_ROWS - 1
-"""Rows that one cell can lie below another: 1 − PAIR_ROWS … PAIR_ROWS − 1."""
-
-# The number of columns to the left of a band's rightmost column.
+# For each band of the right cell, the place of its closest displacement; then their number. A band
+# has as many displacements as there are columns to the left of its rightmost column.
 BAND_STARTS = tuple(
     int(start) for start in np.cumsum([0, *range(PAIR_BAND - 1, PAIR_COLUMNS, PAIR_BAND)])
 )
-"""For each band of the right cell, the place of its closest displacement; then their number."""
 
 NUM_PAIRS = BAND_STARTS[-1] * NUM_OFFSETS
-
 NUM_FEATURES = NUM_CELLS + NUM_PAIRS
-
 NUM_INPUTS = 3 * NUM_FEATURES + len(ACTIONS)
 
 
 def find_cells(field: NDArray[Any]) -> NDArray[np.bool_]:
-    """Find the cells that are on: the first shape's row by row, then the next shape's.
+    """The cells that are on, [NUM_CELLS]: the first shape's row by row, then the next shape's.
 
-    Args:
-        field: [80, 80], not 0 if a pixel is on.
-
-    Returns:
-        [NUM_CELLS] bool.
+    `field` is [80, 80], not 0 if a pixel is on; so in all functions here.
     """
     return np.concatenate([_divide(field, shape).ravel() for shape in CELL_SHAPES])
 
 
 def find_pairs(field: NDArray[Any]) -> NDArray[np.bool_]:
-    """Find the pairs that are on.
+    """The pairs that are on, [NUM_PAIRS].
 
-    Args:
-        field: [80, 80], not 0 if a pixel is on.
-
-    Returns:
-        [NUM_PAIRS] bool: for each band of columns of the right cell, and each number of columns
-        from the left cell to it, starting at 1, NUM_OFFSETS places: the number of rows that the
-        left cell is below, starting at 1 − PAIR_ROWS.
+    For each band of columns of the right cell, and each number of columns from the left cell to
+    it, starting at 1, there are NUM_OFFSETS places: the number of rows that the left cell is
+    below, starting at 1 − PAIR_ROWS.
     """
     is_on = _divide(field, PAIR_SHAPE)
     pairs = np.zeros((BAND_STARTS[-1], NUM_OFFSETS), np.bool_)
@@ -112,10 +92,7 @@ def observe_features(
 ) -> NDArray[np.float32]:
     """The inputs of the network: [NUM_INPUTS] of 0 and 1.
 
-    Args:
-        previous: [80, 80], the frame before; all zeros at the first step of an episode.
-        current: [80, 80].
-        last_action: place in `ACTIONS` of the action chosen at the step before.
+    `previous` is all zeros at the first step of an episode; `last_action` is a place in `ACTIONS`.
     """
     before, now = find_features(previous), find_features(current)
     asked = np.arange(len(ACTIONS)) == last_action
@@ -125,11 +102,10 @@ def observe_features(
 
 @functools.cache
 def list_cells_of_pixels() -> NDArray[np.uint16]:
-    """For each pixel of the field, list the cells that contain it; made once, read-only.
+    """The cells that contain each pixel, [6400, number of shapes + 1]; read-only.
 
-    Returns:
-        [6400, number of shapes + 1]: for each shape, the place in the result of `find_cells`; in
-        the last column the cell that forms pairs, row · PAIR_COLUMNS + column.
+    For each shape, the place in the result of `find_cells`; in the last column the cell that forms
+    pairs, row · PAIR_COLUMNS + column.
     """
     row, column = np.divmod(np.arange(80 * 80), 80)
     columns, base = [], 0
@@ -143,11 +119,7 @@ def list_cells_of_pixels() -> NDArray[np.uint16]:
 def spread_cells(W1: NDArray[Any]) -> NDArray[Any]:
     """What each pixel adds to each sum of a first layer, through the cells that contain it.
 
-    Args:
-        W1: [NUM_INPUTS, …], the weights; not changed.
-
-    Returns:
-        [3, 80, 80, …]: if the pixel stayed, appeared or vanished.
+    From W1 [NUM_INPUTS, …] to [3, 80, 80, …]: if the pixel stayed, appeared or vanished.
     """
     sums = W1.shape[1:]
     by_state = W1[: 3 * NUM_FEATURES].reshape(3, NUM_FEATURES, *sums)
@@ -157,11 +129,10 @@ def spread_cells(W1: NDArray[Any]) -> NDArray[Any]:
 
 @functools.cache
 def list_geometry() -> NDArray[np.int64]:
-    """The geometry for `pixelpong.kernels.playing.observe_features`; made once, read-only.
+    """The geometry for `pixelpong.kernels.playing.observe_features`: [2 + PAIR_COLUMNS], read-only.
 
-    Returns:
-        [2 + PAIR_COLUMNS] NUM_FEATURES, NUM_OFFSETS, and for each column of a pair's right cell
-        the feature whose left cell is in the same row, one column to the left.
+    NUM_FEATURES, NUM_OFFSETS, and for each column of a pair's right cell the feature whose left
+    cell is in the same row, one column to the left.
     """
     bands = np.arange(PAIR_COLUMNS) // PAIR_BAND
     beside = NUM_CELLS + np.array(BAND_STARTS)[bands] * NUM_OFFSETS + PAIR_ROWS - 1
@@ -178,15 +149,8 @@ def share_among_pixels(
 
     A cell's pixels are those of the newest frame if it stayed or appeared, of the frame before if
     it vanished. A pair gives half to the pixels of each cell. The last action gives nothing.
-
-    Args:
-        now: [·] active pixels of the newest frame.
-        before: [·] those of the frame before.
-        inputs: [K], the inputs that are 1.
-        shares: [K], the worth of each.
-
-    Returns:
-        [80, 80], which adds up to the sum of `shares` without the last action's.
+    `now` and `before` hold active pixels; `shares` is the worth of each of the `inputs` that are
+    1. The result, [80, 80], adds up to the sum of `shares` without the last action's.
     """
     worth = np.zeros(NUM_INPUTS)
     worth[inputs] = shares

@@ -5,10 +5,8 @@
 
 It plays the same game as a training and an evaluation: the emulator has no sticky actions, and the
 coin is tossed outside. The k-th episode after ``reset(seed=S)`` has the coins of the k-th episode
-of ``pixelpong.evaluate(..., seed=S)``, so you can compare an agent's results game by game.
-
-Covered: frames or the classic network's pixels, six, three or two actions, exact seeds, colour
-pictures. Not covered: what the fast network sees; `pixelpong.Policy` makes it from frames.
+of ``pixelpong.evaluate(..., seed=S)``, so you can compare an agent's results game by game. What the
+fast network sees is no observation here; `pixelpong.Policy` makes it from frames.
 """
 
 from __future__ import annotations
@@ -30,8 +28,8 @@ ID = "pixelpong/Pong-v0"
 
 OBSERVATIONS = ("frame", "pixels")
 
+# In the numbers of ALE/Pong-v5.
 ACTION_SETS = {"six": (0, 1, 2, 3, 4, 5), "three": (STAY, UP, DOWN), "two": (UP, DOWN)}
-"""The actions of each set, in the numbers of ``ALE/Pong-v5``."""
 
 _WORDS: dict[str, tuple[str | None, ...]] = {
     "observation": OBSERVATIONS, "actions": tuple(ACTION_SETS), "render_mode": (None, "rgb_array"),
@@ -41,12 +39,7 @@ Step = tuple[NDArray[Any], float, bool, bool, dict[str, Any]]
 
 
 class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
-    """One game of Pong; make it with `make_env`.
-
-    Attributes:
-        protocol: the game to play.
-        actions: the number in ``ALE/Pong-v5`` of each action.
-    """
+    """One game of Pong; make it with `make_env`."""
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 15}  # noqa: RUF012
 
@@ -57,12 +50,6 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
         render_mode: str | None = None,
         **rules: Any,
     ) -> None:
-        """Load the game; see `make_env`.
-
-        Raises:
-            ConfigError: a word is unknown, or a number is out of range.
-            EmulatorError: the emulator or its game is not installed.
-        """
         _check_words(observation=observation, actions=actions, render_mode=render_mode)
         self.protocol = Config().updated(rules, "make_env").environment.protocol
         self.actions = ACTION_SETS[actions]
@@ -83,12 +70,9 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[Any], dict[str, Any]]:
-        """Start an episode.
+        """Start the first episode of `seed`; without a seed, the next one.
 
-        Args:
-            seed: start with the first episode of this seed; if not given, take the next episode,
-                at first with a seed from the system.
-            options: not used.
+        Before any seed is given, one from the system is used. `options` are not used.
         """
         super().reset(seed=seed)
         if seed is not None or self._seed is None:
@@ -101,18 +85,7 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
         return self._observe(), self._info()
 
     def step(self, action: np.int64 | int) -> Step:
-        """Play one step.
-
-        Args:
-            action: a place in `actions`.
-
-        Returns:
-            Observation, reward (−1, 0 or +1), whether the game is over, whether it was cut off,
-            and ``frames``, ``points_won`` and ``points_lost`` so far.
-
-        Raises:
-            ConfigError: the action is not in the action space.
-        """
+        """Play one step. The reward is −1, 0 or +1; the info counts frames and points so far."""
         if not 0 <= action < len(self.actions):
             advice = "agents of pixelpong need make_env(actions='six')"
             raise ConfigError(expected(f"an action below {len(self.actions)}", action, advice))
@@ -158,7 +131,7 @@ def make_env(
             the classic network sees.
         actions: ``"six"``, numbered as in ``ALE/Pong-v5``, which our agents need; ``"three"``:
             stay, up, down; ``"two"``: up, down.
-        environment: protocol, by the name under which figures are published.
+        environment: protocol, by the name under which results are published.
         frame_skip: frames per step; the protocol's own by default.
         sticky: probability that a frame keeps the held action; the protocol's own by default.
         max_frames: frames after which an episode is cut off; the protocol's own by default.

@@ -6,9 +6,6 @@ game's logic and stays on the user's machine.
 
 Compiled code can call the same functions and then holds no lock: `NativeGame.address` with its own
 machine (`pixelpong.kernels.records.GAME`).
-
-Covered: loading, frames, states, the game for one and for two.
-Not covered: steps and sticky actions (`pixelpong.env.pong`).
 """
 
 from __future__ import annotations
@@ -53,17 +50,12 @@ _REASONS = {
     NOT_IMPLEMENTED: "the game used an instruction that is not covered",
 }
 
+# The console's switches: none held, RESET held, SELECT held; both difficulties easy, colour.
 _NO_SWITCH, _RESET, _SELECT = 0x3F, 0x3E, 0x3D
-"""The console's switches: none held, RESET held, SELECT held; both difficulties easy, colour."""
-
-_MAX_FRAMES = 0x7FFF
-"""Most frames in one call: their number fits into the result of `play_frames`."""
-
-_NUM_MODES = 50
-"""Games on the cartridge."""
-
+_MAX_FRAMES = 0x7FFF  # in one call: their number fits into the result of `play_frames`
+_NUM_MODES = 50  # games on the cartridge
+# Frames after switching on, and frames with RESET held, before a game starts. Source: ALE.
 _IDLE_FRAMES, _RESET_FRAMES = 60, 12
-"""Frames after switching on, and frames with RESET held, before a game starts. Source: ALE."""
 
 
 def not_covered(code: int) -> EmulatorError:
@@ -74,22 +66,9 @@ def not_covered(code: int) -> EmulatorError:
 
 
 class NativeGame:
-    """Pong compiled, for any number of machines.
-
-    Attributes:
-        address: of ``play_frames(machine, actions, count, draws)``, see
-            `pixelpong.env.cartridge.play_frames`.
-        was_kept: whether the machine code came from the cache.
-    """
+    """Pong compiled, for any number of machines; `is_plain`: it skips nothing."""
 
     def __init__(self, rom: bytes, folder: Path | None = None, *, is_plain: bool = False) -> None:
-        """Load the game from the cache, or compile it.
-
-        Args:
-            rom: the cartridge.
-            folder: the cache; the user's cache folder if None.
-            is_plain: carry out every instruction, and skip nothing.
-        """
         self._rom = rom
         try:
             make = functools.partial(make_ir, rom, is_plain=is_plain)
@@ -97,8 +76,8 @@ class NativeGame:
         except (RuntimeError, OSError) as error:
             advice = "use a machine that numba supports"
             raise EmulatorError(expected("LLVM to compile the game", error, advice)) from error
-        self.was_kept = self._code.was_kept
-        self.address = self._code.address("play_frames")
+        self.was_kept = self._code.was_kept  # the machine code came from the cache
+        self.address = self._code.address("play_frames")  # of `cartridge.play_frames`, compiled
         number, pointer = ctypes.c_int32, ctypes.c_void_p
         self.play_frames = self._code.function(
             "play_frames", number, pointer, pointer, number, number
@@ -108,8 +87,7 @@ class NativeGame:
     def switch_on(self, mode: int = 0) -> NDArray[np.void]:
         """Return a machine at the start of a game, with picture and field drawn: [1] MACHINE.
 
-        Args:
-            mode: ALE's number of the game on the cartridge: 0 for one player; 3 and 4 for two.
+        `mode` is ALE's number of the game on the cartridge: 0 for one player; 3 and 4 for two.
         """
         machine = make_machine()
         machine["pc"] = disassembly.read_vector(self._rom, disassembly.SIZE - 4)
@@ -144,28 +122,16 @@ class NativeGame:
 
 
 class NativeConsole:
-    """A console with Pong in it, reused for every game.
-
-    Attributes:
-        mode: the cartridge's game: 0 for one player, 3 and 4 for two.
-        machine: [1] MACHINE, for compiled code that plays on it.
-        address: of the compiled ``play_frames``.
-        picture: [210, 160] uint8 palette indices of the last frame drawn.
-    """
+    """A console with Pong in it, reused for every game; `mode` as in `NativeGame.switch_on`."""
 
     def __init__(self, mode: int = 0, game: NativeGame | None = None) -> None:
-        """Load the game and start it.
-
-        Args:
-            mode: 0, the game for one; 3 or 4, a game for two.
-            game: a compiled game; the process's own if None.
-        """
         self._game = game = game or load_game()  # kept: the machine code lives as long
         self.address, self._play_frames = game.address, game.play_frames
         self.mode, self._start = mode, _start_of(game, mode)
-        self.machine = self._start.copy()
+        self.machine = self._start.copy()  # [1] MACHINE, for compiled code that plays on it
         self._pointer = self.machine.ctypes.data
         self._state = self.machine.view(np.uint8)[: STATE.itemsize]
+        # Palette indices of the last frame drawn.
         self.picture: NDArray[np.uint8] = self.machine["picture"][0].reshape(ROWS, WIDTH)
 
     @property
@@ -185,15 +151,10 @@ class NativeConsole:
         self.machine[:] = self._start
 
     def run(self, actions: bytes, draws: int) -> tuple[int, bool, int]:
-        """Play frames, up to the one in which a side reaches 21 points.
+        """Play frames, one action byte each, up to the one in which a side reaches 21 points.
 
-        Args:
-            actions: one byte per frame, Gymnasium's numbers of actions, 0 to 5.
-            draws: what to draw of the last frame, see `pixelpong.atari.machine`; if nothing,
-                `picture` does not change.
-
-        Returns:
-            The points won less the points lost, whether the game is over, frames played.
+        Return the points won less the points lost, whether the game is over, and the frames
+        played. `picture` changes only with DRAW_PICTURE.
         """
         assert len(actions) <= _MAX_FRAMES, len(actions)
         result = self._play_frames(self._pointer, actions, len(actions), draws)
@@ -207,10 +168,9 @@ class NativeConsole:
         return state
 
     def set_state(self, state: NDArray[np.void]) -> None:
-        """Continue from a state. `picture` does not change before the next frame.
+        """Continue from a state, [1] STATE. `picture` does not change before the next frame.
 
-        Args:
-            state: [1] STATE; not changed. Compiled code stays inside its record whatever it is.
+        Compiled code stays inside its record whatever the state is.
         """
         self._state[:] = state.view(np.uint8)
 
@@ -218,12 +178,7 @@ class NativeConsole:
 def run_bare(seconds: float, rng: np.random.Generator) -> tuple[int, float]:
     """Step the game alone, with random moves: 4 frames, the field of the last one drawn.
 
-    Args:
-        seconds: the least time to run.
-        rng: draws the moves.
-
-    Returns:
-        Steps done and seconds taken.
+    `seconds` is the least time; return the steps done and the seconds taken.
     """
     console = NativeConsole()
     moves = [bytes([move] * 4) for move in rng.choice([UP, DOWN], 1000).tolist()]
@@ -252,12 +207,7 @@ def _start_of(game: NativeGame, mode: int) -> NDArray[np.void]:
 
 
 def make_ir(rom: bytes, *, is_plain: bool = False) -> str:
-    """The game as LLVM IR. It holds the ROM's logic, so only the user's cache may keep it.
-
-    Args:
-        rom: the cartridge.
-        is_plain: carry out every instruction, and skip nothing.
-    """
+    """The game as LLVM IR. It holds the ROM's logic, so only the user's cache may keep it."""
     program = Program(MACHINE)
     program.declare("run_frame", {"m": POINTER}, NOTHING)
     program.add_names({"rom": tuple(rom)})

@@ -3,10 +3,6 @@
 The console plays single frames and uses no random numbers. The coin is tossed here, once per frame,
 with numbers that the caller draws. The distribution is that of ``ALE/Pong-v5``, and a game is a
 pure function of (state, actions, draws): `get_state` and `set_state` move it to any process.
-
-Covered: stepping, snapshots, frames as palette indices and in colour.
-Not covered: many steps in one call (`pixelpong.play.game`), what the network sees
-(`pixelpong.env.preprocess`).
 """
 
 from __future__ import annotations
@@ -24,41 +20,33 @@ from pixelpong.env.native import NativeConsole
 
 _NOOP = 0
 
+# The start of a snapshot: the action held and the frames so far; the console's state follows.
 _PROGRESS = struct.Struct("<B3xI")
-"""The start of a snapshot: the action held and the frames so far; the console's state follows."""
 
 
 class Emulator:
-    """An emulator of one game, reused for every episode.
-
-    Attributes:
-        protocol: the game to play.
-        console: plays it.
-        screen: [210, 160] uint8 palette indices of the newest frame, overwritten at every step;
-            not defined between `set_state` and the next step.
-        num_frames: frames since the last reset.
-        held: the action of the last frame, which the next one may keep; in the game for two, those
-            of both sides (`pixelpong.env.duel.make_emulator_for_two`).
-    """
+    """An emulator of one game, reused for every episode."""
 
     def __init__(self, protocol: Protocol, console: NativeConsole) -> None:
         self.protocol, self.console = protocol, console
         self._low, self._high = protocol.frame_skips
+        # Palette indices [210, 160] uint8 of the newest frame, overwritten at every step; not
+        # defined between `set_state` and the next step.
         self.screen = console.picture
         self.reset()
 
     def reset(self) -> None:
         """Start an episode, always from the same state."""
         self.console.reset()
+        # The action of the last frame, which the next one may keep; in the game for two, those of
+        # both sides.
         self.held, self.num_frames = _NOOP, 0
 
     def step(self, action: int, draws: Sequence[float]) -> float:
-        """Play one step with `action` and return the reward: −1, 0 or +1.
+        """Play one step with an action of ``ALE/Pong-v5`` and return the reward: −1, 0 or +1.
 
-        Args:
-            action: 0 to 5, numbered as in ``ALE/Pong-v5``; ours are STAY, UP and DOWN.
-            draws: at least 1 + protocol.max_frame_skip uniform numbers in [0, 1): the first chooses
-                the frame skip if the protocol has several, the others are the coin of each frame.
+        `draws` are at least 1 + protocol.max_frame_skip uniform numbers in [0, 1): the first
+        chooses the frame skip if the protocol has several, the others are the coin of each frame.
         """
         skip = self._low + int(draws[0] * (self._high - self._low + 1))
         sticky, held = self.protocol.sticky, self.held

@@ -1,11 +1,8 @@
-"""What the network sees of a frame, in readable NumPy: the definition of the fast form.
+"""What the network sees of a frame, in readable NumPy: the definition of the kernels' fast form.
 
 Source: Karpathy, "Pong from Pixels" (2016): crop to the field, take every second pixel, set the
 background to 0 and the rest to 1, and subtract consecutive frames. The originals write the zeros
 and ones into the environment's own frame; this code does not change its input.
-
-Covered: the dense definition, and which of the emulator's palette indices are background.
-Not covered: the fast forms (`pixelpong.kernels.playing.take_field`, `find_difference`).
 """
 
 from __future__ import annotations
@@ -17,25 +14,13 @@ from numpy.typing import NDArray
 
 from pixelpong.items import NUM_PIXELS
 
-FIELD_ROWS = slice(35, 195)
-"""Rows of the frame with the field, without the points above and the border below."""
-
-BACKGROUND_REDS = (144, 109)
-"""Red values of the background: while playing, and in the first frame after a reset."""
-
-BACKGROUND_INDICES = (0, 34, 228)
-"""The palette indices whose red value is 0, 144 and 109: black, and the two backgrounds."""
+FIELD_ROWS = slice(35, 195)  # of the frame, without the points above and the border below
+BACKGROUND_REDS = (144, 109)  # while playing, and in the first frame after a reset
+BACKGROUND_INDICES = (0, 34, 228)  # the palette indices with red 0, 144 and 109
 
 
 def preprocess(frame: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Preprocess a frame for the originals' network.
-
-    Args:
-        frame: [210, 160, 3] uint8, red, green and blue; not changed.
-
-    Returns:
-        [80, 80] float32, 0 or 1.
-    """
+    """Preprocess a frame for the originals' network, from [210, 160, 3] to [80, 80] of 0 and 1."""
     assert frame.shape == (210, 160, 3), frame.shape
     red = frame[FIELD_ROWS][::2, ::2, 0]
     is_background = np.isin(red, (0, *BACKGROUND_REDS))
@@ -45,11 +30,9 @@ def preprocess(frame: NDArray[np.uint8]) -> NDArray[np.float32]:
 def difference(
     previous: NDArray[np.float32] | None, current: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """What changed from one preprocessed frame to the next: [NUM_PIXELS] of −1, 0 and 1.
+    """What changed between two preprocessed frames: [NUM_PIXELS] of −1, 0 and 1.
 
-    Args:
-        previous: [80, 80], or None at the first step of an episode, which sees zeros.
-        current: [80, 80].
+    At the first step of an episode, `previous` is None, and all is 0.
     """
     if previous is None:
         return np.zeros(NUM_PIXELS, np.float32)
@@ -57,13 +40,9 @@ def difference(
 
 
 def pack_field(screen: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """Preprocess a screen of palette indices to one bit per pixel, which the kernels read.
+    """Preprocess a screen of palette indices, [210, 160], to the bits that the kernels read.
 
-    Args:
-        screen: [210, 160] uint8; not changed.
-
-    Returns:
-        [80, 2] uint64; bit x of row y is set if `preprocess` returns 1 there.
+    Bit x of row y of the result, [80, 2], is set if `preprocess` returns 1 there.
 
     >>> screen = np.full((210, 160), 34, np.uint8)
     >>> screen[35 + 2 * 7, 2 * 65] = 200
@@ -80,9 +59,6 @@ def mirror(screen: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """The screen as the player on the left sees it: so that its paddle is on the right.
 
     The columns that `preprocess` takes, every second one, come in reverse order.
-
-    Args:
-        screen: [210, 160] or [210, 160, 3]; not changed.
     """
     return screen[:, (158 - np.arange(160)) % 160]
 

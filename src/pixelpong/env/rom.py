@@ -1,10 +1,7 @@
-"""Pong's ROM: where it is, and whether it is the one behind every figure of this project.
+"""Pong's ROM: where it is, and whether it is the one behind every result of this project.
 
 The ROM is part of the ale-py package, or is in the folder that the variable ALE_ROMS_DIR names.
 ale-py itself is not loaded: the native emulator needs nothing else from it.
-
-Covered: the path, the content, its checksum.
-Not covered: what is in it (`pixelpong.atari`).
 """
 
 from __future__ import annotations
@@ -16,11 +13,9 @@ from pathlib import Path
 
 from pixelpong.errors import EmulatorError, expected
 
+# Of the ROM in ale-py 0.12.1, which every recorded result was measured with.
 ROM_SHA256 = "41623e3c26148f96cbe77d56512845d224a63c8fe5bf90e38527155e39ec96d3"
-"""Of the ROM in ale-py 0.12.1, which every recorded figure was measured with."""
-
-ROM_SIZE = 2048
-"""Bytes, the whole cartridge."""
+ROM_SIZE = 2048  # bytes, the whole cartridge
 
 
 def rom_path() -> Path:
