@@ -67,8 +67,8 @@ def stop_on_signals(*, ends_process: bool = True) -> Iterator[Callable[[], bool]
     """While inside, SIGINT and SIGTERM only set a mark; yields the function that reads it.
 
     Once it is set, later signals change nothing, inside or after: every wait during the exit has a
-    deadline. If the process continues, as a notebook does, the previous handlers return. Outside
-    the main thread, where Python cannot handle signals, this does nothing.
+    deadline. With `ends_process` False, as in a notebook, the previous handlers return. Outside the
+    main thread, where Python cannot handle signals, this does nothing.
     """
     asked = _Mark()
     if threading.current_thread() is not threading.main_thread():

@@ -30,7 +30,7 @@ from pixelpong.run.directory import RunDirectory
 from pixelpong.seeding import make_rng
 
 NUM_FRAMES = 2000  # to compare with ALE, a second
-WORKER_COUNTS = (1, 2, 3)  # to compare
+WORKER_COUNTS = (1, 2, 3)
 
 
 @dataclass(frozen=True)

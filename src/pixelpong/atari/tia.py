@@ -92,7 +92,7 @@ def set_playfield(m: Machine, t: Int, register: Int, value: Int) -> None:
 
 
 def set_player(m: Machine, t: Int, register: Int, value: Int) -> None:
-    """Write to GRPx. It also shows the other player's pixels, and GRP1 the ball's, if delayed."""
+    """Write to GRPx; it shows what VDEL delays: the other player, and with GRP1 the ball."""
     p = register - GRP0
     q = 1 - p
     dirty = 0
@@ -179,7 +179,7 @@ def hide_or_show_missile(m: Machine, t: Int, register: Int, value: Int) -> None:
 
 
 def write_tia(m: Machine, t: Int, register: Int, value: Int) -> Int:
-    """Write a byte to a register, 0 to 0x3F; the result is later than `t` if this halts."""
+    """Write to a register, 0 to 0x3F. Return the cycle after it: later if the write halts."""
     if register == WSYNC:
         return (t + 75) // 76 * 76
     if register >= HMP0 and register <= HMBL:

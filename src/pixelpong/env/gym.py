@@ -85,7 +85,7 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
         return self._observe(), self._info()
 
     def step(self, action: np.int64 | int) -> Step:
-        """Play one step. The reward is −1, 0 or +1; the info counts frames and points so far."""
+        """Play one step with a place in `actions`. The info counts frames and points so far."""
         if not 0 <= action < len(self.actions):
             advice = "agents of pixelpong need make_env(actions='six')"
             raise ConfigError(expected(f"an action below {len(self.actions)}", action, advice))

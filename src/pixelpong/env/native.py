@@ -66,7 +66,7 @@ def not_covered(code: int) -> EmulatorError:
 
 
 class NativeGame:
-    """Pong compiled, for any number of machines; `is_plain`: it skips nothing."""
+    """Pong compiled, for any number of machines; with `is_plain` it skips nothing."""
 
     def __init__(self, rom: bytes, folder: Path | None = None, *, is_plain: bool = False) -> None:
         self._rom = rom
