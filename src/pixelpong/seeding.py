@@ -17,7 +17,7 @@ _PURPOSES = {
 
 
 def make_rng(seed: int, purpose: str, *index: int) -> np.random.Generator:
-    """Make the generator for a use of a purpose, such as an update and a place in the batch.
+    """Make the generator for one use of a purpose; the index may be update and place in batch.
 
     The bit generator is named, instead of NumPy's current default, so that a seed will always mean
     the same numbers.

@@ -153,7 +153,7 @@ class Session:
         return evaluation
 
     def should_confirm(self, *, is_last: bool) -> bool:
-        """Whether to check for the target return: when near it, not at every update; at the end."""
+        """Whether to check for the target return: when the estimate comes near, and at the end."""
         target, progress = self.config.budget.until_return, self.learner.progress
         if target is None or progress.update == 0:
             return False
@@ -162,7 +162,7 @@ class Session:
         return is_last or (is_promising and progress.steps >= self._next_confirmation)
 
     def confirm(self, engine: Engine, *, is_last: bool) -> Verdict:
-        """Evaluate against the target, and record it; if `is_last`, always with all episodes."""
+        """Evaluate against the target and record the result; if `is_last`, play all episodes."""
         target, progress = self.config.budget.until_return, self.learner.progress
         assert target is not None
         play = functools.partial(self._evaluate, engine, update=progress.update)

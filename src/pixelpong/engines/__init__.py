@@ -62,9 +62,9 @@ def never() -> bool:
 
 
 def describe_error(item: Any, error: Exception) -> PixelpongError:
-    """Make the error to raise here for a worker's error, with its traceback, unless it is ours.
+    """Make the error to raise here for one in a worker; the package's own errors do not change.
 
-    An item may also be words for what the worker did.
+    `item` may also be words for what the worker did.
     """
     if isinstance(error, PixelpongError):
         return error

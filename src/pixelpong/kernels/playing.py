@@ -51,7 +51,7 @@ def take_field(field, pixels, memory, is_left=0):  # type: ignore[no-untyped-def
 def _emulate(game, memories, draws, t):  # type: ignore[no-untyped-def]
     """Emulate the frames of a step, with row `t` of the draws; return the right side's reward.
 
-    The memories are of the right side's player, and of the left one's if the console is not it.
+    There is one memory for each player, the right side's first; the console may play the left side.
     """
     (about, actions, _), m = game, memories[0][0]
     g, width = about[0], draws.shape[1] // len(memories)

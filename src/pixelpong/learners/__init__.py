@@ -66,7 +66,10 @@ class Learner(Protocol):
         """Learn from the results of `items`, in their order, and count them."""
 
     def touched_rows(self, most: int | None = None) -> NDArray[np.intp]:
-        """First-layer rows [K] with a gradient so far, ascending; or its `most` largest."""
+        """The first-layer rows that a gradient has reached so far: [K], ascending.
+
+        By default all; or the `most` with the largest mean squares.
+        """
 
     def get_state(self) -> State:
         """Everything the future depends on."""

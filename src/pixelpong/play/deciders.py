@@ -77,8 +77,8 @@ class Decider:
     def decide(self, field: NDArray[np.uint64], draw: float) -> int:
         """Decide, record the decision as the next step, and return the action.
 
-        The field [80, 2] is as from `pixelpong.env.preprocess.pack_field`. The draw in [0, 1)
-        chooses the action; or it is `GREEDY` or `LOOK`.
+        `field` [80, 2] comes from `pixelpong.env.preprocess.pack_field`. `draw` is a number in
+        [0, 1) that chooses the action, or `GREEDY`, or `LOOK`.
         """
         self._draw[0, 0] = draw
         self.make_room()

@@ -68,7 +68,7 @@ class StreamPlayer:
 
         The state is not changed, and is None at the stream's start. The generator is the segment's
         own. The opponent is BUILTIN, SELF, or any other word for an agent, whose parameters are
-        under `PREFIX`; against it the network may play the left side.
+        under `PREFIX`; against that one, the network may play the left side.
         """
         begin = since = time.perf_counter()
         own = self._meet(opponent, params, is_left=is_left)

@@ -25,7 +25,7 @@ class Crew:
         self._starting = threading.Lock()
 
     def describe(self, versions: dict[str, str]) -> dict[str, Any]:
-        """What the driver needs to know about the place; refuses other versions than its own."""
+        """What the driver needs to know about the place; refuse versions that are not its own."""
         require_versions(versions)
         processor = describe_machine()["processor"]
         return {"host": socket.gethostname(), "pid": os.getpid(), "processor": processor}
