@@ -66,7 +66,7 @@ def as_agent(run: RunDirectory, checkpoint: Checkpoint) -> Agent:
 
 
 def find_agent(word: str | Path | None) -> tuple[RunDirectory | None, str | None]:
-    """The run and the agent for `load_agent`; None if the word doesn't say which.
+    """A word as the arguments of `load_agent`: the run, or None; the agent, if the word says it.
 
     `PACKAGE`, the same as None, and the names in `SHIPPED` come before runs: ``./club`` is a path.
     """
@@ -118,7 +118,7 @@ def load_named(word: str) -> Agent:
 
 
 def settle_opponents(configs: Iterable[Config]) -> list[Config]:
-    """Check that every opponent can be loaded, before anything of the trainings is written.
+    """Check that every opponent can be loaded, and return the configurations; writes nothing.
 
     ``latest`` becomes the name of that run, because another one will soon be the latest.
     """
@@ -199,7 +199,7 @@ def find_game(
     *,
     is_greedy: bool = True,
 ) -> ChosenReplay:
-    """Play a game with an agent of `load_agent`; `episode` is its index in an evaluation."""
+    """Play a game with one of a run's agents; `episode` is its index in an evaluation."""
     agent = load_agent(run, checkpoint)
     name = "the agent in the package" if run is None else run.path.name
     return play_game(agent, name, 0 if run is None else run.config.seed, episode, is_greedy)

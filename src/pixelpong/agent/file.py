@@ -33,10 +33,9 @@ FILE_LIMIT = 56 << 20  # bytes of a file, which may come from a stranger
 MAX_WEIGHTS = 24 << 20  # numbers in a first layer: 209 hidden units of the fast network
 CARD_LIMIT = 1 << 20  # bytes of a card; the agents in the package have about a thousand
 
+# The agents in the package, the strongest last: one training at four stages.
 SHIPPED = ("beginner", "club", "strong", "champion")
-"""The agents in the package, the strongest last: one training at four stages."""
-
-_BYTE, _SMALLEST = 127, 6e-8  # the largest of eight bits; the smallest step in half precision
+_BYTE, _SMALLEST = 127, 6e-8  # the largest int8; the smallest step in float16
 _ROWS = 1024  # of the first layer that are scaled at once
 
 
@@ -125,11 +124,12 @@ def encode_agent(
     start: Start | None = None,
     steps: NDArray[np.float64] | None = None,
 ) -> bytes:
-    """The agent as a small file, with the `rows` [K] of the first layer; read, the others are 0.
+    """The agent as a small file that keeps the `rows` [K] of the first layer; the others become 0.
 
     Args:
         levels: steps in a row's largest number; fewer make the file smaller.
-        start: of its training; if given, the file has the rows' change, and the others are as then.
+        start: of its training; if given, the file has the rows' change since, and the others are
+            as they were then.
         steps: [K] the step of each row, instead of `levels`.
     """
     W1 = agent.params["W1"]

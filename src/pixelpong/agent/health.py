@@ -35,8 +35,7 @@ STALLED_GAIN = 0.5  # of return, that counts as progress
 
 Columns = Mapping[str, Sequence[float | None]]
 
-Finding = dict[str, str]
-"""``level``, ``title``, ``text`` and ``advice``, which is empty if nothing needs to be done."""
+Finding = dict[str, str]  # ``level``, ``title``, ``text`` and ``advice``, which may be empty
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class Record:
     algorithm: str  # ``"reinforce"`` or ``"ppo"``
 
     def mean(self, name: str) -> float:
-        """The mean of a column's last values; if empty NaN, which is above and below no bound."""
+        """The mean of a column's last values; NaN, which passes every check, if there are none."""
         values = [value for value in self.recent.get(name, ())[-WINDOW:] if value is not None]
         return statistics.fmean(values) if values else math.nan
 

@@ -11,10 +11,8 @@ from pixelpong.agent.network import APPEARED, STAYED, VANISHED
 from pixelpong.items import DOWN, STAY, UP
 
 ACTION_NAMES = {STAY: "stay", UP: "up", DOWN: "down"}
-
+# Also the colours of saliency: a pixel favours up (blue) or down (orange).
 ACTION_COLOURS = {STAY: "#b2b7bf", UP: "#2569bd", DOWN: "#e07b1a"}
-"""Also the colours of saliency: a pixel favours up (blue) or down (orange)."""
 
 PIXEL_NAMES = {APPEARED: "appeared", STAYED: "stayed", VANISHED: "vanished"}
-
 PIXEL_COLOURS = {APPEARED: "#e8c532", STAYED: "#8a8f98", VANISHED: "#9449c0"}

@@ -31,8 +31,7 @@ from pixelpong.learn import gated
 from pixelpong.learn.network import sigmoid
 from pixelpong.play.deciders import GREEDY, Decider, GatedDecider, PlainDecider
 
-OFF, STAYED, APPEARED, VANISHED = range(4)
-"""The states of a pixel. The classic network does not see pixels that stayed."""
+OFF, STAYED, APPEARED, VANISHED = range(4)  # the classic network does not see pixels that stayed
 
 
 @dataclass(frozen=True)

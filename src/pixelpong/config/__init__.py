@@ -254,7 +254,7 @@ class Config:
         return replace(self, **own, **parts)
 
 
-_FREE = ("preset", "budget", "schedule", "engine", "display")  # sections with `Option.is_free`
+_FREE = ("preset", "budget", "schedule", "engine", "display")  # may change when a run is resumed
 
 
 def _is_section(each: Field[Any]) -> bool:

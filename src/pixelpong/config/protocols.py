@@ -15,14 +15,11 @@ MAX_FRAMES = 108_000  # of an episode: 30 minutes of play
 
 @dataclass(frozen=True)
 class Protocol:
-    """The rules behind an environment's name.
-
-    If the two frame skips differ, each step draws one of them with equal probability. Sticky is the
-    probability that an emulated frame keeps the held action (Machado et al. 2018, section 5.2).
-    """
+    """The rules behind an environment's name."""
 
     name: str
-    frame_skips: tuple[int, int]
+    frame_skips: tuple[int, int]  # each step draws from this range, with equal probability
+    # The probability that a frame keeps the held action (Machado et al. 2018, section 5.2).
     sticky: float
     max_frames: int = MAX_FRAMES
     note: str = ""

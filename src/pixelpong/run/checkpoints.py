@@ -28,9 +28,8 @@ from pixelpong.schema import Count, Return, decode
 FORMAT = 1  # of the layout described here
 KEEP_LAST = 2  # during a training; after a win only the last, see `CheckpointStore.thin`
 
+# Draws the parameters and the optimizer's memory of a start, new arrays each time.
 Draw = Callable[[Start], tuple[Arrays, Arrays]]
-"""Draws the parameters and the optimizer's memory of a start, new arrays each time."""
-
 _SMALL = 1 << 16  # bytes of an array below which it is kept whole
 
 

@@ -117,7 +117,7 @@ class LineFile:
 
 
 def scan_lines(file: BinaryIO) -> Iterator[tuple[int, dict[str, Any] | None]]:
-    """Yield the end of each whole line after `file`'s position, and its content (`decode_line`)."""
+    """Yield the end of each whole line after `file`'s position, and its content or None."""
     end, is_long = file.tell(), False
     while raw := file.readline(LINE_LIMIT):
         end += len(raw)

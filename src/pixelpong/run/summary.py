@@ -120,7 +120,7 @@ class Summary:
 
 
 def summarize(path: Path) -> Summary:
-    """The summary of a run as it is now; never raises, but says what is wrong with the run."""
+    """The summary of a run now; a damaged run raises nothing, and the summary names the problem."""
     common: dict[str, Any] = {
         "path": path,
         "bytes": measure(path),

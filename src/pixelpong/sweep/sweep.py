@@ -85,7 +85,7 @@ class Sweep:
         address: str | None = None,
         threads: int | None = None,
     ) -> JobEvents:
-        """Train what is not done; one that is half done continues from its checkpoint.
+        """Train what is not done; a half-done training continues from its checkpoint.
 
         Args:
             should_stop: called several times a second; if true, running trainings are saved.

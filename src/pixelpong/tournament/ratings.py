@@ -3,8 +3,8 @@
 The chance that player i wins a point against j is 1 / (1 + exp(θ_j − θ_i)). Points are counted, not
 games: a game has twenty times as many, each begins anew with a serve, and a win by 21:19 is weaker
 evidence than one by 21:0. An interval is the wider of two: a bootstrap over games, pair by pair,
-which has what dependence there is within a game; and that of the likelihood over points, which
-knows that a few games that ended alike prove little.
+which keeps the dependence within a game; and that of the likelihood over points, which knows that a
+few games that ended alike prove little.
 
 Source: Bradley and Terry (1952); the likelihood is concave (Hunter 2004, "MM algorithms for
 generalized Bradley-Terry models"), so that Newton's method finds its maximum.
@@ -21,8 +21,8 @@ from pixelpong.seeding import make_rng
 
 Array = NDArray[np.float64]
 
+# For each pair of players, the points of both in each of their games.
 Games = Mapping[tuple[int, int], Sequence[tuple[int, int]]]
-"""For each pair of players, the points of both in each of their games."""
 
 ELO = 400 / np.log(10)  # for one unit of θ: 400 points more are ten times the odds
 PRIOR = 1.0  # points that each has won, and lost, against θ = 0: a whitewash stays finite
