@@ -15,20 +15,35 @@ import pixelpong
 
 ROOT = Path(pixelpong.__file__).parent
 
+STATIC = "faces/page/static/"
+
 README = ROOT.parents[1].joinpath("README.md").read_text("utf-8")
 
 
-def floors() -> dict[str, int]:
-    """Each name on the README's list, with its floor: the top is 0."""
-    tree = re.search(r"```\nsrc/pixelpong/(.*?)\nexamples/", README, flags=re.S).group(1)
-    found = {}
-    for number, line in enumerate(tree.splitlines()[1:]):
-        for name in re.findall(r"(\w+)(?:\.py|/)(?=\s)", line.rstrip() + " "):
-            found["" if name == "__init__" else name] = number
+def tree() -> list[tuple[str, int, list[str]]]:
+    """The README's tree, line by line: folder, budget of lines, names.
+
+    A folder's line begins at the margin; what is in it is indented.
+    """
+    text = re.search(r"```\n(src/pixelpong/.*?)```", README, flags=re.S).group(1)
+    shape = re.compile(r"( *)((?:[\w/]+(?:\.py|/) ?)+) +([\d,]+)(?: |$)")
+    found, folder = [], ""
+    for line in text.splitlines():
+        indent, names, budget = shape.match(line).groups()
+        folder = folder if indent else names.strip()
+        found.append((folder, int(budget.replace(",", "")), names.split() if indent else []))
     return found
 
 
-FLOORS = floors()
+TREE = tree()
+
+FLOORS = {
+    "" if name == "__init__.py" else name.removesuffix(".py").strip("/"): number
+    for number, (_, _, names) in enumerate(TREE)
+    for name in names
+    if name != STATIC
+}
+"""Each name of the package on the README's list, with its floor: the top is 0."""
 
 TIMED = (
     "play.episodes",
@@ -118,6 +133,28 @@ def test_imports_go_down_the_readmes_list_only():
 
 def test_the_readmes_list_names_nothing_that_is_not_there():
     assert set(FLOORS) == {name.split(".")[0] for name in modules()}
+
+
+def count_lines(path: Path) -> int:
+    """The lines of a Python file or of all of them in a folder; in `STATIC` those of the page."""
+    kinds = ("*.js", "*.css", "*.html") if path.name == "static" else ("*.py",)
+    files = [path] if path.is_file() else [each for kind in kinds for each in path.rglob(kind)]
+    assert files, f"{path} is empty"
+    return sum(each.read_bytes().count(b"\n") for each in files)
+
+
+@pytest.mark.parametrize("line", TREE, ids=lambda line: " ".join([line[0], *line[2]]))
+def test_no_line_of_the_readmes_list_exceeds_its_budget(line):
+    """Only a commit that says what users get for it may raise a budget."""
+    folder, budget, names = line
+    where = ROOT.parents[1] / folder
+    used = sum(count_lines(where / name) for name in names or [""])
+    assert used <= budget, f"{used} lines; {' '.join(names) or folder} has a budget of {budget}"
+
+
+def test_the_rooms_budgets_add_up_to_the_packages():
+    rooms = [budget for folder, budget, names in TREE if folder.startswith("src/") and names]
+    assert sum(rooms) - sum(budget for _, budget, names in TREE if names == [STATIC]) <= TREE[0][1]
 
 
 def test_what_is_read_in_an_evening_is_short():
