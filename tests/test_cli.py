@@ -81,19 +81,19 @@ def test_help_is_quick():
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.6  # 0.15 s
 
 
-def test_without_a_command_it_says_what_it_is_and_what_to_begin_with(call):
+def test_without_a_command_it_says_what_to_begin_with(call):
     code, out, err = call()
     assert (code, err) == (0, "")
     begin = re.findall(r"^  pixelpong (\w+)  ", out, flags=re.M)
     assert begin == ["train", "watch", "play", "dashboard"]
 
 
-@pytest.mark.parametrize("word", ["--version", "-V", "version"])
-def test_it_tells_its_version_those_of_its_libraries_and_the_machine(call, word):
-    code, out, err = call(word)
-    assert (code, err) == (0, "")
-    assert out.startswith(f"pixelpong {pixelpong.__version__}\n")
-    told = json.loads(call(word, "--json")[1])
+def test_it_tells_its_version_those_of_its_libraries_and_the_machine(call):
+    for word in ("--version", "-V", "version"):
+        code, out, err = call(word)
+        assert (code, err) == (0, "")
+        assert out.startswith(f"pixelpong {pixelpong.__version__}\n")
+    told = json.loads(call("version", "--json")[1])
     assert told["versions"]["numpy"] in out
     assert told["cores"] >= 1
     assert set(told["machine"]) == {"processor", "system", "arch"}
@@ -102,44 +102,40 @@ def test_it_tells_its_version_those_of_its_libraries_and_the_machine(call, word)
 # --- words ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("line", "given"),
-    [
-        ("train --batch_size=3 --until-return=-0.5", {"batch_size": 3, "until_return": -0.5}),
-        ("train --sticky 0 --preset ray", {"sticky": 0.0, "preset": "ray"}),
-        ("train --verbose --no-verbose --seed 1 --seed 2", {"verbose": False, "seed": 2}),
-        ("resume --workers 2 -- -run", {"workers": 2}),
-        ("evaluate --seed 3 run --episodes 5 --sticky .5", {"sticky": 0.5}),
-        ("plot --out x -- -a b", {}),
-        ("train -s 5 -q", {"seed": 5}),
-    ],
-)
-def test_words_are_read(line, given):
-    assert parse(line.split())[1].given == given
+def test_words_are_read():
+    for line, given in {
+        "train --batch_size=3 --until-return=-0.5": {"batch_size": 3, "until_return": -0.5},
+        "train --sticky 0 --preset ray": {"sticky": 0.0, "preset": "ray"},
+        "train --verbose --no-verbose --seed 1 --seed 2": {"verbose": False, "seed": 2},
+        "resume --workers 2 -- -run": {"workers": 2},
+        "evaluate --seed 3 run --episodes 5 --sticky .5": {"sticky": 0.5},
+        "plot --out x -- -a b": {},
+        "train -s 5 -q": {"seed": 5},
+    }.items():
+        assert parse(line.split())[1].given == given
 
 
 BAD = [
     ("frobnicate", 2, "expected a command, got 'frobnicate'; use one of train"),
     ("trian", 2, "expected a command, got 'trian'; did you mean train?"),
-    ("--versio", 2, "expected a command, got '--versio'; did you mean --version?"),
     ("train fast", 2, "expected an option, got 'fast'; did you mean --preset fast?"),
     ("train --bath-size 3", 2, "got --bath-size; did you mean --batch-size?"),
     ("train --engine therads", 2, "got 'therads'; did you mean threads?"),
-    ("train --zz 3", 2, "expected an option of this command, got --zz; see `pixelpong train"),
     ("train --name ../x", 2, "expected the name of a run, got '../x'; give a plain name"),
-    ("train --name club", 2, "expected the name of a run, got 'club'; give a plain name"),
     ("train --name x --run y", 2, "expected --run or --name, got both; leave one of them out"),
     ("train --batch-size 20", 2, "got --batch-size, which belongs to REINFORCE; leave it out, or"),
     ("resume run --streams 8", 2, "got --streams, which belongs to PPO; leave it out"),
     ("train --batch-size", 2, "--batch-size: expected one argument; see `pixelpong train --help`"),
     ("train --batch-size abc", 2, "expected --batch-size to be a whole number from 1 to 100000, "
      "got 'abc'"),
-    ("train --learning-rate fast", 2, "expected --learning-rate to be a number from 0 to 10, got"),
-    ("train --environment Breakout", 2, "expected --environment to be one of ALE/Pong-v5"),
     ("train --preset slow", 2, "expected the name of a preset, got 'slow'; use one of"),
     ("train --config none.toml", 2, "expected a TOML file at none.toml, got No such file"),
     ("train --config mine.toml", 2, "mine.toml: expected the name of an option, got 'bach_size'; "
      "did you mean batch_size?"),
+    ("train --config zero.toml --run new", 2, "zero.toml: expected updates to be a whole"),
+    ("train --opponent nobody --run new", 1, "expected a run directory, got nobody"),
+    ("train --opponent run --run new", 2, "expected"),
+    ("train --updates 1 --hidden 200 --run full/new", 1, "has 1 MB free. Make room there"),
     ("train --run run", 1, "expected a new run directory, got run, which exists"),
     ("train --run /proc/none/run", 1, "/proc/none"),
     ("train --run run/config.json/x", 1, "config.json, which is not a directory"),
@@ -152,9 +148,7 @@ BAD = [
     ("runs --sort luck", 2, "--sort to be one of age, name"),
     ("play beginer --no-open", 1, "got beginer, which is not one; did you mean beginner?"),
     ("plot run mine", 1, "got mine, which is not one; check its name; in runs there are runs/fas"),
-    ("plot", 2, "expected RUN, got none; try `pixelpong plot latest`"),
     ("evaluate run --checkpoint ²", 1, "use best, latest or one of: 0, 3"),
-    ("evaluate run --episodes 0", 2, "expected --episodes to be a whole number from 1 to 100000"),
     ("evaluate mine.toml", 1, "expected an agent in mine.toml"),
     ("verify --engines processes", 2, "expected engine to be one of serial, threads"),
     ("export run --out agent.onnx", 2, "must end in .safetensors, not 'agent.onnx'"),
@@ -162,47 +156,34 @@ BAD = [
 ]  # fmt: skip
 
 
-def test_what_goes_wrong_is_said_in_one_line(call, trained, tmp_path):
+def test_what_goes_wrong_is_said_in_one_line_and_leaves_nothing(
+    call, trained, tmp_path, monkeypatch
+):
     (tmp_path / "mine.toml").write_text("bach_size = 3\n")
+    (tmp_path / "zero.toml").write_text("updates = 0\n")
+    before = sorted(tmp_path.rglob("*"))
     for line, code, words in BAD:
-        got, out, err = call(*line.split())
-        assert got == code, line
-        assert words in err, (line, err)
+        with monkeypatch.context() as patch:
+            if "full" in line:
+                usage = shutil.disk_usage(tmp_path)._replace(free=1_000_000)
+                patch.setattr(shutil, "disk_usage", lambda path, usage=usage: usage)
+            got, out, err = call(*line.split())
+        assert (got, words in err, len(err.splitlines())) == (code, True, 1), (line, err)
         assert err.startswith("pixelpong: error: "), line
-        assert len(err.splitlines()) == 1, line
         assert "Traceback" not in out + err, line
+        assert sorted(tmp_path.rglob("*")) == before, line
 
 
 # --- what the commands do ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("word", ["runs/fast-001", "fast-001", "latest", "./runs/fast-001/"])
-def test_every_command_finds_a_run_by_the_same_words(report, trained, tmp_path, word):
+def test_every_command_finds_a_run_by_the_same_words(report, trained, tmp_path):
     (tmp_path / "package").mkdir()  # an agent in the package has this name
-    assert report("runs", word)["run"] == "runs/fast-001"
-    assert report("resume", word, "--updates", "4")["run"] == "runs/fast-001"
-    assert report("evaluate", word, "--episodes", "2")["run"] == "runs/fast-001"
-    assert pixelpong.Run(word).path == Path("runs/fast-001")
-
-
-REFUSED = [
-    "--run new --opponent nobody --preset fast", "--run new --opponent run --preset fast",
-    "--run new --engine ray --ray-address 127.0.0.1:1", "--run new --config mine.toml",
-    "--run full/new --updates 1 --hidden 200",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("words", REFUSED)
-def test_a_training_that_is_refused_leaves_nothing(call, trained, tmp_path, monkeypatch, words):
-    (tmp_path / "mine.toml").write_text("updates = 0\n")
-    if "full" in words:
-        usage = shutil.disk_usage(tmp_path)._replace(free=1_000_000)
-        monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
-    before = sorted(tmp_path.rglob("*"))
-    code, _, err = call("train", *words.split())
-    assert code in (1, 2)
-    assert len(err.splitlines()) == 1, err
-    assert sorted(tmp_path.rglob("*")) == before
+    assert report("resume", "fast-001", "--updates", "4")["run"] == "runs/fast-001"
+    for word in ("runs/fast-001", "fast-001", "latest", "./runs/fast-001/"):
+        assert report("runs", word)["run"] == "runs/fast-001"
+        assert report("evaluate", word, "--episodes", "1")["run"] == "runs/fast-001"
+        assert pixelpong.Run(word).path == Path("runs/fast-001")
 
 
 def test_a_budget_that_is_spent_is_refused_and_what_is_not_named_stays(call, tmp_path):
@@ -214,12 +195,10 @@ def test_a_budget_that_is_spent_is_refused_and_what_is_not_named_stays(call, tmp
         assert (code, len(err.splitlines())) == (2, 1)
         assert "is already spent; name a larger one" in err
         assert (tmp_path / "run/config.json").read_bytes() == before
-    assert call("resume", "run", "--updates", "4", "-q")[0] == 0
-    budget = RunDirectory.open(tmp_path / "run").config.budget
-    assert (budget.updates, budget.until_return) == (4, 20.0)
-    assert call("resume", "run", "--episodes", "9", "-q")[0] == 0
-    budget = RunDirectory.open(tmp_path / "run").config.budget
-    assert (budget.updates, budget.episodes, budget.until_return) == (None, 9, 20.0)
+    for words, updates, episodes in (("--updates 4", 4, None), ("--episodes 9", None, 9)):
+        assert call("resume", "run", *words.split(), "-q")[0] == 0
+        budget = RunDirectory.open(tmp_path / "run").config.budget
+        assert (budget.updates, budget.episodes, budget.until_return) == (updates, episodes, 20)
 
 
 def test_an_exported_agent_is_taken_wherever_a_run_is(call, report, trained):
@@ -234,9 +213,9 @@ def test_an_exported_agent_is_taken_wherever_a_run_is(call, report, trained):
 
 def test_a_run_is_shown_with_its_hashes_and_a_damaged_checkpoint_is_found(call, report, trained):
     told = report("runs", "run")
-    checkpoint = RunDirectory.open(trained).checkpoints.load(3)
-    assert told["params_sha256"] == fingerprint(checkpoint.params)
-    assert told["optimizer_sha256"] == fingerprint(checkpoint.optimizer)
+    store = RunDirectory.open(trained).checkpoints
+    assert told["params_sha256"] == fingerprint(store.load(3).params)
+    assert told["optimizer_sha256"] == fingerprint(store.load(3).optimizer)
     assert (told["update"], told["episodes"], told["config"]["hidden"]) == (3, 6, 10)
     assert 0 < told["training_seconds"] <= told["wall_seconds"]
     lines = call("runs", "run")[1].splitlines()
@@ -245,22 +224,10 @@ def test_a_run_is_shown_with_its_hashes_and_a_damaged_checkpoint_is_found(call, 
     assert "params       " + told["params_sha256"] in lines
     assert "checkpoints  0, 3: each has its SHA-256" in lines
     assert "streams" not in "\n".join(lines), "an option of the other algorithm"
-    (damaged,) = (trained / "checkpoints").glob("000003*")
-    file = damaged if damaged.is_file() else next(damaged.glob("params*"))
-    file.write_bytes(file.read_bytes()[:-1] + b"x")
+    store.path(3).write_bytes(store.path(3).read_bytes()[:-1] + b"x")
     code, out, _ = call("runs", "run")
     assert code == 1
     assert re.search(r"^damaged +expected a sound checkpoint", out, flags=re.M)
-
-
-@pytest.mark.slow
-def test_evaluate_plays_the_agents_in_the_package(report):
-    words = ["--sticky", "0", "--episodes", "1", "--engine", "serial"]
-    greedy = {name: report("evaluate", name, *words)["greedy"] for name in ("package", "beginner")}
-    assert greedy["package"]["mean_return"] == 21
-    assert greedy["beginner"]["mean_return"] < 21
-    ours = pixelpong.evaluate("beginner", 1, sticky=0.0, engine="serial")
-    assert list(ours.returns) == greedy["beginner"]["returns"]
 
 
 def test_evaluate_reports_greedy_and_sampled_play_as_python_does(call, report, trained):
@@ -282,14 +249,14 @@ def test_a_training_that_has_won_says_so_and_what_comes_next():
         "environment": "ALE/Pong-v5", "verdict": verdict | {"greedy": greedy},
     }  # fmt: skip
     text = describe_outcome(report)
-    lines = text.splitlines()
-    assert lines[1:3] == [
-        "after 999,424 steps and 0:51 in all, on 2 cores of an abacus",
-        "rank 6 of 21 by steps, among the recorded trainings",
-    ]
-    for line in ("watch 'my runs/a'", "play 'my runs/a'", "record 'my runs/a'"):
-        assert f" pixelpong {line}" in text
-    assert text.endswith("continue with: pixelpong resume 'my runs/a' --until-return 19")
+    for words in (
+        "\nafter 999,424 steps and 0:51 in all, on 2 cores of an abacus\n",
+        "\nrank 6 of 21 by steps, among the recorded trainings\n",
+        " pixelpong watch 'my runs/a'", " pixelpong play 'my runs/a'",
+        " pixelpong record 'my runs/a'",
+        "continue with: pixelpong resume 'my runs/a' --until-return 19",
+    ):  # fmt: skip
+        assert words in text
     lost = report | {"rank": None, "verdict": report["verdict"] | {"is_won": False}}
     assert describe_outcome(lost).startswith("Not won yet: mean return +18.6")
 
@@ -319,14 +286,12 @@ def test_numpy_preset_prints_its_lines_unless_told_otherwise(call):
 @pytest.mark.slow
 def test_verify_prints_a_table_of_hashes_and_fails_when_the_bits_differ(call, report, monkeypatch):
     words = ["verify", *TOY[:2], "--updates", "2", "--batch-size", "2", "--presets", "classic"]
-    code, out, _ = call(*words)
-    first, *rows, verdict = out.splitlines()
-    assert first.endswith("memory, reward and picture as on ALE")
-    assert code == 0
-    assert verdict.endswith("gave the same bits")
-    assert len({row.split()[0] for row in rows}) == 1
     told = report(*words)
     assert told["is_equal"] is True
+    code, out, _ = call(*words, "--engines", "serial")
+    first, *_, verdict = out.splitlines()
+    assert (code, first.endswith("memory, reward and picture as on ALE")) == (0, True)
+    assert verdict.endswith("gave the same bits")
     real, count = EpisodeWorker.play, iter(range(1000))
 
     def play(self, item, params):  # not a pure function of its item
@@ -336,14 +301,15 @@ def test_verify_prints_a_table_of_hashes_and_fails_when_the_bits_differ(call, re
 
     monkeypatch.setattr(EpisodeWorker, "play", play)
     code, out, _ = call(*words, "--engines", "serial")
-    assert code == 1
-    assert "DIFFERENT" in out
+    assert (code, "DIFFERENT" in out) == (1, True)
 
 
 # --- what goes wrong --------------------------------------------------------------------------
 
 
-def test_debug_shows_the_traceback_and_the_workers(call, trained, monkeypatch):
+def test_debug_shows_the_traceback_and_the_workers_and_a_bug_is_one_line_too(
+    call, trained, monkeypatch
+):
     assert "Traceback" in call("resume", "none", "--debug")[2]
 
     def play(self, item, params):
@@ -356,25 +322,21 @@ def test_debug_shows_the_traceback_and_the_workers(call, trained, monkeypatch):
     err = call("resume", "run", "--updates", "5", "--debug")[2]
     assert "In the worker:" in err
     assert 'raise RuntimeError("planted")' in err
-
-
-def test_a_bug_is_one_line_too(call, trained, monkeypatch):
     monkeypatch.setattr(RunDirectory, "open", lambda path: 1 / 0)
-    code, _, err = call("plot", "run")
-    assert code == 1
-    assert err.splitlines() == [
+    assert call("plot", "run")[::2] == (
+        1,
         "pixelpong: error: expected no such error, got ZeroDivisionError: division by zero; "
-        "this is a bug: run again with --debug"
-    ]
+        "this is a bug: run again with --debug\n",
+    )
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["serial", "threads"])
-def test_without_the_game_it_is_one_line(call, monkeypatch, tmp_path, engine):
+def test_without_the_game_it_is_one_line(call, monkeypatch, tmp_path):
     monkeypatch.setenv("ALE_ROMS_DIR", str(tmp_path / "none"))
-    code, _, err = call("train", "--updates", "1", "--engine", engine)
-    assert (code, len(err.splitlines())) == (1, 1)
-    assert "expected Pong's ROM in the folder in ALE_ROMS_DIR" in err
+    for engine in ("serial", "threads"):
+        code, _, err = call("train", "--updates", "1", "--engine", engine)
+        assert (code, len(err.splitlines())) == (1, 1)
+        assert "expected Pong's ROM in the folder in ALE_ROMS_DIR" in err
 
 
 # --- what is around it ------------------------------------------------------------------------
@@ -393,40 +355,30 @@ def test_interrupted_and_resumed_pong_ends_with_the_hash_of_the_undisturbed(tmp_
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (130, "")
-    told = re.search(
-        r"^interrupted: update (\d+), .*continue with: pixelpong resume run\n", out, re.S | re.M
-    )
-    updates = int(told[1]) + 2
+    line = r"^interrupted: update (\d+), .*continue with: pixelpong resume run\n"
+    updates = int(re.search(line, out, re.S | re.M)[1]) + 2
     resumed = report("resume", "run", "--updates", updates)
     undisturbed = report("train", "--run", "undisturbed", *words, updates)
-    assert [resumed["update"], undisturbed["update"]] == [updates, updates]
+    assert resumed["update"] == undisturbed["update"] == updates
     assert resumed["params_sha256"] == undisturbed["params_sha256"]
 
 
 @pytest.mark.slow
-def test_a_reader_that_goes_away_ends_the_training_with_everything_saved(tmp_path):
+@pytest.mark.parametrize(
+    ("where", "words"), [("| head -1", ""), ("> /dev/full", "got No space left on device")]
+)
+def test_when_stdout_fails_the_training_ends_with_everything_saved(tmp_path, where, words):
     train = f"{sys.executable} -m pixelpong train {' '.join(TOY)} --updates 100000 --run run"
     done = subprocess.run(
-        ["bash", "-c", train + " | head -1; exit ${PIPESTATUS[0]}"],
+        ["bash", "-c", f"{train} {where}; exit ${{PIPESTATUS[0]}}"],
         cwd=tmp_path, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
-    assert done.returncode == 1
-    assert "Traceback" not in done.stderr
+    assert (done.returncode, words in done.stderr) == (1, True)
+    assert len(done.stderr.splitlines()) <= 1
     run = RunDirectory.open(tmp_path / "run")
-    assert run.checkpoints.updates()[-1] == [line["update"] for line in run.metrics.read()][-1] > 0
-
-
-@pytest.mark.slow
-def test_a_full_disk_behind_stdout_is_one_line_and_saved(tmp_path):
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [*PIXELPONG, "train", *TOY, "--updates", "9", "--run", "run"],
-            cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-    assert done.returncode == 1
-    assert "got No space left on device" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-    assert RunDirectory.open(tmp_path / "run").checkpoints.updates()
+    updates = [line["update"] for line in run.metrics.read()]
+    assert run.checkpoints.updates()[-1] == (updates[-1] if updates else 0)
+    assert updates or words
 
 
 def test_a_file_of_options_can_come_through_a_pipe(report):

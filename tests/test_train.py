@@ -51,12 +51,9 @@ def test_the_disk_has_the_lines_before_the_checkpoint(make_run, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", noted)
     train(run)
-    saves = [
-        place for place, name in enumerate(synced) if name.endswith(f".safetensors-{os.getpid()}")
-    ]
-    assert len(saves) == 2
-    lines = {"metrics.jsonl", "episodes.jsonl", "evaluations.jsonl"}
-    assert all(lines <= set(synced[saves[0] : last]) for last in saves[1:])
+    ending = f".safetensors-{os.getpid()}"
+    first, last = (place for place, name in enumerate(synced) if name.endswith(ending))
+    assert {"metrics.jsonl", "episodes.jsonl", "evaluations.jsonl"} <= {*synced[first:last]}
 
 
 def test_a_run_directory_holds_what_the_design_says(make_run):
@@ -80,19 +77,16 @@ def test_a_run_directory_holds_what_the_design_says(make_run):
     assert outcome.params_sha256 == fingerprint(run.checkpoints.load(3).params)
 
 
-@pytest.mark.parametrize(
-    ("budget", "progress", "reason"),
-    [
+def test_the_budget_that_is_reached_first_ends_the_training():
+    for budget, progress, reason in (
         ({"updates": 2}, {"update": 1}, None),
         ({"updates": 2}, {"update": 2}, "updates"),
         ({"episodes": 30}, {"episodes": 30}, "episodes"),
         ({"steps": 100}, {"steps": 99}, None),
         ({"steps": 100}, {"steps": 140}, "steps"),
         ({"updates": 9, "steps": 100}, {"update": 1, "steps": 100}, "steps"),
-    ],
-)
-def test_the_budget_that_is_reached_first_ends_the_training(budget, progress, reason):
-    assert reached_budget(BudgetConfig(**budget), Progress(**progress)) == reason
+    ):
+        assert reached_budget(BudgetConfig(**budget), Progress(**progress)) == reason
 
 
 @pytest.mark.slow
@@ -112,18 +106,19 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others(make_run):
     runs = [make_run(name, seed=seed) for name, seed in (("a", 0), ("b", 0), ("c", 1))]
     for run in runs:
         train(run)
-    assert result_of(runs[0]) == result_of(runs[1])
-    assert result_of(runs[0])[1] != result_of(runs[2])[1]
+    one, same, other = map(result_of, runs)
+    assert one == same
+    assert one[1] != other[1]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", [1, 2, 3])
-def test_threads_give_the_bits_of_one_worker(make_run, mode, workers):
+def test_threads_give_the_bits_of_one_worker(make_run, mode):
     reference = make_run("reference")
     train(reference)
-    run = make_run("run", engine="threads", workers=workers)
-    train(run)
-    assert result_of(run) == result_of(reference)
+    for workers in (1, 2, 3):
+        run = make_run(f"{workers}", engine="threads", workers=workers)
+        train(run)
+        assert result_of(run) == result_of(reference)
 
 
 @pytest.mark.slow
@@ -196,17 +191,6 @@ def test_a_training_that_cannot_start_notes_why(make_run, monkeypatch):
     assert summarize(run.path).problem == "no room for a worker"
 
 
-class Rude:
-    """A display that fails at the third update, as when the terminal goes away."""
-
-    def __init__(self, error):
-        self.error = error
-
-    def __call__(self, event):
-        if isinstance(event, Updated) and event.progress.update == 3:
-            raise self.error
-
-
 def test_a_training_that_is_left_in_the_middle_is_saved_and_goes_on(make_run):
     run, reference = (make_run(name, updates=5, save_every=100) for name in ("run", "reference"))
     kinds = [type(event) for event in training(reference)]
@@ -222,56 +206,45 @@ def test_a_training_that_is_left_in_the_middle_is_saved_and_goes_on(make_run):
 
 @pytest.mark.parametrize("error", [OSError("full"), KeyboardInterrupt()])
 def test_a_display_that_fails_costs_no_update(make_run, error):
-    run = make_run(updates=5, save_every=100)
+    def rude(event):
+        if isinstance(event, Updated) and event.progress.update == 3:
+            raise error  # as when the terminal goes away
+
+    run, reference = (make_run(name, updates=5, save_every=100) for name in ("run", "reference"))
     with pytest.raises(type(error)):
-        train(run, Rude(error))
+        train(run, rude)
     assert run.checkpoints.updates() == [0, 3]
-    reference = make_run("reference", updates=5, save_every=100)
     train(reference)
     train(run)
     assert result_of(run) == result_of(reference)
 
 
-def breaks_off_and_goes_on(run, make_run, monkeypatch):
-    """What is planted breaks it off before anything is saved; without it, the end is the same."""
-    with pytest.raises(KeyboardInterrupt):
-        train(run)
-    assert run.checkpoints.updates() == [0]
-    monkeypatch.undo()
-    reference = make_run("reference", updates=4, save_every=100)
-    train(reference)
-    train(run)
-    assert result_of(run) == result_of(reference)
-
-
-@pytest.mark.parametrize("place", ["between two arrays", "between two episodes' counts"])
-def test_an_exception_in_the_middle_of_a_step_is_never_saved(make_run, monkeypatch, place):
-    """As Ctrl-C in a notebook, where it can come anywhere."""
-    run = make_run(updates=4, save_every=100)
-    owner, name = (kernels, "rmsprop") if place == "between two arrays" else (Progress, "count")
+@pytest.mark.parametrize(
+    ("owner", "name", "number"),
+    [(kernels, "rmsprop", 6), (Progress, "count", 8), (Session, "record", 3)],
+    ids=["between two arrays", "between two episodes' counts", "before its lines are written"],
+)
+def test_an_exception_in_the_middle_of_an_update_is_never_saved(
+    make_run, monkeypatch, owner, name, number
+):
+    """As Ctrl-C in a notebook, where it can come anywhere: here in the third update."""
+    run, reference = (make_run(name, updates=4, save_every=100) for name in ("run", "reference"))
     calls, real = [], getattr(owner, name)
 
     def broken(*args):
         calls.append(1)
-        if len(calls) == (6 if name == "rmsprop" else 8):  # in the third update
+        if len(calls) == number:
             raise KeyboardInterrupt
         return real(*args)
 
     monkeypatch.setattr(owner, name, broken)
-    breaks_off_and_goes_on(run, make_run, monkeypatch)
-
-
-def test_an_update_whose_lines_are_not_written_is_never_saved(make_run, monkeypatch):
-    """Nor where it is learned already: a resume would have a hole in its metrics."""
-    run, real = make_run(updates=4, save_every=100), Session.record
-
-    def broken(self, stats, engine):
-        if self.learner.progress.update == 3:
-            raise KeyboardInterrupt
-        real(self, stats, engine)
-
-    monkeypatch.setattr(Session, "record", broken)
-    breaks_off_and_goes_on(run, make_run, monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        train(run)
+    assert run.checkpoints.updates() == [0]
+    monkeypatch.undo()
+    train(reference)
+    train(run)
+    assert result_of(run) == result_of(reference)
 
 
 def test_a_stop_in_an_evaluation_loses_nothing(make_run):
@@ -342,10 +315,7 @@ def test_the_best_checkpoint_is_the_one_that_evaluated_best(make_run):
 
 
 def test_without_evaluations_nothing_is_best_before_a_hundred_episodes(make_run):
-    run = make_run(updates=3)
+    run = make_run(updates=2, batch_size=60, save_every=1)
     train(run)
-    assert run.checkpoints.load(3).score is None
-    longer = make_run("longer", updates=2, batch_size=60, save_every=1)
-    train(longer)
-    assert longer.checkpoints.load(1).score is None
-    assert longer.checkpoints.load(2).score == list(longer.metrics.read())[1]["mean_return_100"]
+    assert run.checkpoints.load(1).score is None
+    assert run.checkpoints.load(2).score == list(run.metrics.read())[1]["mean_return_100"]

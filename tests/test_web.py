@@ -14,6 +14,7 @@ import httpx
 import numpy as np
 import pytest
 from conftest import wait_until
+from fakes import Tape
 from toys import toy_config
 from web_client import api, get, head, make_lines, metrics_line, serving
 from web_client import ask as ask_bytes
@@ -52,18 +53,15 @@ def test_the_list_and_the_run_say_where_it_stands(client, run):
     (listed,) = (each for each in client.get("/api/runs").json()["runs"] if each["name"] == "toy")
     assert listed.items() <= told.items()
     last = list(run.metrics.read())[-1]
-    for name in ("update", "steps", "episodes"):
-        assert listed[name] == last[name]
+    assert {name: listed[name] for name in ("update", "steps", "episodes")}.items() <= last.items()
     assert (listed["preset"], listed["is_live"], listed["problem"]) == ("fast", False, None)
-    assert listed["id"] == id_of(run.path)
-    assert told["config"] == run.config.to_flat()
+    assert (listed["id"], told["config"]) == (id_of(run.path), run.config.to_flat())
     assert (told["versions"], told["machine"]) == (run.versions, run.machine)
-    assert [each["which"] for each in told["agents"]] == list(map(str, list_updates(run)))
-    assert told["best"] == str(run.checkpoints.load_best().update)
     steps = {line["update"]: line["steps"] for line in run.metrics.read()}
-    assert [each["steps"] for each in told["agents"]] == [
-        steps.get(update, 0) for update in list_updates(run)
+    assert [(each["which"], each["steps"]) for each in told["agents"]] == [
+        (str(update), steps.get(update, 0)) for update in list_updates(run)
     ]
+    assert told["best"] == str(run.checkpoints.load_best().update)
     assert told["health"][0].keys() == {"level", "title", "text", "advice"}
 
 
@@ -115,15 +113,13 @@ def test_seeds_make_groups_and_a_run_is_read_again_only_if_it_has_changed(tmp_pa
     told = {each["name"]: each for each in shelf.list()}
     assert [told[name]["seed"] for name in "ab"] == [1, 2]
     assert told["a"]["group"] == told["b"]["group"] != told["c"]["group"]
-    read, summarize = [], view.summarize
-    monkeypatch.setattr(
-        view, "summarize", lambda path: (read.append(path.name), summarize(path))[1]
-    )
+    tape = Tape()
+    tape.wrap(view, "summarize", "read", monkeypatch)
     shelf.list()
-    assert read == []
+    assert tape.calls == []
     RunDirectory.open(tmp_path / "b").metrics.append(metrics_line(1))
     assert {each["name"]: each["update"] for each in shelf.list()}["b"] == 1
-    assert read == ["b"]
+    assert tape.calls == ["read"]
 
 
 def test_the_runs_of_a_sweep_are_listed_by_its_name_and_theirs_and_one_from_elsewhere(
@@ -135,6 +131,7 @@ def test_the_runs_of_a_sweep_are_listed_by_its_name_and_theirs_and_one_from_else
     (tmp_path / "sweep-001" / sweep.TABLE).write_text("{}")
     assert view.SWEEP_FILE == sweep.TABLE
     shelf = Library(tmp_path, run.path)
+    assert shelf.load_agent("package") is shelf.load_agent("package"), "one for all games"
     assert {each["name"] for each in shelf.list()} == {"single", "sweep-001/seed-0", "toy"}
     with pytest.raises(PixelpongError):
         shelf.find_agent(id_of(run.path), "99")
@@ -159,27 +156,12 @@ def test_an_agents_file_is_watched_and_played_against(tmp_path, run):
         assert get(served.port, "/api/runs").json() == {"runs": []}
 
 
-def test_all_games_share_the_agent_of_the_package(tmp_path):
-    """Loaded for each, in whichever thread, it filled a heap a thread: a gigabyte in minutes."""
-    shelf = Library(tmp_path)
-    assert shelf.load_agent("package") is shelf.load_agent("package")
-
-
-@pytest.mark.slow
-def test_a_reel_is_the_game_of_that_agent(client, run):
-    for update in (run.checkpoints.updates()[-1], 0):
-        answer = client.get(api(run, f"/reels/{update}"))
-        assert answer.headers["content-encoding"] == "gzip"
-        assert answer.json() == json.loads(json.dumps(make_reel(find_game(run, str(update)))))
-
-
 def test_what_is_not_there_is_said_in_one_line(client, run, monkeypatch):
     def no_agent(name):
         raise FileNotFoundError(f"{name}.safetensors")
 
-    assert [each["which"] for each in client.get("/api/runs/package").json()["agents"]][-1] == (
-        "champion"
-    )
+    agents = client.get("/api/runs/package").json()["agents"]
+    assert agents[-1]["which"] == "champion"
     library.load_package.cache_clear()
     monkeypatch.setattr(library, "load_shipped", no_agent)
     for path in (
@@ -187,8 +169,7 @@ def test_what_is_not_there_is_said_in_one_line(client, run, monkeypatch):
         "/api/runs/package",
     ):  # fmt: skip
         answer = client.get(path)
-        assert answer.status_code == 404
-        assert len(answer.json()["error"].splitlines()) == 1
+        assert (answer.status_code, len(answer.json()["error"].splitlines())) == (404, 1)
 
 
 @pytest.mark.slow
@@ -277,30 +258,28 @@ def test_a_tail_begins_anew_where_the_file_is_another(tmp_path):
     is_anew, seen = updates()
     assert (is_anew, seen[:3]) == (True, [1, 7, 8])
     path.unlink()
-    assert updates() == (True, [])
-    assert updates() == (False, [])
+    assert (updates(), updates()) == ((True, []), (False, []))
 
 
 # ---- the process that plays, the address, start and end
 
 
 @pytest.mark.slow
-def test_a_game_whose_process_dies_fails_the_next_goes_on_and_the_server_ends_in_one(run):
+def test_a_reel_is_the_game_of_that_agent_also_after_its_process_has_died(run):
+    """A reel that is under way when the server ends, ends too."""
     newest, others = run.checkpoints.updates()[-1], set(multiprocessing.active_children())
-    wanted = json.loads(json.dumps(make_reel(find_game(run, str(newest)))))
-    statuses: list[int] = []
     with serving(run.path.parent) as served:
-
-        def ask(update):
-            statuses.append(get(served.port, api(run, f"/reels/{update}")).status)
-
-        assert get(served.port, api(run, f"/reels/{newest}")).json() == wanted
+        for update in (newest, 0):
+            wanted = json.loads(json.dumps(make_reel(find_game(run, str(update)))))
+            answer = httpx.get(f"{served.url}{api(run, f'/reels/{update}')}", timeout=60)
+            assert (answer.headers["content-encoding"], answer.json()) == ("gzip", wanted)
         (child,) = set(multiprocessing.active_children()) - others
         child.kill()
         child.join()
         answers = [get(served.port, api(run, "/reels/0")).status for _ in range(2)]
         assert answers in ([404, 200], [200, 200])
-        asked = threading.Thread(target=ask, args=(run.checkpoints.updates()[0],))
+        target = api(run, f"/reels/{run.checkpoints.updates()[0]}")
+        asked = threading.Thread(target=get, args=(served.port, target))
         asked.start()
     asked.join(30)
     assert not asked.is_alive()
@@ -315,47 +294,38 @@ def test_a_port_that_is_taken_is_passed_over_with_a_line(tmp_path):
         assert get(one.port, "/api/runs").status == get(two.port, "/api/runs").status == 200
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
+def test_what_cannot_be_served_is_refused_in_one_line(tmp_path, monkeypatch):
+    for options, words in (
         ({"host": "192.0.2.1"}, "expected to listen on 192.0.2.1"),
         ({"host": 300 * "x"}, "expected a --host"),
         ({"port": -1}, "expected a --port"),
         ({"port": 65536}, "expected a --port"),
-    ],
-)
-def test_an_address_that_cannot_be_used_is_refused_in_one_line(tmp_path, options, words):
-    with pytest.raises(ConfigError, match=words) as caught, serving(tmp_path, **options):
-        pass
-    assert "\n" not in str(caught.value)
+        ({}, r"pip install 'pixelpong\[play\]'"),
+    ):
+        if not options:
+            monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+        with pytest.raises(ConfigError, match=words) as caught, serving(tmp_path, **options):
+            pass
+        assert "\n" not in str(caught.value)
 
 
 def test_an_address_that_others_reach_needs_a_token_that_is_new_each_time(tmp_path):
-    tokens = []
+    tokens, name = [], socket.gethostname().lower()
     for _ in range(2):
         with serving(tmp_path, host="0.0.0.0") as served:
             (mine,) = (line for line in served.told if "pixelpong is at" in line)
             (theirs,) = (line for line in served.told if "from another machine" in line)
             tokens.append(mine.split("?token=")[1])
-            assert socket.gethostname().lower() in theirs
-            assert theirs.endswith(tokens[-1])
+            assert (name in theirs, theirs.endswith(tokens[-1])) == (True, True)
             assert len(tokens[-1]) >= 20
             assert get(served.port, "/api/runs").status == 401
-            for host in ("127.0.0.1", "localhost", socket.gethostname().lower()):
-                request = head(
-                    "GET", f"/api/runs?token={tokens[-1]}", f"{host}:{served.port}",
-                    "Connection: close",
-                )  # fmt: skip
+            for host in ("127.0.0.1", "localhost", name):
+                target, address = f"/api/runs?token={tokens[-1]}", f"{host}:{served.port}"
+                request = head("GET", target, address, "Connection: close")
                 assert ask_bytes(served.port, request).status == 200, host
     assert tokens[0] != tokens[1]
     with serving(tmp_path) as served:
         assert not any("token" in line for line in served.told)
-
-
-def test_the_extra_that_is_missing_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"pip install 'pixelpong\[play\]'"), serving(tmp_path):
-        pass
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import json
 import shutil
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from test_full_disks import FEW, toy
 from test_store import assert_same, make_checkpoint
 from toys import result_of, with_updates
 
-from pixelpong.agent.file import Agent, decode_agent, read_agent
+from pixelpong.agent.file import decode_agent, read_agent
 from pixelpong.errors import CheckpointError, PixelpongError
 from pixelpong.loop import train
 from pixelpong.run.arrays import fingerprint
@@ -59,11 +60,14 @@ def two_checkpoints(tmp_path) -> CheckpointStore:
     return store
 
 
-def check_damages(store: CheckpointStore, every: int) -> int:
+@pytest.mark.parametrize(
+    ("every", "fewest"), [(17, 100), pytest.param(1, 5000, marks=pytest.mark.soak)]
+)
+def test_a_damaged_checkpoint_is_noticed(two_checkpoints, every, fewest):
     """Whatever is damaged: the one before is taken, with a warning; or nothing has changed."""
-    path, count = store.path(2), 0
-    content = path.read_bytes()
-    for changed in damages(content, every):
+    store, count = two_checkpoints, 0
+    path = store.path(2)
+    for changed in damages(path.read_bytes(), every):
         path.write_bytes(changed)
         with contextlib.suppress(CheckpointError):
             assert_same(store.load(2), make_checkpoint(2))
@@ -73,16 +77,7 @@ def check_damages(store: CheckpointStore, every: int) -> int:
         assert_same(store.load_latest(), make_checkpoint(1))
         assert ["000002" in line for line in store.said] == [True], changed
     print(f"{count} damages, 0 silent loads")
-    return count
-
-
-def test_a_damaged_checkpoint_is_noticed(two_checkpoints):
-    assert check_damages(two_checkpoints, every=17) > 100
-
-
-@pytest.mark.soak
-def test_every_single_bit_of_a_checkpoint_is_watched_over(two_checkpoints):
-    assert check_damages(two_checkpoints, every=1) > 5000
+    assert count > fewest
 
 
 def test_a_file_that_is_missing_or_something_else_is_noticed(two_checkpoints):
@@ -102,8 +97,7 @@ def test_a_file_that_is_missing_or_something_else_is_noticed(two_checkpoints):
 def test_a_training_goes_on_from_the_checkpoint_before_to_the_same_bits(tmp_path, trained, how):
     said: list[str] = []
     run = RunDirectory.open(shutil.copytree(trained.path, tmp_path / "run"), said.append)
-    newest = run.checkpoints.updates()[-1]
-    path = run.checkpoints.path(newest)
+    path = run.checkpoints.path(8)
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 4
     damaged = {"a bit": content, "cut": content[:-9], "empty": b""}
@@ -111,9 +105,8 @@ def test_a_training_goes_on_from_the_checkpoint_before_to_the_same_bits(tmp_path
     train(run)
     assert result_of(run) == result_of(trained)
     *refused, again = said
-    assert [f"{newest:06d}" in line and "taking another" in line for line in refused] == (
-        [] if how == "missing" else [True]
-    )
+    assert len(refused) == (how != "missing")
+    assert all("000008" in line and "taking another" in line for line in refused)
     assert again == "the newest sound checkpoint is of update 6; 2 updates will be played again"
 
 
@@ -126,12 +119,16 @@ def test_a_run_of_which_anything_is_left_never_starts_over(tmp_path, trained, le
             file.path.unlink()
     if left != "milestones":
         shutil.rmtree(run.milestones.folder)
-    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+
+    def contents():
+        own = ("run.lock", "failure.json")
+        files = [each for each in run.path.rglob("*") if each.is_file() and each.name not in own]
+        return {path: path.read_bytes() for path in files}
+
+    before = contents()
     with pytest.raises(CheckpointError, match="got none at all"):
         train(with_updates(run, 9))
-    (run.path / "run.lock").write_bytes(before[run.path / "run.lock"])
-    (run.path / "failure.json").unlink()
-    assert before == {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+    assert contents() == before
 
 
 # --- the configuration, milestones ---------------------------------------------------
@@ -143,15 +140,13 @@ def check_reading(path: Path, every: int, read) -> None:
     sound, refused, count = read(), 0, 0
     try:
         for changed in damages(content, every):
-            path.write_bytes(changed)
             count += 1
+            path.write_bytes(changed)
             try:
-                found = read()
+                assert read() == sound, changed
             except PixelpongError as error:
                 assert "\n" not in str(error)
                 refused += 1
-                continue
-            assert found == sound, changed
     finally:
         path.write_bytes(content)
     print(f"{path.name}: {count} damages, {refused} refused, the others without effect")
@@ -163,36 +158,23 @@ def read_run(run: RunDirectory):
     return again.config, again.versions, again.machine
 
 
-def describe(agent: Agent):
+def read_milestone(run: RunDirectory):
+    agent = read_agent(run.milestones.path(2))
     about = json.dumps(agent.about, sort_keys=True)
     return fingerprint(agent.params), agent.algorithm, agent.protocol, about
 
 
-def test_a_damaged_configuration_is_refused(trained):
-    check_reading(trained.path / "config.json", 37, lambda: read_run(trained))
-
-
-def test_a_damaged_milestone_is_refused(trained):
-    path = trained.milestones.path(2)
-    every = max(37, len(path.read_bytes()) // 40)
-    check_reading(path, every, lambda: describe(read_agent(trained.milestones.path(2))))
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(3600)
-def test_every_single_bit_of_the_smaller_files_is_watched_over(trained):
-    check_reading(trained.path / "config.json", 1, lambda: read_run(trained))
-    check_reading(
-        trained.milestones.path(2), 61, lambda: describe(read_agent(trained.milestones.path(2)))
-    )
+@pytest.mark.parametrize(
+    "every",
+    [(37, 1000), pytest.param((1, 61), marks=[pytest.mark.soak, pytest.mark.timeout(3600)])],
+)
+def test_a_damaged_configuration_or_milestone_is_refused(trained, every):
+    check_reading(trained.path / "config.json", every[0], lambda: read_run(trained))
+    check_reading(trained.milestones.path(2), every[1], lambda: read_milestone(trained))
 
 
 def test_the_agent_in_the_package_has_a_hash_and_a_damaged_one_is_refused():
-    import importlib.resources
-
-    file = importlib.resources.files("pixelpong").joinpath(
-        "agent", "shipped", "beginner.safetensors"
-    )
+    file = resources.files("pixelpong") / "agent/shipped/beginner.safetensors"
     content = bytearray(file.read_bytes())
     for place in np.linspace(len(content) // 20, len(content) - 1, 25).astype(int):
         content[place] ^= 16
