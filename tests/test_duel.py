@@ -56,13 +56,9 @@ def paddle(screen, colour):
     return tuple(int(n) for n in (rows.min() + 34, rows.max() + 34, columns.min(), columns.max()))
 
 
-def ball_of(screen):
-    return paddle(screen, BALL)
-
-
 def follow(screen, colour, wobble):
     """The move that brings a paddle to the ball, hit with changing parts of it."""
-    ball, own = ball_of(screen), paddle(screen, colour)
+    ball, own = paddle(screen, BALL), paddle(screen, colour)
     if ball is None or own is None:
         return STAY
     missing = ball[0] + 2 - (own[0] + own[1]) / 2 + wobble
@@ -79,7 +75,7 @@ def watch(game, frames, seed=0):
             wobble = rng.uniform(-9, 9, 2).tolist()
         left, right = (follow(game.screen, c, w) for c, w in zip((OTHER, OWN), wobble, strict=True))
         game.act(left, right, fires=True)
-        ball = ball_of(game.screen)
+        ball = paddle(game.screen, BALL)
         for name, colour in (("own", OWN), ("other", OTHER)):
             own = paddle(game.screen, colour)
             if own and own[0] > 34 and own[1] < 190:
@@ -92,39 +88,28 @@ def watch(game, frames, seed=0):
     return seen
 
 
-@pytest.fixture(scope="module")
-def both():
-    return watch(Solo(), 2500), watch(DuelEmulator(), 2500)
-
-
 @pytest.mark.slow
-def test_the_picture_is_the_one_the_agent_was_trained_on(both):
-    solo, two = both
+def test_picture_and_ball_are_those_that_the_agent_was_trained_on():
+    solo, two, trap = (watch(game, 2500) for game in (Solo(), DuelEmulator(), DuelEmulator(mode=4)))
     for name in ("own", "other"):
         assert solo[name].most_common(1)[0][0] == two[name].most_common(1)[0][0]
     assert {key[1:] for key in two["own"]} == {(140, 143)}
     assert {key[1:] for key in two["other"]} == {(16, 19)}
     assert set(solo["own"]) == set(two["own"]) == {(16, 140, 143)}
-    for seen in both:
-        share = seen["ball"][4, 2] / seen["ball"].total()
-        assert share > 0.97
+    for seen in (solo, two):
+        assert seen["ball"][4, 2] / seen["ball"].total() > 0.97
         assert set(seen["colours"]) == {34, OWN, OTHER, BALL}
-
-
-@pytest.mark.slow
-def test_the_ball_flies_as_fast_as_in_the_single_players_game(both):
-    """In mode 4, whose picture is the same, it would get faster and faster."""
-    for seen in both:
         assert seen["vx"][1] > 500
         assert seen["vx"][1] / seen["vx"].total() > 0.99
+    # The trap: in mode 4 the picture is the same, but after some hits the ball gets faster.
+    assert sum(trap["vx"][speed] for speed in (2, 3, 4)) > 100
 
 
 def test_under_the_same_moves_the_agents_paddle_is_in_the_same_rows():
     """Frame for frame, at both ends of the field too."""
     solo, two = Solo(), DuelEmulator()
     two.act(STAY, STAY)
-    rng = np.random.default_rng(0)
-    rows = set()
+    rng, rows = np.random.default_rng(0), set()
     for _ in range(180):
         move = int(rng.choice([STAY, UP, DOWN]))
         for _ in range(int(rng.integers(1, 14))):
@@ -136,28 +121,21 @@ def test_under_the_same_moves_the_agents_paddle_is_in_the_same_rows():
     assert max(rows) > 180
 
 
-def test_each_side_has_its_paddle_and_its_points():
-    game = DuelEmulator()
-    game.act(STAY, STAY)
-    start = paddle(game.screen, OWN), paddle(game.screen, OTHER)
-    for _ in range(8):
-        game.act(UP, DOWN)
-    assert paddle(game.screen, OTHER)[0] < start[1][0]
-    assert paddle(game.screen, OWN)[0] > start[0][0]
-    while sum(game.points) == 0:
-        game.act(follow(game.screen, OTHER, 0.0), STAY)
-    assert game.points[LEFT] == 1
-
-
-def test_the_winner_of_a_point_serves_and_nobody_is_charged_for_waiting():
+def test_each_side_has_its_paddle_its_points_and_its_serve():
+    """The winner of a point serves, and nobody is charged for waiting."""
     game = DuelEmulator()
     assert game.server is None
+    game.act(STAY, STAY)
+    own, other = paddle(game.screen, OWN), paddle(game.screen, OTHER)
+    for _ in range(8):
+        game.act(UP, DOWN)
+    assert paddle(game.screen, OTHER)[0] < other[0]
+    assert paddle(game.screen, OWN)[0] > own[0]
     while game.server is None:
         game.act(follow(game.screen, OTHER, 0.0), STAY)
-    assert (game.server, game.points) == (LEFT, [1, 0])
     for _ in range(400):
+        assert (game.server, game.points) == (LEFT, [1, 0])
         game.act(STAY, STAY)
-    assert (game.server, game.points) == (LEFT, [1, 0])
     for _ in range(3):
         game.act(STAY, STAY, fires=True)
     assert game.server is None
@@ -243,10 +221,3 @@ def test_moves_and_serves_are_the_presses_that_they_stand_for(monkeypatch):
         points = [int(oracle.memory()[place]) for place in (LEFT_POINTS, RIGHT_POINTS)]
         assert (game.points, game.is_over) == (points, oracle.ale.game_over())
     assert game.points[LEFT] == 21
-
-
-@pytest.mark.slow
-def test_mode_4_would_have_another_ball():
-    """The trap: the same picture, but after some hits it gets faster."""
-    seen = watch(DuelEmulator(mode=4), 2500)
-    assert sum(seen["vx"][speed] for speed in (2, 3, 4)) > 100
