@@ -115,27 +115,24 @@ OTHERS = (
 )  # fmt: skip
 
 
+WIDES = (
+    "a = w", "a = LINE", "a += w", "return w", "m.byte = w", "m.numbers[0] = w & 1",
+    "m.bytes[w] = 1", "a = helper(m, w)", "a = min(a, w)", "a = TABLE[w]", "a = 1 << w",
+    "for k in range(w): a = 0",
+)  # fmt: skip
+"""An Int is given a wide."""
+
+
 def test_what_is_not_the_language_is_refused_and_quoted(tmp_path):
     for number, line in enumerate(OTHERS):
         with pytest.raises(SyntaxError, match="^broken: not typed Python: ") as caught:
             lower(line, tmp_path / str(number))
         quoted = str(caught.value).split(": not typed Python: ")[1]
         assert quoted in ast.unparse(ast.parse(line.replace("\n    ", "\n"))), line
-
-
-def test_an_int_that_is_given_a_wide_is_refused(tmp_path):
-    lines = (
-        "a = w", "a = LINE", "a += w", "return w", "m.byte = w", "m.numbers[0] = w & 1",
-        "m.bytes[w] = 1", "a = helper(m, w)", "a = min(a, w)", "a = TABLE[w]", "a = 1 << w",
-        "for k in range(w): a = 0",
-    )  # fmt: skip
-    for number, line in enumerate(lines):
+    for number, line in enumerate(WIDES):
         with pytest.raises(SyntaxError, match="Int"):
-            lower(line, tmp_path / str(number))
-
-
-def test_an_unknown_field_of_the_machine_is_a_bug(tmp_path):
-    with pytest.raises(AssertionError, match="the machine has no nothing"):
+            lower(line, tmp_path / f"wide {number}")
+    with pytest.raises(AssertionError, match="the machine has no nothing"):  # a bug of ours
         lower("a = m.nothing", tmp_path)
 
 

@@ -13,7 +13,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -57,10 +56,9 @@ def test_a_made_up_state_is_played_the_same_without_skipping(tmp_path, count, se
                 outcomes.append([str(error)])
                 continue
             drawn = b""
-            if done[2] and draws == DRAW_PICTURE:
-                drawn = console.picture.tobytes()
-            elif done[2] and draws == DRAW_FIELD:
-                drawn = console.machine["field"].tobytes()
+            if done[2] and draws != DRAW_NOTHING:
+                field = console.machine["field"]
+                drawn = (console.picture if draws == DRAW_PICTURE else field).tobytes()
             outcomes.append([done, console.get_state().tobytes(), drawn])
         # What is skipped may have been all that it would have stopped at: reads without effect.
         assert outcomes[0] == outcomes[1] or len(outcomes[1]) == 1, number
@@ -147,21 +145,15 @@ def test_another_rom_is_one_line(tmp_path, monkeypatch, no_game_loaded, capsys):
         elif content is not None:
             path.write_bytes(content)
         for use in (read_rom, NativeConsole):
-            with pytest.raises(
-                EmulatorError, match="expected Pong's ROM in the folder in ALE"
-            ) as caught:
+            with pytest.raises(EmulatorError, match=r"expected Pong's ROM in the folder in ALE.*\Z"):
                 use()
-            assert "\n" not in str(caught.value)
     assert capsys.readouterr().out == ""
 
 
 def test_the_rom_is_found_without_loading_ale_py():
-    script = (
-        "import sys; from pixelpong.env.rom import read_rom\n"
-        "print(len(read_rom()), 'ale_py' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.stdout.split() == [str(ROM_SIZE), "False"]
+    code = "import sys; from pixelpong.env.rom import read_rom; read_rom(); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "ale_py" not in done.stdout.split()
     assert rom_path().read_bytes() == read_rom()
 
 
@@ -202,42 +194,39 @@ def test_damaged_machine_code_is_made_anew(tmp_path):
     assert not made(tmp_path).was_kept
 
 
-@pytest.mark.parametrize("kind", ["a file", "below a file", "read-only", "full"])
-def test_a_cache_that_cannot_be_written_costs_time_alone(tmp_path, monkeypatch, kind):
-    folder = tmp_path / "cache"
-    if kind == "read-only":
-        folder.mkdir()
-        folder.chmod(0o500)
-        if os.access(folder, os.W_OK):  # root may write everywhere, but not there
-            folder = Path("/proc/pixelpong")
-    elif kind == "full":
+def test_a_cache_that_cannot_be_written_costs_time_alone(tmp_path, monkeypatch):
+    (tmp_path / "a file").touch()
+    read_only, full = tmp_path / "read-only", tmp_path / "full"
+    read_only.mkdir(0o500)
+    if os.access(read_only, os.W_OK):  # root may write everywhere, but not there
+        read_only = Path("/proc/pixelpong")
+    for folder in (tmp_path / "a file", tmp_path / "a file" / "cache", read_only):
+        assert [made(folder).was_kept for _ in range(2)] == [False, False]
 
-        def refuse(*arguments, **options):
-            raise OSError(28, "No space left on device")
+    def refuse(*arguments, **options):
+        raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(machine_code.os, "fdopen", refuse)
-    else:
-        folder.write_text("a file")
-        folder = folder if kind == "a file" else folder / "cache"
-    assert [made(folder).was_kept for _ in range(2)] == [False, False]
-    if kind == "full":
-        assert list(folder.iterdir()) == []
+    monkeypatch.setattr(machine_code.os, "fdopen", refuse)
+    assert [made(full).was_kept for _ in range(2)] == [False, False]
+    assert list(full.iterdir()) == []
 
 
 def test_where_machine_code_is_kept(monkeypatch, tmp_path):
-    monkeypatch.setenv("PIXELPONG_CACHE_DIR", str(tmp_path))
-    assert cache_folder() == tmp_path
-    monkeypatch.setenv("PIXELPONG_CACHE_DIR", "")  # not the folder that one happens to be in
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    monkeypatch.setattr(machine_code.sys, "platform", "linux")
-    assert cache_folder() == tmp_path / "xdg" / "pixelpong"
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    assert cache_folder() == Path.home() / ".cache" / "pixelpong"
-    monkeypatch.setattr(machine_code.sys, "platform", "darwin")
-    assert cache_folder() == Path.home() / "Library" / "Caches" / "pixelpong"
-    monkeypatch.setattr(machine_code.sys, "platform", "win32")
-    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
-    assert cache_folder() == tmp_path / "local" / "pixelpong"
+    """An empty variable is not the folder that one happens to be in."""
+    names = ("PIXELPONG_CACHE_DIR", "XDG_CACHE_HOME", "LOCALAPPDATA")
+    for platform, values, wanted in (
+        ("linux", {"PIXELPONG_CACHE_DIR": str(tmp_path)}, tmp_path),
+        ("linux", {"PIXELPONG_CACHE_DIR": "", "XDG_CACHE_HOME": "/xdg"}, "/xdg/pixelpong"),
+        ("linux", {}, Path.home() / ".cache" / "pixelpong"),
+        ("darwin", {}, Path.home() / "Library" / "Caches" / "pixelpong"),
+        ("win32", {"LOCALAPPDATA": str(tmp_path)}, tmp_path / "pixelpong"),
+    ):
+        monkeypatch.setattr(machine_code.sys, "platform", platform)
+        for name in names:
+            monkeypatch.delenv(name, raising=False)
+        for name, value in values.items():
+            monkeypatch.setenv(name, value)
+        assert cache_folder() == Path(wanted), (platform, values)
 
 
 def test_without_a_home_nothing_is_kept(monkeypatch):
@@ -285,32 +274,28 @@ def test_threads_that_compile_at_the_same_moment_do_not_disturb_each_other(tmp_p
 
 
 def lets_others_run(call) -> bool:
-    """Whether another thread runs during one of many calls; else they only take turns."""
-    counts, is_done, has_begun = itertools.count(), threading.Event(), threading.Event()
-    seen = [0]
+    """Whether another thread runs during one of many calls."""
 
-    def go_on():
-        while not is_done.is_set():
-            seen[0] = next(counts)
-            has_begun.set()
-            time.sleep(1e-4)
+    def run_after(go, has_run):
+        go.wait()
+        has_run.set()
 
     before = sys.getswitchinterval()
-    thread = threading.Thread(target=go_on)
-    thread.start()
+    sys.setswitchinterval(60.0)  # from now on, a thread runs until it gives up the lock
     try:
-        has_begun.wait()
-        sys.setswitchinterval(60.0)  # from now on, a thread runs until it gives up the lock
         for _ in range(200):
-            begin = seen[0]
+            go, has_run = threading.Event(), threading.Event()
+            thread = threading.Thread(target=run_after, args=(go, has_run))
+            thread.start()
+            go.set()
             call()
-            if seen[0] != begin:
+            is_seen = has_run.is_set()
+            thread.join()
+            if is_seen:
                 return True
         return False
     finally:
         sys.setswitchinterval(before)
-        is_done.set()
-        thread.join()
 
 
 def test_a_call_holds_no_lock():
