@@ -12,7 +12,6 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import pixelpong
-from pixelpong.agent.file import load_shipped
 from pixelpong.engines.serial import SerialEngine
 from pixelpong.env.preprocess import difference, preprocess
 from pixelpong.errors import ConfigError
@@ -54,39 +53,26 @@ def test_gymnasiums_checker_finds_no_fault(environment, observation, actions):
 
 
 @pytest.mark.slow
-def test_an_episode_is_that_of_an_evaluation_bit_for_bit():
-    """The k-th after reset(seed=S) has the coins of the k-th episode of seed S."""
-    env = pixelpong.make_env()
-    for index in range(2):
-        replay = load_shipped("club").play_episode(7, index)  # its points are short
-        rewards = []
-        observation, _ = env.reset(seed=7) if index == 0 else env.reset()
-        for moment in itertools.islice(replay.watch(), 400):
-            np.testing.assert_array_equal(observation, moment.frame)
-            observation, reward, *_, info = env.step(moment.action)
-            rewards.append(reward)
-        assert info["points_won"] == rewards.count(1)
-        assert info["points_lost"] == rewards.count(-1) > 0
-
-
-@pytest.mark.slow
-def test_random_actions_give_the_frames_and_rewards_of_a_replay():
+def test_random_actions_give_the_frames_and_rewards_of_replays():
+    """The k-th episode after reset(seed=S) has the coins of the k-th of seed S."""
     rng = np.random.default_rng(5)
     env = pixelpong.make_env(environment="Pong-v0")  # which draws its frame skips as well
-    observation, info = env.reset(seed=3)
-    frames, rewards, actions, is_over = [observation], [], [], False
-    while not is_over:
-        actions.append(int(rng.choice([UP, DOWN])))
-        observation, reward, terminated, truncated, info = env.step(actions[-1])
-        frames.append(observation)
-        rewards.append(reward)
-        is_over = terminated or truncated
-    protocol = env.unwrapped.protocol
-    replay = Replay(protocol, 3, 0, np.array(actions, np.int8), float(sum(rewards)))
-    for moment, frame, reward in zip(replay.watch(), frames, [0.0, *rewards], strict=True):
-        np.testing.assert_array_equal(moment.frame, frame)
-        assert moment.reward == reward
-    assert info["frames"] < 4 * len(actions)
+    for index in range(2):
+        observation, info = env.reset(seed=3) if index == 0 else env.reset()
+        frames, rewards, actions, is_over = [observation], [0.0], [], False
+        while not is_over:
+            actions.append(int(rng.choice([UP, DOWN])))
+            observation, reward, *ends, info = env.step(actions[-1])
+            frames.append(observation)
+            rewards.append(reward)
+            is_over = any(ends)
+        assert (info["points_won"], info["points_lost"]) == (rewards.count(1), 21)
+        assert info["frames"] < 4 * len(actions)
+        protocol = env.unwrapped.protocol
+        replay = Replay(protocol, 3, index, np.array(actions, np.int8), float(sum(rewards)))
+        for moment, frame, reward in zip(replay.watch(), frames, rewards, strict=True):
+            np.testing.assert_array_equal(moment.frame, frame)
+            assert moment.reward == reward
 
 
 def test_the_same_seed_is_the_same_game_and_another_is_not():
@@ -104,47 +90,38 @@ def test_without_a_seed_no_two_environments_play_the_same_game():
     assert [info["frames"] for *_, info in games[0]] != [info["frames"] for *_, info in games[1]]
 
 
-def test_pixels_are_what_the_classic_network_sees():
-    frames = pixelpong.make_env(max_frames=SHORT, actions="two")
-    pixels = pixelpong.make_env("pixels", max_frames=SHORT, actions="two")
+def test_pixels_are_what_the_classic_network_sees_and_fewer_actions_some_of_the_six():
+    names = (("six", [2, 3, 3]), ("three", [1, 2, 2]), ("two", [0, 1, 1]))
+    six, three, two = (
+        play(pixelpong.make_env(max_frames=SHORT, actions=name), 9, actions)
+        for name, actions in names
+    )
+    pixels = play(pixelpong.make_env("pixels", max_frames=SHORT, actions="two"), 9, [0, 1, 1])
     before = None
-    for (frame, *_), (seen, *_) in zip(
-        play(frames, 4, [0, 1, 1]), play(pixels, 4, [0, 1, 1]), strict=True
-    ):
+    for (frame, *_), (a, *_), (b, *_), (seen, *_) in zip(six, three, two, pixels, strict=True):
+        np.testing.assert_array_equal(a, frame)
+        np.testing.assert_array_equal(b, frame)
         now = preprocess(frame)
         np.testing.assert_array_equal(seen.ravel(), difference(before, now))
         before = now
 
 
-def test_fewer_actions_are_some_of_the_six():
-    games = [
-        play(pixelpong.make_env(max_frames=SHORT, actions=name), 9, actions)
-        for name, actions in (("six", [2, 3, 3]), ("three", [1, 2, 2]), ("two", [0, 1, 1]))
-    ]
-    for game in games[1:]:
-        assert len(game) == len(games[0])
-        for (a, *_), (b, *_) in zip(games[0], game, strict=True):
-            np.testing.assert_array_equal(a, b)
-
-
 def test_a_game_that_is_cut_off_is_truncated(monkeypatch):
     env = pixelpong.make_env(max_frames=SHORT)
-    protocol = env.unwrapped.protocol
-    short = dataclasses.replace(protocol, max_frames=20)
-    monkeypatch.setattr(env.unwrapped, "protocol", short)
-    monkeypatch.setattr(env.unwrapped._emulator, "protocol", short)
+    short = dataclasses.replace(env.unwrapped.protocol, max_frames=20)
+    for each in (env.unwrapped, env.unwrapped._emulator):
+        monkeypatch.setattr(each, "protocol", short)
     *_, (_, (_, terminated, truncated), info) = play(env, 0, [0])
     assert (terminated, truncated, info["frames"]) == (False, True, 20)
 
 
 def test_a_picture_is_the_newest_frame():
     env = pixelpong.make_env("pixels", max_frames=SHORT, render_mode="rgb_array")
-    frames = pixelpong.make_env(max_frames=SHORT)
+    frames = play(pixelpong.make_env(max_frames=SHORT), 0, [2, 3, 2])
     env.reset(seed=0)
-    frames.reset(seed=0)
-    for action in (2, 3, 2):
+    for action, (frame, *_) in zip((2, 3, 2), frames[1:], strict=False):
         env.step(action)
-        np.testing.assert_array_equal(env.render(), frames.step(action)[0])
+        np.testing.assert_array_equal(env.render(), frame)
     assert env.unwrapped.metadata["render_fps"] == 15
 
 
@@ -172,20 +149,17 @@ def test_many_at_once_are_each_as_one_alone():
         ({"environment": "Breakout-v5"}, "make_env: expected environment to be one of ALE/Pong-v5"),
         ({"frame_skip": 0}, "expected frame_skip to be a whole number from 1 to 60, got 0"),
         ({"sticky": 2}, "expected sticky to be a number from 0 to 1, got 2"),
+        ({"actions": "three"}, "expected an action below 3, got 3; "),  # one of our agents'
+        ({"actions": "three"}, "make_env(actions='six'"),  # the way out
     ],
 )
 def test_what_is_not_known_is_refused_in_one_line(options, message):
     with pytest.raises(ConfigError) as caught:
-        pixelpong.make_env(**options)
+        env = pixelpong.make_env(**options).unwrapped
+        env.reset()
+        env.step(3)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_an_action_of_our_agents_where_there_are_three_is_refused_with_the_way_out():
-    env = pixelpong.make_env(max_frames=SHORT, actions="three").unwrapped
-    env.reset()
-    with pytest.raises(ConfigError, match=r"an action below 3, got 3; .* make_env\(actions='six'"):
-        env.step(3)
 
 
 # The agent on it.
@@ -242,8 +216,7 @@ def test_probabilities_and_value_move_nothing_on(trained, name):
     for _ in range(40):
         before = observation.copy()
         p, value = policy.probabilities(observation), policy.value(observation)
-        assert p.shape == (len(policy.actions),)
-        assert p.sum() == pytest.approx(1)
+        assert (p.shape, p.sum()) == ((len(policy.actions),), pytest.approx(1))
         assert (value is None) == (name == "classic")
         action = policy.act(observation)
         assert p[policy.actions.index(action)] == p.max()
@@ -298,11 +271,11 @@ def test_our_agent_plays_what_gymnasium_itself_shows():
     env = gymnasium.make("ALE/Pong-v5")
     policy = pixelpong.Policy.load("package")
     observation, _ = env.reset(seed=0)
-    points = []
+    points = 0.0
     for _ in range(1500):
         observation, reward, *_ = env.step(policy.act(observation))
-        points.append(reward)
-    assert sum(points) >= 3
+        points += reward
+    assert points >= 3
     env.close()
 
 

@@ -145,7 +145,9 @@ def test_another_rom_is_one_line(tmp_path, monkeypatch, no_game_loaded, capsys):
         elif content is not None:
             path.write_bytes(content)
         for use in (read_rom, NativeConsole):
-            with pytest.raises(EmulatorError, match=r"expected Pong's ROM in the folder in ALE.*\Z"):
+            with pytest.raises(
+                EmulatorError, match=r"expected Pong's ROM in the folder in ALE.*\Z"
+            ):
                 use()
     assert capsys.readouterr().out == ""
 
