@@ -13,6 +13,7 @@ import ale_py  # registers the environments
 import gymnasium
 import numpy as np
 import pytest
+from lockstep import Oracle
 
 import pixelpong
 from pixelpong.atari.palette import PALETTE
@@ -21,16 +22,14 @@ from pixelpong.env import make_emulator
 from pixelpong.env.native import NativeConsole
 from pixelpong.env.pong import Emulator
 from pixelpong.env.preprocess import preprocess
-from pixelpong.env.rom import rom_path
 from pixelpong.items import DOWN, UP
 
 V5 = find_protocol("ALE/Pong-v5")
 PLAIN = find_protocol("ALE/Pong-v5", sticky=0.0)
 NO_DRAWS = [0.0] * 5
 
-# Column → first and last row that is on, in the frame of the golden test: the opponent, the ball
-# and the own paddle.
 RUNS = {8: (40, 47), 9: (40, 47), 41: (41, 42), 70: (35, 42), 71: (35, 42)}
+"""Of the golden frame: column → first and last row that is on."""
 
 
 def follow_the_ball(frame: np.ndarray) -> int:
@@ -42,18 +41,12 @@ def follow_the_ball(frame: np.ndarray) -> int:
     return UP if len(paddle_rows) and target < paddle_rows.mean() else DOWN
 
 
-def test_the_palette_of_play_and_of_the_first_frame_is_as_described():
-    emulator = make_emulator(V5)
-    assert set(np.unique(emulator.screen[35:195])) == {138, 210, 228}
-    for _ in range(40):
-        emulator.step(UP, [0.0] + [0.9] * 4)
-    assert set(np.unique(emulator.screen[35:195])) == {14, 34, 56, 200}
-
-
-def test_preprocessing_of_a_known_frame_is_as_stored():
+def test_a_known_frame_and_its_preprocessing_are_as_stored():
     emulator = make_emulator(PLAIN)
+    assert set(np.unique(emulator.screen[35:195])) == {138, 210, 228}  # of the first frame alone
     for step in range(80):
         emulator.step(UP if step % 2 else DOWN, NO_DRAWS)
+    assert set(np.unique(emulator.screen[35:195])) == {14, 34, 56, 200}
     frame = emulator.frame()
     before = frame.copy()
     field = preprocess(frame)
@@ -61,11 +54,9 @@ def test_preprocessing_of_a_known_frame_is_as_stored():
     assert hashlib.sha256(frame.tobytes()).hexdigest() == (
         "59aa10d10cf2419a789dfe5e84d2978ecb1c72a653b19f5351b4ede8efa5be7d"
     )
-    rows, columns = np.nonzero(field)
     assert field.shape == (80, 80)
-    assert sorted(set(columns.tolist())) == list(RUNS)
-    for column, (first, last) in RUNS.items():
-        assert rows[columns == column].tolist() == list(range(first, last + 1))
+    places = [(row, column) for column, (a, b) in RUNS.items() for row in range(a, b + 1)]
+    assert np.argwhere(field).tolist() == sorted(map(list, places))
 
 
 @pytest.mark.slow
@@ -92,30 +83,20 @@ def test_frames_rewards_and_ends_equal_gymnasiums_over_whole_episodes():
     env.close()
 
 
-GAME_TIME, COLOUR_SHIFT = 0x09, 0x0A
-"""Memory of the idle game: at 0 nobody plays; what is added to all colours."""
-
-
 def test_all_128_colours_are_those_of_ale():
     """Left alone, the game goes through all colours, so as not to burn the screen."""
-    ale = ale_py.ALEInterface()
-    ale.setFloat("repeat_action_probability", 0.0)
-    ale.loadROM(rom_path())
-    ale.reset_game()
-    seen = set()
+    ale, seen = Oracle().ale, set()
+    game_time, colour_shift = 0x09, 0x0A  # at time 0 nobody plays; the shift is added to colours
     for shift in range(256):
         for _ in range(2):
-            ale.setRAM(COLOUR_SHIFT, shift)
-            ale.setRAM(GAME_TIME, 0)
+            ale.setRAM(colour_shift, shift)
+            ale.setRAM(game_time, 0)
             ale.act(0)
             picture = ale.getScreen()
             np.testing.assert_array_equal(PALETTE[picture], ale.getScreenRGB())
             seen |= set(np.unique(picture).tolist())
     assert seen == set(range(0, 256, 2))
-
-
-def test_the_lowest_bit_of_an_index_has_no_meaning():
-    np.testing.assert_array_equal(PALETTE[1::2], PALETTE[::2])
+    np.testing.assert_array_equal(PALETTE[1::2], PALETTE[::2])  # the lowest bit means nothing
     assert (PALETTE.shape, PALETTE.dtype) == ((256, 3), np.uint8)
 
 
@@ -150,14 +131,11 @@ def test_a_quarter_of_the_frames_keep_the_held_action():
         assert abs(share - expected) < 4 * deviation, frame
 
 
-def test_without_stickiness_every_frame_gets_what_was_asked_for():
+def test_the_held_action_counts_only_where_there_is_a_coin_and_an_action_before():
     emulator = Emulator(PLAIN, Noting())
-    emulator.step(UP, NO_DRAWS)
-    emulator.step(DOWN, NO_DRAWS)
+    for action in (UP, DOWN):
+        emulator.step(action, NO_DRAWS)
     assert emulator.console.got == [UP] * 4 + [DOWN] * 4
-
-
-def test_a_new_episode_holds_no_action():
     emulator = Emulator(V5, Noting())
     emulator.step(UP, [0.0] + [0.9] * 4)
     emulator.reset()
@@ -185,23 +163,19 @@ def test_a_drawn_frame_skip_is_uniform():
 @pytest.mark.timeout(900)
 def test_a_fixed_policy_returns_the_same_under_our_coin_and_under_ales():
     """Two-sample test on episode returns of one policy; 4 standard errors allowed."""
-    ours, theirs = [], []
-    emulator = make_emulator(V5)
-    rng = np.random.default_rng(3)
+    env, rng = gymnasium.make("ALE/Pong-v5", disable_env_checker=True), np.random.default_rng(3)
+    emulator, ours, theirs = make_emulator(V5), [], []
     for _ in range(30):
         emulator.reset()
-        total = 0.0
+        ours.append(0.0)
         while not emulator.is_over:
-            total += emulator.step(follow_the_ball(emulator.frame()), rng.random(5).tolist())
-        ours.append(total)
-    env = gymnasium.make("ALE/Pong-v5", disable_env_checker=True)
+            ours[-1] += emulator.step(follow_the_ball(emulator.frame()), rng.random(5).tolist())
     for episode in range(4):  # these take seconds
-        frame, _ = env.reset(seed=episode)
-        total, is_over = 0.0, False
-        while not is_over:
-            frame, reward, terminated, truncated, _ = env.step(follow_the_ball(frame))
-            total, is_over = total + reward, terminated or truncated
-        theirs.append(total)
+        (frame, _), ends = env.reset(seed=episode), [False]
+        theirs.append(0.0)
+        while not any(ends):
+            frame, reward, *ends, _ = env.step(follow_the_ball(frame))
+            theirs[-1] += reward
     env.close()
     deviation = np.std(ours, ddof=1)
     assert deviation > 0.5
@@ -209,24 +183,19 @@ def test_a_fixed_policy_returns_the_same_under_our_coin_and_under_ales():
     assert abs(np.mean(ours) - np.mean(theirs)) < 4 * error, (ours, theirs)
 
 
-def future_of(emulator: Emulator, state: bytes, seed: int) -> str:
-    """A hash of what the next 50 steps pay and show."""
-    emulator.set_state(state)
-    rng, digest = np.random.default_rng(seed), hashlib.sha256()
-    for _ in range(50):
-        reward = emulator.step(int(rng.choice([UP, DOWN])), rng.random(5).tolist())
-        digest.update(repr((reward, emulator.is_over)).encode() + emulator.screen.tobytes())
-        if emulator.is_over:
-            emulator.reset()
-    return digest.hexdigest()
-
-
-def answers(lines) -> Iterator[str]:
-    """The future of each line."""
+def futures(lines) -> Iterator[str]:
+    """Of a snapshot and a seed in each line: a hash of what the next 50 steps pay and show."""
     emulator = make_emulator(V5)
     for line in lines:
         state, seed = json.loads(line)
-        yield future_of(emulator, bytes.fromhex(state), seed)
+        emulator.set_state(bytes.fromhex(state))
+        rng, digest = np.random.default_rng(seed), hashlib.sha256()
+        for _ in range(50):
+            reward = emulator.step(int(rng.choice([UP, DOWN])), rng.random(5).tolist())
+            digest.update(repr((reward, emulator.is_over)).encode() + emulator.screen.tobytes())
+            if emulator.is_over:
+                emulator.reset()
+        yield digest.hexdigest()
 
 
 @pytest.mark.slow
@@ -238,7 +207,7 @@ def test_a_snapshot_has_the_same_future_in_another_process_at_30_points():
             if emulator.is_over:
                 emulator.reset()
         questions.append(json.dumps([emulator.get_state().hex(), seed]))
-    here = list(answers(iter(questions)))
+    here = list(futures(questions))
     assert len(set(here)) > 25
     done = subprocess.run(
         [sys.executable, __file__],
@@ -254,4 +223,4 @@ def test_the_games_of_another_folder_are_used_without_a_word_on_stdout(monkeypat
 
 
 if __name__ == "__main__":
-    print("\n".join(answers(sys.stdin)))
+    print("\n".join(futures(sys.stdin)))
