@@ -79,14 +79,6 @@ class Oracle:
         self.ale.getScreen(self.picture)
         return reward, self.ale.game_over()
 
-    def field(self):
-        return field_in(self.picture)
-
-
-def field_in(picture: np.ndarray) -> np.ndarray:
-    """The field as [80, 80] bool."""
-    return IS_DRAWN[picture[FIELD_ROWS][::2, ::2]]
-
 
 @dataclass
 class Played:
@@ -104,6 +96,14 @@ def field_of(console) -> np.ndarray:
     """The field as [80, 80] bool."""
     bits = np.unpackbits(console.machine["field"][0].view(np.uint8), axis=1, bitorder="little")
     return bits[:, :80].astype(bool)
+
+
+def shows(console: NativeConsole, draws: int, picture: np.ndarray) -> bool:
+    """Whether what a console drew is this."""
+    if draws == DRAW_PICTURE:
+        return np.array_equal(console.picture, picture)
+    field = IS_DRAWN[picture[FIELD_ROWS][::2, ::2]]
+    return draws == DRAW_NOTHING or np.array_equal(field_of(console), field)
 
 
 def styles(rng: np.random.Generator, memory: np.ndarray, own_row: int = OWN_ROW) -> Iterator[int]:
@@ -134,12 +134,10 @@ def play_in_lockstep(
     lead: int = 0,
     read_every: int = 0,
 ) -> Played:
-    """Play both, compare, and raise where they differ.
+    """Play both, for `frames` at least; compare, and raise where they differ.
 
     Args:
-        oracle, console: what plays.
-        seed: of the moves.
-        frames: to be played, at least.
+        oracle, console, seed, frames: what plays; of the moves; to be played.
         skip: frames a call; if two numbers, drawn for each call, from the first to the second.
         draws: what is compared of the last frame of each: the field, the picture, nothing.
         lead: points that the right side begins with, so that it wins.
@@ -156,10 +154,7 @@ def play_in_lockstep(
         theirs, (reward, is_over, played) = oracle.run(held), console.run(held, draws)
         assert (reward, is_over) == theirs, done
         assert np.array_equal(console.memory, oracle.ale.getRAM()), done
-        if draws == DRAW_PICTURE:
-            assert np.array_equal(console.picture, oracle.picture), done
-        elif draws == DRAW_FIELD:
-            assert np.array_equal(field_of(console), oracle.field()), done
+        assert shows(console, draws, oracle.picture), done
         calls += 1
         if read_every and calls % read_every == 0:
             state = read_state(oracle.ale.cloneState().serialize())
@@ -196,10 +191,7 @@ def play_for_two_in_lockstep(mode: int, seed: int, frames: int) -> Played:
         # That emulator charges a side 1 if it does not serve in time: then they do not cancel out.
         assert paid == (-reward, reward) or (sum(paid) == -1 and reward == 0), done
         assert np.array_equal(console.memory, oracle.memory()), done
-        if draws == DRAW_PICTURE:
-            assert np.array_equal(console.picture, oracle.picture()), done
-        elif draws == DRAW_FIELD:
-            assert np.array_equal(field_of(console), field_in(oracle.picture())), done
+        assert shows(console, draws, oracle.picture()), done
         assert is_over == oracle.ale.game_over() == (21 in console.memory[13:15]), done
         done.frames += 1
         done.points += abs(reward)
@@ -229,6 +221,5 @@ def start(oracle: Oracle, console: NativeConsole, lead: int) -> None:
     if lead:
         oracle.ale.setRAM(RIGHT_POINTS, lead)
         console.memory[RIGHT_POINTS] = lead
-        # The picture shows the points a frame late.
-        oracle.run(b"\0")
+        oracle.run(b"\0")  # the picture shows the points a frame late
         console.run(b"\0", DRAW_NOTHING)

@@ -15,23 +15,11 @@ import pytest
 import typed_frames
 
 from pixelpong.atari import console, drawing, tia
+from pixelpong.atari import registers as r
 from pixelpong.atari.ir import NOTHING, POINTER, Program
 from pixelpong.atari.lowering import lower_module
 from pixelpong.atari.machine import MACHINE, PADDLE_CENTRE, PADDLE_TURN, STATE
 from pixelpong.atari.native import NativeCode
-from pixelpong.atari.registers import (
-    AUDV1,
-    CXCLR,
-    HMCLR,
-    HMOVE,
-    MEANING,
-    NUM_REGISTERS,
-    RESP0,
-    RSYNC,
-    VBLANK,
-    VSYNC,
-    WSYNC,
-)
 from pixelpong.atari.translation import Translation
 
 _ANNOTATIONS = "from __future__ import annotations"
@@ -76,9 +64,8 @@ class PlainMachine:
         }
         for name in fields:
             values, limits = _read(record[name][0]), self._limits[name]
-            self.__dict__[name] = (
-                Cells(values, *limits) if isinstance(values, list) else int(values)
-            )
+            is_single = not isinstance(values, list)
+            self.__dict__[name] = int(values) if is_single else Cells(values, *limits)
 
     def __setattr__(self, name: str, value: int) -> None:
         least, most = self._limits[name]
@@ -115,16 +102,12 @@ def _read(values: np.ndarray) -> Any:
 
 def differences(a: np.ndarray, b: np.ndarray) -> dict[str, tuple]:
     """The fields in which two records differ."""
-    names = a.dtype.names or ()
-    return {
-        name: (a[name].tolist(), b[name].tolist())
-        for name in names
-        if a[name].tobytes() != b[name].tobytes()
-    }
+    names = [name for name in a.dtype.names or () if a[name].tobytes() != b[name].tobytes()]
+    return {name: (a[name].tolist(), b[name].tolist()) for name in names}
 
 
 _BITS = {"pc": 0x7FF, "emptied": 0x01, "old_enabl": 0x02, "blanks": 0x01, "collisions": 0xDFFF}
-_ORDERS = (WSYNC, RSYNC, *range(RESP0, AUDV1 + 1), HMOVE, HMCLR, CXCLR)
+_ORDERS = (r.WSYNC, r.RSYNC, *range(r.RESP0, r.AUDV1 + 1), r.HMOVE, r.HMCLR, r.CXCLR)
 """Registers of the TIA that keep nothing: a write to them is an order, or the sound."""
 
 
@@ -134,9 +117,9 @@ def made_up_state(rng: np.random.Generator) -> np.ndarray:
     for name, bits in _BITS.items():
         state[name] &= bits
     state["p"] = state["p"] & 0xC7 | 0x30
-    state["tia"] &= np.array(MEANING[:NUM_REGISTERS], np.uint8)
+    state["tia"] &= np.array(r.MEANING[: r.NUM_REGISTERS], np.uint8)
     state["tia"][0, _ORDERS] = 0
-    state["tia"][0, VSYNC] &= 0xFD
+    state["tia"][0, r.VSYNC] &= 0xFD
     state["cycle"] %= 76
     state["position"] %= 160
     state["timer_shift"] = rng.choice([0, 3, 6, 10])
@@ -144,7 +127,7 @@ def made_up_state(rng: np.random.Generator) -> np.ndarray:
         state[name] = rng.integers(-30_000, 76)
     turns = rng.integers(-16, 17, 2)
     state["resistance"] = [*(PADDLE_CENTRE + PADDLE_TURN * turns).tolist(), 0, 0]
-    state["emptied"] = state["tia"][:, VBLANK] >> 7
+    state["emptied"] = state["tia"][:, r.VBLANK] >> 7
     return state
 
 
@@ -177,9 +160,8 @@ def compile_cartridge(
     program = Program(MACHINE)
     program.declare("run_frame", {"m": POINTER}, NOTHING)
     program.add_names({"rom": tuple(rom)})
-    lower_module(program, drawing)
-    lower_module(program, tia)
-    lower_module(program, console)
+    for module in (drawing, tia, console):
+        lower_module(program, module)
     lower_module(program, typed_frames, exports=("play_frame",))
     Translation(rom, entries, hints or {}).add_to(program)
     return function_of(compile_program(program, folder), "play_frame", 0)
