@@ -56,9 +56,13 @@ def paddle(screen, colour):
     return tuple(int(n) for n in (rows.min() + 34, rows.max() + 34, columns.min(), columns.max()))
 
 
+def ball_of(screen):
+    return paddle(screen, BALL)
+
+
 def follow(screen, colour, wobble):
     """The move that brings a paddle to the ball, hit with changing parts of it."""
-    ball, own = paddle(screen, BALL), paddle(screen, colour)
+    ball, own = ball_of(screen), paddle(screen, colour)
     if ball is None or own is None:
         return STAY
     missing = ball[0] + 2 - (own[0] + own[1]) / 2 + wobble
@@ -75,7 +79,7 @@ def watch(game, frames, seed=0):
             wobble = rng.uniform(-9, 9, 2).tolist()
         left, right = (follow(game.screen, c, w) for c, w in zip((OTHER, OWN), wobble, strict=True))
         game.act(left, right, fires=True)
-        ball = paddle(game.screen, BALL)
+        ball = ball_of(game.screen)
         for name, colour in (("own", OWN), ("other", OTHER)):
             own = paddle(game.screen, colour)
             if own and own[0] > 34 and own[1] < 190:
