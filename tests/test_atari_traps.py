@@ -47,12 +47,8 @@ CURES = {
     "hmove above the picture blanks row 0": (
         tia, "    m.blanks = 1\n", "    m.blanks = t >= 76 * 34\n",
     ),
-    "grp1 latches the ball": (
-        tia, "    if p == 1:\n        m.old_enabl = m.tia[ENABL]\n", "",
-    ),
-    "grp0 and grp1 latch each other": (
-        tia, "    m.old_grp[q] = m.tia[GRP0 + q]\n", "",
-    ),
+    "grp1 latches the ball": (tia, "    if p == 1:\n        m.old_enabl = m.tia[ENABL]\n", ""),
+    "grp0 and grp1 latch each other": (tia, "    m.old_grp[q] = m.tia[GRP0 + q]\n", ""),
     "delay of players": (tia, "draw_to(m, 3 * t + 1)", "draw_to(m, 3 * t)"),
     "delay of the ball, which is none": (
         tia, "draw_to(m, 3 * t)\n        m.dirty |= 1 << BALL",
@@ -215,18 +211,15 @@ def test_actions_that_there_are_not_do_nothing():
 def test_no_name_can_be_taken_for_the_c_librarys():
     """A function that was called `write` was bound to the C library's, and looped for ever."""
     ir = make_ir(read_rom())
-    defined = dict(re.findall(r"^define (internal )?.*?@(\w+)\(", ir, re.M))
     names = re.findall(r"^define (internal )?.*?@(\w+)\(", ir, re.M)
     exported = [name for internal, name in names if not internal]
     assert sorted(exported) == ["idle", "play_frames"]
     assert len(names) > 30
-    assert defined
     library = ctypes.CDLL(None) if hasattr(ctypes, "pythonapi") else ctypes.cdll.msvcrt
     assert not any(hasattr(library, name) for name in exported)
     tables = re.findall(r"^@\w+ = (\w+)", ir, re.M)
     assert set(tables) == {"private"}
-    declared = re.findall(r"^declare .*@([\w.]+)\(", ir, re.M)
-    assert all(name.startswith("llvm.") for name in declared)
+    assert all(re.findall(r"^declare .*@(llvm\.)?[\w.]+\(", ir, re.M))
 
 
 ANSWER = "define i32 @answer() {{\n ret i32 {}\n}}\n"
@@ -258,19 +251,13 @@ def test_a_console_keeps_its_game(tmp_path):
 
 def test_the_key_knows_all_that_the_machine_code_depends_on(tmp_path, monkeypatch):
     rom = read_rom()
-    keys = {
-        native._key(rom, False), native._key(rom, True),
-        native._key(rom[:-1] + b"\0", False),
-    }  # fmt: skip
+    keys = {native._key(*each) for each in ((rom, False), (rom, True), (rom[:-1] + b"\0", False))}
     assert len(keys) == 3
     sources = tmp_path / "atari"
     shutil.copytree(Path(tia.__file__).parent, sources)
     shutil.copy(cartridge.__file__, tmp_path)
-    moved = SimpleNamespace(__file__=str(sources / "tia.py"))
-    monkeypatch.setattr(native, "tia", moved)
-    monkeypatch.setattr(
-        native, "cartridge", SimpleNamespace(__file__=str(tmp_path / "cartridge.py"))
-    )
+    for name, path in (("tia", sources / "tia.py"), ("cartridge", tmp_path / "cartridge.py")):
+        monkeypatch.setattr(native, name, SimpleNamespace(__file__=str(path)))
     assert native._key(rom, False) in keys
     for path in [*sorted(sources.glob("*.py")), tmp_path / "cartridge.py"]:
         path.write_text(path.read_text() + "\n# changed\n")
@@ -279,23 +266,18 @@ def test_the_key_knows_all_that_the_machine_code_depends_on(tmp_path, monkeypatc
         keys.add(key)
 
 
-@pytest.mark.parametrize(
-    ("owner", "name", "value"),
-    [
-        (machine_code, "LEVEL", 2),
-        (machine_code.llvmlite, "__version__", "0.0.0"),
-        (machine_code.llvm, "get_host_cpu_name", lambda: "x86-64"),
-        (
-            machine_code.llvm, "get_host_cpu_features",
-            lambda: SimpleNamespace(flatten=lambda: "+sse2"),
-        ),
-    ],
-)  # fmt: skip
-def test_the_object_is_for_this_processor_and_this_llvm(tmp_path, monkeypatch, owner, name, value):
+def test_the_object_is_for_this_processor_and_this_llvm(tmp_path, monkeypatch):
     first = NativeCode(b"key", lambda: ANSWER.format(1), tmp_path)
     again = NativeCode(b"key", lambda: ANSWER.format(2), tmp_path)
     assert (first.was_kept, again.was_kept, answer_of(again)) == (False, True, 1)
-    monkeypatch.setattr(owner, name, value)
-    other = NativeCode(b"key", lambda: ANSWER.format(3), tmp_path)
-    assert (other.was_kept, answer_of(other)) == (False, 3)
-    assert len(list(tmp_path.iterdir())) == 2
+    for owner, name, value in (
+        (machine_code, "LEVEL", 2),
+        (machine_code.llvmlite, "__version__", "0.0.0"),
+        (machine_code.llvm, "get_host_cpu_name", lambda: "x86-64"),
+        (machine_code.llvm, "get_host_cpu_features", lambda: SimpleNamespace(flatten=str)),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, value)
+            other = NativeCode(b"key", lambda: ANSWER.format(3), tmp_path)
+        assert (other.was_kept, answer_of(other)) == (False, 3), name
+    assert len(list(tmp_path.iterdir())) == 5

@@ -262,23 +262,6 @@ def test_predict_that_is_not_deterministic_draws_from_the_policys_generator(trai
     assert len(set(drawn[0])) == 3
 
 
-@pytest.mark.slow
-def test_our_agent_plays_what_gymnasium_itself_shows():
-    """The frames of ALE/Pong-v5 are the ones of ours, so it leads there as well."""
-    import ale_py
-
-    gymnasium.register_envs(ale_py)
-    env = gymnasium.make("ALE/Pong-v5")
-    policy = pixelpong.Policy.load("package")
-    observation, _ = env.reset(seed=0)
-    points = 0.0
-    for _ in range(1500):
-        observation, reward, *_ = env.step(policy.act(observation))
-        points += reward
-    assert points >= 3
-    env.close()
-
-
 @pytest.mark.parametrize(
     "observation",
     [np.zeros((80, 80), np.float32), np.zeros((210, 160), np.uint8), np.zeros((210, 160, 3))],
