@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import signal
@@ -12,6 +13,7 @@ import types
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from conftest import wait_until
 
@@ -77,7 +79,9 @@ def test_a_training_gives_the_run_and_one_that_goes_on_too(toy, capsys):
     assert toy.metrics()["update"].tolist() == [1, 2]
     longer = pixelpong.resume(toy, quiet=True, updates=3)
     assert longer.metrics()["update"].tolist() == [1, 2, 3]
-    assert pixelpong.resume(toy.path, quiet=True, updates=4).path == toy.path
+    again = pixelpong.resume(toy.path, quiet=True, updates=np.int64(4))
+    assert (again, hash(again)) == (toy, hash(toy))
+    assert again != toy.path
     assert capsys.readouterr() == ("", "")
 
 
@@ -98,13 +102,16 @@ def test_the_loop_over_a_training_that_is_shown_runs(tmp_path, monkeypatch, caps
     ("call", "kind", "message"),
     [
         (lambda: pixelpong.train(name="a", run="b"), ConfigError, "expected run or name, got both"),
-        (lambda: pixelpong.train(name="../x"), ConfigError, "such as fast-wide, or run=DIR"),
+        (lambda: pixelpong.train(name="../x"), ConfigError, "got '../x'; give one that means"),
+        (lambda: pixelpong.train(run="a/fast@3"), ConfigError, "got 'fast@3'; give one that means"),
         (lambda: pixelpong.train("fats"), ConfigError, "use one of classic, fast"),
         (lambda: pixelpong.train(updats=3), ConfigError, "did you mean updates?"),
         (lambda: pixelpong.train(batch_size=3), ConfigError, "train: expected options of PPO"),
         (lambda: pixelpong.train(updates="3"), ConfigError, "train: expected updates to be a wh"),
         (lambda: pixelpong.train(pixelpong.Config()), ConfigError, "give updates, episodes, ste"),
         (lambda: pixelpong.resume("nowhere"), RunError, "expected a run directory"),
+        (lambda: pixelpong.resume(None), RunError, "expected a run directory, got None"),
+        (lambda: pixelpong.Policy.load(None), ConfigError, "expected an agent, got None; give"),
         (lambda: pixelpong.evaluate("nowhere"), RunError, "expected a run directory"),
         (lambda: pixelpong.evaluate(episodes=0), ConfigError, "episodes to be a whole number"),
         (lambda: pixelpong.evaluate(hidden=3), ConfigError, "an option of environment or engine"),
@@ -184,7 +191,9 @@ def test_a_run_a_path_and_a_policy_are_the_same_agent(toy):
 
 def test_an_evaluation_shows_itself_in_words_and_a_histogram():
     one = Evaluation(-1.5, 24.0, (-21.0, 18.0), (-21.0, 18.0, 18.0), 2345.6)
-    assert str(one) == "mean return −1.5 (−21.0 to 18.0) over 3 games of 2,346 steps"
+    few = "too few games for an interval"
+    assert str(one) == f"mean return −1.5 ({few}) over 3 games of 2,346 steps"
+    assert few not in str(dataclasses.replace(one, returns=one.returns * 4))
     assert repr(one) == f"<Evaluation: {one}; .returns>"
     shown = one._repr_html_()
     assert str(one) in shown

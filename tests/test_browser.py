@@ -27,6 +27,7 @@ from web_client import make_trained, serving
 from pixelpong.agent.choice import find_game, list_updates
 from pixelpong.agent.explain import explain
 from pixelpong.agent.legend import ACTION_COLOURS, ACTION_NAMES
+from pixelpong.faces.page.view import SWEEP_FILE
 from pixelpong.items import DOWN, UP
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
@@ -41,12 +42,14 @@ CODES = {name: action for action, name in ACTION_NAMES.items()}
 
 @pytest.fixture(scope="module")
 def gallery(tmp_path_factory):
-    """Two seeds, of which one has won, a copy of the second, another run with a hostile name."""
+    """Two seeds, of which one has won, a copy of the second, a hostile name, a run of a sweep."""
     folder = tmp_path_factory.mktemp("gallery")
     for seed in (0, 1):
         make_trained(folder / f"seed-{seed}", updates=12, seed=seed, until_return=18.0)
     shutil.copytree(folder / "seed-1", folder / "copy")
     make_trained(folder / HOSTILE, "classic", updates=4)
+    shutil.copytree(folder / HOSTILE, folder / "sweep-001" / "classic-0")
+    (folder / "sweep-001" / SWEEP_FILE).write_text("")
     won = {
         "update": 12, "mean_return": 18.5, "std": 1.0, "ci95": [18.1, 18.9],
         "returns": [18.0, 19.0], "target": 18.0, "is_won": True, "timing": {"wall_seconds": 51.0},
@@ -104,6 +107,20 @@ def test_a_visit_to_the_list_and_to_comparisons(site, gallery, open_page, axe):
     page.get_by_label("Join runs").uncheck()
     legend.nth(1).wait_for()
     assert legend.count() == 3
+
+
+def test_the_address_of_a_run_is_its_name(site, open_page):
+    page = open_page(f"{site.url}/#runs")
+    page.get_by_role("link", name="sweep-001/classic-0", exact=True).click()
+    page.get_by_role("heading", name="sweep-001/classic-0").wait_for()
+    assert page.url.endswith("/#run/sweep-001/classic-0")
+    link = page.get_by_role("link", name="Play against it")
+    assert link.get_attribute("href") == "#play/sweep-001/classic-0/best"
+    page.goto(f"{site.url}/#watch/sweep-001/classic-0/4")
+    page.get_by_role("heading", name="Watch sweep-001/classic-0").wait_for()
+    page.goto(f"{site.url}/#runs")
+    page.get_by_role("link", name=HOSTILE, exact=True).click()
+    page.get_by_role("heading", name=HOSTILE).wait_for()
 
 
 def test_a_visit_to_a_run(site, gallery, open_page, axe):

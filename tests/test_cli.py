@@ -121,7 +121,10 @@ BAD = [
     ("train fast", 2, "expected an option, got 'fast'; did you mean --preset fast?"),
     ("train --bath-size 3", 2, "got --bath-size; did you mean --batch-size?"),
     ("train --engine therads", 2, "got 'therads'; did you mean threads?"),
-    ("train --name ../x", 2, "expected the name of a run, got '../x'; give a plain name"),
+    ("train --name ../x", 2, "expected the name of a run, got '../x'; give one that means"),
+    ("train --run runs/club", 2, "expected the name of a run, got 'club'; give one that means"),
+    ("train --clip-ratio 0", 2, "--clip-ratio to be a number from 0.001 to 10, got 0.0"),
+    ("train --config grid.toml", 2, "got [1, 2]; give one value, or the list to `pixelpong sweep`"),
     ("train --name x --run y", 2, "expected --run or --name, got both; leave one of them out"),
     ("train --batch-size 20", 2, "got --batch-size, which belongs to REINFORCE; leave it out, or"),
     ("resume run --streams 8", 2, "got --streams, which belongs to PPO; leave it out"),
@@ -161,6 +164,7 @@ def test_what_goes_wrong_is_said_in_one_line_and_leaves_nothing(
 ):
     (tmp_path / "mine.toml").write_text("bach_size = 3\n")
     (tmp_path / "zero.toml").write_text("updates = 0\n")
+    (tmp_path / "grid.toml").write_text("streams = [1, 2]\n")
     before = sorted(tmp_path.rglob("*"))
     for line, code, words in BAD:
         with monkeypatch.context() as patch:
@@ -236,6 +240,8 @@ def test_evaluate_reports_greedy_and_sampled_play_as_python_does(call, report, t
     assert [len(told[way]["returns"]) for way in ("greedy", "sampled")] == [5, 5]
     assert list(pixelpong.evaluate("run", 5, seed=3).returns) == told["greedy"]["returns"]
     _, text, _ = call(*words, "--engine", "serial")
+    assert re.search(r"greedy +mean return −?\d\.\d\d +too few games for an interval", text)
+    _, text, _ = call("evaluate", "run", "--episodes", "10")
     assert re.search(r"greedy +mean return −?\d\.\d\d +95 % interval", text)
 
 
@@ -325,8 +331,8 @@ def test_debug_shows_the_traceback_and_the_workers_and_a_bug_is_one_line_too(
     monkeypatch.setattr(RunDirectory, "open", lambda path: 1 / 0)
     assert call("plot", "run")[::2] == (
         1,
-        "pixelpong: error: expected no such error, got ZeroDivisionError: division by zero; "
-        "this is a bug: run again with --debug\n",
+        "pixelpong: error: internal error (ZeroDivisionError: division by zero); "
+        "please report it with --debug\n",
     )
 
 

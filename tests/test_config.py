@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,7 +55,8 @@ def test_an_unknown_key_is_refused_with_the_nearest_name():
         ("learning_rate", -1.0), ("learning_rate", float("nan")), ("learning_rate", float("inf")),
         ("sticky", 1.01), ("discount", 1.0001), ("seed", -1), ("seed", None), ("workers", 0),
         ("environment", "Pong-v9"), ("engine", "processes"), ("until_return", 21.5),
-        ("verbose", 1), ("dtype", "float16"), ("hidden", [200]),
+        ("verbose", 1), ("dtype", "float16"), ("hidden", [200]), ("clip_ratio", 0.0),
+        ("updates", np.True_), ("updates", np.float32(1.0)), ("sticky", np.float32("nan")),
     ],
 )  # fmt: skip
 def test_a_value_out_of_range_says_what_was_expected_and_what_was_got(name, value):
@@ -62,6 +64,12 @@ def test_a_value_out_of_range_says_what_was_expected_and_what_was_got(name, valu
         Config().updated({name: value}, "here")
     assert f"got {value!r}" in str(caught.value)
     assert caught.value.exit_code == 2
+
+
+def test_numpys_numbers_are_numbers_and_become_pythons():
+    given = {"updates": np.int64(3), "sticky": np.float32(0.5), "discount": np.int8(1)}
+    flat = Config().updated(given, "here").to_flat()
+    assert [repr(flat[name]) for name in given] == ["3", "0.5", "1.0"]
 
 
 @pytest.mark.parametrize(

@@ -149,17 +149,26 @@ def test_many_at_once_are_each_as_one_alone():
         ({"environment": "Breakout-v5"}, "make_env: expected environment to be one of ALE/Pong-v5"),
         ({"frame_skip": 0}, "expected frame_skip to be a whole number from 1 to 60, got 0"),
         ({"sticky": 2}, "expected sticky to be a number from 0 to 1, got 2"),
-        ({"actions": "three"}, "expected an action below 3, got 3; "),  # one of our agents'
-        ({"actions": "three"}, "make_env(actions='six'"),  # the way out
     ],
 )
 def test_what_is_not_known_is_refused_in_one_line(options, message):
     with pytest.raises(ConfigError) as caught:
-        env = pixelpong.make_env(**options).unwrapped
-        env.reset()
-        env.step(3)
+        pixelpong.make_env(**options)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_what_is_no_action_and_a_step_after_the_end_are_refused_with_the_way_out():
+    env = pixelpong.make_env(max_frames=20, actions="three").unwrapped
+    env.reset()
+    for action in (3, -1, 2.0, "up", None, [1], np.array([1])):  # 3: of one of our agents
+        with pytest.raises(ConfigError, match=r"number below 3 .*, got .*make_env\(actions='six'"):
+            env.step(action)
+    assert [env.step(np.array(2))[3] for _ in range(5)] == [False, False, False, False, True]
+    with pytest.raises(ConfigError, match=r"has ended; call reset\(\)"):
+        env.step(0)
+    env.reset()
+    env.step(0)
 
 
 # The agent on it.
@@ -264,8 +273,13 @@ def test_predict_that_is_not_deterministic_draws_from_the_policys_generator(trai
 
 @pytest.mark.parametrize(
     "observation",
-    [np.zeros((80, 80), np.float32), np.zeros((210, 160), np.uint8), np.zeros((210, 160, 3))],
-)
+    [
+        np.zeros((80, 80), np.float32), np.zeros((210, 160), np.uint8), np.zeros((210, 160, 3)),
+        None, [[[0, 0, 0]]], "frame",
+    ],
+)  # fmt: skip
 def test_a_policy_refuses_what_is_no_frame(observation):
     with pytest.raises(ConfigError, match=r"expected frames of 210 rows.*make_env\(observation="):
         pixelpong.Policy.load("package").act(observation)
+    with pytest.raises(ConfigError, match=r"expected frames of 210 rows"):
+        pixelpong.Policy.load("package").predict(observation)

@@ -11,12 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from pixelpong.agent.choice import PACKAGE
+from pixelpong.agent.file import SHIPPED
 from pixelpong.config import Config
-from pixelpong.errors import RunError
+from pixelpong.errors import ConfigError, RunError
+from pixelpong.items import BUILTIN
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.lines import LineFile
-from pixelpong.run.names import find_run
+from pixelpong.run.names import LATEST, find_run, require_new_name
 from pixelpong.schema import encode
+from pixelpong.tournament.scripts import SCRIPTS
 
 
 def test_a_run_is_opened_as_it_was_made(make_run):
@@ -195,3 +199,14 @@ def test_latest_is_the_newest_run_with_an_update(toy, tmp_path):
         for file in run.path.iterdir():
             os.utime(file, (number, number))
     assert find_run("latest", tmp_path).name == "trained"
+
+
+def test_a_name_that_a_command_would_take_for_something_else_is_refused():
+    words = (*SHIPPED, *SCRIPTS, BUILTIN, PACKAGE, LATEST)
+    odd = ("", ".", "..", "a/b", "-x", "a@3", "a\nb", "a\x1bb", "sweep-009", "a.safetensors")
+    for name in (*words, *odd):
+        with pytest.raises(ConfigError, match="expected the name of a run, got") as caught:
+            require_new_name(name)
+        assert str(caught.value).isprintable(), name
+    for name in ("fast-001", "my run", "größe", "sweep-wide", "club-2", "x" * 300, ".a", "a.b"):
+        require_new_name(name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import re
 import shutil
 import socket
 import stat
@@ -25,7 +26,7 @@ from pixelpong.errors import ConfigError, PixelpongError, RunError
 from pixelpong.faces.page import library, view
 from pixelpong.faces.page.library import Library
 from pixelpong.faces.page.reel import make_reel
-from pixelpong.faces.page.view import View, id_of
+from pixelpong.faces.page.view import View
 from pixelpong.run.alive import is_live
 from pixelpong.run.directory import RunDirectory, RunLock
 from pixelpong.run.tail import Table, Tail
@@ -55,7 +56,7 @@ def test_the_list_and_the_run_say_where_it_stands(client, run):
     last = list(run.metrics.read())[-1]
     assert {name: listed[name] for name in ("update", "steps", "episodes")}.items() <= last.items()
     assert (listed["preset"], listed["is_live"], listed["problem"]) == ("fast", False, None)
-    assert (listed["id"], told["config"]) == (id_of(run.path), run.config.to_flat())
+    assert (listed["id"], told["config"]) == ("toy", run.config.to_flat())
     assert (told["versions"], told["machine"]) == (run.versions, run.machine)
     steps = {line["update"]: line["steps"] for line in run.metrics.read()}
     assert [(each["which"], each["steps"]) for each in told["agents"]] == [
@@ -132,21 +133,48 @@ def test_the_runs_of_a_sweep_are_listed_by_its_name_and_theirs_and_one_from_else
     assert view.SWEEP_FILE == sweep.TABLE
     shelf = Library(tmp_path, run.path)
     assert shelf.load_agent("package") is shelf.load_agent("package"), "one for all games"
-    assert {each["name"] for each in shelf.list()} == {"single", "sweep-001/seed-0", "toy"}
+    ids = {each["name"]: each["id"] for each in shelf.list()}
+    assert ids == {each: each for each in ids} | {"toy": shelf.id_of(run.path)}
+    assert ids.keys() == {"single", "sweep-001/seed-0", "toy"}
     with pytest.raises(PixelpongError):
-        shelf.find_agent(id_of(run.path), "99")
-    agent = shelf.load_agent(id_of(run.path), "latest")
+        shelf.find_agent(ids["toy"], "99")
+    agent = shelf.load_agent(ids["toy"], "latest")
     assert agent.about["update"] == run.checkpoints.updates()[-1]
-    for run_id, which in (("0" * 16, "best"), (id_of(run.path), "77"), ("../toy", "best")):
+    for run_id, which in (("0" * 16, "best"), (ids["toy"], "77"), ("../toy", "best")):
         with pytest.raises(PixelpongError):
             shelf.load_agent(run_id, which)
+
+
+def test_ids_are_names_and_those_that_are_odd_or_taken_are_marked(tmp_path):
+    odd = ("package", "a b", "a?b", "<script>", "-x", ".hidden", "a%2fb", "a,b", "ends\udcff")
+    for name in ("runs", "elsewhere/fast-001", "runs/fast-001", "runs/größe-1", "runs/s/reels"):
+        make_lines(tmp_path / name, updates=1)
+    for name in odd:
+        make_lines(tmp_path / "runs" / name, updates=1)
+    (tmp_path / "runs/s" / sweep.TABLE).write_text("")
+    (tmp_path / "runs/linked").symlink_to(tmp_path / "runs/fast-001")
+    (tmp_path / "runs/far").symlink_to(tmp_path / "elsewhere/fast-001")
+    shelf = Library(tmp_path / "runs", tmp_path / "elsewhere/fast-001")
+    ids = {each["id"]: each["name"] for each in shelf.list()}
+    plain = {name for name in ids if "~" not in name}
+    assert plain == {"fast-001", "größe-1", "s/reels"}
+    assert len(ids) == len(plain) + len(odd) + 2, "the folder itself, and the one from elsewhere"
+    for run_id in ids.keys() - plain:
+        assert re.fullmatch(r"[\w.-]*~[0-9a-f]{8}", run_id)
+    for run_id in ids:
+        assert shelf.tell(run_id, 0, None)["id"] == run_id
+    with serving(tmp_path / "runs") as served:
+        for path in ("fast-001", "s/reels", "s%2Freels"):
+            assert get(served.port, f"/api/runs/{path}").json()["id"] in plain
+        assert "no agent" in get(served.port, "/api/runs/s/reels/reels/7").json()["error"]
 
 
 def test_an_agents_file_is_watched_and_played_against(tmp_path, run):
     file = tmp_path / "mine.safetensors"
     write_agent(load_agent(run, "latest"), file)
     with serving(tmp_path / "runs", page="/#play", agent=(file, "best")) as served:
-        run_id = id_of(file)
+        run_id = Library(tmp_path / "runs").id_of(file)
+        assert re.fullmatch("mine.safetensors~[0-9a-f]{8}", run_id)
         assert any(f"/#play/{run_id}/best" in line for line in served.told)
         told = get(served.port, f"/api/runs/{run_id}").json()
         assert [(each["which"], told["name"]) for each in told["agents"]] == [("best", file.name)]
@@ -337,7 +365,7 @@ def test_the_browser_is_opened_at_the_page_and_silently(run, tmp_path, monkeypat
     monkeypatch.setenv("BROWSER", str(browser))
     with serving(tmp_path, opens_browser=True, page="/#watch", agent=(run.path, "latest")) as s:
         assert wait_until(lambda: seen.exists() and seen.read_text().endswith("\n"))
-        wanted = f"{s.url}/#watch/{id_of(run.path)}/latest"
+        wanted = f"{s.url}/#watch/{Library(tmp_path).id_of(run.path)}/latest"
         assert seen.read_text().strip() == wanted
         assert any(wanted in line for line in s.told)
     monkeypatch.setenv("BROWSER", "/no/such/browser")

@@ -18,7 +18,6 @@ from conftest import wait_until
 from toys import toy_config
 
 from pixelpong.faces.page import serve
-from pixelpong.faces.page.view import id_of
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
 
@@ -177,7 +176,7 @@ def ask_app(
 
 def api(run: RunDirectory, rest: str = "") -> str:
     """A path of a run."""
-    return f"/api/runs/{id_of(run.path)}{rest}"
+    return f"/api/runs/{run.path.name}{rest}"
 
 
 def make_trained(path: Path, preset: str = "fast", **changes: Any) -> RunDirectory:

@@ -26,6 +26,9 @@ LOOKS = ((10, -0.5), (40, 0.3))
 VERDICT_EPISODES = 200
 SAMPLED_EPISODES = 40  # of sampled play after a win, reported with it
 
+MIN_GAMES = 10  # from which an interval is shown in words
+TOO_FEW = "too few games for an interval"
+
 _RESAMPLES = 10_000
 
 
@@ -62,13 +65,14 @@ class Evaluation:
     def __str__(self) -> str:
         """Mean, interval and number of games, on one line.
 
-        >>> print(Evaluation(19.5, 0.7, (19.0, 20.0), (19.0, 20.0), 3500.0))
-        mean return +19.5 (19.0 to 20.0) over 2 games of 3,500 steps
+        >>> print(Evaluation(19.5, 0.5, (19.2, 19.8), (19.0, 20.0) * 5, 3500.0))
+        mean return +19.5 (19.2 to 19.8) over 10 games of 3,500 steps
         """
         low, high = (f"{end:.1f}".replace("-", "−") for end in self.ci95)
+        within = f"{low} to {high}" if len(self.returns) >= MIN_GAMES else TOO_FEW
         mean = f"{self.mean_return:+.1f}".replace("-", "−")
         games = f"{number_of(len(self.returns), 'game')} of {self.mean_steps:,.0f} steps"
-        return f"mean return {mean} ({low} to {high}) over {games}"
+        return f"mean return {mean} ({within}) over {games}"
 
     def __repr__(self) -> str:
         """What it says, and where the returns are."""

@@ -23,7 +23,6 @@ from network_guard import NetworkUseError, is_local
 from web_client import ask, get, handshake, make_trained
 
 from pixelpong.faces import page
-from pixelpong.faces.page.view import id_of
 from pixelpong.run.directory import RunDirectory
 
 TESTS = Path(__file__).parent.parent
@@ -212,7 +211,7 @@ def test_no_process_of_a_training_reaches_out(engine, tmp_path):
 
 
 def pages_of(run: RunDirectory) -> list[str]:
-    path, update = f"/api/runs/{id_of(run.path)}", max(run.checkpoints.updates())
+    path, update = f"/api/runs/{run.path.name}", max(run.checkpoints.updates())
     static = Path(page.__file__).with_name("static")
     files = [f"/static/{file.name}" for file in static.iterdir()]
     return ["/", *files, "/api/runs", path, f"{path}/reels/{update}"]

@@ -16,7 +16,6 @@ from test_store import make_checkpoint
 from pixelpong.agent.file import read_agent
 from pixelpong.faces.cli import main
 from pixelpong.faces.page.library import Library
-from pixelpong.faces.page.view import id_of
 from pixelpong.run.checkpoints import CheckpointStore
 from pixelpong.run.directory import RunDirectory
 
@@ -125,7 +124,7 @@ def read_everything(run: RunDirectory, library: Library, capsys) -> None:
     assert run.checkpoints.load_latest().update >= len(updates) - 1
     for update in run.milestones.updates()[-2:]:
         assert read_agent(run.milestones.path(update)).about["update"] == update
-    told = library.view(id_of(run.path)).tell()
+    told = library.view(run.path.name).tell()
     assert told["update"] >= len(updates) - 1
     capsys.readouterr()
     assert main(["runs", str(run.path), "--json"]) == 0

@@ -100,7 +100,7 @@ class PPOConfig:
         0.2,
         "How far a step may change a probability.",
         source="Schulman et al. 2017",
-        bounds=(0.0, 10.0),
+        bounds=(0.001, 10.0),
     )
     gae_lambda: float = option(
         0.95,

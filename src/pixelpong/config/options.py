@@ -7,6 +7,7 @@ are in `pixelpong.faces.cli.options`.
 from __future__ import annotations
 
 import math
+import numbers
 import typing
 from dataclasses import dataclass, field
 from typing import Any
@@ -62,12 +63,17 @@ class Option:
         """Return `value`, which comes from `origin`, in the option's own type, or refuse it."""
         if value is None and type(None) in typing.get_args(self.type):
             return None
-        if self.kind is float and type(value) is int and abs(value) <= LARGEST_INT:
-            value = float(value)
+        if isinstance(value, numbers.Real) and not isinstance(value, bool):  # NumPy's are Real too
+            value = int(value) if isinstance(value, numbers.Integral) else value
+            if self.kind is float and -LARGEST_INT <= value <= LARGEST_INT:
+                value = float(value)
         if not self._allows(value):
             spelled = self.flag if origin == COMMAND_LINE else self.name
             what = f"{spelled} to be {self.describe_values()}"
-            advice = did_you_mean(_spell(value), self.choices, "change it")
+            otherwise = "change it"
+            if isinstance(value, list):
+                otherwise = "give one value, or the list to `pixelpong sweep`"
+            advice = did_you_mean(_spell(value), self.choices, otherwise)
             raise ConfigError(f"{origin}: " + expected(what, _spell(value), advice))
         return value
 

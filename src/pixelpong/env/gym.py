@@ -11,6 +11,7 @@ fast network sees is no observation here; `pixelpong.Policy` makes it from frame
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import gymnasium
@@ -27,7 +28,6 @@ from pixelpong.seeding import make_rng
 ID = "pixelpong/Pong-v0"
 
 OBSERVATIONS = ("frame", "pixels")
-
 # In the numbers of ALE/Pong-v5.
 ACTION_SETS = {"six": (0, 1, 2, 3, 4, 5), "three": (STAY, UP, DOWN), "two": (UP, DOWN)}
 
@@ -86,12 +86,17 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
 
     def step(self, action: np.int64 | int) -> Step:
         """Play one step with a place in `actions`. The info counts frames and points so far."""
-        if not 0 <= action < len(self.actions):
+        if self._emulator.is_over:
+            raise ConfigError("The episode has ended; call reset() before the next step().")
+        try:
+            move = dict(enumerate(self.actions))[operator.index(action)]
+        except (TypeError, KeyError) as error:
+            what = f"a whole number below {len(self.actions)} as the action"
             advice = "agents of pixelpong need make_env(actions='six')"
-            raise ConfigError(expected(f"an action below {len(self.actions)}", action, advice))
+            raise ConfigError(expected(what, repr(action), advice)) from error
         # The first number of a step's row is for the agent's choice, as in a rollout.
         draws = self._coins.random(2 + self.protocol.max_frame_skip).tolist()
-        reward = self._emulator.step(self.actions[action], draws[1:])
+        reward = self._emulator.step(move, draws[1:])
         self._points["points_won"] += reward > 0
         self._points["points_lost"] += reward < 0
         is_over = self._emulator.is_over

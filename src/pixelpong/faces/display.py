@@ -19,7 +19,7 @@ from pixelpong.engines import EngineStats
 from pixelpong.engines.jobs import Begun, Failed
 from pixelpong.engines.jobs import Ended as JobEnded
 from pixelpong.errors import number_of
-from pixelpong.evaluation import Evaluation, Verdict
+from pixelpong.evaluation import MIN_GAMES, TOO_FEW, Evaluation, Verdict
 from pixelpong.faces.live import LiveScreen, Screen
 from pixelpong.faces.recorded import is_comparable, steps_left
 from pixelpong.learners import UpdateStats
@@ -266,12 +266,13 @@ def _headline(run: RunDirectory, progress: Progress) -> str:
 
 
 def _evaluation_line(update: int, evaluation: Evaluation, verdict: Verdict | None = None) -> str:
-    low, high = evaluation.ci95
+    low, high = (signed(end, 2) for end in evaluation.ci95)
+    within = f"{low} to {high}" if len(evaluation.returns) >= MIN_GAMES else TOO_FEW
     word = target = ""
     if verdict is not None:
         word = "won, " if verdict.is_won else "not yet, "
         target = f", target {signed(verdict.target, 1)}"
     return (
         f"update {update}: {word}{len(evaluation.returns)} greedy episodes, mean return "
-        f"{signed(evaluation.mean_return, 2)} ({signed(low, 2)} to {signed(high, 2)}){target}"
+        f"{signed(evaluation.mean_return, 2)} ({within}){target}"
     )

@@ -73,6 +73,12 @@ class Run:
         self.path = find_run(path)
         self._directory = RunDirectory.open(self.path)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Run) and self.path.resolve() == other.path.resolve()
+
+    def __hash__(self) -> int:
+        return hash(self.path.resolve())
+
     @property
     def config(self) -> Config:
         """The configuration of its training."""

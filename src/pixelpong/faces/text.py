@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pixelpong.errors import number_of, on_one_line
+from pixelpong.evaluation import MIN_GAMES, TOO_FEW
 from pixelpong.run.summary import duration, signed
 
 Report = dict[str, Any]
@@ -86,11 +87,12 @@ def describe_verdict(verdict: Report, machine: str) -> str:
 
 def describe_returns(name: str, evaluation: Report) -> str:
     """One way of play: its mean return, with the interval."""
-    low, high = evaluation["ci95"]
+    games, (low, high) = len(evaluation["returns"]), evaluation["ci95"]
+    within = f"95 % interval {signed(low, 2)} to {signed(high, 2)}"
     return (
         f"{name:8} mean return {signed(evaluation['mean_return'], 2)}  "
-        f"95 % interval {signed(low, 2)} to {signed(high, 2)}  deviation {evaluation['std']:.2f}  "
-        f"({number_of(len(evaluation['returns']), 'episode')})"
+        f"{within if games >= MIN_GAMES else TOO_FEW}  deviation {evaluation['std']:.2f}  "
+        f"({number_of(games, 'episode')})"
     )
 
 

@@ -100,9 +100,8 @@ class RunDirectory:
     def open(cls, path: Path, warn: Callable[[str], None] = _warn_on_stderr) -> RunDirectory:
         """Open an existing run directory, to read or continue it."""
         if not path.is_dir():
-            raise RunError(
-                expected("a run directory", f"{path}, which is not one", "check its name")
-            )
+            got = f"{path}, which is not one"
+            raise RunError(expected("a run directory", got, "check its name"))
         return cls._from_content(path, _read_config(path), warn)
 
     @classmethod
@@ -198,13 +197,8 @@ class RunLock:
             owner = self._file.read(20).strip()
             self._file.close()
             name = f"process {int(owner)}" if owner.isdigit() else "an unknown process"
-            raise RunError(
-                expected(
-                    f"{path} to be free",
-                    f"a training that writes there ({name})",
-                    "wait for it, or stop it",
-                )
-            ) from error
+            got, advice = f"a training that writes there ({name})", "wait for it, or stop it"
+            raise RunError(expected(f"{path} to be free", got, advice)) from error
         with contextlib.suppress(OSError):  # a full disk has no room to name the owner
             self._file.truncate(0)
             self._file.write(b"%d\n" % os.getpid())

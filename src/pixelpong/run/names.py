@@ -10,16 +10,29 @@ A path comes before a name.
 from __future__ import annotations
 
 import contextlib
-import difflib
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from pixelpong.errors import RunError, expected
+from pixelpong.errors import ConfigError, RunError, did_you_mean, expected
 from pixelpong.run.directory import RUNS_FOLDER
 
 LATEST = "latest"
 MAX_LISTED = 8  # runs that an error message names
+# Words that commands take for something else: agents of the package, players of a tournament.
+TAKEN = (
+    LATEST, "package", "beginner", "club", "strong", "champion",
+    "perfect", "person", "predictor", "builtin",
+)  # fmt: skip
+
+
+def require_new_name(name: str) -> None:
+    """Refuse a name of a new run that a command would take for something else, or cannot take."""
+    is_plain = re.fullmatch(r"(?!-|\.*$|sweep-\d+$)[^@/]+(?<!\.safetensors)", name)
+    if not is_plain or not name.isprintable() or name in TAKEN:
+        advice = "give one that means nothing else, such as fast-wide"
+        raise ConfigError(expected("the name of a run", repr(name), advice))
 
 
 def find_run(word: str | Path, folder: Path = RUNS_FOLDER, others: Iterable[str] = ()) -> Path:
@@ -27,8 +40,9 @@ def find_run(word: str | Path, folder: Path = RUNS_FOLDER, others: Iterable[str]
 
     `others` are words that the caller accepts too; an error suggests them.
     """
-    if not str(word):  # a path to here
-        raise RunError(expected("a run directory", "an empty name", "name a run"))
+    if not isinstance(word, str | Path) or not str(word):  # an empty one is a path to here
+        got = "an empty name" if word == "" else repr(word)
+        raise RunError(expected("a run directory", got, "name a run"))
     if word == LATEST:
         for run in list_runs(folder):
             with contextlib.suppress(OSError):
@@ -44,11 +58,10 @@ def find_run(word: str | Path, folder: Path = RUNS_FOLDER, others: Iterable[str]
             got, advice = f"{path}, which is a folder of runs", f"name one: {_listed(inside)}"
             raise RunError(expected("a run directory", got, advice))
         return path  # opening it says what is missing
-    if not _is_run(named):
-        raise RunError(
-            expected("a run directory", f"{path}, which is not one", _advise(named, others))
-        )
-    return named
+    if _is_run(named):
+        return named
+    got = f"{path}, which is not one"
+    raise RunError(expected("a run directory", got, _advise(named, others)))
 
 
 def list_runs(folder: Path) -> list[Path]:
@@ -80,12 +93,8 @@ def _advise(named: Path, others: Iterable[str]) -> str:
     """What to do about a name that no run has."""
     runs = list_runs(named.parent)
     known = [LATEST, *others, *(run.name for run in runs)]
-    near = difflib.get_close_matches(named.name, known, n=1)
-    if near:
-        return f"did you mean {near[0]}?"
-    if runs:
-        return f"check its name; in {named.parent} there are {_listed(runs)}"
-    return "check its name"
+    there = f"; in {named.parent} there are {_listed(runs)}" if runs else ""
+    return did_you_mean(named.name, known, f"check its name{there}")
 
 
 def _listed(runs: list[Path]) -> str:

@@ -79,7 +79,10 @@ class Policy:
         """
         from pixelpong.agent.choice import open_agent
 
-        word = what if isinstance(what, str | Path) else what.path
+        word = getattr(what, "path", what)
+        if not isinstance(word, str | Path):
+            advice = "give the name or the path of an agent or a run, or a Run"
+            raise ConfigError(expected("an agent", repr(what), advice))
         if Path(word).suffix == ".safetensors":
             return cls(read_agent(Path(word)))  # says what is wrong with a file that is not there
         return cls(open_agent(word, str(checkpoint))[1])
@@ -138,7 +141,7 @@ class Policy:
             ConfigError: these are not such frames.
         """
         observation = np.asarray(observation)
-        frames = observation[None] if observation.ndim == 3 else observation
+        frames = observation if observation.ndim == 4 else observation[None]
         fields, asked = _empty_memory(len(frames)) if state is None else map(np.copy, state)
         if episode_start is not None:
             asked[np.asarray(episode_start, bool)] = _NOTHING
@@ -174,8 +177,9 @@ class Policy:
 
     def _look(self, frame: NDArray[np.uint8], memory: Memory, index: int, draw: float) -> int:
         """Decide at a frame, with the memory of its episode."""
-        if frame.shape != (210, 160, 3) or frame.dtype != np.uint8:
-            got = f"{frame.dtype} {list(frame.shape)}"
+        is_array = isinstance(frame, np.ndarray)
+        if not is_array or frame.shape != (210, 160, 3) or frame.dtype != np.uint8:
+            got = f"{frame.dtype} {list(frame.shape)}" if is_array else type(frame).__name__
             what = "frames of 210 rows, 160 columns and 3 colours, uint8"
             raise ConfigError(expected(what, got, "use make_env(observation='frame')"))
         fields, asked = memory

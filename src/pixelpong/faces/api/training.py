@@ -12,7 +12,6 @@ KeyboardInterrupt, whose message names the run.
 from __future__ import annotations
 
 import contextlib
-import re
 import shutil
 import sys
 import time
@@ -133,7 +132,8 @@ def path_of(run: str | Path | Run) -> Path:
     """The directory of a run, given by name (`pixelpong.run.names`) or as a `Run`."""
     from pixelpong.run.names import find_run
 
-    return find_run(run) if isinstance(run, str | Path) else run.path
+    path: Any = getattr(run, "path", run)
+    return find_run(path)
 
 
 def open_run(path: Path, options: dict[str, Any], origin: str, allow_changes: bool) -> RunDirectory:
@@ -206,31 +206,19 @@ def create_run(
     """Create the directory of a new run, after all checks that can refuse it."""
     from pixelpong.agent.choice import settle_opponents
     from pixelpong.run.directory import RUNS_FOLDER, RunDirectory
+    from pixelpong.run.names import require_new_name
 
     _require_budget(config, origin)
-    if name is not None:
-        path = _path_for(name, path, origin)
+    if name is not None and path is not None:
+        both = "--run or --name" if origin == COMMAND_LINE else "run or name"
+        raise ConfigError(expected(both, "both", "leave one of them out"))
+    place = Path(path) if path is not None else RUNS_FOLDER / name if name is not None else None
+    if place is not None:
+        require_new_name(place.name if name is None else name)
     check(config.engine)
     (config,) = settle_opponents([config])
-    _require_room(Path(path or RUNS_FOLDER), config)
-    return RunDirectory.create(None if path is None else Path(path), config)
-
-
-def _path_for(name: str, path: str | Path | None, origin: str) -> Path:
-    from pixelpong.agent.choice import PACKAGE
-    from pixelpong.agent.file import SHIPPED
-    from pixelpong.run.directory import RUNS_FOLDER
-    from pixelpong.run.names import LATEST
-
-    is_command = origin == COMMAND_LINE
-    if path is not None:
-        both = "--run or --name" if is_command else "run or name"
-        raise ConfigError(expected(both, "both", "leave one of them out"))
-    if not re.fullmatch(r"\w[\w.-]*", name) or name in (LATEST, PACKAGE, *SHIPPED):
-        otherwise = "--run DIR" if is_command else "run=DIR"
-        advice = f"give a plain name such as fast-wide, or {otherwise}"
-        raise ConfigError(expected("the name of a run", repr(name), advice))
-    return RUNS_FOLDER / name
+    _require_room(place or RUNS_FOLDER, config)
+    return RunDirectory.create(place, config)
 
 
 def _require_room(path: Path, config: Config) -> None:

@@ -57,8 +57,7 @@ def _describe(error: Exception) -> str:
             return expected("the system to read or write", got, advice)
         case MemoryError():
             return expected("enough memory", "too little", "ask for less, or close other programs")
-    got = f"{type(error).__name__}: {error}"
-    return f"expected no such error, got {got}; this is a bug: run again with --debug"
+    return f"internal error ({type(error).__name__}: {error}); please report it with --debug"
 
 
 def _open_missing_streams() -> None:

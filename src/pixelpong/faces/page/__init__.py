@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import threading
+import urllib.parse
 from collections.abc import Callable
 from pathlib import Path
 
@@ -31,11 +32,17 @@ def serve(
 ) -> None:
     """Serve the page until told to stop."""
     _require_web()
+    from pixelpong.faces.page.library import PACKAGE, Library
+
     listening, door = listen(host, port)
     with contextlib.closing(listening):
         if port not in (0, door.port):
             tell(f"port {port} is taken; using {door.port}")
-        opened = _fragment(page, *agent)
+        library = Library(runs_dir, agent[0])
+        (path, which), opened = agent, page
+        if "#" in page:  # the agent that plays there
+            run_id = PACKAGE if path is None else library.id_of(path)
+            opened += f"/{urllib.parse.quote(run_id)}/{which}"
         url = door.url(opened)
         tell(f"pixelpong is at {url}")
         if door.is_wide:
@@ -45,26 +52,15 @@ def serve(
             tell(f"{runs_dir} does not exist yet; runs will be listed as soon as it does")
         if opens_browser:
             _open_browser(url)
-        from pixelpong.faces.page.library import Library
         from pixelpong.faces.page.server import run_server
 
-        run_server(listening, door, Library(runs_dir, agent[0]), should_stop)
+        run_server(listening, door, library, should_stop)
 
 
 def _require_web() -> None:
     for library in ("starlette", "uvicorn", "websockets"):
         if importlib.util.find_spec(library) is None:
             raise ConfigError(f"The page needs {library}: pip install 'pixelpong[play]'")
-
-
-def _fragment(page: str, run: Path | None, which: str) -> str:
-    """The page's path, with the agent that plays there."""
-    if "#" not in page:
-        return page
-    from pixelpong.faces.page.library import PACKAGE
-    from pixelpong.faces.page.view import id_of
-
-    return f"{page}/{PACKAGE if run is None else id_of(run)}/{which}"
 
 
 def _open_browser(url: str) -> None:

@@ -34,8 +34,8 @@ class Site:
         app = Starlette(
             routes=[
                 Route("/api/runs", self._list),
-                Route("/api/runs/{run}", self._describe),
-                Route("/api/runs/{run}/reels/{agent}", self._reel),
+                Route("/api/runs/{run:path}/reels/{agent}", self._reel),
+                Route("/api/runs/{run:path}", self._describe),
                 WebSocketRoute("/game", self._game),
                 *_static_routes(),
             ],

@@ -1,21 +1,23 @@
 """The runs that are shown: looked up by id, and only read.
 
-An id is made from a run's resolved path, and the table of ids from a listing of the runs folder, so
-no part of a request ever becomes part of a path. A run that is half-written, of another version or
-being deleted is listed with its problem, or not at all.
+An id is a run's place in the folder, such as ``fast-001`` or ``sweep-001/seed-0``, and is looked up
+in a listing, so no part of a request ever becomes part of a path. A run that is half-written, of
+another version or being deleted is listed with its problem, or not at all.
 """
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 from pixelpong.agent.choice import list_updates, load_agent, name_strength
 from pixelpong.agent.file import SHIPPED, Agent, load_shipped, read_agent
 from pixelpong.errors import CheckpointError, RunError, expected
-from pixelpong.faces.page.view import View, id_of, is_sweep, read_stamp
+from pixelpong.faces.page.view import View, is_sweep, read_stamp
 from pixelpong.run.names import last_change
 
 PACKAGE = "package"  # id of the agents in the package
@@ -27,11 +29,12 @@ class Library:
 
     def __init__(self, runs_dir: Path, own: Path | None = None) -> None:
         self._runs_dir, self._own = runs_dir, own
+        self._place = runs_dir.resolve()
         self._views = functools.lru_cache(MAX_RUNS)(View)
 
     def list(self) -> list[dict[str, Any]]:
         """The summaries of all runs, the newest first."""
-        views = map(self._views, self._paths().values())
+        views = (self._views(path, run_id) for run_id, path in self._paths().items())
         found = [view.summarize() for view in views if view.is_there]
         return sorted(found, key=lambda each: each["modified"] or 0, reverse=True)
 
@@ -40,7 +43,7 @@ class Library:
         path = self._paths().get(run_id)
         if path is None:
             raise RunError(expected("a run of the list", "another id", "reload the page"))
-        return self._views(path)
+        return self._views(path, run_id)
 
     def tell(self, run_id: str, after: int, table: str | None) -> dict[str, Any]:
         """All about a run (`View.tell`); of the package, or of a file, its agents."""
@@ -76,9 +79,19 @@ class Library:
             got = error.strerror or str(error)
             raise CheckpointError(expected("an agent", got, "reload the page")) from error
 
+    def id_of(self, path: Path) -> str:
+        """The id of a run or file: no two have the same, and each is a sound part of an address."""
+        there = path.resolve()
+        is_inside = there.is_relative_to(self._place)
+        name = there.relative_to(self._place).as_posix() if is_inside else ""
+        if re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", name) and name != PACKAGE:
+            return name
+        mark = hashlib.sha256(os.fsencode(there)).hexdigest()[:8]  # it has no name there
+        return re.sub(r"[^\w.-]+", "-", there.name) + f"~{mark}"
+
     def _find_file(self, run_id: str) -> Path | None:
         own = self._own
-        return own if own is not None and own.is_file() and run_id == id_of(own) else None
+        return own if own is not None and own.is_file() and run_id == self.id_of(own) else None
 
     def _paths(self) -> dict[str, Path]:
         paths = []
@@ -94,7 +107,7 @@ class Library:
             paths = sorted(paths, key=lambda path: last_change(path) or 0)[-MAX_RUNS:]
         if self._own is not None and (self._own / "config.json").is_file():
             paths.append(self._own)
-        return {id_of(path): path.resolve() for path in paths}
+        return {self.id_of(path): path.resolve() for path in paths}
 
 
 def _list_folders(folder: Path) -> list[Path]:

@@ -38,11 +38,6 @@ class _Evaluation(EvaluationLine):
     returns: tuple[Return, ...] = ()
 
 
-def id_of(path: Path) -> str:
-    """The id of a run."""
-    return hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:16]
-
-
 def is_sweep(path: Path) -> bool:
     """Whether a folder holds the runs of a sweep."""
     return (path / SWEEP_FILE).is_file()
@@ -55,8 +50,8 @@ def _name(path: Path) -> str:
 class View:
     """One run as it is shown; every method but the constructor may read files."""
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.id = path, id_of(path)
+    def __init__(self, path: Path, run_id: str = "") -> None:
+        self.path, self.id = path, run_id
         self._lock = threading.RLock()  # several requests may read it
         self._run: RunDirectory | None = None
         self._problem: str | None = None

@@ -14,10 +14,12 @@ const main = document.getElementById("main");
 const VIEWS = { runs: mountList, run: mountRun, compare: mountComparison, play: mountGame, watch: mountWatch };
 let leave = null;
 
-// The parts of the address after "#"; none if it is not in order.
+// The parts of the address after "#"; none if it is not in order. An id may have a slash in it.
 function readAddress() {
   try {
-    return location.hash.slice(1).split("/").map(decodeURIComponent);
+    const [name, ...rest] = location.hash.slice(1).split("/").map(decodeURIComponent);
+    const agent = ["play", "watch"].includes(name) && rest.length > 1 ? [rest.pop()] : [];
+    return rest.length ? [name, rest.join("/"), ...agent] : [name];
   } catch {
     return [];
   }
