@@ -15,6 +15,7 @@ import threading
 import time
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -46,52 +47,38 @@ ENGINES = {
     "ray-tasks": EngineConfig(engine="ray", workers=2, ray_mode="tasks"),
 }
 
-FAULTY = {
-    "ray": EngineConfig(engine="ray", workers=2),
-    "ray-tasks": EngineConfig(engine="ray", workers=2, ray_mode="tasks"),
-}
+FAULTY = {name: ENGINES[name] for name in ("ray-2", "ray-tasks")}
+"""Those whose workers are in other processes, which may die; actors, all of a node together."""
 """Those whose workers are in other processes, which may die; actors, all of a node together."""
 
 
 CONCURRENT = {"threads": EngineConfig(engine="threads", workers=2), **FAULTY}
 
 
-def parametrize(engines):
-    """Engines by name; those of Ray are marked, and share a cluster where they can."""
+def engines_of(configs):
+    """A fixture that makes engines; those of Ray share a cluster."""
     names = [
         pytest.param(name, marks=pytest.mark.ray) if name.startswith("ray") else name
-        for name in engines
+        for name in configs
     ]
-    return pytest.fixture(params=names)
 
+    @pytest.fixture(params=names)
+    def build(request):
+        if request.param.startswith("ray"):
+            request.getfixturevalue("ray_cluster")
 
-def build_from(engines, request):
-    if request.param.startswith("ray"):
-        request.getfixturevalue("ray_cluster")
+        def make(make_worker, should_stop=never, **changes):
+            config = dataclasses.replace(configs[request.param], **changes)
+            return make_engine(config, make_worker, should_stop)
 
-    def build(make_worker, should_stop=never, **changes):
-        config = dataclasses.replace(engines[request.param], **changes)
-        return make_engine(config, make_worker, should_stop)
+        return make
 
     return build
 
 
-@parametrize(ENGINES)
-def build(request):
-    """Make an engine of any kind."""
-    return build_from(ENGINES, request)
-
-
-@parametrize(FAULTY)
-def start(request):
-    """Make an engine with two workers that are other processes."""
-    return build_from(FAULTY, request)
-
-
-@parametrize(CONCURRENT)
-def share(request):
-    """Make an engine with two workers that play at the same time."""
-    return build_from(CONCURRENT, request)
+build = engines_of(ENGINES)
+start = engines_of(FAULTY)
+share = engines_of(CONCURRENT)
 
 
 # --- the contract -----------------------------------------------------------------------------
@@ -101,14 +88,9 @@ def test_results_come_in_the_order_of_the_items(build):
     """The first item takes longest, so that with several workers it arrives last."""
     items = [(0, 0.3), (1, 0.1), (2, 0.0), (3, 0.0), (4, 0.0)]
     with closing(build(EchoWorker)) as engine:
-        assert [number for number, _, _ in engine.run(items, "params")] == [0, 1, 2, 3, 4]
-
-
-def test_every_run_gets_its_own_params(build):
-    with closing(build(EchoWorker)) as engine:
         for params in ({"w": 1}, {"w": 2}):
-            results = list(engine.run([(i, 0.0) for i in range(4)], params))
-            assert all(got == params for _, got, _ in results)
+            results = list(engine.run(items, params))
+            assert [(number, got) for number, got, _ in results] == [(k, params) for k in range(5)]
         assert list(engine.run([], None)) == []
 
 
@@ -151,10 +133,8 @@ def test_a_late_result_of_a_run_that_was_given_up_is_dropped(share):
         next(given_up)
         given_up.close()
         # The first is there at once: the second would be taken from the run before.
-        results = list(engine.run([(10, 0.0), (11, 0.1), (12, 0.1)], "new"))
-        assert [(number, params) for number, params, _ in results] == [
-            (10, "new"), (11, "new"), (12, "new"),
-        ]  # fmt: skip
+        results = engine.run([(10, 0.0), (11, 0.1), (12, 0.1)], "new")
+        assert [result[:2] for result in results] == [(k, "new") for k in (10, 11, 12)]
 
 
 def test_a_stop_is_noticed_while_workers_play(share, tmp_path):
@@ -212,9 +192,7 @@ def test_workers_are_made_one_after_the_other():
 
 
 def test_a_system_that_cannot_start_so_many_threads_is_one_line(monkeypatch):
-    def refuse(thread):
-        raise RuntimeError("can't start new thread")
-
+    refuse = Mock(side_effect=RuntimeError("can't start new thread"))
     monkeypatch.setattr(threading.Thread, "start", refuse)
     with pytest.raises(WorkerError, match="to start 3 workers, got can't .*; give fewer --workers"):
         ThreadEngine(EchoWorker, 3)
@@ -251,15 +229,12 @@ def test_what_a_worker_frees_goes_back_to_the_system(monkeypatch):
         assert resident_mb() - before < 16
 
 
-@pytest.mark.parametrize("error", [AttributeError, OSError, TypeError])
-def test_other_c_libraries_keep_what_is_free(error, monkeypatch):
-    def refuse(name):
-        raise error
-
+def test_other_c_libraries_keep_what_is_free(monkeypatch):
     monkeypatch.setattr(threads, "TRIM_SECONDS", 0.0)
-    monkeypatch.setattr(threads.ctypes, "CDLL", refuse)
-    with closing(ThreadEngine(EchoWorker, 1)) as engine:
-        assert len(list(engine.run([(0, 0.0)], None))) == 1
+    for error in (AttributeError, OSError, TypeError):
+        monkeypatch.setattr(threads.ctypes, "CDLL", Mock(side_effect=error))
+        with closing(ThreadEngine(EchoWorker, 1)) as engine:
+            assert len(list(engine.run([(0, 0.0)], None))) == 1
 
 
 def resident_mb() -> float:
@@ -315,21 +290,15 @@ def test_an_item_that_kills_every_worker_is_given_up(start, worker):
 def test_workers_use_one_blas_thread(start):
     with closing(start(ThreadCountWorker)) as engine:
         ((used, _),) = engine.run(["item"], None)
-    assert used
-    assert set(used) == {1}
+    assert {*used} == {1}
 
 
 def test_serial_keeps_one_worker_for_all_items():
-    made = []
-
-    def make():
-        made.append(EchoWorker())
-        return made[-1]
-
+    make = Mock(side_effect=EchoWorker)
     engine = SerialEngine(make)
-    list(engine.run([(0, 0.0)] * 3, None))
-    list(engine.run([(0, 0.0)] * 3, None))
-    assert len(made) == 1
+    for _ in range(2):
+        list(engine.run([(0, 0.0)] * 3, None))
+    assert make.call_count == 1
 
 
 def test_cores_are_those_this_process_may_use():

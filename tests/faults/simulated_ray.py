@@ -11,6 +11,7 @@ import itertools
 import pickle
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -26,36 +27,34 @@ exceptions = engine.exceptions
 class Ref:
     """What a call will give: its first answer, and no later one."""
 
-    is_done = False
-    value: Any = None
+    is_done, value = False, None
 
     def resolve(self, value: Any) -> None:
-        """The answer has come."""
         if not self.is_done:
             self.is_done, self.value = True, value
 
 
+@dataclass(eq=False)
 class Call:
     """A call under way: what is to be done."""
 
-    def __init__(self, action: Callable[[Any], Any]) -> None:
-        self.ref, self.action, self.is_begun = Ref(), action, False
+    action: Callable[[Any], Any]
+    ref: Ref = field(default_factory=Ref)
+    is_begun: bool = False
 
 
+@dataclass(eq=False)
 class Node:
     """A machine with a few cores."""
 
-    def __init__(self, name: str, cores: int) -> None:
-        self.name, self.cores, self.free, self.is_alive = name, cores, cores, True
+    name: str
+    cores: int
+    free: int
+    is_alive: bool = True
 
 
 class Doer:
-    """An actor, or a task with its one call.
-
-    Attributes:
-        node: where it is; None while it waits for room.
-        pid: of its process.
-    """
+    """An actor, or a task with its one call; without a node while it waits for room."""
 
     def __init__(self, cluster: Cluster, options: dict[str, Any], make: Callable[[], Any]) -> None:
         self._cluster, self._world = cluster, cluster.world
@@ -70,7 +69,6 @@ class Doer:
         self._world.after(self._world.rng.uniform(0.01, 0.5), functools.partial(cluster.seat, self))
 
     def ask(self, action: Callable[[Any], Any]) -> Ref:
-        """Do a call when it is its turn."""
         call = Call(action)
         self._calls.append(call)
         if self.is_gone:
@@ -79,7 +77,6 @@ class Doer:
         return call.ref
 
     def begin(self, node: Node) -> None:
-        """There is a process for it."""
         self.node, self.pid, self._instance = node, next(self._cluster.numbers), self._make()
         self.work()
 
@@ -91,7 +88,6 @@ class Doer:
                 self._do(call)
 
     def die(self) -> None:
-        """Its process ends."""
         if self.wanted is None:
             self.end(exceptions.WorkerCrashedError())
         elif self._world.rng.random() < 0.5:
@@ -102,7 +98,6 @@ class Doer:
     def end(self, error: Exception) -> None:
         """It is ended for good; what hangs keeps its cores for some seconds."""
         self._fail(self._calls, error)
-        self.is_gone, self.pid = True, 0
         self._leave(5.0 if self._hangs else 0.1)
 
     def _do(self, call: Call) -> None:
@@ -141,7 +136,6 @@ class Doer:
             self._world.after(late, lambda: call.ref.resolve(value))
         self._calls.remove(call)
         if self.wanted is None:  # a task: it leaves its core
-            self.is_gone, self.pid = True, 0
             self._leave(0.01)
         elif accident == "dies after it":
             self._suffer(pid, "dies", "after an answer")
@@ -153,6 +147,7 @@ class Doer:
             self._world.after(late, functools.partial(call.ref.resolve, error))
 
     def _leave(self, after: float) -> None:
+        self.is_gone, self.pid = True, 0
         if self.node is not None:
             node, self.node = self.node, None
             self._world.after(after, functools.partial(self._cluster.free, node, self.cores))
@@ -205,11 +200,11 @@ class Cluster:
             for node in self._nodes
         ]
 
-    def cluster_resources(self) -> dict[str, float]:
-        return {"CPU": float(sum(node.cores for node in self._nodes if node.is_alive))}
+    def cluster_resources(self, count: str = "cores") -> dict[str, float]:
+        return {"CPU": float(sum(getattr(it, count) for it in self._nodes if it.is_alive))}
 
     def available_resources(self) -> dict[str, float]:
-        return {"CPU": float(sum(node.free for node in self._nodes if node.is_alive))}
+        return self.cluster_resources("free")
 
     def kill(self, actor: Any) -> None:
         actor.doer.end(exceptions.ActorDiedError())
@@ -244,7 +239,6 @@ class Cluster:
                 each.begin(fits[0])
 
     def free(self, node: Node, cores: int) -> None:
-        """Cores of a node are free again."""
         node.free += cores
         self.seat()
 
@@ -274,7 +268,8 @@ class Cluster:
         return ref
 
     def _make_node(self) -> Node:
-        return Node(f"{next(self.numbers):056x}", self.world.rng.choice((1, 1, 2, 3)))
+        name, cores = f"{next(self.numbers):056x}", self.world.rng.choice((1, 1, 2, 3))
+        return Node(name, cores, cores)
 
     def _change(self) -> None:
         """A node is lost, or another one joins."""
@@ -298,14 +293,10 @@ def _values(args: tuple[Any, ...]) -> list[Any]:
     return [arg.value if isinstance(arg, Ref) else arg for arg in args]
 
 
-class Threads:
+def one_thread(make_worker: Callable[[], Any], num_workers: int) -> SimpleNamespace:
     """A place's threads: one of them, for in a simulated world nothing waits."""
-
-    def __init__(self, make_worker: Callable[[], Any], num_workers: int):
-        self._worker = make_worker()
-
-    def run(self, items: list[Any], params: Any) -> Iterator[Any]:
-        return (self._worker.play(item, params) for item in items)
+    play = make_worker().play
+    return SimpleNamespace(run=lambda items, params: (play(item, params) for item in items))
 
 
 _describe_machine = functools.cache(engine.describe_machine)
@@ -320,7 +311,7 @@ def simulated(world: World) -> Iterator[None]:
     with (
         patch.multiple(engine, ray=cluster, time=world, connected=lambda *_: nullcontext()),
         patch.multiple(engine, _as_remote=cluster.as_remote, describe_machine=_describe_machine),
-        patch.multiple(crew, threadpool_limits=lambda limits: None, ThreadEngine=Threads),
+        patch.multiple(crew, threadpool_limits=lambda limits: None, ThreadEngine=one_thread),
         patch.multiple(crew, describe_machine=_describe_machine),
         patch.object(crew, "os", SimpleNamespace(getpid=lambda: cluster.here)),
         patch.object(engine, "collect_versions", _collect_versions),

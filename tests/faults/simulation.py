@@ -9,6 +9,7 @@ same order, so that a seed that fails can be looked at again; `World.story` tell
 from __future__ import annotations
 
 import dataclasses
+import functools
 import heapq
 import itertools
 import pickle
@@ -25,8 +26,7 @@ ITEM_TIMEOUT = 2.0
 """Deadline of an item, in seconds of the simulated world."""
 
 PATIENCE = 36_000.0
-"""Seconds of the simulated world after which an engine is stuck; the longest schedules take a
-tenth of it."""
+"""Seconds of the simulated world after which an engine is stuck: ten times the longest schedule."""
 
 _SMALL = {
     "classic": {"hidden": 1, "batch_size": 12, "learning_rate": 3e-3},
@@ -46,7 +46,6 @@ class World:
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
         self.story: list[str] = []
-        self.accidents = 0
         self._now = self._played = 0.0
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = itertools.count()
@@ -58,8 +57,7 @@ class World:
     # --- the module `time`, as the engines use it ---
 
     def monotonic(self) -> float:
-        """The time; looking at it takes a microsecond, as anywhere."""
-        self._now += 1e-6
+        self._now += 1e-6  # it takes a microsecond to look at it, as anywhere
         return self._now
 
     def perf_counter(self) -> float:
@@ -67,13 +65,11 @@ class World:
         return self._played
 
     def sleep(self, seconds: float) -> None:
-        """Let things happen meanwhile."""
         self.wait_for(lambda: False, seconds)
 
     # --- what happens ---
 
     def after(self, seconds: float, action: Callable[[], None]) -> None:
-        """Let something happen after a while."""
         heapq.heappush(self._agenda, (self._now + seconds, next(self._numbers), action))
 
     def wait_for(self, is_there: Callable[[], bool], timeout: float) -> bool:
@@ -89,18 +85,14 @@ class World:
         self._now = max(self._now, deadline)
         return False
 
-    def lapse(self, seconds: float) -> None:
-        """A worker has played for so long."""
-        self._played += seconds
-
-    def draw_seconds(self) -> float:
-        """How long an item takes: mostly about the same, now and then too long."""
+    def lapse(self) -> None:
+        """A worker has played an item: mostly for about as long, now and then for too long."""
         if self.happens(0.1):
-            return self.rng.uniform(0.5, 1.5) * ITEM_TIMEOUT
-        return self._slowness * self.rng.lognormvariate(0.0, 0.5)
+            self._played += self.rng.uniform(0.5, 1.5) * ITEM_TIMEOUT
+        else:
+            self._played += self._slowness * self.rng.lognormvariate(0.0, 0.5)
 
     def happens(self, factor: float = 1.0) -> bool:
-        """Whether an accident happens now."""
         return self.rng.random() < factor * self._rate
 
     def draw_accident(self) -> str:
@@ -112,8 +104,6 @@ class World:
         return kind
 
     def tell(self, what: str) -> None:
-        """Write down what went wrong."""
-        self.accidents += 1
         self.story.append(f"{self._now:.6f} {what}")
 
 
@@ -133,7 +123,6 @@ class RecordedWorker:
         self.world: World | None = None
 
     def play(self, item: Any, params: Any) -> Any:
-        """See `pixelpong.play.worker`."""
         seal = 0
         for name in sorted(params):
             seal = zlib.crc32(params[name], seal)
@@ -141,7 +130,7 @@ class RecordedWorker:
         if key not in self._results:
             self._results[key] = _without_clock(self._worker.play(item, params))
         if self.world is not None:
-            self.world.lapse(self.world.draw_seconds())
+            self.world.lapse()
         return self._results[key]
 
 
@@ -156,11 +145,7 @@ def _without_clock(result: Any) -> Any:
     return dataclasses.replace(result, episodes=episodes, play_seconds=0.0)
 
 
-_workers: dict[str, RecordedWorker] = {}
-
-
+@functools.cache
 def recorded_worker(mode: str) -> RecordedWorker:
     """The one recorded worker of a mode; a function of the module, so that it can be pickled."""
-    if mode not in _workers:
-        _workers[mode] = RecordedWorker(mode)
-    return _workers[mode]
+    return RecordedWorker(mode)
