@@ -104,25 +104,6 @@ def tape(monkeypatch) -> list[tuple[int, int]]:
     return moves
 
 
-@pytest.mark.parametrize(
-    ("changes", "fewest", "least", "most"),
-    [({}, 100, 0.15, 0.35), ({"sticky": 0.0}, 50, -0.01, 0.0001)],
-)
-def test_the_agent_decides_every_fourth_frame_and_its_moves_stick(
-    tape, changes, fewest, least, most
-):
-    game = make_game(**changes)
-    network = game._hand.network
-    decided = len(network.shown)
-    run_until(game, lambda: len(tape) == 2000)
-    assert len(network.shown) - decided == 500
-    done, wants = [right for _, right in tape], np.repeat(network.chosen, 4)[-2000:].tolist()
-    turns = [k for k in range(1, 2000) if wants[k] != done[k - 1]]
-    stuck = sum(done[k] == done[k - 1] for k in turns)
-    assert (len(turns) > fewest, least < stuck / len(turns) < most) == (True, True)
-    assert all(done[k] in (wants[k], done[k - 1]) for k in range(1, 2000))
-
-
 def test_a_persons_moves_never_stick_and_mouse_and_keys_take_turns(tape):
     game, asked = make_game(), np.random.default_rng(0).choice([STAY, UP, DOWN], 400).tolist()
     for move in asked:

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fakes import Tape
-from toys import result_of, with_updates
+from toys import result_of
 
 from pixelpong import kernels
 from pixelpong.config import BudgetConfig
-from pixelpong.errors import CheckpointError, NumericsError, RunError, WorkerError
+from pixelpong.errors import CheckpointError, RunError, WorkerError
 from pixelpong.learners.progress import Progress
 from pixelpong.learners.reinforce import ReinforceLearner
 from pixelpong.loop import Began, Ended, Updated, reached_budget, train, training
@@ -119,33 +119,6 @@ def test_threads_give_the_bits_of_one_worker(make_run, mode):
         run = make_run(f"{workers}", engine="threads", workers=workers)
         train(run)
         assert result_of(run) == result_of(reference)
-
-
-@pytest.mark.slow
-def test_a_killed_training_resumes_from_its_last_checkpoint_to_the_same_bits(make_run, mode):
-    """Lines written after the checkpoint are cut back, none is there twice."""
-    reference = make_run("reference", updates=6)
-    train(reference)
-    run = make_run("run", updates=5, save_every=2)
-    train(run)
-    run.checkpoints.path(5).unlink()  # as if it had been killed after update 5's lines
-    assert run.checkpoints.updates()[-1] == 4
-    warnings: list[str] = []
-    train(with_updates(RunDirectory.open(run.path, warnings.append), 6))
-    assert warnings == ["the newest sound checkpoint is of update 4; 1 update will be played again"]
-    assert result_of(run) == result_of(reference)
-
-
-def test_when_no_checkpoint_is_sound_nothing_is_overwritten(make_run):
-    run = make_run(updates=2)
-    train(run)
-    before, updates = run.metrics.path.read_bytes(), run.checkpoints.updates()
-    for damage in (lambda path: path.write_bytes(b""), lambda path: path.unlink()):
-        for update in updates:
-            damage(run.checkpoints.path(update))
-        with pytest.raises(CheckpointError):
-            train(with_updates(run, 3))
-        assert run.metrics.path.read_bytes() == before
 
 
 # --- stops and faults -------------------------------------------------------------------------
@@ -285,24 +258,6 @@ def test_a_configuration_that_does_not_fit_is_never_written(make_run):
     content = json.loads((run.path / "config.json").read_text())
     assert content["changes"] == [{"update": 2, "learning_rate": [3e-3, 0.1]}]
     assert RunDirectory.open(run.path).config == changed.config
-
-
-@pytest.mark.parametrize("save_every", [1, 100])
-def test_a_number_that_is_not_finite_never_reaches_the_disk(make_run, monkeypatch, save_every):
-    run = make_run(updates=4, save_every=save_every)
-    real = EpisodeWorker.play
-
-    def play(self, item, params):
-        result = real(self, item, params)
-        if item.update == 3:
-            result.grads.W2[0] = np.nan
-        return result
-
-    monkeypatch.setattr(EpisodeWorker, "play", play)
-    with pytest.raises(NumericsError, match="update 3"):
-        train(run)
-    assert run.checkpoints.updates() == ([0, 1, 2] if save_every == 1 else [0])
-    assert all(np.isfinite(w).all() for w in run.checkpoints.load_latest().params.values())
 
 
 def test_the_best_checkpoint_is_the_one_that_evaluated_best(make_run):
