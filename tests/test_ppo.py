@@ -20,22 +20,7 @@ from test_kernels import (
 )
 
 from pixelpong import kernels
-from pixelpong.env.features import (
-    CELL_SHAPES,
-    NUM_CELLS,
-    NUM_FEATURES,
-    NUM_INPUTS,
-    NUM_PAIRS,
-    PAIR_BAND,
-    PAIR_COLUMNS,
-    PAIR_ROWS,
-    PAIR_SHAPE,
-    find_cells,
-    find_pairs,
-    list_cells_of_pixels,
-    list_geometry,
-    observe_features,
-)
+from pixelpong.env import features
 from pixelpong.env.preprocess import pack_field, preprocess
 from pixelpong.items import ACTIONS
 from pixelpong.kernels import playing
@@ -64,12 +49,12 @@ def test_a_cell_is_on_where_any_of_its_pixels_is():
     field = np.random.default_rng(0).random((80, 80)) < 0.01
     wanted = [
         any(field[row + i, column + j] for i in range(rows) for j in range(columns))
-        for rows, columns in CELL_SHAPES
+        for rows, columns in features.CELL_SHAPES
         for row in range(0, 80, rows)
         for column in range(0, 80, columns)
     ]
-    assert find_cells(field).tolist() == wanted
-    assert len(wanted) == NUM_CELLS
+    assert features.find_cells(field).tolist() == wanted
+    assert len(wanted) == features.NUM_CELLS
 
 
 def test_what_stays_appears_and_vanishes_has_inputs_of_its_own():
@@ -77,29 +62,29 @@ def test_what_stays_appears_and_vanishes_has_inputs_of_its_own():
     previous[0, 0] = current[0, 0] = 1  # stays
     current[40, 40] = 1  # appears
     previous[79, 79] = 1  # vanishes
-    x = observe_features(previous, current, last_action=1)
-    parts = x[:-3].reshape(3, NUM_FEATURES)
-    assert parts[:, :NUM_CELLS].sum(axis=1).tolist() == [len(CELL_SHAPES)] * 3
+    x = features.observe_features(previous, current, last_action=1)
+    parts = x[:-3].reshape(3, features.NUM_FEATURES)
+    assert parts[:, : features.NUM_CELLS].sum(axis=1).tolist() == [len(features.CELL_SHAPES)] * 3
     # One pair each: what stays with what appears, and with what vanishes.
-    assert parts[:, NUM_CELLS:].sum(axis=1).tolist() == [0, 1, 1]
+    assert parts[:, features.NUM_CELLS :].sum(axis=1).tolist() == [0, 1, 1]
     assert x[-3:].tolist() == [0, 1, 0]
 
 
 def test_a_pair_is_a_displacement_of_two_cells_and_the_rights_band():
     """A literal loop over bands and displacements."""
     field = np.random.default_rng(0).random((80, 80)) < 0.0005
-    rows, columns = PAIR_SHAPE
+    rows, columns = features.PAIR_SHAPE
     cells = {(y // rows, x // columns) for y, x in np.argwhere(field).tolist()}
     wanted = []
-    for band in range(0, PAIR_COLUMNS, PAIR_BAND):
-        for left in range(1, band + PAIR_BAND):
-            for below in range(1 - PAIR_ROWS, PAIR_ROWS):
+    for band in range(0, features.PAIR_COLUMNS, features.PAIR_BAND):
+        for left in range(1, band + features.PAIR_BAND):
+            for below in range(1 - features.PAIR_ROWS, features.PAIR_ROWS):
                 others = [(row + below, column - left) for row, column in cells
-                          if band <= column < band + PAIR_BAND]  # fmt: skip
+                          if band <= column < band + features.PAIR_BAND]  # fmt: skip
                 wanted.append(any(other in cells for other in others))
     assert any(wanted)
-    assert find_pairs(field).tolist() == wanted
-    assert len(wanted) == NUM_PAIRS
+    assert features.find_pairs(field).tolist() == wanted
+    assert len(wanted) == features.NUM_PAIRS
 
 
 @pytest.mark.slow
@@ -115,7 +100,8 @@ def test_sparse_features_equal_their_definition(frames, last_action, is_kept):
     pixels, memory = start_seeing()
     marks = np.zeros((4, kernels.NUM_MARKS), np.uint16)
     indices = np.zeros(7 + kernels.MAX_INPUTS, np.uint16)
-    before, explanation = np.zeros((80, 80)), (list_cells_of_pixels(), list_geometry())
+    before = np.zeros((80, 80))
+    explanation = features.list_cells_of_pixels(), features.list_geometry()
     memory["last_action"] = last_action
     for screen in frames:
         take_field(pack_field(screen), pixels, memory)
@@ -123,7 +109,7 @@ def test_sparse_features_equal_their_definition(frames, last_action, is_kept):
             marks[:2], memory["num_features"] = 0, -1
         end = find_inputs(explanation, pixels, memory, marks, indices, 7)
         now = preprocess(colour(screen))
-        wanted = np.flatnonzero(observe_features(before, now, last_action))
+        wanted = np.flatnonzero(features.observe_features(before, now, last_action))
         assert sorted(indices[7:end].tolist()) == wanted.tolist()
         assert not marks[1 - memory["newest"][0]].any()
         before = now
@@ -259,7 +245,7 @@ def test_the_networks_gradient_is_its_slope():
 @example(frames=[FULL], draws=[0.5], seed=0, hidden=3)
 def test_a_decision_is_the_networks_policy_and_value(dtype, frames, draws, seed, hidden):
     rng = np.random.default_rng(seed)
-    params = gated.init_params(rng, NUM_INPUTS, hidden, np.dtype(dtype).name)
+    params = gated.init_params(rng, features.NUM_INPUTS, hidden, np.dtype(dtype).name)
     params["W2"] *= dtype(100)
     decider = GatedDecider(params)
     before, last_action = np.zeros((80, 80)), 0
@@ -267,7 +253,7 @@ def test_a_decision_is_the_networks_policy_and_value(dtype, frames, draws, seed,
         decider.memory["is_new"] = 1
         asked = decider.decide(pack_field(screen), draw)
         now = preprocess(colour(screen))
-        x = observe_features(before, now, last_action)
+        x = features.observe_features(before, now, last_action)
         y = gated.forward(params, x[None].astype(dtype))[0].astype(np.float64)
         log_pi = log_softmax(y[:, :3])[0]
         # A logit's rounding error is as large as its largest summand's.
@@ -378,4 +364,4 @@ def test_adam_on_some_rows_equals_its_definition_there(dtype, seed, rate, step):
 
 
 def test_inputs_fit_the_type_of_the_indices():
-    assert np.iinfo(np.uint16).max >= NUM_INPUTS
+    assert np.iinfo(np.uint16).max >= features.NUM_INPUTS
