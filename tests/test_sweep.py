@@ -9,6 +9,8 @@ import json
 import os
 import pickle
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -318,3 +320,14 @@ def test_a_stop_on_ray_saves_every_training(ray_cluster, tmp_path):
         assert run.checkpoints.load_latest().update > 0
     assert not sweep.runs["seed-2"].has_begun
     assert hashes_of(sweep) == {}
+
+
+@pytest.mark.slow
+def test_a_cluster_that_is_not_there_is_one_line_and_leaves_nothing(tmp_path):
+    """In a process of its own: this one may be connected to the cluster of other tests."""
+    pytest.importorskip("ray")
+    words = [sys.executable, "-m", "pixelpong", "sweep", "--seeds", "0", *WORDS]
+    words += ["--out", "s", "--ray-address", "127.0.0.1:1"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, "127.0.0.1:1" in done.stderr.splitlines()[-1]) == (2, True)
+    assert not (tmp_path / "s").exists()
