@@ -256,7 +256,7 @@ def test_a_training_that_has_won_says_so_and_what_comes_next():
     }  # fmt: skip
     text = describe_outcome(report)
     for words in (
-        "\nafter 999,424 steps and 0:51 in all, on 2 cores of an abacus\n",
+        "\nafter 999,424 steps and 0:51 in total, on 2 cores of an abacus\n",
         "\nrank 6 of 21 by steps, among the recorded trainings\n",
         " pixelpong watch 'my runs/a'", " pixelpong play 'my runs/a'",
         " pixelpong record 'my runs/a'",

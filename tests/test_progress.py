@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import re
+import shlex
+import shutil
+import subprocess
+import sys
 
 import pytest
+from conftest import wait_until
 
+from pixelpong.faces import display
 from pixelpong.faces.display import TrainingDisplay
 from pixelpong.learners.progress import Progress
 from pixelpong.loop import train
@@ -29,11 +36,12 @@ def test_plain_lines_name_what_people_expect(make_run):
     assert len(lines) == 4
     for number, line in enumerate(lines[1:], start=1):
         assert re.fullmatch(
-            rf"time \d+:\d\d  update {number}  steps [\d,]+  games {3 * number}  "
+            rf"time \d+:\d\d in total  update {number}  steps [\d,]+  games {3 * number}  "
             r"points won \d+\.\d %  estimated return –  steps a second [\d,]+  "
-            r"mean of 100 games −?\d+\.\d  time to the win –  at most \d+:\d\d",
+            r"mean of 100 games −?\d+\.\d  time to the win –  at most (\d+:\d\d|–)",
             line,
         ), line
+        assert line.endswith("–") == (number == 1), "the first update compiles"
 
 
 def test_verbose_adds_a_line_a_point_an_episode_and_a_batch(make_run):
@@ -70,8 +78,9 @@ def test_a_terminal_gets_a_live_display_that_fits(make_run, monkeypatch, termina
     train(make_run(), TrainingDisplay(terminal))
     assert "\x1b[" in terminal.getvalue()
     assert max(map(len, plain(terminal).splitlines())) <= columns
-    for label in ("estimated return", "points won", "steps a second", "time to the win", "at most"):
+    for label in ("estimated ret", "points won", "steps a second", "in total"):
         assert label in plain(terminal)
+    assert "time to the win" not in plain(terminal).split("run: training")[-1], "at the end"
 
 
 def test_the_curve_rises_from_the_bottom_left_to_the_top_right():
@@ -93,15 +102,49 @@ def test_an_evaluation_is_shown(make_run):
     )
 
 
-def test_games_for_the_verdict_are_announced(make_run, monkeypatch):
-    monkeypatch.setattr("pixelpong.evaluation.VERDICT_EPISODES", 2)
+@pytest.fixture
+def winner(make_run, monkeypatch):
+    """A run that wins after two updates, with few games."""
+    monkeypatch.setattr("pixelpong.evaluation.VERDICT_EPISODES", 3)
     monkeypatch.setattr("pixelpong.session.SAMPLED_EPISODES", 2)
-    run = make_run(updates=1)
-    run = run.with_config(run.config.updated({"until_return": -21, "updates": 1}, "test"))
-    *_, announced, judged = lines_of(run)
+    run = make_run(updates=2)
+    return run.with_config(run.config.updated({"until_return": -21, "updates": 2}, "test"))
+
+
+def test_the_verdict_is_announced_and_nothing_follows_it(winner):
+    stream = io.StringIO()
+    train(winner, TrainingDisplay(stream, seconds_between_lines=1e9))
+    _, first, last, announced, judged = stream.getvalue().splitlines()
+    assert (first.count("update 1 "), last.count("update 2 ")) == (1, 1)
     words = "playing greedy games to see whether the mean return is above −21.0"
-    assert announced == f"update 1: {words}"
-    assert judged.startswith("update 1: won")
+    assert announced == f"update 2: {words}"
+    assert judged.startswith("update 2: won")
+
+
+def test_clock_and_count_go_on_while_games_are_judged(winner, monkeypatch, terminal):
+    from pixelpong import session
+
+    screens, said, now = [], [], 100.0
+    monkeypatch.setattr(display.time, "monotonic", lambda: now)
+    monkeypatch.setattr(display, "LiveScreen", lambda _, it: screens.append(it) or terminal)
+
+    def evaluate(*args, tell, **options):
+        def look(number: int) -> None:
+            nonlocal now
+            now += 5
+            tell(number)
+            said.append((screens[0].clock(), screens[0].now().split(" to ")[0]))
+
+        return original(*args, tell=look, **options)
+
+    original = session.evaluate
+    monkeypatch.setattr(session, "evaluate", evaluate)
+    train(winner, TrainingDisplay(terminal))
+    counts = [(number, 3) for number in (1, 2, 3)] + [(number, 2) for number in (1, 2)]
+    assert said == [
+        (f"0:{5 * place:02d} in total", f"now: {number} of {games} games")
+        for place, (number, games) in enumerate(counts, start=1)
+    ]
 
 
 def test_a_resumed_training_says_so(make_run):
@@ -111,22 +154,63 @@ def test_a_resumed_training_says_so(make_run):
     assert "going on after update 2" in lines_of(run)[0]
 
 
-def test_the_time_to_the_win_is_that_of_the_recorded_trainings(monkeypatch):
+def test_the_time_to_the_win_is_that_of_the_recorded_trainings():
+    from types import SimpleNamespace
+
     from pixelpong.config.presets import load_preset
-    from pixelpong.faces import display
     from pixelpong.faces.recorded import steps_left
 
-    now = 100.0
-    monkeypatch.setattr(display.time, "monotonic", lambda: now)
     fast = load_preset("fast").updated({"seed": 7, "workers": 3}, "test")
     clock, other = (
-        display.Clock(config, Progress()) for config in (fast, fast.updated({"hidden": 8}, "test"))
+        display.Clock(config, 0.0) for config in (fast, fast.updated({"hidden": 8}, "test"))
     )
-    now += 20
-    played = Progress(steps=200_000, recent_points=[1] * 500 + [-1] * 500)
-    assert clock.to_win(played) == pytest.approx(steps_left(0.0) * 20 / 200_000)
+    for steps, seconds in ((4_000, 20.0), (204_000, 10.0)):
+        played = Progress(steps=steps, recent_points=[1] * 500 + [-1] * 500)
+        for each in (clock, other):
+            each.count(played, SimpleNamespace(rollout_seconds=seconds, learn_seconds=1.0))
+        if steps == 4_000:
+            assert clock.to_win(played) is clock.at_most(played) is None, "it has only compiled"
+    assert clock.to_win(played) == pytest.approx(steps_left(0.0) * 11 / 200_000)
     assert clock.at_most(played) > clock.to_win(played)
     assert other.to_win(played) is None, "nothing is recorded of such trainings"
+
+
+DRAWING = """
+import sys
+from rich.console import Console
+from pixelpong.faces import live
+live.REFRESH_PER_SECOND = 20
+screen = live.Screen("the header", 18.0, [(0, -21.0), (1000, 21.0)])
+drawing = live.LiveScreen(Console(), screen)
+sys.stdin.readline()
+drawing.close()
+"""
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="no tmux for a terminal that is resized")
+def test_a_resize_leaves_no_copies(tmp_path, monkeypatch):
+    def tmux(*words: str) -> str:
+        command = ["tmux", "-f", "/dev/null", "-S", "terminal", *words]
+        return subprocess.run(
+            command, cwd=tmp_path, check=True, capture_output=True, text=True
+        ).stdout
+
+    def is_drawn(columns: int) -> bool:
+        shown = tmux("capture-pane", "-p")
+        ends = [len(line) for line in shown.splitlines() if line.endswith("1,000 steps")]
+        return ends == [columns - 1] and shown.count("the header") == 1
+
+    for name in ("COLUMNS", "LINES"):
+        monkeypatch.delenv(name, raising=False)
+    program = shlex.join([sys.executable, "-c", DRAWING])
+    tmux("new-session", "-d", "-x", "80", "-y", "24", program)
+    try:
+        assert wait_until(functools.partial(is_drawn, 80))
+        for columns in (100, 60, 90):
+            tmux("resize-window", "-x", str(columns), "-y", "24")
+            assert wait_until(functools.partial(is_drawn, columns)), tmux("capture-pane", "-p")
+    finally:
+        tmux("kill-server")
 
 
 @pytest.mark.slow

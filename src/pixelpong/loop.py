@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 
 from pixelpong.config import BudgetConfig
@@ -48,6 +48,7 @@ class Began:
 
     run: RunDirectory
     progress: Progress
+    seconds: float  # wall time of the run until now, without breaks
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,7 @@ class Judging:
     """Games are about to be played to see whether the target return is reached."""
 
     progress: Progress
+    games: Sequence[int]  # how many are over, and of how many; it changes while they are played
 
 
 @dataclass(frozen=True)
@@ -108,13 +110,13 @@ def training(
         engine = make_engine(config.engine, functools.partial(make_worker, config), should_stop)
         with contextlib.closing(engine):
             try:
-                yield Began(run, progress)
+                yield Began(run, progress, session.wall_seconds)
                 while True:
                     if session.should_evaluate():
                         yield Evaluated(progress, session.evaluate(engine))
                     reason = reached_budget(config.budget, progress)
                     if session.should_confirm(is_last=bool(reason)):
-                        yield Judging(progress)
+                        yield Judging(progress, session.games)
                         verdict = session.confirm(engine, is_last=bool(reason))
                         reason = "until_return" if verdict.is_won else reason
                         yield Judged(verdict)

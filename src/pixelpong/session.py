@@ -52,7 +52,7 @@ class Counters:
     """The counters of a checkpoint, besides its arrays."""
 
     progress: dict[str, Any]  # see `pixelpong.learners.Learner.get_state`
-    wall_seconds: Seconds  # of the run in all, breaks not counted
+    wall_seconds: Seconds  # of the run in total, breaks not counted
     evaluation_seconds: Seconds = 0.0  # the part of it in evaluations; the rest is training
     next_confirmation: Count = 0  # steps before which the target is not evaluated again
 
@@ -75,6 +75,7 @@ class Session:
         self._saved_score_of = ""
         self._wall_seconds_before = self._evaluation_seconds = 0.0
         self._next_confirmation = 0
+        self.games = [0, 0]  # of the evaluation: how many are over, and of how many
         self._attempt: int | None = None
         self._start = Start(run.config.seed)
         self.learner = make_learner(run.config, keep_opponent(run))
@@ -101,12 +102,12 @@ class Session:
 
     @property
     def wall_seconds(self) -> float:
-        """Time of the run in all, breaks not counted."""
+        """Time of the run in total, breaks not counted."""
         return self._wall_seconds_before + time.monotonic() - self._begin
 
     @property
     def training_seconds(self) -> float:
-        """Time of training: in all, without the evaluations."""
+        """Time of training: in total, without the evaluations."""
         return self.wall_seconds - self._evaluation_seconds
 
     def record(self, stats: UpdateStats, engine: EngineStats) -> None:
@@ -235,6 +236,11 @@ class Session:
         self, engine: Engine, episodes: int, *, is_greedy: bool, update: int, first: int = 0
     ) -> Evaluation:
         begin = time.monotonic()
+
+        def tell(number: int) -> None:
+            self.games[:] = number, episodes
+
+        tell(0)
         try:
             return evaluate(
                 engine,
@@ -244,6 +250,7 @@ class Session:
                 is_greedy=is_greedy,
                 update=update,
                 first=first,
+                tell=tell,
             )
         finally:
             self._evaluation_seconds += time.monotonic() - begin

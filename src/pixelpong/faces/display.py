@@ -8,13 +8,12 @@ and batch), and on the screen the times of each update.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console
 
 from pixelpong.config import Config
-from pixelpong.config.presets import load_preset
 from pixelpong.engines import EngineStats
 from pixelpong.engines.jobs import Begun, Failed
 from pixelpong.engines.jobs import Ended as JobEnded
@@ -26,13 +25,14 @@ from pixelpong.learners import UpdateStats
 from pixelpong.learners.progress import Progress
 from pixelpong.loop import Began, Ended, Evaluated, Event, Judged, Judging, Updated
 from pixelpong.run.directory import RunDirectory
-from pixelpong.run.summary import duration, signed
+from pixelpong.run.summary import describe_times, duration, signed
 from pixelpong.sweep.results import Result, read_result
 
 if TYPE_CHECKING:
     from pixelpong.sweep.sweep import Sweep
 
 STARTING = "now: starting; the first training on a machine compiles for some 20 seconds"
+_ESTIMATES = "time to the win", "at most"
 
 
 class TrainingDisplay:
@@ -42,77 +42,78 @@ class TrainingDisplay:
         """Show nothing yet; `seconds_between_lines` is a minimum, used without a terminal."""
         self._console = _make_console(stream)
         self._pause, self._next_line = seconds_between_lines, 0.0
-        self._held_back: str | None = None
+        self._held_back: list[str] = []
         self._live: LiveScreen | None = None
         self._screen = Screen()
         self._is_verbose = False
-        self._clock = Clock(load_preset("fast"), Progress())
 
     def __call__(self, event: Event) -> None:
         match event:
-            case Began(run, progress):
+            case Began(run, progress, seconds):
+                self._clock = Clock(run.config, seconds)
                 self._begin(run, progress)
             case Updated(progress, stats, engine):
                 self._show(progress, stats, engine)
             case Evaluated(progress, evaluation):
-                self._console.print(_evaluation_line(progress.update, evaluation))
-            case Judging(progress):
-                self._announce(progress)
+                self._say(_evaluation_line(progress.update, evaluation))
+            case Judging(progress, games):
+                self._announce(progress, games)
             case Judged(verdict):
-                line = _evaluation_line(verdict.update, verdict.greedy, verdict)
-                self._console.print(line)
+                self._say(_evaluation_line(verdict.update, verdict.greedy, verdict))
             case Ended():
                 self.close()
 
     def _begin(self, run: RunDirectory, progress: Progress) -> None:
         self._is_verbose = run.config.display.verbose
-        self._clock = Clock(run.config, progress)
         self._screen = Screen(
-            _headline(run, progress), run.config.budget.until_return, now=STARTING,
+            _headline(run, progress), run.config.budget.until_return,
+            clock=self._clock.read, now=lambda: STARTING,
             points=[*_recorded_curve(run)] if progress.update else [],
             footer=["watch it: pixelpong dashboard     Ctrl-C saves everything and ends it"],
         )  # fmt: skip
-        if not _can_draw(self._console):
-            self._console.print(self._screen.title)
-            return
-        self._live = LiveScreen(self._console, self._screen)
+        if self._console.is_terminal and not self._console.is_dumb_terminal:
+            self._live = LiveScreen(self._console, self._screen)
+        else:
+            self._say(self._screen.title)
 
     def _show(self, progress: Progress, stats: UpdateStats, engine: EngineStats) -> None:
         if self._is_verbose:
             for line in verbose_lines(progress, stats):
                 self._console.print(line)
+        self._clock.count(progress, stats)
+        figures = _figures(progress, stats, self._clock)
         if self._live is None:
-            figures = _figures(progress, stats, self._clock).items()
-            self._print_now_and_then("  ".join(f"{name} {value}" for name, value in figures))
+            self._held_back = ["  ".join(f"{name} {value}" for name, value in figures.items())]
+            if time.monotonic() >= self._next_line:
+                self._say()
+                self._next_line = time.monotonic() + self._pause
             return
         if progress.estimated_return is not None:
             self._screen.points.append((progress.steps, progress.estimated_return))
-        self._screen.figures = _figures(progress, stats, self._clock)
-        if self._is_verbose:
-            self._screen.figures |= _timing(stats, engine)
-        self._screen.now = "now: playing and learning"
+        self._screen.figures = figures | (_timing(stats, engine) if self._is_verbose else {})
+        self._screen.now = lambda: "now: playing and learning"
 
-    def _announce(self, progress: Progress) -> None:
+    def _announce(self, progress: Progress, games: Sequence[int]) -> None:
         goal = f"to see whether the mean return is above {signed(self._screen.target, 1)}"
-        self._screen.now = f"now: playing greedy games {goal}"
+        self._screen.now = lambda: "now: {} of {} games {}".format(*games, goal)
         if self._live is None:
-            self._console.print(f"update {progress.update}: playing greedy games {goal}")
+            self._say(f"update {progress.update}: playing greedy games {goal}")
 
     def close(self) -> None:
         """Print what was held back, and leave the terminal as it was."""
         if self._live is not None:
-            self._screen.now, self._screen.footer = "", []
+            self._screen.now, self._screen.footer = str, []
+            for name in _ESTIMATES:
+                self._screen.figures.pop(name, None)
             self._live.close()
             self._live = None
-        if self._held_back is not None:
-            self._console.print(self._held_back)
-            self._held_back = None
+        self._say()
 
-    def _print_now_and_then(self, line: str) -> None:
-        self._held_back = line
-        if time.monotonic() >= self._next_line:
-            self._console.print(line)
-            self._next_line, self._held_back = time.monotonic() + self._pause, None
+    def _say(self, *lines: str) -> None:
+        """Print what was held back, then these lines."""
+        for line in (*self._held_back, *lines):
+            self._console.print(line, markup=False)
+        self._held_back = []
 
 
 class SweepDisplay:
@@ -147,14 +148,9 @@ def _make_console(stream: TextIO) -> Console:
     )  # fmt: skip
 
 
-def _can_draw(console: Console) -> bool:
-    """Whether a live display can be drawn; a dumb terminal gets lines."""
-    return console.is_terminal and not console.is_dumb_terminal
-
-
 def _result_line(result: Result) -> str:
     word = "won" if result.is_won else "not won" if result.is_done else "interrupted"
-    took = "" if result.seconds is None else f" in {duration(result.seconds)}"
+    took = "" if result.seconds is None else f", {describe_times(total=result.seconds)}"
     line = f"{word}, {result.steps:,} steps{took}, return {signed(result.final_return, 2)}"
     return f"{line}, {result.params_sha256[:8]}" if result.is_done else line
 
@@ -181,33 +177,39 @@ def verbose_lines(progress: Progress, stats: UpdateStats) -> Iterator[str]:
 
 
 class Clock:
-    """How long a training has run since `start`, and how long it will still take."""
+    """How long a training has taken, and how long it will still take.
 
-    def __init__(self, config: Config, start: Progress) -> None:
-        self._budget = config.budget
-        # Copied now: the training keeps counting in the same object.
-        self._steps_before, self._share_before = start.steps, self.share(start)
-        self._is_recorded = is_comparable(config)
-        self._begin = time.monotonic()
+    The estimates leave out evaluations, and the first update, which compiles.
+    """
 
-    @property
-    def seconds(self) -> float:
-        """Wall time since the start."""
-        return time.monotonic() - self._begin
+    def __init__(self, config: Config, seconds: float) -> None:
+        self._budget, self._is_recorded = config.budget, is_comparable(config)
+        self._begin = time.monotonic() - seconds
+        # Steps and the spent share after the first update, and the seconds of those that follow.
+        self._steps, self._share, self._seconds = 0, -1.0, 0.0
+
+    def read(self) -> str:
+        """The time of the run until now."""
+        return describe_times(total=time.monotonic() - self._begin)
+
+    def count(self, progress: Progress, stats: UpdateStats) -> None:
+        """Count an update."""
+        if self._share < 0:
+            self._steps, self._share = progress.steps, self.share(progress)
+        else:
+            self._seconds += stats.rollout_seconds + stats.learn_seconds
 
     def to_win(self, progress: Progress) -> float | None:
         """Seconds to the win, by the recorded trainings; None if there are none like this one."""
-        played = progress.steps - self._steps_before
+        played = progress.steps - self._steps
         if not self._is_recorded or played <= 0:
             return None
-        return steps_left(progress.estimated_return) * self.seconds / played
+        return steps_left(progress.estimated_return) * self._seconds / played
 
     def at_most(self, progress: Progress) -> float | None:
         """Seconds until the budget is spent; None if unknown."""
-        share, before = self.share(progress), self._share_before
-        if share <= before:
-            return None
-        return self.seconds * (1 - share) / (share - before)
+        share, before = self.share(progress), self._share
+        return None if share <= before else self._seconds * (1 - share) / (share - before)
 
     def share(self, progress: Progress) -> float:
         """The spent share of the budget option that will be reached first, 0 … 1."""
@@ -221,17 +223,18 @@ class Clock:
 
 def _figures(progress: Progress, stats: UpdateStats, clock: Clock) -> dict[str, str]:
     to_win, at_most = clock.to_win(progress), clock.at_most(progress)
+    won = progress.points_won_1000
     return {
-        "time": duration(clock.seconds),
+        "time": clock.read(),
         "update": f"{progress.update:,}",
         "steps": f"{progress.steps:,}",
         "games": f"{progress.episodes:,}",
-        "points won": _percent(progress.points_won_1000),
+        "points won": "–" if won is None else f"{100 * won:.1f} %",
         "estimated return": signed(progress.estimated_return),
         "steps a second": f"{stats.steps_per_second:,.0f}",
         "mean of 100 games": signed(progress.mean_return_100),
-        "time to the win": "–" if to_win is None else f"about {duration(to_win)}",
-        "at most": "–" if at_most is None else duration(at_most),
+        _ESTIMATES[0]: "–" if to_win is None else f"about {duration(to_win)}",
+        _ESTIMATES[1]: "–" if at_most is None else duration(at_most),
     }
 
 
@@ -250,10 +253,6 @@ def _recorded_curve(run: RunDirectory) -> Iterator[tuple[int, float]]:
         steps, value = line.get("steps"), line.get("estimated_return")
         if isinstance(steps, int) and isinstance(value, int | float):
             yield steps, float(value)
-
-
-def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{100 * share:.1f} %"
 
 
 def _headline(run: RunDirectory, progress: Progress) -> str:

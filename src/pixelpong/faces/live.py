@@ -6,7 +6,7 @@ It has a curve of the estimated return, with a line at the target, and figures w
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from rich.console import Console, Group, RenderableType
@@ -31,7 +31,8 @@ class Screen:
     target: float | None = None
     points: list[tuple[int, float]] = field(default_factory=list)  # (steps, return), ascending
     figures: dict[str, str] = field(default_factory=dict)
-    now: str = ""
+    clock: Callable[[], str] = str  # asked whenever the screen is drawn; so is `now`
+    now: Callable[[], str] = str
     footer: list[str] = field(default_factory=list)
 
 
@@ -39,7 +40,7 @@ class LiveScreen:
     """Draws a `Screen` on a terminal until it is closed."""
 
     def __init__(self, console: Console, screen: Screen) -> None:
-        self._console, self._screen = console, screen
+        self._console, self._screen, self._size = console, screen, console.size
         self._live = Live(
             console=console,
             get_renderable=self._draw,
@@ -53,13 +54,17 @@ class LiveScreen:
         self._live.stop()
 
     def _draw(self) -> RenderableType:
-        screen, width = self._screen, min(self._console.width, 100) - 1
+        if self._size != self._console.size:  # the terminal has folded what was drawn
+            self._size = self._console.size
+            self._console.clear()
+        screen, width = self._screen, min(self._size.width, 100) - 1
         if width < _LEAST_WIDTH:
             return Text("")
         rows: list[RenderableType] = [Text(screen.title, "bold", overflow="ellipsis", no_wrap=True)]
         if width >= 40:
             rows += draw_curve(screen.points, screen.target, width)
-        rows += [_columns(screen.figures, 2 if width >= 70 else 1), Text(screen.now, "cyan")]
+        figures = screen.figures | {"time": screen.clock()}
+        rows += [_columns(figures, 2 if width >= 70 else 1), Text(screen.now(), "cyan")]
         rows += [Text(line, "dim", overflow="ellipsis", no_wrap=True) for line in screen.footer]
         return Group(*rows)
 

@@ -36,7 +36,7 @@ from pixelpong.errors import PixelpongError, number_of
 from pixelpong.faces.plots import KINDS, draw_plot
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.names import find_run
-from pixelpong.run.summary import duration, signed, summarize
+from pixelpong.run.summary import describe_times, signed, summarize
 from pixelpong.run.table import Columns, read_metrics
 
 
@@ -175,7 +175,7 @@ def _stand(metrics: Columns) -> str:
     for noun in ("episode", "step"):
         words += [number_of(int(known[f"{noun}s"]), noun)] if f"{noun}s" in known else []
     if "training_seconds" in known:
-        words.append(f"{duration(known['training_seconds'])} of training")
+        words.append(describe_times(known["training_seconds"], known.get("wall_seconds")))
     if "mean_return_100" in known:
         words.append(f"mean of the last 100 returns {signed(known['mean_return_100'])}")
     return ", ".join(words)

@@ -11,11 +11,11 @@ from typing import Any
 from pixelpong.config import ALGORITHMS, OPTIONS
 from pixelpong.config.presets import changed_from_preset
 from pixelpong.errors import CheckpointError, number_of, on_one_line
-from pixelpong.faces.text import describe_times, fold
+from pixelpong.faces.text import fold
 from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.states import STATES
-from pixelpong.run.summary import Summary, signed, summarize
+from pixelpong.run.summary import Summary, describe_times, signed, summarize
 
 Report = dict[str, Any]
 
@@ -162,7 +162,7 @@ def describe_run(report: Report) -> str:
         "changed": _listed(changed) or "nothing",
         "stands at": f"update {report['update']}, {number_of(report['steps'], 'step')}, "
         f"{number_of(report['episodes'], 'episode')}",
-        "time": describe_times(report) if "wall_seconds" in report else "",
+        "time": describe_times(report.get("training_seconds"), report.get("wall_seconds")),
         "params": report.get("params_sha256"),
         "optimizer": report.get("optimizer_sha256"),
         "checkpoints": f"{', '.join(sound)}: each has its SHA-256" if sound else "none",

@@ -9,7 +9,7 @@ from typing import Any
 
 from pixelpong.errors import number_of, on_one_line
 from pixelpong.evaluation import MIN_GAMES, TOO_FEW
-from pixelpong.run.summary import duration, signed
+from pixelpong.run.summary import describe_times, duration, signed
 
 Report = dict[str, Any]
 
@@ -21,6 +21,7 @@ def describe_outcome(report: Report) -> str:
     words = {"interrupted": "interrupted", "until_return": "done"}
     ended = words.get(reason, f"budget of {reason} spent")
     more = _NEXT_BUDGET.get(reason, lambda _: "")(report)
+    times = describe_times(report["training_seconds"], report["wall_seconds"])
     lines = [] if verdict is None else [describe_verdict(verdict, report["machine"])]
     if report["rank"]:
         place, count = report["rank"]
@@ -32,7 +33,7 @@ def describe_outcome(report: Report) -> str:
         [
             *lines,
             f"{ended}: update {report['update']}, {number_of(report['episodes'], 'episode')}, "
-            f"{number_of(report['steps'], 'step')} in {describe_times(report)}, "
+            f"{number_of(report['steps'], 'step')} in {times}, "
             f"mean of the last 100 returns {signed(report['mean_return_100'], 2)}",
             f"params {report['params_sha256']}",
             f"saved in {report['run']}; continue with: pixelpong resume {run}{more}",
@@ -54,16 +55,6 @@ _NEXT = (
 )
 
 
-def describe_times(report: Report) -> str:
-    """The two times of a run, in the words used everywhere.
-
-    >>> describe_times({"training_seconds": 226.0, "wall_seconds": 341.0})
-    '3:46 of training, 5:41 in all'
-    """
-    training, whole = duration(report["training_seconds"]), duration(report["wall_seconds"])
-    return f"{training} of training, {whole} in all"
-
-
 def describe_verdict(verdict: Report, machine: str) -> str:
     """Whether the target return is reached, how sure that is, after how long and where."""
     greedy, target = verdict["greedy"], signed(verdict["target"], 1)
@@ -77,8 +68,8 @@ def describe_verdict(verdict: Report, machine: str) -> str:
         return f"Not won yet: {found}; the target is {target}"
     lines = [
         f"Won: {found}, above {target}",
-        f"after {number_of(verdict['steps'], 'step')} and {duration(verdict['seconds'])} in all, "
-        f"on {machine}",
+        f"after {number_of(verdict['steps'], 'step')} and "
+        f"{describe_times(total=verdict['seconds'])}, on {machine}",
     ]
     if verdict["sampled"]:
         lines.append(describe_returns("sampled", verdict["sampled"]))
@@ -132,7 +123,8 @@ def describe_sweep(report: Report) -> str:
             (low, high), middle = group["seconds"]["ci95"], group["seconds"]["middle"]
             steps = group["steps"]
             lines.append(
-                f"median time to win {duration(middle)} ({duration(low)} to {duration(high)}), "
+                f"median time to win {describe_times(total=middle)} "
+                f"({duration(low)} to {duration(high)}), "
                 f"{steps['middle']:,.0f} steps ({steps['ci95'][0]:,.0f} to {steps['ci95'][1]:,.0f})"
             )
         if final := group.get("final_return"):

@@ -113,7 +113,7 @@ class Summary:
             games = f"{greedy.games} games" if greedy.games else "greedy play"
             parts.append(f"greedy return {signed(greedy.mean)} over {games} ({low} to {high})")
             if greedy.is_won and greedy.seconds is not None:
-                parts[-1] += f", after {duration(greedy.seconds)}"
+                parts[-1] += f", after {describe_times(total=greedy.seconds)}"
         elif self.estimated_return is not None:
             parts.append(f"estimated return {signed(self.estimated_return)}")
         return ": ".join(parts) if self.state == WON else "; ".join(parts)
@@ -127,7 +127,7 @@ def summarize(path: Path) -> Summary:
         "modified": last_change(path) or 0.0,
     }
     try:
-        run = RunDirectory.open(path, _ignore)
+        run = RunDirectory.open(path, lambda _: None)  # a summary has no room for warnings
         greedy = _read_greedy(run)
     except (PixelpongError, OSError, ValueError, RecursionError) as error:
         problem = on_one_line(str(error))[:MAX_GOT]
@@ -214,15 +214,17 @@ def signed(value: float | None, digits: int = 1) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Hours, minutes and seconds.
-
-    >>> duration(119.0), duration(7322.0)
-    ('1:59', '2:02:02')
-    """
+    """Hours, minutes and seconds."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
-def _ignore(message: str) -> None:
-    """A summary has no room for warnings."""
+def describe_times(training: float | None = None, total: float | None = None) -> str:
+    """The times of a run, with their names: training leaves out evaluations.
+
+    >>> describe_times(119.0, 7322.0), describe_times(total=51.0)
+    ('1:59 of training, 2:02:02 in total', '0:51 in total')
+    """
+    named = (training, "of training"), (total, "in total")
+    return ", ".join(f"{duration(each)} {name}" for each, name in named if each is not None)
