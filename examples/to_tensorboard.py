@@ -5,11 +5,10 @@
     tensorboard --logdir board
 
 Each line of a run's files is one JSON object, so another program can be fed in the same few lines.
-The folder is written anew each time.
+The folder has to be a new one.
 """
 
 import json
-import shutil
 import sys
 from pathlib import Path
 
@@ -28,7 +27,8 @@ def numbers(group: str, line: dict) -> dict[str, float]:
 
 
 def convert(run: Path, folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists() or not (run / "metrics.jsonl").is_file():
+        sys.exit("Name a run and a folder that does not exist yet.")
     with SummaryWriter(str(folder)) as writer:
         for group, name in (("training", "metrics"), ("evaluation", "evaluations")):
             path = run / f"{name}.jsonl"

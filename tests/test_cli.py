@@ -23,6 +23,7 @@ from pixelpong.config.presets import load_preset
 from pixelpong.faces.cli.parser import COMMANDS, parse
 from pixelpong.faces.recorded import is_comparable
 from pixelpong.faces.text import describe_outcome
+from pixelpong.loop import train
 from pixelpong.play.worker import EpisodeWorker
 from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
@@ -125,7 +126,7 @@ BAD = [
     ("train --run runs/club", 2, "expected the name of a run, got 'club'; give one that means"),
     ("train --clip-ratio 0", 2, "--clip-ratio to be a number from 0.001 to 10, got 0.0"),
     ("train --config grid.toml", 2, "got [1, 2]; give one value, or the list to `pixelpong sweep`"),
-    ("train --name x --run y", 2, "expected --run or --name, got both; leave one of them out"),
+    ("train --name x --run y", 2, "expected run or name, got both; leave one of them out"),
     ("train --batch-size 20", 2, "got --batch-size, which belongs to REINFORCE; leave it out, or"),
     ("resume run --streams 8", 2, "got --streams, which belongs to PPO; leave it out"),
     ("train --batch-size", 2, "--batch-size: expected one argument; see `pixelpong train --help`"),
@@ -404,3 +405,16 @@ def test_a_minus_sign_survives_any_terminal(call, monkeypatch):
         code, _, err = call("train", *TOY, "--updates", "1", "--run", f"ä {encoding}")
         stream.flush()
         assert (code, err, sign in stream.buffer.getvalue().decode(encoding)) == (0, "", True)
+
+
+def test_a_run_that_has_won_is_trained_further_with_a_higher_target_only(call, make_run):
+    run = make_run(until_return=-21.0, updates=3)
+    assert train(run).reason == "until_return"
+    before = [(run.path / name).read_bytes() for name in ("config.json", "evaluations.jsonl")]
+    for words in ([], ["--until-return", "-21"], ["--updates", "9"]):
+        code, _, err = call("resume", run.path, *words)
+        assert code == 2
+        assert "has won; to train it further, name a higher until_return" in err
+    after = [(run.path / name).read_bytes() for name in ("config.json", "evaluations.jsonl")]
+    assert after == before
+    assert call("evaluate", "club", "--checkpoint", "3")[0] == 2  # one agent, without others

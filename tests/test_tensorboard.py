@@ -32,8 +32,10 @@ def read_board(folder) -> dict[str, list[tuple[int, float]]]:
 def test_tensorboard_gets_every_number_of_a_run(make_run, tmp_path):
     run = make_run(updates=4, evaluate_every=2)
     train(run)
-    for _ in range(2):  # the second time, the folder is written anew
-        convert(run.path, tmp_path / "board")
+    convert(run.path, tmp_path / "board")
+    for path in (run.path, tmp_path / "none"):
+        with pytest.raises(SystemExit, match="a folder that does not exist yet"):
+            convert(path, tmp_path / "board" if path == run.path else tmp_path / "new")
     board = read_board(tmp_path / "board")
     lines = list(run.metrics.read())
     assert board["training/entropy"] == [(x["update"], np.float32(x["entropy"])) for x in lines]

@@ -103,9 +103,12 @@ def open_agent(
     word: str | Path | None, checkpoint: str = "best"
 ) -> tuple[RunDirectory | None, Agent]:
     """The agent of a file, a run or the package, and its run if it has one."""
-    if word is not None and os.path.isfile(word):  # no error for a name that is too long
-        return None, read_agent(Path(word))
-    run, name = find_agent(word)
+    is_file = word is not None and os.path.isfile(word)  # no error for a name that is too long
+    run, name = (None, str(word)) if is_file else find_agent(word)
+    if name and checkpoint not in ("best", name):
+        raise ConfigError(f"{name} is one agent, so it has no checkpoint {checkpoint}.")
+    if is_file and name:
+        return None, read_agent(Path(name))
     return run, load_agent(run, name or checkpoint)
 
 

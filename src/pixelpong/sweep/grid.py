@@ -119,12 +119,12 @@ def _spell_count(count: int) -> str:
 
 
 def varied(configs: Iterable[Config]) -> list[str]:
-    """The options, except the seed, that differ among `configs`."""
+    """The options that differ among `configs`, except the seed and who carries them out."""
     first, *others = configs
     found: dict[str, None] = {}
     for each in others:
         found |= dict.fromkeys(differences(first, each, with_free=True))
-    return [name for name in first.to_flat() if name in found and name != "seed"]
+    return [name for name in first.to_flat() if name in found and name not in ("seed", *NOT_SWEPT)]
 
 
 def label_of(config: Config, names: Sequence[str]) -> str:

@@ -150,6 +150,7 @@ def open_run(path: Path, options: dict[str, Any], origin: str, allow_changes: bo
         advice = f"leave them out, or give {allowing}"
         raise ConfigError(expected(f"the options that {path} was trained with", shown, advice))
     _require_budget(config, origin)
+    _require_unwon(run, config)
     if set(options) & set(_COUNTS):
         _require_unspent(run, config)
     check(config.engine)
@@ -168,15 +169,21 @@ def _kept(budget: BudgetConfig, options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in vars(budget).items() if name not in replaced}
 
 
+def _require_unwon(run: RunDirectory, config: Config) -> None:
+    """Refuse a target that the saved agent has already reached."""
+    target, saved = config.budget.until_return, run.checkpoints.updates()
+    won = [it for it in run.evaluations.read() if it.get("is_won") and it["update"] in saved]
+    if target is not None and any(it["target"] >= target for it in won):
+        raise ConfigError(f"{run.path} has won; to train it further, name a higher until_return.")
+
+
 def _require_unspent(run: RunDirectory, config: Config) -> None:
     from pixelpong.run.summary import summarize
 
     stands = summarize(run.path)
     for name in _COUNTS:
-        goal, done = (
-            getattr(config.budget, name),
-            getattr(stands, name.replace("updates", "update")),
-        )
+        goal = getattr(config.budget, name)
+        done = getattr(stands, name.replace("updates", "update"))
         if goal is not None and done >= goal:
             raise ConfigError(
                 f"{run.path} stands at {done:,} {name}, so a budget of {goal:,} is already spent; "
@@ -210,8 +217,7 @@ def create_run(
 
     _require_budget(config, origin)
     if name is not None and path is not None:
-        both = "--run or --name" if origin == COMMAND_LINE else "run or name"
-        raise ConfigError(expected(both, "both", "leave one of them out"))
+        raise ConfigError(expected("run or name", "both", "leave one of them out"))
     place = Path(path) if path is not None else RUNS_FOLDER / name if name is not None else None
     if place is not None:
         require_new_name(place.name if name is None else name)
@@ -225,16 +231,14 @@ def _require_room(path: Path, config: Config) -> None:
     """Refuse a disk that has no room for one checkpoint."""
     from pixelpong.env.features import NUM_INPUTS
 
-    needed = NUM_INPUTS * config.network.hidden * 2 * 4  # the first layer of the fast network
-    if config.learning.algorithm == "reinforce":
-        needed = 6400 * config.network.hidden * 4
+    rows = 6400 if config.learning.algorithm == "reinforce" else 2 * NUM_INPUTS
+    needed = 4 * rows * config.network.hidden  # bytes of the first layer
     there = next(each for each in (path, *path.absolute().parents) if each.exists())
     usage = shutil.disk_usage(there)
     if usage.total and usage.free < needed:  # 0: it is no disk
-        raise RunError(
-            f"A checkpoint of this training takes up to {needed / 1e6:.0f} MB, but {there} has "
-            f"{usage.free / 1e6:.0f} MB free. Make room there, or choose another --run."
-        )
+        free, needed = usage.free // 10**6, needed // 10**6
+        told = f"A checkpoint takes up to {needed} MB, but {there} has {free} MB free."
+        raise RunError(f"{told} Make room there, or choose another --run.")
 
 
 def _require_budget(config: Config, origin: str) -> None:

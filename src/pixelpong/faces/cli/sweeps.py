@@ -29,6 +29,8 @@ def sweep(options: Any) -> int:
     from pixelpong.sweep.sweep import Sweep, choose_engine
 
     if options.grid is not None and options.grid.is_dir():
+        if options.given or options.seeds or options.out:
+            raise ConfigError(f"{options.grid} is a sweep: it continues with its own options only.")
         return _carry_out(lambda: Sweep(options.grid), options)
     if options.grid is None and options.seeds is None:
         raise ConfigError(expected("--seeds or a file with a grid", "neither", "see --help"))
