@@ -29,8 +29,8 @@ TAKEN = (
 
 def require_new_name(name: str) -> None:
     """Refuse a name of a new run that a command would take for something else, or cannot take."""
-    is_plain = re.fullmatch(r"(?!-|\.*$|sweep-\d+$)[^@/]+(?<!\.safetensors)", name)
-    if not is_plain or not name.isprintable() or name in TAKEN:
+    plain = r"(?!-|\.*$|sweep-\d+$)[^@/\x00-\x1f\x7f-\x9f]+(?<!\.safetensors)"
+    if not re.fullmatch(plain, name) or name in TAKEN:
         advice = "give one that means nothing else, such as fast-wide"
         raise ConfigError(expected("the name of a run", repr(name), advice))
 
