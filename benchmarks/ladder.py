@@ -32,36 +32,36 @@ POINTS = 24
 """Of a recorded curve: each is the share of points won in that part of the training."""
 
 CLASSIC = {"preset": "classic"}
-LONG_ROUNDS = {"streams": 8, "horizon": 1024}
+LONG_ROUNDS = {"num_envs": 8, "num_steps": 1024}
 """A dozen points in a row from each game, so that few are cut off."""
 
 EVERYTHING_OFF = {
     "preset": "fast",
-    "discount": 0.99,  # as in the classic mode
+    "gamma": 0.99,  # as in the classic mode
     **LONG_ROUNDS,
-    "value_weight": 0.0,  # nothing teaches the value, so it stays near 0
+    "vf_coef": 0.0,  # nothing teaches the value, so it stays near 0
     "gae_lambda": 1.0,  # then the advantage is the return
-    "epochs": 1,
-    "minibatches": 1,
-    "clip_ratio": 10.0,  # one step per update: nothing to clip
+    "update_epochs": 1,
+    "num_minibatches": 1,
+    "clip_coef": 10.0,  # one step per update: nothing to clip
     "anneal_from": 1.0,
     "restart_after": 0,
 }
 CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("features, gated units", {}),
-    ("+ baseline", {"value_weight": 4.0}),
-    ("+ actor-critic", {"streams": 128, "horizon": 64}),
+    ("+ baseline", {"vf_coef": 4.0}),
+    ("+ actor-critic", {"num_envs": 128, "num_steps": 64}),
     ("+ GAE", {"gae_lambda": 0.95}),
-    ("+ PPO", {"epochs": 3, "minibatches": 4, "clip_ratio": 0.2}),
-    ("+ discount 0.999", {"discount": 0.999}),
+    ("+ PPO", {"update_epochs": 3, "num_minibatches": 4, "clip_coef": 0.2}),
+    ("+ discount 0.999", {"gamma": 0.999}),
     ("+ falling rate", {"anneal_from": 0.5, "restart_after": 400_000}),
 )
 
 REMOVALS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("PPO without a critic", {"value_weight": 0.0, "gae_lambda": 1.0, **LONG_ROUNDS}),
+    ("PPO without a critic", {"vf_coef": 0.0, "gae_lambda": 1.0, **LONG_ROUNDS}),
     ("PPO without GAE", {"gae_lambda": 1.0}),
-    ("PPO with one epoch", {"epochs": 1}),
-    ("PPO without the clip", {"clip_ratio": 10.0}),
+    ("PPO with one epoch", {"update_epochs": 1}),
+    ("PPO without the clip", {"clip_coef": 10.0}),
 )
 """One piece of the rung "+ PPO" taken away again."""
 
@@ -91,8 +91,8 @@ def train(options: dict[str, Any], seed: int, steps: int, workers: int | None) -
     begin = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="pixelpong-ladder-") as folder:
         run = pixelpong.train(
-            **options, run=f"{folder}/run", quiet=True, seed=seed, steps=steps, workers=workers,
-            milestone_every=0, save_every=10**6,
+            **options, run=f"{folder}/run", quiet=True, seed=seed, total_timesteps=steps,
+            workers=workers, milestone_every=0, save_every=10**6,
         )  # fmt: skip
         metrics = run.metrics()
     return {"curve": average(metrics, steps), "seconds": round(time.perf_counter() - begin, 1)}

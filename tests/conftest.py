@@ -169,7 +169,7 @@ def report(call) -> Callable[..., Any]:
 def toy_runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A trained run of each mode with evaluations and milestones; not to be changed."""
     changes = {"updates": 12, "save_every": 2, "evaluate_every": 4}
-    changes |= {"evaluate_episodes": 4, "hidden": 8, "streams": 2, "horizon": 60}
+    changes |= {"evaluate_episodes": 4, "hidden": 8, "num_envs": 2, "num_steps": 60}
     paths = {}
     for preset in ("fast", "classic"):
         paths[preset] = tmp_path_factory.mktemp("toys") / preset

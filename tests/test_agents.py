@@ -29,8 +29,8 @@ from pixelpong.run.directory import RunDirectory
 from pixelpong.run.milestones import is_due
 
 FEW = {
-    "hidden": 8, "updates": 6, "milestone_every": 2, "streams": 2, "horizon": 30, "batch_size": 2,
-    "save_every": 100,
+    "hidden": 8, "updates": 6, "milestone_every": 2, "num_envs": 2, "num_steps": 30,
+    "batch_size": 2, "save_every": 100,
 }  # fmt: skip
 
 

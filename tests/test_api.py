@@ -90,7 +90,7 @@ def test_the_loop_over_a_training_that_is_shown_runs(tmp_path, monkeypatch, caps
     monkeypatch.chdir(tmp_path)
     page = Path(__file__).parents[1].joinpath("docs/howto/python.md").read_text("utf-8")
     (block,) = re.findall(r"```python\n([^`]*pixelpong\.training[^`]*)```", page)
-    shown = '"fast", steps=400_000, evaluate_every=20'
+    shown = '"fast", total_timesteps=400_000, evaluate_every=20'
     assert shown in block
     toy = '"classic", evaluate_every=2, updates=4, **TOY'
     exec(block.replace(shown, toy), {"TOY": TOY | {"evaluate_episodes": 2}})
@@ -109,7 +109,7 @@ def test_the_loop_over_a_training_that_is_shown_runs(tmp_path, monkeypatch, caps
         (lambda: pixelpong.train(updats=3), ConfigError, "did you mean updates?"),
         (lambda: pixelpong.train(batch_size=3), ConfigError, "train: expected options of PPO"),
         (lambda: pixelpong.train(updates="3"), ConfigError, "train: expected updates to be a wh"),
-        (lambda: pixelpong.train(pixelpong.Config()), ConfigError, "give updates, episodes, ste"),
+        (lambda: pixelpong.train(pixelpong.Config()), ConfigError, "give updates, episodes, total"),
         (lambda: pixelpong.resume("nowhere"), RunError, "expected a run directory"),
         (lambda: pixelpong.resume(None), RunError, "expected a run directory, got None"),
         (lambda: pixelpong.Policy.load(None), ConfigError, "expected an agent, got None; give"),
@@ -133,8 +133,8 @@ def test_what_cannot_be_done_is_refused_in_one_line(call, kind, message, tmp_pat
 def test_options_that_change_the_result_must_be_allowed(toy):
     with pytest.raises(ConfigError, match="seed 0 → 1; leave them out, or give allow_changes=True"):
         pixelpong.resume(toy, seed=1, quiet=True)
-    changed = pixelpong.resume(toy, quiet=True, updates=3, discount=0.9, allow_changes=True)
-    assert changed.config.learning.discount == 0.9
+    changed = pixelpong.resume(toy, quiet=True, updates=3, gamma=0.9, allow_changes=True)
+    assert changed.config.learning.gamma == 0.9
 
 
 def test_ctrl_c_saves_and_stops_a_script_that_may_go_on(tmp_path):

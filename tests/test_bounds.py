@@ -23,7 +23,7 @@ from pixelpong.learners.ppo import PPOLearner, lay_out
 
 def small(preset: str, **changes) -> Config:
     few = {"hidden": 8, "updates": 2}
-    few |= {"batch_size": 2} if preset == "classic" else {"streams": 4, "horizon": 1200}
+    few |= {"batch_size": 2} if preset == "classic" else {"num_envs": 4, "num_steps": 1200}
     return load_preset(preset).updated(few | {"until_return": None} | changes, "test")
 
 
@@ -38,9 +38,9 @@ def test_an_index_outside_its_array_is_an_error_here():
 @pytest.mark.parametrize(
     ("preset", "changes"),
     [
-        ("classic", {"batch_size": 3, "discount": 0.5}),
-        ("fast", {"streams": 3, "horizon": 50, "minibatches": 7}),
-        ("half", {"streams": 6, "horizon": 1201}),
+        ("classic", {"batch_size": 3, "gamma": 0.5}),
+        ("fast", {"num_envs": 3, "num_steps": 50, "num_minibatches": 7}),
+        ("half", {"num_envs": 6, "num_steps": 1201}),
     ],
 )
 def test_every_mode_learns_and_goes_on_with_other_options(preset, changes, tmp_path):
@@ -98,7 +98,7 @@ def test_games_against_another_opponent_are_dropped_when_a_run_is_resumed(
 
 def test_segments_whose_offsets_do_not_fit_their_entries_are_refused(tmp_path, played):
     """As those of a side that began to record in mid-segment: offsets jump back to 0."""
-    pixelpong.train(small("fast", updates=1, horizon=50), run=tmp_path / "run", quiet=True)
+    pixelpong.train(small("fast", updates=1, num_steps=50), run=tmp_path / "run", quiet=True)
     (results,) = played
     (segment,) = results[1].segments
     lay_out(results, 0.99, 0.95)

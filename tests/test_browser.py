@@ -284,7 +284,7 @@ def test_a_run_is_followed_from_its_first_moment_to_its_end(tmp_path, open_page,
         page.may_fail = True  # what is deleted, or not served, is asked for in vain
         page.wait_for_selector("text=pixelpong train")
         require_fitting_and_accessible(page, axe)
-        config = toy_config("fast", updates=None, steps=10**7)
+        config = toy_config("fast", updates=None, total_timesteps=10**7)
         run = RunDirectory.create(tmp_path / "runs" / "live", config, [].append)
         page.wait_for_selector(".run-row:has-text('nothing trained yet')")
         assert page.locator("text=pixelpong train").count() == 0

@@ -124,11 +124,11 @@ BAD = [
     ("train --engine therads", 2, "got 'therads'; did you mean threads?"),
     ("train --name ../x", 2, "expected the name of a run, got '../x'; give one that means"),
     ("train --run runs/club", 2, "expected the name of a run, got 'club'; give one that means"),
-    ("train --clip-ratio 0", 2, "--clip-ratio to be a number from 0.001 to 10, got 0.0"),
+    ("train --clip-coef 0", 2, "--clip-coef to be a number from 0.001 to 10, got 0.0"),
     ("train --config grid.toml", 2, "got [1, 2]; give one value, or the list to `pixelpong sweep`"),
     ("train --name x --run y", 2, "expected run or name, got both; leave one of them out"),
     ("train --batch-size 20", 2, "got --batch-size, which belongs to REINFORCE; leave it out, or"),
-    ("resume run --streams 8", 2, "got --streams, which belongs to PPO; leave it out"),
+    ("resume run --num-envs 8", 2, "got --num-envs, which belongs to PPO; leave it out"),
     ("train --batch-size", 2, "--batch-size: expected one argument; see `pixelpong train --help`"),
     ("train --batch-size abc", 2, "expected --batch-size to be a whole number from 1 to 100000, "
      "got 'abc'"),
@@ -165,7 +165,7 @@ def test_what_goes_wrong_is_said_in_one_line_and_leaves_nothing(
 ):
     (tmp_path / "mine.toml").write_text("bach_size = 3\n")
     (tmp_path / "zero.toml").write_text("updates = 0\n")
-    (tmp_path / "grid.toml").write_text("streams = [1, 2]\n")
+    (tmp_path / "grid.toml").write_text("num_envs = [1, 2]\n")
     before = sorted(tmp_path.rglob("*"))
     for line, code, words in BAD:
         with monkeypatch.context() as patch:
@@ -195,7 +195,7 @@ def test_a_budget_that_is_spent_is_refused_and_what_is_not_named_stays(call, tmp
     target = ["--until-return", "20", "--updates", "3"]
     assert call("train", *TOY, *target, "--run", "run", "-q")[0] == 0
     before = (tmp_path / "run/config.json").read_bytes()
-    for words in (["--updates", "2"], ["--updates", "3"], ["--steps", "1"], ["--episodes", "6"]):
+    for words in (["--updates", "2"], ["--updates", "3"], ["--total-timesteps", "1"]):
         code, _, err = call("resume", "run", *words)
         assert (code, len(err.splitlines())) == (2, 1)
         assert "is already spent; name a larger one" in err
@@ -212,7 +212,7 @@ def test_an_exported_agent_is_taken_wherever_a_run_is(call, report, trained):
     words = ["a.safetensors", "--episodes", "1", "--sticky", "0", "--engine", "serial"]
     assert report("evaluate", *words)["greedy"]["returns"] == [21.0]
     assert pixelpong.Policy.load("a.safetensors").algorithm == "ppo"
-    words = "--preset fast --updates 1 --streams 2 --horizon 9 --hidden 64 -q"
+    words = "--preset fast --updates 1 --num-envs 2 --num-steps 9 --hidden 64 -q"
     assert call("train", *words.split(), "--opponent", "a.safetensors")[0] == 0
 
 
@@ -228,7 +228,7 @@ def test_a_run_is_shown_with_its_hashes_and_a_damaged_checkpoint_is_found(call, 
     assert lines[0].startswith("verdict      budget spent at update 3")
     assert "params       " + told["params_sha256"] in lines
     assert "checkpoints  0, 3: each has its SHA-256" in lines
-    assert "streams" not in "\n".join(lines), "an option of the other algorithm"
+    assert "num_envs" not in "\n".join(lines), "an option of the other algorithm"
     store.path(3).write_bytes(store.path(3).read_bytes()[:-1] + b"x")
     code, out, _ = call("runs", "run")
     assert code == 1
@@ -271,7 +271,7 @@ def test_a_training_that_has_won_says_so_and_what_comes_next():
 def test_only_a_training_like_the_recorded_ones_has_a_rank():
     fast = load_preset("fast")
     assert is_comparable(fast.updated({"seed": 77, "workers": 3}, "test"))
-    for changes in ({"hidden": 63}, {"until_return": 10.0}, {"sticky": 0.0}, {"streams": 64}):
+    for changes in ({"hidden": 63}, {"until_return": 10.0}, {"sticky": 0.0}, {"num_envs": 64}):
         assert not is_comparable(fast.updated(changes, "test"))
 
 

@@ -19,7 +19,7 @@ def test_defaults_are_the_seeds_numbers():
     assert config.reinforce.batch_size == 10
     assert config.learning.learning_rate == 1e-4
     assert config.reinforce.decay_rate == 0.99
-    assert config.learning.discount == 0.99
+    assert config.learning.gamma == 0.99
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_presets_reproduce_the_seeds_settings(preset, expected):
     flat = load_preset(preset).to_flat()
     assert flat["preset"] == preset
     assert {name: flat[name] for name in expected} == expected
-    assert (flat["learning_rate"], flat["discount"], flat["hidden"]) == (1e-4, 0.99, 200)
+    assert (flat["learning_rate"], flat["gamma"], flat["hidden"]) == (1e-4, 0.99, 200)
 
 
 def test_flat_form_and_configuration_are_inverse():
@@ -53,9 +53,9 @@ def test_an_unknown_key_is_refused_with_the_nearest_name():
     [
         ("batch_size", 0), ("batch_size", 1.5), ("batch_size", True), ("batch_size", "10"),
         ("learning_rate", -1.0), ("learning_rate", float("nan")), ("learning_rate", float("inf")),
-        ("sticky", 1.01), ("discount", 1.0001), ("seed", -1), ("seed", None), ("workers", 0),
+        ("sticky", 1.01), ("gamma", 1.0001), ("seed", -1), ("seed", None), ("workers", 0),
         ("environment", "Pong-v9"), ("engine", "processes"), ("until_return", 21.5),
-        ("verbose", 1), ("dtype", "float16"), ("hidden", [200]), ("clip_ratio", 0.0),
+        ("verbose", 1), ("dtype", "float16"), ("hidden", [200]), ("clip_coef", 0.0),
         ("updates", np.True_), ("updates", np.float32(1.0)), ("sticky", np.float32("nan")),
     ],
 )  # fmt: skip
@@ -67,7 +67,7 @@ def test_a_value_out_of_range_says_what_was_expected_and_what_was_got(name, valu
 
 
 def test_numpys_numbers_are_numbers_and_become_pythons():
-    given = {"updates": np.int64(3), "sticky": np.float32(0.5), "discount": np.int8(1)}
+    given = {"updates": np.int64(3), "sticky": np.float32(0.5), "gamma": np.int8(1)}
     flat = Config().updated(given, "here").to_flat()
     assert [repr(flat[name]) for name in given] == ["3", "0.5", "1.0"]
 
@@ -77,14 +77,14 @@ def test_numpys_numbers_are_numbers_and_become_pythons():
     [
         (None, "", {}, {"preset": "fast", "algorithm": "ppo"}),
         (None, "preset = 'ray'\nhidden = 10", {}, {"preset": "ray", "batch_size": 4, "hidden": 10}),
-        (None, "streams = 2", {"streams": 3}, {"preset": "fast", "streams": 3}),
+        (None, "num_envs = 2", {"num_envs": 3}, {"preset": "fast", "num_envs": 3}),
         ("classic", "preset = 'ray'", {"preset": "classic"}, {"preset": "classic", "updates": 100}),
         ("classic", "until_return = 18", {}, {"until_return": 18.0, "updates": None}),
         (
             None,
             "until_return = 18\nupdates = 7",
             {"updates": 1},
-            {"until_return": 18.0, "updates": 1, "steps": None},
+            {"until_return": 18.0, "updates": 1, "total_timesteps": None},
         ),
     ],
 )
@@ -101,10 +101,10 @@ def test_the_command_line_goes_over_the_file_over_the_preset(
     ("preset", "content", "given", "words"),
     [
         (None, "", {"batch_size": 20}, r"command line: .*got --batch-size, which belongs to REINF"),
-        ("classic", "", {"streams": 8}, r"command line: .*got --streams, which belongs to PPO"),
+        ("classic", "", {"num_envs": 8}, r"command line: .*got --num-envs, which belongs to PPO"),
         (None, "decay_rate = 0.9", {}, r"mine\.toml: .*got decay_rate, which belongs to REINFORCE"),
-        (None, "streams = 8", {"algorithm": "reinforce"}, r"mine\.toml: expected .*of REINFORCE,"),
-        ("classic", "preset = 'fast'\nepochs = 3", {}, "got epochs, .*a preset with PPO"),
+        (None, "num_envs = 8", {"algorithm": "reinforce"}, r"mine\.toml: expected .*of REINFORCE,"),
+        ("classic", "preset = 'fast'\nvf_coef = 3", {}, "got vf_coef, .*a preset with PPO"),
     ],
 )
 def test_an_option_of_the_other_algorithm_is_refused(tmp_path, preset, content, given, words):
@@ -126,9 +126,9 @@ def test_an_option_is_free_only_where_the_parameters_cannot_depend_on_it():
     bound = {name for name, each in OPTIONS.items() if not each.is_free}
     assert bound == {
         "seed", "environment", "frame_skip", "sticky", "max_frames", "hidden", "dtype",
-        "algorithm", "learning_rate", "discount", "batch_size", "decay_rate",
-        "streams", "horizon", "epochs", "minibatches", "clip_ratio", "gae_lambda",
-        "gae_lambda_end", "entropy_bonus", "value_weight", "anneal_from", "restart_after",
+        "algorithm", "learning_rate", "gamma", "batch_size", "decay_rate",
+        "num_envs", "num_steps", "update_epochs", "num_minibatches", "clip_coef", "gae_lambda",
+        "gae_lambda_end", "ent_coef", "vf_coef", "anneal_from", "restart_after",
         "anneal_steps", "opponent",
     }  # fmt: skip
 

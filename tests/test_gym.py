@@ -181,7 +181,7 @@ def trained(tmp_path_factory):
     options = {"max_frames": SHORT, "hidden": 8, "engine": "serial", "quiet": True, "updates": 3}
     return {
         "classic": pixelpong.train("classic", run=folder / "a", batch_size=3, **options),
-        "fast": pixelpong.train("fast", run=folder / "b", streams=4, horizon=64, **options),
+        "fast": pixelpong.train("fast", run=folder / "b", num_envs=4, num_steps=64, **options),
     }
 
 

@@ -197,10 +197,10 @@ def test_rmsprop_on_some_rows_equals_its_definition_there(dtype, seed, rate, dec
     st.lists(st.sampled_from([-1.0, 0.0, 1.0]), max_size=40),
     st.floats(0, 1),
 )
-def test_returns_equal_their_definition_to_the_bit(rewards, discount):
+def test_returns_equal_their_definition_to_the_bit(rewards, gamma):
     array = np.array(rewards, np.float32)
     np.testing.assert_array_equal(
-        kernels.discounted_returns(array, discount), returns.discounted_returns(array, discount)
+        kernels.discounted_returns(array, gamma), returns.discounted_returns(array, gamma)
     )
 
 

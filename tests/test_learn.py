@@ -25,11 +25,11 @@ def test_returns_over_five_steps_by_hand():
 
 
 @given(REWARDS, st.floats(0, 1))
-def test_returns_equal_the_literal_double_loop(rewards, discount):
-    for t, value in enumerate(discounted_returns(rewards, discount)):
+def test_returns_equal_the_literal_double_loop(rewards, gamma):
+    for t, value in enumerate(discounted_returns(rewards, gamma)):
         total = 0.0
         for k, reward in enumerate(rewards[t:]):
-            total += discount**k * reward
+            total += gamma**k * reward
             if reward != 0:
                 break
         assert value == pytest.approx(total, abs=1e-12)

@@ -118,22 +118,22 @@ def test_sparse_features_equal_their_definition(frames, last_action, is_kept):
 # --- advantages -------------------------------------------------------------------------------
 
 
-@given(seed=st.integers(0, 2**32 - 1), discount=st.floats(0, 1), gae_lambda=st.floats(0, 1))
-def test_advantages_are_weighted_sums_of_errors(seed, discount, gae_lambda):
-    """A literal double loop: A_t = Σ_k (discount λ)ᵏ δ_{t+k}, up to the end of the point."""
+@given(seed=st.integers(0, 2**32 - 1), gamma=st.floats(0, 1), gae_lambda=st.floats(0, 1))
+def test_advantages_are_weighted_sums_of_errors(seed, gamma, gae_lambda):
+    """A literal double loop: A_t = Σ_k (gamma λ)ᵏ δ_{t+k}, up to the end of the point."""
     rng = np.random.default_rng(seed)
     rewards = rng.choice([0.0, 0.0, 1.0, -1.0], (2, 9))
     is_end, values = rewards != 0, rng.standard_normal((2, 10))
-    got = generalized_advantages(rewards, is_end, values, discount, gae_lambda)
+    got = generalized_advantages(rewards, is_end, values, gamma, gae_lambda)
     for n in range(2):
         for t in range(9):
             wanted, weight = 0.0, 1.0
             for k in range(t, 9):
-                following = 0.0 if is_end[n, k] else discount * values[n, k + 1]
+                following = 0.0 if is_end[n, k] else gamma * values[n, k + 1]
                 wanted += weight * (rewards[n, k] + following - values[n, k])
                 if is_end[n, k]:
                     break
-                weight *= discount * gae_lambda
+                weight *= gamma * gae_lambda
             assert got[n, t] == pytest.approx(wanted, abs=1e-12)
 
 
@@ -155,11 +155,11 @@ def literal_loss(y, batch, weights):
         exps = [np.exp(logit) for logit in outputs[:3]]
         pi = [e / sum(exps) for e in exps]
         ratio = pi[batch.actions[m]] / np.exp(batch.log_probabilities[m])
-        clipped = min(max(ratio, 1 - weights.clip_ratio), 1 + weights.clip_ratio)
+        clipped = min(max(ratio, 1 - weights.clip_coef), 1 + weights.clip_coef)
         gain = batch.advantages[m]
         total -= min(ratio * gain, clipped * gain)
-        total += weights.value_weight * (outputs[3] - batch.targets[m]) ** 2 / 2
-        total += weights.entropy_bonus * sum(p * np.log(p) for p in pi)
+        total += weights.vf_coef * (outputs[3] - batch.targets[m]) ** 2 / 2
+        total += weights.ent_coef * sum(p * np.log(p) for p in pi)
     return total / len(y)
 
 
@@ -175,7 +175,7 @@ def test_the_loss_is_the_formulas_and_its_gradient_theirs(seed, size):
     up, down = (literal_loss(y + s * direction, batch, weights) for s in (step, -step))
     # The loss has a kink where a ratio is clipped; so near to one no difference is a slope.
     ratio = np.exp(log_softmax(y[:, :3])[np.arange(size), batch.actions] - batch.log_probabilities)
-    if np.abs(np.abs(ratio - 1) - weights.clip_ratio).min() > 1e-4:
+    if np.abs(np.abs(ratio - 1) - weights.clip_coef).min() > 1e-4:
         slope = (up - down) / (2 * step)
         assert slope == pytest.approx(float((dy * direction).sum()), abs=1e-7, rel=1e-6)
 
@@ -324,7 +324,7 @@ def test_a_piece_is_differentiated_as_the_definitions_say(dtype, seed, hidden, s
     flat = z.reshape(steps, -1).copy()
     kernels.differentiate(W2, flat, played, numbers, h, np.zeros(4), dW2, sums)
     ratio = np.exp(log_softmax(y[:, :3])[np.arange(steps), batch.actions] - batch.log_probabilities)
-    if np.abs(np.abs(ratio - 1) - weights.clip_ratio).min() < 1e-4:
+    if np.abs(np.abs(ratio - 1) - weights.clip_coef).min() < 1e-4:
         return  # so near to the kink that rounding decides on which side
     assert_close(flat, grads["W1"].reshape(steps, -1), dtype)
     assert_close(dW2, output_layer(grads), dtype)

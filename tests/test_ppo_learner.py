@@ -24,8 +24,8 @@ from pixelpong.run.arrays import fingerprint
 from pixelpong.seeding import make_rng
 
 CHANGES = {
-    "max_frames": 300, "hidden": 10, "streams": 3, "horizon": 70, "epochs": 2,
-    "minibatches": 2, "engine": "serial", "updates": 3, "save_every": 1, "dtype": "float64",
+    "max_frames": 300, "hidden": 10, "num_envs": 3, "num_steps": 70, "update_epochs": 2,
+    "num_minibatches": 2, "engine": "serial", "updates": 3, "save_every": 1, "dtype": "float64",
 }  # fmt: skip
 
 
@@ -51,15 +51,15 @@ def dense_update(config, params, moments, results, step):
     advantages = generalized_advantages(
         np.array([segment.rewards for segment in segments]),
         np.array([segment.is_end for segment in segments]),
-        values, config.learning.discount, config.ppo.gae_lambda,
+        values, config.learning.gamma, config.ppo.gae_lambda,
     )  # fmt: skip
     targets = (advantages + values[:, :-1]).ravel()
     actions = np.concatenate([segment.actions for segment in segments])
     logs = np.concatenate([segment.log_probabilities for segment in segments])
     rng = make_rng(config.seed, "learn", 1)
-    weights = LossWeights(config.ppo.clip_ratio, config.ppo.value_weight, config.ppo.entropy_bonus)
-    for _ in range(config.ppo.epochs):
-        for chosen in np.array_split(rng.permutation(len(x)), config.ppo.minibatches):
+    weights = LossWeights(config.ppo.clip_coef, config.ppo.vf_coef, config.ppo.ent_coef)
+    for _ in range(config.ppo.update_epochs):
+        for chosen in np.array_split(rng.permutation(len(x)), config.ppo.num_minibatches):
             step += 1
             y, z = gated.forward(params, x[chosen])
             batch = Minibatch(
@@ -190,7 +190,7 @@ def _won(result):
 def test_streams_can_be_added_and_dropped(config, streams):
     learner = PPOLearner(config)
     learner.apply(play(config, learner))
-    other = PPOLearner(config.updated({"streams": streams}, "test"))
+    other = PPOLearner(config.updated({"num_envs": streams}, "test"))
     other.set_state(*learner.get_state())
     states = [item.state for item in other.items()]
     assert [state is None for state in states] == [stream >= 3 for stream in range(streams)]

@@ -28,7 +28,7 @@ from pixelpong.run.directory import RunDirectory
 
 pytestmark = pytest.mark.ray
 
-SMALL = {"streams": 6, "horizon": 16, "hidden": 8, "minibatches": 2}
+SMALL = {"num_envs": 6, "num_steps": 16, "hidden": 8, "num_minibatches": 2}
 
 
 def processes_with(text: str) -> set[int]:

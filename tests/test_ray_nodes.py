@@ -21,7 +21,7 @@ from pixelpong.run.directory import RunDirectory
 
 pytestmark = pytest.mark.ray
 
-SMALL = {"streams": 6, "horizon": 16, "hidden": 8, "minibatches": 2, "restart_after": 0}
+SMALL = {"num_envs": 6, "num_steps": 16, "hidden": 8, "num_minibatches": 2, "restart_after": 0}
 
 
 @pytest.fixture(scope="module")

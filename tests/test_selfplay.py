@@ -172,7 +172,7 @@ def test_a_training_does_not_see_the_colours_after_the_cartridge_has_given_up():
 
 
 def small(**changes) -> Config:
-    common = {"hidden": 8, "streams": 4, "horizon": 60, "minibatches": 2, "updates": 3}
+    common = {"hidden": 8, "num_envs": 4, "num_steps": 60, "num_minibatches": 2, "updates": 3}
     return load_preset("half").updated(common | changes, "test")
 
 

@@ -86,20 +86,20 @@ def hashes_of(sweep):
 
 
 def test_a_grid_is_the_product_of_its_lists_the_seeds_of_a_setting_side_by_side():
-    content = {"seeds": "0-2", "hidden": [8, 16], "preset": ["classic", "fast"], "steps": 1000}
+    content = {"seeds": "0-2", "hidden": [8, 16], "preset": ["classic", "fast"], "updates": 1000}
     configs = make_grid(content, {}, "grid.toml")
     found = [(each.preset, each.network.hidden, each.seed) for each in configs]
     assert sorted(found) == sorted(itertools.product(["classic", "fast"], [8, 16], range(3)))
     assert [each.seed for each in configs] == [0, 1, 2] * 4
-    assert {each.budget.steps for each in configs} == {1000}
+    assert {each.budget.updates for each in configs} == {1000}
     assert {each.schedule.save_every for each in configs} == {SAVE_EVERY}
     assert configs[0].learning.algorithm != configs[-1].learning.algorithm
 
 
 def test_the_command_line_takes_the_place_of_what_the_grid_says():
-    content = {"hidden": [8, 16, 32], "rows": [{"steps": 5}, {"steps": 6}], "save_every": 7}
-    (config,) = make_grid(content, {"hidden": 4, "steps": 9}, "grid.toml")
-    assert (config.network.hidden, config.budget.steps) == (4, 9)
+    content = {"hidden": [8, 16, 32], "rows": [{"updates": 5}, {"updates": 6}], "save_every": 7}
+    (config,) = make_grid(content, {"hidden": 4, "updates": 9}, "grid.toml")
+    assert (config.network.hidden, config.budget.updates) == (4, 9)
     assert config.schedule.save_every == 7
 
 
@@ -110,8 +110,8 @@ def test_names_are_those_of_folders_and_no_two_are_the_same():
     assert name_trainings(configs[:2]) == ["seed-0", "seed-7"]
     assert label_of(configs[0], varied(configs)) == "learning_rate 0.001"
     many = {"environment": ["ALE/Pong-v5", "Pong-v0"], "seeds": "0-99"}
-    wide = {"discount": [0.9, 0.99], "gae_lambda": [0.9, 0.95], "restart_after": [10**12, 10**11]}
-    wide |= {"entropy_bonus": [0.0125, 0.0124], "value_weight": [0.12345, 0.1234]}
+    wide = {"gamma": [0.9, 0.99], "gae_lambda": [0.9, 0.95], "restart_after": [10**12, 10**11]}
+    wide |= {"ent_coef": [0.0125, 0.0124], "vf_coef": [0.12345, 0.1234]}
     for content in (many, wide):
         names = name_trainings(make_grid(content, {}, "grid.toml"))
         assert len({name.lower() for name in names}) == len(names)

@@ -82,9 +82,9 @@ def test_the_budget_that_is_reached_first_ends_the_training():
         ({"updates": 2}, {"update": 1}, None),
         ({"updates": 2}, {"update": 2}, "updates"),
         ({"episodes": 30}, {"episodes": 30}, "episodes"),
-        ({"steps": 100}, {"steps": 99}, None),
-        ({"steps": 100}, {"steps": 140}, "steps"),
-        ({"updates": 9, "steps": 100}, {"update": 1, "steps": 100}, "steps"),
+        ({"total_timesteps": 100}, {"steps": 99}, None),
+        ({"total_timesteps": 100}, {"steps": 140}, "total_timesteps"),
+        ({"updates": 9, "total_timesteps": 100}, {"update": 1, "steps": 100}, "total_timesteps"),
     ):
         assert reached_budget(BudgetConfig(**budget), Progress(**progress)) == reason
 
@@ -92,7 +92,7 @@ def test_the_budget_that_is_reached_first_ends_the_training():
 @pytest.mark.slow
 def test_the_fast_mode_learns(make_run):
     """70,000 steps of short games: from losing nearly every point to winning a quarter of them."""
-    run = make_run(preset="fast", updates=60, hidden=32, streams=16, horizon=75, max_frames=600)
+    run = make_run(preset="fast", updates=60, hidden=32, num_envs=16, num_steps=75, max_frames=600)
     train(run)
     shares = [line["points_won_share"] or 0 for line in run.metrics.read()]
     assert np.mean(shares[:10]) < 0.12

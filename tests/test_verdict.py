@@ -71,7 +71,7 @@ def short_windows(monkeypatch):
     monkeypatch.setattr(session_module, "SAMPLED_EPISODES", 4)
     monkeypatch.setattr(evaluation, "LOOKS", ((1, -42.0), (2, 0.0)))
     monkeypatch.setattr(
-        session_module, "LOOK_EVERY", 2 * TOY["fast"]["streams"] * TOY["fast"]["horizon"]
+        session_module, "LOOK_EVERY", 2 * TOY["fast"]["num_envs"] * TOY["fast"]["num_steps"]
     )
 
 

@@ -14,7 +14,7 @@ SHORT = 300
 
 TOY: dict[str, dict[str, Any]] = {
     "classic": {"hidden": 20, "batch_size": 3, "learning_rate": 3e-3},
-    "fast": {"hidden": 16, "streams": 4, "horizon": 40},
+    "fast": {"hidden": 16, "num_envs": 4, "num_steps": 40},
 }
 
 

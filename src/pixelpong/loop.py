@@ -34,7 +34,7 @@ from pixelpong.session import Session
 class Outcome:
     """How a training ended."""
 
-    reason: str  # the budget that was reached: updates, episodes, steps, until_return; interrupted
+    reason: str  # the budget that was reached: an option of `BudgetConfig`; or interrupted
     progress: Progress
     params_sha256: str  # of the final parameters
     wall_seconds: float  # of the run, without breaks
@@ -170,6 +170,6 @@ def reached_budget(budget: BudgetConfig, progress: Progress) -> str | None:
         return "updates"
     if budget.episodes is not None and progress.episodes >= budget.episodes:
         return "episodes"
-    if budget.steps is not None and progress.steps >= budget.steps:
-        return "steps"
+    if budget.total_timesteps is not None and progress.steps >= budget.total_timesteps:
+        return "total_timesteps"
     return None

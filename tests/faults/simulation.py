@@ -30,7 +30,7 @@ PATIENCE = 36_000.0
 
 _SMALL = {
     "classic": {"hidden": 1, "batch_size": 12, "learning_rate": 3e-3},
-    "fast": {"hidden": 1, "streams": 12, "horizon": 8, "minibatches": 2, "epochs": 1},
+    "fast": {"hidden": 1, "num_envs": 12, "num_steps": 8, "num_minibatches": 2, "update_epochs": 1},
 }
 
 

@@ -19,7 +19,7 @@ from pixelpong.run.directory import RunDirectory
 
 TOY = {
     "classic": ["--batch-size", "20", "--hidden", "20"],
-    "fast": ["--streams", "8", "--horizon", "50", "--hidden", "8", "--minibatches", "2"],
+    "fast": ["--num-envs", "8", "--num-steps", "50", "--hidden", "8", "--num-minibatches", "2"],
 }
 AGENTS_SECONDS = 90.0
 """Ray's own agents report that their raylet has gone; they wait up to a minute for Ray's head."""

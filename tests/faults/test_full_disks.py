@@ -25,7 +25,7 @@ TOY = {
     "max_frames": 300, "engine": "serial", "hidden": 20, "updates": 8, "save_every": 2,
     "evaluate_every": 3, "evaluate_episodes": 2, "milestone_every": 1,
 }  # fmt: skip
-FEW = {"classic": {"batch_size": 3}, "fast": {"streams": 3, "horizon": 60, "hidden": 4}}
+FEW = {"classic": {"batch_size": 3}, "fast": {"num_envs": 3, "num_steps": 60, "hidden": 4}}
 
 
 def toy(preset: str):

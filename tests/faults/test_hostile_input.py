@@ -69,7 +69,7 @@ from pixelpong.seeding import make_rng
 def trained(tmp_path_factory) -> dict[str, RunDirectory]:
     """A run of each mode, of a moment."""
     folder, runs = tmp_path_factory.mktemp("trained"), {}
-    changes = {"hidden": 2, "batch_size": 2, "streams": 2, "horizon": 40, "updates": 2}
+    changes = {"hidden": 2, "batch_size": 2, "num_envs": 2, "num_steps": 40, "updates": 2}
     for preset in ("classic", "fast"):
         config = toy_config(preset, **changes, milestone_every=1, evaluate_every=2)
         runs[preset] = RunDirectory.create(folder / preset, config, [].append)
@@ -394,7 +394,7 @@ def test_what_is_nested_without_end_is_refused(tmp_path):
     nested: list = []
     for _ in range(100_000):
         nested = [nested]
-    refused(lambda: Config().updated({"steps": nested}, "test"), "a list nested too deeply")
+    refused(lambda: Config().updated({"updates": nested}, "test"), "a list nested too deeply")
     while nested:  # taking it apart at once would overflow the stack
         nested = nested.pop()
     (tmp_path / "deep.toml").write_bytes(b"hidden = " + b"[" * 20_000 + b"]" * 20_000)
@@ -405,7 +405,7 @@ def test_what_is_nested_without_end_is_refused(tmp_path):
                          ids=["2^63", "10^400", "-10^400", "inf", "2^20000"])  # fmt: skip
 def test_numbers_that_nothing_holds_are_no_options(value):
     """A whole number beyond all floats, and one that Python refuses to write."""
-    for name in ("steps", "learning_rate", "worker_timeout", "seed"):
+    for name in ("total_timesteps", "learning_rate", "worker_timeout", "seed"):
         refused(lambda name=name: Config().updated({name: value}, "test"), f"expected {name} to be")
     if not isinstance(value, int):
         free = Option("x", float, 0.5)

@@ -15,7 +15,7 @@ UPDATES = 20
 
 TOY = {
     "classic": {"hidden": 20, "batch_size": 3, "learning_rate": 3e-3},
-    "fast": {"hidden": 8, "streams": 4, "horizon": 25, "minibatches": 2},
+    "fast": {"hidden": 8, "num_envs": 4, "num_steps": 25, "num_minibatches": 2},
 }
 
 ENGINES = ["serial", "threads", pytest.param("ray", marks=pytest.mark.ray)]

@@ -28,9 +28,9 @@ pytestmark = pytest.mark.ray
 
 GAMES = {
     "short classic": {"max_frames": 300, "hidden": 20, "batch_size": 24},
-    "short fast": {"max_frames": 300, "hidden": 8, "streams": 12, "horizon": 100},
+    "short fast": {"max_frames": 300, "hidden": 8, "num_envs": 12, "num_steps": 100},
     "pong classic": {"hidden": 20, "batch_size": 4},
-    "pong fast": {"hidden": 16, "streams": 12, "horizon": 100},
+    "pong fast": {"hidden": 16, "num_envs": 12, "num_steps": 100},
 }
 
 SOAK = [(game, seed) for game in GAMES for seed in range(8 if "short" in game else 2)]
@@ -106,7 +106,7 @@ def require_nothing_lost(run: RunDirectory, ledger: Ledger, folder: Path) -> int
     undisturbed = RunDirectory.create(folder / "undisturbed", serial)
     train(undisturbed)
     assert outcome_of(run) == outcome_of(undisturbed)
-    num_items = {"reinforce": serial.reinforce.batch_size, "ppo": serial.ppo.streams}
+    num_items = {"reinforce": serial.reinforce.batch_size, "ppo": serial.ppo.num_envs}
     return require_exactly_once(ledger, updates, num_items[serial.learning.algorithm])
 
 

@@ -100,7 +100,7 @@ def _check_entropy(record: Record) -> Iterator[Finding]:
     if share < ENTROPY_GONE and not record.strength() >= STRONG_RETURN:
         text = f"The policy's entropy is {100 * share:.0f} % of the largest: it no longer "
         text += "tries anything, so it can learn no more from what it does."
-        more = ", or a higher --entropy-bonus." if record.algorithm == "ppo" else "."
+        more = ", or a higher --ent-coef." if record.algorithm == "ppo" else "."
         advice = "Start a new run with a lower --learning-rate" + more
         yield _find(WARNING, "Entropy gone", text, advice)
 
@@ -118,7 +118,7 @@ def _check_kl(record: Record) -> Iterator[Finding]:
     kl = record.mean("kl")
     if kl > KL_LARGE:
         text = f"Each update changes the policy by a KL of {kl:.3f}; {KL_LARGE} is a lot."
-        yield _find(WARNING, "Steps too large", text, "Lower --learning-rate or --epochs.")
+        yield _find(WARNING, "Steps too large", text, "Lower --learning-rate or --update-epochs.")
 
 
 def _check_progress(record: Record) -> Iterator[Finding]:

@@ -70,7 +70,7 @@ class LearningConfig:
     learning_rate: float = option(
         1e-4, "Step size of the optimizer.", source="Karpathy", bounds=(0.0, 10.0)
     )
-    discount: float = option(
+    gamma: float = option(
         0.99, "Discount of a reward one step later.", source="Karpathy", bounds=(0.0, 1.0)
     )
 
@@ -92,11 +92,11 @@ class ReinforceConfig:
 class PPOConfig:
     """PPO only."""
 
-    streams: int = option(32, "Games played side by side.", bounds=(1, 4096))
-    horizon: int = option(128, "Steps of each stream per update.", bounds=(1, 100_000))
-    epochs: int = option(3, "Passes over the steps of an update.", bounds=(1, 100))
-    minibatches: int = option(4, "Adam steps per pass.", bounds=(1, 10_000))
-    clip_ratio: float = option(
+    num_envs: int = option(32, "Games played side by side.", bounds=(1, 4096))
+    num_steps: int = option(128, "Steps of each stream per update.", bounds=(1, 100_000))
+    update_epochs: int = option(3, "Passes over the steps of an update.", bounds=(1, 100))
+    num_minibatches: int = option(4, "Adam steps per pass.", bounds=(1, 10_000))
+    clip_coef: float = option(
         0.2,
         "How far a step may change a probability.",
         source="Schulman et al. 2017",
@@ -113,8 +113,8 @@ class PPOConfig:
         "GAE lambda when all points are won; it falls towards this as the rate and the bonus fall.",
         bounds=(0.0, 1.0),
     )
-    entropy_bonus: float = option(0.01, "Weight of the policy's entropy.", bounds=(0.0, 10.0))
-    value_weight: float = option(0.5, "Weight of the value's squared error.", bounds=(0.0, 10.0))
+    ent_coef: float = option(0.01, "Weight of the policy's entropy.", bounds=(0.0, 10.0))
+    vf_coef: float = option(0.5, "Weight of the value's squared error.", bounds=(0.0, 10.0))
     anneal_from: float = option(
         0.5,
         "Share of points won from which the rate and the entropy bonus fall towards 0.",
@@ -147,7 +147,7 @@ class BudgetConfig:
     episodes: int | None = option(
         None, "Stop at the first update with this many episodes.", bounds=(1, None)
     )
-    steps: int | None = option(
+    total_timesteps: int | None = option(
         None, "Stop at the first update with this many steps.", bounds=(1, None)
     )
     until_return: float | None = option(
@@ -298,11 +298,11 @@ ALGORITHMS = {"reinforce": ("REINFORCE", "classic"), "ppo": ("PPO", "fast")}
 def require_used(names: Iterable[str], config: Config, origin: str) -> None:
     """Refuse options of the algorithm that `config` does not use: they would do nothing.
 
-    >>> require_used(["streams", "seed"], Config().updated({"algorithm": "ppo"}, "here"), "here")
-    >>> require_used(["streams", "seed"], Config(), "here")
+    >>> require_used(["num_envs", "seed"], Config().updated({"algorithm": "ppo"}, "here"), "here")
+    >>> require_used(["num_envs", "seed"], Config(), "here")
     Traceback (most recent call last):
     pixelpong.errors.ConfigError: here: expected options of REINFORCE, the algorithm in use, got \
-streams, which belongs to PPO; leave it out, or use a preset with PPO, such as fast
+num_envs, which belongs to PPO; leave it out, or use a preset with PPO, such as fast
     """
     algorithm, given = config.learning.algorithm, list(names)
     for name in given:

@@ -216,7 +216,7 @@ class Clock:
         pairs = (
             (progress.update, self._budget.updates),
             (progress.episodes, self._budget.episodes),
-            (progress.steps, self._budget.steps),
+            (progress.steps, self._budget.total_timesteps),
         )
         return min(1.0, max((done / goal for done, goal in pairs if goal), default=0.0))
 

@@ -45,7 +45,7 @@ def describe_outcome(report: Report) -> str:
 _NEXT_BUDGET: dict[str, Callable[[Report], str]] = {
     "updates": lambda it: f" --updates {2 * it['update']}",
     "episodes": lambda it: f" --episodes {2 * it['episodes']}",
-    "steps": lambda it: f" --steps {2 * it['steps']}",
+    "total_timesteps": lambda it: f" --total-timesteps {2 * it['steps']}",
     "until_return": lambda it: f" --until-return {min(it['verdict']['target'] + 1, 21):g}",
 }
 _NEXT = (

@@ -116,8 +116,8 @@ def differentiate(W2, z, played, weights, scratch, y, dW2, sums):  # type: ignor
     """
     dW2[:] = 0
     units, kind, zero = z.shape[1] // 2, z.dtype.type, z.dtype.type(0)
-    clip_ratio, value_weight = weights[0], weights[1]
-    entropy_bonus, size, quarter = weights[2], weights[3], units // 2
+    clip_coef, vf_coef = weights[0], weights[1]
+    ent_coef, size, quarter = weights[2], weights[3], units // 2
     surrogates = squares = entropies = kl = clipped = 0.0
     h, lanes = scratch[0], scratch[1]
     w0, w1 = W2[0], W2[1]
@@ -147,13 +147,13 @@ def differentiate(W2, z, played, weights, scratch, y, dW2, sums):  # type: ignor
         entropy = -(p0 * l0 + p1 * l1 + p2 * l2)
         action, gain = int(played[m, 0]), played[m, 2]
         log_ratio, error = y[action] - log_total - played[m, 1], y[3] - played[m, 3]
-        ratio, bound = math.exp(log_ratio), 1 + clip_ratio if gain >= 0 else 1 - clip_ratio
+        ratio, bound = math.exp(log_ratio), 1 + clip_coef if gain >= 0 else 1 - clip_coef
         is_clipped = ratio > bound if gain >= 0 else ratio < bound
         slope = 0.0 if is_clipped else -ratio * gain
-        y[0] = p0 * (entropy_bonus * (l0 + entropy) - slope) / size
-        y[1] = p1 * (entropy_bonus * (l1 + entropy) - slope) / size
-        y[2] = p2 * (entropy_bonus * (l2 + entropy) - slope) / size
-        y[3] = value_weight * error / size
+        y[0] = p0 * (ent_coef * (l0 + entropy) - slope) / size
+        y[1] = p1 * (ent_coef * (l1 + entropy) - slope) / size
+        y[2] = p2 * (ent_coef * (l2 + entropy) - slope) / size
+        y[3] = vf_coef * error / size
         y[action] += slope / size
         surrogates += (bound if is_clipped else ratio) * gain
         squares, entropies = squares + error * error, entropies + entropy
@@ -170,6 +170,6 @@ def differentiate(W2, z, played, weights, scratch, y, dW2, sums):  # type: ignor
             gated = (d0 * w0[j] + d1 * w1[j]) + (d2 * w2[j] + d3 * w3[j])
             row[2 * i] = relu + gated * row[2 * i + 1] if h[i] > zero else zero
             row[2 * i + 1] = gated * h[i]
-    loss = value_weight * squares / 2 - surrogates - entropy_bonus * entropies
+    loss = vf_coef * squares / 2 - surrogates - ent_coef * entropies
     sums[0], sums[1] = loss, squares
     sums[2], sums[3], sums[4] = entropies, kl, clipped

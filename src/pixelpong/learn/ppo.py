@@ -2,14 +2,14 @@
 
 For a segment of T steps, with values v_t of the observations and v_T of the one after the last:
 
-    δ_t = r_t + discount · v_{t+1} − v_t            if the point continues
-    δ_t = r_t − v_t                                 if it ends
-    A_t = δ_t + discount · gae_lambda · A_{t+1}     if it continues, else δ_t
-    R_t = A_t + v_t                                 the target of the value
+    δ_t = r_t + gamma · v_{t+1} − v_t            if the point continues
+    δ_t = r_t − v_t                              if it ends
+    A_t = δ_t + gamma · gae_lambda · A_{t+1}     if it continues, else δ_t
+    R_t = A_t + v_t                              the target of the value
 
 The loss of a step, with ρ = π(a) / π_played(a), Â the standardised advantages, c the clip ratio:
 
-    L = −min(ρ Â, clip(ρ, 1 − c, 1 + c) Â) + value_weight · ½ (v − R)² − entropy_bonus · H(π)
+    L = −min(ρ Â, clip(ρ, 1 − c, 1 + c) Â) + vf_coef · ½ (v − R)² − ent_coef · H(π)
 
 Every point ends the bootstrap, as it ends the returns of the classic mode: a point's outcome does
 not depend on the next one.
@@ -32,7 +32,7 @@ def generalized_advantages(
     rewards: NDArray[Any],
     is_end: NDArray[np.bool_],
     values: NDArray[Any],
-    discount: float,
+    gamma: float,
     gae_lambda: float,
 ) -> NDArray[np.float64]:
     """The advantages A [N, T] of N segments, from rewards and ends [N, T] and values [N, T + 1].
@@ -43,7 +43,7 @@ def generalized_advantages(
     """
     assert values.shape == (len(rewards), rewards.shape[1] + 1), (values.shape, rewards.shape)
     values = values.astype(np.float64)
-    goes_on = np.where(is_end, 0.0, discount)
+    goes_on = np.where(is_end, 0.0, gamma)
     deltas = rewards + goes_on * values[:, 1:] - values[:, :-1]
     advantages = np.zeros(rewards.shape)
     following = np.zeros(len(rewards))
@@ -74,9 +74,9 @@ class Minibatch:
 class LossWeights:
     """The constants of the loss."""
 
-    clip_ratio: float  # how far ρ may go from 1
-    value_weight: float
-    entropy_bonus: float
+    clip_coef: float  # how far ρ may go from 1
+    vf_coef: float
+    ent_coef: float
 
 
 @dataclass(frozen=True)
@@ -103,20 +103,18 @@ def loss_gradient(
     log_ratio = (log_pi * taken).sum(axis=1) - batch.log_probabilities
     ratio = np.exp(log_ratio)
     gain = batch.advantages
-    low, high = 1 - weights.clip_ratio, 1 + weights.clip_ratio
+    low, high = 1 - weights.clip_coef, 1 + weights.clip_coef
     is_clipped = np.where(gain >= 0, ratio > high, ratio < low)
     entropy = -(pi * log_pi).sum(axis=1)
     error = y[:, NUM_ACTIONS] - batch.targets
     dlog = np.where(is_clipped, 0, -ratio * gain)
     dlogits = dlog[:, None] * (taken - pi)
-    dlogits += weights.entropy_bonus * pi * (log_pi + entropy[:, None])
-    dvalue = weights.value_weight * error
+    dlogits += weights.ent_coef * pi * (log_pi + entropy[:, None])
+    dvalue = weights.vf_coef * error
     surrogate = np.minimum(ratio * gain, np.clip(ratio, low, high) * gain)
     stats = LossStats(
         loss=float(
-            np.mean(
-                -surrogate + weights.value_weight * error**2 / 2 - weights.entropy_bonus * entropy
-            )
+            np.mean(-surrogate + weights.vf_coef * error**2 / 2 - weights.ent_coef * entropy)
         ),
         value_loss=float(np.mean(error**2)),
         entropy=float(np.mean(entropy)),

@@ -19,9 +19,9 @@ from pixelpong.learn.network import backward, forward, logits
 from pixelpong.learn.returns import discounted_returns, standardize
 
 
-def advantages(rewards: NDArray[Any], discount: float) -> NDArray[np.float64]:
+def advantages(rewards: NDArray[Any], gamma: float) -> NDArray[np.float64]:
     """[T] standardised discounted returns of an episode's rewards [T]."""
-    return standardize(discounted_returns(rewards, discount))
+    return standardize(discounted_returns(rewards, gamma))
 
 
 def objective(

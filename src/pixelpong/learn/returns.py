@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def discounted_returns(rewards: NDArray[Any], discount: float) -> NDArray[np.float64]:
+def discounted_returns(rewards: NDArray[Any], gamma: float) -> NDArray[np.float64]:
     """The discounted sum of the future rewards of the current point.
 
         G_t = r_t                          if r_t ≠ 0 (a point ends here)
-        G_t = r_t + discount · G_{t+1}     otherwise, with G_T = 0
+        G_t = r_t + gamma · G_{t+1}     otherwise, with G_T = 0
 
     Source: Karpathy (2016); the restart is particular to Pong, because a point's outcome does not
     depend on the next one.
@@ -25,7 +25,7 @@ def discounted_returns(rewards: NDArray[Any], discount: float) -> NDArray[np.flo
     following = 0.0
     rewards = rewards.astype(np.float64)  # else the products would round to the rewards' type
     for t in range(len(rewards) - 1, -1, -1):
-        following = rewards[t] if rewards[t] != 0 else discount * following
+        following = rewards[t] if rewards[t] != 0 else gamma * following
         returns[t] = following
     return returns
 

@@ -70,7 +70,7 @@ class PPOLearner:
         self.progress = Progress()
         self.is_whole = True
         self._begin(1)
-        self._streams: list[StreamState | None] = [None] * config.ppo.streams
+        self._streams: list[StreamState | None] = [None] * config.ppo.num_envs
         self._passes = Passes(config.network.hidden, config.network.dtype)
         # Several trainings on one machine share its cores by their numbers of workers.
         engine = config.engine
@@ -112,7 +112,7 @@ class PPOLearner:
         with np.errstate(over="ignore", invalid="ignore"):  # the results are refused
             left = self.share_left()
             gae_lambda = self.lambda_at(left)
-            steps = lay_out(played, self._config.learning.discount, gae_lambda)
+            steps = lay_out(played, self._config.learning.gamma, gae_lambda)
             self.is_whole = False
             grad_norm, losses = self._learn(update, steps, left)
             attempt = self.attempt
@@ -212,12 +212,12 @@ class PPOLearner:
         """All passes over the round, with the current share of rate and bonus."""
         config = self._config.ppo
         learning_rate = left * self._config.learning.learning_rate
-        bonus = left**2 * config.entropy_bonus
-        weights = LossWeights(config.clip_ratio, config.value_weight, bonus)
+        bonus = left**2 * config.ent_coef
+        weights = LossWeights(config.clip_coef, config.vf_coef, bonus)
         rng = make_rng(self._config.seed, "learn", update)
-        norms, losses, num_chunks = [], [], min(config.minibatches, len(steps))
+        norms, losses, num_chunks = [], [], min(config.num_minibatches, len(steps))
         with Crew(self._num_threads) as crew:
-            for _ in range(config.epochs):
+            for _ in range(config.update_epochs):
                 for chosen in np.array_split(rng.permutation(len(steps)), num_chunks):
                     stats = self._passes.differentiate(
                         self.params, steps, np.sort(chosen), weights, crew
@@ -276,13 +276,13 @@ def _points(segment: Segment) -> list[int]:
     return rewards
 
 
-def lay_out(played: list[SegmentResult], discount: float, gae_lambda: float) -> Steps:
+def lay_out(played: list[SegmentResult], gamma: float, gae_lambda: float) -> Steps:
     """Join the segments of an update, all of the same length, to one list of steps."""
     segments = [segment for result in played for segment in result.segments]
     rewards = np.array([segment.rewards for segment in segments])
     values = np.array([segment.values for segment in segments])
     is_end = np.array([segment.is_end for segment in segments])
-    advantages = generalized_advantages(rewards, is_end, values, discount, gae_lambda)
+    advantages = generalized_advantages(rewards, is_end, values, gamma, gae_lambda)
     log_probabilities = np.concatenate([segment.log_probabilities for segment in segments])
     offsets = _join_offsets(segments)
     return Steps(

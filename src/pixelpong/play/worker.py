@@ -36,7 +36,7 @@ class EpisodeWorker:
     """Plays whole episodes with the classic network, and differentiates them."""
 
     def __init__(self, config: Config, emulator: Emulator) -> None:
-        self._discount = config.learning.discount
+        self._gamma = config.learning.gamma
         self._player = Player(emulator)
 
     def play(self, item: EpisodeItem, params: Params) -> EpisodeResult:
@@ -58,7 +58,7 @@ class EpisodeWorker:
         trajectory, stats = timed_play(self._player, params, rng, is_greedy=item.is_greedy)
         if item.purpose != "train":
             return EpisodeResult((stats,), grads=None)
-        returns = kernels.discounted_returns(trajectory.rewards, self._discount)
+        returns = kernels.discounted_returns(trajectory.rewards, self._gamma)
         grads = kernels.episode_gradient(params["W2"], trajectory, standardize(returns))
         return EpisodeResult((stats,), grads)
 
@@ -67,7 +67,7 @@ class EpisodeWorker:
         rng = make_rng(0, "bench")
         params = read_only(init_params(rng, hidden=1, dtype=dtype))
         trajectory = Player(short).play(params, rng)
-        returns = kernels.discounted_returns(trajectory.rewards, self._discount)
+        returns = kernels.discounted_returns(trajectory.rewards, self._gamma)
         kernels.episode_gradient(params["W2"], trajectory, returns)
 
 
@@ -75,7 +75,7 @@ class SegmentWorker:
     """Plays segments of streams, and whole episodes, with the gated network."""
 
     def __init__(self, config: Config, emulator: Emulator) -> None:
-        self._horizon = config.ppo.horizon
+        self._horizon = config.ppo.num_steps
         self._player = StreamPlayer(emulator)
         # After 18 minutes the cartridge gives up and goes through all colours: nothing to learn.
         protocol = emulator.protocol

@@ -199,7 +199,7 @@ def _is_spent(config: Config, figures: _Figures) -> bool:
     pairs = [
         (budget.updates, figures.update),
         (budget.episodes, figures.episodes),
-        (budget.steps, figures.steps),
+        (budget.total_timesteps, figures.steps),
     ]
     return any(limit is not None and figure >= limit for limit, figure in pairs)
 

@@ -5,7 +5,7 @@ their product, for each of the ``rows`` if there are any:
 
     seeds = "0-4"
     learning_rate = [1e-3, 2e-3]
-    rows = [{hidden = 32, horizon = 128}, {hidden = 64, horizon = 64}]
+    rows = [{hidden = 32, num_steps = 128}, {hidden = 64, num_steps = 64}]
 """
 
 from __future__ import annotations

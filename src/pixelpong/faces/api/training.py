@@ -49,8 +49,8 @@ def train(
         run: the new run directory; by default the next free ``runs/PRESET-NNN``.
         name: instead of `run`, the name of a new run in the folder ``runs``.
         quiet: show nothing.
-        options: of `Config`, such as ``seed=1``, ``updates=20``, ``workers=2``; any of
-            ``updates``, ``episodes``, ``steps`` and ``until_return`` replaces the preset's budget.
+        options: of `Config`, such as ``seed=1``, ``updates=20``, ``workers=2``; any budget, such
+            as ``total_timesteps``, replaces the preset's whole budget.
 
     Returns:
         The run, with ``.plot()``, ``.replay()``, ``.metrics()``.
@@ -158,14 +158,15 @@ def open_run(path: Path, options: dict[str, Any], origin: str, allow_changes: bo
     return run.with_config(config)
 
 
-_COUNTS = ("updates", "episodes", "steps")  # naming one replaces all of them
+# Budgets that count, and what they count; naming one replaces all of them.
+_COUNTS = {"updates": "update", "episodes": "episodes", "total_timesteps": "steps"}
 
 
 def _kept(budget: BudgetConfig, options: dict[str, Any]) -> dict[str, Any]:
     """The part of a run's budget that stays if `options` are named at its resume."""
     if not set(options) & set(BUDGET):
         return {}
-    replaced = _COUNTS if set(options) & set(_COUNTS) else ()
+    replaced = _COUNTS if _COUNTS.keys() & set(options) else ()
     return {name: value for name, value in vars(budget).items() if name not in replaced}
 
 
@@ -181,14 +182,11 @@ def _require_unspent(run: RunDirectory, config: Config) -> None:
     from pixelpong.run.summary import summarize
 
     stands = summarize(run.path)
-    for name in _COUNTS:
-        goal = getattr(config.budget, name)
-        done = getattr(stands, name.replace("updates", "update"))
+    for name, counted in _COUNTS.items():
+        goal, done = getattr(config.budget, name), getattr(stands, counted)
         if goal is not None and done >= goal:
-            raise ConfigError(
-                f"{run.path} stands at {done:,} {name}, so a budget of {goal:,} is already spent; "
-                "name a larger one."
-            )
+            spent = f"{name} = {goal:,} is already spent; name a larger one."
+            raise ConfigError(f"{run.path} stands at {done:,}, so {spent}")
 
 
 def _create(

@@ -122,7 +122,7 @@ def verify(options: Any) -> int:
 
     engines = _read_names("engine", options.engines)
     length = {name: getattr(options, name) for name in ("updates", "batch_size", "seed")}
-    changes = {**length, "streams": options.batch_size, "verbose": False, **options.given}
+    changes = {**length, "num_envs": options.batch_size, "verbose": False, **options.given}
     presets = options.presets.split(",")
     configs = [load_preset(preset).updated(changes, COMMAND_LINE) for preset in presets]
     if "opponent" in options.given:  # REINFORCE has the built-in one alone

@@ -107,7 +107,7 @@ COMMANDS: dict[str, Command] = {
         examples=(
             "resume latest",
             "resume fast-001 --updates 200",
-            "resume fast-001 --steps 10000000 --quiet",
+            "resume fast-001 --total-timesteps 10000000 --quiet",
         ),
     ),
     "sweep": _SWEEP,

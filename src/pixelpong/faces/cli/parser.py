@@ -22,7 +22,9 @@ from pixelpong.machine import collect_versions, count_cores, describe_machine
 
 _METAVARS = {int: "INT", float: "FLOAT", str: "TEXT"}
 # The options of a training that ``--help`` shows; ``--help-all`` shows the others too.
-_PLAIN = ("preset", "seed", "opponent", "updates", "steps", "until_return", "engine", "workers")
+_PLAIN = (
+    "preset", "seed", "opponent", "updates", "total_timesteps", "until_return", "engine", "workers",
+)  # fmt: skip
 _ADVANCED = ("every", "debug")  # options of commands that only ``--help-all`` shows
 _EDGE = 2  # columns that a line of help leaves free, as argparse does
 
