@@ -67,8 +67,8 @@ FENCES = {
     "starlette": ("faces/page/", "faces/games/"),
     "uvicorn": "faces/page/",
     "websockets": "faces/page/",
-    "av": "faces/film",
-    "PIL": "faces/film/",
+    "av": "faces/look/film.py",
+    "PIL": "faces/look/film.py",
 }
 
 

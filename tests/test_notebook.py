@@ -81,7 +81,6 @@ def test_every_kind_of_picture_shows_itself(run, kind, tmp_path):
 
 def test_a_replay_is_a_film_of_an_agents_game(run, tmp_path):
     pytest.importorskip("av")
-    pytest.importorskip("pixelpong.faces.film")
     film = run.replay()
     assert film.content[4:8] == b"ftyp"
     assert "greedy episode 0" in repr(film)

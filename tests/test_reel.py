@@ -14,8 +14,8 @@ from pixelpong.agent.choice import ChosenReplay, find_game
 from pixelpong.agent.expect import expect, find_ball, is_arriving
 from pixelpong.agent.explain import explain
 from pixelpong.agent.file import load_shipped
-from pixelpong.faces.page import reel as reels
-from pixelpong.faces.page.reel import encode_difference, make_reel
+from pixelpong.faces.look import reel as reels
+from pixelpong.faces.look.reel import encode_difference, make_reel
 from pixelpong.run.directory import RunDirectory
 
 

@@ -23,9 +23,9 @@ from web_client import ask as ask_bytes
 from pixelpong.agent.choice import find_game, list_updates, load_agent
 from pixelpong.agent.file import write_agent
 from pixelpong.errors import ConfigError, PixelpongError, RunError
+from pixelpong.faces.look.reel import make_reel
 from pixelpong.faces.page import library, view
 from pixelpong.faces.page.library import Library
-from pixelpong.faces.page.reel import make_reel
 from pixelpong.faces.page.view import View
 from pixelpong.run.alive import is_live
 from pixelpong.run.directory import RunDirectory, RunLock

@@ -148,7 +148,7 @@ class Run:
 
 def film_of(chosen: ChosenReplay, *, overlay: bool, speed: float, seconds: float | None) -> Media:
     """The film of an episode, as `Run.replay` returns it."""
-    from pixelpong.faces.film import make_film
+    from pixelpong.faces.look.film import make_film
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "replay.mp4"

@@ -14,7 +14,7 @@ from pixelpong.interrupts import stop_on_signals
 def record(options: Any) -> int:
     """``pixelpong record RUN``"""
     from pixelpong.agent.choice import open_agent, play_game
-    from pixelpong.faces.film import describe_film, make_film
+    from pixelpong.faces.look.film import describe_film, make_film
     from pixelpong.run.files import require_place
 
     if options.out:

@@ -7,7 +7,7 @@ Messages to the browser, as JSON text:
     {"type": "error", "text"}                           before the close, or after a failed request
 
 Pictures are binary: [210, 160] palette indices, each as its difference from the one before
-(`pixelpong.faces.page.reel.encode_difference`; the first from zeros). The browser sends the
+(`pixelpong.faces.look.reel.encode_difference`; the first from zeros). The browser sends the
 messages of `read_message`, as JSON text; anything else closes the socket with the reason.
 
 A frame, a decision and a picture take 0.2 ms together and run on the event loop; loading and
@@ -33,7 +33,7 @@ from pixelpong.agent.file import Agent
 from pixelpong.atari.palette import PALETTE
 from pixelpong.errors import PixelpongError
 from pixelpong.faces.games.game import SPEEDS, Game
-from pixelpong.faces.page.reel import encode_difference
+from pixelpong.faces.look.reel import encode_difference
 from pixelpong.items import DOWN, STAY, UP
 from pixelpong.schema import convert, decode
 from pixelpong.seeding import make_rng

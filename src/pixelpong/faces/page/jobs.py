@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from pixelpong.agent.choice import find_game, play_game
 from pixelpong.agent.file import read_agent
 from pixelpong.errors import RunError
-from pixelpong.faces.page.reel import make_reel
+from pixelpong.faces.look.reel import make_reel
 from pixelpong.interrupts import end_with_parent, interrupts_held
 from pixelpong.run.directory import RunDirectory
 
@@ -29,7 +29,7 @@ REELS_KEPT = 20  # the newest, in memory; one has about a megabyte
 
 
 class Reels:
-    """Makes the reels of agents (`pixelpong.faces.page.reel`) and keeps the newest."""
+    """Makes the reels of agents (`pixelpong.faces.look.reel`) and keeps the newest."""
 
     def __init__(self) -> None:
         self._made: dict[Any, Future[bytes]] = {}

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pixelpong.errors import ConfigError, expected
+from pixelpong.faces.extras import require
 from pixelpong.faces.plots.curves import Subject, draw_curve, draw_health, name_subjects
-from pixelpong.faces.plots.drawing import FORMATS, Figure, house_style, render, require_matplotlib
+from pixelpong.faces.plots.drawing import FORMATS, Figure, house_style, render
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.files import require_place, write_whole
 
@@ -26,7 +27,7 @@ def draw_plot(runs: Sequence[RunDirectory], kind: str, format: str) -> bytes:
     for what, name, names in (("kind of picture", kind, KINDS), ("format", format, FORMATS)):
         if name not in names:
             raise ConfigError(expected(f"a {what}", repr(name), f"use {', '.join(names)}"))
-    require_matplotlib()
+    require("Pictures need", "matplotlib", extra="plot")
     with house_style():
         return render(KINDS[kind](name_subjects(runs)), format)
 

@@ -8,13 +8,10 @@ same bytes: no date, no random names.
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import io
 import warnings
 from collections.abc import Iterator
 from typing import Any
-
-from pixelpong.errors import ConfigError, expected
 
 Figure = Any  # a matplotlib Figure; the library is an extra, and may be missing
 FORMATS = ("png", "svg", "pdf")
@@ -49,13 +46,6 @@ _STYLE: Any = {
     "savefig.facecolor": "white",
     "svg.hashsalt": "pixelpong",
 }
-
-
-def require_matplotlib() -> None:
-    """Require matplotlib; an error names the extra that installs it."""
-    if importlib.util.find_spec("matplotlib") is None:
-        advice = "pip install 'pixelpong[plot]'"
-        raise ConfigError(expected("matplotlib, for pictures", "none", advice))
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pixelpong.faces.extras import require
 from pixelpong.faces.plots.drawing import (
     BLACK,
     GREY,
@@ -20,7 +21,6 @@ from pixelpong.faces.plots.drawing import (
     new_figure,
     plain,
     render,
-    require_matplotlib,
     scale_of,
 )
 from pixelpong.run.files import write_whole
@@ -36,7 +36,7 @@ _GRID = 200
 
 def plot_sweep(groups: Groups, path: Path) -> None:
     """Draw the results of trainings to a file."""
-    require_matplotlib()
+    require("Pictures need", "matplotlib", extra="plot")
     with house_style():
         content = render(draw_sweep(groups), path.suffix.removeprefix("."))
     write_whole(path, content)

@@ -1,4 +1,4 @@
-// The pictures of the game and of what a network sees, as faces/page/reel.py codes them.
+// The pictures of the game and of what a network sees, as faces/look/reel.py codes them.
 import { build } from "./parts.js";
 
 export const SCREEN = { rows: 210, columns: 160, scale: 3 };

@@ -1,6 +1,6 @@
 // The viewer: a game of an agent, with what the network sees, thinks, and expects.
 //
-// `mountViewer(element, reel)` shows a reel; faces/page/reel.py describes it.
+// `mountViewer(element, reel)` shows a reel; faces/look/reel.py describes it.
 import { build, formatSigned } from "./parts.js";
 import { FIELD, SCREEN, buildActionKey, buildSightKey, drawChoices, drawField, drawSaliency, drawScreen, drawTriangle, drawValues, readColours, unpackPictures } from "./pictures.js";
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 import base64
 import itertools
 import zlib
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ from pixelpong.agent.explain import explain
 from pixelpong.agent.legend import ACTION_NAMES
 from pixelpong.agent.network import Explanation
 from pixelpong.atari.palette import PALETTE
+from pixelpong.config.protocols import Protocol
 from pixelpong.play.replay import Moment
 
 MAX_STEPS = 12_000  # an episode has a few thousand
@@ -49,17 +51,19 @@ _COLUMNS = ("actions", "rewards", "points", "probabilities", "values", "saliency
 def make_reel(chosen: ChosenReplay) -> dict[str, Any]:
     """Explain each step of an agent's game."""
     replay, agent = chosen.replay, chosen.agent
-    network = agent.make_network()
-    screens, fields, saliencies = _Differences(210 * 160), _Differences(6400), _Differences(6400)
-    steps: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
-    expectations, before = [], None
-    for moment, explanation in itertools.islice(explain(replay, agent), MAX_STEPS):
-        largest, saliency = scale_saliency(explanation)
-        screens.add(moment.screen)
-        fields.add(explanation.field)
-        saliencies.add(saliency)
-        for name, value in zip(_COLUMNS, _describe(moment, explanation, largest), strict=True):
-            steps[name].append(value)
+    network, before = agent.make_network(), None
+    pictures = {name: _Differences() for name in ("screen", "field", "saliency")}
+    steps: list[tuple[Any, ...]] = []
+    expectations: list[dict[str, Any]] = []
+    for moment, seen in itertools.islice(explain(replay, agent), MAX_STEPS):
+        largest, saliency = scale_saliency(seen)
+        for name, picture in zip(pictures, (moment.screen, seen.field, saliency), strict=True):
+            pictures[name].add(picture)
+        chances = np.round(seen.probabilities, 4).tolist()
+        value = None if seen.value is None else round(seen.value, 4)
+        steps.append(
+            (moment.action, moment.reward, moment.points, chances, value, round(largest, 4))
+        )
         if before is not None and is_arriving(before.screen, moment.screen):
             assert before.action is not None
             answers = expect(network, before.screen, moment.screen, before.action)
@@ -68,25 +72,22 @@ def make_reel(chosen: ChosenReplay) -> dict[str, Any]:
     return {
         "agent_update": agent.about["update"],
         "episode_return": replay.episode_return,
-        "steps": len(screens),
-        "steps_per_second": 2 * FRAMES_PER_SECOND / sum(replay.protocol.frame_skips),
+        "steps": len(steps),
+        "steps_per_second": float(steps_per_second(replay.protocol)),
         "action_names": [ACTION_NAMES[action] for action in network.actions],
         "action_codes": list(network.actions),
         "palette": PALETTE.tolist(),
-        "screen": screens.encode(),
-        "field": fields.encode(),
-        "saliency": saliencies.encode(),
-        **steps,
+        **{name: differences.encode() for name, differences in pictures.items()},
+        **dict(zip(_COLUMNS, zip(*steps, strict=True), strict=True)),
         "heights": list(HEIGHTS),
         "paddle_rows": PADDLE_ROWS,
         "expectations": expectations,
     }
 
 
-def _describe(moment: Moment, explanation: Explanation, largest: float) -> tuple[Any, ...]:
-    probabilities = [round(float(p), 4) for p in explanation.probabilities]
-    value = None if explanation.value is None else round(explanation.value, 4)
-    return moment.action, moment.reward, moment.points, probabilities, value, round(largest, 4)
+def steps_per_second(protocol: Protocol) -> Fraction:
+    """Decisions of the agent a second, at the game's own speed."""
+    return Fraction(2 * FRAMES_PER_SECOND, sum(protocol.frame_skips))
 
 
 def _describe_arrival(moment: Moment, answers: Expectation) -> dict[str, Any]:
@@ -110,17 +111,15 @@ def scale_saliency(explanation: Explanation) -> tuple[float, NDArray[np.uint8]]:
 class _Differences:
     """A series of pictures, each coded as its difference from the one before."""
 
-    def __init__(self, size: int) -> None:
-        self._last = np.zeros(size, np.uint8)
+    def __init__(self) -> None:
+        self._last: NDArray[np.uint8] | None = None
         self._pieces: list[bytes] = []
-
-    def __len__(self) -> int:
-        return len(self._pieces)
 
     def add(self, picture: NDArray[np.uint8]) -> None:
         """Add the next picture."""
-        self._pieces.append(encode_difference(self._last, picture.reshape(-1)))
-        self._last = picture.reshape(-1).copy()
+        last = np.zeros_like(picture) if self._last is None else self._last
+        self._pieces.append(encode_difference(last, picture))
+        self._last = picture.copy()
 
     def encode(self) -> str:
         """All pictures, compressed."""
@@ -128,7 +127,7 @@ class _Differences:
 
 
 def encode_difference(last: NDArray[np.uint8], picture: NDArray[np.uint8]) -> bytes:
-    """What changed from one flat picture to the next: count, places, values; see the module."""
+    """What changed from one picture to the next: count, places, values; see the module."""
     places = np.flatnonzero(picture != last)
     count = np.array([len(places)], "<u2")
-    return count.tobytes() + places.astype("<u2").tobytes() + picture[places].tobytes()
+    return count.tobytes() + places.astype("<u2").tobytes() + picture.ravel()[places].tobytes()
