@@ -213,12 +213,10 @@ class Cluster:
         assert force
         self._tasks[ref].end(exceptions.TaskCancelledError())
 
-    def as_remote(self, what: Any) -> Any:
+    def as_remote(self, what: Any, **options: Any) -> Any:
         """`ray.remote`: a class makes actors, a function tasks."""
         make = self._make_actor if isinstance(what, type) else self._do_task
-        return SimpleNamespace(
-            options=lambda **options: SimpleNamespace(remote=functools.partial(make, what, options))
-        )
+        return functools.partial(make, what, options)
 
     # --- what happens in it ---
 
@@ -247,7 +245,7 @@ class Cluster:
         """While inside, code runs in the process of `doer`."""
         self.here = doer.pid
         if doer.wanted is None and self.world.rng.random() < 0.3:
-            crew._crews.clear()  # a process that has not played yet
+            crew._own_crew.cache_clear()  # a process that has not played yet
         yield
 
     def _make_actor(self, what: type, options: dict[str, Any], *args: Any) -> Any:
@@ -307,7 +305,7 @@ _collect_versions = functools.cache(engine.collect_versions)
 def simulated(world: World) -> Iterator[None]:
     """While inside, `RayEngine` lives in `world`."""
     cluster = Cluster(world, world.rng.randint(1, 4))
-    crew._crews.clear()
+    crew._own_crew.cache_clear()
     with (
         patch.multiple(engine, ray=cluster, time=world, connected=lambda *_: nullcontext()),
         patch.multiple(engine, _as_remote=cluster.as_remote, describe_machine=_describe_machine),

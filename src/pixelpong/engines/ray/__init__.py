@@ -1,9 +1,9 @@
 """The Ray engine: one actor per node, which plays in threads; or plain tasks, one per core.
 
-Parameters go into the object store once per run and travel once to each node. A run's items are
-handed out in chunks, and their results are kept by item and used in the order of the items. If an
-actor or a task dies or is late, another one takes its place, and its chunks are handed out again.
-So nodes may come and go in the middle of a run.
+The parameters go into the object store once per run and travel once to each node. A run is cut into
+chunks of neighbouring items, and its results are used in the order of the items. If an actor or a
+task dies or is late, another one takes its place, and its chunks are sent again. So nodes may come
+and go in the middle of a run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import os
 import pickle
 import time
 import warnings
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,44 +39,63 @@ from pixelpong.engines.ray.crew import Crew, call_in_task
 from pixelpong.errors import Interrupted, PixelpongError, WorkerError, expected
 from pixelpong.machine import collect_versions, describe_machine
 
-MAX_ATTEMPTS = 3  # lost calls that an item may be in
-MAX_CHUNK = 8  # items per worker in a call: a lost actor loses no more than two such calls
-START_SECONDS = 180.0  # more for the first call of a place, which makes its workers
+MAX_LOSSES = 3  # of a chunk, before the run is given up
+MAX_CHUNK = 32  # items per worker in a chunk: a lost actor loses no more than two chunks
+START_SECONDS = 180.0  # more for the first chunk of a place, which makes its workers
 PLACE_SECONDS = 25.0  # without any place in the cluster before we call it full or gone
 RECRUIT_SECONDS = 1.0  # between two checks whether the cluster has grown
 POLL_SECONDS = 0.1  # between two checks whether a stop was requested
 OTHER_PROCESSOR = "the processor of {} differs from the driver's: the last bits may differ, too"
 
 
+class _Run:
+    """The items of one run: which wait, in chunks of neighbours, and which are done."""
+
+    def __init__(self, items: Sequence[Any], params: Any) -> None:
+        """Take the items, and Ray's reference to the params."""
+        self.items, self.params = items, params
+        self.waiting = deque([range(len(items))])
+        self.losses: Counter[int] = Counter()  # by a chunk's first item
+        self.results: dict[int, Any] = {}
+
+    def take(self, share: float, fewest: int) -> range:
+        """The next chunk: a share of all that wait, with `fewest` items at least if there are."""
+        first = self.waiting.popleft()
+        left = sum(map(len, self.waiting), len(first))
+        size = min(max(math.ceil(left * share), fewest), MAX_CHUNK * fewest)
+        if size < len(first):
+            self.waiting.appendleft(first[size:])
+        return first[:size]
+
+
 @dataclass
+class _Call:
+    """A call of a place's `Crew`, under way."""
+
+    run: _Run | None = None  # none if it asks for the place's description
+    chunk: range = range(0)
+    deadline: float = math.inf
+
+
+@dataclass(eq=False)
 class _Place:
     """An actor, or room for one task at a time, as the driver sees it."""
 
     size: int  # workers that play there at once
-    node: str  # of an actor, its id; empty for a task
-    call: Callable[..., Any]  # calls a method of its `Crew`; returns Ray's reference to the answer
-    end: Callable[[], None]  # gives it up, whatever it is doing
-    hello: Any  # the reference to its description
+    node: str = ""  # of an actor, its id
+    actor: Any = None
+    calls: dict[Any, _Call] = field(default_factory=dict)  # by Ray's reference to the answer
     pid: int = 0  # 0 until there is room for it; each task may have another one
-    calls: dict[Any, tuple[_Round, list[int]]] = field(default_factory=dict)  # oldest first
-    deadline: float = math.inf  # of its calls
     has_played: bool = False  # so its workers are made
 
-    @property
-    def owed(self) -> list[Any]:
-        """References to the answers that it owes."""
-        return list(self.calls) if self.pid else [self.hello]
-
-
-@dataclass
-class _Round:
-    """The items of one run: which wait, which are done, and how often each was lost."""
-
-    items: Sequence[Any]
-    params: Any  # Ray's reference
-    waiting: deque[int]
-    attempts: list[int]
-    results: dict[int, Any] = field(default_factory=dict)
+    def end(self) -> None:
+        """Give it up, whatever it is doing."""
+        with contextlib.suppress(exceptions.RayError, ValueError):
+            if self.actor is not None:
+                ray.kill(self.actor)
+                return
+            for ref in self.calls:
+                ray.cancel(ref, force=True)
 
 
 class RayEngine:
@@ -123,19 +142,22 @@ class RayEngine:
 
     def run(self, items: Sequence[Any], params: Any) -> Generator[Any, None, None]:
         """The result of each item, in the order of the items."""
-        current = _Round(items, _put(params), deque(range(len(items))), [0] * len(items))
+        try:
+            run = _Run(items, ray.put(params))
+        except (exceptions.ObjectStoreFullError, exceptions.OutOfDiskError) as error:
+            what = "room for the parameters in Ray's object store"
+            advice = "give it more with 'ray start --object-store-memory', or fewer --hidden"
+            raise WorkerError(expected(what, in_one_line(error), advice)) from error
         self._placed_at = time.monotonic()
-        self._hand_out(current)
+        self._hand_out(run)
         for position in range(len(items)):
-            while position not in current.results:
+            while position not in run.results:
                 if self._should_stop():
                     raise Interrupted
                 self._recruit()
-                self._hear(current)
-                self._replace_late(current)
-                self._refuse_to_wait_for_room()
-                self._hand_out(current)
-            yield current.results.pop(position)
+                self._hear(run)
+                self._hand_out(run)
+            yield run.results.pop(position)
 
     def close(self) -> None:
         """End the actors and the connection."""
@@ -144,11 +166,9 @@ class RayEngine:
             # A task ends soon, and nobody hears it. If one finishes while it is cancelled, Ray's
             # core ends the driver: between two locks it is neither running nor done, and a check
             # fails (``task_manager.cc``, Ray 2.60).
-            if place.node:
-                _end(place)
+            if place.actor is not None:
+                place.end()
         self._exit.close()
-
-    # --- places ---
 
     def _recruit(self) -> None:
         """Ask for as many workers as there should be; nodes may have come or gone."""
@@ -156,70 +176,68 @@ class RayEngine:
         if now < self._next_recruiting:
             return
         self._next_recruiting = now + RECRUIT_SECONDS
+        nodes = {it["NodeID"]: it["Resources"].get("CPU", 0) for it in ray.nodes() if it["Alive"]}
+        size = sum(place.size for place in self._places)
         if not self._has_actors:
-            wanted = self._num_workers or int(ray.cluster_resources().get("CPU", 0))
-            self._places += [self._task() for _ in range(wanted - len(self._places))]
-            return
-        missing = (self._num_workers or math.inf) - sum(place.size for place in self._places)
+            wanted = self._num_workers or int(sum(nodes.values()))
+            new = [_Place(1) for _ in range(wanted - size)]
+        else:
+            new = self._make_actors(nodes, (self._num_workers or math.inf) - size)
+        for place in new:
+            self._places.append(place)
+            self._call(place, _Call(), "describe", self._versions)
+
+    def _make_actors(self, nodes: dict[str, float], missing: float) -> list[_Place]:
+        """An actor on each node without one, until no worker is missing."""
+        new = []
         taken = {place.node for place in self._places}
-        for node in ray.nodes():
-            size = int(min(node["Resources"].get("CPU", 0), missing))
-            if node["Alive"] and node["NodeID"] not in taken and size > 0:
-                self._places.append(self._actor(size, node["NodeID"]))
+        for node, cores in nodes.items():
+            if node not in taken and (size := int(min(cores, missing))) > 0:
+                # Two calls at a time: its threads start the second one while the first one ends.
+                there = NodeAffinitySchedulingStrategy(node, soft=False)
+                make = _as_remote(Crew, num_cpus=size, max_concurrency=2, scheduling_strategy=there)
+                new.append(_Place(size, node, make(self._recipe, size)))
                 missing -= size
+        return new
 
-    def _actor(self, size: int, node: str) -> _Place:
-        strategy = NodeAffinitySchedulingStrategy(node, soft=False)
-        # Two calls at a time: its threads start the second one while the first one ends.
-        options = {"num_cpus": size, "max_concurrency": 2, "scheduling_strategy": strategy}
-        actor = _as_remote(Crew).options(**options).remote(self._recipe, size)
+    def _call(self, place: _Place, call: _Call, method: str, *args: Any) -> None:
+        """Call a method of a place's `Crew`."""
+        if place.actor is not None:
+            ref = getattr(place.actor, method).remote(*args)
+        else:  # spread, so that many nodes share the memory traffic of the workers
+            ref = _as_remote(call_in_task, num_cpus=1, max_retries=0, scheduling_strategy="SPREAD")(
+                self._recipe, method, *args
+            )
+        place.calls[ref] = call
 
-        def call(method: str, *args: Any) -> Any:
-            return getattr(actor, method).remote(*args)
+    def _hand_out(self, run: _Run) -> None:
+        """Give each place its share of half of what waits; and each actor a second one."""
+        all_workers = sum(place.size for place in self._places)
+        for num_calls in range(1 + self._has_actors):
+            for place in self._places:
+                if place.pid and run.waiting and len(place.calls) == num_calls:
+                    chunk = run.take(place.size / all_workers / 2, place.size)
+                    owed = len(chunk) + sum(len(call.chunk) for call in place.calls.values())
+                    seconds = self._item_timeout * math.ceil(owed / place.size)
+                    seconds += 0.0 if place.has_played else START_SECONDS
+                    call = _Call(run, chunk, time.monotonic() + seconds)
+                    items = pickle.dumps(run.items[chunk.start : chunk.stop], protocol=5)
+                    self._call(place, call, "play", run.params, items)
 
-        end = functools.partial(ray.kill, actor)
-        return _Place(size, node, call, end, call("describe", self._versions))
-
-    def _task(self) -> _Place:
-        # Spread, so that many nodes share the memory traffic of the workers.
-        options = {"num_cpus": 1, "max_retries": 0, "scheduling_strategy": "SPREAD"}
-        call = functools.partial(_as_remote(call_in_task).options(**options).remote, self._recipe)
-
-        def end() -> None:
-            for ref in place.owed:
-                ray.cancel(ref, force=True)
-
-        place = _Place(1, "", call, end, call("describe", self._versions))
-        return place
-
-    def _replace_late(self, current: _Round) -> None:
+    def _hear(self, run: _Run) -> None:
+        """Take the next answer, or wait for a moment; give up places that failed or are late."""
+        owed = {ref: place for place in self._places for ref in place.calls}
+        if not owed:  # the next recruiting is near
+            time.sleep(POLL_SECONDS)
+        for ref in ray.wait(list(owed), num_returns=1, timeout=POLL_SECONDS)[0] if owed else ():
+            try:
+                self._take(run, owed[ref], ref)
+            except exceptions.RayError as error:
+                self._lose(run, owed[ref], in_one_line(error))
         now = time.monotonic()
         for place in list(self._places):
-            if now > place.deadline:
-                self._lose(place, current, "did not answer before its deadline")
-
-    def _lose(self, place: _Place, current: _Round, reason: str) -> None:
-        """End a place, put its items back in front, and ask for another place at once."""
-        self._places.remove(place)
-        _end(place)
-        self._last_failure = reason
-        if place.pid:
-            self._restarts += 1
-            self._next_recruiting = 0.0
-        lost = [it for owner, chunk in place.calls.values() if owner is current for it in chunk]
-        self._items_again += len(lost)
-        current.waiting.extendleft(reversed(lost))
-        for position in lost:
-            current.attempts[position] += 1
-            if current.attempts[position] == MAX_ATTEMPTS:
-                raise WorkerError(
-                    f"expected a result for {current.items[position]}, got {MAX_ATTEMPTS} workers "
-                    f"that failed, the last one {reason}; run again with --engine serial to see why"
-                )
-
-    def _refuse_to_wait_for_room(self) -> None:
-        """Raise an error if the cluster has had no room for a single worker for too long."""
-        now = time.monotonic()
+            if any(now > call.deadline for call in place.calls.values()):
+                self._lose(run, place, "did not answer before its deadline")
         if any(place.pid for place in self._places):
             self._placed_at, self._last_failure = now, ""
         elif now - self._placed_at > PLACE_SECONDS:
@@ -230,74 +248,45 @@ class RayEngine:
             advice = "wait for its other jobs, add nodes or give fewer --workers, then resume"
             raise WorkerError(expected(what, got, advice))
 
-    # --- calls ---
-
-    def _hand_out(self, current: _Round) -> None:
-        """Give each place a call with its share of half of what waits; each actor a second one."""
-        all_workers = sum(place.size for place in self._places)
-        for num_calls in range(1 + self._has_actors):
-            for place in self._places:
-                if place.pid and current.waiting and len(place.calls) == num_calls:
-                    share = math.ceil(len(current.waiting) * place.size / all_workers / 2)
-                    share = min(max(share, place.size), MAX_CHUNK * place.size)
-                    count = min(share, len(current.waiting))
-                    chunk = [current.waiting.popleft() for _ in range(count)]
-                    items = pickle.dumps([current.items[it] for it in chunk], protocol=5)
-                    place.calls[place.call("play", current.params, items)] = current, chunk
-                    self._set_deadline(place)
-
-    def _set_deadline(self, place: _Place) -> None:
-        num_items = sum(len(chunk) for _, chunk in place.calls.values())
-        seconds = self._item_timeout * math.ceil(num_items / place.size)
-        seconds += 0.0 if place.has_played else START_SECONDS
-        place.deadline = time.monotonic() + seconds if place.calls else math.inf
-
-    def _hear(self, current: _Round) -> None:
-        """Take the next answer, or wait for a moment."""
-        owed = {ref: place for place in self._places for ref in place.owed}
-        if not owed:  # the next recruiting is near
-            time.sleep(POLL_SECONDS)
-            return
-        for ref in ray.wait(list(owed), num_returns=1, timeout=POLL_SECONDS)[0]:
-            place = owed[ref]
-            owner, chunk = place.calls.get(ref, (current, []))
-            try:
-                answer = ray.get(ref)
-            except exceptions.RayTaskError as error:
-                if owner is current:  # else it belongs to a run that was given up
-                    own = error.cause if isinstance(error.cause, PixelpongError) else None
-                    raise own or WorkerError(in_one_line(error)) from error
-                answer = None
-            except exceptions.RayError as error:
-                self._lose(place, current, in_one_line(error))
-                continue
-            if not place.pid:
+    def _take(self, run: _Run, place: _Place, ref: Any) -> None:
+        """Take the answer of a place."""
+        call = place.calls[ref]
+        try:
+            answer = ray.get(ref)
+        except exceptions.RayTaskError as error:
+            if call.run in (None, run):  # else of a run that was given up
+                own = error.cause if isinstance(error.cause, PixelpongError) else None
+                raise own or WorkerError(in_one_line(error)) from error
+        else:
+            if call.run is None:
                 place.pid = answer["pid"]
                 if answer["processor"] != self._processor:
                     warnings.warn(OTHER_PROCESSOR.format(answer["host"]), stacklevel=2)
-                continue
-            del place.calls[ref]
-            place.has_played = True
-            self._set_deadline(place)
-            if owner is current:
-                current.results.update(zip(chunk, pickle.loads(answer), strict=True))
+            elif call.run is run:
+                run.results.update(zip(call.chunk, pickle.loads(answer), strict=True))
+        place.has_played = call.run is not None
+        del place.calls[ref]
+
+    def _lose(self, run: _Run, place: _Place, reason: str) -> None:
+        """End a place, put its chunks back in front, and ask for another place at once."""
+        self._places.remove(place)
+        place.end()
+        self._last_failure = reason
+        if place.pid:
+            self._restarts += 1
+            self._next_recruiting = 0.0
+        lost = [call.chunk for call in place.calls.values() if call.run is run]
+        run.waiting.extendleft(reversed(lost))
+        self._items_again += sum(map(len, lost))
+        for first in (chunk.start for chunk in lost):
+            run.losses[first] += 1
+            if run.losses[first] == MAX_LOSSES:
+                got = f"{MAX_LOSSES} workers that failed, the last one {reason}"
+                advice = "run again with --engine serial to see why"
+                raise WorkerError(expected(f"a result for {run.items[first]}", got, advice))
 
 
 @functools.cache
-def _as_remote(what: Any) -> Any:
-    return ray.remote(what)
-
-
-def _end(place: _Place) -> None:
-    with contextlib.suppress(exceptions.RayError, ValueError):
-        place.end()
-
-
-def _put(params: Any) -> Any:
-    """Put the params where every worker can read them in place, one copy per node."""
-    try:
-        return ray.put(params)
-    except (exceptions.ObjectStoreFullError, exceptions.OutOfDiskError) as error:
-        what = "room for the parameters in Ray's object store"
-        advice = "give it more with 'ray start --object-store-memory', or fewer --hidden"
-        raise WorkerError(expected(what, in_one_line(error), advice)) from error
+def _as_remote(what: Any, **options: Any) -> Callable[..., Any]:
+    """What makes an actor of a class, or calls a function in a task."""
+    return ray.remote(what).options(**options).remote

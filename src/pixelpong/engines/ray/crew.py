@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import pickle
 import socket
@@ -47,12 +48,10 @@ class Crew:
         return pickle.PickleBuffer(pickle.dumps(results, protocol=5))
 
 
-_crews: dict[bytes, Crew] = {}  # in a process that runs tasks: its crew of one, by its recipe
+# Of a process that runs tasks: its crew of one, with workers that are made only once.
+_own_crew = functools.lru_cache(maxsize=1)(functools.partial(Crew, size=1))
 
 
 def call_in_task(recipe: bytes, method: str, *args: Any) -> Any:
     """Call a method of this process's own `Crew`."""
-    if recipe not in _crews:
-        _crews.clear()
-        _crews[recipe] = Crew(recipe, 1)
-    return getattr(_crews[recipe], method)(*args)
+    return getattr(_own_crew(recipe), method)(*args)
