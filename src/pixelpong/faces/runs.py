@@ -142,8 +142,8 @@ def report_run(path: Path) -> Report:
     if newest is not None:
         counters = Counters.of(newest)
         report |= {
-            "params_sha256": fingerprint(newest.params),
-            "optimizer_sha256": fingerprint(newest.optimizer),
+            "params_sha256": counters.params_sha256,
+            "state_sha256": fingerprint(newest.arrays),
             "wall_seconds": counters.wall_seconds,
             "training_seconds": counters.wall_seconds - counters.evaluation_seconds,
         }
@@ -164,7 +164,7 @@ def describe_run(report: Report) -> str:
         f"{number_of(report['episodes'], 'episode')}",
         "time": describe_times(report.get("training_seconds"), report.get("wall_seconds")),
         "params": report.get("params_sha256"),
-        "optimizer": report.get("optimizer_sha256"),
+        "state": report.get("state_sha256"),
         "checkpoints": f"{', '.join(sound)}: each has its SHA-256" if sound else "none",
         "damaged": "; ".join(damaged.values()),
         "machine": ", ".join(map(str, report["machine"].values())),

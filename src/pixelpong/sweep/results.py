@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.states import STOPPED, WON
 from pixelpong.run.summary import Summary, summarize
@@ -41,7 +40,7 @@ def read_result(path: Path) -> Result:
     greedy, sha256, curve = found.greedy, "", []
     if is_done:
         run = RunDirectory.open(path)
-        sha256 = fingerprint(run.checkpoints.load_latest().params)
+        sha256 = run.checkpoints.load_latest().card["params_sha256"]
         curve = [(line["steps"], line["estimated_return"]) for line in run.metrics.read()]
     is_won = greedy is not None and greedy.is_won
     return Result(
