@@ -193,11 +193,11 @@ def test_a_run_a_path_and_a_policy_are_the_same_agent(toy):
 def test_an_evaluation_shows_itself_in_words_and_a_histogram():
     one = Evaluation(-1.5, 24.0, (-21.0, 18.0), (-21.0, 18.0, 18.0), 2345.6)
     few = "too few games for an interval"
-    assert str(one) == f"mean return −1.5 ({few}) over 3 games of 2,346 steps"
+    assert str(one) == f"mean return −1.50 ({few}) over 3 games of 2,346 steps"
     assert few not in str(dataclasses.replace(one, returns=one.returns * 4))
     assert repr(one) == f"<Evaluation: {one}; .returns>"
     shown = one._repr_html_()
     assert str(one) in shown
     bars = ElementTree.fromstring(shown[shown.index("<svg") :]).findall("rect")
-    assert [bar.findtext("title") for bar in bars] == ["-21: 1 game", "+18: 2 games"]
+    assert [bar.findtext("title") for bar in bars] == ["−21: 1 game", "+18: 2 games"]
     assert float(bars[1].get("height")) == 2 * float(bars[0].get("height"))

@@ -167,7 +167,7 @@ def test_what_is_read_in_an_evening_is_short():
 
 def test_reading_a_run_loads_no_compiler():
     script = (
-        "import sys; from pixelpong.run.directory import RunDirectory; import pixelpong.run.table\n"
+        "import sys; import pixelpong.run.record\n"
         "print('heavy:', *({'numba', 'llvmlite', 'ale_py', 'gymnasium'} & set(sys.modules)))"
     )
     out = subprocess.run(

@@ -27,10 +27,10 @@ from web_client import make_trained, serving
 from pixelpong.agent.choice import find_game, list_updates
 from pixelpong.agent.explain import explain
 from pixelpong.agent.legend import ACTION_COLOURS, ACTION_NAMES
-from pixelpong.faces.page.view import SWEEP_FILE
 from pixelpong.items import DOWN, UP
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
+from pixelpong.run.record import SWEEP_FILE
 
 pytestmark = pytest.mark.browser
 

@@ -23,7 +23,7 @@ from pixelpong.faces.look.film import choose_pace, make_film
 from pixelpong.items import DOWN, UP
 from pixelpong.play.replay import Replay
 from pixelpong.run.directory import RunDirectory
-from pixelpong.run.summary import signed
+from pixelpong.run.words import signed
 
 av = pytest.importorskip("av", reason="films need the extra [video]")
 Image = pytest.importorskip("PIL.Image", reason="films need the extra [video]")

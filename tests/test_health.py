@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from toys import toy_config
 
-from pixelpong.agent import health
-from pixelpong.agent.health import Record, assess
+from pixelpong.faces.page import health
+from pixelpong.faces.page.health import assess
+from pixelpong.run.record import Record
 
 
 def columns(size=60, **changes):
@@ -25,12 +29,17 @@ def columns(size=60, **changes):
 
 
 def findings(algorithm="ppo", **changes):
-    figures = columns(**changes)
-    return assess(Record(figures, figures, algorithm))
+    return assess(record_of(columns(**changes), algorithm))
+
+
+def record_of(figures, algorithm="ppo"):
+    run = SimpleNamespace(config=toy_config("fast" if algorithm == "ppo" else "classic"))
+    rows = [dict(zip(figures, row, strict=True)) for row in zip(*figures.values(), strict=True)]
+    return Record(Path("run"), run, "stopped", "", (), tuple(rows), 0.0)
 
 
 def titles(**changes):
-    return [each["title"] for each in findings(**changes)]
+    return [each.title for each in findings(**changes)]
 
 
 def ended_with(value, name, count=10):
@@ -39,8 +48,8 @@ def ended_with(value, name, count=10):
 
 def test_a_sound_run_is_well():
     (only,) = findings()
-    assert (only["level"], only["title"]) == ("good", "All is well")
-    assert "−0.3" in only["text"]
+    assert (only.level, only.title) == ("good", "All is well")
+    assert "−0.3" in only.text
 
 
 @pytest.mark.parametrize(
@@ -49,22 +58,21 @@ def test_a_sound_run_is_well():
         ("Entropy gone", {"entropy": ended_with(0.02, "entropy")}),
         ("One action only", {"up_share": ended_with(0.99, "up_share")}),
         ("One action only", {"up_share": ended_with(0.01, "up_share")}),
-        ("Not a number", {"loss": ended_with(None, "loss", 1)}),
         ("Steps too large", {"kl": ended_with(0.2, "kl")}),
     ],
 )
 def test_what_is_wrong_is_warned_of_with_advice(title, changes):
     (only,) = findings(**changes)
-    assert (only["level"], only["title"]) == ("warning", title)
-    assert only["advice"]
-    assert only["text"].endswith(".")
+    assert (only.level, only.title) == ("warning", title)
+    assert only.advice
+    assert only.text.endswith(".")
 
 
 def test_what_is_only_worth_a_word_is_a_note_beside_the_good_news():
     still = {"steps": [1e5 * i for i in range(60)], "estimated_return": [-19.0] * 60}
     first, second = findings(**still)
-    assert first["title"] == "All is well"
-    assert (second["level"], second["title"]) == ("note", "No progress")
+    assert first.title == "All is well"
+    assert (second.level, second.title) == ("note", "No progress")
 
 
 def test_what_is_no_reason_for_concern_is_not_warned_of():
@@ -84,9 +92,9 @@ def test_the_largest_entropy_is_that_of_the_actions_there_are():
 
 def test_too_early_or_without_figures_it_says_so():
     for figures in ({}, {"update": [1.0, 2.0]}, columns(4)):
-        (only,) = assess(Record(figures, figures, "ppo"))
-        assert only["title"] == "Too early to tell"
+        (only,) = assess(record_of(figures))
+        assert only.title == "Too early to tell"
     bare = {"update": [float(i) for i in range(20)]}
-    assert assess(Record(bare, bare, "reinforce"))[0]["title"] == "All is well"
     unknown = {name: [None] * 20 for name in columns()} | bare
-    assert assess(Record(unknown, unknown, "ppo"))[0]["title"] == "All is well"
+    for figures in (bare, unknown):
+        assert [each.title for each in assess(record_of(figures))] == ["All is well"]

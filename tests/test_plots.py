@@ -14,8 +14,8 @@ from pixelpong.errors import ConfigError, RunError
 from pixelpong.faces import plots
 from pixelpong.faces.plots import drawing
 from pixelpong.faces.plots.curves import name_subjects
+from pixelpong.faces.plots.running import running
 from pixelpong.run.directory import RunDirectory
-from pixelpong.run.table import read_episodes, read_evaluations, read_metrics, running
 
 pytest.importorskip("matplotlib")
 
@@ -122,23 +122,6 @@ def test_damaged_lines_do_no_harm(fast):
 
 
 # What they show
-
-
-def test_columns_are_the_lines_of_the_files(toy):
-    run, _ = toy
-    lines, own = list(run.metrics.read()), list(run.episodes.read())
-    metrics = read_metrics(run)
-    assert metrics["steps"].dtype == np.int64
-    assert metrics["steps"].tolist() == [line["steps"] for line in lines]
-    rates = [line["timing"]["steps_per_second"] for line in lines]
-    assert metrics["steps_per_second"].tolist() == rates
-    at = {line["update"]: line["steps"] for line in lines}
-    steps, returns = read_episodes(run, metrics)
-    assert returns.tolist() == [line["episode_return"] for line in own]
-    assert steps.tolist() == [at[line["update"]] for line in own]
-    assert read_evaluations(run, metrics).tolist() == [
-        [at[line["update"]], line["mean_return"], *line["ci95"]] for line in run.evaluations.read()
-    ]
 
 
 def test_running_mean_and_band_against_a_slow_oracle():

@@ -18,7 +18,7 @@ from pixelpong.faces import runs
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.names import list_runs
-from pixelpong.run.summary import summarize
+from pixelpong.run.record import Record
 
 
 @pytest.fixture
@@ -45,17 +45,17 @@ def trained(here) -> RunDirectory:
 
 
 def test_a_run_is_training_stopped_or_interrupted(trained):
-    found = summarize(trained.path)
+    found = Record.read(trained.path)
     assert (found.state, found.update, found.steps > 0) == ("stopped", 3, True)
     assert found.verdict.startswith("budget spent at update 3")
     assert found.bytes == sum(p.stat().st_size for p in trained.path.rglob("*") if p.is_file())
     with trained.lock():
-        found = summarize(trained.path)
+        found = Record.read(trained.path)
         assert (found.state, found.verdict[:18]) == ("training", "training, update 3")
     with_updates(trained, 9).write_config(3)
-    assert summarize(trained.path).state == "interrupted"
+    assert Record.read(trained.path).state == "interrupted"
     new = make("new")
-    assert (summarize(new.path).state, summarize(new.path).update) == ("interrupted", 0)
+    assert (Record.read(new.path).state, Record.read(new.path).update) == ("interrupted", 0)
 
 
 @pytest.mark.parametrize(("mean", "is_won"), [(18.6, True), (18.2, False)])
@@ -63,15 +63,15 @@ def test_a_run_with_a_verdict_above_its_target_has_won(trained, mean, is_won):
     config = trained.config.updated({"until_return": 18.0, "updates": 3}, "test")
     trained.with_config(config).write_config(3)
     trained.evaluations.append(evaluation(3, mean, 200, target=18.0, is_won=is_won))
-    found = summarize(trained.path)
+    found = Record.read(trained.path)
     assert found.state == ("won" if is_won else "stopped")
-    assert found.greedy.mean == found.best_known == mean
-    said = f"greedy return +{mean:.1f} over 200 games"
+    assert found.greedy.mean_return == found.best_known == mean
+    said = f"greedy return +{mean:.2f} (+{mean - 0.5:.2f} to +{mean + 0.5:.2f}) over 200 games"
     assert found.verdict.startswith("won: " + said if is_won else "not won: ")
-    assert said in found.verdict
+    assert said + ", target +18.0" in found.verdict
     # A win stays one, whatever a longer training finds later.
     trained.evaluations.append(evaluation(4, 3.0, 10))
-    assert summarize(trained.path).state == found.state
+    assert Record.read(trained.path).state == found.state
 
 
 def test_a_training_that_an_error_ended_has_failed_until_it_goes_on(here, monkeypatch):
@@ -84,11 +84,11 @@ def test_a_training_that_an_error_ended_has_failed_until_it_goes_on(here, monkey
         patch.setattr("pixelpong.learners.reinforce.ReinforceLearner.apply", fail)
         with pytest.raises(WorkerError):
             train(run)
-    found = summarize(run.path)
+    found = Record.read(run.path)
     assert found.state == "failed"
     assert found.problem == "expected a worker , got?[2J none; this is a test"
     train(run)
-    assert summarize(run.path).state == "stopped"
+    assert Record.read(run.path).state == "stopped"
 
 
 DAMAGES = {
@@ -105,20 +105,17 @@ def test_damage_anywhere_is_a_row_of_the_list_and_never_an_error(trained):
         before = (trained.path / name).read_bytes() if (trained.path / name).exists() else b""
         for content in contents:
             (trained.path / name).write_bytes(content)
-            (found,) = runs.list_summaries([trained.path])
+            found = Record.read(trained.path)
             assert (found.state == "damaged") == (name == "config.json")
             lines = runs.describe_list([found]).split("\n")
             assert all(line.isprintable() and len(line) <= 80 for line in lines)
-            json.dumps(runs.report_list([found]), allow_nan=False)
+            json.dumps(found.to_dict(), allow_nan=False)
         (trained.path / name).write_bytes(before)
-
-
-def test_files_that_cannot_be_read_are_no_error(trained):
-    for name in ("metrics.jsonl", "failure.json"):
+    for name in ("metrics.jsonl", "failure.json"):  # neither can be read
         (trained.path / name).unlink(missing_ok=True)
         (trained.path / name).mkdir()
     shutil.rmtree(trained.path / "checkpoints")
-    assert summarize(trained.path).state in ("interrupted", "damaged")
+    assert Record.read(trained.path).state in ("interrupted", "damaged")
 
 
 def test_the_list_is_of_folders_or_of_runs_and_sorted(here, report, call):
@@ -167,11 +164,11 @@ def test_a_run_that_is_killed_is_interrupted(here):
         [sys.executable, "-m", "pixelpong", *words, "--updates", "100000", "--quiet"]
     )
     try:
-        while not list_runs(Path("runs")) or not summarize(Path("runs/classic-001")).update:
+        while not list_runs(Path("runs")) or not Record.read(Path("runs/classic-001")).update:
             time.sleep(0.05)
-        assert summarize(Path("runs/classic-001")).state == "training"
+        assert Record.read(Path("runs/classic-001")).state == "training"
     finally:
         process.kill()
         process.wait()
-    found = summarize(Path("runs/classic-001"))
+    found = Record.read(Path("runs/classic-001"))
     assert (found.state, os.path.exists("runs/classic-001/config.json")) == ("interrupted", True)

@@ -15,7 +15,6 @@ import httpx
 import numpy as np
 import pytest
 from conftest import wait_until
-from fakes import Tape
 from toys import toy_config
 from web_client import api, get, head, make_lines, metrics_line, serving
 from web_client import ask as ask_bytes
@@ -24,12 +23,11 @@ from pixelpong.agent.choice import find_game, list_updates, load_agent
 from pixelpong.agent.file import write_agent
 from pixelpong.errors import ConfigError, PixelpongError, RunError
 from pixelpong.faces.look.reel import make_reel
-from pixelpong.faces.page import library, view
-from pixelpong.faces.page.library import Library
-from pixelpong.faces.page.view import View
+from pixelpong.faces.page import library
+from pixelpong.faces.page.library import Library, thin
 from pixelpong.run.alive import is_live
 from pixelpong.run.directory import RunDirectory, RunLock
-from pixelpong.run.tail import Table, Tail
+from pixelpong.run.record import SWEEP_FILE, Record
 from pixelpong.sweep import sweep
 
 
@@ -55,7 +53,7 @@ def test_the_list_and_the_run_say_where_it_stands(client, run):
     assert listed.items() <= told.items()
     last = list(run.metrics.read())[-1]
     assert {name: listed[name] for name in ("update", "steps", "episodes")}.items() <= last.items()
-    assert (listed["preset"], listed["is_live"], listed["problem"]) == ("fast", False, None)
+    assert (listed["preset"], listed["is_live"], listed["problem"]) == ("fast", False, "")
     assert (listed["id"], told["config"]) == ("toy", run.config.to_flat())
     assert (told["versions"], told["machine"]) == (run.versions, run.machine)
     steps = {line["update"]: line["steps"] for line in run.metrics.read()}
@@ -70,57 +68,38 @@ def test_an_agents_word_comes_from_its_evaluation_if_it_has_one(tmp_path):
     run = make_lines(tmp_path / "run", updates=2)
     run.evaluations.append({"update": 0, "mean_return": 18.5, "ci95": [18.1, 18.9]})
     run.checkpoints.path(0).mkdir(parents=True)
-    (agent,) = View(run.path).tell()["agents"]
+    (agent,) = Library(tmp_path).tell("run")["agents"]
     assert agent["strength"] == "champion"
 
 
 def test_columns_come_after_an_update_and_all_of_them_if_the_run_was_cut_back(tmp_path):
-    run = make_lines(tmp_path / "run", updates=3)
-    shown = View(run.path)
-    first = shown.tell()
+    run, shelf = make_lines(tmp_path / "run", updates=3), Library(tmp_path)
+    first = shelf.tell("run")
     assert (first["after"], first["columns"]["update"]) == (0, [1, 2, 3])
     run.metrics.append(metrics_line(4, entropy=0.25))
-    news = shown.tell(3, first["table"])
+    news = shelf.tell("run", 3, first["table"])
     assert (news["after"], news["columns"]["update"]) == (3, [4])
     assert news["columns"]["entropy"] == [0.25]
-    assert shown.tell(4, first["table"])["columns"]["update"] == []
+    assert shelf.tell("run", 4, news["table"])["columns"]["update"] == []
+    assert shelf.tell("run", 4, first["table"])["after"] == 0
     # Cut back and grown beyond where it was, between two looks.
     run.metrics.cut_back(2)
     run.metrics.append(*(metrics_line(update, steps=20_000 + update) for update in range(3, 9)))
-    anew = shown.tell(4, first["table"])
+    anew = shelf.tell("run", 4, news["table"])
     assert (anew["after"], anew["columns"]["update"]) == (0, [1, 2, 3, 4, 5, 6, 7, 8])
     assert anew["columns"]["steps"][2:] == [*range(20_003, 20_009)]
-    assert View(run.path).tell(4, first["table"])["after"] == 0, "another server, another table"
 
 
-def test_long_runs_are_thinned_keep_their_last_line_and_have_no_odd_numbers():
-    table = Table()
-    for update in range(1, 10_001):
-        table.add(metrics_line(update))
-    told = table.columns()["update"]
-    assert len(told) <= 2000
+def test_long_runs_are_thinned_keep_their_last_line_and_have_no_odd_numbers(tmp_path):
+    run = make_lines(tmp_path / "run", updates=10_000)
+    told = Library(tmp_path).tell("run")["columns"]["update"]
+    assert len(told) <= library.MAX_ROWS
     assert told[-1] == 10_000
     assert set(np.diff(told)) == {5}
-    table.add(metrics_line(10_001, entropy=None, steps=10**100, loss=True, x="text"))
-    last = {name: column[-1] for name, column in table.columns().items()}
-    assert (last["update"], last["steps"], last["entropy"]) == (10_001, None, None)
-    assert not last.keys() & {"x"}
-
-
-def test_seeds_make_groups_and_a_run_is_read_again_only_if_it_has_changed(tmp_path, monkeypatch):
-    for name, changes in (("a", {"seed": 1}), ("b", {"seed": 2}), ("c", {"hidden": 9})):
-        RunDirectory.create(tmp_path / name, toy_config("fast", **changes), [].append)
-    shelf = Library(tmp_path)
-    told = {each["name"]: each for each in shelf.list()}
-    assert [told[name]["seed"] for name in "ab"] == [1, 2]
-    assert told["a"]["group"] == told["b"]["group"] != told["c"]["group"]
-    tape = Tape()
-    tape.wrap(view, "summarize", "read", monkeypatch)
-    shelf.list()
-    assert tape.calls == []
-    RunDirectory.open(tmp_path / "b").metrics.append(metrics_line(1))
-    assert {each["name"]: each["update"] for each in shelf.list()}["b"] == 1
-    assert tape.calls == ["read"]
+    run.metrics.append(metrics_line(10_001, entropy=None), metrics_line(10_002, steps=10**100))
+    run.metrics.append(metrics_line(10_003, loss=True), metrics_line(10_004, x="text"))
+    last = {name: column[-1] for name, column in thin(Record.read(run.path).columns()).items()}
+    assert (last["update"], last["entropy"]) == (10_001, None)
 
 
 def test_the_runs_of_a_sweep_are_listed_by_its_name_and_theirs_and_one_from_elsewhere(
@@ -130,7 +109,7 @@ def test_the_runs_of_a_sweep_are_listed_by_its_name_and_theirs_and_one_from_else
     make_lines(tmp_path / "folder" / "seed-0", updates=2)
     make_lines(tmp_path / "single", updates=1)
     (tmp_path / "sweep-001" / sweep.TABLE).write_text("{}")
-    assert view.SWEEP_FILE == sweep.TABLE
+    assert sweep.TABLE == SWEEP_FILE
     shelf = Library(tmp_path, run.path)
     assert shelf.load_agent("package") is shelf.load_agent("package"), "one for all games"
     ids = {each["name"]: each["id"] for each in shelf.list()}
@@ -261,32 +240,6 @@ def test_a_run_is_live_while_its_lock_is_held_and_looking_never_takes_it(tmp_pat
     for content in ("", "x", "-1", "0", "9" * 30, "999999999", "\xff"):
         (run.path / "run.lock").write_text(content, "latin-1")
         assert not is_live(run.path)
-
-
-def test_a_tail_begins_anew_where_the_file_is_another(tmp_path):
-    path = tmp_path / "lines"
-    tail = Tail(path)
-
-    def updates():
-        is_anew, lines = tail.read()
-        return is_anew, [line["update"] for line in lines if "update" in line]
-
-    assert tail.read() == (False, [])
-    path.write_text('{"update": 1}\n{"update": 2}\n{"upd')
-    assert updates()[1] == [1, 2]
-    for piece, new in (
-        (b'ate": 3}\n', [3]), (b"", []), (b"{nonsense\n", []), (b"[" * 100_000 + b"\n", []),
-        (b"\xff\xfe\n{}\n", []), (b'{"update": 4}\n', [4]), (b'{"update": 5, "x": NaN}\n', []),
-        (b'{"update": 6, "x": Infinity}\n', []),
-    ):  # fmt: skip
-        with path.open("ab") as file:
-            file.write(piece)
-        assert updates() == (False, new), piece
-    path.write_text('{"update": 1}\n{"update": 7}\n' + '{"update": 8}\n' * 9999)
-    is_anew, seen = updates()
-    assert (is_anew, seen[:3]) == (True, [1, 7, 8])
-    path.unlink()
-    assert (updates(), updates()) == ((True, []), (False, []))
 
 
 # ---- the process that plays, the address, start and end

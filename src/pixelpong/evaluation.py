@@ -16,6 +16,7 @@ import numpy as np
 from pixelpong.engines import Engine
 from pixelpong.errors import number_of
 from pixelpong.items import EpisodeItem, Params
+from pixelpong.run.words import describe_mean, signed
 from pixelpong.seeding import make_rng
 
 # The short evaluations that decide, one after the other, whether to play the verdict: greedy
@@ -25,9 +26,6 @@ LOOKS = ((10, -0.5), (40, 0.3))
 # Greedy episodes of the verdict, used for nothing else: no short evaluation, no earlier verdict.
 VERDICT_EPISODES = 200
 SAMPLED_EPISODES = 40  # of sampled play after a win, reported with it
-
-MIN_GAMES = 10  # from which an interval is shown in words
-TOO_FEW = "too few games for an interval"
 
 _RESAMPLES = 10_000
 
@@ -66,13 +64,10 @@ class Evaluation:
         """Mean, interval and number of games, on one line.
 
         >>> print(Evaluation(19.5, 0.5, (19.2, 19.8), (19.0, 20.0) * 5, 3500.0))
-        mean return +19.5 (19.2 to 19.8) over 10 games of 3,500 steps
+        mean return +19.50 (+19.20 to +19.80) over 10 games of 3,500 steps
         """
-        low, high = (f"{end:.1f}".replace("-", "−") for end in self.ci95)
-        within = f"{low} to {high}" if len(self.returns) >= MIN_GAMES else TOO_FEW
-        mean = f"{self.mean_return:+.1f}".replace("-", "−")
-        games = f"{number_of(len(self.returns), 'game')} of {self.mean_steps:,.0f} steps"
-        return f"mean return {mean} ({within}) over {games}"
+        found = describe_mean(self.mean_return, self.ci95, len(self.returns))
+        return f"mean return {found} of {self.mean_steps:,.0f} steps"
 
     def __repr__(self) -> str:
         """What it says, and where the returns are."""
@@ -111,7 +106,7 @@ def _draw_histogram(returns: Sequence[float]) -> str:
     bars = []
     for value, count in sorted(counts.items()):
         height = round(70 * count / tallest)
-        title = f"{value:+d}: {number_of(count, 'game')}"
+        title = f"{signed(value, 0)}: {number_of(count, 'game')}"
         place = f'x="{9 * (value + 21) + 8}" y="{80 - height}" width="8" height="{height}"'
         bars.append(
             f'<rect {place} fill="currentColor" opacity="0.6"><title>{title}</title></rect>'

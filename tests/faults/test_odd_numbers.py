@@ -23,6 +23,7 @@ from pixelpong.errors import NumericsError
 from pixelpong.learners.ppo import PPOLearner
 from pixelpong.learners.reinforce import ReinforceLearner
 from pixelpong.loop import train
+from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
 
 LEARNERS = {"classic": ReinforceLearner, "fast": PPOLearner}
@@ -119,7 +120,7 @@ def undisturbed(tmp_path_factory) -> dict[str, str]:
     for preset in LEARNERS:
         run = make(preset, tmp_path_factory.mktemp("runs") / preset)
         train(run)
-        hashes[preset] = run.checkpoints.load_latest().card["params_sha256"]
+        hashes[preset] = fingerprint(run.checkpoints.load_latest().params)
     return hashes
 
 
@@ -135,7 +136,7 @@ def test_a_number_that_is_not_finite_stops_the_update_before_it_is_saved(
     assert_all_finite(run.path)
     assert run.checkpoints.load_latest().update == 1
     train(RunDirectory.open(run.path, [].append))
-    assert run.checkpoints.load_latest().card["params_sha256"] == undisturbed[preset]
+    assert fingerprint(run.checkpoints.load_latest().params) == undisturbed[preset]
 
 
 @pytest.mark.slow

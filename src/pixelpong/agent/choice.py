@@ -20,13 +20,14 @@ from pixelpong.agent.network import fit_params
 from pixelpong.config import Config
 from pixelpong.errors import CheckpointError, ConfigError, RunError, did_you_mean, expected
 from pixelpong.items import BUILTIN, HALF, SELF, Params
-from pixelpong.learners import draw_params, put_rows, restoring
+from pixelpong.learners import restoring
 from pixelpong.learners.progress import Progress
 from pixelpong.play.replay import Replay
 from pixelpong.run.arrays import fingerprint
 from pixelpong.run.checkpoints import Checkpoint
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.names import LATEST, find_run
+from pixelpong.run.words import signed
 
 NO_AGENT = (BUILTIN, SELF, HALF)  # opponents that are not an agent's name
 PACKAGE = "package"  # used as a run's name: the agents that come with the package
@@ -60,12 +61,9 @@ def make_agent(config: Config, params: Params, progress: Progress) -> Agent:
 def as_agent(run: RunDirectory, checkpoint: Checkpoint) -> Agent:
     """The agent of a checkpoint, bit for bit."""
     with restoring():
-        progress = Progress.from_dict(checkpoint.card["progress"])
-        config, network = run.config, run.config.network
-        drawn = config.learning.algorithm, network.hidden, network.dtype, config.seed
-        params = draw_params(*drawn, progress.attempt)
-        put_rows(params, checkpoint.arrays)
-    return make_agent(config, fit_params(params, config.learning.algorithm), progress)
+        progress = Progress.from_dict(checkpoint.counters["progress"])
+    params = fit_params(checkpoint.params, run.config.learning.algorithm)
+    return make_agent(run.config, params, progress)
 
 
 def find_agent(word: str | Path | None) -> tuple[RunDirectory | None, str | None]:
@@ -218,6 +216,6 @@ def play_game(
     replay = agent.play_episode(seed, episode, is_greedy=is_greedy)
     title = (
         f"{name}, update {agent.about.get('update', 0)}, {'greedy' if is_greedy else 'sampled'} "
-        f"episode {episode}, return {replay.episode_return:+.0f}"
+        f"episode {episode}, return {signed(replay.episode_return, 0)}"
     )
     return ChosenReplay(replay, agent, title)

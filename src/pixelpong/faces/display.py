@@ -18,14 +18,15 @@ from pixelpong.engines import EngineStats
 from pixelpong.engines.jobs import Begun, Failed
 from pixelpong.engines.jobs import Ended as JobEnded
 from pixelpong.errors import number_of
-from pixelpong.evaluation import MIN_GAMES, TOO_FEW, Evaluation, Verdict
+from pixelpong.evaluation import Evaluation, Verdict
 from pixelpong.faces.live import LiveScreen, Screen
 from pixelpong.faces.recorded import is_comparable, steps_left
 from pixelpong.learners import UpdateStats
 from pixelpong.learners.progress import Progress
 from pixelpong.loop import Began, Ended, Evaluated, Event, Judged, Judging, Updated
 from pixelpong.run.directory import RunDirectory
-from pixelpong.run.summary import describe_times, duration, signed
+from pixelpong.run.record import Record
+from pixelpong.run.words import describe_mean, describe_times, duration, signed
 from pixelpong.sweep.results import Result, read_result
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class TrainingDisplay:
         self._screen = Screen(
             _headline(run, progress), run.config.budget.until_return,
             clock=self._clock.read, now=lambda: STARTING,
-            points=[*_recorded_curve(run)] if progress.update else [],
+            points=[*zip(*Record.read(run.path).curve(), strict=True)] if progress.update else [],
             footer=["watch it: pixelpong dashboard     Ctrl-C saves everything and ends it"],
         )  # fmt: skip
         if self._console.is_terminal and not self._console.is_dumb_terminal:
@@ -247,14 +248,6 @@ def _timing(stats: UpdateStats, engine: EngineStats) -> dict[str, str]:
     }
 
 
-def _recorded_curve(run: RunDirectory) -> Iterator[tuple[int, float]]:
-    """The curve so far of a continued run."""
-    for line in run.metrics.read():
-        steps, value = line.get("steps"), line.get("estimated_return")
-        if isinstance(steps, int) and isinstance(value, int | float):
-            yield steps, float(value)
-
-
 def _headline(run: RunDirectory, progress: Progress) -> str:
     config = run.config
     verb = f"going on after update {progress.update}" if progress.update else "training"
@@ -265,13 +258,9 @@ def _headline(run: RunDirectory, progress: Progress) -> str:
 
 
 def _evaluation_line(update: int, evaluation: Evaluation, verdict: Verdict | None = None) -> str:
-    low, high = (signed(end, 2) for end in evaluation.ci95)
-    within = f"{low} to {high}" if len(evaluation.returns) >= MIN_GAMES else TOO_FEW
     word = target = ""
     if verdict is not None:
         word = "won, " if verdict.is_won else "not yet, "
-        target = f", target {signed(verdict.target, 1)}"
-    return (
-        f"update {update}: {word}{len(evaluation.returns)} greedy episodes, mean return "
-        f"{signed(evaluation.mean_return, 2)} ({within}){target}"
-    )
+        target = f", target {signed(verdict.target)}"
+    found = describe_mean(evaluation.mean_return, evaluation.ci95, len(evaluation.returns))
+    return f"update {update}: {word}greedy return {found}{target}"

@@ -14,6 +14,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from pixelpong.run.words import signed
+
 REFRESH_PER_SECOND = 1.0
 ROWS = 9  # lines of the curve
 _LEFT = 5  # columns for the numbers next to the curve
@@ -80,7 +82,7 @@ def draw_curve(points: Sequence[tuple[int, float]], target: float | None, width:
     goal = None if target is None else _dot_row(target) // 4
     labels = {0: "+21", ROWS // 2: "0", ROWS - 1: "−21"}
     if goal is not None and target is not None:
-        labels = {0: "", **labels, goal: f"{target:+.0f}"}
+        labels = {0: "", **labels, goal: signed(target, 0)}
     lines = []
     for number, row in enumerate(bits):
         empty = "┄" if number == goal else " "

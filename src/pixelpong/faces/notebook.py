@@ -18,7 +18,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import html
-import math
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -36,8 +35,8 @@ from pixelpong.errors import PixelpongError, number_of
 from pixelpong.faces.plots import KINDS, draw_plot
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.names import find_run
-from pixelpong.run.summary import describe_times, signed, summarize
-from pixelpong.run.table import Columns, read_metrics
+from pixelpong.run.record import Columns, Record
+from pixelpong.run.words import describe_times, signed
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ class Run:
 
     def metrics(self) -> Columns:
         """Every figure of every update so far as arrays, NaN if there was none."""
-        return read_metrics(self._directory)
+        return Record.read(self.path).columns()
 
     def agents(self) -> list[int]:
         """The updates whose agent is saved; `agent` loads one."""
@@ -136,9 +135,9 @@ class Run:
     def __repr__(self) -> str:
         config = self.config
         rows = [f"Run('{self.path}'): {config.preset} on {_game(self._directory)}"]
-        rows.append(summarize(self.path).verdict)
-        metrics = self.metrics()
-        rows.append(_stand(metrics) if metrics else "not begun")
+        record = Record.read(self.path)
+        rows.append(record.verdict)
+        rows.append(_stand(record) if record.update else "not begun")
         rows.append(f"{number_of(len(self.agents()), 'agent')} saved")
         rows.append(
             f".plot(kind) with {', '.join(KINDS)}; .replay(); .metrics(); .agents(); .config"
@@ -168,14 +167,10 @@ def _game(run: RunDirectory) -> str:
     return run.config.environment.environment
 
 
-def _stand(metrics: Columns) -> str:
-    last = {name: float(column[-1]) for name, column in metrics.items()}
-    known = {name: value for name, value in last.items() if not math.isnan(value)}
-    words = [f"update {last['update']:.0f}"]
-    for noun in ("episode", "step"):
-        words += [number_of(int(known[f"{noun}s"]), noun)] if f"{noun}s" in known else []
-    if "training_seconds" in known:
-        words.append(describe_times(known["training_seconds"], known.get("wall_seconds")))
-    if "mean_return_100" in known:
-        words.append(f"mean of the last 100 returns {signed(known['mean_return_100'])}")
-    return ", ".join(words)
+def _stand(record: Record) -> str:
+    words = [f"update {record.update}", number_of(record.episodes, "episode")]
+    words.append(number_of(record.steps, "step"))
+    words.append(describe_times(record.training_seconds, record.total_seconds))
+    if record.mean_100 is not None:
+        words.append(f"mean of the last 100 returns {signed(record.mean_100)}")
+    return ", ".join(filter(None, words))

@@ -14,60 +14,38 @@ from pixelpong.errors import CheckpointError, number_of, on_one_line
 from pixelpong.faces.text import fold
 from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
-from pixelpong.run.states import STATES
-from pixelpong.run.summary import Summary, describe_times, signed, summarize
+from pixelpong.run.record import STATES, Record
+from pixelpong.run.words import describe_times, signed
 
 Report = dict[str, Any]
 
 _MAX_NAME = 28
 
 
-def list_summaries(paths: Iterable[Path], sort: str = "age") -> list[Summary]:
-    """Summaries of runs, sorted by one of `pixelpong.run.states.SORTS`."""
-    return sorted(map(summarize, paths), key=lambda each: (_rank(each)[sort], str(each.path)))
+def sort_records(found: Iterable[Record], sort: str = "age") -> list[Record]:
+    """Runs in the order of ``runs --sort``."""
+    return sorted(found, key=lambda each: (_rank(each)[sort], str(each.path)))
 
 
-def _rank(summary: Summary) -> dict[str, Any]:
-    best = summary.best_known
+def _rank(record: Record) -> dict[str, Any]:
+    best = record.best_known
     return {
-        "age": -summary.modified,
-        "name": str(summary.path),
+        "age": -record.modified,
+        "name": str(record.path),
         "return": -best if best is not None else 99.0,
-        "seed": summary.config.seed if summary.config else -1,
-        "size": -summary.bytes,
-        "state": list(STATES).index(summary.state),
-        "steps": -summary.steps,
+        "seed": record.config.seed if record.config else -1,
+        "size": -record.bytes,
+        "state": list(STATES).index(record.state),
+        "steps": -record.steps,
     }
 
 
-_LISTED = (
-    "state", "verdict", "update", "steps", "episodes", "estimated_return", "mean_return_100",
-    "seconds", "bytes", "modified", "problem",
-)  # fmt: skip
-
-
-def report_list(summaries: Sequence[Summary]) -> Report:
-    """The list as JSON holds it."""
-    return {"runs": list(map(_report, summaries))}
-
-
-def _report(summary: Summary) -> Report:
-    greedy = summary.greedy
-    return {
-        "run": str(summary.path),
-        **{name: getattr(summary, name) for name in _LISTED},
-        "preset": summary.config.preset if summary.config else None,
-        "seed": summary.config.seed if summary.config else None,
-        "greedy_return": greedy and vars(greedy) | {"ci95": greedy.ci95},
-    }
-
-
-def describe_list(summaries: Sequence[Summary], width: int = 80) -> str:
+def describe_list(found: Sequence[Record], width: int = 80) -> str:
     """The list as a table of at most `width` columns, and a line with the total."""
-    if not summaries:
+    if not found:
         return "no runs here; train one: pixelpong train"
     heads: tuple[str, ...] = ("run", "state", "return", "steps", "seed", "preset", "size", "age")
-    rows = [heads, *map(_row, summaries)]
+    rows = [heads, *map(_row, found)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join(
@@ -76,17 +54,17 @@ def describe_list(summaries: Sequence[Summary], width: int = 80) -> str:
         )
         for row in rows
     ]
-    for place, each in enumerate(summaries, start=1):
+    for place, each in enumerate(found, start=1):
         if each.problem:
             lines[place] += "\n  " + _shorten(each.problem, width - 2)
-    total = f"{sum(each.bytes for each in summaries) / 1e6:,.1f} MB"
-    is_estimated = any(each.greedy is None and each.best_known is not None for each in summaries)
+    total = f"{sum(each.bytes for each in found) / 1e6:,.1f} MB"
+    is_estimated = any(each.greedy is None and each.best_known is not None for each in found)
     hint = "; ~ is an estimate from the points won" * is_estimated
-    lines.append(f"{number_of(len(summaries), 'run')}, {total}{hint}")
+    lines.append(f"{number_of(len(found), 'run')}, {total}{hint}")
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _row(each: Summary) -> tuple[str, ...]:
+def _row(each: Record) -> tuple[str, ...]:
     best = each.best_known
     return (
         _shorten(each.path.name or str(each.path), _MAX_NAME),
@@ -122,8 +100,6 @@ def describe_age(seconds: float) -> str:
 
 def report_run(path: Path) -> Report:
     """What a run has reached; every byte of its checkpoints is compared with its hash."""
-    from pixelpong.session import Counters
-
     run, damaged, newest = RunDirectory.open(path), {}, None
     for update in run.checkpoints.updates():
         try:
@@ -131,7 +107,7 @@ def report_run(path: Path) -> Report:
         except CheckpointError as error:
             if run.checkpoints.path(update).exists():  # a training has not just removed it
                 damaged[update] = str(error)
-    report = _report(summarize(path)) | {
+    report = Record.read(path).to_dict() | {
         "checkpoints": run.checkpoints.updates(),
         "damaged": damaged,
         "config": run.config.to_flat(),
@@ -140,12 +116,9 @@ def report_run(path: Path) -> Report:
         "machine": run.machine,
     }
     if newest is not None:
-        counters = Counters.of(newest)
         report |= {
-            "params_sha256": counters.params_sha256,
-            "state_sha256": fingerprint(newest.arrays),
-            "wall_seconds": counters.wall_seconds,
-            "training_seconds": counters.wall_seconds - counters.evaluation_seconds,
+            "params_sha256": fingerprint(newest.params),
+            "optimizer_sha256": fingerprint(newest.optimizer),
         }
     return report
 
@@ -162,9 +135,9 @@ def describe_run(report: Report) -> str:
         "changed": _listed(changed) or "nothing",
         "stands at": f"update {report['update']}, {number_of(report['steps'], 'step')}, "
         f"{number_of(report['episodes'], 'episode')}",
-        "time": describe_times(report.get("training_seconds"), report.get("wall_seconds")),
+        "time": describe_times(report["training_seconds"], report["total_seconds"]),
         "params": report.get("params_sha256"),
-        "state": report.get("state_sha256"),
+        "optimizer": report.get("optimizer_sha256"),
         "checkpoints": f"{', '.join(sound)}: each has its SHA-256" if sound else "none",
         "damaged": "; ".join(damaged.values()),
         "machine": ", ".join(map(str, report["machine"].values())),

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pixelpong.errors import number_of, on_one_line
-from pixelpong.evaluation import MIN_GAMES, TOO_FEW
-from pixelpong.run.summary import describe_times, duration, signed
+from pixelpong.run.words import MIN_GAMES, TOO_FEW, describe_times, duration, signed
 
 Report = dict[str, Any]
 

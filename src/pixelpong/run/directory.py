@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import json
 import os
@@ -30,6 +31,7 @@ from typing import Any, BinaryIO
 
 from pixelpong.config import Config, differences
 from pixelpong.errors import MAX_GOT, ConfigError, RunError, expected, on_one_line, refusing
+from pixelpong.learners.start import draw_start
 from pixelpong.machine import collect_versions, describe_machine
 from pixelpong.run.checkpoints import CheckpointStore
 from pixelpong.run.files import NumberedFiles, write_whole
@@ -108,7 +110,8 @@ class RunDirectory:
     ) -> RunDirectory:
         file = convert(content, _ConfigFile)
         config = _config_of(file.config, path)
-        store = CheckpointStore(path / "checkpoints", warn)
+        draw = functools.partial(draw_start, config)
+        store = CheckpointStore(path / "checkpoints", warn, draw)
         lines = {name: LineFile(path / f"{name}.jsonl") for name in _LINE_FILES}
         milestones = NumberedFiles(path / "milestones")
         return cls(path, config, file.versions, file.machine, store, milestones, warn=warn, **lines)

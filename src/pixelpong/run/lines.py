@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from pixelpong.errors import RunError, refusing
-from pixelpong.schema import Count, Return, convert, decode
+from pixelpong.run.words import describe_mean
+from pixelpong.schema import Count, Return, Seconds, convert, decode
 
 LINE_LIMIT = 1 << 20  # bytes; our lines have a few thousand
 ADVICE = "make room there, then resume"
@@ -34,11 +35,41 @@ class EpisodeLine(Line):
 
 
 @dataclass(frozen=True)
+class Timing:
+    """The times of a line."""
+
+    wall_seconds: Seconds | None = None  # of the run until then, without breaks
+
+
+@dataclass(frozen=True)
 class EvaluationLine(Line):
-    """A line of ``evaluations.jsonl``: only what is read from it."""
+    """A line of ``evaluations.jsonl``: what games of greedy play have found."""
 
     mean_return: Return
-    ci95: tuple[Return, Return]
+    ci95: tuple[Return, Return]  # of the mean
+    std: Return | None = None
+    returns: tuple[Return, ...] = ()
+    target: Return | None = None  # if it was to decide whether this is reached
+    is_won: bool = False  # whether it is
+    timing: Timing = Timing()
+
+    def __post_init__(self) -> None:
+        if not self.ci95[0] <= self.mean_return <= self.ci95[1]:
+            raise ValueError("ci95 that does not hold the mean return")
+
+    def __str__(self) -> str:
+        return describe_mean(self.mean_return, self.ci95, len(self.returns))
+
+    @property
+    def total_seconds(self) -> float | None:
+        """Time of the run until then, with evaluations."""
+        return self.timing.wall_seconds
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON, without each game's return."""
+        own = {name: getattr(self, name) for name in ("update", "mean_return", "ci95", "target")}
+        more = {"games": len(self.returns), "is_won": self.is_won}
+        return own | more | {"total_seconds": self.total_seconds}
 
 
 L = TypeVar("L")

@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pixelpong.run.directory import RunDirectory
-from pixelpong.run.states import STOPPED, WON
-from pixelpong.run.summary import Summary, summarize
+from pixelpong.run.arrays import fingerprint
+from pixelpong.run.record import Record
 
 
 @dataclass(frozen=True)
 class Result:
     """The result of a training so far."""
 
-    state: str  # of the run, see `pixelpong.run.states`
+    state: str  # of the run, see `pixelpong.run.record.STATES`
     problem: str  # why it failed, or ""
     is_done: bool  # whether nothing is left to train
     is_won: bool
@@ -35,31 +34,19 @@ class Result:
 
 def read_result(path: Path) -> Result:
     """The result of the run at `path`, as it is now."""
-    found = summarize(path)
-    is_done = _is_done(found)
-    greedy, sha256, curve = found.greedy, "", []
-    if is_done:
-        run = RunDirectory.open(path)
-        sha256 = run.checkpoints.load_latest().card["params_sha256"]
-        curve = [(line["steps"], line["estimated_return"]) for line in run.metrics.read()]
-    is_won = greedy is not None and greedy.is_won
+    found = Record.read(path)
+    greedy, sha256 = found.greedy, ""
+    if found.is_done and found.run is not None:
+        sha256 = fingerprint(found.run.checkpoints.load_latest().params)
     return Result(
         state=found.state,
         problem=found.problem,
-        is_done=is_done,
-        is_won=is_won,
+        is_done=found.is_done,
+        is_won=found.is_won,
         steps=found.steps,
-        seconds=greedy.seconds if greedy is not None and is_won else found.seconds,
-        final_return=greedy.mean if greedy else found.mean_return_100,
+        seconds=greedy.total_seconds if greedy and found.is_won else found.total_seconds,
+        final_return=greedy.mean_return if greedy else found.mean_100,
         final_ci95=greedy.ci95 if greedy else None,
         params_sha256=sha256,
-        curve=tuple((steps, value) for steps, value in curve if value is not None),
+        curve=tuple(zip(*found.curve(), strict=True)) if found.is_done else (),
     )
-
-
-def _is_done(found: Summary) -> bool:
-    """Whether nothing is left; a training killed in its last evaluation must play that again."""
-    if found.state != STOPPED or found.config is None:
-        return found.state == WON
-    is_judged = found.greedy is not None and found.greedy.update == found.update
-    return is_judged or found.config.budget.until_return is None

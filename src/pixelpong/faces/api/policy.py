@@ -25,6 +25,7 @@ from pixelpong.agent.file import Agent, read_agent
 from pixelpong.agent.network import GREEDY, Explanation
 from pixelpong.env.preprocess import FIELD_ROWS, preprocess
 from pixelpong.errors import ConfigError, expected
+from pixelpong.run.words import signed
 from pixelpong.seeding import make_rng
 
 if TYPE_CHECKING:
@@ -172,7 +173,7 @@ class Policy:
         if "update" in self.about:
             words.append(f"update {self.about['update']}")
         if self.about.get("estimated_return") is not None:
-            words.append(f"estimated return {self.about['estimated_return']:+.1f}")
+            words.append(f"estimated return {signed(self.about['estimated_return'])}")
         return f"Policy({', '.join(words)})"
 
     def _look(self, frame: NDArray[np.uint8], memory: Memory, index: int, draw: float) -> int:

@@ -179,9 +179,9 @@ def _require_unwon(run: RunDirectory, config: Config) -> None:
 
 
 def _require_unspent(run: RunDirectory, config: Config) -> None:
-    from pixelpong.run.summary import summarize
+    from pixelpong.run.record import Record
 
-    stands = summarize(run.path)
+    stands = Record.read(run.path)
     for name, counted in _COUNTS.items():
         goal, done = getattr(config.budget, name), getattr(stands, counted)
         if goal is not None and done >= goal:

@@ -12,7 +12,6 @@ from pixelpong.config import OPTIONS
 from pixelpong.config.options import Option
 from pixelpong.faces.cli import commands, faces, runs, sweeps, tournaments
 from pixelpong.faces.cli.command import REQUIRED, Command, Place, command, file, switch
-from pixelpong.run.states import SORTS
 from pixelpong.sweep.grid import NOT_SWEPT
 
 
@@ -51,7 +50,8 @@ _SERVING = (
     switch("no_open", "Open no browser."),
 )
 
-_SORTS = Option("sort", str, "age", "What to sort the list by.", choices=SORTS)
+_SORTS = "age", "name", "return", "seed", "size", "state", "steps"
+_SORT = Option("sort", str, "age", "What to sort the list by.", choices=_SORTS)
 _EACH = "Threads of each training; by default 1 with Ray, else one per core."
 _ON = (
     Option("engine", str | None, None, "By default ray if installed.", choices=("ray", "serial")),
@@ -151,7 +151,7 @@ COMMANDS: dict[str, Command] = {
             f"A run ({_NAMED}) to show; or folders of runs, by default runs.",
             metavar="RUN",
         ),
-        _SORTS,
+        _SORT,
         examples=("runs", "runs latest", "runs old/runs --sort return --json"),
     ),
     "verify": command(

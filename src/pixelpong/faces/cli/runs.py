@@ -15,6 +15,7 @@ def show(options: Any) -> int:
     from pixelpong.faces import runs
     from pixelpong.run.directory import RUNS_FOLDER
     from pixelpong.run.names import find_run, list_runs
+    from pixelpong.run.record import Record
 
     words = options.runs or (str(RUNS_FOLDER),)
     folders = {word for word in words if list_runs(Path(word)) or word == str(RUNS_FOLDER)}
@@ -27,7 +28,8 @@ def show(options: Any) -> int:
         for word in dict.fromkeys(words)
         for path in (list_runs(Path(word)) if word in folders else [find_run(word)])
     ]
-    found = runs.list_summaries(paths, options.sort)
+    found = runs.sort_records(map(Record.read, paths), options.sort)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 80
-    report_on(runs.report_list(found), options.json, lambda _: runs.describe_list(found, width))
+    report = {"runs": [each.to_dict() for each in found]}
+    report_on(report, options.json, lambda _: runs.describe_list(found, width))
     return 0

@@ -39,7 +39,7 @@ from pixelpong.faces.look.reel import scale_saliency, steps_per_second
 from pixelpong.items import DOWN, UP
 from pixelpong.play.replay import Moment
 from pixelpong.run.files import write_whole
-from pixelpong.run.summary import signed
+from pixelpong.run.words import signed
 
 Picture = Any  # a `PIL.Image.Image` of places in the palette; Pillow is an extra
 

@@ -7,21 +7,28 @@ another version or being deleted is listed with its problem, or not at all.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
+import math
 import os
 import re
+import zlib
 from pathlib import Path
 from typing import Any
 
-from pixelpong.agent.choice import list_updates, load_agent, name_strength
+from pixelpong.agent.choice import load_agent, name_strength
 from pixelpong.agent.file import SHIPPED, Agent, load_shipped, read_agent
 from pixelpong.errors import CheckpointError, RunError, expected
-from pixelpong.faces.page.view import View, is_sweep, read_stamp
+from pixelpong.faces.page.health import assess
 from pixelpong.run.names import last_change
+from pixelpong.run.record import TRAINING, Columns, Record, identify, is_sweep
+from pixelpong.schema import encode
 
 PACKAGE = "package"  # id of the agents in the package
 MAX_RUNS = 1000  # the newest are listed
+MAX_EVALUATIONS = 500  # the newest are listed
+MAX_ROWS = 2000  # of columns: more than a chart is wide in pixels
 
 
 class Library:
@@ -30,38 +37,36 @@ class Library:
     def __init__(self, runs_dir: Path, own: Path | None = None) -> None:
         self._runs_dir, self._own = runs_dir, own
         self._place = runs_dir.resolve()
-        self._views = functools.lru_cache(MAX_RUNS)(View)
 
     def list(self) -> list[dict[str, Any]]:
-        """The summaries of all runs, the newest first."""
-        views = (self._views(path, run_id) for run_id, path in self._paths().items())
-        found = [view.summarize() for view in views if view.is_there]
-        return sorted(found, key=lambda each: each["modified"] or 0, reverse=True)
+        """All runs in short, the newest first."""
+        found = [_tell_in_short(Record.read(path), id) for id, path in self._paths().items()]
+        return sorted(found, key=lambda each: each["modified"], reverse=True)
 
-    def view(self, run_id: str) -> View:
+    def record(self, run_id: str) -> Record:
         """The run with this id."""
         path = self._paths().get(run_id)
         if path is None:
             raise RunError(expected("a run of the list", "another id", "reload the page"))
-        return self._views(path, run_id)
+        return Record.read(path)
 
-    def tell(self, run_id: str, after: int, table: str | None) -> dict[str, Any]:
-        """All about a run (`View.tell`); of the package, or of a file, its agents."""
+    def tell(self, run_id: str, after: int = 0, table: str | None = None) -> dict[str, Any]:
+        """All about a run (`tell_run`); of the package, or of a file, its agents."""
         if run_id == PACKAGE:
             agents = {name: load_package(name) for name in SHIPPED}
-            return _describe("the agents in the package", PACKAGE, agents)
+            return _tell_of_agents("the agents in the package", PACKAGE, agents)
         if file := self._find_file(run_id):
-            return _describe(file.name, run_id, {"best": self.load_agent(run_id)})
-        return self.view(run_id).tell(after, table)
+            return _tell_of_agents(file.name, run_id, {"best": self.load_agent(run_id)})
+        return tell_run(self.record(run_id), run_id, after, table)
 
     def find_agent(self, run_id: str, which: str) -> tuple[Path | None, str, Any]:
         """Where a saved agent is: path of the run or file, None for the package; name; stamp."""
         path = self._find_file(run_id)
-        known, stamp = ["best"] if path else list(SHIPPED), read_stamp(path) if path else None
+        known, stamp = ["best"] if path else list(SHIPPED), identify(path) if path else None
         if path is None and run_id != PACKAGE:
-            view = self.view(run_id)
-            known = [str(update) for update in list_updates(view.run)]
-            path, stamp = view.path, view.stamp
+            record = self.record(run_id)
+            known, path = [str(update) for update in record.agents], record.path
+            stamp = identify(path / "config.json")
         if which not in known:
             listed = ", ".join(known) or "none yet"
             raise RunError(f"There is no agent of this name. Saved: {listed}.")
@@ -74,7 +79,10 @@ class Library:
         try:
             if file := self._find_file(run_id):
                 return read_agent(file)
-            return load_agent(self.view(run_id).run, which)
+            record = self.record(run_id)
+            if record.run is None:
+                raise RunError(record.problem)
+            return load_agent(record.run, which)
         except OSError as error:  # being deleted
             got = error.strerror or str(error)
             raise CheckpointError(expected("an agent", got, "reload the page")) from error
@@ -124,8 +132,84 @@ def load_package(name: str = SHIPPED[-1]) -> Agent:
         raise CheckpointError(expected("an agent in the package", "none", advice)) from error
 
 
-def _describe(name: str, run_id: str, agents: dict[str, Agent]) -> dict[str, Any]:
-    """Agents without a run, as `View.tell` describes those of one."""
+def _tell_in_short(record: Record, run_id: str) -> dict[str, Any]:
+    return {"id": run_id, "is_live": record.state == TRAINING, **record.to_dict()}
+
+
+def tell_run(
+    record: Record, run_id: str, after: int = 0, table: str | None = None
+) -> dict[str, Any]:
+    """All about a run, with its metrics after update `after`.
+
+    `table` identifies the rows up to there that the asker has. If the run has others by now, as it
+    was cut back or replaced, all metrics are sent.
+    """
+    run, is_known = record.run, after > 0 and table == _identify_rows(record, after)
+    after = after if is_known else 0
+    return {
+        **_tell_in_short(record, run_id),
+        "config": run.config.to_flat() if run else {},
+        "versions": run.versions if run else {},
+        "machine": run.machine if run else {},
+        "evaluations": list(map(dataclasses.asdict, record.evaluations[-MAX_EVALUATIONS:])),
+        "health": list(map(vars, assess(record))),
+        "agents": _list_agents(record),
+        "best": _find_best(record),
+        "table": _identify_rows(record, record.update),
+        "after": after,
+        "columns": thin(record.columns(after)),
+    }
+
+
+def _identify_rows(record: Record, update: int) -> str | None:
+    """Identifies the rows up to an update: an update that is played again has other times."""
+    row = next((row for row in reversed(record.rows) if row["update"] == update), None)
+    return None if row is None else f"{zlib.crc32(encode(row)):08x}"
+
+
+def thin(columns: Columns, most: int = MAX_ROWS) -> dict[str, list[float | None]]:
+    """Columns as JSON, thinned out evenly to at most `most` rows, with the last one."""
+    step = max(1, -(-max(map(len, columns.values()), default=0) // most))
+    return {
+        name: [_as_json(value) for value in column[::-1][::step][::-1].tolist()]
+        for name, column in columns.items()
+    }
+
+
+def _as_json(value: float) -> float | None:
+    if math.isnan(value):
+        return None
+    return int(value) if value == int(value) else float(f"{value:.6g}")
+
+
+def _list_agents(record: Record) -> list[dict[str, Any]]:
+    rows = {row["update"]: row for row in record.rows}
+    returns = {it.update: it.mean_return for it in record.evaluations}
+    agents = []
+    for update in record.agents:
+        row = rows.get(update, {"steps": 0 if update == 0 else None})
+        greedy = {"greedy": {"mean_return": returns[update]}} if update in returns else {}
+        agents.append(
+            {
+                "which": str(update),
+                "steps": row.get("steps"),
+                "estimated_return": row.get("estimated_return"),
+                "strength": name_strength(row | {"evaluation": greedy}),
+            }
+        )
+    return agents
+
+
+def _find_best(record: Record) -> str | None:
+    try:
+        best = record.run and record.run.checkpoints.find_best()
+    except RunError:
+        return None
+    return None if best is None else str(best)
+
+
+def _tell_of_agents(name: str, run_id: str, agents: dict[str, Agent]) -> dict[str, Any]:
+    """Agents without a run, as `tell_run` describes those of one."""
     figures = ("steps", "estimated_return")
     return {
         "id": run_id,
@@ -137,5 +221,4 @@ def _describe(name: str, run_id: str, agents: dict[str, Agent]) -> dict[str, Any
         ],
         "best": list(agents)[-1],
         "is_live": False,
-        "problem": None,
     }

@@ -19,8 +19,9 @@ from pixelpong.faces.plots.drawing import (
     plain,
     scale_of,
 )
+from pixelpong.faces.plots.running import running
 from pixelpong.run.directory import RunDirectory
-from pixelpong.run.table import read_episodes, read_evaluations, read_metrics, running
+from pixelpong.run.record import Record
 
 EPISODES = 100  # in the mean return, as everywhere
 _MANY = 3000  # more dots than this become one bitmap in an SVG
@@ -42,20 +43,20 @@ class Subject:
     """One run to draw: its name in a legend, and what it has recorded."""
 
     def __init__(self, run: RunDirectory, name: str) -> None:
-        self.run, self.name = run, plain(name)
-        self.metrics = read_metrics(run)
-        if not np.isfinite(self.metrics.get("steps", np.array([np.nan]))).any():
+        record = Record.read(run.path)
+        self.run, self.name, self.column = run, plain(name), record.curve
+        if not record.steps:
             advice = "train it for an update or more"
             raise RunError(expected(f"metrics in {run.path}", "none", advice))
-        self.episode_steps, self.returns = read_episodes(run, self.metrics)
-        self.evaluations = read_evaluations(run, self.metrics)
-
-    def column(self, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Steps and figure of the updates that have it."""
-        steps = self.metrics["steps"]
-        values = self.metrics.get(name, np.full(len(steps), np.nan))
-        has = np.isfinite(steps) & np.isfinite(values)
-        return steps[has], values[has]
+        self.last_step = record.steps
+        self.episode_steps, self.returns = record.returns()
+        steps = record.at(it.update for it in record.evaluations)
+        rows = [
+            [step, it.mean_return, *it.ci95]
+            for step, it in zip(steps, record.evaluations, strict=True)
+            if not math.isnan(step)
+        ]
+        self.evaluations = np.array(rows, np.float64).reshape(-1, 4)  # of each, with its interval
 
 
 def name_subjects(runs: Sequence[RunDirectory]) -> list[Subject]:
@@ -196,7 +197,7 @@ def _steps_axis(axes: Any, subjects: Sequence[Subject]) -> float:
 
 
 def _last_step(subjects: Sequence[Subject]) -> float:
-    return max(1.0, *(float(np.nanmax(subject.metrics["steps"])) for subject in subjects))
+    return float(max(subject.last_step for subject in subjects))
 
 
 def _title(what: str, subjects: Sequence[Subject]) -> str:

@@ -125,14 +125,14 @@ function makeRow(run, onTick) {
     const { word, kind } = describeState(now), best = describeReturn(now), count = countSeeds(group);
     state.textContent = word;
     state.className = `state ${kind}`;
-    box.disabled = Boolean(now.problem);
-    facts.textContent = now.problem ?? [
-      now.preset, `seed ${now.seed}`, `update ${formatCount(now.update)}`, `${formatCount(now.steps)} steps`, `written ${formatAgo(now.modified)}`,
+    box.disabled = now.state === "damaged";
+    facts.textContent = box.disabled ? now.problem : [
+      now.preset, `seed ${now.seed}`, `update ${formatCount(now.update)}`, `${formatCount(now.steps)} steps`, `written ${formatAgo(now.modified)}`, now.problem,
     ].filter(Boolean).join(" · ");
     seeds.hidden = count < 2;
     seeds.href = `#compare/${group.map(({ id }) => id).join(",")}`;
     seeds.textContent = `one of ${count} seeds`;
-    figure.replaceChildren(...(now.problem ? [] : [build("strong", { class: "number" }, best.text), build("span", { class: "quiet" }, ` ${best.name}`)]));
+    figure.replaceChildren(...(box.disabled ? [] : [build("strong", { class: "number" }, best.text), build("span", { class: "quiet" }, ` ${best.name}`)]));
   };
   return { element, update };
 }

@@ -51,7 +51,7 @@ const CURVES = [
   single("kl", "KL divergence", "nats", "kl"),
   single("learning_rate", "Learning rate", "", "learning_rate"),
   single("grad_norm", "Gradient norm", "", "grad_norm"),
-  single("speed", "Speed", "steps per second", "timing.steps_per_second", formatCount),
+  single("speed", "Speed", "steps per second", "steps_per_second", formatCount),
 ];
 
 // A heading, and the charts, empty until `update([{name, columns, evaluations, target, greedy}])`.

@@ -76,20 +76,20 @@ export function formatValue(value) {
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
-// The state of a run, in words and as a class for its mark; see pixelpong.run.states.
+// The state of a run, in words and as a class for its mark; see pixelpong.run.record.
 const STATES = {
   training: ["training now", "live"], won: ["won", "won"], stopped: ["stopped", "rest"],
   interrupted: ["interrupted", "rest"], failed: ["failed", "broken"], damaged: ["cannot be read", "broken"],
 };
-export function describeState({ state, update, problem }) {
-  const [word, kind] = STATES[problem ? "damaged" : state] ?? STATES.stopped;
-  if (problem || update || kind === "broken") return { word, kind };
+export function describeState({ state, update }) {
+  const [word, kind] = STATES[state] ?? STATES.stopped;
+  if (update || kind === "broken") return { word, kind };
   return kind === "live" ? { word: "starting", kind } : { word: "nothing trained yet", kind };
 }
 
 // The three returns, by the names of the glossary; the first that is known says most.
 export function listReturns(run) {
-  return [["greedy return", run.greedy?.mean], ["estimated return", run.estimated_return], ["mean of the last 100", run.mean_return_100]]
+  return [["greedy return", run.greedy?.mean_return], ["estimated return", run.estimated_return], ["mean of the last 100", run.mean_return_100]]
     .map(([name, value]) => ({ name, value: value ?? null, text: formatSigned(value, 1) }));
 }
 
@@ -105,8 +105,8 @@ export function announce(text) {
 // Show or hide the banner over the page.
 export function warnAbove(text) {
   const banner = document.getElementById("banner");
-  if (banner.textContent === (text ?? "")) return;
-  banner.textContent = text ?? "";
+  if (banner.textContent === (text || "")) return;
+  banner.textContent = text || "";
   banner.hidden = !text;
 }
 

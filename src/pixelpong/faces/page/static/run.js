@@ -19,7 +19,7 @@ function follow(element, id, show) {
       run = { ...news, columns: mergeColumns(run?.columns ?? {}, news.columns ?? {}, news.after ?? 0) };
       if (isLost) announce("Connected again.");
       isLost = false;
-      warnAbove(run.problem && `This run cannot be read: ${run.problem}`);
+      warnAbove(run.state === "damaged" && `This run cannot be read: ${run.problem}`);
       show(run);
     } catch (error) {
       if (error.name === "AbortError") return;
@@ -91,7 +91,7 @@ class RunView {
   }
 
   show(run) {
-    const { columns } = run, state = describeState(run), isBroken = run.problem || run.isGone;
+    const { columns } = run, state = describeState(run), isBroken = run.state === "damaged" || run.isGone;
     this.state.textContent = state.word;
     this.state.className = `state ${state.kind}`;
     rewrite(this.verdict, [run.verdict, isBroken], () => (isBroken ? [] : tellVerdict(run)));
@@ -133,7 +133,7 @@ function listFacts(run) {
     ...listReturns(run).map(({ name, text }) => [name, text]),
     ["points won, last 1,000", won == null ? "–" : `${(100 * won).toFixed(1)} %`],
     ["steps played", formatCount(run.steps)], ["update", formatCount(run.update)], ["episodes", formatCount(run.episodes)],
-    ["steps per second", formatCount(newest("timing.steps_per_second"))],
+    ["steps per second", formatCount(newest("steps_per_second"))],
   ];
 }
 

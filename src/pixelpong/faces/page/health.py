@@ -1,0 +1,108 @@
+"""How a training is doing, in plain words with advice.
+
+Each check looks for one thing that goes wrong with policy gradients, and says what it found, what
+that means and what to do. If nothing is wrong, one finding says so.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from pixelpong.run.record import Record
+from pixelpong.run.words import signed
+
+GOOD, NOTE, WARNING = "good", "note", "warning"
+
+WINDOW = 10  # updates that are averaged: a single one is noise
+MIN_UPDATES = 5  # before them the network knows nothing yet
+
+ENTROPY_GONE = 0.05
+"""Share of the largest possible entropy. At 5 % about 99 of 100 decisions are always the same, so
+nothing new is tried. Ten of our trainings in the fast mode kept 23 % or more to their end."""
+
+STRONG_RETURN = 15.0  # from here, a policy may well be sure of itself
+
+ONE_ACTION = 0.97
+"""Share of a single action. A paddle that nearly always goes one way is stuck at the edge. In ten
+trainings in the fast mode the share of UP was between 0.24 and 0.38."""
+
+KL_LARGE = 0.08
+"""Mean nats between the policy before and after an update. Nine of ten trainings stayed at 0.068 or
+below; the one that reached 0.145 learned badly."""
+
+STALLED_STEPS = 1_000_000  # without progress; the fast mode needs fewer to learn all of Pong
+STALLED_GAIN = 0.5  # of return, that counts as progress
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check has found; `advice` may be empty."""
+
+    level: str  # `GOOD`, `NOTE` or `WARNING`
+    title: str
+    text: str
+    advice: str = ""
+
+
+def assess(record: Record) -> list[Finding]:
+    """The findings about a run, warnings first."""
+    if len(record.rows) < MIN_UPDATES or record.config is None:
+        text = f"It has finished {record.update} updates; checks begin after {MIN_UPDATES}."
+        return [Finding(NOTE, "Too early to tell", text)]
+    is_ppo = record.config.learning.algorithm == "ppo"
+    entropy = _mean(record, "entropy") / math.log(3 if is_ppo else 2)
+    up, kl = _mean(record, "up_share"), _mean(record, "kl")
+    steps, returns = record.curve()
+    if not len(returns):
+        steps, returns = record.curve("mean_return_100")
+    strength = returns[-1] if len(returns) else math.nan
+    is_late = steps > steps.max(initial=0) - STALLED_STEPS
+    before, since = (returns[each].max(initial=-math.inf) for each in (~is_late, is_late))
+
+    warnings = (
+        (
+            entropy < ENTROPY_GONE and not strength >= STRONG_RETURN,
+            "Entropy gone",
+            f"The policy's entropy is {100 * entropy:.0f} % of the largest: it no longer tries "
+            "anything, so it can learn no more from what it does.",
+            "Start a new run with a lower --learning-rate" + ", or a higher --ent-coef" * is_ppo,
+        ),
+        (
+            up >= ONE_ACTION or up <= 1 - ONE_ACTION,
+            "One action only",
+            f"The paddle goes up at {100 * up:.0f} % of the steps: it is stuck at one edge.",
+            "Wait some updates; if it stays, start a new run with another --seed or a lower "
+            "--learning-rate",
+        ),
+        (
+            kl > KL_LARGE,
+            "Steps too large",
+            f"Each update changes the policy by a KL of {kl:.3f}; {KL_LARGE} is a lot.",
+            "Lower --learning-rate or --update-epochs",
+        ),
+    )
+    found = [
+        Finding(WARNING, title, text, f"{do}.") for is_so, title, text, do in warnings if is_so
+    ]
+    if not found:
+        text = "Nothing in the figures gives cause for concern."
+        if len(returns):
+            text += f" It plays at a return of about {signed(strength)}."
+        if not math.isnan(entropy):
+            text += f" {100 * entropy:.0f} % of the largest entropy is left."
+        found.append(Finding(GOOD, "All is well", text))
+    if strength < STRONG_RETURN and since < before + STALLED_GAIN:
+        text = f"The return has not improved for {STALLED_STEPS:,} steps: its best was "
+        text += f"{signed(before)} before and {signed(since)} since."
+        advice = "The classic mode takes time; else try another --seed or --learning-rate."
+        found.append(Finding(NOTE, "No progress", text, advice))
+    return found
+
+
+def _mean(record: Record, name: str) -> float:
+    """The mean of a column's last values; NaN, which passes every check, if there are none."""
+    _, values = record.curve(name)
+    return float(np.mean(values[-WINDOW:])) if len(values) else math.nan

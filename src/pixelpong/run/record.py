@@ -1,0 +1,357 @@
+"""A run as everything that shows it reads it: terminal, page, plots, sweeps and ``--json``.
+
+    record = Record.read(Path("runs/fast-001"))
+    record.state, record.verdict            "won", "won: greedy return +18.47 (…) over 200 games, …"
+    record.columns()["estimated_return"]    an array: a value for each update
+    record.to_dict()                        the run as JSON
+
+A run has three returns, and each has one name:
+
+    greedy return         the mean of some games of greedy play, with its interval; it decides
+    estimated return      of sampled play, from the share of the last 1,000 points that was won
+    mean of the last 100  returns of the last 100 episodes of the training; it lags behind
+
+It has two times: *training*, without evaluations, and *total*, with them; neither counts breaks.
+
+A record is what the files said at one moment. A file is read again, as a whole, only if it has
+changed. Damaged lines are left out. Checkpoints are counted and not read, so hundreds of runs take
+a second.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import math
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pixelpong.config import Config, DisplayConfig, EngineConfig
+from pixelpong.errors import MAX_GOT, PixelpongError, RunError, on_one_line
+from pixelpong.run.alive import is_live
+from pixelpong.run.directory import FAILURE_FILE, RunDirectory
+from pixelpong.run.lines import EpisodeLine, EvaluationLine
+from pixelpong.run.names import last_change, list_runs
+from pixelpong.run.words import describe_times, signed
+from pixelpong.schema import Figure, Meta, decode, encode
+
+TRAINING, WON, STOPPED = "training", "won", "stopped"
+INTERRUPTED, FAILED, DAMAGED = "interrupted", "failed", "damaged"
+
+STATES = {
+    TRAINING: "a process is at work on it",
+    WON: "an evaluation has confirmed its target return",
+    STOPPED: "its budget is spent",
+    INTERRUPTED: "it was stopped or killed, and can continue",
+    FAILED: "it ended with an error",
+    DAMAGED: "it cannot be read",
+}
+
+SWEEP_FILE = "sweep.csv"  # marks a folder with the runs of a sweep
+
+Columns = dict[str, NDArray[Any]]
+
+# A change of one of these files changes a record.
+_FILES = ("config.json", "metrics.jsonl", "evaluations.jsonl", FAILURE_FILE)
+
+_LISTED = (
+    "name", "state", "problem", "verdict", "group", "update", "steps", "episodes",
+    "estimated_return", "training_seconds", "total_seconds", "bytes", "modified",
+)  # fmt: skip
+
+_Figures = dict[str, Figure | None]
+_MetricsLine = dict[str, Figure | _Figures | None]
+
+
+@dataclass(frozen=True)
+class _Failure:
+    error: Annotated[str, Meta(max_length=4 * MAX_GOT)]
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """One run, read at one moment; `read` makes it."""
+
+    path: Path
+    run: RunDirectory | None  # None if it is damaged
+    state: str  # one of `STATES`
+    problem: str  # why it failed or cannot be read, or ""
+    evaluations: tuple[EvaluationLine, ...]
+    rows: tuple[dict[str, Any], ...]  # of the metrics, with those of ``timing``; updates ascend
+    modified: float  # in seconds since 1970
+
+    @staticmethod
+    def read(path: Path) -> Record:
+        """The record of a run now; damage raises nothing, and the record names the problem."""
+        is_training = is_live(path)
+        stamp = is_training, *(identify(path / name) for name in _FILES)
+        known = _KNOWN.get(path)
+        if known is None or known[0] != stamp:
+            known = _KNOWN[path] = stamp, _read(path, is_training)
+        return known[1]
+
+    @property
+    def name(self) -> str:
+        """The name of its folder; a run of a sweep also has that of the sweep."""
+        parent = self.path.parent
+        return f"{parent.name}/{self.path.name}" if is_sweep(parent) else self.path.name
+
+    @property
+    def config(self) -> Config | None:
+        """The configuration; None if it cannot be read."""
+        return self.run.config if self.run else None
+
+    @functools.cached_property
+    def group(self) -> str | None:
+        """Shared by all runs of one configuration, whatever their seeds and engines are."""
+        if self.config is None:
+            return None
+        alike = dataclasses.replace(
+            self.config, seed=0, engine=EngineConfig(), display=DisplayConfig()
+        )
+        return hashlib.sha256(encode(alike.to_flat())).hexdigest()[:16]
+
+    # ---- metrics
+
+    def last(self, name: str) -> Any:
+        """A figure of the last update, such as ``"points_won_1000"``; None if it has none."""
+        return self.rows[-1].get(name) if self.rows else None
+
+    def columns(self, after: int = 0) -> Columns:
+        """Every figure of the updates that come after `after`, as arrays [N].
+
+        A column is int64 if every row has a whole number; otherwise it is float64, and NaN where a
+        row has none.
+        """
+        updates = self._columns.get("update", np.empty(0))
+        first = np.searchsorted(updates, after, side="right")
+        return {name: column[first:] for name, column in self._columns.items()}
+
+    @functools.cached_property
+    def _columns(self) -> Columns:
+        names = dict.fromkeys(name for row in self.rows for name in row)
+        return {name: _make_column([row.get(name) for row in self.rows]) for name in names}
+
+    def curve(self, name: str = "estimated_return") -> tuple[NDArray[Any], NDArray[Any]]:
+        """The steps and a figure of the updates that have both: [N] and [N]."""
+        missing = np.full(len(self.rows), np.nan)
+        steps, values = (self._columns.get(each, missing) for each in ("steps", name))
+        has = np.isfinite(steps) & np.isfinite(values)
+        return steps[has], values[has]
+
+    def at(self, updates: Iterable[int], name: str = "steps") -> NDArray[np.float64]:
+        """A figure at the end of each of these updates; NaN for an update without it."""
+        known = {row["update"]: row.get(name) for row in self.rows}
+        found = [known.get(update) for update in updates]
+        return np.array([math.nan if value is None else value for value in found], np.float64)
+
+    def returns(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The steps at the end of each episode's update, and its return: [N] and [N]."""
+        lines = [] if self.run is None else list(self.run.episodes.read_as(EpisodeLine))
+        steps = self.at(line.update for line in lines)
+        values = np.array([line.episode_return for line in lines], np.float64)
+        return steps[np.isfinite(steps)], values[np.isfinite(steps)]
+
+    @property
+    def update(self) -> int:
+        """The last update."""
+        return self.last("update") or 0
+
+    @property
+    def steps(self) -> int:
+        """Steps played."""
+        return self.last("steps") or 0
+
+    @property
+    def episodes(self) -> int:
+        """Episodes finished."""
+        return self.last("episodes") or 0
+
+    # ---- what it has reached
+
+    @property
+    def greedy(self) -> EvaluationLine | None:
+        """The evaluation that has won, or else the newest."""
+        won = [it for it in self.evaluations if it.is_won]
+        return next(reversed(won or self.evaluations), None)
+
+    @property
+    def estimated_return(self) -> float | None:
+        """Of sampled play; None before the first 1,000 points."""
+        return self.last("estimated_return")
+
+    @property
+    def mean_100(self) -> float | None:
+        """The mean return of the last 100 episodes; None before the first."""
+        return self.last("mean_return_100")
+
+    @property
+    def best_known(self) -> float | None:
+        """The greedy return if there is one, otherwise the estimated return."""
+        return self.greedy.mean_return if self.greedy else self.estimated_return
+
+    @property
+    def training_seconds(self) -> float | None:
+        """Time of training: in total, without evaluations."""
+        return self.last("training_seconds")
+
+    @property
+    def total_seconds(self) -> float | None:
+        """Time in total, with evaluations."""
+        known = [self.last("wall_seconds"), *(it.total_seconds for it in self.evaluations)]
+        return max((each for each in known if each is not None), default=None)
+
+    @property
+    def is_won(self) -> bool:
+        """Whether an evaluation has confirmed the target return."""
+        return self.greedy is not None and self.greedy.is_won
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left to train.
+
+        A training that was killed in its last evaluation must play that again.
+        """
+        if self.state != STOPPED or self.config is None:
+            return self.state == WON
+        is_evaluated = self.greedy is not None and self.greedy.update == self.update
+        return is_evaluated or self.config.budget.until_return is None
+
+    @property
+    def verdict(self) -> str:
+        """State and result as one sentence, such as "won: greedy return +18.47 …"."""
+        target = self.config.budget.until_return if self.config else None
+        words = {
+            TRAINING: f"training, update {self.update}",
+            WON: "won",
+            STOPPED: "not won: " * (target is not None) + f"budget spent at update {self.update}",
+            INTERRUPTED: f"interrupted at update {self.update}",
+            FAILED: f"failed at update {self.update}: {self.problem}",
+            DAMAGED: f"damaged: {self.problem}",
+        }[self.state]
+        if (greedy := self.greedy) is not None:
+            found = f"greedy return {greedy}"
+            if greedy.target is not None:
+                found += f", target {signed(greedy.target)}"
+            if greedy.is_won and greedy.total_seconds is not None:
+                found += f", after {describe_times(total=greedy.total_seconds)}"
+        elif self.estimated_return is not None:
+            found = f"estimated return {signed(self.estimated_return)}"
+        else:
+            return words
+        return f"{words}{': ' if self.state == WON else '; '}{found}"
+
+    # ---- files
+
+    @property
+    def agents(self) -> list[int]:
+        """The updates whose agent is saved, as a checkpoint or a milestone, ascending."""
+        if self.run is not None:
+            with contextlib.suppress(OSError, RunError):  # it is being deleted
+                return sorted({*self.run.checkpoints.updates(), *self.run.milestones.updates()})
+        return []
+
+    @functools.cached_property
+    def bytes(self) -> int:
+        """The size of all its files; links are not followed."""
+        total = 0
+        for folder, _, names in os.walk(self.path):
+            for name in names:
+                with contextlib.suppress(OSError):  # it is being removed
+                    total += os.lstat(os.path.join(folder, name)).st_size
+        return total
+
+    def to_dict(self) -> dict[str, Any]:
+        """The run in a list of runs, as JSON."""
+        config, greedy = self.config, self.greedy
+        return {
+            "run": str(self.path),
+            **{name: getattr(self, name) for name in _LISTED},
+            "preset": config and config.preset,
+            "seed": config and config.seed,
+            "target": config and config.budget.until_return,
+            "mean_return_100": self.mean_100,
+            "greedy": greedy and greedy.to_dict(),
+        }
+
+
+def records(folder: Path) -> list[Record]:
+    """The runs in a folder, the last changed first; none if the folder is missing."""
+    return [Record.read(path) for path in list_runs(folder)]
+
+
+def is_sweep(path: Path) -> bool:
+    """Whether a folder holds the runs of a sweep."""
+    return (path / SWEEP_FILE).is_file()
+
+
+_KNOWN: dict[Path, tuple[Any, Record]] = {}
+"""The newest record of each run, with what identifies the contents of its files."""
+
+
+def identify(path: Path) -> tuple[int, ...]:
+    """What changes with the content of a file; empty if there is none."""
+    try:
+        file = path.stat()
+    except OSError:
+        return ()
+    return file.st_ino, file.st_size, file.st_mtime_ns
+
+
+def _read(path: Path, is_training: bool) -> Record:
+    modified = last_change(path) or 0.0
+    try:
+        run = RunDirectory.open(path, lambda _: None)  # a list has no room for warnings
+        evaluations, rows = tuple(run.evaluations.read_as(EvaluationLine)), _read_rows(run)
+    except (PixelpongError, OSError, ValueError, RecursionError) as error:
+        problem = on_one_line(str(error))[:MAX_GOT]
+        return Record(path, None, DAMAGED, problem, (), (), modified)
+    problem = _read_failure(path)
+    if is_training:
+        state = TRAINING
+    elif any(it.is_won for it in evaluations):
+        state = WON
+    elif problem:
+        state = FAILED
+    else:
+        state = STOPPED if rows and _is_spent(run.config, rows[-1]) else INTERRUPTED
+    return Record(path, run, state, problem * (state == FAILED), evaluations, rows, modified)
+
+
+def _read_rows(run: RunDirectory) -> tuple[dict[str, Any], ...]:
+    rows: list[dict[str, Any]] = []
+    for line in run.metrics.read_as(_MetricsLine):
+        timing = line.pop("timing", None)
+        if not rows or line["update"] > rows[-1]["update"]:
+            rows.append(line | (timing if isinstance(timing, dict) else {}))
+    return tuple(rows)
+
+
+def _make_column(values: list[Any]) -> NDArray[Any]:
+    if all(type(value) is int for value in values):
+        return np.array(values, np.int64)
+    return np.array([math.nan if value is None else value for value in values], np.float64)
+
+
+def _read_failure(path: Path) -> str:
+    with contextlib.suppress(OSError, ValueError):
+        return on_one_line(decode((path / FAILURE_FILE).read_bytes(), _Failure).error)[:MAX_GOT]
+    return ""
+
+
+def _is_spent(config: Config, last: dict[str, Any]) -> bool:
+    budget = config.budget
+    pairs = (
+        (budget.updates, "update"),
+        (budget.episodes, "episodes"),
+        (budget.total_timesteps, "steps"),
+    )
+    return any(limit is not None and (last.get(name) or 0) >= limit for limit, name in pairs)
