@@ -7,7 +7,6 @@ import functools
 import itertools
 import json
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from fakes import pid_at_work, wait_for_stop
 from toys import toy_config
 
 from pixelpong.engines import never
-from pixelpong.engines.jobs import Begun, Ended, Failed, event_of, perform, run_one_by_one
+from pixelpong.engines.jobs import Begun, Ended, Failed, Here, perform, run_jobs
 from pixelpong.errors import RunError
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
@@ -36,19 +35,16 @@ WORDS = [
 """The same as `toy_config("classic")`."""
 
 
-def here(jobs, should_stop):
-    """Run jobs in this process, for tests that are not about processes."""
-    for name, job in jobs.items():
-        if should_stop():
-            return
-        yield Begun(name)
-        yield None
-        yield event_of(name, *perform(pickle.dumps(job)))
+class InProcess(Here):
+    """Runs jobs in this process, for tests that are not about processes."""
+
+    def begin(self, name, job):
+        return functools.partial(perform, job)
 
 
 @pytest.fixture
 def in_process(monkeypatch):
-    monkeypatch.setattr(sweep_module, "run_one_by_one", here)
+    monkeypatch.setattr(sweep_module, "Here", InProcess)
 
 
 def configs_of(*seeds, **changes):
@@ -274,17 +270,17 @@ def test_a_summary_counts_what_won_and_takes_the_middle_half_of_all_returns():
 
 def test_a_job_whose_process_dies_is_told_and_the_next_one_begins():
     with workers_find_tests():
-        events = list(run_one_by_one({"a": os.abort, "b": os.getppid}, never))
+        events = list(run_jobs({"a": os.abort, "b": os.getppid}, Here(), never))
     first, failed, second, ended = [event for event in events if event]
-    assert (first, second, ended) == (Begun("a"), Begun("b"), Ended("b", os.getpid()))
+    assert (first, second, ended) == (Begun("a"), Begun("b"), Ended("b"))
     assert "the process of a died: exit code -6" in str(failed.error)
 
 
-def test_a_job_is_asked_to_stop_and_its_answer_is_heard(tmp_path):
+def test_a_job_is_asked_to_stop_and_its_end_is_heard(tmp_path):
     jobs = {name: functools.partial(wait_for_stop, tmp_path / name) for name in "ab"}
     with workers_find_tests():
-        events = [event for event in run_one_by_one(jobs, (tmp_path / "a").exists) if event]
-    assert events == [Begun("a"), Ended("a", "stopped")]
+        events = [event for event in run_jobs(jobs, Here(), (tmp_path / "a").exists) if event]
+    assert events == [Begun("a"), Ended("a")]
 
 
 # --- Ray --------------------------------------------------------------------------------------

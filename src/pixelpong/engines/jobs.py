@@ -1,27 +1,29 @@
 """Jobs: long pieces of work that know nothing of each other, each in a process of its own.
 
-A job is a picklable function without arguments. Here they run one after the other;
-`pixelpong.engines.ray.jobs` runs as many at a time as a cluster has room for. Both yield the same
-events.
+A job is a function without arguments. On this machine one runs after the other (`Here`); on Ray
+(`pixelpong.engines.ray.jobs`), as many at a time as the cluster has room for.
 """
 
 from __future__ import annotations
 
-import contextlib
+import functools
+import multiprocessing
 import os
-import pickle
-import subprocess
-import sys
+import time
+from collections import deque
 from collections.abc import Callable, Generator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
 from pixelpong.engines import describe_error
-from pixelpong.errors import PixelpongError, WorkerError, on_one_line
+from pixelpong.errors import PixelpongError, WorkerError
+from pixelpong.interrupts import interrupts_held
 
 POLL_SECONDS = 0.1  # between two checks for a requested stop
 STOP_SECONDS = 30.0  # that jobs have to end after a requested stop
-Jobs = Mapping[str, Callable[[], Any]]  # by name
+Job = Callable[[], object]  # picklable
+Outcome = PixelpongError | None  # what a job has raised
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,9 @@ class Begun:
 
 @dataclass(frozen=True)
 class Ended:
-    """The job of this name has returned `result`."""
+    """The job of this name has ended."""
 
     name: str
-    result: Any
 
 
 @dataclass(frozen=True)
@@ -47,83 +48,105 @@ class Failed:
     error: PixelpongError
 
 
-# What happens, in its order; None several times a second while nothing does. After a requested
-# stop, no further job begins, and those under way are asked by SIGINT or SIGTERM to end; what they
-# still return is yielded.
 JobEvents = Generator[Begun | Ended | Failed | None, None, None]
 
 
-def run_one_by_one(jobs: Jobs, should_stop: Callable[[], bool]) -> JobEvents:
-    """Run jobs one after the other, each in a new process."""
-    for name, job in jobs.items():
-        if should_stop():
-            return
-        yield Begun(name)
-        answer, died = yield from _run_apart(pickle.dumps(job), should_stop)
-        if answer is not None:
-            yield event_of(name, *pickle.loads(answer))
-        elif not should_stop():
-            yield lost(name, died)
+def run_jobs(jobs: Mapping[str, Job], processes: Any, should_stop: Callable[[], bool]) -> JobEvents:
+    """Run jobs, by name; yield what happens, and None several times a second while nothing does.
 
-
-def event_of(name: str, result: Any, error: PixelpongError | None) -> Ended | Failed:
-    """The event of what `perform` has returned."""
-    return Ended(name, result) if error is None else Failed(name, error)
-
-
-def lost(name: str, reason: str) -> Failed:
-    """The event of a job whose process died."""
-    text = f"the process of {name} died: {reason}. Was there too little memory? Resume the sweep."
-    return Failed(name, WorkerError(text))
-
-
-def perform(job: bytes) -> tuple[Any, PixelpongError | None]:
-    """Run a pickled job here: what it returned, or what it raised as one of our errors."""
-    try:
-        return pickle.loads(job)(), None
-    except Exception as error:
-        return None, describe_error("a job", error)
-
-
-def _run_apart(
-    job: bytes, should_stop: Callable[[], bool]
-) -> Generator[None, None, tuple[bytes | None, str]]:
-    """Run a pickled job in a new process: its pickled answer, or why there is none.
-
-    It has its own process group, so a terminal's Ctrl-C does not reach a job while it begins: this
-    process passes it on.
+    `processes` is `Here()`, or the tasks of Ray. After a requested stop no further job begins, and
+    those under way are asked to end. Closing the generator does the same.
     """
-    command = [sys.executable, "-c", "from pixelpong.engines.jobs import serve; serve()"]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(
-        command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
-    ) as process:
-        try:
-            is_told, words = False, [job]  # may be said only once
-            while True:
-                timeout = STOP_SECONDS if is_told else POLL_SECONDS
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    out, err = process.communicate(words.pop() if words else None, timeout)
-                    break
-                if is_told:
-                    process.kill()
-                elif should_stop():
-                    is_told = True
-                    process.terminate()
+    waiting, under_way = deque(jobs.items()), dict[Future[Outcome], str]()
+    deadline = None
+    pool = ThreadPoolExecutor(max(1, len(jobs)))
+    try:
+        while under_way or (waiting and deadline is None):
+            if deadline is None and should_stop():
+                processes.stop(force=False)
+                deadline = time.monotonic() + STOP_SECONDS
+            while waiting and deadline is None and len(under_way) < processes.room():
+                name, job = waiting.popleft()
+                yield Begun(name)
+                under_way[pool.submit(processes.begin(name, job))] = name
+            if deadline is not None and time.monotonic() > deadline:
+                break
+            if not under_way:
+                time.sleep(POLL_SECONDS)
+            done, _ = wait(under_way, POLL_SECONDS, FIRST_COMPLETED)
+            for future in done:
+                name, error = under_way.pop(future), future.result()
+                yield Failed(name, error) if error else Ended(name)
+            if not done:
                 yield None
-        finally:  # also if nobody wants to hear the rest
-            if process.poll() is None:
-                process.terminate()
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.communicate(timeout=STOP_SECONDS)
-                process.kill()
-    said = err.decode(errors="replace").strip().splitlines()[-1:]
-    died = " ".join([f"exit code {process.returncode}", *said])
-    return (out if process.returncode == 0 else None), on_one_line(died)
+    finally:
+        if under_way:  # also if nobody wants to hear the rest
+            processes.stop(force=False)
+            wait(under_way, STOP_SECONDS if deadline is None else 0)
+            processes.stop(force=True)
+        pool.shutdown()
 
 
-def serve() -> None:
-    """In the new process: read a job from stdin, and write what came of it to stdout."""
-    with os.fdopen(os.dup(1), "wb") as out:
-        os.dup2(2, 1)  # what the job prints is no part of its answer
-        pickle.dump(perform(sys.stdin.buffer.read()), out)
+class Here:
+    """Runs a job in a new process of this machine, one at a time.
+
+    A terminal's Ctrl-C does not reach it: this process passes it on, as SIGTERM.
+    """
+
+    def __init__(self) -> None:
+        self._process: Any = None
+        self._is_stopped = False
+
+    def room(self) -> int:
+        """One."""
+        return 1
+
+    def begin(self, name: str, job: Job) -> Callable[[], Outcome]:
+        """Start a job; return what waits for its end."""
+        context = multiprocessing.get_context("spawn")
+        answer, told = context.Pipe(duplex=False)
+        self._process = context.Process(target=_serve, args=(told, job))
+        with interrupts_held():
+            self._process.start()
+        told.close()
+        return functools.partial(self._wait, name, self._process, answer)
+
+    def _wait(self, name: str, process: Any, answer: Any) -> Outcome:
+        with answer:
+            try:
+                outcome: Outcome = answer.recv()
+            except EOFError:
+                process.join()
+                died = lost(name, f"exit code {process.exitcode}")
+                outcome = None if self._is_stopped else died
+        return outcome
+
+    def stop(self, *, force: bool) -> None:
+        """Ask the job to end, or end it."""
+        self._is_stopped = True
+        if self._process is not None:
+            (self._process.kill if force else self._process.terminate)()
+
+
+def _serve(told: Any, job: Job) -> None:
+    """In the new process, whose own output nobody wants: do the job, and tell its outcome."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    told.send(perform(job))
+
+
+def perform(job: Job) -> Outcome:
+    """Run a job in this process."""
+    try:
+        job()
+    except Exception as error:
+        return describe_error("a job", error)
+    return None
+
+
+def lost(name: str, reason: str) -> WorkerError:
+    """The error of a job whose process died."""
+    return WorkerError(
+        f"the process of {name} died: {reason}. Was there too little memory? Resume the sweep."
+    )

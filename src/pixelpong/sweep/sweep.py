@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 
 from pixelpong.config import Config
 from pixelpong.engines import has_ray, require_ray
-from pixelpong.engines.jobs import JobEvents, run_one_by_one
+from pixelpong.engines.jobs import Here, JobEvents, run_jobs
 from pixelpong.errors import ConfigError, RunError, expected, refusing
 from pixelpong.interrupts import stop_on_signals
 from pixelpong.loop import train
@@ -100,13 +100,15 @@ class Sweep:
             for name, result in self.results().items()
             if not result.is_done
         }
+        place: Any = contextlib.nullcontext(Here())
         if is_ray:
-            from pixelpong.engines.ray.jobs import run_on_ray
+            from pixelpong.engines.ray.jobs import connected_tasks
 
-            events = run_on_ray(jobs, threads, address, should_stop)
-        else:
-            events = run_one_by_one(jobs, should_stop)
-        with contextlib.closing(events):
+            place = connected_tasks(threads, address)
+        with (
+            place as processes,
+            contextlib.closing(run_jobs(jobs, processes, should_stop)) as events,
+        ):
             yield from events
 
     def results(self) -> dict[str, Result]:
