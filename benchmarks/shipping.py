@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.agent.choice import load_agent
-from pixelpong.agent.file import Agent, Start, decode_agent, encode_agent, squeeze
+from pixelpong.agent.file import Agent, Start, decode_agent, encode_agent
 from pixelpong.config import Config
 from pixelpong.env import make_emulator
 from pixelpong.errors import Interrupted
@@ -30,6 +30,7 @@ from pixelpong.faces.api.evaluation import evaluate_ways
 from pixelpong.faces.text import describe_returns
 from pixelpong.items import BUILTIN, SELF
 from pixelpong.play.streams import StreamPlayer
+from pixelpong.run.arrays import squeeze
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.files import write_whole
 from pixelpong.seeding import make_rng

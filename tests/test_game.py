@@ -24,6 +24,7 @@ from pixelpong.faces.games import socket as sockets
 from pixelpong.faces.games.game import OVER, PAUSED, PLAYING, READY, SERVE, Game
 from pixelpong.faces.page.library import Library
 from pixelpong.items import DOWN, NUM_PIXELS, STAY, UP
+from pixelpong.play.deciders import PlainDecider
 from pixelpong.seeding import make_rng
 
 
@@ -36,7 +37,7 @@ class SpiedAgent(Agent):
 
 class SpiedNetwork(PlainNetwork):
     def __init__(self, params):
-        super().__init__(params)
+        super().__init__(params, PlainDecider(params))
         self.shown, self.chosen, self.draws = [], [], set()
 
     def act(self, screen, draw=GREEDY):

@@ -113,16 +113,16 @@ def test_items_name_everything_a_segment_depends_on(config):
 def test_a_state_goes_through_json_and_arrays_and_goes_on_the_same(config):
     learner, other = PPOLearner(config), PPOLearner(config)
     learner.apply(play(config, learner))
-    params, arrays, counters = learner.get_state()
-    copies = [{name: a.copy() for name, a in each.items()} for each in (params, arrays)]
-    other.set_state(*copies, json.loads(json.dumps(counters)))
+    arrays, counters = learner.get_state()
+    copies = {name: array.copy() for name, array in arrays.items()}
+    other.set_state(copies, json.loads(json.dumps(counters)))
     for _ in range(2):
         for each in (learner, other):
             each.apply(play(config, each))
     for name, w in learner.params.items():
         np.testing.assert_array_equal(other.params[name], w)
     assert other.progress == learner.progress
-    mine, others = (each.get_state()[1] for each in (learner, other))
+    mine, others = (each.get_state()[0] for each in (learner, other))
     assert sorted(mine) == sorted(others)
     for name, array in mine.items():
         np.testing.assert_array_equal(others[name], array, err_msg=name)
@@ -163,10 +163,10 @@ def test_an_attempt_that_is_behind_is_given_up_and_only_then(config):
         fresh = gated.init_params(make_rng(config.seed, "params", 2), NUM_INPUTS, 10, "float64")
         assert (fingerprint(fresh) == fingerprint(learner.params)) == (update == 2)
         if update == 2:
-            params, arrays, counters = learner.get_state()
-            assert not any(arrays[name].any() for name in ("m.W1", "v.W1", "v.W2"))
+            arrays, counters = learner.get_state()
+            assert not any(arrays[name].any() for name in ("rows", "m.W1", "v.W1", "v.W2"))
             other = PPOLearner(config.updated(changes, "test"))
-            other.set_state(params, arrays, counters)
+            other.set_state(arrays, counters)
     assert attempts == [1, 1, 2, 2, 2]
     assert points[1] == 0
     for _ in range(2):
@@ -204,7 +204,7 @@ def test_the_number_of_threads_changes_no_bit(config, monkeypatch):
         monkeypatch.setattr("pixelpong.learners.ppo.count_cores", lambda cores=cores: cores)
         learner = PPOLearner(config)
         norms = [learner.apply(play(config, learner)).grad_norm for _ in range(3)]
-        hashes.append((fingerprint(learner.params), fingerprint(learner.get_state()[1]), norms))
+        hashes.append((fingerprint(learner.params), fingerprint(learner.get_state()[0]), norms))
     assert all(each == hashes[0] for each in hashes)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from pixelpong.engines.serial import SerialEngine
 from pixelpong.errors import CheckpointError
+from pixelpong.items import NUM_PIXELS
 from pixelpong.learn.optimizer import rmsprop
 from pixelpong.learners.progress import Progress
 from pixelpong.learners.reinforce import ReinforceLearner
@@ -78,12 +79,11 @@ def test_the_count_goes_on_over_a_saved_state(toy):
     learner = ReinforceLearner(toy)
     learner.apply(play_batch(toy, learner))
     other = ReinforceLearner(toy)
-    params, cache, counters = learner.get_state()
-    other.set_state(
-        {name: w.copy() for name, w in params.items()},
-        {name: c.copy() for name, c in cache.items()},
-        counters,
-    )
+    learner.params["W1"][learner.get_state()[0]["rows"][:2]] = [[-0.0], [1e-45]]  # odd ones
+    arrays, counters = learner.get_state()
+    assert 2 < len(arrays["rows"]) < NUM_PIXELS
+    other.set_state({name: array.copy() for name, array in arrays.items()}, counters)
+    assert fingerprint(other.params) == fingerprint(learner.params)
     for each in (learner, other):
         each.apply(play_batch(toy, each))
     assert learner.progress == other.progress

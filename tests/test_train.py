@@ -14,11 +14,11 @@ from toys import result_of
 from pixelpong import kernels
 from pixelpong.config import BudgetConfig
 from pixelpong.errors import CheckpointError, RunError, WorkerError
+from pixelpong.learners import reinforce
 from pixelpong.learners.progress import Progress
 from pixelpong.learners.reinforce import ReinforceLearner
 from pixelpong.loop import Began, Ended, Updated, reached_budget, train, training
 from pixelpong.play.worker import EpisodeWorker
-from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.record import Record
 from pixelpong.session import Session
@@ -74,7 +74,7 @@ def test_a_run_directory_holds_what_the_design_says(make_run):
         np.mean([line["episode_return"] for line in episodes[:3]])
     )
     assert metrics[0]["timing"]["steps_per_second"] > 0
-    assert outcome.params_sha256 == fingerprint(run.checkpoints.load(3).params)
+    assert outcome.params_sha256 == run.checkpoints.load(3).card["params_sha256"]
 
 
 def test_the_budget_that_is_reached_first_ends_the_training():
@@ -231,8 +231,8 @@ def test_a_stop_in_an_evaluation_loses_nothing(make_run):
     train(run)
     assert result_of(run) == result_of(reference)
     assert run.checkpoints.load_best().update == reference.checkpoints.load_best().update
-    checkpoint, line = run.checkpoints.load(2), next(iter(run.evaluations.read()))
-    assert (checkpoint.score_of, checkpoint.score) == ("evaluation", line["ci95"][0])
+    card, line = run.checkpoints.load(2).card, next(iter(run.evaluations.read()))
+    assert (card["score_of"], card["score"]) == ("evaluation", line["ci95"][0])
 
 
 def test_a_training_whose_run_is_half_deleted_does_not_claim_to_be_saved(make_run):
@@ -260,6 +260,18 @@ def test_a_configuration_that_does_not_fit_is_never_written(make_run):
     assert RunDirectory.open(run.path).config == changed.config
 
 
+def test_where_a_seed_draws_other_parameters_a_resume_is_refused(make_run, monkeypatch):
+    """As with a NumPy whose generators differ: a checkpoint has only the rows that were touched."""
+    run = make_run(updates=1)
+    train(run)
+    real = reinforce.draw_params
+    monkeypatch.setattr(
+        reinforce, "draw_params", lambda *which, attempt: real(*which[:3], which[3] + 1, attempt)
+    )
+    with pytest.raises(CheckpointError, match="by their SHA-256, got others; use the library ver"):
+        train(run)
+
+
 def test_the_best_checkpoint_is_the_one_that_evaluated_best(make_run):
     run = make_run(updates=8, evaluate_every=1, evaluate_episodes=5)
     train(run)
@@ -272,5 +284,5 @@ def test_the_best_checkpoint_is_the_one_that_evaluated_best(make_run):
 def test_without_evaluations_nothing_is_best_before_a_hundred_episodes(make_run):
     run = make_run(updates=2, batch_size=60, save_every=1)
     train(run)
-    assert run.checkpoints.load(1).score is None
-    assert run.checkpoints.load(2).score == list(run.metrics.read())[1]["mean_return_100"]
+    assert run.checkpoints.load(1).card["score"] is None
+    assert run.checkpoints.load(2).card["score"] == list(run.metrics.read())[1]["mean_return_100"]

@@ -35,10 +35,6 @@ class CheckpointError(PixelpongError):
     """A checkpoint that is damaged, missing or of another version."""
 
 
-class VersionError(CheckpointError):
-    """A sound checkpoint in another version's format; it must not be skipped."""
-
-
 class EmulatorError(PixelpongError):
     """The game is not installed, cannot be compiled here, or did what is not covered."""
 

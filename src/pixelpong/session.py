@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pixelpong.agent.choice import keep_opponent, make_agent
-from pixelpong.agent.file import encode_agent
+from pixelpong.agent.file import encode_small
 from pixelpong.config import Config
 from pixelpong.engines import Engine, EngineStats
 from pixelpong.errors import (
@@ -27,31 +27,27 @@ from pixelpong.evaluation import SAMPLED_EPISODES, Evaluation, Verdict, evaluate
 from pixelpong.items import BUILTIN
 from pixelpong.learners import UpdateStats, make_learner
 from pixelpong.learners.progress import RETURN_WINDOW, Progress
-from pixelpong.learners.start import Start
+from pixelpong.run.arrays import fingerprint
 from pixelpong.run.checkpoints import Checkpoint
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.lines import EvaluationLine
 from pixelpong.run.milestones import is_due
-from pixelpong.schema import Count, Seconds, convert
+from pixelpong.schema import Count, Return, Seconds, convert
 
 # How far below the target the estimate of sampled play may be: greedy play is better.
 LOOK_MARGIN = 1.0
 LOOK_EVERY = 100_000  # steps between two attempts to confirm the target
 
-# The most rows of the first layer in a milestone: those that learning has changed most. Without
-# the others, and with half a byte a number, an agent is some tenths of a point weaker, at most.
-# One that has met agents needs more (``docs/log.md``).
-MILESTONE_ROWS = 10_000
-MILESTONE_ROWS_FOR_TWO = 24_576
-# Of `pixelpong.agent.file.encode_agent`; the classic network is small.
-MILESTONE_LEVELS = {"ppo": 7, "reinforce": 127}
-
 
 @dataclass(frozen=True)
 class Counters:
-    """The counters of a checkpoint, besides its arrays."""
+    """The card of a checkpoint."""
 
+    update: Count
+    score: Return | None
+    score_of: str  # "evaluation" or "mean_return_100"
     progress: dict[str, Any]  # see `pixelpong.learners.Learner.get_state`
+    params_sha256: str  # of all parameters
     wall_seconds: Seconds  # of the run in total, breaks not counted
     evaluation_seconds: Seconds = 0.0  # the part of it in evaluations; the rest is training
     next_confirmation: Count = 0  # steps before which the target is not evaluated again
@@ -61,7 +57,7 @@ class Counters:
         """Read the counters of a checkpoint."""
         what = f"the counters of the checkpoint of update {checkpoint.update}"
         with refusing(what, "resume from another one", CheckpointError):
-            return convert(checkpoint.counters, cls)
+            return convert(checkpoint.card, cls)
 
 
 class Session:
@@ -76,8 +72,6 @@ class Session:
         self._wall_seconds_before = self._evaluation_seconds = 0.0
         self._next_confirmation = 0
         self.games = [0, 0]  # of the evaluation: how many are over, and of how many
-        self._attempt: int | None = None
-        self._start = Start(run.config.seed)
         self.learner = make_learner(run.config, keep_opponent(run))
         has_begun = run.has_begun
         if has_begun:
@@ -114,10 +108,9 @@ class Session:
         """Write the lines of this update."""
         progress = self.learner.progress
         self._evaluation = None
-        if self._attempt is not None and stats.attempt > self._attempt:
-            number = stats.attempt
+        if progress.attempt > stats.attempt:
+            number = progress.attempt
             self._run.warn(f"it won too few points: attempt {number}, with other parameters")
-        self._attempt = stats.attempt
         first = progress.episodes - len(stats.episodes) + 1
         self._run.episodes.append(
             *(
@@ -192,18 +185,19 @@ class Session:
         if update == self._saved_update or not is_complete:
             return
         self._run.require_here()
-        params, arrays, counters = self.learner.get_state()
+        arrays, counters = self.learner.get_state()
         for file in (self._run.metrics, self._run.episodes, self._run.evaluations):
             file.sync()
-        score, score_of = self._score()
         counted = Counters(
-            counters, self.wall_seconds, self._evaluation_seconds, self._next_confirmation
+            update,
+            *self._score(),
+            counters,
+            fingerprint(self.learner.params),
+            self.wall_seconds,
+            self._evaluation_seconds,
+            self._next_confirmation,
         )
-        if self._start.attempt != self.learner.attempt:
-            self._start = Start(self.config.seed, self.learner.attempt)
-        self._run.checkpoints.save(
-            Checkpoint(update, params, arrays, vars(counted), score, score_of, self._start)
-        )
+        self._run.checkpoints.save(Checkpoint(arrays, vars(counted)))
         self._saved_update = update
 
     def thin_out(self) -> None:
@@ -216,14 +210,13 @@ class Session:
         update = progress.update
         if not is_due(update, every):
             return
-        params, *_ = self.learner.get_state()
-        agent = make_agent(self.config, params, progress)
-        is_alone = self.config.ppo.opponent == BUILTIN
-        most = MILESTONE_ROWS if is_alone else MILESTONE_ROWS_FOR_TWO
-        rows = self.learner.touched_rows(most=most)
-        levels = MILESTONE_LEVELS[agent.algorithm]
+        agent = make_agent(self.config, self.learner.params, progress)
+        arrays, _ = self.learner.get_state()
+        has_met_agents = self.config.ppo.opponent != BUILTIN
         save, advice = self._run.milestones.write, "make room there"
-        self._write_optional(lambda: save(update, encode_agent(agent, rows, levels=levels), advice))
+        self._write_optional(
+            lambda: save(update, encode_small(agent, arrays, has_met_agents), advice)
+        )
 
     def _write_optional(self, write: Callable[..., None], *content: Any) -> None:
         """Write something that no result depends on; if it cannot be written, warn and skip it."""
@@ -263,7 +256,11 @@ class Session:
 
     def _restore(self, checkpoint: Checkpoint) -> None:
         counters = Counters.of(checkpoint)
-        self.learner.set_state(checkpoint.params, dict(checkpoint.optimizer), counters.progress)
+        self.learner.set_state(checkpoint.arrays, counters.progress)
+        if fingerprint(self.learner.params) != counters.params_sha256:
+            what = f"the parameters of update {checkpoint.update}, by their SHA-256"
+            advice = "use the library versions in config.json: with these, a seed gives other ones"
+            raise CheckpointError(expected(what, "others", advice))
         if self.learner.progress.update != checkpoint.update:
             got = f"progress of update {self.learner.progress.update}"
             advice = "resume from another one"
@@ -272,8 +269,7 @@ class Session:
         self._evaluation_seconds = counters.evaluation_seconds
         self._next_confirmation = counters.next_confirmation
         self._saved_update = checkpoint.update
-        self._saved_score_of = checkpoint.score_of
-        self._start = checkpoint.start or self._start
+        self._saved_score_of = counters.score_of
 
     def _score(self) -> tuple[float | None, str]:
         if self._evaluation is not None:

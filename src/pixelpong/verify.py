@@ -39,7 +39,7 @@ class Way:
 
     name: str
     params_sha256: str
-    optimizer_sha256: str  # of the optimizer's memory
+    state_sha256: str  # of the optimizer's memory and the streams, too
     lines_sha256: str  # of metrics and episodes
 
     def matches(self, other: Way) -> bool:
@@ -125,7 +125,7 @@ def _go(
         text = json.dumps(lines).encode()
         return Way(
             name,
-            fingerprint(checkpoint.params),
-            fingerprint(checkpoint.optimizer),
+            checkpoint.card["params_sha256"],
+            fingerprint(checkpoint.arrays),
             hashlib.sha256(text).hexdigest(),
         )

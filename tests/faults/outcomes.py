@@ -11,11 +11,8 @@ from pixelpong.run.directory import RunDirectory
 def outcome_of(run: RunDirectory) -> dict[str, Any]:
     """The last checkpoint to the bit, every line, every milestone; wall times are left out."""
     checkpoint = run.checkpoints.load_latest()
-    found: dict[str, Any] = {
-        "params": fingerprint(checkpoint.params), "optimizer": fingerprint(checkpoint.optimizer)
-    }  # fmt: skip
-    found["counters"] = _without_clocks(checkpoint.counters)
-    found["score"] = checkpoint.score_of, checkpoint.score
+    found: dict[str, Any] = {"arrays": fingerprint(checkpoint.arrays)}
+    found["card"] = _without_clocks(checkpoint.card)
     for file in run.line_files:
         lines = list(file.read())
         for line in lines:

@@ -63,9 +63,8 @@ def describe(found: Checkpoint | None) -> str:
     """Every bit of a checkpoint."""
     if found is None:
         return "none"
-    hashes = fingerprint(found.params), fingerprint(found.optimizer)
-    counters = json.dumps(found.counters, sort_keys=True)
-    return f"{found.update} {found.score} {found.score_of} {counters} {hashes}"
+    card = json.dumps(found.card, sort_keys=True)
+    return f"{found.update} {card} {fingerprint(found.arrays)}"
 
 
 def load(store: CheckpointStore) -> str:

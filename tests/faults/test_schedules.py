@@ -49,8 +49,8 @@ class Training:
         return self.learner.progress.update == self.updates
 
     def hash(self) -> str:
-        params, arrays, counters = self.learner.get_state()
-        parts = [fingerprint(params), fingerprint(arrays), json.dumps(counters), *self._lines]
+        arrays, counters = self.learner.get_state()
+        parts = [fingerprint(arrays), json.dumps(counters), *self._lines]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

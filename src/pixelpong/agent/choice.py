@@ -20,7 +20,7 @@ from pixelpong.agent.network import fit_params
 from pixelpong.config import Config
 from pixelpong.errors import CheckpointError, ConfigError, RunError, did_you_mean, expected
 from pixelpong.items import BUILTIN, HALF, SELF, Params
-from pixelpong.learners import restoring
+from pixelpong.learners import draw_params, put_rows, restoring
 from pixelpong.learners.progress import Progress
 from pixelpong.play.replay import Replay
 from pixelpong.run.arrays import fingerprint
@@ -61,9 +61,12 @@ def make_agent(config: Config, params: Params, progress: Progress) -> Agent:
 def as_agent(run: RunDirectory, checkpoint: Checkpoint) -> Agent:
     """The agent of a checkpoint, bit for bit."""
     with restoring():
-        progress = Progress.from_dict(checkpoint.counters["progress"])
-    params = fit_params(checkpoint.params, run.config.learning.algorithm)
-    return make_agent(run.config, params, progress)
+        progress = Progress.from_dict(checkpoint.card["progress"])
+        config, network = run.config, run.config.network
+        drawn = config.learning.algorithm, network.hidden, network.dtype, config.seed
+        params = draw_params(*drawn, progress.attempt)
+        put_rows(params, checkpoint.arrays)
+    return make_agent(config, fit_params(params, config.learning.algorithm), progress)
 
 
 def find_agent(word: str | Path | None) -> tuple[RunDirectory | None, str | None]:

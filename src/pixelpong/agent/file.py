@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import importlib.resources
 import math
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -22,9 +21,16 @@ from pixelpong.config.protocols import MAX_FRAMES, PROTOCOLS, Protocol
 from pixelpong.env import make_emulator
 from pixelpong.errors import CheckpointError, NumericsError, expected, refusing
 from pixelpong.items import Params
-from pixelpong.learners.start import Start
+from pixelpong.learners import draw_params
 from pixelpong.play.replay import Replay
-from pixelpong.run.arrays import decode_arrays, encode_arrays
+from pixelpong.run.arrays import (
+    LARGEST_BYTE,
+    Arrays,
+    decode_arrays,
+    encode_arrays,
+    squeeze,
+    unsqueeze,
+)
 from pixelpong.run.files import write_whole
 from pixelpong.schema import Count, Meta, Return, decode
 from pixelpong.seeding import make_rng
@@ -35,8 +41,7 @@ CARD_LIMIT = 1 << 20  # bytes of a card; the agents in the package have about a 
 
 # The agents in the package, the strongest last: one training at four stages.
 SHIPPED = ("beginner", "club", "strong", "champion")
-_BYTE, _SMALLEST = 127, 6e-8  # the largest int8; the smallest step in float16
-_ROWS = 1024  # of the first layer that are scaled at once
+_SMALLEST = 6e-8  # the smallest step in float16
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,18 @@ class _About:
     estimated_return: Return | None = None
 
 
+@dataclass(frozen=True)
+class Start:
+    """What a training drew its parameters from: the seed of the run, and the attempt."""
+
+    seed: Count
+    attempt: Count = 1
+
+    def draw(self, shape: tuple[int, ...]) -> NDArray[np.float32]:
+        """The first layer [D, H, 2] of the fast network."""
+        return draw_params("ppo", shape[1], "float32", self.seed, self.attempt)["W1"]
+
+
 _Size = Annotated[int, Meta(ge=1, le=MAX_WEIGHTS)]
 _Skip = Annotated[int, Meta(ge=1, le=60)]
 
@@ -116,11 +133,24 @@ class _Card:
         )
 
 
+def encode_small(agent: Agent, arrays: Arrays, has_met_agents: bool) -> bytes:
+    """The agent as a milestone, from the `arrays` of its learner's state.
+
+    It has the rows with the largest mean squares of the gradient. Without the others, and with half
+    a byte a number, it is some tenths of a point weaker, at most (``docs/log.md``).
+    """
+    most = 24_576 if has_met_agents else 10_000
+    rows, squares = arrays["rows"], arrays["v.W1"]
+    sums = squares.sum(axis=tuple(range(1, squares.ndim)))
+    rows = np.sort(rows[np.argsort(-sums, kind="stable")[:most]])
+    return encode_agent(agent, rows, levels=7 if agent.algorithm == "ppo" else LARGEST_BYTE)
+
+
 def encode_agent(
     agent: Agent,
     rows: NDArray[np.intp],
     *,
-    levels: int = _BYTE,
+    levels: int = LARGEST_BYTE,
     start: Start | None = None,
     steps: NDArray[np.float64] | None = None,
 ) -> bytes:
@@ -165,26 +195,6 @@ def write_agent(agent: Agent, path: Path) -> int:
     content = encode_agent(agent, np.flatnonzero(W1.reshape(len(W1), -1).any(axis=1)))
     write_whole(path, content)
     return len(content)
-
-
-def squeeze(kept: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """Round numbers from -127 to 127, [K, N], and compress them, column by column: bytes [·]."""
-    rounded = np.clip(np.rint(kept), -_BYTE, _BYTE).astype(np.int8)
-    # Small numbers are frequent, patterns are not: Huffman codes are all there is to gain.
-    packer = zlib.compressobj(9, strategy=zlib.Z_RLE)
-    return np.frombuffer(packer.compress(rounded.T.tobytes()) + packer.flush(), np.uint8)
-
-
-def _unsqueeze(squeezed: NDArray[np.uint8], num_rows: int, size: int) -> NDArray[np.int8]:
-    """The rounded numbers in the bytes of `squeeze`: [num_rows, size]."""
-    stream, count = zlib.decompressobj(), num_rows * size
-    try:
-        content = stream.decompress(squeezed.tobytes(), count + 1)  # a bomb stops here
-    except zlib.error as error:
-        raise ValueError("invalid rows") from error
-    if len(content) != count:
-        raise ValueError("invalid rows")
-    return np.frombuffer(content, np.int8).reshape(size, num_rows).T
 
 
 def _require_room(params: Params) -> None:
@@ -236,12 +246,9 @@ def _spread_rows(arrays: dict[str, NDArray[Any]], shape: tuple[int, ...]) -> NDA
     is_sound = rows.ndim == 1 and rows.dtype == np.uint16 and len(rows) <= shape[0]
     if not is_sound or squeezed.dtype != np.uint8 or rows.max(initial=0) >= shape[0]:
         raise ValueError("invalid rows")
-    kept = _unsqueeze(squeezed, len(rows), math.prod(shape[1:]))
+    kept = unsqueeze(squeezed, len(rows), math.prod(shape[1:]))
     W1, each = np.zeros(shape, np.float32), scale.astype(np.float32).reshape(len(rows), 1)
-    for first in range(0, len(rows), _ROWS):
-        some = slice(first, first + _ROWS)
-        scaled = kept[some] * each[some]
-        W1[rows[some]] = scaled.reshape(len(scaled), *shape[1:])
+    W1[rows] = (kept * each).reshape(len(rows), *shape[1:])
     return W1
 
 

@@ -76,9 +76,10 @@ class Network(ABC):
     def inputs(self) -> NDArray[np.intp]:
         """The rows of the first layer that the last `act` added up: [K]."""
 
-    @abstractmethod
     def answer(self) -> tuple[NDArray[np.float64], float | None]:
-        """Probabilities and value of the last `act`, as in an `Explanation`, but quicker."""
+        """Probabilities and value of the last `act`."""
+        found = self.explain()
+        return found.probabilities, found.value
 
     @abstractmethod
     def explain(self) -> Explanation:
@@ -88,7 +89,9 @@ class Network(ABC):
 def make_network(params: Params, algorithm: str) -> Network:
     """The network with these parameters, trained with ``"reinforce"`` or ``"ppo"``."""
     params = fit_params(params, algorithm)
-    return GatedNetwork(params) if algorithm == "ppo" else PlainNetwork(params)
+    if algorithm == "ppo":
+        return GatedNetwork(params, GatedDecider(params))
+    return PlainNetwork(params, PlainDecider(params))
 
 
 def fit_params(params: Params, algorithm: str) -> Params:
@@ -117,18 +120,9 @@ class PlainNetwork(Network):
 
     actions = (UP, DOWN)
 
-    def __init__(self, params: Params) -> None:
-        """Remember nothing but the parameters."""
-        super().__init__(params, PlainDecider(params))
-
     def inputs(self) -> NDArray[np.intp]:
         """The pixels that changed: [K]."""
         return self._decider.last_inputs().astype(np.intp) % NUM_PIXELS
-
-    def answer(self) -> tuple[NDArray[np.float64], float | None]:
-        """The probabilities of UP and DOWN; no value."""
-        found = self.explain()
-        return found.probabilities, found.value
 
     def explain(self) -> Explanation:
         """What the network saw at the last `act`, with a share of the logit for each pixel."""
@@ -156,10 +150,6 @@ class GatedNetwork(Network):
 
     actions = ACTIONS
 
-    def __init__(self, params: Params) -> None:
-        """Remember nothing but the parameters."""
-        super().__init__(params, GatedDecider(params))
-
     def follow(self, screen: NDArray[np.uint8], action: int | None) -> None:
         """See the next screen of a replay, and remember its action, which is an input."""
         self.act(screen)
@@ -171,7 +161,7 @@ class GatedNetwork(Network):
         return self._decider.last_inputs().astype(np.intp)
 
     def answer(self) -> tuple[NDArray[np.float64], float | None]:
-        """Probabilities and value of the last `act`."""
+        """Probabilities and value of the last `act`, as in an `Explanation`, but quicker."""
         y = self._read_out(self._rows().sum(axis=0))
         return _softmax(y[: len(ACTIONS)]), float(y[-1])
 

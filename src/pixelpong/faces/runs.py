@@ -117,8 +117,8 @@ def report_run(path: Path) -> Report:
     }
     if newest is not None:
         report |= {
-            "params_sha256": fingerprint(newest.params),
-            "optimizer_sha256": fingerprint(newest.optimizer),
+            "params_sha256": newest.card["params_sha256"],
+            "state_sha256": fingerprint(newest.arrays),
         }
     return report
 
@@ -137,7 +137,7 @@ def describe_run(report: Report) -> str:
         f"{number_of(report['episodes'], 'episode')}",
         "time": describe_times(report["training_seconds"], report["total_seconds"]),
         "params": report.get("params_sha256"),
-        "optimizer": report.get("optimizer_sha256"),
+        "state": report.get("state_sha256"),
         "checkpoints": f"{', '.join(sound)}: each has its SHA-256" if sound else "none",
         "damaged": "; ".join(damaged.values()),
         "machine": ", ".join(map(str, report["machine"].values())),

@@ -16,12 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.config import Config
+from pixelpong.env.features import NUM_INPUTS
 from pixelpong.errors import CheckpointError, NumericsError, expected
 from pixelpong.items import EpisodeStats, Params
+from pixelpong.learn import gated, network
 from pixelpong.learners.progress import Progress
+from pixelpong.seeding import make_rng
 
-# Parameters, other arrays, and counters as in JSON: everything the future depends on.
-State = tuple[Params, dict[str, NDArray[Any]], dict[str, Any]]
+# Arrays, and counters as in JSON: everything the future depends on. Of what has a row per input,
+# the arrays have only the rows that training has touched; the others are as the seed drew them.
+State = tuple[dict[str, NDArray[Any]], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,6 @@ class Learner(Protocol):
     params: Params
     progress: Progress
     is_whole: bool  # False during an optimizer step, when nothing may be saved
-    attempt: int  # the number of times it has started with new parameters
 
     def items(self) -> Sequence[Any]:
         """What to play for the next update."""
@@ -65,18 +68,14 @@ class Learner(Protocol):
     def apply(self, results: Iterable[Any]) -> UpdateStats:
         """Learn from the results of `items`, in their order, and count them."""
 
-    def touched_rows(self, most: int | None = None) -> NDArray[np.intp]:
-        """The first-layer rows that a gradient has reached so far: [K], ascending.
+    def get_state(self) -> State:
+        """Everything the future depends on, as `cut_rows` cuts it.
 
-        By default all; or the `most` with the largest mean squares.
+        The arrays are the parameters under their names, the means of the squares of the gradient
+        under ``v.NAME``, what else there is, and ``rows`` [K], ascending.
         """
 
-    def get_state(self) -> State:
-        """Everything the future depends on."""
-
-    def set_state(
-        self, params: Params, arrays: dict[str, NDArray[Any]], counters: dict[str, Any]
-    ) -> None:
+    def set_state(self, arrays: Mapping[str, NDArray[Any]], counters: dict[str, Any]) -> None:
         """Continue from a state of `get_state`; refuse that of another network or algorithm."""
 
 
@@ -91,6 +90,14 @@ def make_learner(config: Config, opponent: Params | None = None) -> Learner:
     return ReinforceLearner(config)
 
 
+def draw_params(algorithm: str, hidden: int, dtype: str, seed: int, attempt: int) -> Params:
+    """The parameters before the first step of an attempt to train with this seed."""
+    rng = make_rng(seed, "params", *([attempt] if attempt > 1 else []))
+    if algorithm == "ppo":
+        return gated.init_params(rng, NUM_INPUTS, hidden, dtype)
+    return network.init_params(rng, hidden, dtype)
+
+
 def count_episodes(
     progress: Progress, episodes: Iterable[EpisodeStats]
 ) -> tuple[float | None, ...]:
@@ -102,30 +109,33 @@ def count_episodes(
     return tuple(running_means)
 
 
-def rows_in(memory: NDArray[Any], most: int | None = None) -> NDArray[np.intp]:
-    """The rows of an optimizer's mean squares [D, ...] that are not 0, the `most` largest of them.
+def cut_rows(
+    arrays: Mapping[str, NDArray[Any]], is_touched: NDArray[np.bool_]
+) -> dict[str, NDArray[Any]]:
+    """Of the arrays of the first layer, only the rows that training has touched, and ``rows``."""
+    rows = np.flatnonzero(is_touched).astype(np.uint16)
+    kept = {name: w[rows] if name.endswith("W1") else w for name, w in arrays.items()}
+    return kept | {"rows": rows}
 
-    >>> rows_in(np.array([[0.0], [4.0], [0.0], [1.0], [9.0]])), rows_in(np.eye(3), 2)
-    (array([1, 3, 4]), array([0, 1]))
+
+def put_rows(arrays: Mapping[str, NDArray[Any]], kept: Mapping[str, NDArray[Any]]) -> None:
+    """Change `arrays`, which are as at the start, to those that `cut_rows` was given.
+
+    `kept` may hold other arrays as well. Those of another network are refused.
     """
-    flat = memory.reshape(len(memory), -1)
-    rows = np.flatnonzero(flat.any(axis=1))
-    if most is None or len(rows) <= most:
-        return rows
-    return np.sort(rows[np.argsort(-flat[rows].sum(axis=1), kind="stable")[:most]])
-
-
-def refuse_other_shapes(
-    wanted: Mapping[str, NDArray[Any]], got: Mapping[str, NDArray[Any]]
-) -> None:
-    """Refuse arrays of other names, shapes or types."""
-    have, need = (
-        {name: (array.shape, str(array.dtype)) for name, array in sorted(arrays.items())}
-        for arrays in (got, wanted)
-    )
+    rows = kept.get("rows", np.zeros(0))
+    need = {
+        name: ((len(rows), *w.shape[1:]) if name.endswith("W1") else w.shape, str(w.dtype))
+        for name, w in sorted(arrays.items())
+    }
+    have = {name: (kept[name].shape, str(kept[name].dtype)) for name in need if name in kept}
     if have != need:
         advice = "resume with the --algorithm, --hidden and --dtype it has"
         raise CheckpointError(expected(f"arrays {need}", have, advice))
+    if rows.dtype != np.uint16 or rows.ndim != 1 or rows.max(initial=0) >= len(arrays["W1"]):
+        raise ValueError("rows that are not those of a first layer")
+    for name, w in arrays.items():
+        w[rows if name.endswith("W1") else ...] = kept[name]
 
 
 def refuse_non_finite(numbers: Mapping[str, float], update: int) -> None:

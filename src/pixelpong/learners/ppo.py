@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from pixelpong import kernels
 from pixelpong.config import Config
+from pixelpong.env.features import NUM_INPUTS
 from pixelpong.items import (
     ACTIONS,
     BUILTIN,
@@ -35,14 +36,14 @@ from pixelpong.learners import (
     State,
     UpdateStats,
     count_episodes,
+    cut_rows,
+    draw_params,
+    put_rows,
     refuse_non_finite,
-    refuse_other_shapes,
     restoring,
-    rows_in,
 )
 from pixelpong.learners.passes import Crew, Passes, Steps, lines
 from pixelpong.learners.progress import Progress
-from pixelpong.learners.start import Start, draw_start
 from pixelpong.learners.streams import StreamCounters, read_streams, write_streams
 from pixelpong.machine import count_cores
 from pixelpong.play.streams import PREFIX
@@ -55,8 +56,6 @@ class _Counters:
     """The counters in a checkpoint besides `Progress`."""
 
     adam_steps: int
-    attempt: int
-    first_step: int
     streams: tuple[StreamCounters, ...]
 
 
@@ -69,7 +68,7 @@ class PPOLearner:
         self._opponent = {PREFIX + name: w for name, w in (opponent or {}).items()}
         self.progress = Progress()
         self.is_whole = True
-        self._begin(1)
+        self._begin()
         self._streams: list[StreamState | None] = [None] * config.ppo.num_envs
         self._passes = Passes(config.network.hidden, config.network.dtype)
         # Several trainings on one machine share its cores by their numbers of workers.
@@ -77,14 +76,15 @@ class PPOLearner:
         workers = engine.workers if engine.engine == "threads" else None
         self._num_threads = min(workers or count_cores(), count_cores())
 
-    def _begin(self, attempt: int) -> None:
-        """Set parameters and memory for the first step of an attempt."""
-        config = self._config
-        self.params, memory = draw_start(config, Start(config.seed, attempt))
-        self._means = {name: w for name, w in memory.items() if name.startswith("m.")}
-        self._squares = {name: w for name, w in memory.items() if name.startswith("v.")}
+    def _begin(self) -> None:
+        """Set parameters and memory for the first step of the attempt."""
+        network, seed = self._config.network, self._config.seed
+        attempt = self.progress.attempt
+        self.params = draw_params("ppo", network.hidden, network.dtype, seed, attempt)
+        self._means = {f"m.{name}": np.zeros_like(w) for name, w in self.params.items()}
+        self._squares = {f"v.{name}": np.zeros_like(w) for name, w in self.params.items()}
+        self._has_memory = np.zeros(NUM_INPUTS, np.bool_)  # rows of W1 that had a gradient before
         self._adam_steps = 0
-        self.attempt, self._first_step = attempt, self.progress.steps
 
     def items(self) -> list[SegmentItem]:
         """The next segment of each stream."""
@@ -115,15 +115,17 @@ class PPOLearner:
             steps = lay_out(played, self._config.learning.gamma, gae_lambda)
             self.is_whole = False
             grad_norm, losses = self._learn(update, steps, left)
-            attempt = self.attempt
         self._streams = [result.state for result in played]
         counts = self._count(played)
         rows = np.flatnonzero(np.bincount(steps.indices)).astype(np.uint16)
         figures = {"grad_norm": grad_norm, "entropy": counts["entropy"]}
         refuse_non_finite(self._add_up(rows) | losses | figures, update)
+        self._has_memory[rows] = True
+        attempt = self.progress.attempt
         if self._is_behind(counts["steps"]):
-            self._begin(self.attempt + 1)
+            self.progress.attempt, self.progress.attempt_began = attempt + 1, self.progress.steps
             self.progress.recent_points.clear()
+            self._begin()
         self.is_whole = True
         return UpdateStats(
             **counts,
@@ -134,38 +136,23 @@ class PPOLearner:
             losses=losses,
         )
 
-    def touched_rows(self, most: int | None = None) -> NDArray[np.intp]:
-        """First-layer rows with a mean square of the gradient."""
-        return rows_in(self._squares["v.W1"], most)
-
     def get_state(self) -> State:
         """Parameters, Adam's memory, the streams, and the counts."""
-        arrays = self._means | self._squares
+        arrays = cut_rows(self.params | self._means | self._squares, self._has_memory)
         of_streams, streams = write_streams(self._streams)
-        arrays |= of_streams
-        counters = dataclasses.asdict(self.progress) | {
-            "adam_steps": self._adam_steps,
-            "attempt": self.attempt,
-            "first_step": self._first_step,
-        }
-        return self.params, arrays, counters | {"streams": streams}
+        counters = dataclasses.asdict(self.progress) | {"adam_steps": self._adam_steps}
+        return arrays | of_streams, counters | {"streams": streams}
 
-    def set_state(
-        self, params: Params, arrays: dict[str, NDArray[Any]], counters: dict[str, Any]
-    ) -> None:
+    def set_state(self, arrays: Mapping[str, NDArray[Any]], counters: dict[str, Any]) -> None:
         """Continue from a state of `get_state`."""
-        memory = {name: w for name, w in arrays.items() if not name.startswith("stream.")}
-        refuse_other_shapes(self.params, params)
-        refuse_other_shapes(self._means | self._squares, memory)
         with restoring():
             own = convert(counters, _Counters)
             self.progress = Progress.from_dict(counters)
             states = read_streams(arrays, own.streams)
-        self._adam_steps, self.attempt = own.adam_steps, own.attempt
-        self._first_step = own.first_step
-        self.params = dict(params)
-        self._means = {name: memory[name] for name in self._means}
-        self._squares = {name: memory[name] for name in self._squares}
+            self._begin()
+            put_rows(self.params | self._means | self._squares, arrays)
+        self._has_memory[arrays["rows"]] = True
+        self._adam_steps = own.adam_steps
         # With more streams than before, the new ones begin at their start; with another opponent,
         # those that do not play against it yet: an opponent is fixed for a game's life.
         self._streams = [None] * len(self._streams)
@@ -183,7 +170,7 @@ class PPOLearner:
         Source: Gomes, Selman and Kautz (1998), for search.
         """
         limit, won = self._config.ppo.restart_after, self.progress.points_won_1000
-        played = self.progress.steps - self._first_step
+        played = self.progress.steps - self.progress.attempt_began
         is_alone = self._config.ppo.opponent == BUILTIN
         is_time = is_alone and 0 < limit <= played < limit + steps
         return is_time and won is not None and won < self._config.ppo.anneal_from

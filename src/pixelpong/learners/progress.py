@@ -19,6 +19,8 @@ class Progress:
     """What has been played since the start of the run."""
 
     update: int = 0
+    attempt: int = 1  # 2 if it has started again with other parameters
+    attempt_began: int = 0  # steps before this attempt
     steps: int = 0
     frames: int = 0
     episodes: int = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,13 +18,13 @@ from pixelpong.learners import (
     State,
     UpdateStats,
     count_episodes,
+    cut_rows,
+    draw_params,
+    put_rows,
     refuse_non_finite,
-    refuse_other_shapes,
     restoring,
-    rows_in,
 )
 from pixelpong.learners.progress import Progress
-from pixelpong.learners.start import Start, draw_start
 from pixelpong.play.sums import GROUP_SIZE, GradientSum, games_per_item
 
 _ONLY_ROW = np.zeros(1, np.uint16)
@@ -35,14 +35,19 @@ class ReinforceLearner:
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        self.attempt = 1
-        self.params, self.cache = draw_start(config, Start(config.seed))
+        self._begin()
         self._total, self._group = (
             GradientSum(config.network.hidden, config.network.dtype) for _ in range(2)
         )
-        self._has_memory = np.zeros(NUM_PIXELS, np.bool_)  # rows of W1 that had a gradient before
         self.progress = Progress()
         self.is_whole = True  # False during an optimizer step, when nothing may be saved
+
+    def _begin(self) -> None:
+        """Set parameters and memory for the first step."""
+        network, seed = self._config.network, self._config.seed
+        self.params = draw_params("reinforce", network.hidden, network.dtype, seed, attempt=1)
+        self.cache = {name: np.zeros_like(w) for name, w in self.params.items()}
+        self._has_memory = np.zeros(NUM_PIXELS, np.bool_)  # rows of W1 that had a gradient before
 
     def items(self) -> list[EpisodeItem]:
         """The episodes of the next batch."""
@@ -89,23 +94,20 @@ class ReinforceLearner:
             learn_seconds=time.perf_counter() - played,
         )
 
-    def touched_rows(self, most: int | None = None) -> NDArray[np.intp]:
-        """First-layer rows with a mean square of the gradient."""
-        return rows_in(self.cache["W1"], most)
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return self.params | {f"v.{name}": w for name, w in self.cache.items()}
 
     def get_state(self) -> State:
         """Parameters, mean squares, and the counts."""
-        return self.params, self.cache, dataclasses.asdict(self.progress)
+        return cut_rows(self._arrays(), self._has_memory), dataclasses.asdict(self.progress)
 
-    def set_state(self, params: Params, arrays: Params, counters: dict[str, Any]) -> None:
+    def set_state(self, arrays: Mapping[str, NDArray[Any]], counters: dict[str, Any]) -> None:
         """Continue from a state of `get_state`."""
-        for each in (params, arrays):
-            refuse_other_shapes(self.params, each)
         with restoring():
             self.progress = Progress.from_dict(counters)
-        self.params, self.cache = dict(params), dict(arrays)
-        self._has_memory[:] = False
-        self._has_memory[self.touched_rows()] = True
+            self._begin()
+            put_rows(self._arrays(), arrays)
+        self._has_memory[arrays["rows"]] = True
 
     def _step(self) -> float:
         total = self._total.arrays
@@ -125,10 +127,9 @@ class ReinforceLearner:
 
     def _add_up(self) -> dict[str, float]:
         """The sum of the squares of the parameters and of the optimizer's memory."""
-        arrays = self.params | {f"the memory of {name}": w for name, w in self.cache.items()}
         return {
             name: kernels.sum_of_squares(_lines(w), np.arange(len(_lines(w)), dtype=np.uint16))
-            for name, w in arrays.items()
+            for name, w in self._arrays().items()
         }
 
     def _count(self, episodes: list[EpisodeStats]) -> dict[str, Any]:

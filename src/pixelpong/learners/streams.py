@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.items import Params, StreamState, Tally
+from pixelpong.items import StreamState, Tally
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,9 @@ def write_streams(
     return arrays, counters
 
 
-def read_streams(arrays: Params, streams: Iterable[StreamCounters]) -> list[StreamState]:
+def read_streams(
+    arrays: Mapping[str, NDArray[Any]], streams: Iterable[StreamCounters]
+) -> list[StreamState]:
     """Read the states again."""
     return [
         StreamState(

@@ -8,6 +8,7 @@ JSON, and ``sha256`` is the hash of everything else.
 from __future__ import annotations
 
 import hashlib
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from pixelpong.schema import encode
 
 Arrays = Mapping[str, NDArray[Any]]
 
+LARGEST_BYTE = 127  # an int8
 TABLE_LIMIT = 2 << 20  # bytes of the table; with 4,096 streams it has 1.2 million
 
 
@@ -64,3 +66,23 @@ def read_card(path: Path) -> bytes:
             return bytes(file.get_tensor("card").tobytes())
     except (SafetensorError, OSError, KeyError, TypeError, OverflowError) as error:
         raise ValueError(f"no card ({' '.join(str(error).split())[:80]})") from error
+
+
+def squeeze(array: NDArray[np.float32]) -> NDArray[np.uint8]:
+    """Round numbers from -127 to 127, [K, N], and compress them, column by column: bytes [·]."""
+    rounded = np.clip(np.rint(array), -LARGEST_BYTE, LARGEST_BYTE).astype(np.int8)
+    # Small numbers are frequent, patterns are not: Huffman codes are all there is to gain.
+    packer = zlib.compressobj(9, strategy=zlib.Z_RLE)
+    return np.frombuffer(packer.compress(rounded.T.tobytes()) + packer.flush(), np.uint8)
+
+
+def unsqueeze(squeezed: NDArray[np.uint8], num_rows: int, size: int) -> NDArray[np.int8]:
+    """The rounded numbers in the bytes of `squeeze`: [num_rows, size]."""
+    stream, count = zlib.decompressobj(), num_rows * size
+    try:
+        content = stream.decompress(squeezed.tobytes(), count + 1)  # a bomb stops here
+    except zlib.error as error:
+        raise ValueError("invalid rows") from error
+    if len(content) != count:
+        raise ValueError("invalid rows")
+    return np.frombuffer(content, np.int8).reshape(size, num_rows).T

@@ -2,13 +2,11 @@
 
 A checkpoint is one file, written under another name, flushed, and then renamed. Reading it checks
 its SHA-256; if the newest checkpoint is damaged, pixelpong warns and takes the one before. Nothing
-is ever unpickled. Of large arrays only the rows that differ from the start are kept: a training
-that wins has changed a third of them. A checkpoint can be read while a training saves.
+is ever unpickled. A checkpoint can be read while a training saves.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import os
 from collections.abc import Callable
@@ -16,21 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from pixelpong.errors import CheckpointError, RunError, VersionError, expected, refusing
-from pixelpong.learners.start import Start
-from pixelpong.run.arrays import Arrays, decode_arrays, encode_arrays, fingerprint, read_card
+from pixelpong.errors import CheckpointError, RunError, expected, refusing
+from pixelpong.run.arrays import Arrays, decode_arrays, encode_arrays, read_card
 from pixelpong.run.files import NumberedFiles
 from pixelpong.schema import Count, Return, decode
 
-FORMAT = 1  # of the layout described here
 KEEP_LAST = 2  # during a training; after a win only the last, see `CheckpointStore.thin`
-
-# Draws the parameters and the optimizer's memory of a start, new arrays each time.
-Draw = Callable[[Start], tuple[Arrays, Arrays]]
-_SMALL = 1 << 16  # bytes of an array below which it is kept whole
 
 
 @dataclass(frozen=True)
@@ -41,57 +30,35 @@ class Checkpoint:
     cannot be compared.
     """
 
-    update: int
-    params: dict[str, NDArray[Any]]
-    optimizer: dict[str, NDArray[Any]]  # the optimizer's memory
-    counters: dict[str, Any]  # all else that the future or the reports depend on, as in JSON
-    score: float | None = None
-    score_of: str = "mean_return_100"
-    start: Start | None = None  # only what differs from it is kept; None to keep all
+    arrays: Arrays
+    card: dict[str, Any]  # update, score, score_of and all else that is needed, as in JSON
+
+    @property
+    def update(self) -> int:
+        """The update that it is of."""
+        return int(self.card["update"])
 
 
 @dataclass(frozen=True)
 class _Card:
-    """What a checkpoint's file holds besides its arrays."""
+    """What every checkpoint's card has."""
 
-    format: int
     update: Count
-    counters: dict[str, Any]
     score: Return | None
     score_of: str
-    start: Start | None
-    params_sha256: str
 
 
 class CheckpointStore(NumberedFiles):
     """The checkpoints of one run, each a file named by its update."""
 
-    def __init__(
-        self, folder: Path, warn: Callable[[str], None], draw: Draw = lambda start: ({}, {})
-    ) -> None:
+    def __init__(self, folder: Path, warn: Callable[[str], None]) -> None:
         """Use `folder`, which need not exist yet; `warn` is called with one line."""
         super().__init__(folder)
-        self._warn, self._draw = warn, draw
+        self._warn = warn
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Write a checkpoint completely or not at all, then remove those no longer needed."""
-        card = _Card(
-            FORMAT,
-            checkpoint.update,
-            checkpoint.counters,
-            checkpoint.score,
-            checkpoint.score_of,
-            checkpoint.start,
-            fingerprint(checkpoint.params),
-        )
-        arrays: dict[str, NDArray[Any]] = {}
-        starts = ({}, {}) if checkpoint.start is None else self._draw(checkpoint.start)
-        for kind, now, before in zip(
-            ("params", "optimizer"), (checkpoint.params, checkpoint.optimizer), starts, strict=True
-        ):
-            for name, array in now.items():
-                arrays |= _cut(f"{kind}/{name}", array, before.get(name))
-        content = encode_arrays(arrays, dataclasses.asdict(card))
+        content = encode_arrays(checkpoint.arrays, checkpoint.card)
         self.write(checkpoint.update, content, "make room there, then resume")
         try:
             # Those after it are damaged ones that a resume skipped.
@@ -105,26 +72,9 @@ class CheckpointStore(NumberedFiles):
         path, advice = self.path(update), "this checkpoint cannot be used"
         with refusing(f"a sound checkpoint in {path}", advice, CheckpointError):
             arrays, content = decode_arrays(path.read_bytes())
-            version = decode(content, dict[str, Any]).get("format")
-            if version != FORMAT:
-                what, advice = f"a checkpoint of format {FORMAT} in {path}", "use the version of"
-                got = f"format {str(version)[:20]}"
-                raise VersionError(expected(what, got, f"{advice} pixelpong that wrote it"))
-            card = decode(content, _Card)
-            if card.update != update:
-                raise ValueError(f"that of update {card.update}")
-            starts = ({}, {}) if card.start is None else self._draw(card.start)
-            params, optimizer = (
-                _restore(kind, arrays, before)
-                for kind, before in zip(("params/", "optimizer/"), starts, strict=True)
-            )
-        if fingerprint(params) != card.params_sha256:
-            what = f"the parameters of {path}, by their SHA-256"
-            advice = "use the library versions in config.json: with these, a seed gives other ones"
-            raise VersionError(expected(what, "others", advice))
-        return Checkpoint(
-            update, params, optimizer, card.counters, card.score, card.score_of, card.start
-        )
+            if (found := decode(content, _Card).update) != update:
+                raise ValueError(f"that of update {found}")
+            return Checkpoint(arrays, decode(content, dict[str, Any]))
 
     def load_latest(self) -> Checkpoint:
         """The newest sound checkpoint; warns of each damaged one it skips."""
@@ -151,8 +101,6 @@ class CheckpointStore(NumberedFiles):
             tried.add(update)
             try:
                 return self.load(update)
-            except VersionError:
-                raise
             except CheckpointError as error:
                 if os.path.lexists(self.path(update)):  # it has not just been removed
                     self._warn(f"{error}; taking another checkpoint")
@@ -169,34 +117,3 @@ class CheckpointStore(NumberedFiles):
         if card.score is None:
             return (False, -math.inf, update)
         return (card.score_of == "evaluation", card.score, update)
-
-
-def _cut(name: str, array: NDArray[Any], before: NDArray[Any] | None) -> dict[str, NDArray[Any]]:
-    """The array; if it is large, only the rows that have changed, and ``NAME/rows``."""
-    is_large = before is not None and array.nbytes >= _SMALL
-    if before is None or not is_large or (before.shape, before.dtype) != (array.shape, array.dtype):
-        return {name: array}
-    rows = np.flatnonzero((_bits(array) != _bits(before)).any(axis=1))
-    return {name: array[rows], f"{name}/rows": rows.astype(np.uint32)}
-
-
-def _restore(kind: str, arrays: Arrays, start: Arrays) -> dict[str, NDArray[Any]]:
-    """What `_cut` was given, bit for bit."""
-    found: dict[str, NDArray[Any]] = {}
-    for name in arrays:
-        own = name.removeprefix(kind)
-        if own == name or own.endswith("/rows"):
-            continue
-        found[own] = arrays[name]
-        if (rows := arrays.get(f"{name}/rows")) is not None:
-            if own not in start or rows.max(initial=0) >= len(start[own]):
-                raise ValueError(f"changes of {own}, which is nothing that has a start")
-            found[own] = np.array(start[own])
-            found[own][rows] = arrays[name]
-    return found
-
-
-def _bits(array: NDArray[Any]) -> NDArray[Any]:
-    """An array [D, ...] as whole numbers [D, N]."""
-    flat = np.ascontiguousarray(array).reshape(len(array), -1)
-    return flat.view(np.dtype(f"u{array.itemsize}"))

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import hashlib
 import json
 import os
@@ -31,7 +30,6 @@ from typing import Any, BinaryIO
 
 from pixelpong.config import Config, differences
 from pixelpong.errors import MAX_GOT, ConfigError, RunError, expected, on_one_line, refusing
-from pixelpong.learners.start import draw_start
 from pixelpong.machine import collect_versions, describe_machine
 from pixelpong.run.checkpoints import CheckpointStore
 from pixelpong.run.files import NumberedFiles, write_whole
@@ -110,8 +108,7 @@ class RunDirectory:
     ) -> RunDirectory:
         file = convert(content, _ConfigFile)
         config = _config_of(file.config, path)
-        draw = functools.partial(draw_start, config)
-        store = CheckpointStore(path / "checkpoints", warn, draw)
+        store = CheckpointStore(path / "checkpoints", warn)
         lines = {name: LineFile(path / f"{name}.jsonl") for name in _LINE_FILES}
         milestones = NumberedFiles(path / "milestones")
         return cls(path, config, file.versions, file.machine, store, milestones, warn=warn, **lines)

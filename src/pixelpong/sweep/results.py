@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pixelpong.run.arrays import fingerprint
 from pixelpong.run.record import Record
 
 
@@ -37,7 +36,7 @@ def read_result(path: Path) -> Result:
     found = Record.read(path)
     greedy, sha256 = found.greedy, ""
     if found.is_done and found.run is not None:
-        sha256 = fingerprint(found.run.checkpoints.load_latest().params)
+        sha256 = found.run.checkpoints.load_latest().card["params_sha256"]
     return Result(
         state=found.state,
         problem=found.problem,
