@@ -11,7 +11,8 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.live import Live
 
 from pixelpong.config import Config
 from pixelpong.engines import EngineStats
@@ -19,21 +20,20 @@ from pixelpong.engines.jobs import Begun, Failed
 from pixelpong.engines.jobs import Ended as JobEnded
 from pixelpong.errors import number_of
 from pixelpong.evaluation import Evaluation, Verdict
-from pixelpong.faces.live import LiveScreen, Screen
+from pixelpong.faces.live import draw_screen, start_live
 from pixelpong.faces.recorded import is_comparable, steps_left
 from pixelpong.learners import UpdateStats
 from pixelpong.learners.progress import Progress
 from pixelpong.loop import Began, Ended, Evaluated, Event, Judged, Judging, Updated
-from pixelpong.run.directory import RunDirectory
 from pixelpong.run.record import Record
-from pixelpong.run.words import describe_mean, describe_times, duration, signed
+from pixelpong.run.words import describe_times, duration, signed
 from pixelpong.sweep.results import Result, read_result
 
 if TYPE_CHECKING:
     from pixelpong.sweep.sweep import Sweep
 
-STARTING = "now: starting; the first training on a machine compiles for some 20 seconds"
-_ESTIMATES = "time to the win", "at most"
+STARTING = "starting; the first training on a machine compiles for some 20 seconds"
+FOOTER = "Ctrl-C saves everything and stops     watch it: pixelpong dashboard"
 
 
 class TrainingDisplay:
@@ -44,69 +44,85 @@ class TrainingDisplay:
         self._console = _make_console(stream)
         self._pause, self._next_line = seconds_between_lines, 0.0
         self._held_back: list[str] = []
-        self._live: LiveScreen | None = None
-        self._screen = Screen()
-        self._is_verbose = False
+        self._live: Live | None = None
+        self._now, self._is_over = STARTING, False
+        self._games: Sequence[int] = ()  # while games are judged: how many are over, of how many
+        self._points: list[tuple[int, float]] = []
+        self._metrics: dict[str, str] = {}
+        self._estimates: dict[str, str] = {}
 
     def __call__(self, event: Event) -> None:
         match event:
-            case Began(run, progress, seconds):
-                self._clock = Clock(run.config, seconds)
-                self._begin(run, progress)
+            case Began():
+                self._begin(event)
             case Updated(progress, stats, engine):
                 self._show(progress, stats, engine)
             case Evaluated(progress, evaluation):
                 self._say(_evaluation_line(progress.update, evaluation))
             case Judging(progress, games):
-                self._announce(progress, games)
+                self._now = f"to see whether the mean return is above {signed(self._target)}"
+                self._games = games
+                if self._live is None:
+                    self._say(f"update {progress.update}: playing greedy games {self._now}")
             case Judged(verdict):
                 self._say(_evaluation_line(verdict.update, verdict.greedy, verdict))
             case Ended():
                 self.close()
 
-    def _begin(self, run: RunDirectory, progress: Progress) -> None:
-        self._is_verbose = run.config.display.verbose
-        self._screen = Screen(
-            _headline(run, progress), run.config.budget.until_return,
-            clock=self._clock.read, now=lambda: STARTING,
-            points=[*zip(*Record.read(run.path).curve(), strict=True)] if progress.update else [],
-            footer=["watch it: pixelpong dashboard     Ctrl-C saves everything and ends it"],
-        )  # fmt: skip
+    def _begin(self, event: Began) -> None:
+        run, progress, config = event.run, event.progress, event.run.config
+        self._clock = Clock(config, event.seconds)
+        self._is_verbose, self._target = config.display.verbose, config.budget.until_return
+        verb = f"resuming after update {progress.update}" if progress.update else "training"
+        self._title = (
+            f"{run.path}: {verb}, preset {config.preset}, {config.environment.environment}, "
+            f"seed {config.seed}, engine {config.engine.engine}"
+        )
+        self._points = (
+            [*zip(*Record.read(run.path).curve(), strict=True)] if progress.update else []
+        )
         if self._console.is_terminal and not self._console.is_dumb_terminal:
-            self._live = LiveScreen(self._console, self._screen)
+            self._live = start_live(self._console, self.draw)
         else:
-            self._say(self._screen.title)
+            self._say(self._title)
 
     def _show(self, progress: Progress, stats: UpdateStats, engine: EngineStats) -> None:
         if self._is_verbose:
             for line in verbose_lines(progress, stats):
                 self._console.print(line)
         self._clock.count(progress, stats)
-        figures = _figures(progress, stats, self._clock)
+        self._now, self._games = "playing and learning", ()
+        if progress.estimated_return is not None:
+            self._points.append((progress.steps, progress.estimated_return))
+        self._metrics = _metrics(progress, stats)
+        self._estimates = self._clock.estimates(progress)
         if self._live is None:
-            self._held_back = ["  ".join(f"{name} {value}" for name, value in figures.items())]
+            self._held_back = ["  ".join(map(" ".join, self._shown().items()))]
             if time.monotonic() >= self._next_line:
                 self._say()
                 self._next_line = time.monotonic() + self._pause
-            return
-        if progress.estimated_return is not None:
-            self._screen.points.append((progress.steps, progress.estimated_return))
-        self._screen.figures = figures | (_timing(stats, engine) if self._is_verbose else {})
-        self._screen.now = lambda: "now: playing and learning"
+        elif self._is_verbose:
+            self._metrics |= _timing(stats, engine)
 
-    def _announce(self, progress: Progress, games: Sequence[int]) -> None:
-        goal = f"to see whether the mean return is above {signed(self._screen.target, 1)}"
-        self._screen.now = lambda: "now: {} of {} games {}".format(*games, goal)
-        if self._live is None:
-            self._say(f"update {progress.update}: playing greedy games {goal}")
+    def _shown(self) -> dict[str, str]:
+        return {"time": self._clock.read()} | self._metrics | self._estimates
+
+    def draw(self, width: int) -> RenderableType:
+        """The live screen now."""
+        now, footer = f"now: {self._now}", FOOTER
+        if self._games:
+            now = "now: {} of {} games {}".format(*self._games, self._now)
+        if self._is_over:
+            now = footer = ""
+        return draw_screen(
+            self._title, self._points, self._target, self._shown(), now, footer, width
+        )
 
     def close(self) -> None:
         """Print what was held back, and leave the terminal as it was."""
         if self._live is not None:
-            self._screen.now, self._screen.footer = str, []
-            for name in _ESTIMATES:
-                self._screen.figures.pop(name, None)
-            self._live.close()
+            self._is_over, self._estimates = True, {}
+            self._live.stop()
             self._live = None
         self._say()
 
@@ -196,23 +212,24 @@ class Clock:
     def count(self, progress: Progress, stats: UpdateStats) -> None:
         """Count an update."""
         if self._share < 0:
-            self._steps, self._share = progress.steps, self.share(progress)
+            self._steps, self._share = progress.steps, self._spent(progress)
         else:
             self._seconds += stats.rollout_seconds + stats.learn_seconds
 
-    def to_win(self, progress: Progress) -> float | None:
-        """Seconds to the win, by the recorded trainings; None if there are none like this one."""
-        played = progress.steps - self._steps
-        if not self._is_recorded or played <= 0:
-            return None
-        return steps_left(progress.estimated_return) * self._seconds / played
+    def estimates(self, progress: Progress) -> dict[str, str]:
+        """The time left, as far as it is known: to the win, as recorded trainings like this one
+        needed it, and until the budget is spent."""
+        to_win = at_most = "–"
+        played, share = progress.steps - self._steps, self._spent(progress)
+        if played > 0:
+            seconds = steps_left(progress.estimated_return) * self._seconds / played
+            to_win = f"about {duration(seconds)}"
+        if share > self._share:
+            at_most = duration(self._seconds * (1 - share) / (share - self._share))
+        estimates = {"time to the win": to_win} if self._is_recorded else {}
+        return estimates | {"at most": at_most}
 
-    def at_most(self, progress: Progress) -> float | None:
-        """Seconds until the budget is spent; None if unknown."""
-        share, before = self.share(progress), self._share
-        return None if share <= before else self._seconds * (1 - share) / (share - before)
-
-    def share(self, progress: Progress) -> float:
+    def _spent(self, progress: Progress) -> float:
         """The spent share of the budget option that will be reached first, 0 … 1."""
         pairs = (
             (progress.update, self._budget.updates),
@@ -222,11 +239,9 @@ class Clock:
         return min(1.0, max((done / goal for done, goal in pairs if goal), default=0.0))
 
 
-def _figures(progress: Progress, stats: UpdateStats, clock: Clock) -> dict[str, str]:
-    to_win, at_most = clock.to_win(progress), clock.at_most(progress)
+def _metrics(progress: Progress, stats: UpdateStats) -> dict[str, str]:
     won = progress.points_won_1000
     return {
-        "time": clock.read(),
         "update": f"{progress.update:,}",
         "steps": f"{progress.steps:,}",
         "games": f"{progress.episodes:,}",
@@ -234,8 +249,6 @@ def _figures(progress: Progress, stats: UpdateStats, clock: Clock) -> dict[str, 
         "estimated return": signed(progress.estimated_return),
         "steps a second": f"{stats.steps_per_second:,.0f}",
         "mean of 100 games": signed(progress.mean_return_100),
-        _ESTIMATES[0]: "–" if to_win is None else f"about {duration(to_win)}",
-        _ESTIMATES[1]: "–" if at_most is None else duration(at_most),
     }
 
 
@@ -248,19 +261,8 @@ def _timing(stats: UpdateStats, engine: EngineStats) -> dict[str, str]:
     }
 
 
-def _headline(run: RunDirectory, progress: Progress) -> str:
-    config = run.config
-    verb = f"going on after update {progress.update}" if progress.update else "training"
-    return (
-        f"{run.path}: {verb}, preset {config.preset}, {config.environment.environment}, "
-        f"seed {config.seed}, engine {config.engine.engine}"
-    )
-
-
 def _evaluation_line(update: int, evaluation: Evaluation, verdict: Verdict | None = None) -> str:
-    word = target = ""
-    if verdict is not None:
-        word = "won, " if verdict.is_won else "not yet, "
-        target = f", target {signed(verdict.target)}"
-    found = describe_mean(evaluation.mean_return, evaluation.ci95, len(evaluation.returns))
-    return f"update {update}: {word}greedy return {found}{target}"
+    if verdict is None:
+        return f"update {update}: greedy {evaluation}"
+    word = "won" if verdict.is_won else "not yet"
+    return f"update {update}: {word}, greedy {evaluation}, target {signed(verdict.target)}"
