@@ -145,7 +145,7 @@ def test_ids_are_names_and_those_that_are_odd_or_taken_are_marked(tmp_path):
     with serving(tmp_path / "runs") as served:
         for path in ("fast-001", "s/reels", "s%2Freels"):
             assert get(served.port, f"/api/runs/{path}").json()["id"] in plain
-        assert "no agent" in get(served.port, "/api/runs/s/reels/reels/7").json()["error"]
+        assert "no agent" in get(served.port, "/api/runs/s/reels/reels/7").json()["problem"]
 
 
 def test_an_agents_file_is_watched_and_played_against(tmp_path, run):
@@ -176,7 +176,7 @@ def test_what_is_not_there_is_said_in_one_line(client, run, monkeypatch):
         "/api/runs/package",
     ):  # fmt: skip
         answer = client.get(path)
-        assert (answer.status_code, len(answer.json()["error"].splitlines())) == (404, 1)
+        assert (answer.status_code, len(answer.json()["problem"].splitlines())) == (404, 1)
 
 
 @pytest.mark.slow

@@ -139,8 +139,8 @@ def check(answer, status):
     assert "cache-control" in answer.headers
     assert not answer.headers.keys() & {"server", "access-control-allow-origin"}
     if status >= 400:
-        assert list(answer.json()) == ["error"]
-        assert "\n" not in answer.json()["error"]
+        assert list(answer.json()) == ["problem"]
+        assert "\n" not in answer.json()["problem"]
 
 
 def test_nobody_is_served_without_the_token(page, monkeypatch):

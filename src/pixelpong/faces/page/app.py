@@ -98,13 +98,13 @@ def _answer_bytes(content: bytes, status: int = 200) -> Response:
 
 async def _answer_refusal(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return _answer({"error": error.detail}, error.status_code)
+    return _answer({"problem": error.detail}, error.status_code)
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:
-    return _answer({"error": " ".join(str(error).split())[:500]}, 404)
+    return _answer({"problem": " ".join(str(error).split())[:500]}, 404)
 
 
 async def _answer_bug(request: Request, error: Exception) -> Response:
     text = expected("an answer", type(error).__name__, "reload, or restart the server")
-    return _answer({"error": text}, 500)
+    return _answer({"problem": text}, 500)

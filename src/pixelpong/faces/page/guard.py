@@ -76,7 +76,7 @@ class Guard:
 
 
 def _refuse(status: int, text: str) -> JSONResponse:
-    return JSONResponse({"error": text}, status)
+    return JSONResponse({"problem": text}, status)
 
 
 def _is_same(got: str | None, wanted: str | None) -> bool:

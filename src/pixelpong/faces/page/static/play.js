@@ -1,198 +1,167 @@
 // Playing against an agent: pictures from a WebSocket, moves to it.
 //
-// The server emulates the game; this only draws it. A picture is coded as its difference from the
-// one before: the number of places (uint16), the places (uint16), their palette indices (uint8), all
-// little-endian. faces/games/socket.py describes the messages.
-import { build, getJson } from "./parts.js";
-import { Sound } from "./sound.js";
+// The server emulates the game; this only draws it. faces/games/socket.py describes the messages.
+import { ask, build } from "./parts.js";
+import { applyDifference, buildCanvas, drawScreen } from "./pictures.js";
+import { buildChooser, findAgent } from "./viewer.js";
 
-const WIDTH = 160, HEIGHT = 210, FIRST_ROW = 34, NUM_ROWS = 160;
+const HEIGHT = 210, FIRST_ROW = 34, NUM_ROWS = 160; // of the picture; of the field in it
 const KEYS = { KeyW: "up", KeyS: "down", ArrowUp: "up", ArrowDown: "down" };
 const SPEEDS = [[0.5, "half"], [1, "as on the Atari"], [2, "double"]];
+const HELP = [
+  ["W S ↑ ↓", "your paddle, on the left"], ["Mouse, finger", "the paddle follows it"],
+  ["Space, click, tap", "begin, serve"], ["P", "pause, continue"], ["R", "a new game"],
+];
 
-// The view of a game against an agent of a run, or of the package.
-export function mountGame(element, run = "package", agent = "best") {
+/** The view of a game against an agent of a run, or of the package. */
+export async function mountGame(element, signal, id = "package", agent = "best") {
   document.title = "Play · pixelpong";
-  const stop = new AbortController();
-  let game = null;
   element.append(build("p", { class: "quiet" }, "Loading the game…"));
-  getJson(`/api/runs/${run}`, stop.signal).then(
-    (about) => { game = new GameView(element, about, agent); },
-    (error) => { if (!stop.signal.aborted) element.replaceChildren(build("p", { class: "problem" }, error.message)); },
-  );
-  return { unmount: () => { stop.abort(); game?.leave(); } };
+  const run = await ask(`/api/runs/${id}`, signal);
+  if (signal.aborted) return;
+  if (run.problem) element.replaceChildren(build("p", { class: "problem" }, run.problem));
+  else new GameView(element, signal, run, findAgent(run, agent));
 }
 
 class GameView {
-  constructor(element, { id, agents = [], best }, agent) {
-    const names = { best: id === "package" ? "club" : best ?? "best", latest: agents.at(-1)?.which ?? "latest" };
-    Object.assign(this, { run: id, agent: names[agent] ?? agent, agents, state: null, socket: null });
-    this.sound = new Sound();
-    this.stop = new AbortController();
+  constructor(element, signal, run, agent) {
+    Object.assign(this, { run, agent, state: null });
     this.build(element);
-    this.listen();
-    this.connect();
-  }
-
-  leave() {
-    this.stop.abort();
-    this.sound.close();
-    const { socket } = this;
-    this.socket = null;
-    socket?.close();
-  }
-
-  build(element) {
-    const button = (word, task) => build("button", { type: "button", onclick: () => this.act(task) }, word);
-    this.points = build("strong", {}, "0 : 0");
-    this.said = build("p", { class: "unseen", role: "status" });
-    this.canvas = build("canvas", { width: WIDTH, height: HEIGHT, class: "play-canvas" });
-    this.message = build("div", { class: "play-message", hidden: true });
-    this.stage = build("div", { class: "play-stage", tabindex: "0", role: "application", "aria-label": "Pong", "aria-describedby": "play-help" }, this.canvas, this.message);
-    this.field = build("div", { class: "play-field" }, build("p", { class: "play-score" }, build("span", {}, "You"), this.points, build("span", {}, "Agent")), this.stage, this.said);
-    this.pause = button("Pause", () => this.togglePause());
-    this.mute = button("", () => this.toggleSound());
-    this.speed = build("select", { onchange: () => this.act(() => this.send("speed", Number(this.speed.value))) },
-      SPEEDS.map(([value, word]) => build("option", { value, selected: value === 1 }, `${value} × – ${word}`)));
-    this.choice = build("select", { onchange: () => this.act(() => this.choose(this.choice.value)) },
-      this.agents.map(({ which, strength }) => build("option", { value: which, selected: which === this.agent }, which === strength || which === "best" ? strength : `${strength}: after update ${which}`)));
-    this.note = build("p", { class: "problem", role: "alert" });
-    element.replaceChildren(build(
-      "section", { class: "play" }, build("h1", {}, "Play against the agent"), this.field,
-      build(
-        "div", { class: "play-side" },
-        build("div", { class: "play-buttons" }, this.pause, button("New game", () => this.send("restart")), this.mute), this.note,
-        build("label", { hidden: this.choice.length < 2 }, "How strong", this.choice), build("label", {}, "Speed", this.speed), buildKeys(),
-        build("p", {}, build("a", { href: `#watch/${this.run}/${this.agent}` }, "Watch the agent's own game, explained")),
-      ),
-    ));
-    this.showSound();
-    this.context = this.canvas.getContext("2d", { alpha: false, willReadFrequently: true });
-    this.image = this.context.createImageData(WIDTH, HEIGHT);
-    this.dots = new Uint32Array(this.image.data.buffer).fill(0xff000000);
-  }
-
-  connect() {
-    Object.assign(this, { direction: "stay", held: [], reason: "", screen: new Uint8Array(WIDTH * HEIGHT) });
-    const query = new URLSearchParams({ run: this.run, agent: this.agent });
-    const socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/game?${query}`);
-    socket.binaryType = "arraybuffer";
-    socket.onmessage = ({ data }) => { if (socket === this.socket) typeof data === "string" ? this.hear(JSON.parse(data)) : this.draw(data); };
-    socket.onclose = () => { if (socket === this.socket) this.lose(); };
-    this.socket = socket;
-    this.say("Connecting…");
-  }
-
-  send(type, value) {
-    if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify({ type, value }));
-  }
-
-  hear(message) {
-    if (message.type === "palette") this.palette = message.colours.map(([red, green, blue]) => 0xff000000 | (blue << 16) | (green << 8) | red);
-    else if (message.type === "error") this.note.textContent = this.reason = message.text;
-    else this.show(message);
-  }
-
-  lose() {
-    this.note.textContent = "";
-    this.say(this.state ? "The connection was lost" : "No game", this.reason || "The server does not answer. Is pixelpong still running?", ["Try again", () => this.connect()]);
-    this.pause.disabled = true;
-    this.state = null;
-  }
-
-  show(state) {
-    const before = this.state, { phase, speed, points: [left, right] } = state;
-    this.state = state;
-    this.points.textContent = `${left} : ${right}`;
-    this.pause.textContent = phase === "paused" ? "Continue" : "Pause";
-    this.pause.disabled = !["playing", "serve", "paused"].includes(phase);
-    this.speed.value = String(speed);
-    this.explain(state);
-    if (!before || String(before.points) === String(state.points)) return;
-    this.tell(`You ${left}, agent ${right}`);
-    if (left + right) this.sound.play("point");
-  }
-
-  explain({ phase, points: [left, right] }) {
-    const result = left === right ? "Time is up" : left > right ? "You win!" : "The agent wins";
-    if (phase === "ready") this.say("Ready?", "Press Space, click or tap to begin. Your paddle is on the left.");
-    else if (phase === "serve") this.say("Your serve", "Press Space, click or tap to serve; otherwise it serves itself.", null, "low");
-    else if (phase === "paused") this.say("Paused", "P or a tap to continue.");
-    else if (phase === "over") this.say(result, `You ${left}, agent ${right}`, ["New game", () => this.send("restart")]);
-    else this.say(null);
-  }
-
-  draw(data) {
-    const view = new DataView(data), count = view.getUint16(0, true), end = 2 + 2 * count;
-    for (let k = 0; k < count; k += 1) {
-      const place = view.getUint16(2 + 2 * k, true), index = view.getUint8(end + k);
-      this.screen[place] = index;
-      this.dots[place] = this.palette[index];
-    }
-    this.context.putImageData(this.image, 0, 0);
-    this.sound.see(this.screen);
-  }
-
-  // A panel over the picture, with a title, a line and a button; hidden without a title.
-  say(title, line, action = null, kind = "") {
-    this.message.hidden = !title;
-    this.message.className = `play-message ${kind}`;
-    this.tell([title, line].filter(Boolean).join(" "));
-    if (!title) return;
-    const [word, task] = action ?? [];
-    this.message.replaceChildren(...[
-      build("p", { class: "play-title" }, title), line && build("p", {}, line),
-      word && build("button", { type: "button", class: "primary", onclick: () => this.act(task) }, word),
-    ].filter(Boolean));
-  }
-
-  tell(text) {
-    if (this.said.textContent !== text) this.said.textContent = text;
-  }
-
-  listen() {
-    const { signal } = this.stop, on = (target, name, handle) => target.addEventListener(name, handle, { signal });
+    const on = (target, name, handle) => target.addEventListener(name, handle, { signal });
     on(document, "keydown", (event) => this.press(event));
     on(document, "keyup", (event) => this.steer(this.held.filter((code) => code !== event.code)));
     on(window, "blur", () => this.steer([]));
-    on(document, "visibilitychange", () => {
-      this.steer([]);
-      if (document.hidden && ["playing", "serve"].includes(this.state?.phase)) this.send("pause", true);
-    });
+    on(document, "visibilitychange", () => document.hidden && this.pause(true));
     on(this.stage, "pointerdown", (event) => this.tap(event));
     on(this.stage, "pointermove", (event) => this.aim(event));
     on(this.stage, "contextmenu", (event) => event.preventDefault()); // a finger that stays long
+    signal.addEventListener("abort", () => this.socket.close());
+    this.connect();
   }
 
-  // After the use of a control, focus the game, so that Space works there again.
-  act(task) {
+  build(element) {
+    // After the use of a control, focus the game, so that Space works there again.
+    const act = (task) => () => { task(); this.stage.focus({ preventScroll: true }); };
+    const button = (word, task, more = {}) =>
+      build("button", { type: "button", onclick: act(task), ...more }, word);
+    this.points = build("strong", {}, "0 : 0");
+    this.canvas = buildCanvas("play-canvas", "The game", true);
+    this.title = build("p", { class: "play-title" });
+    this.line = build("p");
+    this.again = button("New game", () => this.begin(), { class: "primary" });
+    this.message = build(
+      "div", { class: "play-message", role: "status" }, this.title, this.line, this.again,
+    );
+    this.stage = build(
+      "div", { class: "play-stage", tabindex: "0", role: "application", "aria-label": "Pong",
+        "aria-describedby": "play-help" }, this.canvas, this.message,
+    );
+    const score = [build("span", {}, "You"), this.points, build("span", {}, "Agent")];
+    this.pauseButton = button("Pause", () => this.pause(this.state?.phase !== "paused"));
+    const newGame = button("New game", () => this.send("restart"));
+    const speed = build(
+      "select", { onchange: act(() => this.send("speed", Number(speed.value))) },
+      SPEEDS.map(([value, word]) => (
+        build("option", { value, selected: value === 1 }, `${value} × – ${word}`)
+      )),
+    );
+    const choose = (agent) => act(() => this.choose(agent))();
+    this.note = build("p", { class: "problem", role: "alert" });
+    this.watch = build("a", {}, "Watch the agent's own game, explained");
+    const help = HELP.flatMap(([keys, words]) => [build("dt", {}, keys), build("dd", {}, words)]);
+    element.replaceChildren(build(
+      "section", { class: "play" }, build("h1", {}, "Play against the agent"),
+      build("div", {}, build("p", { class: "play-score" }, score), this.stage),
+      build(
+        "div", { class: "play-side" },
+        build("div", { class: "play-buttons" }, this.pauseButton, newGame), this.note,
+        buildChooser(this.run, this.agent, choose), build("label", {}, "Speed", speed),
+        build("dl", { class: "play-help", id: "play-help" }, help), build("p", {}, this.watch),
+      ),
+    ));
+  }
+
+  connect() {
+    const query = new URLSearchParams({ run: this.run.id, agent: this.agent });
+    const socket = new WebSocket(`${location.origin.replace("http", "ws")}/game?${query}`);
+    Object.assign(this, { socket, direction: "stay", held: [], state: null });
+    this.screen = new Uint8Array(this.canvas.width * HEIGHT);
+    this.watch.href = `#watch/${this.run.id}/${this.agent}`;
     this.note.textContent = "";
-    this.sound.wake();
-    task();
-    this.stage.focus({ preventScroll: true });
+    this.say("", "Connecting…");
+    socket.binaryType = "arraybuffer";
+    socket.onmessage = ({ data }) => {
+      if (typeof data === "string") return this.hear(JSON.parse(data));
+      applyDifference(this.screen, new DataView(data));
+      drawScreen(this.canvas, this.screen, this.palette);
+    };
+    socket.onclose = () => {
+      const reason = this.note.textContent, title = reason ? "No game" : "The connection was lost";
+      this.say("", title, reason || "Is pixelpong still running?", "Try again");
+      this.state = null;
+      this.pauseButton.disabled = true;
+    };
+  }
+
+  send(type, value) {
+    if (this.socket.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify({ type, value }));
+  }
+
+  hear(message) {
+    if (message.type === "palette") this.palette = message.colours;
+    else if (message.type === "error") this.note.textContent = message.text;
+    else this.show(message);
+  }
+
+  show(state) {
+    const { phase, points: [left, right] } = state;
+    this.state = state;
+    this.points.textContent = `${left} : ${right}`;
+    this.pauseButton.textContent = phase === "paused" ? "Continue" : "Pause";
+    this.pauseButton.disabled = ["ready", "over"].includes(phase);
+    const result = left > right ? "You win!" : right > left ? "The agent wins" : "Time is up";
+    const messages = {
+      ready: ["", "Ready?", "Press Space, click or tap to begin. Your paddle is on the left."],
+      serve: ["low", "Your serve", "Press Space, click or tap; otherwise it serves itself."],
+      paused: ["", "Paused", "Press P or tap to continue."],
+      over: ["", result, `You ${left}, agent ${right}`, "New game"],
+      playing: ["unseen", `You ${left}, agent ${right}`],
+    };
+    this.say(...messages[phase]);
+  }
+
+  /** Fill the panel over the picture, which screen readers hear also where it is unseen. */
+  say(kind, title, line = "", button = "") {
+    this.message.className = `play-message ${kind}`;
+    for (const [element, text] of [[this.title, title], [this.line, line], [this.again, button]]) {
+      if (element.textContent !== text) element.textContent = text;
+      element.hidden = !text;
+    }
+  }
+
+  begin() {
+    if (this.state) this.send("restart");
+    else this.connect();
   }
 
   press(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("select, input, textarea")) return;
-    this.sound.wake();
+    const isElsewhere = event.target.closest?.("select, input");
+    if (event.ctrlKey || event.metaKey || event.altKey || isElsewhere) return;
     if (event.code in KEYS) {
       event.preventDefault();
       if (!this.held.includes(event.code)) this.steer([...this.held, event.code]);
     } else if (event.code === "Space" && !event.target.closest?.("button, a")) {
       event.preventDefault();
       if (!event.repeat) this.serve();
-    } else if (!event.repeat) {
-      const tasks = { KeyP: () => this.togglePause(), KeyR: () => this.send("restart"), KeyM: () => this.toggleSound() };
-      tasks[event.code]?.();
-    }
+    } else if (event.code === "KeyP" && !event.repeat) this.pause(this.state?.phase !== "paused");
+    else if (event.code === "KeyR" && !event.repeat) this.send("restart");
   }
 
   // If several keys are held, the last one pressed counts.
   steer(held) {
-    this.held = held;
     const direction = KEYS[held.at(-1)] ?? "stay";
     if (direction !== this.direction) this.send("move", direction);
-    this.direction = direction;
+    Object.assign(this, { held, direction });
   }
 
   // Begin or serve, and nothing else, so that an impatient thumb does no harm.
@@ -200,31 +169,21 @@ class GameView {
     if (["ready", "serve"].includes(this.state?.phase)) this.send("serve");
   }
 
-  toggleSound() {
-    this.sound.toggle();
-    this.showSound();
-  }
-
-  showSound() {
-    this.mute.textContent = this.sound.isOn ? "Sound is on" : "Sound is off";
-  }
-
-  togglePause() {
-    const phase = this.state?.phase;
-    if (["paused", "playing", "serve"].includes(phase)) this.send("pause", phase !== "paused");
+  pause(isPaused) {
+    if (["playing", "serve", "paused"].includes(this.state?.phase)) this.send("pause", isPaused);
   }
 
   choose(agent) {
     this.agent = agent;
-    history.replaceState(null, "", `#play/${this.run}/${agent}`);
+    this.watch.href = `#watch/${this.run.id}/${agent}`;
+    history.replaceState(null, "", `#play/${this.run.id}/${agent}`);
     this.send("agent", agent);
   }
 
   tap(event) {
     if (event.target.closest("button") || !event.isPrimary) return; // nor a second finger
-    this.sound.wake();
     this.aim(event);
-    if (this.state?.phase === "paused") this.togglePause();
+    if (this.state?.phase === "paused") this.pause(false);
     else this.serve();
     if (event.pointerType === "touch") this.stage.setPointerCapture(event.pointerId);
   }
@@ -232,19 +191,12 @@ class GameView {
   // Send at most once per picture; always send the place where the pointer stops.
   aim(event) {
     if (!event.isPrimary || !["playing", "serve", "ready"].includes(this.state?.phase)) return;
-    const box = this.canvas.getBoundingClientRect(), row = (event.clientY - box.top) / box.height * HEIGHT;
+    const box = this.canvas.getBoundingClientRect();
+    const row = ((event.clientY - box.top) / box.height) * HEIGHT;
     this.place = Math.min(Math.max((row - FIRST_ROW) / NUM_ROWS, 0), 1);
     this.aiming ??= requestAnimationFrame(() => {
       this.aiming = null;
       this.send("aim", this.place);
     });
   }
-}
-
-function buildKeys() {
-  const rows = [
-    ["W S ↑ ↓", "your paddle, on the left"], ["Mouse, finger", "the paddle follows it; a click or tap serves"], ["Space", "begin, serve"],
-    ["P", "pause, continue"], ["R", "a new game"], ["M", "sound on or off"],
-  ];
-  return build("dl", { class: "play-help", id: "play-help" }, rows.map(([keys, words]) => [build("dt", {}, keys), build("dd", {}, words)]).flat());
 }

@@ -1,117 +1,186 @@
-// The viewer: a game of an agent, with what the network sees, thinks, and expects.
-//
-// `mountViewer(element, reel)` shows a reel; faces/look/reel.py describes it.
-import { build, formatSigned } from "./parts.js";
-import { FIELD, SCREEN, buildActionKey, buildSightKey, drawChoices, drawField, drawSaliency, drawScreen, drawTriangle, drawValues, readColours, unpackPictures } from "./pictures.js";
+// A game of an agent with what the network sees, decides and expects; and the choice of the agent.
+import { ask, build, formatCount, formatSigned, rewrite } from "./parts.js";
+import { drawLine } from "./charts.js";
+import {
+  buildCanvas, buildKeys, drawField, drawRows, drawSaliency, drawScreen, readColours,
+  unpackPictures,
+} from "./pictures.js";
 
-const THUMB = 12; // pixels of the timeline's thumb, as in style.css
 const SPEEDS = [0.25, 0.5, 1, 2, 4, 8];
+const FOLLOW_MS = 20_000; // between two newer agents that are shown unasked
 const SYMBOLS = { up: "▲", down: "▼", stay: "●" };
 const taste = { speed: 1, hasSaliency: false }; // kept from one game to the next
 
-export function mountViewer(element, reel) {
-  let player = null, isGone = false;
-  element.replaceChildren(build("p", { class: "quiet" }, "Unpacking the game…"));
-  unpackPictures(reel).then((pictures) => { if (!isGone) player = new Player(element, reel, pictures); });
-  return {
-    leave() {
-      isGone = true;
-      player?.leave();
-      element.replaceChildren();
-    },
-  };
+/** A menu of a run's agents by how strong they are; `choose` is called with the chosen one. */
+export function buildChooser(run, chosen, choose) {
+  const options = run.agents.map(({ which, strength, estimated_return: value }) => {
+    const words = [
+      strength, which !== strength && which !== "best" && `update ${which}`,
+      value != null && `estimated return ${formatSigned(value, 1)}`,
+      which !== "best" && which === run.best && "the best",
+    ].filter(Boolean).join(", ");
+    return build("option", { value: which, selected: which === chosen }, words);
+  });
+  const select = build("select", { onchange: () => choose(select.value) }, options);
+  return build("label", { class: "chooser", hidden: options.length < 2 }, "Agent ", select);
 }
 
-class Player {
-  constructor(element, reel, pictures) {
-    Object.assign(this, { reel, pictures, step: 0, isPlaying: false, timer: null, last: reel.steps - 1 });
-    this.hasValue = reel.values.some((value) => value !== null);
-    this.points = listPoints(reel.points);
-    this.root = build(
-      "div", { class: "viewer", role: "group", "aria-label": "A game of the agent" },
-      build("div", { class: "stage" }, this.buildScreen(), this.buildSight(), this.buildThoughts()), this.buildTimeline(), this.buildControls(), this.buildExpectation(),
-    );
-    element.replaceChildren(this.root);
-    this.colours = readColours(this.root);
-    this.sizes = new ResizeObserver(() => this.drawTimeline());
-    this.sizes.observe(this.timeline);
-    this.explain();
-    this.describe();
-    if (!matchMedia("(prefers-reduced-motion: reduce)").matches) this.play();
+/** The name of an agent in the list; "best" changes as it learns. */
+export function findAgent({ agents, best }, agent) {
+  const known = agents.map(({ which }) => which), wanted = agent === "best" ? best : agent;
+  return known.includes(wanted) ? wanted : known.at(-1);
+}
+
+/** Games of a run's agents; call `update(run)` when there are more, and `leave` at the end. */
+export class Games {
+  constructor(element, agent) {
+    Object.assign(this, { agent, shown: null, since: 0 });
+    this.chooser = build("div");
+    this.outcome = build("p", { class: "outcome", role: "status" });
+    this.stage = build("div", { class: "viewer-place" });
+    element.append(this.chooser, this.outcome, this.stage);
   }
 
   leave() {
-    this.pause();
-    this.sizes.disconnect();
+    this.request?.abort();
+    this.player?.leave();
   }
 
-  // A colour of the style sheet.
-  colour(name) {
-    return getComputedStyle(this.root).getPropertyValue(`--${name}`).trim();
+  update(run) {
+    const chosen = findAgent(run, this.agent), isLate = performance.now() - this.since > FOLLOW_MS;
+    const choose = (which) => { this.agent = which; this.show(run, which); };
+    rewrite(this.chooser, [run.agents, run.best], () => [buildChooser(run, chosen, choose)]);
+    if (!chosen) this.say("No agent is saved yet: the first one appears here.");
+    else if (this.shown !== chosen && (!this.shown || isLate)) this.show(run, chosen);
+  }
+
+  async show(run, which) {
+    this.request?.abort();
+    const request = new AbortController(), { signal } = request;
+    Object.assign(this, { request, since: performance.now(), shown: which });
+    this.say("The agent plays a game, which takes some seconds…", true);
+    const reel = await ask(`/api/runs/${run.id}/reels/${which}`, signal);
+    const pictures = reel.problem ? null : await unpackPictures(reel);
+    if (signal.aborted) return;
+    if (!pictures) return this.say(reel.problem);
+    const [lost, won] = reel.points.at(-1), steps = formatCount(reel.steps - 1);
+    const isPackage = run.id === "package", isFile = which === "best";
+    const name = isPackage ? `${which} in the package` : isFile ? "agent" : `agent after update ${which}`;
+    const result = `return ${formatSigned(reel.episode_return)} (${won} points won, ${lost} lost)`;
+    this.say(`The ${name}: ${result} in ${steps} steps.`);
+    this.player?.leave();
+    this.player = new Player(this.stage, reel, pictures);
+  }
+
+  say(text, isBusy = false) {
+    this.outcome.textContent = text;
+    this.stage.setAttribute("aria-busy", isBusy);
+  }
+}
+
+// Plays a reel; faces/look/reel.py describes it.
+class Player {
+  constructor(element, reel, pictures) {
+    Object.assign(this, { reel, pictures, step: 0, isPlaying: false, last: reel.steps - 1 });
+    this.hasValue = reel.values[0] !== null;
+    const parts = [this.buildScreen(), this.buildSight(), this.buildThoughts()];
+    this.root = build(
+      "div", { class: "viewer", role: "group", "aria-label": "A game of the agent" },
+      build("div", { class: "stage" }, parts), this.buildTimeline(), this.buildControls(),
+      this.buildExpectation(),
+    );
+    element.replaceChildren(this.root);
+    this.colours = readColours(this.root);
+    this.explain();
+    this.setPlaying(!matchMedia("(prefers-reduced-motion: reduce)").matches);
+  }
+
+  leave() {
+    this.isPlaying = false;
+    this.root.remove();
   }
 
   buildScreen() {
-    this.screen = buildPicture("screen", "The game as the emulator draws it", SCREEN.columns * SCREEN.scale, SCREEN.rows * SCREEN.scale);
+    this.screen = buildCanvas("screen", "The game as the emulator draws it", true);
     this.score = build("span", { class: "number" });
-    return build("figure", { class: "screen-part" }, this.screen, build("figcaption", {}, build("strong", {}, "The game"), this.score));
+    return buildFigure(this.screen, "The game", this.score);
   }
 
   buildSight() {
-    this.sight = buildPicture("sight", "What the network sees: pixels that appeared, stayed and vanished");
+    const words = "What the network sees: pixels that appeared, stayed and vanished";
+    this.sight = buildCanvas("sight", words);
     this.sightKey = build("div");
-    return build("figure", { class: "sight-part" }, this.sight, build("figcaption", {}, build("strong", {}, "What the network sees"), this.sightKey));
+    return buildFigure(this.sight, "What the network sees", this.sightKey);
   }
 
   buildThoughts() {
     this.bars = this.reel.action_names.map((name) => {
       const fill = build("span", { class: "fill" }), share = build("span", { class: "number" });
-      const row = build(
-        "li", { class: `action ${name}` }, build("span", {}, `${SYMBOLS[name]} ${name}`),
-        build("span", { class: "bar", "aria-hidden": "true" }, fill), share,
-      );
-      return { row, fill, share };
+      const bar = build("span", { class: "bar", "aria-hidden": "true" }, fill);
+      const word = build("span", {}, `${SYMBOLS[name]} ${name}`);
+      return { row: build("li", { class: `action ${name}` }, word, bar, share), fill, share };
     });
     this.value = build("dd", { class: "number" });
+    const meaning = build("dt", {}, "Value: how it expects the point to end, from −1 to +1");
+    const none = build("p", { class: "quiet" }, "This network does not judge positions: no value.");
     return build(
       "div", { class: "thoughts" }, build("h2", {}, "What it decides"),
-      build("ul", { class: "actions" }, this.bars.map((bar) => bar.row)),
-      this.hasValue
-        ? build("dl", {}, build("dt", {}, "Value: the outcome of the point that it expects, −1 to +1"), this.value)
-        : build("p", { class: "quiet" }, "This network has no value: it does not judge positions."),
+      build("ul", { class: "actions" }, this.bars.map(({ row }) => row)),
+      this.hasValue ? build("dl", {}, meaning, this.value) : none,
     );
   }
 
   buildTimeline() {
-    this.timeline = build("canvas", { "aria-hidden": "true" });
-    this.range = build("input", {
-      type: "range", min: 0, max: this.last, step: 1, value: 0, "aria-label": "Step of the game",
-      oninput: () => { this.show(Number(this.range.value)); this.describe(); },
+    const { reel, last } = this, up = reel.action_names.indexOf("up");
+    const x = (step) => (1000 * step) / last, curve = { colour: "note", width: 1.25 };
+    const level = (step) =>
+      (this.hasValue ? (1 - reel.values[step]) / 2 : 1 - reel.probabilities[step][up]);
+    const line = Array.from({ length: reel.steps }, (_, step) => [x(step), 15 + 70 * level(step)]);
+    this.points = reel.points.flatMap(([lost, won], step) => {
+      const [lostBefore, wonBefore] = reel.points[Math.max(0, step - 1)];
+      return lost > lostBefore || won > wonBefore ? [{ step, isWon: won > wonBefore }] : [];
     });
-    const curve = this.hasValue ? "value, from −1 to 1" : "probability of up, from 0 to 1";
+    const marks = this.points.map(({ step, isWon }) => build("svg:path", {
+      class: isWon ? "won" : "lost", d: isWon ? `M${x(step)} 0v14` : `M${x(step)} 100v-14`,
+    }));
+    this.range = build("input", {
+      type: "range", min: 0, max: last, step: 1, value: 0, "aria-label": "Step of the game",
+      oninput: () => this.go(Number(this.range.value)),
+    });
+    const box = { viewBox: "0 0 1000 100", preserveAspectRatio: "none", "aria-hidden": "true" };
+    const strip = build("svg:svg", box, drawLine(curve, line), marks);
+    const name = this.hasValue ? "value, from −1 to 1" : "probability of up, from 0 to 1";
     return build(
-      "div", { class: "timeline" }, build("div", { class: "timeline-strip" }, this.timeline, this.range),
-      build("p", { class: "quiet" }, `The line is the ${curve}. ▲ is a point won, ▼ a point lost.`),
+      "div", { class: "timeline" }, build("div", { class: "timeline-strip" }, strip, this.range),
+      build("p", { class: "quiet" }, `Line: the ${name}. Marks above: points won; below: lost.`),
     );
   }
 
   buildControls() {
-    const button = (label, name, onclick) => build("button", { type: "button", "aria-label": name, title: name, onclick }, label);
-    this.playButton = build("button", { type: "button", class: "primary", onclick: () => this.toggle() });
-    this.speed = build(
-      "select", { onchange: () => { taste.speed = Number(this.speed.value); } },
-      SPEEDS.map((speed) => build("option", { value: speed, selected: speed === taste.speed }, `${speed}×`)),
+    const steps = this.points.map(({ step }) => step);
+    const button = (sign, name, onclick) =>
+      build("button", { type: "button", "aria-label": name, title: name, onclick }, sign);
+    const nudge = (steps) => { this.setPlaying(false); this.go(this.step + steps); };
+    const toggle = () => this.setPlaying(!this.isPlaying);
+    this.playButton = build("button", { type: "button", class: "primary", onclick: toggle });
+    const speed = build(
+      "select", { onchange: () => { taste.speed = Number(speed.value); } },
+      SPEEDS.map((each) => (
+        build("option", { value: each, selected: each === taste.speed }, `${each}×`)
+      )),
     );
     const overlay = build("input", {
       type: "checkbox", checked: taste.hasSaliency,
       onchange: () => { taste.hasSaliency = overlay.checked; this.explain(); },
     });
     this.place = build("span", { class: "number quiet place" });
-    const points = this.points.map(({ step }) => step);
     return build(
       "div", { class: "controls" },
-      button("⇤", "Previous point", () => this.jump(points, -1)), button("−1", "One step back", () => this.nudge(-1)),
-      this.playButton, button("+1", "One step forward", () => this.nudge(1)), button("⇥", "Next point", () => this.jump(points, 1)),
-      build("label", {}, "Speed ", this.speed), build("label", { class: "check" }, overlay, "What moved the decision"), this.place,
+      button("⇤", "Previous point", () => this.jump(steps, -1)),
+      button("−1", "One step back", () => nudge(-1)), this.playButton,
+      button("+1", "One step forward", () => nudge(1)),
+      button("⇥", "Next point", () => this.jump(steps, 1)), build("label", {}, "Speed ", speed),
+      build("label", { class: "check" }, overlay, "What moved the decision"), this.place,
     );
   }
 
@@ -119,50 +188,46 @@ class Player {
   buildExpectation() {
     const { expectations, action_names: names } = this.reel;
     if (!expectations.length) return null;
-    const figure = (canvas, title, ...more) => build("figure", {}, canvas, build("figcaption", {}, build("strong", {}, title), more));
-    this.choices = buildPicture("choices", "What the agent would do at each height of its paddle");
-    this.outcomes = this.hasValue && buildPicture("outcomes", "How the agent expects the point to end, at each height of its paddle");
-    const next = () => { this.pause(); this.jump(expectations.map(({ step }) => step), 1); };
+    const steps = expectations.map(({ step }) => step);
+    const next = () => { this.setPlaying(false); this.jump(steps, 1); };
+    this.choices = buildCanvas("choices", "What the agent would do at each height of its paddle");
+    this.outcomes = buildCanvas("outcomes", "How it expects the point to end at each height");
+    const keys = buildKeys(names.map((name) => ["", `swatch ${name}`, name]));
+    const ends = build("span", { class: "quiet" }, "From −1, lost (left), to +1, won (right).");
     return build(
       "section", { class: "expectation" },
-      build("div", { class: "section-head" }, build("h2", {}, "What the agent expects"), build("button", { type: "button", onclick: next }, "Next time the ball comes")),
-      build("p", { class: "quiet" }, "Each time the ball is about to reach it, the same network is asked what it would do with its paddle at every other height: one row per height. Dashed: the ball. At the right edge: where the paddle was."),
       build(
-        "div", { class: "expectation-parts" }, figure(this.choices, "What it would do", buildActionKey(names)),
-        this.outcomes && figure(this.outcomes, "How it expects the point to end", build("span", { class: "quiet" }, "From −1, lost (left), to +1, won (right).")),
+        "div", { class: "section-head" }, build("h2", {}, "What the agent expects"),
+        build("button", { type: "button", onclick: next }, "Next time the ball comes"),
+      ),
+      build(
+        "p", { class: "quiet" }, "Each time the ball is about to reach it, the same network is ",
+        "asked what it would do with its paddle at every other height: one row per height. ",
+        "Dashed: the ball. At the right edge: where the paddle was.",
+      ),
+      build(
+        "div", { class: "expectation-parts" }, buildFigure(this.choices, "What it would do", keys),
+        this.hasValue && buildFigure(this.outcomes, "How it expects the point to end", ends),
       ),
     );
   }
 
   // Show or hide what each pixel adds to the decision.
   explain() {
-    this.sightKey.replaceChildren(buildSightKey(taste.hasSaliency));
+    const kinds = ["appeared", "stayed", "vanished"].map((kind) => ["", kind, kind]);
+    const favours = [["▲", "favours up", "for up"], ["▼", "favours down", "for down"]];
+    this.sightKey.replaceChildren(buildKeys(taste.hasSaliency ? [...kinds, ...favours] : kinds));
     this.show(this.step);
   }
 
-  toggle() {
-    if (this.isPlaying) this.pause();
-    else this.play();
-  }
-
-  play() {
-    if (this.step >= this.last) this.show(0);
-    this.isPlaying = true;
-    this.clock = null;
-    this.timer = requestAnimationFrame((now) => this.tick(now));
-    this.labelPlay("Pause", "❚❚");
-  }
-
-  pause() {
-    this.isPlaying = false;
-    cancelAnimationFrame(this.timer);
-    this.labelPlay("Play", "▶");
-    this.describe();
-  }
-
-  labelPlay(name, sign) {
+  setPlaying(isPlaying) {
+    Object.assign(this, { isPlaying, clock: null });
+    if (isPlaying && this.step >= this.last) this.show(0);
+    if (isPlaying) requestAnimationFrame((now) => this.tick(now));
+    else this.go(this.step);
+    const [sign, name] = isPlaying ? ["❚❚", "Pause"] : ["▶", "Play"];
     this.playButton.replaceChildren(build("span", { "aria-hidden": "true" }, sign), ` ${name}`);
-    this.root.dataset.playing = this.isPlaying;
+    this.root.dataset.playing = isPlaying;
   }
 
   tick(now) {
@@ -175,110 +240,60 @@ class Player {
       if (now - this.clock > 1000) this.clock = now; // the page was hidden
       this.show(Math.min(this.last, this.step + due));
     }
-    if (this.step >= this.last) this.pause();
-    else this.timer = requestAnimationFrame((later) => this.tick(later));
-  }
-
-  nudge(steps) {
-    this.pause();
-    this.show(Math.max(0, Math.min(this.last, this.step + steps)));
-    this.describe();
+    if (this.step >= this.last) this.setPlaying(false);
+    else requestAnimationFrame((later) => this.tick(later));
   }
 
   jump(steps, direction) {
-    const ahead = direction > 0 ? steps.find((step) => step > this.step) : steps.findLast((step) => step < this.step);
-    this.show(ahead ?? (direction > 0 ? this.last : 0));
-    this.describe();
+    const isAhead = (step) => direction * (step - this.step) > 0;
+    const found = direction > 0 ? steps.find(isAhead) : steps.findLast(isAhead);
+    this.go(found ?? (direction > 0 ? this.last : 0));
   }
 
-  // Text about the position for screen readers, after a person has moved it; not during play.
-  describe() {
-    this.range.setAttribute("aria-valuetext", `step ${this.step} of ${this.last}, ${this.tellScore()}`);
-  }
-
-  tellScore() {
-    const [lost, won] = this.reel.points[this.step];
-    return `opponent ${lost} : ${won} agent`;
+  // Show a step that a person has chosen, and tell screen readers, which do not hear what plays.
+  go(step) {
+    this.show(Math.max(0, Math.min(this.last, step)));
+    const words = `step ${this.step} of ${this.last}, ${this.score.textContent}`;
+    this.range.setAttribute("aria-valuetext", words);
   }
 
   show(step) {
+    const { reel, pictures, colours } = this, [lost, won] = reel.points[step];
     this.step = step;
-    drawScreen(this.screen, this.pictures.screen.at(step), this.reel.palette);
-    drawField(this.sight, this.pictures.field.at(step), this.colours);
-    if (taste.hasSaliency) drawSaliency(this.sight, this.pictures.saliency.at(step), this.colours);
-    this.showThoughts();
+    drawScreen(this.screen, pictures.screen.at(step), reel.palette);
+    drawField(this.sight, pictures.field.at(step), colours);
+    if (taste.hasSaliency) drawSaliency(this.sight, pictures.saliency.at(step), colours);
+    this.bars.forEach(({ row, fill, share }, index) => {
+      const percent = 100 * reel.probabilities[step][index];
+      const isTaken = reel.actions[step] === reel.action_codes[index];
+      fill.style.width = `${percent}%`;
+      share.textContent = `${percent.toFixed(0)} %${isTaken ? " ✓" : ""}`;
+      row.classList.toggle("taken", isTaken);
+    });
+    this.value.textContent = formatSigned(reel.values[step], 2);
     this.showExpectation();
     this.range.value = step;
     this.root.dataset.step = step;
-    this.score.textContent = this.tellScore();
+    this.score.textContent = `opponent ${lost} : ${won} agent`;
     this.place.textContent = `step ${step} of ${this.last}`;
-  }
-
-  showThoughts() {
-    const { probabilities, actions, action_codes: codes, values } = this.reel;
-    this.bars.forEach((bar, index) => {
-      const share = probabilities[this.step][index], isTaken = actions[this.step] === codes[index];
-      bar.fill.style.width = `${100 * share}%`;
-      bar.share.textContent = `${(100 * share).toFixed(0)} %${isTaken ? " ✓" : ""}`;
-      bar.row.classList.toggle("taken", isTaken);
-    });
-    this.value.textContent = formatSigned(values[this.step], 2);
   }
 
   // The newest answers, or the first ones; they stay until the ball comes again.
   showExpectation() {
-    const { expectations, action_names: names } = this.reel;
-    const now = expectations.findLast(({ step }) => step <= this.step) ?? expectations[0];
+    const { expectations: all, action_names: names } = this.reel, { colours } = this;
+    const now = all.findLast(({ step }) => step <= this.step) ?? all[0];
     if (!now || now === this.expectation) return;
     this.expectation = now;
-    drawChoices(this.choices, this.reel, now, names, this.colours);
-    if (this.outcomes) drawValues(this.outcomes, this.reel, now, this.colours);
-  }
-
-  drawTimeline() {
-    const canvas = this.timeline, density = devicePixelRatio || 1;
-    const width = canvas.clientWidth, height = canvas.clientHeight;
-    if (!width) return;
-    canvas.width = width * density;
-    canvas.height = height * density;
-    const context = canvas.getContext("2d");
-    context.scale(density, density);
-    const x = (step) => THUMB / 2 + ((width - THUMB) * step) / Math.max(1, this.last);
-    context.fillStyle = this.colour("line");
-    context.fillRect(0, height / 2, width, 1);
-    drawCurve(context, this.reel, x, height, this.colour("note"));
-    for (const { step, isWon } of this.points) {
-      context.fillStyle = this.colour(isWon ? "accent" : "warn");
-      drawTriangle(context, x(step), isWon ? 7 : height - 7, 5, isWon);
-    }
+    drawRows(this.choices, this.reel, now, now.probabilities.map((shares) => {
+      let from = 0;
+      return names.map((name, place) => [from, (from += shares[place]), colours[name]]);
+    }));
+    const ends = (now.values ?? []).map((value) => [[0.5, (value + 1) / 2, colours.stay]]);
+    drawRows(this.outcomes, this.reel, now, ends);
   }
 }
 
-function buildPicture(name, words, width = FIELD.side * FIELD.cell, height = width) {
-  return build("canvas", { class: name, role: "img", "aria-label": words, width, height });
-}
-
-// The steps at which a point ended.
-function listPoints(points) {
-  const ends = [];
-  for (let step = 1; step < points.length; step += 1) {
-    const [lost, won] = points[step];
-    if (won > points[step - 1][1]) ends.push({ step, isWon: true });
-    if (lost > points[step - 1][0]) ends.push({ step, isWon: false });
-  }
-  return ends;
-}
-
-function drawCurve(context, reel, x, height, colour) {
-  const up = reel.action_names.indexOf("up"), margin = 12;
-  const level = (step) => reel.values[step] ?? 2 * reel.probabilities[step][up] - 1;
-  const every = Math.max(1, Math.floor(reel.steps / 2000));
-  context.strokeStyle = colour;
-  context.lineWidth = 1.25;
-  context.beginPath();
-  for (let step = 0; step < reel.steps; step += every) {
-    const share = (1 - Math.max(-1, Math.min(1, level(step)))) / 2;
-    context.lineTo(x(step), margin + share * (height - 2 * margin));
-  }
-  context.stroke();
+function buildFigure(canvas, title, ...more) {
+  const caption = build("figcaption", {}, build("strong", {}, title), more);
+  return build("figure", { class: `${canvas.className}-part` }, canvas, caption);
 }
