@@ -180,7 +180,7 @@ def test_a_visit_to_a_run(site, gallery, open_page, axe):
     assert f"in {len(replay):,} steps" in page.locator(".outcome").inner_text()
 
     page.emulate_media(media="print")
-    assert page.locator(".curve .plot svg").count() == 7
+    assert page.locator(".curve .plot > svg").count() == 7
     assert page.locator(f"{RETURN} .plot path[stroke^=var]").count() >= 1
 
 

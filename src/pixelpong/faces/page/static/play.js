@@ -19,8 +19,9 @@ export async function mountGame(element, signal, id = "package", agent = "best")
   element.append(build("p", { class: "quiet" }, "Loading the game…"));
   const run = await ask(`/api/runs/${id}`, signal);
   if (signal.aborted) return;
+  const first = id === "package" && agent === "best" ? "club" : agent; // a beginner can beat it
   if (run.problem) element.replaceChildren(build("p", { class: "problem" }, run.problem));
-  else new GameView(element, signal, run, findAgent(run, agent));
+  else new GameView(element, signal, run, findAgent(run, first));
 }
 
 class GameView {

@@ -7,7 +7,7 @@ import {
 } from "./pictures.js";
 
 const SPEEDS = [0.25, 0.5, 1, 2, 4, 8];
-const FOLLOW_MS = 20_000; // between two newer agents that are shown unasked
+const FOLLOW_MS = 15_000; // until a newer agent is shown unasked
 const SYMBOLS = { up: "▲", down: "▼", stay: "●" };
 const taste = { speed: 1, hasSaliency: false }; // kept from one game to the next
 
@@ -34,7 +34,7 @@ export function findAgent({ agents, best }, agent) {
 /** Games of a run's agents; call `update(run)` when there are more, and `leave` at the end. */
 export class Games {
   constructor(element, agent) {
-    Object.assign(this, { agent, shown: null, since: 0 });
+    Object.assign(this, { agent, shown: null, timer: null });
     this.chooser = build("div");
     this.outcome = build("p", { class: "outcome", role: "status" });
     this.stage = build("div", { class: "viewer-place" });
@@ -43,29 +43,37 @@ export class Games {
 
   leave() {
     this.request?.abort();
+    clearTimeout(this.timer);
     this.player?.leave();
   }
 
   update(run) {
-    const chosen = findAgent(run, this.agent), isLate = performance.now() - this.since > FOLLOW_MS;
-    const choose = (which) => { this.agent = which; this.show(run, which); };
+    const chosen = findAgent(run, this.agent);
+    const choose = (which) => { this.agent = which; this.show(which); };
+    this.run = run;
     rewrite(this.chooser, [run.agents, run.best], () => [buildChooser(run, chosen, choose)]);
     if (!chosen) this.say("No agent is saved yet: the first one appears here.");
-    else if (this.shown !== chosen && (!this.shown || isLate)) this.show(run, chosen);
+    else if (chosen !== this.shown && !this.timer) this.show(chosen);
   }
 
-  async show(run, which) {
+  async show(which) {
     this.request?.abort();
-    const request = new AbortController(), { signal } = request;
-    Object.assign(this, { request, since: performance.now(), shown: which });
+    clearTimeout(this.timer);
+    const again = () => { this.timer = null; this.update(this.run); };
+    const request = new AbortController(), { signal } = request, { id } = this.run;
+    Object.assign(this, { request, shown: which, timer: setTimeout(again, FOLLOW_MS) });
     this.say("The agent plays a game, which takes some seconds…", true);
-    const reel = await ask(`/api/runs/${run.id}/reels/${which}`, signal);
+    const reel = await ask(`/api/runs/${id}/reels/${which}`, signal);
     const pictures = reel.problem ? null : await unpackPictures(reel);
     if (signal.aborted) return;
-    if (!pictures) return this.say(reel.problem);
+    if (!pictures) {
+      this.shown = null; // and it is asked for again
+      this.say(reel.problem);
+      return;
+    }
     const [lost, won] = reel.points.at(-1), steps = formatCount(reel.steps - 1);
-    const isPackage = run.id === "package", isFile = which === "best";
-    const name = isPackage ? `${which} in the package` : isFile ? "agent" : `agent after update ${which}`;
+    const names = { package: `${which} in the package`, best: "agent" }; // best: of a file
+    const name = names[id] ?? names[which] ?? `agent after update ${which}`;
     const result = `return ${formatSigned(reel.episode_return)} (${won} points won, ${lost} lost)`;
     this.say(`The ${name}: ${result} in ${steps} steps.`);
     this.player?.leave();
