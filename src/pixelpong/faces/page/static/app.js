@@ -91,9 +91,10 @@ function findSweep({ id }) {
 
 function buildRow(runs, others, onTick) {
   const [run] = runs, sweep = findSweep(run), name = sweep ?? run.name, ids = runs.map(({ id }) => id);
+  const isDamaged = !sweep && run.state === "damaged";
   const box = build("input", {
     type: "checkbox", checked: ids.every((id) => ticked.has(id)), "aria-label": `Compare ${name}`,
-    disabled: runs.every(({ problem }) => problem),
+    disabled: isDamaged,
     onchange: () => {
       for (const id of ids) if (box.checked) ticked.add(id); else ticked.delete(id);
       onTick();
@@ -118,9 +119,9 @@ function buildRow(runs, others, onTick) {
         build("span", { class: `state ${kind}` }, word),
         !sweep && seeds.size > 1 && build("a", { class: "seeds", href: compared }, `one of ${seeds.size} seeds`),
       ),
-      build("span", { class: "quiet" }, run.problem ?? [...facts, `written ${written}`].filter(Boolean).join(" · ")),
+      build("span", { class: "quiet" }, isDamaged ? run.problem : [...facts, `written ${written}`, run.problem].filter(Boolean).join(" · ")),
     ),
-    !run.problem && build("div", { class: "run-return" }, build("strong", { class: "number" }, figure), build("span", { class: "quiet" }, ` ${unit}`)),
+    !isDamaged && build("div", { class: "run-return" }, build("strong", { class: "number" }, figure), build("span", { class: "quiet" }, ` ${unit}`)),
   ].filter(Boolean);
 }
 

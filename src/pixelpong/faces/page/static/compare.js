@@ -1,7 +1,7 @@
 // Several runs: a comparison of those that were chosen, or a sweep.
 import {
   build, buildTable, describeReturn, describeState, follow, formatCount, formatSeconds, formatValue,
-  rewrite,
+  rewrite, tellProblem,
 } from "./parts.js";
 import { mountCurves } from "./charts.js";
 
@@ -45,7 +45,7 @@ function mountRuns(element, signal, remove) {
   const show = () => {
     const known = [...runs.values()].filter((run) => run.id), series = listSeries(known, box.checked);
     joins.hidden = listSeries(known, true).length === known.length;
-    const problems = [...runs].map(([id, run]) => run.problem && `${id}: ${run.problem}`);
+    const problems = [...runs].map(([id, run]) => tellProblem(run) && `${id}: ${tellProblem(run)}`);
     problem.textContent = [
       ...problems, remove && runs.size < 2 && "Select at least two runs in the list.",
       series.length > MAX_CURVES && `Only ${MAX_CURVES} of ${series.length} curves are shown.`,

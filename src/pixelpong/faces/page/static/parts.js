@@ -79,6 +79,12 @@ export function warnAbove(text) {
   banner.hidden = !text;
 }
 
+/** Why an answer cannot be shown, or is an old one; "" if neither. */
+export function tellProblem({ status, state, problem, isGone, id }) {
+  if (isGone && id) return "This run is gone: deleted or moved. What was read before stays here.";
+  return status !== 200 || state === "damaged" ? problem : ""; // a failed run can be shown
+}
+
 /** A number with its sign and a true minus: "+0.50", "−21". */
 export function formatSigned(value, digits = 0) {
   if (value == null || !Number.isFinite(value)) return "–";
@@ -108,7 +114,7 @@ export function formatValue(value) {
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
-// The state of a run, in words and as a class for its mark; see pixelpong.run.states.
+// The state of a run, in words and as a class for its mark; see pixelpong.run.record.
 const STATES = {
   training: ["training now", "live"], won: ["won", "won"], stopped: ["stopped", "rest"],
   interrupted: ["interrupted", "rest"], failed: ["failed", "broken"],
@@ -124,7 +130,7 @@ export function describeState({ state, update }) {
 /** Three returns; the first that is known says most. */
 export function listReturns({ greedy, estimated_return: estimate, mean_return_100: mean }) {
   const all = [
-    ["greedy return", greedy?.mean], ["estimated return", estimate], ["mean of the last 100", mean],
+    ["greedy return", greedy?.mean_return], ["estimated return", estimate], ["mean of the last 100", mean],
   ];
   return all.map(([name, value]) => ({ name, value, text: formatSigned(value, 1) }));
 }

@@ -2,7 +2,7 @@
 // that shows a game alone.
 import {
   build, buildTable, describeState, follow, formatCount, formatSigned, formatValue, listReturns,
-  rewrite,
+  rewrite, tellProblem,
 } from "./parts.js";
 import { mountCurves } from "./charts.js";
 import { Games } from "./viewer.js";
@@ -23,11 +23,6 @@ export function mountWatch(element, signal, id = "package", agent = "best") {
     heading.textContent = `Watch ${run.name}`;
     games.update(run);
   });
-}
-
-function tellProblem({ problem, isGone, id }) {
-  if (!problem) return "";
-  return isGone && id ? "This run is gone: deleted or moved. What was read before stays here." : problem;
 }
 
 /** The view of a run. */
@@ -96,7 +91,7 @@ function listFacts(run) {
     ["points won, last 1,000", won == null ? "–" : `${(100 * won).toFixed(1)} %`],
     ["steps played", formatCount(run.steps)], ["update", formatCount(run.update)],
     ["episodes", formatCount(run.episodes)],
-    ["speed, steps per second", formatCount(newest("timing.steps_per_second"))],
+    ["speed, steps per second", formatCount(newest("steps_per_second"))],
   ];
 }
 
