@@ -105,7 +105,7 @@ def test_the_loop_over_a_training_that_is_shown_runs(tmp_path, monkeypatch, caps
         (lambda: pixelpong.train(name="a", run="b"), ConfigError, "expected run or name, got both"),
         (lambda: pixelpong.train(name="../x"), ConfigError, "got '../x'; give one that means"),
         (lambda: pixelpong.train(run="a/fast@3"), ConfigError, "got 'fast@3'; give one that means"),
-        (lambda: pixelpong.train("fats"), ConfigError, "use one of classic, fast"),
+        (lambda: pixelpong.train("fats"), ConfigError, "did you mean fast?"),
         (lambda: pixelpong.train(updats=3), ConfigError, "did you mean updates?"),
         (lambda: pixelpong.train(batch_size=3), ConfigError, "train: expected options of PPO"),
         (lambda: pixelpong.train(updates="3"), ConfigError, "train: expected updates to be a wh"),

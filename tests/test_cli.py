@@ -137,7 +137,7 @@ BAD = [
     ("train --config mine.toml", 2, "mine.toml: expected the name of an option, got 'bach_size'; "
      "did you mean batch_size?"),
     ("train --config zero.toml --run new", 2, "zero.toml: expected updates to be a whole"),
-    ("train --opponent nobody --run new", 1, "expected a run directory, got nobody"),
+    ("train --opponent nobody --run new", 2, "--opponent to be builtin, self, half"),
     ("train --opponent run --run new", 2, "expected"),
     ("train --updates 1 --hidden 200 --run full/new", 1, "has 1 MB free. Make room there"),
     ("train --run run", 1, "expected a new run directory, got run, which exists"),

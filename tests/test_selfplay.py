@@ -202,7 +202,7 @@ def test_an_agent_that_is_met_stays_as_it_was_whatever_becomes_of_its_file(tmp_p
 def test_a_resume_against_nobody_leaves_the_run_as_it_was(tmp_path):
     run = pixelpong.train(small(updates=1), run=tmp_path / "run", quiet=True)
     before = (run.path / "config.json").read_bytes()
-    with pytest.raises(pixelpong.PixelpongError, match="got nobody-001, which is not one"):
+    with pytest.raises(pixelpong.PixelpongError, match="to be builtin, self, half, a run"):
         pixelpong.resume(run, opponent="nobody-001", updates=2, allow_changes=True, quiet=True)
     assert (run.path / "config.json").read_bytes() == before
 
@@ -210,9 +210,12 @@ def test_a_resume_against_nobody_leaves_the_run_as_it_was(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"opponent": "nobody-001"}, "expected a run directory, got nobody-001"),
+        (
+            {"opponent": "nobody-001"},
+            "builtin, self, half, a run or an agent's file, got 'nobody-001'",
+        ),
         ({"opponent": "haf"}, "did you mean half"),
-        ({"opponent": ""}, "expected a run directory, got an empty name"),
+        ({"opponent": ""}, "an agent's file, got ''; check its name"),
         ({"opponent": "damaged.safetensors"}, "expected an agent in damaged"),
     ],
 )

@@ -124,7 +124,7 @@ MISTAKES = {
     'seeds = "3-1"': "expected seeds as 0-4 or 0,3,7, got '3-1'",
     "seeds = 5": 'expected seeds = "0-4", got 5',
     'engine = "serial"': "expected options of a training, got 'engine'; leave it out",
-    'opponent = ["self", "haf"]': "expected an opponent, got 'haf'; did you mean half?",
+    'opponent = ["self", "haf"]': "an agent's file, got 'haf'; did you mean half?",
     'seeds = "0-999"\nhidden = [1,2,3,4,5,6,7,8,9,10,11]': "at most 10,000 trainings, got 11,000",
 }
 

@@ -16,23 +16,13 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta
 
-__all__ = [
-    "Count",
-    "Figure",
-    "Meta",
-    "Return",
-    "Reward",
-    "Seconds",
-    "convert",
-    "decode",
-    "encode",
-    "restore",
-]
-
 Count = Annotated[int, Meta(ge=0, lt=2**53)]  # or an index; a float holds it exactly
 Return = Annotated[float, Meta(ge=-1000, le=1000)]  # of an episode, or a mean of several
-Reward = Annotated[int, Meta(ge=-1000, le=1000)]  # of a point
+Positive = Annotated[int, Meta(ge=1, lt=2**53)]
+Number = Annotated[int, Meta(ge=1, le=4096)]  # of things that are there at the same time
 Seconds = Annotated[float, Meta(ge=0, lt=1e12)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Weight = Annotated[float, Meta(ge=0, le=10)]
 # Any number that is shown; no number of a run comes near the bounds.
 Figure = Annotated[int, Meta(ge=-(10**12), le=10**12)] | Annotated[float, Meta(ge=-1e12, le=1e12)]
 

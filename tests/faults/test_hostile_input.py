@@ -46,7 +46,6 @@ from pixelpong.agent.file import (
     read_agent,
 )
 from pixelpong.config import Config
-from pixelpong.config.options import Option
 from pixelpong.config.presets import read_toml
 from pixelpong.errors import (
     MAX_GOT,
@@ -394,7 +393,9 @@ def test_what_is_nested_without_end_is_refused(tmp_path):
     nested: list = []
     for _ in range(100_000):
         nested = [nested]
-    refused(lambda: Config().updated({"updates": nested}, "test"), "a list nested too deeply")
+    refused(
+        lambda: Config().updated({"updates": nested}, "test"), "a list that Python cannot write"
+    )
     while nested:  # taking it apart at once would overflow the stack
         nested = nested.pop()
     (tmp_path / "deep.toml").write_bytes(b"hidden = " + b"[" * 20_000 + b"]" * 20_000)
@@ -407,9 +408,6 @@ def test_numbers_that_nothing_holds_are_no_options(value):
     """A whole number beyond all floats, and one that Python refuses to write."""
     for name in ("total_timesteps", "learning_rate", "worker_timeout", "seed"):
         refused(lambda name=name: Config().updated({name: value}, "test"), f"expected {name} to be")
-    if not isinstance(value, int):
-        free = Option("x", float, 0.5)
-        refused(lambda: free.check(value, "test"), "expected x to be a number")
 
 
 def test_of_what_a_stranger_wrote_an_error_repeats_some_letters_on_one_line():

@@ -164,11 +164,11 @@ def load_opponent(config: Config) -> Agent:
     word = config.ppo.opponent
     try:
         agent = load_named(word)
-    except RunError:
-        advice = did_you_mean(word, NO_AGENT, "")
-        if not advice:
-            raise
-        raise ConfigError(expected("an opponent", repr(word), advice)) from None
+    except RunError as error:
+        what = f"--opponent to be {', '.join(NO_AGENT)}, a run or an agent's file"
+        raise ConfigError(
+            expected(what, repr(word), did_you_mean(word, NO_AGENT, "check its name"))
+        ) from error
     if agent.algorithm != "ppo":
         got = f"{word}, which is of {agent.algorithm}"
         what = "--opponent to be an agent of PPO"

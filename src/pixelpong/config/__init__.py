@@ -8,13 +8,15 @@ TOML format are made from these, flat: ``batch_size`` here is ``--batch-size`` a
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterable, Mapping
-from dataclasses import Field, dataclass, fields, is_dataclass, replace
-from typing import Any
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Annotated, Any, Literal
 
 from pixelpong.config.options import COMMAND_LINE, Option, option
-from pixelpong.config.protocols import MAX_FRAMES, PROTOCOLS, Protocol, find_protocol
+from pixelpong.config.protocols import MAX_FRAMES, Name, Protocol, find_protocol
 from pixelpong.errors import ConfigError, did_you_mean, expected
+from pixelpong.schema import Count, Meta, Number, Positive, Share, Weight
 
 DEFAULT_PRESET = "fast"
 
@@ -23,23 +25,18 @@ DEFAULT_PRESET = "fast"
 class EnvironmentConfig:
     """What is played."""
 
-    environment: str = option(
-        "ALE/Pong-v5",
-        "Protocol, by the name under which figures are published.",
-        choices=tuple(PROTOCOLS),
+    environment: Name = option(
+        "ALE/Pong-v5", "Protocol, by the name under which figures are published."
     )
-    frame_skip: int | None = option(
-        None, "Frames per step; by default the protocol's own.", bounds=(1, 60)
+    frame_skip: Annotated[int, Meta(ge=1, le=60)] | None = option(
+        None, "Frames per step; by default the protocol's own."
     )
-    sticky: float | None = option(
+    sticky: Share | None = option(
         None,
         "Probability that a frame repeats the previous action; by default the protocol's own.",
-        bounds=(0.0, 1.0),
     )
-    max_frames: int | None = option(
-        None,
-        "Frames after which an episode is cut off; by default the protocol's own.",
-        bounds=(1, MAX_FRAMES),
+    max_frames: Annotated[int, Meta(ge=1, le=MAX_FRAMES)] | None = option(
+        None, "Frames after which an episode is cut off; by default the protocol's own."
     )
 
     @property
@@ -52,9 +49,9 @@ class EnvironmentConfig:
 class NetworkConfig:
     """The policy network, with one hidden layer."""
 
-    hidden: int = option(200, "Hidden units.", source="Karpathy", bounds=(1, 65536))
-    dtype: str = option(
-        "float32", "Floating-point type of the parameters.", choices=("float32", "float64")
+    hidden: Annotated[int, Meta(ge=1, le=65536)] = option(200, "Hidden units.", source="Karpathy")
+    dtype: Literal["float32", "float64"] = option(
+        "float32", "Floating-point type of the parameters."
     )
 
 
@@ -62,29 +59,23 @@ class NetworkConfig:
 class LearningConfig:
     """How it learns."""
 
-    algorithm: str = option(
+    algorithm: Literal["reinforce", "ppo"] = option(
         "reinforce",
         "REINFORCE with RMSProp on whole episodes, or PPO with Adam on segments of streams.",
-        choices=("reinforce", "ppo"),
     )
-    learning_rate: float = option(
-        1e-4, "Step size of the optimizer.", source="Karpathy", bounds=(0.0, 10.0)
-    )
-    gamma: float = option(
-        0.99, "Discount of a reward one step later.", source="Karpathy", bounds=(0.0, 1.0)
-    )
+    learning_rate: Weight = option(1e-4, "Step size of the optimizer.", source="Karpathy")
+    gamma: Share = option(0.99, "Discount of a reward one step later.", source="Karpathy")
 
 
 @dataclass(frozen=True)
 class ReinforceConfig:
     """REINFORCE only."""
 
-    batch_size: int = option(10, "Episodes per update.", source="Karpathy", bounds=(1, 100_000))
-    decay_rate: float = option(
-        0.99,
-        "Share of the old mean square that RMSProp keeps.",
-        source="Karpathy",
-        bounds=(0.0, 1.0),
+    batch_size: Annotated[int, Meta(ge=1, le=100_000)] = option(
+        10, "Episodes per update.", source="Karpathy"
+    )
+    decay_rate: Share = option(
+        0.99, "Share of the old mean square that RMSProp keeps.", source="Karpathy"
     )
 
 
@@ -92,45 +83,38 @@ class ReinforceConfig:
 class PPOConfig:
     """PPO only."""
 
-    num_envs: int = option(32, "Games played side by side.", bounds=(1, 4096))
-    num_steps: int = option(128, "Steps of each stream per update.", bounds=(1, 100_000))
-    update_epochs: int = option(3, "Passes over the steps of an update.", bounds=(1, 100))
-    num_minibatches: int = option(4, "Adam steps per pass.", bounds=(1, 10_000))
-    clip_coef: float = option(
-        0.2,
-        "How far a step may change a probability.",
-        source="Schulman et al. 2017",
-        bounds=(0.001, 10.0),
+    num_envs: Number = option(32, "Games played side by side.")
+    num_steps: Annotated[int, Meta(ge=1, le=100_000)] = option(
+        128, "Steps of each game per update."
     )
-    gae_lambda: float = option(
-        0.95,
-        "Weight of later errors of the value (GAE lambda).",
-        source="Schulman et al. 2016",
-        bounds=(0.0, 1.0),
+    update_epochs: Annotated[int, Meta(ge=1, le=100)] = option(
+        3, "Passes over the steps of an update."
     )
-    gae_lambda_end: float = option(
+    num_minibatches: Annotated[int, Meta(ge=1, le=10_000)] = option(4, "Adam steps per pass.")
+    clip_coef: Annotated[float, Meta(ge=0.001, le=10)] = option(
+        0.2, "How far a step may change a probability.", source="Schulman et al. 2017"
+    )
+    gae_lambda: Share = option(
+        0.95, "Weight of later errors of the value (GAE lambda).", source="Schulman et al. 2016"
+    )
+    gae_lambda_end: Share = option(
         0.95,
         "GAE lambda when all points are won; it falls towards this as the rate and the bonus fall.",
-        bounds=(0.0, 1.0),
     )
-    ent_coef: float = option(0.01, "Weight of the policy's entropy.", bounds=(0.0, 10.0))
-    vf_coef: float = option(0.5, "Weight of the value's squared error.", bounds=(0.0, 10.0))
-    anneal_from: float = option(
-        0.5,
-        "Share of points won from which the rate and the entropy bonus fall towards 0.",
-        bounds=(0.0, 1.0),
+    ent_coef: Weight = option(0.01, "Weight of the policy's entropy.")
+    vf_coef: Weight = option(0.5, "Weight of the value's squared error.")
+    anneal_from: Share = option(
+        0.5, "Share of points won from which the rate and the entropy bonus fall towards 0."
     )
-    restart_after: int = option(
+    restart_after: Count = option(
         0,
         "Steps after which, with a smaller share of points won than --anneal-from, it starts again "
         "with other parameters; 0 is never.",
-        bounds=(0, 10**12),
     )
-    anneal_steps: int = option(
+    anneal_steps: Count = option(
         0,
         "Steps over which the rate and the entropy bonus fall towards 0, whatever the points; "
         "0: they fall with the share of points lost.",
-        bounds=(0, 10**12),
     )
     opponent: str = option(
         "builtin",
@@ -143,17 +127,13 @@ class PPOConfig:
 class BudgetConfig:
     """When it stops: whichever comes first. Giving one replaces the preset's."""
 
-    updates: int | None = option(None, "Stop after this many updates.", bounds=(1, None))
-    episodes: int | None = option(
-        None, "Stop at the first update with this many episodes.", bounds=(1, None)
+    updates: Positive | None = option(None, "Stop after this many updates.")
+    episodes: Positive | None = option(None, "Stop at the first update with this many episodes.")
+    total_timesteps: Positive | None = option(
+        None, "Stop at the first update with this many steps."
     )
-    total_timesteps: int | None = option(
-        None, "Stop at the first update with this many steps.", bounds=(1, None)
-    )
-    until_return: float | None = option(
-        None,
-        "Stop when an evaluation confirms this mean return of greedy play.",
-        bounds=(-21.0, 21.0),
+    until_return: Annotated[float, Meta(ge=-21, le=21)] | None = option(
+        None, "Stop when an evaluation confirms this mean return of greedy play."
     )
 
 
@@ -164,39 +144,30 @@ BUDGET = tuple(each.name for each in fields(BudgetConfig))  # giving one replace
 class ScheduleConfig:
     """Periodic work."""
 
-    save_every: int = option(10, "Updates between two checkpoints.", bounds=(1, None))
-    milestone_every: int = option(
-        10, "Updates between the first milestones; 0 is never.", bounds=(0, None)
-    )
-    evaluate_every: int = option(
-        0, "Updates between two evaluations; 0 is never.", bounds=(0, None)
-    )
-    evaluate_episodes: int = option(10, "Greedy episodes in each evaluation.", bounds=(1, None))
+    save_every: Positive = option(10, "Updates between two checkpoints.")
+    milestone_every: Count = option(10, "Updates between the first milestones; 0 is never.")
+    evaluate_every: Count = option(0, "Updates between two evaluations; 0 is never.")
+    evaluate_episodes: Positive = option(10, "Greedy episodes in each evaluation.")
 
 
 @dataclass(frozen=True)
 class EngineConfig:
     """Who does the work. Changes the speed, never the result."""
 
-    engine: str = option(
-        "threads",
-        "How episodes are played: one by one, in one thread per worker, or by Ray.",
-        choices=("serial", "threads", "ray"),
+    engine: Literal["serial", "threads", "ray"] = option(
+        "threads", "How episodes are played: one by one, in one thread per worker, or by Ray."
     )
-    workers: int | None = option(None, "Workers; by default one per core.", bounds=(1, 4096))
-    worker_timeout: float = option(
+    workers: Number | None = option(None, "Workers; by default one per core.")
+    worker_timeout: Annotated[float, Meta(ge=0.1, le=86400)] = option(
         60.0,
         "Time that one item may take on Ray; a worker that is later is replaced.",
         unit="seconds",
-        bounds=(0.1, 86_400.0),
     )
     ray_address: str | None = option(
         None, "Ray cluster to use, auto or HOST:PORT; by default a new local one."
     )
-    ray_mode: str = option(
-        "actors",
-        "Ray's workers: actors, one per node with threads, or tasks, one per core.",
-        choices=("actors", "tasks"),
+    ray_mode: Literal["actors", "tasks"] = option(
+        "actors", "Ray's workers: actors, one per node with threads, or tasks, one per core."
     )
 
 
@@ -215,7 +186,7 @@ class Config:
         DEFAULT_PRESET,
         "Set of options from which the others start: classic, fast, half, karpathy, numpy or ray.",
     )
-    seed: int = option(0, "Seed of everything random in the run.", bounds=(0, None), short="-s")
+    seed: Count = option(0, "Seed of everything random in the run.", short="-s")
     environment: EnvironmentConfig = EnvironmentConfig()
     network: NetworkConfig = NetworkConfig()
     learning: LearningConfig = LearningConfig()
@@ -246,9 +217,9 @@ class Config:
         values = {name: _find(name, origin).check(value, origin) for name, value in changes.items()}
         if any(values.get(name) is not None for name in BUDGET):
             values = dict.fromkeys(BUDGET) | values
-        sections: dict[str, dict[str, Any]] = {}
+        sections: dict[str, dict[str, Any]] = defaultdict(dict)
         for name, value in values.items():
-            sections.setdefault(OPTIONS[name].section, {})[name] = value
+            sections[OPTIONS[name].section][name] = value
         own = sections.pop("", {})
         parts = {name: replace(getattr(self, name), **part) for name, part in sections.items()}
         return replace(self, **own, **parts)
@@ -257,31 +228,19 @@ class Config:
 _FREE = ("preset", "budget", "schedule", "engine", "display")  # may change when a run is resumed
 
 
-def _is_section(each: Field[Any]) -> bool:
-    return is_dataclass(each.default)
+def _list_options(owner: type, section: str = "") -> Iterator[Option]:
+    types = typing.get_type_hints(owner, include_extras=True)
+    for each in fields(owner):
+        if is_dataclass(each.default):
+            yield from _list_options(types[each.name], each.name)
+        else:
+            is_free = (section or each.name) in _FREE
+            known = each.name, types[each.name], each.default
+            yield Option(*known, is_free=is_free, section=section, **each.metadata)
 
 
-def _collect_options() -> dict[str, Option]:
-    found = []
-    for each in fields(Config):
-        section = each.name if _is_section(each) else ""
-        owner: type = type(each.default) if section else Config
-        hints = typing.get_type_hints(owner)
-        found += [
-            Option(
-                one.name,
-                hints[one.name],
-                one.default,
-                is_free=(section or one.name) in _FREE,
-                section=section,
-                **one.metadata,
-            )
-            for one in (fields(owner) if section else (each,))
-        ]
-    return {option.name: option for option in found}
-
-
-OPTIONS: dict[str, Option] = _collect_options()  # by name, in the order of the dataclasses
+# By name, in the order of the dataclasses.
+OPTIONS: dict[str, Option] = {each.name: each for each in _list_options(Config)}
 
 
 def _find(name: str, origin: str) -> Option:
@@ -304,8 +263,8 @@ def require_used(names: Iterable[str], config: Config, origin: str) -> None:
     pixelpong.errors.ConfigError: here: expected options of REINFORCE, the algorithm in use, got \
 num_envs, which belongs to PPO; leave it out, or use a preset with PPO, such as fast
     """
-    algorithm, given = config.learning.algorithm, list(names)
-    for name in given:
+    algorithm = config.learning.algorithm
+    for name in names:
         owner = OPTIONS[name].section
         if owner in ALGORITHMS and owner != algorithm:
             title, preset = ALGORITHMS[owner]

@@ -1,21 +1,19 @@
-"""Options: a default, a help and the values allowed, each written once.
+"""Options: a type with its bounds, a default and a help, each written once.
 
 Options of a training are fields of the dataclasses in `pixelpong.config`; those of a single command
-are in `pixelpong.faces.cli.options`.
+are in `pixelpong.faces.cli.options`. A type holds the bounds, as in `pixelpong.schema` for files:
+``Share | None``, ``Annotated[int, Meta(ge=1, le=4096)]``, ``Literal["serial", "threads"]``.
 """
 
 from __future__ import annotations
 
-import math
-import numbers
-import typing
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 from pixelpong.errors import ConfigError, did_you_mean, expected
+from pixelpong.schema import convert
 
 COMMAND_LINE = "command line"  # errors spell options of this origin as flags
-LARGEST_INT = 2**63 - 1  # a file, an array and a deadline can hold it
 
 _KINDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
 
@@ -34,8 +32,6 @@ class Option:
     help: str = ""
     unit: str = ""
     source: str = ""  # of the default
-    bounds: tuple[float | None, float | None] = (None, None)
-    choices: tuple[str, ...] = ()
     is_free: bool = False
     section: str = ""  # of `pixelpong.config.Config`; "" for `Config` itself
     metavar: str = ""
@@ -47,10 +43,35 @@ class Option:
         return "--" + self.name.replace("_", "-")
 
     @property
+    def _values(self) -> Any:
+        """The type without None."""
+        kinds = get_args(self.type)
+        return kinds[0] if type(None) in kinds else self.type
+
+    @property
     def kind(self) -> type:
-        """The type of a value, without None."""
-        kinds = typing.get_args(self.type) or (self.type,)
-        return next(kind for kind in kinds if kind is not type(None))
+        """The type of a value, without None and without its bounds."""
+        return str if self.choices else getattr(self._values, "__origin__", self._values)
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The words that it takes, if they are a few."""
+        return get_args(self._values) if get_origin(self._values) is Literal else ()
+
+    def describe_values(self) -> str:
+        """The values that it takes, in words.
+
+        A bound that is a limit of the machine, `lt`, is not told.
+
+        >>> Option("x", Literal["left", "right"] | None, None).describe_values()
+        'one of left, right'
+        """
+        if self.choices:
+            return "one of " + ", ".join(self.choices)
+        words = _KINDS.get(self.kind, "a path")
+        for it in getattr(self._values, "__metadata__", ()):
+            words += f" of at least {it.ge}" if it.le is None else f" from {it.ge} to {it.le}"
+        return words
 
     def read(self, text: str) -> Any:
         """Read a value from the command line."""
@@ -61,47 +82,16 @@ class Option:
 
     def check(self, value: Any, origin: str) -> Any:
         """Return `value`, which comes from `origin`, in the option's own type, or refuse it."""
-        if value is None and type(None) in typing.get_args(self.type):
-            return None
-        if isinstance(value, numbers.Real) and not isinstance(value, bool):  # NumPy's are Real too
-            value = int(value) if isinstance(value, numbers.Integral) else value
-            if self.kind is float and -LARGEST_INT <= value <= LARGEST_INT:
-                value = float(value)
-        if not self._allows(value):
+        try:  # NumPy's numbers have `item`
+            return convert(value.item() if hasattr(value, "item") else value, self.type)
+        except ValueError:
             spelled = self.flag if origin == COMMAND_LINE else self.name
-            what = f"{spelled} to be {self.describe_values()}"
             otherwise = "change it"
             if isinstance(value, list):
                 otherwise = "give one value, or the list to `pixelpong sweep`"
             advice = did_you_mean(_spell(value), self.choices, otherwise)
-            raise ConfigError(f"{origin}: " + expected(what, _spell(value), advice))
-        return value
-
-    def _allows(self, value: Any) -> bool:
-        if not isinstance(value, self.kind) or (isinstance(value, bool) and self.kind is not bool):
-            return False
-        if self.choices and value not in self.choices:
-            return False
-        if isinstance(value, float) and not math.isfinite(value):
-            return False
-        if isinstance(value, int) and abs(value) > LARGEST_INT:
-            return False
-        low, high = self.bounds
-        return (low is None or value >= low) and (high is None or value <= high)
-
-    def describe_values(self) -> str:
-        """The values it takes, in words.
-
-        >>> Option("x", float, 0.5, bounds=(0, 1)).describe_values()
-        'a number from 0 to 1'
-        """
-        if self.choices:
-            return "one of " + ", ".join(self.choices)
-        low, high = (f"{x:g}" if isinstance(x, float) else x for x in self.bounds)
-        bounds = "" if low is None else f" of at least {low}"
-        if high is not None:
-            bounds = f" from {low} to {high}"
-        return _KINDS.get(self.kind, "a path") + bounds
+            what = expected(f"{spelled} to be {self.describe_values()}", _spell(value), advice)
+            raise ConfigError(f"{origin}: {what}") from None
 
 
 def option(default: Any, help: str, **facts: Any) -> Any:
@@ -112,7 +102,5 @@ def option(default: Any, help: str, **facts: Any) -> Any:
 def _spell(value: Any) -> str:
     try:
         return repr(value)
-    except ValueError:  # Python writes no number of more than 4,300 digits
-        return f"a {type(value).__name__} of very many digits"
-    except RecursionError:
-        return f"a {type(value).__name__} nested too deeply"
+    except (ValueError, RecursionError):  # a number of more than 4,300 digits, or nested too deeply
+        return f"a {type(value).__name__} that Python cannot write"

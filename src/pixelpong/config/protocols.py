@@ -7,9 +7,11 @@ game is. The names are those under which results are published.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from pixelpong.errors import ConfigError, expected
 
+Name = Literal["ALE/Pong-v5", "Pong-v0", "PongDeterministic-v4", "PongNoFrameskip-v4"]
 MAX_FRAMES = 108_000  # of an episode: 30 minutes of play
 
 
@@ -55,9 +57,7 @@ def find_protocol(
     if name not in PROTOCOLS:
         known = ", ".join(PROTOCOLS)
         raise ConfigError(expected("an environment name", repr(name), f"use one of {known}"))
-    card = PROTOCOLS[name]
-    if frame_skip is not None:
-        card = replace(card, frame_skips=(frame_skip, frame_skip))
-    if max_frames is not None:
-        card = replace(card, max_frames=max_frames)
-    return card if sticky is None else replace(card, sticky=sticky)
+    frame_skips = None if frame_skip is None else (frame_skip, frame_skip)
+    given = {"frame_skips": frame_skips, "sticky": sticky, "max_frames": max_frames}
+    changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    return replace(PROTOCOLS[name], **changes)

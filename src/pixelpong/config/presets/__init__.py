@@ -10,7 +10,7 @@ from typing import Any
 
 from pixelpong.config import BUDGET, DEFAULT_PRESET, Config, differences, require_used
 from pixelpong.config.options import COMMAND_LINE
-from pixelpong.errors import ConfigError, expected
+from pixelpong.errors import ConfigError, did_you_mean, expected
 
 FILE_LIMIT = 1 << 16  # bytes of a file of options; all options take a thousand or two
 
@@ -32,8 +32,8 @@ def load_preset(name: str) -> Config:
     4
     """
     if name not in preset_names():
-        known = ", ".join(preset_names())
-        raise ConfigError(expected("the name of a preset", repr(name), f"use one of {known}"))
+        advice = did_you_mean(name, preset_names(), f"use one of {', '.join(preset_names())}")
+        raise ConfigError(expected("the name of a preset", repr(name), advice))
     text = resources.files("pixelpong.config.presets").joinpath(f"{name}.toml").read_text("utf-8")
     return Config().updated(tomllib.loads(text) | {"preset": name}, f"preset {name}")
 

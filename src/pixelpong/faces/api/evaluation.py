@@ -15,13 +15,14 @@ from pixelpong.errors import ConfigError, Interrupted, expected
 from pixelpong.faces.api.policy import Policy
 from pixelpong.interrupts import stop_on_signals
 from pixelpong.items import Params
+from pixelpong.schema import Positive
 
 if TYPE_CHECKING:
     from pixelpong.evaluation import Evaluation
     from pixelpong.faces.notebook import Run
 
 _SECTIONS = ("environment", "engine")
-_EPISODES = Option("episodes", int, 100, bounds=(1, None))
+_EPISODES = Option("episodes", Positive, 100)
 
 
 def evaluate(

@@ -7,12 +7,16 @@ help and check once. Options of a single command are here, as the same `Option`.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated, Literal
 
 from pixelpong.config import OPTIONS
 from pixelpong.config.options import Option
 from pixelpong.faces.cli import commands, faces, runs, sweeps, tournaments
 from pixelpong.faces.cli.command import REQUIRED, Command, Place, command, file, switch
+from pixelpong.schema import Count, Meta, Number, Positive, Seconds
 from pixelpong.sweep.grid import NOT_SWEPT
+
+_Games = Annotated[int, Meta(ge=1, le=100_000)]
 
 
 def _which(default: str) -> Option:
@@ -34,15 +38,9 @@ _PLAYERS = (
     "or a script: perfect (follows the ball at once), predictor (knows where it will arrive), "
     "person (sees it after 200 ms and misjudges it)."
 )
-_SEED = Option("seed", int, 0, "Seed of the games.", bounds=(0, None), short="-s")
+_SEED = Option("seed", Count, 0, "Seed of the games.", short="-s")
 _QUIET = switch("quiet", "Print only how it ended.", short="-q")
-_EVERY = Option(
-    "every",
-    float,
-    10.0,
-    "Seconds between two lines, if no terminal shows it live.",
-    bounds=(0.0, None),
-)
+_EVERY = Option("every", Seconds, 10.0, "Seconds between two lines, if no terminal shows it live.")
 _PROTOCOL = ("environment", "frame_skip", "sticky", "max_frames")
 _SERVING = (
     Option("host", str, "127.0.0.1", "Address to listen on; if others reach it, a token is made."),
@@ -50,13 +48,13 @@ _SERVING = (
     switch("no_open", "Open no browser."),
 )
 
-_SORTS = "age", "name", "return", "seed", "size", "state", "steps"
-_SORT = Option("sort", str, "age", "What to sort the list by.", choices=_SORTS)
+_Sorts = Literal["age", "name", "return", "seed", "size", "state", "steps"]
+_SORT = Option("sort", _Sorts, "age", "What to sort the list by.")
 _EACH = "Threads of each training; by default 1 with Ray, else one per core."
 _ON = (
-    Option("engine", str | None, None, "By default ray if installed.", choices=("ray", "serial")),
+    Option("engine", Literal["ray", "serial"] | None, None, "By default ray if installed."),
     Option("ray_address", str | None, None, OPTIONS["ray_address"].help),
-    Option("threads_each", int | None, None, _EACH, bounds=(1, 4096)),
+    Option("threads_each", Number | None, None, _EACH),
 )
 _SWEEP = command(
     sweeps.sweep,
@@ -116,7 +114,7 @@ COMMANDS: dict[str, Command] = {
         "Play an agent's games and report its returns.",
         _AGENT,
         _which("best"),
-        Option("episodes", int, 100, "Episodes of greedy and of sampled play.", bounds=(1, 10**5)),
+        Option("episodes", _Games, 100, "Episodes of greedy and of sampled play."),
         _SEED,
         switch("in_gymnasium", "Play in Gymnasium's own ALE/Pong-v5, which takes seconds a game."),
         training=(*_PROTOCOL, "engine", "workers", "worker_timeout"),
@@ -130,8 +128,8 @@ COMMANDS: dict[str, Command] = {
         tournaments.tournament,
         "Let players meet, each pair on both sides, and rate them.",
         Place("players", tuple[str, ...], REQUIRED, _PLAYERS, metavar="PLAYER"),
-        Option("games", int, 10, "Games of each pair on each side.", bounds=(1, 10_000)),
-        Option("points", int, 21, "Points that win a game.", bounds=(1, 21)),
+        Option("games", _Games, 10, "Games of each pair on each side."),
+        Option("points", Annotated[int, Meta(ge=1, le=21)], 21, "Points that win a game."),
         switch("sampled", "Agents draw their actions instead of taking the most probable."),
         file("out", "File for the results, as --json prints them.", short="-o"),
         _SEED,
@@ -159,8 +157,8 @@ COMMANDS: dict[str, Command] = {
         "Compare the game with ALE, and the hashes of a training done in many ways.",
         Option("presets", str, "fast,classic", "Presets to train, with commas."),
         Option("engines", str, "serial,threads", "Engines to compare, with commas."),
-        Option("updates", int, 3, "Length of the training.", bounds=(1, None)),
-        Option("batch_size", int, 4, "Episodes, or streams, per update.", bounds=(1, 4096)),
+        Option("updates", Positive, 3, "Length of the training."),
+        Option("batch_size", Positive, 4, "Episodes, or streams, per update."),
         _SEED,
         training=(*_PROTOCOL, "opponent"),
         examples=("verify", "verify --presets fast --updates 5", "verify --opponent half"),
@@ -170,13 +168,13 @@ COMMANDS: dict[str, Command] = {
         "Make a film of a game that an agent plays; extra [video].",
         _RUN_OR_PACKAGE,
         _which("best"),
-        Option("episode", int, 0, "Number of the game.", bounds=(0, 10**9)),
+        Option("episode", Count, 0, "Number of the game."),
         switch("sampled", "Draw the actions, as in training, not the most probable ones."),
         file("out", "A .mp4 or .gif file; by default an MP4 in RUN/videos.", short="-o"),
         switch("overlay", "Show beside it what the agent sees and decides."),
-        Option("scale", int, 3, "Pixels of the film per pixel of the game.", bounds=(1, None)),
-        Option("speed", float, 1.0, "1 is the game's own speed."),
-        Option("seconds", float | None, None, "Stop after this many seconds of film."),
+        Option("scale", Positive, 3, "Pixels of the film per pixel of the game."),
+        Option("speed", Seconds, 1.0, "1 is the game's own speed."),
+        Option("seconds", Seconds | None, None, "Stop after this many seconds of film."),
         examples=(
             "record",
             "record latest --overlay -o best.mp4",
@@ -187,7 +185,7 @@ COMMANDS: dict[str, Command] = {
         faces.plot,
         "Draw what one or several runs have learned; extra [plot].",
         Place("runs", tuple[str, ...], REQUIRED, f"Runs, each {_NAMED}.", metavar="RUN"),
-        Option("kind", str, "curve", "Which picture.", choices=("curve", "health")),
+        Option("kind", Literal["curve", "health"], "curve", "Which picture."),
         file("out", "A .png, .svg or .pdf file; by default RUN/plots/KIND.png.", short="-o"),
         examples=("plot latest", "plot fast-001 fast-002 --kind health -o health.svg"),
     ),

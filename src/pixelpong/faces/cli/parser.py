@@ -174,7 +174,7 @@ def _describe(option: Option) -> str:
 
 def _read(option: Option, text: Any) -> Any:
     if isinstance(text, list):
-        return tuple(map(option.read, text))
+        return tuple(text)
     return text if isinstance(text, bool) else option.read(text)
 
 
