@@ -28,8 +28,8 @@ from pixelpong.env import make_emulator
 from pixelpong.errors import Interrupted
 from pixelpong.faces.api.evaluation import evaluate_ways
 from pixelpong.faces.text import describe_returns
-from pixelpong.items import BUILTIN, SELF
-from pixelpong.play.streams import StreamPlayer
+from pixelpong.items import BUILTIN, SELF, Item
+from pixelpong.play.player import Player
 from pixelpong.run.arrays import squeeze
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.files import write_whole
@@ -44,7 +44,7 @@ _ROW_OVERHEAD = 4
 _FINEST, _COARSER, _SMALLEST_STEP = 0.2, 1.05, 1e-6
 """The finest steps, in parts of what the rows change; the least that they become coarser by."""
 
-_SEGMENT = 250
+_STEPS = 250
 """Steps of a game that are surveyed at once."""
 
 _MAX_ATTEMPTS, _LIKENESS = 4, 0.3
@@ -162,16 +162,17 @@ def _survey(agent: Agent, config: Config, should_stop: Callable[[], bool]) -> ND
 
 def _survey_fast(agent: Agent, opponent: str, should_stop: Callable[[], bool]) -> NDArray[np.int64]:
     """The rows needed against an opponent; against itself, those of both sides."""
-    player = StreamPlayer(make_emulator(agent.protocol))
+    player = Player(agent.protocol, "ppo")
     counts = np.zeros(len(agent.params["W1"]), np.int64)
-    rng, state = make_rng(0, "play"), None
-    for _ in range(0, SURVEY_STEPS, _SEGMENT):
+    rng, stream = make_rng(0, "play"), None
+    for _ in range(0, SURVEY_STEPS, _STEPS):
         if should_stop():
             raise Interrupted
-        played = player.play_segment(agent.params, state, _SEGMENT, rng, opponent)
-        state = played.state
-        for segment in played.segments:
-            counts += np.bincount(segment.indices, minlength=len(counts))
+        item = Item("train", 0, 0, 0, steps=_STEPS, stream=stream, opponent=opponent)
+        played = player.play(item, agent.params, rng)
+        stream = played.stream
+        for side in played.sides:
+            counts += np.bincount(side.indices, minlength=len(counts))
     return counts
 
 

@@ -262,7 +262,7 @@ class _Rollouts:
         begin, steps = time.perf_counter(), 0
         while time.perf_counter() - begin < seconds:
             results = list(self._engine.run(self._items, self._learner.params_to_play()))
-            steps += sum(len(segment) for result in results for segment in result.segments)
+            steps += sum(len(side) for result in results for side in result.sides)
             self._items = [
                 dataclasses.replace(item, update=item.update + 1, state=result.state)
                 for item, result in zip(self._items, results, strict=True)

@@ -22,9 +22,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from pixelpong.config.protocols import find_protocol
-from pixelpong.env import make_emulator
 from pixelpong.env.features import NUM_INPUTS
-from pixelpong.play.streams import StreamPlayer
+from pixelpong.items import Item
+from pixelpong.play.player import Player
 
 STREAMS, HORIZON, THREADS = 128, 64, 2
 EPOCHS, MINIBATCHES = 3, 4
@@ -127,36 +127,35 @@ def adam(w, g, m, v, rate, step):
 
 
 class Streams:
-    """Games that go on and on, each on an emulator of the thread that plays it."""
+    """Games that go on and on, each on a console of the thread that plays it."""
 
     def __init__(self, environment, seed):
-        self.seed, self.states = seed, [None] * STREAMS
+        self.seed, self.streams = seed, [None] * STREAMS
         protocol = find_protocol(environment)
-        self.players = [StreamPlayer(make_emulator(protocol)) for _ in range(THREADS)]
+        self.players = [Player(protocol, "ppo") for _ in range(THREADS)]
         self.pool = ThreadPoolExecutor(THREADS)
 
     def play(self, params, update):
         """The next steps of every stream."""
         played = list(self.pool.map(lambda k: self._play_some(params, update, k), range(THREADS)))
-        results = [played[stream % THREADS][stream // THREADS] for stream in range(STREAMS)]
-        self.states = [result.state for result in results]
-        return [result.segments[0] for result in results]
+        results = [played[index % THREADS][index // THREADS] for index in range(STREAMS)]
+        self.streams = [result.stream for result in results]
+        return [result.sides[0] for result in results]
 
     def _play_some(self, params, update, first):
-        player = self.players[first]
-        return [
-            player.play_segment(
-                params, self.states[stream], HORIZON,
-                np.random.default_rng([self.seed, 1, update, stream]),
-            )
-            for stream in range(first, STREAMS, THREADS)
-        ]  # fmt: skip
+        results = []
+        for index in range(first, STREAMS, THREADS):
+            rng = np.random.default_rng([self.seed, 1, update, index])
+            stream = self.streams[index]
+            item = Item("train", self.seed, update, index, steps=HORIZON, stream=stream)
+            results.append(self.players[first].play(item, params, rng))
+        return results
 
     def evaluate(self, params, episodes):
         """The mean return of whole games in which the agent takes its best action."""
         rngs = [np.random.default_rng([self.seed, 2, k]) for k in range(episodes)]
-        player = self.players[0]
-        games = [player.play_episode(params, rng, is_greedy=True) for rng in rngs]
+        item = Item("evaluate", self.seed, 0, 0, is_greedy=True)
+        games = [self.players[0].play(item, params, rng).episodes[0] for rng in rngs]
         return np.mean([game.episode_return for game in games])
 
 
@@ -167,25 +166,19 @@ def pick(inputs, offsets, chosen):
     return inputs[np.arange(lengths.sum()) + np.repeat(offsets[chosen] - starts, lengths)], starts
 
 
-def learn(params, memory, segments, left, rng):
+def learn(params, memory, played, left, rng):
     """Three passes over what was played; change the parameters and Adam's memory.
 
     `left` says how much there still is to learn from: it scales rate, entropy bonus and lambda.
     """
-    inputs = np.concatenate([each.indices[: each.offsets[HORIZON]] for each in segments])
-    lengths = np.concatenate([np.diff(each.offsets[: HORIZON + 1]) for each in segments])
+    inputs = np.concatenate([each.indices for each in played])
+    lengths = np.concatenate([np.diff(each.offsets) for each in played])
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    actions, log_played = (
-        np.concatenate([getattr(each, name) for each in segments])
-        for name in ("actions", "log_probabilities")
-    )
-    values = np.array([each.values for each in segments], np.float64)
-    advantages = compute_advantages(
-        np.array([each.rewards for each in segments]),
-        np.array([each.is_end for each in segments]),
-        values,
-        LAMBDA_END + left * (LAMBDA_START - LAMBDA_END),
-    )
+    records = np.stack([each.steps for each in played])  # after the last step, one more value
+    steps, values = records[:, :-1], records["value"]
+    actions, log_played = steps["action"].ravel(), steps["log_probability"].ravel()
+    lambda_ = LAMBDA_END + left * (LAMBDA_START - LAMBDA_END)
+    advantages = compute_advantages(steps["reward"], steps["is_end"], values, lambda_)
     targets, advantages = (advantages + values[:, :-1]).ravel(), advantages.ravel()
     for _ in range(EPOCHS):
         for chosen in rng.permutation(len(actions)).reshape(MINIBATCHES, -1):
@@ -217,12 +210,13 @@ def train(environment, steps, seed):
     memory = {name: {key: np.zeros_like(w) for key, w in params.items()} for name in "mv"}
     memory["step"], points, is_won = 0, deque(maxlen=1000), False
     for update in range(1, steps // (STREAMS * HORIZON) + 1):
-        segments = streams.play(params, update)
-        points.extend(r for each in segments for r in each.rewards[each.rewards != 0])
+        played = streams.play(params, update)
+        for rewards in (each.steps["reward"][:-1] for each in played):
+            points.extend(rewards[rewards != 0])
         won = np.mean(np.array(points) > 0) if points else 0.0
         # The fewer points are lost, the less there is to learn from, and the shorter the steps.
         left = min(1.0, 2 * (1 - won))
-        learn(params, memory, segments, left, rng)
+        learn(params, memory, played, left, rng)
         if update % 10 == 0 and won > 0.85:
             is_won = streams.evaluate(params, 20) > WON
         yield update * STREAMS * HORIZON, won, is_won

@@ -46,8 +46,7 @@ FLOORS = {
 """Each name of the package on the README's list, with its floor: the top is 0."""
 
 TIMED = (
-    "play.episodes",
-    "play.streams",
+    "play.player",
     "learners.reinforce",
     "learners.ppo",
     "env.native",

@@ -85,26 +85,25 @@ def test_games_against_another_opponent_are_dropped_when_a_run_is_resumed(
     run = pixelpong.resume(run, updates=2, quiet=True, **changes)
     pixelpong.resume(run, updates=3, quiet=True)  # as it is now
     for results in played[1:]:
-        assert [each.state.opponent for each in results] == wanted(after)
         for result, opponent in zip(results, wanted(after), strict=True):
-            assert {stats.opponent for stats in result.episodes} <= {opponent}
-            assert len(result.segments) == (2 if opponent == SELF else 1)
-            for segment in result.segments:
-                assert len(segment.offsets) == 1201
-                assert (np.diff(segment.offsets) > 0).all()
-                assert segment.offsets[-1] == len(segment.indices)
+            assert {episode.opponent for episode in result.episodes} <= {opponent}
+            assert len(result.sides) == (2 if opponent == SELF else 1)
+            for side in result.sides:
+                assert len(side.offsets) == 1201
+                assert (np.diff(side.offsets) > 0).all()
+                assert side.offsets[-1] == len(side.indices)
     assert any(result.episodes for results in played[1:] for result in results)
 
 
-def test_segments_whose_offsets_do_not_fit_their_entries_are_refused(tmp_path, played):
+def test_steps_whose_offsets_do_not_fit_their_entries_are_refused(tmp_path, played):
     """As those of a side that began to record in mid-segment: offsets jump back to 0."""
     pixelpong.train(small("fast", updates=1, num_steps=50), run=tmp_path / "run", quiet=True)
     (results,) = played
-    (segment,) = results[1].segments
+    (side,) = results[1].sides
     lay_out(results, 0.99, 0.95)
-    for place, value in ((20, 0), (0, 1), (50, len(segment.indices) + 1), (50, 3)):
-        offsets = segment.offsets.copy()
+    for place, value in ((20, 0), (0, 1), (50, len(side.indices) + 1), (50, 3)):
+        offsets = side.offsets.copy()
         offsets[place] = value
-        bad = dataclasses.replace(segment, offsets=offsets)
+        bad = dataclasses.replace(side, offsets=offsets)
         with pytest.raises(RuntimeError, match="offsets do not fit"):
-            lay_out([dataclasses.replace(results[1], segments=(bad,))], 0.99, 0.95)
+            lay_out([dataclasses.replace(results[1], sides=(bad,))], 0.99, 0.95)

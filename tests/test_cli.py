@@ -24,7 +24,7 @@ from pixelpong.faces.cli.parser import COMMANDS, parse
 from pixelpong.faces.recorded import is_comparable
 from pixelpong.faces.text import describe_outcome
 from pixelpong.loop import train
-from pixelpong.play.worker import EpisodeWorker
+from pixelpong.play.worker import Worker
 from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
 
@@ -299,14 +299,14 @@ def test_verify_prints_a_table_of_hashes_and_fails_when_the_bits_differ(call, re
     first, *_, verdict = out.splitlines()
     assert (code, first.endswith("memory, reward and picture as on ALE")) == (0, True)
     assert verdict.endswith("gave the same bits")
-    real, count = EpisodeWorker.play, iter(range(1000))
+    real, count = Worker.play, iter(range(1000))
 
     def play(self, item, params):  # not a pure function of its item
         result = real(self, item, params)
         result.grads.W2[0] += 1e-3 * next(count)
         return result
 
-    monkeypatch.setattr(EpisodeWorker, "play", play)
+    monkeypatch.setattr(Worker, "play", play)
     code, out, _ = call(*words, "--engines", "serial")
     assert (code, "DIFFERENT" in out) == (1, True)
 
@@ -322,10 +322,10 @@ def test_debug_shows_the_traceback_and_the_workers_and_a_bug_is_one_line_too(
     def play(self, item, params):
         raise RuntimeError("planted")
 
-    monkeypatch.setattr(EpisodeWorker, "play", play)
+    monkeypatch.setattr(Worker, "play", play)
     code, _, err = call("resume", "run", "--updates", "5")
     assert (code, len(err.splitlines())) == (1, 1)
-    assert "EpisodeItem(purpose='train', seed=0, update=4, index=0" in err
+    assert "Item(purpose='train', seed=0, update=4, index=0" in err
     err = call("resume", "run", "--updates", "5", "--debug")[2]
     assert "In the worker:" in err
     assert 'raise RuntimeError("planted")' in err

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import itertools
 
 import numpy as np
 import pytest
 
+from pixelpong import kernels
 from pixelpong.agent.file import Agent
 from pixelpong.config.protocols import PROTOCOLS, find_protocol
-from pixelpong.env import make_emulator
 from pixelpong.env.features import NUM_INPUTS
 from pixelpong.env.native import NativeConsole
 from pixelpong.errors import EmulatorError
+from pixelpong.items import ACTIONS, Item
 from pixelpong.learn import gated
 from pixelpong.learn.network import init_params
-from pixelpong.play.episodes import Player, summarize
-from pixelpong.play.streams import StreamPlayer
+from pixelpong.play.player import Player
 from pixelpong.seeding import make_rng
 from pixelpong.verify import compare_with_ale
 
@@ -46,33 +47,28 @@ def test_an_episode_is_that_of_single_steps(name, limit, is_greedy, fast, classi
     for algorithm, params in (("ppo", fast), ("reinforce", classic)):
         agent = Agent(params, algorithm, protocol, {})
         replay = agent.play_episode(3, 1, is_greedy=is_greedy)
-        rng = make_rng(3, "evaluate", 0, 1)
-        if algorithm == "ppo":
-            player = StreamPlayer(make_emulator(protocol))
-            stats = player.play_episode(params, rng, is_greedy=is_greedy)
-        else:
-            trajectory = Player(make_emulator(protocol)).play(params, rng, is_greedy=is_greedy)
-            assert trajectory.actions.tolist() == replay.actions.tolist()
-            stats = summarize(trajectory, 0.0)
-        assert (stats.steps, stats.episode_return) == (len(replay), replay.episode_return)
+        result = Player(protocol, algorithm).play(Item("evaluate", 3, 0, 1, is_greedy), params)
+        (played,), (episode,) = result.sides, result.episodes
+        names = ACTIONS if algorithm == "ppo" else range(4)
+        assert [names[action] for action in played.steps["action"]] == replay.actions.tolist()
+        assert (episode.steps, episode.episode_return) == (len(replay), replay.episode_return)
         moments = [(moment.step, moment.reward) for moment in replay.watch() if moment.reward]
-        ends = zip(stats.point_ends, stats.point_rewards, strict=True)
+        ends = zip(episode.ends, episode.rewards, strict=True)
         assert [(end + 1, reward) for end, reward in ends] == moments
-        assert stats.up_share == pytest.approx((replay.actions == 2).mean())
-        assert limit is None or stats.frames == limit
+        assert episode.ups == (replay.actions == 2).sum()
+        assert limit is None or episode.frames == limit
 
 
-def test_a_segment_goes_on_where_the_record_had_no_room(fast):
-    emulator = make_emulator(find_protocol("ALE/Pong-v5"))
-    wanted = StreamPlayer(emulator).play_segment(fast, None, 70, make_rng(5, "train", 1, 0))
-    small = StreamPlayer(emulator)
-    small.play_segment(fast, None, 1, make_rng(5, "train", 1, 0))
-    decider = small._own
+def test_a_stream_goes_on_where_the_record_had_no_room(fast):
+    item = Item("train", 5, 1, 0, steps=70, stream=np.zeros(1, kernels.STREAM))
+    wanted, small = (Player(find_protocol("ALE/Pong-v5"), "ppo") for _ in range(2))
+    small.play(dataclasses.replace(item, steps=1), fast)
+    decider = small._deciders[True]
     decider.steps, decider.offsets = decider.steps[:3].copy(), decider.offsets[:4].copy()
-    again = small.play_segment(fast, None, 70, make_rng(5, "train", 1, 0))
-    for name, value in vars(again.segments[0]).items():
-        np.testing.assert_array_equal(value, getattr(wanted.segments[0], name), err_msg=name)
-    assert again.state.snapshot == wanted.state.snapshot
+    one, two = wanted.play(item, fast), small.play(item, fast)
+    for name, value in vars(one.sides[0]).items():
+        np.testing.assert_array_equal(value, getattr(two.sides[0], name), err_msg=name)
+    assert one.stream.tobytes() == two.stream.tobytes()
     assert len(decider.steps) >= 70
 
 
@@ -81,13 +77,13 @@ _PLAY_FRAMES = ctypes.CFUNCTYPE(_NUMBER, _POINTER, _POINTER, _NUMBER, _NUMBER)
 
 
 def test_what_the_game_does_not_cover_is_one_plain_error(classic):
-    player = Player(make_emulator(find_protocol("ALE/Pong-v5")))
-    game, *_ = player._game._compiled
+    player, item = Player(find_protocol("ALE/Pong-v5"), "reinforce"), Item("train", 6, 1, 0)
+    game = player._game(item).record
     real, calls = _PLAY_FRAMES(int(game["play_frames"][0])), itertools.count()
     broken = _PLAY_FRAMES(lambda *given: -3 if next(calls) == 7 else real(*given))
     game["play_frames"] = ctypes.cast(broken, _POINTER).value
     with pytest.raises(EmulatorError, match="expected a state that a game of Pong reaches, got"):
-        player.play(classic, make_rng(6, "train", 1, 0))
+        player.play(item, classic)
 
 
 def test_verify_finds_an_emulator_that_plays_otherwise(monkeypatch):

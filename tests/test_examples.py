@@ -71,36 +71,36 @@ def played():
 
 
 def test_ppo_decides_as_the_package_that_plays_for_it(played):
-    params, segment = played
-    y, _ = clipped.forward(params, *clipped.spread(segment.indices, segment.offsets[:-1]))
-    log_pi = ppo.log_softmax(y[:, :3])[np.arange(clipped.HORIZON), segment.actions]
-    np.testing.assert_allclose(log_pi, segment.log_probabilities, rtol=1e-9)
-    np.testing.assert_allclose(y[:, 3], segment.values[:-1], rtol=1e-9)
+    params, side = played
+    y, _ = clipped.forward(params, *clipped.spread(side.indices, side.offsets[:-1]))
+    log_pi = ppo.log_softmax(y[:, :3])[np.arange(clipped.HORIZON), side.steps["action"][:-1]]
+    np.testing.assert_allclose(log_pi, side.steps["log_probability"][:-1], rtol=1e-9)
+    np.testing.assert_allclose(y[:, 3], side.steps["value"][:-1], rtol=1e-9)
     assert ACTIONS == (0, 2, 3), "the order of its outputs"
 
 
 @pytest.mark.slow
 def test_the_gradient_of_ppo_is_the_packages_on_the_same_steps(played):
     """Actions whose probability has changed much are among them, both ways."""
-    params, segment = played
+    params, side = played
     rng, size = np.random.default_rng(1), clipped.HORIZON
     some = rng.permutation(size)
-    rows, used = clipped.spread(*clipped.pick(segment.indices, segment.offsets, some))
+    rows, used = clipped.spread(*clipped.pick(side.indices, side.offsets, some))
     x = np.zeros((size, NUM_INPUTS))
     for line, step in zip(x, some, strict=True):
-        line[segment.indices[slice(*segment.offsets[step : step + 2])]] = 1
-    log_played = segment.log_probabilities[some] + rng.normal(0, 0.3, size)
+        line[side.indices[slice(*side.offsets[step : step + 2])]] = 1
+    log_played = side.steps["log_probability"][some] + rng.normal(0, 0.3, size)
     gain, targets = rng.standard_normal(size), rng.standard_normal(size)
 
     y, z = gated.forward(params, x)
-    batch = ppo.Minibatch(segment.actions[some], log_played, gain, targets)
+    batch = ppo.Minibatch(side.steps["action"][some], log_played, gain, targets)
     weights = ppo.LossWeights(clipped.CLIP_RATIO, clipped.VALUE_WEIGHT, 0.02)
     dy, stats = ppo.loss_gradient(y, batch, weights)
     assert 0.1 < stats.clip_share < 0.9
     wanted = gated.backward(params, x, z, dy)
 
     y, z = clipped.forward(params, rows, used)
-    dy = clipped.loss_gradient(y, segment.actions[some], log_played, gain, targets, 0.02)
+    dy = clipped.loss_gradient(y, side.steps["action"][some], log_played, gain, targets, 0.02)
     grads = clipped.backward(params, used, z, dy)
     whole = grads | {"W1": np.zeros_like(params["W1"])}
     whole["W1"][rows] = grads["W1"]

@@ -14,13 +14,15 @@ from numba import njit
 
 from pixelpong import kernels
 from pixelpong.env.preprocess import difference, pack_field, preprocess
-from pixelpong.items import DOWN, NUM_PIXELS, UP, Trajectory
+from pixelpong.items import DOWN, NUM_PIXELS, UP, Played
 from pixelpong.kernels import playing
 from pixelpong.learn import network, optimizer, reinforce, returns
+from pixelpong.play.deciders import parts
 
 # Parts of kernels, each by itself.
 compiled_alone = njit(error_model="numpy")
 take_field = compiled_alone(playing.take_field)
+list_pixels = compiled_alone(playing.list_pixels)
 find_difference = compiled_alone(playing.find_difference)
 up_probability = compiled_alone(playing.up_probability)
 
@@ -60,16 +62,14 @@ def colour(screen):
 
 
 def start_seeing():
-    """Two frames that have not been seen yet."""
-    memory = np.zeros(1, kernels.MEMORY)
-    memory["num_now"] = -1
-    return np.zeros((2, NUM_PIXELS), np.uint16), memory
+    """A stream in which nothing has been seen yet, and its parts for the kernels."""
+    stream = np.zeros(1, kernels.STREAM)
+    return stream, parts(stream, 1)
 
 
 def active_of(screen):
-    pixels, memory = start_seeing()
-    take_field(pack_field(screen), pixels, memory)
-    return pixels[int(memory["newest"][0]), : int(memory["num_now"][0])]
+    pixels = np.zeros(NUM_PIXELS, np.uint16)
+    return pixels[: list_pixels(pack_field(screen), 0, pixels)]
 
 
 def random_trajectory(rng, steps, max_active=60):
@@ -79,21 +79,20 @@ def random_trajectory(rng, steps, max_active=60):
     ]
     indices = [p + NUM_PIXELS * rng.integers(0, 2, len(p)) for p in pixels]
     offsets = np.concatenate([[0], np.cumsum([len(p) for p in pixels])]).astype(np.int64)
-    return Trajectory(
-        np.concatenate([np.zeros(0), *indices]).astype(np.uint16),
-        offsets,
-        rng.choice([UP, DOWN], steps).astype(np.int8),
-        np.full(steps, 0.5),
-        np.zeros((steps, 1)),
-        rng.choice([-1.0, 0.0, 1.0], steps).astype(np.float32),
-        4 * steps,
-    )
+    steps_of = np.zeros(steps, kernels.PLAIN_STEP)
+    steps_of["action"] = rng.choice([UP, DOWN], steps)
+    steps_of["up_probability"] = 0.5
+    steps_of["reward"] = rng.choice([-1.0, 0.0, 1.0], steps)
+    joined = np.concatenate([np.zeros(0), *indices]).astype(np.uint16)
+    return Played(steps_of, joined, offsets, np.zeros((steps, 1)))
 
 
 def as_played(trajectory, params):
     """With the probabilities and activations that `params` would have had."""
     p, h = network.forward(params, trajectory.dense(params["W1"].dtype))
-    return dataclasses.replace(trajectory, up_probabilities=p.astype(np.float64), hidden=h)
+    steps = trajectory.steps.copy()
+    steps["up_probability"] = p
+    return dataclasses.replace(trajectory, steps=steps, hidden=h)
 
 
 @given(screens())
@@ -109,16 +108,14 @@ def test_active_pixels_are_those_that_preprocessing_keeps(screen):
 @given(st.lists(screens(), min_size=1, max_size=4))
 @example([FULL, np.zeros_like(FULL), FULL])
 def test_frame_after_frame_gives_the_dense_differences(sequence):
-    pixels, memory = start_seeing()
+    stream, (memory, _, fields) = start_seeing()
     indices, previous = np.zeros(5 + kernels.MAX_ACTIVE, np.uint16), None
     for screen in sequence:
-        take_field(pack_field(screen), pixels, memory)
-        found = indices[5 : find_difference(pixels, memory, indices, 5)]
+        take_field(pack_field(screen), memory, fields)
+        found = indices[5 : find_difference(memory, fields, indices, 5)]
+        stream["memory"]["steps"] += 1
         current = preprocess(colour(screen))
-        one_step = Trajectory(
-            found, np.array([0, len(found)]), np.array([UP]),
-            np.zeros(1), np.zeros((1, 1)), np.zeros(1), 4,
-        )  # fmt: skip
+        one_step = Played(np.zeros(1, kernels.PLAIN_STEP), found, np.array([0, len(found)]))
         np.testing.assert_array_equal(one_step.dense()[0], difference(previous, current))
         assert (np.diff(found.astype(int) % NUM_PIXELS) > 0).all()
         previous = current
@@ -164,7 +161,9 @@ def test_sparse_gradient_equals_the_dense_one(dtype, seed, steps, hidden):
     weights = rng.standard_normal(steps)
     trajectory = as_played(trajectory, params)
     sparse = kernels.episode_gradient(params["W2"], trajectory, weights)
-    dense = reinforce.episode_gradient(params, trajectory.dense(dtype), trajectory.actions, weights)
+    dense = reinforce.episode_gradient(
+        params, trajectory.dense(dtype), trajectory.steps["action"], weights
+    )
     total = np.zeros_like(params["W1"])
     kernels.add_rows(total, sparse.rows, sparse.W1)
     assert_close(total, dense["W1"], dtype)

@@ -11,10 +11,9 @@ from pixelpong.agent.network import APPEARED, GREEDY, OFF, STAYED, VANISHED, mak
 from pixelpong.config.protocols import find_protocol
 from pixelpong.env import features, make_emulator
 from pixelpong.env.preprocess import preprocess
-from pixelpong.items import ACTIONS, DOWN, STAY, UP
+from pixelpong.items import ACTIONS, DOWN, STAY, UP, Item
 from pixelpong.learn import gated, network
-from pixelpong.play.episodes import Player
-from pixelpong.play.streams import StreamPlayer
+from pixelpong.play.player import Player
 from pixelpong.seeding import make_rng
 
 GAMES = ["Pong-v0", "ALE/Pong-v5"]
@@ -59,22 +58,11 @@ def play(algorithm, game, *, is_greedy, steps=300):
 @pytest.mark.parametrize("game", GAMES)
 def test_it_decides_as_the_rollouts_do(algorithm, game, is_greedy):
     """A whole episode: the actions of the fast player, which the training's results rest on."""
-    emulator, rng = make_emulator(find_protocol(game)), make_rng(3, "evaluate", 0, 1)
-    params = make_params(algorithm)
-    if algorithm == "reinforce":
-        expected = Player(emulator).play(params, rng, is_greedy=is_greedy).actions.tolist()
-    elif is_greedy:
-        player = StreamPlayer(emulator)
-        stats = player.play_episode(params, rng, is_greedy=True)
-        actions = [a for *_, a, _ in play(algorithm, game, is_greedy=True, steps=10**6)]
-        ups = sum(action == UP for action in actions)
-        assert (len(actions), ups / len(actions)) == (stats.steps, stats.up_share)
-        return
-    else:
-        segment = StreamPlayer(emulator).play_segment(params, None, 30, rng).segments[0]
-        expected = [ACTIONS[place] for place in segment.actions]
-    steps = len(expected)
-    assert [a for *_, a, _ in play(algorithm, game, is_greedy=is_greedy, steps=steps)] == expected
+    item = Item("evaluate", seed=3, update=0, index=1, is_greedy=is_greedy)
+    (played,) = Player(find_protocol(game), algorithm).play(item, make_params(algorithm)).sides
+    names = ACTIONS if algorithm == "ppo" else range(4)
+    expected = [names[action] for action in played.steps["action"]]
+    assert [a for *_, a, _ in play(algorithm, game, is_greedy=is_greedy, steps=10**6)] == expected
 
 
 def dense_logits(algorithm, params, previous, frame, last):

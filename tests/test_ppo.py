@@ -97,21 +97,22 @@ def test_a_pair_is_a_displacement_of_two_cells_and_the_rights_band():
 @example(frames=[FULL, np.zeros_like(FULL)], last_action=1, is_kept=True)
 def test_sparse_features_equal_their_definition(frames, last_action, is_kept):
     """Whether the features of the frame before were kept, or have to be found again."""
-    pixels, memory = start_seeing()
-    marks = np.zeros((4, kernels.NUM_MARKS), np.uint16)
+    stream, parts = start_seeing()
+    marks, count = np.zeros((4, kernels.NUM_MARKS), np.uint16), np.zeros(1, np.int64)
+    seen = marks, count, np.zeros(6400, np.uint16)
     indices = np.zeros(7 + kernels.MAX_INPUTS, np.uint16)
     before = np.zeros((80, 80))
-    explanation = features.list_cells_of_pixels(), features.list_geometry()
-    memory["last_action"] = last_action
+    sight = features.list_cells_of_pixels(), features.list_geometry()
+    stream["sides"]["last_action"] = last_action
     for screen in frames:
-        take_field(pack_field(screen), pixels, memory)
+        take_field(pack_field(screen), parts[0], parts[2])
         if not is_kept:
-            marks[:2], memory["num_features"] = 0, -1
-        end = find_inputs(explanation, pixels, memory, marks, indices, 7)
+            marks[:2], count[:] = 0, -1
+        end = find_inputs(sight, parts, 0, seen, indices, 7)
         now = preprocess(colour(screen))
         wanted = np.flatnonzero(features.observe_features(before, now, last_action))
         assert sorted(indices[7:end].tolist()) == wanted.tolist()
-        assert not marks[1 - memory["newest"][0]].any()
+        assert not marks[1 - stream["memory"]["newest"][0]].any()
         before = now
 
 
@@ -249,8 +250,7 @@ def test_a_decision_is_the_networks_policy_and_value(dtype, frames, draws, seed,
     params["W2"] *= dtype(100)
     decider = GatedDecider(params)
     before, last_action = np.zeros((80, 80)), 0
-    for t, (screen, draw) in enumerate(zip(frames, draws, strict=False)):
-        decider.memory["is_new"] = 1
+    for screen, draw in zip(frames, draws, strict=False):
         asked = decider.decide(pack_field(screen), draw)
         now = preprocess(colour(screen))
         x = features.observe_features(before, now, last_action)
@@ -258,7 +258,7 @@ def test_a_decision_is_the_networks_policy_and_value(dtype, frames, draws, seed,
         log_pi = log_softmax(y[:, :3])[0]
         # A logit's rounding error is as large as its largest summand's.
         error = TOLERANCE[dtype] * max(float(np.abs(y).max()), 1.0) * 10
-        step = decider.steps[t]
+        (step,) = decider.steps
         action = step["action"]
         assert sorted(decider.last_inputs().tolist()) == np.flatnonzero(x).tolist()
         ends = np.exp(log_pi).cumsum()
@@ -269,9 +269,9 @@ def test_a_decision_is_the_networks_policy_and_value(dtype, frames, draws, seed,
         assert step["log_probability"] == pytest.approx(log_pi[action], abs=error)
         assert step["value"] == pytest.approx(y[0, 3], abs=error)
         assert step["entropy"] == pytest.approx(-(np.exp(log_pi) * log_pi).sum(), abs=error)
-        assert (asked, t + 1) == (ACTIONS[action], decider.num_steps)
+        assert asked == ACTIONS[action]
         before, last_action = now, action
-        assert decider.memory["last_action"] == last_action
+        assert decider.stream["sides"]["last_action"][0, 0] == last_action
 
 
 @given(seed=st.integers(0, 2**32 - 1), steps=st.integers(1, 20))

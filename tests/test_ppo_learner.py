@@ -40,22 +40,20 @@ def play(config, learner):
 
 def dense_update(config, params, moments, results, step):
     """The same update from the definitions: dense observations, no slices, no kernels."""
-    segments = [result.segments[0] for result in results]
-    x = np.zeros((sum(map(len, segments)), NUM_INPUTS))
+    sides = [result.sides[0] for result in results]
+    x = np.zeros((sum(map(len, sides)), NUM_INPUTS))
     row = 0
-    for segment in segments:
-        for t in range(len(segment)):
-            x[row, segment.indices[segment.offsets[t] : segment.offsets[t + 1]]] = 1
+    for side in sides:
+        for t in range(len(side)):
+            x[row, side.indices[side.offsets[t] : side.offsets[t + 1]]] = 1
             row += 1
-    values = np.array([segment.values for segment in segments])
+    records = np.array([side.steps for side in sides])
+    values, steps = records["value"], records[:, :-1]
     advantages = generalized_advantages(
-        np.array([segment.rewards for segment in segments]),
-        np.array([segment.is_end for segment in segments]),
-        values, config.learning.gamma, config.ppo.gae_lambda,
-    )  # fmt: skip
+        steps["reward"], steps["is_end"], values, config.learning.gamma, config.ppo.gae_lambda
+    )
     targets = (advantages + values[:, :-1]).ravel()
-    actions = np.concatenate([segment.actions for segment in segments])
-    logs = np.concatenate([segment.log_probabilities for segment in segments])
+    actions, logs = steps["action"].ravel(), steps["log_probability"].ravel()
     rng = make_rng(config.seed, "learn", 1)
     weights = LossWeights(config.ppo.clip_coef, config.ppo.vf_coef, config.ppo.ent_coef)
     for _ in range(config.ppo.update_epochs):
@@ -101,12 +99,12 @@ def test_an_update_is_what_the_definitions_say(config):
 def test_items_name_everything_a_segment_depends_on(config):
     learner = PPOLearner(config)
     items = learner.items()
-    assert [(item.seed, item.update, item.stream) for item in items] == [
-        (0, 1, stream) for stream in range(3)
+    assert [(item.seed, item.update, item.index) for item in items] == [
+        (0, 1, index) for index in range(3)
     ]
-    assert all(item.state is None for item in items)
+    assert not any(item.stream.view(np.uint8).any() for item in items)
     learner.apply(play(config, learner))
-    assert all(item.state is not None and item.update == 2 for item in learner.items())
+    assert all(item.stream["memory"]["is_on"] and item.update == 2 for item in learner.items())
 
 
 @pytest.mark.slow
@@ -180,9 +178,10 @@ def test_an_attempt_that_is_behind_is_given_up_and_only_then(config):
 
 def _won(result):
     """The same round, with all points won."""
-    (segment,) = result.segments
-    won = dataclasses.replace(segment, rewards=np.abs(segment.rewards))
-    return dataclasses.replace(result, segments=(won,))
+    (side,) = result.sides
+    won = side.steps.copy()
+    won["reward"] = np.abs(won["reward"])
+    return dataclasses.replace(result, sides=(dataclasses.replace(side, steps=won),))
 
 
 @pytest.mark.parametrize("streams", [2, 5])
@@ -192,8 +191,8 @@ def test_streams_can_be_added_and_dropped(config, streams):
     learner.apply(play(config, learner))
     other = PPOLearner(config.updated({"num_envs": streams}, "test"))
     other.set_state(*learner.get_state())
-    states = [item.state for item in other.items()]
-    assert [state is None for state in states] == [stream >= 3 for stream in range(streams)]
+    is_on = [bool(item.stream["memory"]["is_on"]) for item in other.items()]
+    assert is_on == [index < 3 for index in range(streams)]
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import pytest
 
 from pixelpong.engines.serial import SerialEngine
 from pixelpong.errors import CheckpointError
-from pixelpong.items import NUM_PIXELS
+from pixelpong.items import BUILTIN, NUM_PIXELS, Episode, Result
 from pixelpong.learn.optimizer import rmsprop
 from pixelpong.learners.progress import Progress
 from pixelpong.learners.reinforce import ReinforceLearner
@@ -98,12 +98,10 @@ def test_the_state_of_another_network_is_refused(toy, changes):
 
 
 def test_running_mean_is_the_seeds():
-    from pixelpong.items import EpisodeStats
-
     progress = Progress()
-    for value in (-21.0, -19.0):
-        progress.count(10, 40, [-1, 1, -1])
-        progress.end_episode(EpisodeStats(value, 10, 40, 0, 21, (), (), 0.5, 0.5, 0.0))
+    for ends in ((-1,) * 21, (1, 1) + (-1,) * 21):
+        episode = Episode(10, 40, 5.0, 5, (), ends)
+        progress.count([Result((episode,), 40, 0.0)], [(BUILTIN, -1)], 10, 5.0, 5)
     assert progress.running_mean == pytest.approx(-21 * 0.99 - 19 * 0.01)
     assert progress.mean_return_100 == -20.0
     assert (progress.episodes, progress.steps, progress.frames) == (2, 20, 80)

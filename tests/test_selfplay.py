@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.resources
-import pickle
 
 import numpy as np
 import pytest
@@ -16,15 +15,14 @@ from pixelpong.atari.palette import PALETTE
 from pixelpong.config import Config
 from pixelpong.config.presets import load_preset
 from pixelpong.config.protocols import find_protocol
-from pixelpong.env import cartridge, duel, make_emulator
+from pixelpong.env import cartridge, duel
 from pixelpong.env.features import NUM_INPUTS, observe_features
-from pixelpong.env.pong import Emulator
 from pixelpong.env.preprocess import mirror, preprocess
-from pixelpong.items import ACTIONS, BUILTIN, DOWN, SELF, STAY, UP, Tally
+from pixelpong.items import ACTIONS, BUILTIN, DOWN, SELF, STAY, UP, Item
 from pixelpong.learn import gated
 from pixelpong.learn.ppo import log_softmax
 from pixelpong.learners import make_learner
-from pixelpong.play.streams import PREFIX, StreamPlayer
+from pixelpong.play.player import PREFIX, Player
 from pixelpong.play.worker import make_worker
 from pixelpong.run.directory import RunDirectory
 from pixelpong.seeding import make_rng
@@ -45,7 +43,7 @@ def params():
 
 
 def make_player():
-    return StreamPlayer(make_emulator(find_protocol("ALE/Pong-v5")))
+    return Player(find_protocol("ALE/Pong-v5"), "ppo")
 
 
 class Literal:
@@ -105,46 +103,44 @@ class Literal:
 def test_both_sides_play_as_dense_networks_on_the_oracles_pictures_would(params, is_left):
     """Inputs, actions, values and rewards of a game, on multi-agent-ale-py, step by step."""
     draws = make_rng(0, "train", 1, 0).random((120, 12))
-    result = make_player().play_segment(
-        params, None, 120, make_rng(0, "train", 1, 0), "another", is_left=is_left
-    )
-    (segment,), own, another = result.segments, int(is_left), make_params(1)
+    item, own = Item("train", 0, 1, int(is_left), steps=120, opponent="another"), int(is_left)
+    result = make_player().play(item, params, make_rng(0, "train", 1, 0))
+    (played,), another = result.sides, make_params(1)
     literal = Literal([another, params] if is_left else [params, another])
     for t in range(120):
         seen, points = literal.step(draws[t], 6)
         x, y, action = seen[own]
-        inputs = segment.indices[segment.offsets[t] : segment.offsets[t + 1]]
+        inputs = played.indices[played.offsets[t] : played.offsets[t + 1]]
         assert sorted(inputs.tolist()) == np.flatnonzero(x).tolist()
-        assert segment.actions[t] == action
-        assert segment.values[t] == pytest.approx(y[3], abs=1e-9)
-        assert segment.rewards[t] == (-points if is_left else points)
-    assert np.count_nonzero(segment.rewards) >= 1
+        assert played.steps["action"][t] == action
+        assert played.steps["value"][t] == pytest.approx(y[3], abs=1e-9)
+        assert played.steps["reward"][t] == (-points if is_left else points)
+    assert np.count_nonzero(played.steps["reward"]) >= 1
 
 
 def assert_same(one, two):
-    for a, b in zip(one.segments, two.segments, strict=True):
+    for a, b in zip(one.sides, two.sides, strict=True):
         for name, value in vars(a).items():
             np.testing.assert_array_equal(value, getattr(b, name), err_msg=name)
-    states = [dataclasses.replace(each.state, tally=Tally()) for each in (one, two)]
-    assert pickle.dumps(states[0]) == pickle.dumps(states[1])
+    assert one.stream.tobytes() == two.stream.tobytes()
 
 
 @pytest.mark.parametrize("opponent", [BUILTIN, SELF, "another"])
-def test_a_segment_depends_on_its_item_alone(params, opponent):
-    """On other emulators, after other segments and other opponents, and a second time."""
+def test_the_next_steps_depend_on_their_item_alone(params, opponent):
+    """On other consoles, after other streams and other opponents, and a second time."""
     player, other = make_player(), make_player()
 
-    def play(player, state, update):
-        rng = make_rng(0, "train", update, 0)
-        return player.play_segment(params, state, 400, rng, opponent, is_left=opponent == "another")
+    def play(player, stream, update):
+        item = Item("train", 0, update, 1, steps=400, stream=stream, opponent=opponent)
+        return player.play(item, params)
 
     first = play(player, None, 1)
-    second = play(player, first.state, 2)
+    second = play(player, first.stream, 2)
     assert_same(play(player, None, 1), first)
     for each in (BUILTIN, SELF):
-        other.play_segment(make_params(1), None, 33, make_rng(9, "train", 1, 1), each)
-    assert_same(play(other, first.state, 2), second)
-    assert_same(play(player, first.state, 2), second)
+        other.play(Item("train", 9, 1, 1, steps=33, opponent=each), make_params(1))
+    assert_same(play(other, first.stream, 2), second)
+    assert_same(play(player, first.stream, 2), second)
 
 
 def test_the_mirrored_screen_has_the_mirrored_field():
@@ -157,15 +153,11 @@ def test_a_training_does_not_see_the_colours_after_the_cartridge_has_given_up():
     """Nobody wins a point: the episode ends before all pixels are on."""
     config = small(opponent="builtin")
     params = gated.init_params(make_rng(0, "params"), NUM_INPUTS, hidden=8)
-    item = make_learner(config).items()[0]
-    emulator = make_emulator(config.environment.protocol)
-    state = StreamPlayer(emulator).play_segment(params, None, 1, make_rng(0, "train", 1, 0)).state
-    late = Emulator(config.environment.protocol, emulator.console)
-    late.set_state(state.snapshot)
-    late.num_frames = 64_990
-    state = dataclasses.replace(state, snapshot=late.get_state())
-    result = make_worker(config).play(dataclasses.replace(item, state=state), params)
-    assert [stats.frames for stats in result.episodes][:1] == [duel.MAX_FRAMES]
+    item, worker = make_learner(config).items()[0], make_worker(config)
+    stream = worker.play(dataclasses.replace(item, steps=1), params).stream
+    stream["memory"]["num_frames"] = 64_990
+    result = worker.play(dataclasses.replace(item, stream=stream), params)
+    assert [episode.frames for episode in result.episodes][:1] == [duel.MAX_FRAMES]
 
 
 # --- trainings --------------------------------------------------------------------------------

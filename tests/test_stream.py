@@ -9,10 +9,10 @@ from pixelpong.config.protocols import find_protocol
 from pixelpong.env import make_emulator
 from pixelpong.env.features import NUM_INPUTS, observe_features
 from pixelpong.env.preprocess import preprocess
-from pixelpong.items import ACTIONS, STAY
+from pixelpong.items import ACTIONS, STAY, Item
 from pixelpong.learn import gated
 from pixelpong.learn.ppo import log_softmax
-from pixelpong.play.streams import StreamPlayer
+from pixelpong.play.player import Player
 from pixelpong.seeding import make_rng
 
 GAMES = ["Pong-v0", "ALE/Pong-v5"]
@@ -25,7 +25,11 @@ def params():
 
 
 def make_player(game):
-    return StreamPlayer(make_emulator(find_protocol(game, max_frames=300)))
+    return Player(find_protocol(game, max_frames=300), "ppo")
+
+
+def next_steps(steps, update=1, stream=None, seed=0):
+    return Item("train", seed, update, 0, steps=steps, stream=stream)
 
 
 def replay_densely(game, params, actions, rng):
@@ -56,21 +60,23 @@ def replay_densely(game, params, actions, rng):
 def test_a_segment_is_what_the_dense_form_plays(game, params):
     """Across the ends of short episodes too."""
     steps = 400
-    result = make_player(game).play_segment(params, None, steps, make_rng(4, "train", 1, 0))
-    segment = result.segments[0]
-    dense = list(replay_densely(game, params, segment.actions, make_rng(4, "train", 1, 0)))
+    result = make_player(game).play(next_steps(steps, seed=4), params)
+    (played,) = result.sides
+    actions = played.steps["action"][:steps]
+    dense = list(replay_densely(game, params, actions, make_rng(4, "train", 1, 0)))
     assert len(result.episodes) >= 1
     for t, (x, y, draw, reward, is_over) in enumerate(dense):
-        assert segment.values[t] == pytest.approx(y[3], abs=1e-9)
+        step = played.steps[t]
+        assert step["value"] == pytest.approx(y[3], abs=1e-9)
         if t == steps:
             break
-        indices = segment.indices[segment.offsets[t] : segment.offsets[t + 1]]
+        indices = played.indices[played.offsets[t] : played.offsets[t + 1]]
         assert sorted(indices.tolist()) == np.flatnonzero(x).tolist()
         log_pi = log_softmax(y[None, :3])[0]
-        assert segment.log_probabilities[t] == pytest.approx(log_pi[segment.actions[t]], abs=1e-9)
-        assert segment.actions[t] == np.searchsorted(np.exp(log_pi).cumsum()[:2], draw, "right")
-        assert segment.rewards[t] == reward
-        assert segment.is_end[t] == (reward != 0 or is_over)
+        assert step["log_probability"] == pytest.approx(log_pi[actions[t]], abs=1e-9)
+        assert actions[t] == np.searchsorted(np.exp(log_pi).cumsum()[:2], draw, "right")
+        assert step["reward"] == reward
+        assert step["is_end"] == (reward != 0 or is_over)
 
 
 @pytest.mark.slow
@@ -84,10 +90,10 @@ def test_an_episode_is_counted_whole_however_it_is_cut(game, params):
         rng = make_rng(3, "train", 1, 0)
         steps = 0
         while not ended and steps < 4000:
-            result = player.play_segment(params, state, horizon, rng)
-            state, ended, update = result.state, [*result.episodes], update + 1
+            result = player.play(next_steps(horizon, stream=state), params, rng)
+            state, ended, update = result.stream, [*result.episodes], update + 1
             steps += horizon
-        stats[horizon] = ended[0].to_dict()
+        stats[horizon] = ended[0].line()
     one = stats.pop(1)
     for horizon, other in stats.items():
         entropy = pytest.approx(one["entropy"], rel=1e-9)  # its sum is taken in other parts
@@ -99,31 +105,34 @@ def test_frames_and_points_add_up(game, params):
     player, state, frames, rewards = make_player(game), None, 0, []
     episodes = []
     for update in range(12):
-        result = player.play_segment(params, state, 100, make_rng(5, "train", update, 0))
-        state, frames = result.state, frames + result.frames
-        rewards += result.segments[0].rewards.tolist()
+        result = player.play(next_steps(100, update, state, seed=5), params)
+        state, frames = result.stream, frames + result.frames
+        rewards += result.sides[0].steps["reward"][:100].tolist()
         episodes += result.episodes
-    assert frames == sum(stats.frames for stats in episodes) + player.emulator.num_frames
-    going_on = state.tally.point_rewards
-    counted = [r for stats in episodes for r in stats.point_rewards] + going_on
+    (going_on,) = state
+    unfinished = going_on["memory"]
+    assert frames == sum(each.frames for each in episodes) + unfinished["num_frames"]
+    counted = [r for each in episodes for r in each.rewards]
+    counted += going_on["rewards"][: going_on["points"]].tolist()
     assert counted == [int(r) for r in rewards if r]
-    assert sum(stats.steps for stats in episodes) + state.tally.steps == 1200
+    assert sum(each.steps for each in episodes) + unfinished["steps"] == 1200
 
 
 def test_greedy_play_takes_the_most_probable_action(params):
     player = make_player("ALE/Pong-v5")
     always_up = {name: np.zeros_like(w) for name, w in params.items()}
     always_up["b2"][1] = 0.1
-    stats = player.play_episode(always_up, make_rng(0, "evaluate", 0, 0), is_greedy=True)
-    assert stats.up_share == 1.0
-    sampled = player.play_episode(always_up, make_rng(0, "evaluate", 0, 0))
-    assert 0.1 < sampled.up_share < 0.8
-    assert stats.episode_return == sum(stats.point_rewards)
+    (greedy,), (sampled,) = (
+        player.play(Item("evaluate", 0, 0, 0, is_greedy), always_up).episodes
+        for is_greedy in (True, False)
+    )
+    assert greedy.ups == greedy.steps
+    assert 0.1 < sampled.ups / sampled.steps < 0.8
 
 
-def test_a_state_is_not_changed_by_playing_from_it(params):
+def test_a_stream_is_not_changed_by_playing_from_it(params):
     player = make_player("ALE/Pong-v5")
-    first = player.play_segment(params, None, 20, make_rng(0, "train", 1, 0))
-    before = vars(first.state.tally.copy())
-    player.play_segment(params, first.state, 20, make_rng(0, "train", 2, 0))
-    assert vars(first.state.tally) == before
+    stream = player.play(next_steps(20), params).stream
+    before = stream.tobytes()
+    player.play(next_steps(20, update=2, stream=stream), params)
+    assert stream.tobytes() == before

@@ -18,7 +18,7 @@ from pixelpong.learners import reinforce
 from pixelpong.learners.progress import Progress
 from pixelpong.learners.reinforce import ReinforceLearner
 from pixelpong.loop import Began, Ended, Updated, reached_budget, train, training
-from pixelpong.play.worker import EpisodeWorker
+from pixelpong.play.worker import Worker
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.record import Record
 from pixelpong.session import Session
@@ -30,7 +30,7 @@ def test_the_parts_are_called_in_the_order_of_the_map(make_run, monkeypatch):
     tape = Tape()
     tape.wrap(ReinforceLearner, "items", "items", monkeypatch)
     tape.wrap(ReinforceLearner, "apply", "apply", monkeypatch)
-    tape.wrap(EpisodeWorker, "play", "play", monkeypatch)
+    tape.wrap(Worker, "play", "play", monkeypatch)
     tape.wrap(Session, "evaluate", "evaluate", monkeypatch)
     tape.wrap(Session, "record", "record", monkeypatch)
     run = make_run(updates=2, batch_size=2, save_every=2, evaluate_every=2, evaluate_episodes=1)
@@ -140,14 +140,14 @@ def test_an_interrupted_training_is_saved_and_resumes_to_the_same_bits(make_run,
 
 def test_a_worker_that_raises_costs_no_complete_update(make_run, monkeypatch):
     run = make_run(updates=4, save_every=100)
-    real = EpisodeWorker.play
+    real = Worker.play
 
     def play(self, item, params):
         if item.update == 3:
             raise RuntimeError("planted")
         return real(self, item, params)
 
-    monkeypatch.setattr(EpisodeWorker, "play", play)
+    monkeypatch.setattr(Worker, "play", play)
     with pytest.raises(WorkerError, match="planted"):
         train(run)
     assert run.checkpoints.updates() == [0, 2]
@@ -194,7 +194,7 @@ def test_a_display_that_fails_costs_no_update(make_run, error):
 
 @pytest.mark.parametrize(
     ("owner", "name", "number"),
-    [(kernels, "rmsprop", 6), (Progress, "count", 8), (Session, "record", 3)],
+    [(kernels, "rmsprop", 6), (Progress, "_end_episode", 8), (Session, "record", 3)],
     ids=["between two arrays", "between two episodes' counts", "before its lines are written"],
 )
 def test_an_exception_in_the_middle_of_an_update_is_never_saved(

@@ -10,6 +10,7 @@ from toys import TOY, result_of
 
 from pixelpong import evaluation
 from pixelpong import session as session_module
+from pixelpong.items import BUILTIN
 from pixelpong.learners import progress as progress_module
 from pixelpong.learners.progress import POINT_WINDOW, Progress, expected_return
 from pixelpong.loop import Judged, Updated, train, training
@@ -30,11 +31,11 @@ def test_the_expected_return_is_that_of_games_of_independent_points(share):
 
 def test_the_estimate_waits_for_a_thousand_points():
     progress = Progress()
-    progress.count(10, 40, [1] * (POINT_WINDOW - 1))
+    progress.recent_points += [1] * (POINT_WINDOW - 1)
     assert (progress.points_won_1000, progress.estimated_return) == (1.0, None)
-    progress.count(10, 40, [-1])
+    progress.count([], [(BUILTIN, -1)], 10, 5.0, 5)
     assert progress.estimated_return == pytest.approx(expected_return(0.999))
-    progress.count(10, 40, [-1] * POINT_WINDOW)
+    progress.count([], [(BUILTIN, -1)] * POINT_WINDOW, 10, 5.0, 5)
     assert progress.estimated_return == -21
     assert Progress.from_dict(dataclasses.asdict(progress)) == progress
 

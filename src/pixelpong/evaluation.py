@@ -15,7 +15,7 @@ import numpy as np
 
 from pixelpong.engines import Engine
 from pixelpong.errors import number_of
-from pixelpong.items import EpisodeItem, Params
+from pixelpong.items import Item, Params
 from pixelpong.run.words import describe_mean, signed
 from pixelpong.seeding import make_rng
 
@@ -142,14 +142,13 @@ def evaluate(
     others. `tell` is called after each episode with the number of finished ones.
     """
     numbers = range(first, first + episodes)
-    items = [EpisodeItem("evaluate", seed, update, number, is_greedy) for number in numbers]
-    results = []
+    items = [Item("evaluate", seed, update, number, is_greedy) for number in numbers]
+    played = []
     for result in engine.run(items, params):
-        results.append(result)
-        tell(len(results))
-    stats = [result.stats for result in results]
+        played += result.episodes
+        tell(len(played))
     return Evaluation.of(
-        [each.episode_return for each in stats], [each.steps for each in stats], seed
+        [each.episode_return for each in played], [each.steps for each in played], seed
     )
 
 

@@ -1,13 +1,13 @@
 """Work items, their results, and records of what was played.
 
-Observations stay lists of active pixel indices from the emulator to the gradient: of an input's
-6,400 numbers, about 25 are not zero. Sizes: T steps, N active indices in all of them, K first-layer
-rows that the episode touched, H hidden units.
+Observations stay lists of active inputs from the emulator to the gradient: of the classic
+network's 6,400 numbers, about 25 are not zero. Sizes: T steps, N active inputs in all of them, K
+first-layer rows that a gradient touches, H hidden units.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ STAY, UP, DOWN = 0, 2, 3
 ACTIONS = (STAY, UP, DOWN)  # of the fast mode; the classic mode has only UP and DOWN
 # Name → array. ``W1`` has the inputs first, so that an input's row is contiguous.
 Params = dict[str, NDArray[Any]]
+# Opponents: the cartridge's own player; the network that learns; the one or the other.
+BUILTIN, SELF, HALF = "builtin", "self", "half"
 
 
 def read_only(params: Params) -> Params:
@@ -30,25 +32,49 @@ def read_only(params: Params) -> Params:
 
 
 @dataclass(frozen=True)
-class Trajectory:
-    """One episode that was played."""
+class Item:
+    """What to play: a pure description that any worker can carry out.
 
-    # [N], the active inputs of step 0, then those of step 1 and so on, each step's in
-    # ascending order of pixels. A value i below NUM_PIXELS means that input i is +1, and
-    # NUM_PIXELS + i that input i is −1.
+    Whole games against the built-in opponent, or the next steps of a stream, which is an endless
+    series of games against one opponent.
+    """
+
+    purpose: str  # ``"train"`` returns what learning needs, ``"evaluate"`` the episodes alone
+    seed: int
+    update: int
+    index: int  # the place in the round, of the stream or of the first game
+    is_greedy: bool = False  # take the most probable action instead of drawing one
+    games: int = 1  # consecutive ones; their gradients are added up (`pixelpong.play.sums`)
+    steps: int | None = None  # of the stream; None for whole games
+    # [1] `pixelpong.kernels.records.STREAM`, where the stream goes on; None at its start.
+    stream: NDArray[np.void] | None = field(default=None, repr=False)
+    opponent: str = BUILTIN  # BUILTIN, SELF, or the word that names an agent
+
+    @property
+    def is_left(self) -> bool:
+        """Whether the network plays the left side; against another agent odd streams do."""
+        return self.opponent not in (BUILTIN, SELF) and self.index % 2 == 1
+
+
+@dataclass(frozen=True)
+class Played:
+    """What one side saw and did in T steps, as the kernels record it."""
+
+    # `PLAIN_STEP` or `GATED_STEP` of `pixelpong.kernels.records`: [T] of whole games; [T + 1] of a
+    # stream, where the last holds only the value of what it sees then
+    steps: NDArray[np.void]
+    # [N], the inputs of step 0 that are not 0, then those of step 1 and so on. Of the classic
+    # network a value i below NUM_PIXELS means that input i is +1, and NUM_PIXELS + i that input i
+    # is −1; all inputs of the fast one are 1.
     indices: NDArray[np.uint16]
     offsets: NDArray[np.int64]  # [T + 1]; step t has ``indices[offsets[t]:offsets[t + 1]]``
-    actions: NDArray[np.int8]  # [T], UP or DOWN
-    up_probabilities: NDArray[np.float64]  # [T], the policy's probability of UP
-    hidden: NDArray[Any]  # [T, H], the policy's hidden activations; the gradient needs them
-    rewards: NDArray[np.float32]  # [T], −1, 0 or +1
-    num_frames: int  # emulated frames
+    hidden: NDArray[Any] | None = None  # [T, H], of the classic network: its gradient needs them
 
     def __len__(self) -> int:
-        return len(self.actions)
+        return len(self.offsets) - 1
 
     def dense(self, dtype: Any = np.float32) -> NDArray[Any]:
-        """The observations in dense form: [T, NUM_PIXELS]."""
+        """The classic network's observations in dense form: [T, NUM_PIXELS]."""
         x = np.zeros((len(self), NUM_PIXELS), dtype)
         for t in range(len(self)):
             active = self.indices[self.offsets[t] : self.offsets[t + 1]].astype(np.intp)
@@ -57,78 +83,47 @@ class Trajectory:
         return x
 
 
-# Opponents: the cartridge's own player; the network that learns; the one or the other.
-BUILTIN, SELF, HALF = "builtin", "self", "half"
-
-
 @dataclass(frozen=True)
-class EpisodeStats:
-    """Statistics of a finished episode."""
+class Episode:
+    """The statistics of a finished episode."""
 
-    episode_return: float  # undiscounted sum of the rewards, −21 … 21
     steps: int
     frames: int
-    points_won: int
-    points_lost: int
-    point_ends: tuple[int, ...]  # the step at which each point ended
-    point_rewards: tuple[int, ...]  # the reward of each point
-    entropy: float  # mean entropy of the policy over the steps, in nats; ln 2 = 0.693 at most
-    up_share: float
-    play_seconds: float
-    opponent: str = BUILTIN  # BUILTIN, SELF, or the word that names an agent
+    entropy: float  # of the policy, in nats, summed over the steps
+    ups: int  # steps at which the action was UP
+    ends: tuple[int, ...]  # the step at which each point ended
+    rewards: tuple[int, ...]  # of each point
+    opponent: str = BUILTIN  # as in `Item`
 
-    def to_dict(self) -> dict[str, Any]:
-        """As a line of a file, without the wall time: only what depends on the seed."""
-        line = asdict(self)
-        del line["play_seconds"]
-        if self.opponent == BUILTIN:
-            del line["opponent"]
-        return line
+    @property
+    def points_won(self) -> int:
+        """Points that the network won."""
+        return self.rewards.count(1)
 
+    @property
+    def points_lost(self) -> int:
+        """Points that the opponent won."""
+        return self.rewards.count(-1)
 
-@dataclass
-class Tally:
-    """The statistics of an unfinished episode, from which `EpisodeStats` is made."""
+    @property
+    def episode_return(self) -> float:
+        """The undiscounted sum of the rewards, −21 … 21."""
+        return float(sum(self.rewards))
 
-    steps: int = 0
-    point_ends: list[int] = field(default_factory=list)  # the step at which each point ended
-    point_rewards: list[int] = field(default_factory=list)  # the reward of each point
-    entropy: float = 0.0  # sum of the policy's entropy over the steps, in nats
-    ups: int = 0  # steps at which the action was UP
-    play_seconds: float = 0.0
-
-    def copy(self) -> Tally:
-        """A copy that can be changed independently."""
-        return replace(self, point_ends=[*self.point_ends], point_rewards=[*self.point_rewards])
-
-    def to_stats(self, frames: int, opponent: str = BUILTIN) -> EpisodeStats:
-        """The statistics of the episode, which has ended."""
-        won, lost = self.point_rewards.count(1), self.point_rewards.count(-1)
-        return EpisodeStats(
-            episode_return=float(won - lost),
-            steps=self.steps,
-            frames=frames,
-            points_won=won,
-            points_lost=lost,
-            point_ends=tuple(self.point_ends),
-            point_rewards=tuple(self.point_rewards),
-            entropy=self.entropy / self.steps,
-            up_share=self.ups / self.steps,
-            play_seconds=self.play_seconds,
-            opponent=opponent,
-        )
-
-
-@dataclass(frozen=True)
-class EpisodeItem:
-    """One or more whole episodes to play: a pure description that any worker can carry out."""
-
-    purpose: str  # ``"train"`` returns a gradient, ``"evaluate"`` the statistics alone
-    seed: int
-    update: int
-    index: int  # the place of its first episode in the batch
-    is_greedy: bool = False  # take the more probable action instead of drawing one
-    games: int = 1  # consecutive episodes; their gradients are added up (`pixelpong.play.sums`)
+    def line(self) -> dict[str, Any]:
+        """As a line of a file; everything follows from the seed."""
+        return {
+            "episode_return": self.episode_return,
+            "steps": self.steps,
+            "frames": self.frames,
+            "points_won": self.points_won,
+            "points_lost": self.points_lost,
+            "point_ends": self.ends,
+            "point_rewards": self.rewards,
+            "entropy": self.entropy / self.steps,
+            "up_share": self.ups / self.steps,
+            **({} if self.opponent == BUILTIN else {"opponent": self.opponent}),
+        }
 
 
 @dataclass(frozen=True)
@@ -141,71 +136,13 @@ class SparseGrads:
 
 
 @dataclass(frozen=True)
-class EpisodeResult:
-    """The result of an `EpisodeItem`."""
+class Result:
+    """The result of an `Item`."""
 
-    episodes: tuple[EpisodeStats, ...]
-    grads: SparseGrads | None  # the sum of their gradients; None if only statistics were requested
-
-    @property
-    def stats(self) -> EpisodeStats:
-        """Of the first episode, mostly the only one."""
-        return self.episodes[0]
-
-
-@dataclass(frozen=True)
-class StreamState:
-    """The state of a stream between two segments: everything its future depends on."""
-
-    snapshot: bytes  # of the emulator
-    previous: NDArray[np.uint16]  # [·], active pixels of the frame before the newest
-    current: NDArray[np.uint16]  # those of the newest frame, which a snapshot does not hold
-    last_action: int  # place in `ACTIONS` of the last action chosen
-    tally: Tally
-    opponent: str = BUILTIN  # in the current game; as in `EpisodeStats`
-    opponent_action: int = 0  # the opponent's last action, if a network chose it
-
-
-@dataclass(frozen=True)
-class SegmentItem:
-    """The next `horizon` steps of one stream: a pure description that any worker can carry out."""
-
-    seed: int
-    update: int
-    stream: int
-    state: StreamState | None
-    opponent: str = BUILTIN  # of the stream, and of the game in `state`
-
-    @property
-    def is_left(self) -> bool:
-        """Whether the network plays the left side; against another agent odd streams do."""
-        return self.opponent not in (BUILTIN, SELF) and self.stream % 2 == 1
-
-
-@dataclass(frozen=True)
-class Segment:
-    """T steps of a stream that were played."""
-
-    # [N], the inputs that are 1 at step 0, then those of step 1 and so on
-    indices: NDArray[np.uint16]
-    offsets: NDArray[np.int64]  # [T + 1]; step t has ``indices[offsets[t]:offsets[t + 1]]``
-    actions: NDArray[np.int8]  # [T], places in `ACTIONS`
-    log_probabilities: NDArray[np.float64]  # [T], of these actions
-    values: NDArray[np.float64]  # [T + 1], of the observations; the last is after the end
-    rewards: NDArray[np.float32]  # [T], −1, 0 or +1
-    is_end: NDArray[np.bool_]  # [T], whether a point ended there
-
-    def __len__(self) -> int:
-        return len(self.actions)
-
-
-@dataclass(frozen=True)
-class SegmentResult:
-    """The result of a `SegmentItem`."""
-
-    segments: tuple[Segment, ...]  # one; against itself, the right side's and the left side's
-    state: StreamState
-    episodes: tuple[EpisodeStats, ...]
-    frames: int
-    entropy: float  # mean over the steps, in nats
-    play_seconds: float
+    episodes: tuple[Episode, ...]  # that ended
+    frames: int  # emulated
+    seconds: float  # wall time of playing
+    # Of the learning network; against itself, the right side's and the left side's.
+    sides: tuple[Played, ...] = ()
+    stream: NDArray[np.void] | None = None  # where it goes on; None for whole games
+    grads: SparseGrads | None = None  # the sum of the games' gradients, instead of their `sides`

@@ -2,9 +2,9 @@
 
     from pixelpong import lab
 
-    emulator = lab.make_game("ALE/Pong-v5")
     params = lab.init_params(lab.make_rng(0, "params"), 200)
-    trajectory = lab.Player(emulator).play(params, lab.make_rng(0, "play"))
+    player = lab.Player(lab.find_protocol("ALE/Pong-v5"), "reinforce")
+    (played,) = player.play(lab.Item("train", seed=0, update=1, index=0), params).sides
 
 Most names come from other modules and are documented there. Only the names in `pixelpong` are
 promised to stay.
@@ -37,7 +37,7 @@ from pixelpong.faces.plots.drawing import (
     SKY,
     VERMILION,
 )  # fmt: skip
-from pixelpong.items import EpisodeItem
+from pixelpong.items import Item
 from pixelpong.learn.network import forward, init_params, sigmoid
 from pixelpong.learn.optimizer import rmsprop
 from pixelpong.learn.ppo import generalized_advantages
@@ -45,7 +45,7 @@ from pixelpong.learn.reinforce import advantages
 from pixelpong.learn.returns import discounted_returns
 from pixelpong.learners import make_learner
 from pixelpong.machine import count_cores
-from pixelpong.play.episodes import Player
+from pixelpong.play.player import Player
 from pixelpong.play.worker import make_worker
 from pixelpong.run.arrays import fingerprint
 from pixelpong.seeding import make_rng

@@ -114,7 +114,7 @@ class Session:
         first = progress.episodes - len(stats.episodes) + 1
         self._run.episodes.append(
             *(
-                {"update": progress.update, "episode": first + index, **episode.to_dict()}
+                {"update": progress.update, "episode": first + index, **episode.line()}
                 for index, episode in enumerate(stats.episodes)
             )
         )

@@ -28,8 +28,8 @@ class LedgerWorker:
     def play(self, item: Any, params: Any) -> Any:
         """See `pixelpong.play.worker`."""
         result = self._worker.play(item, params)
-        place = item.index if hasattr(item, "index") else item.stream
-        os.write(self._file, f"{os.getpid()} {item.update} {place} {seal(result)}\n".encode())
+        line = f"{os.getpid()} {item.update} {item.index} {seal(result)}\n"
+        os.write(self._file, line.encode())
         return result
 
 
@@ -43,10 +43,11 @@ def seal(value: Any) -> str:
 def _feed(digest: Any, value: Any) -> None:
     if dataclasses.is_dataclass(value):
         for each in dataclasses.fields(value):
-            if each.name != "play_seconds":
+            if each.name != "seconds":
                 _feed(digest, getattr(value, each.name))
     elif isinstance(value, np.ndarray):
-        digest.update(f"{value.dtype} {value.shape}".encode() + value.tobytes())
+        for array in [value[name] for name in value.dtype.names or ()] or [value]:
+            digest.update(f"{array.dtype} {array.shape}".encode() + array.tobytes())
     elif isinstance(value, tuple | list):
         for each in value:
             _feed(digest, each)

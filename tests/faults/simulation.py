@@ -136,13 +136,7 @@ class RecordedWorker:
 
 def _without_clock(result: Any) -> Any:
     """A result with the wall times left out: the same whenever it was played."""
-    if hasattr(result, "grads"):
-        return dataclasses.replace(
-            result, episodes=(dataclasses.replace(result.stats, play_seconds=0.0),)
-        )
-    result.state.tally.play_seconds = 0.0
-    episodes = tuple(dataclasses.replace(each, play_seconds=0.0) for each in result.episodes)
-    return dataclasses.replace(result, episodes=episodes, play_seconds=0.0)
+    return dataclasses.replace(result, seconds=0.0)
 
 
 @functools.cache

@@ -28,8 +28,8 @@ from pixelpong.run.directory import RunDirectory
 LEARNERS = {"classic": ReinforceLearner, "fast": PPOLearner}
 PLACES = [
     ("classic", "grads.W1"), ("classic", "grads.W2"), ("classic", "params.W1"),
-    ("classic", "cache.W2"), ("fast", "segments.values"),
-    ("fast", "segments.log_probabilities"), ("fast", "entropy"), ("fast", "params.W1"),
+    ("classic", "cache.W2"), ("fast", "steps.value"),
+    ("fast", "steps.log_probability"), ("fast", "steps.entropy"), ("fast", "params.W1"),
     ("fast", "params.b2"), ("fast", "_means.m.W2"), ("fast", "_squares.v.W1"),
 ]  # fmt: skip
 ODD = [np.nan, np.inf, -np.inf, 1e300, -1e300, 3e38, 1e25, -1e20, 1e6]
@@ -47,12 +47,13 @@ def plant(array: np.ndarray, value: float) -> np.ndarray:
 def plant_in_results(results, place: str, value: float):
     """The results of a round, with the number in the first of them."""
     first, (owner, _, name) = results[0], place.partition(".")
-    if owner == "entropy":
-        return [dataclasses.replace(first, entropy=value), *results[1:]]
-    record = first.segments[0] if owner == "segments" else first.grads
-    record = dataclasses.replace(record, **{name: plant(getattr(record, name), value)})
-    changed = (record, *first.segments[1:]) if owner == "segments" else record
-    return [dataclasses.replace(first, **{owner: changed}), *results[1:]]
+    if owner == "grads":
+        grads = dataclasses.replace(first.grads, **{name: plant(getattr(first.grads, name), value)})
+        return [dataclasses.replace(first, grads=grads), *results[1:]]
+    steps = first.sides[0].steps.copy()
+    steps[name] = plant(steps[name], value)
+    sides = (dataclasses.replace(first.sides[0], steps=steps),)
+    return [dataclasses.replace(first, sides=sides), *results[1:]]
 
 
 def plant_in_learner(learner, results, place: str, value: float) -> None:
@@ -62,9 +63,7 @@ def plant_in_learner(learner, results, place: str, value: float) -> None:
     row = 0
     if name.endswith("W1") and owner != "cache":
         first = results[0]
-        row = int(
-            first.segments[0].indices[0] if hasattr(first, "segments") else first.grads.rows[0]
-        )
+        row = int(first.sides[0].indices[0] if first.sides else first.grads.rows[0])
     array[row : row + 1] = plant(array[row : row + 1], value)
 
 
@@ -76,7 +75,7 @@ def train_with(run: RunDirectory, preset: str, place: str, value: float, update:
     def apply(self, results):
         results = list(results)
         if self.progress.update + 1 == update:
-            if place.split(".")[0] in ("grads", "segments", "entropy"):
+            if place.split(".")[0] in ("grads", "steps"):
                 results = plant_in_results(results, place, value)
             else:
                 plant_in_learner(self, results, place, value)

@@ -22,7 +22,7 @@ from pixelpong.engines.ray import RayEngine
 from pixelpong.engines.serial import SerialEngine
 from pixelpong.engines.threads import ThreadEngine
 from pixelpong.errors import Interrupted, WorkerError
-from pixelpong.items import EpisodeItem
+from pixelpong.items import Item
 from pixelpong.learners import make_learner
 from pixelpong.run.arrays import fingerprint
 from pixelpong.session import summarize_update
@@ -42,7 +42,7 @@ class Training:
         asked = self.learner.items(), self.learner.params
         stats = self.learner.apply(engine.run(*asked))
         line = summarize_update(self.learner.progress, stats)
-        episodes = [episode.to_dict() for episode in stats.episodes]
+        episodes = [episode.line() for episode in stats.episodes]
         self._lines.append(json.dumps([line, episodes]))
 
     def is_done(self) -> bool:
@@ -85,7 +85,7 @@ def go_through(mode: str, world: World, make_engine) -> str:
 
 def give_up_a_run(engine, training: Training, world: World) -> None:
     """Begin an evaluation with other params, and leave it in the middle."""
-    items = [EpisodeItem("evaluate", 0, 0, index) for index in range(world.rng.randrange(2, 9))]
+    items = [Item("evaluate", 0, 0, index) for index in range(world.rng.randrange(2, 9))]
     params = {name: w + 1 for name, w in training.learner.params.items()}
     run = engine.run(items, params)
     for _ in itertools.islice(run, world.rng.randrange(1, len(items))):

@@ -64,8 +64,6 @@ class Network(ABC):
 
     def act(self, screen: NDArray[np.uint8], draw: float = GREEDY) -> int:
         """See the next screen and decide; `draw` in [0, 1) chooses, `GREEDY` the most probable."""
-        self._decider.start_record()
-        self._decider.memory["is_new"] = 1
         return self._decider.decide(pack_field(screen), draw)
 
     def follow(self, screen: NDArray[np.uint8], action: int | None) -> None:
@@ -154,7 +152,7 @@ class GatedNetwork(Network):
         """See the next screen of a replay, and remember its action, which is an input."""
         self.act(screen)
         if action is not None:
-            self._decider.memory["last_action"] = ACTIONS.index(action)
+            self._decider.stream["sides"]["last_action"] = ACTIONS.index(action)
 
     def inputs(self) -> NDArray[np.intp]:
         """The rows of the first layer at the last `act`: [K]."""

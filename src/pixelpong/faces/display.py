@@ -178,7 +178,7 @@ def verbose_lines(progress: Progress, stats: UpdateStats) -> Iterator[str]:
     numbers = range(first, progress.episodes + 1)
     for number, episode, mean in zip(numbers, stats.episodes, stats.running_means, strict=True):
         won = lost = 0
-        for end, reward in zip(episode.point_ends, episode.point_rewards, strict=True):
+        for end, reward in zip(episode.ends, episode.rewards, strict=True):
             won, lost = won + (reward > 0), lost + (reward < 0)
             word = "won " if reward > 0 else "lost"
             yield f"episode {number}: point {word} at step {end + 1}, {won}:{lost}"

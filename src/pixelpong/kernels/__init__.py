@@ -11,36 +11,21 @@ So no kernel calls one in another file, except `pixelpong.kernels.intrinsics`, a
 change elsewhere, such as the geometry of the features, are arguments; constants would go stale.
 """
 
-from pixelpong.kernels.optimizer import adam_rows, rmsprop, sum_of_squares
-from pixelpong.kernels.playing import MAX_ACTIVE, play_gated, play_plain
-from pixelpong.kernels.ppo import differentiate, list_steps, sum_rows
-from pixelpong.kernels.records import (
-    GAME,
-    GATED_STEP,
-    MAX_INPUTS,
-    MEMORY,
-    NUM_MARKS,
-    PLAIN_STEP,
-)
-from pixelpong.kernels.reinforce import add_rows, discounted_returns, episode_gradient
-
-__all__ = [
-    "GAME",
-    "GATED_STEP",
-    "MAX_ACTIVE",
-    "MAX_INPUTS",
-    "MEMORY",
-    "NUM_MARKS",
-    "PLAIN_STEP",
-    "adam_rows",
-    "add_rows",
-    "differentiate",
-    "discounted_returns",
-    "episode_gradient",
-    "list_steps",
-    "play_gated",
-    "play_plain",
-    "rmsprop",
-    "sum_of_squares",
-    "sum_rows",
-]
+from pixelpong.kernels.optimizer import adam_rows as adam_rows
+from pixelpong.kernels.optimizer import rmsprop as rmsprop
+from pixelpong.kernels.optimizer import sum_of_squares as sum_of_squares
+from pixelpong.kernels.playing import MAX_ACTIVE as MAX_ACTIVE
+from pixelpong.kernels.playing import play_gated as play_gated
+from pixelpong.kernels.playing import play_plain as play_plain
+from pixelpong.kernels.ppo import differentiate as differentiate
+from pixelpong.kernels.ppo import list_steps as list_steps
+from pixelpong.kernels.ppo import sum_rows as sum_rows
+from pixelpong.kernels.records import GAME as GAME
+from pixelpong.kernels.records import GATED_STEP as GATED_STEP
+from pixelpong.kernels.records import MAX_INPUTS as MAX_INPUTS
+from pixelpong.kernels.records import NUM_MARKS as NUM_MARKS
+from pixelpong.kernels.records import PLAIN_STEP as PLAIN_STEP
+from pixelpong.kernels.records import STREAM as STREAM
+from pixelpong.kernels.reinforce import add_rows as add_rows
+from pixelpong.kernels.reinforce import discounted_returns as discounted_returns
+from pixelpong.kernels.reinforce import episode_gradient as episode_gradient

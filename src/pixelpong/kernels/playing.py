@@ -24,44 +24,28 @@ MAX_ACTIVE = 2 * NUM_PIXELS  # the most active inputs that a step of the classic
 
 
 @_part
-def take_field(field, pixels, memory, is_left=0):  # type: ignore[no-untyped-def]
-    """Make `field` the newest of two frames; the newest becomes the one before.
-
-    Args:
-        field: [80, 2] uint64, as from `pixelpong.env.preprocess.pack_field`.
-        pixels: [2, NUM_PIXELS] uint16, the active pixels of the two, ascending; changed.
-        memory: [1] `MEMORY`; changed.
-        is_left: 1 for the left side, which sees the field mirrored.
-    """
+def take_field(field, memory, fields):  # type: ignore[no-untyped-def]
+    """Make `field` [80, 2], as from `pack_field`, the newest of the two `fields` of a stream."""
     m = memory[0]
-    newest, count = 1 - m.newest, 0
-    for word in range(160):
-        bits = field[word >> 1, word & 1]
-        if is_left:  # column x becomes 79 - x
-            first, second = reverse(field[word >> 1, 0]), reverse(field[word >> 1, 1])
-            bits = first >> 48 if word & 1 else first << 16 | second >> 48
-        while bits != 0:
-            pixels[newest, count] = (word >> 1) * 80 + (word & 1) * 64 + lowest_bit(bits)
-            count += 1
-            bits &= bits - np.uint64(1)
-    m.newest, m.num_before, m.num_now, m.is_new = newest, m.num_now, count, 0
+    m.newest, m.is_new = 1 - m.newest, 0
+    newest = fields[m.newest]
+    for row in range(len(field)):
+        newest[row, 0], newest[row, 1] = field[row, 0], field[row, 1]
 
 
 @_part
-def _emulate(game, memories, draws, t):  # type: ignore[no-untyped-def]
+def _emulate(game, memory, sides, draws, t):  # type: ignore[no-untyped-def]
     """Emulate the frames of a step, with row `t` of the draws; return the right side's reward.
 
-    There is one memory for each player, the right side's first; the console may play the left side.
+    There is one side for each network, the right one first; the console may play the left one.
     """
-    (about, actions, _), m = game, memories[0][0]
-    g, width = about[0], draws.shape[1] // len(memories)
+    (about, actions, _), m = game, memory[0]
+    g, width = about[0], draws.shape[1] // len(sides)
     num_frames = g.fewest_frames + np.int64(draws[t, 1] * (g.most_frames - g.fewest_frames + 1))
-    if num_frames > g.max_frames - m.num_frames:
-        num_frames = g.max_frames - m.num_frames
-    for k in range(num_frames):
-        actions[k] = 0
-    for side in range(len(memories)):
-        player = memories[side][0]
+    num_frames = min(num_frames, g.max_frames - m.num_frames)
+    actions[:num_frames] = 0
+    for side in range(len(sides)):
+        player = sides[side]
         held = player.held
         for k in range(num_frames):
             if draws[t, side * width + 2 + k] >= g.sticky:
@@ -71,13 +55,12 @@ def _emulate(game, memories, draws, t):  # type: ignore[no-untyped-def]
     if answer < 0:
         m.fault = answer
         return 0
-    for side in range(len(memories)):
-        player = memories[side][0]
-        if num_frames > 0:
-            player.held = actions[num_frames - 1] >> 4 * side & 7
-        player.num_frames += answer >> 16
-        player.is_over = (answer >> 8) & 1 | (player.num_frames >= g.max_frames)
-        player.is_new = 1
+    if num_frames > 0:
+        for side in range(len(sides)):
+            sides[side].held = actions[num_frames - 1] >> 4 * side & 7
+    m.num_frames += answer >> 16
+    is_over = (answer >> 8) & 1 | (m.num_frames >= g.max_frames)
+    m.is_on, m.is_new = 1 - is_over, 1
     return (answer & 0xFF) - 128
 
 
@@ -85,25 +68,25 @@ def _emulate(game, memories, draws, t):  # type: ignore[no-untyped-def]
 
 
 @_part
-def find_difference(pixels, memory, indices, start):  # type: ignore[no-untyped-def]
-    """Write the signed indices of the pixels that changed into ``indices[start:]``.
+def find_difference(memory, fields, indices, start):  # type: ignore[no-untyped-def]
+    """Write the signed indices of the pixels that changed into ``indices[start:]``, ascending.
 
-    Definition: `pixelpong.env.preprocess.difference`; the sign is encoded as in `Trajectory`.
-    Both lists are ascending, so one merge finds the pixels that are in only one of them. If there
-    is no frame before, nothing is written. `indices` needs room for `MAX_ACTIVE` more. Returns the
-    end of the written part.
+    Definition: `pixelpong.env.preprocess.difference`; the sign is encoded as in `Played`. At the
+    first step of an episode nothing is written. `indices` needs room for `MAX_ACTIVE` more.
+    Returns the end of the written part.
     """
-    m = memory[0]
-    now, before = m.newest, 1 - m.newest
-    i, j, end = 0, 0, start
-    while m.num_before >= 0 and (i < m.num_before or j < m.num_now):
-        gone = pixels[before, i] if i < m.num_before else NUM_PIXELS
-        come = pixels[now, j] if j < m.num_now else NUM_PIXELS
-        if gone != come:
-            indices[end] = gone + NUM_PIXELS if gone < come else come
+    m, end = memory[0], start
+    now, before = fields[m.newest], fields[1 - m.newest]
+    for word in range(160 if m.steps > 0 else 0):
+        bits = now[word >> 1, word & 1]
+        changed = bits ^ before[word >> 1, word & 1]
+        while changed != 0:
+            place = lowest_bit(changed)
+            is_on = bits >> np.uint64(place) & np.uint64(1)
+            pixel = (word >> 1) * 80 + (word & 1) * 64 + place
+            indices[end] = pixel if is_on else NUM_PIXELS + pixel
             end += 1
-        i += gone <= come
-        j += come <= gone
+            changed &= changed - np.uint64(1)
     return end
 
 
@@ -143,51 +126,76 @@ def up_probability(params, indices, start, stop, hidden, t):  # type: ignore[no-
 
 
 @_kernel
-def play_plain(game, params, pixels, memory, record, draws):  # type: ignore[no-untyped-def]
+def play_plain(game, params, stream, record, draws, t):  # type: ignore[no-untyped-def]
     """Play until the episode is over, the draws are used up, or the record has no room.
 
-    If the game is not compiled code, decide once: ``memory.wanted`` is the action.
+    If the game is not compiled code, decide once: ``wanted`` is the action.
 
     Args:
         game: [1] `GAME`; actions [≥ frames of a step] uint8, changed; and field [80, 2] uint64,
             where the machine writes it.
         params: W1 [NUM_PIXELS, H], W2 [H].
-        pixels, memory: as in `take_field`; changed.
+        stream: parts of a `STREAM`, changed: memory [1], the sides that play, fields [2, 80, 2].
         record: written at step t: indices [·] uint16, from ``offsets[t]`` on, offsets [≥ t + 2]
             int64, steps [≥ t + 1] `PLAIN_STEP`, and hidden [≥ t + 1, H], the activations.
         draws: [·, 2 + frames of a step], for each step numbers in [0, 1): one chooses the action
             (if negative, the most probable is taken), one the number of frames, the rest are the
             coin of each frame.
+        t: the first step's place in the record.
+
+    Returns the place after the last step's.
     """
-    m, (indices, offsets, steps, hidden), first = memory[0], record, memory[0].step
+    (memory, sides, fields), (indices, offsets, steps, hidden) = stream, record
+    m, player, first = memory[0], sides[0], t
     about, _, field = game
-    while m.step < min(first + len(draws), len(steps)):
-        t = m.step
+    while t < min(first + len(draws), len(steps)):
         if offsets[t] + MAX_ACTIVE > len(indices):
-            return
+            return t
         if m.is_new:
-            take_field(field, pixels, memory)
-        end = find_difference(pixels, memory, indices, offsets[t])
+            take_field(field, memory, fields)
+        end = find_difference(memory, fields, indices, offsets[t])
         p, draw = up_probability(params, indices, offsets[t], end, hidden, t), draws[t - first, 0]
-        m.wanted = UP if (p >= 0.5 if draw < 0 else draw < p) else DOWN
-        offsets[t + 1], steps[t].up_probability, steps[t].action = end, p, m.wanted
-        m.step += 1
+        player.wanted = UP if (p >= 0.5 if draw < 0 else draw < p) else DOWN
+        offsets[t + 1], step = end, steps[t]
+        step.up_probability, step.action, step.entropy = p, player.wanted, 0.0
+        if 0 < p < 1:
+            step.entropy = -(p * np.log(p) + (1 - p) * np.log(1 - p))
+        m.steps += 1
+        t += 1
         if about[0].play_frames == 0:
-            return
-        steps[t].reward = _emulate(game, (memory,), draws, t - first)
-        if m.is_over or m.fault:
-            return
+            return t
+        step.reward = _emulate(game, memory, sides, draws, t - 1 - first)
+        if m.is_on == 0 or m.fault:
+            return t
+    return t
 
 
 # --- the gated network ------------------------------------------------------------------------
 
 
 @_part
-def _mark_features(explanation, pixels, num_pixels, is_on, found):  # type: ignore[no-untyped-def]
+def list_pixels(field, is_left, pixels):  # type: ignore[no-untyped-def]
+    """List the active pixels of a field, ascending, and count them; the left side's mirrored."""
+    count = 0
+    for word in range(160):
+        bits = field[word >> 1, word & 1]
+        if is_left:  # column x becomes 79 - x
+            first, second = reverse(field[word >> 1, 0]), reverse(field[word >> 1, 1])
+            bits = first >> 48 if word & 1 else first << 16 | second >> 48
+        while bits != 0:
+            pixels[count] = (word >> 1) * 80 + (word & 1) * 64 + lowest_bit(bits)
+            count += 1
+            bits &= bits - np.uint64(1)
+    return count
+
+
+@_part
+def _mark_features(sight, field, is_left, pixels, is_on, found):  # type: ignore[no-untyped-def]
     """Mark the features of a frame, and list them; their order depends only on the pixels."""
-    cells, geometry = explanation
+    cells, geometry = sight
     num_features, num_offsets, beside = geometry[0], geometry[1], geometry[2:]
     num_columns, num_shapes = len(beside), cells.shape[1] - 1
+    num_pixels = list_pixels(field, is_left, pixels)
     if num_pixels > NUM_PIXELS // 2:
         return 0
     count = end = base = 0
@@ -219,49 +227,50 @@ def _mark_features(explanation, pixels, num_pixels, is_on, found):  # type: igno
 
 
 @_part
-def observe_features(explanation, pixels, memory, marks, indices, start):  # type: ignore[no-untyped-def]
-    """Write the inputs that are 1 into ``indices[start:]``.
+def observe_features(sight, stream, side, seen, indices, start):  # type: ignore[no-untyped-def]
+    """Write the inputs that are 1 for one side, 0 the right one, into ``indices[start:]``.
 
     Definition: `pixelpong.env.features.observe_features`. Their order depends only on the pixels:
     the newest frame's features as they are first met, those that vanished, the last action.
 
     Args:
-        explanation: [NUM_PIXELS, ·] uint16, `pixelpong.env.features.list_cells_of_pixels`, and
+        sight: [NUM_PIXELS, ·] uint16, `pixelpong.env.features.list_cells_of_pixels`, and
             int64, `pixelpong.env.features.list_geometry`.
-        pixels, memory: as in `take_field`; the memory counts the features, for the next frame.
-        marks: [4, `NUM_MARKS`] uint16, changed: for the two frames in turn, a 1 at each feature
-            that is on (all 0 for a frame whose features are still to be found), and their list.
+        stream: as in `play_plain`.
+        seen: scratch of this side, changed. marks [4, `NUM_MARKS`] uint16: for the two frames in
+            turn, a 1 at each feature that is on, and their list; count [1], of the features in the
+            frame before, or −1 if they are still to be found, and all marks are 0;
+            pixels [NUM_PIXELS] uint16.
         indices: [≥ start + MAX_INPUTS] uint16; changed.
 
     Returns the end of the written part.
     """
-    m, num_features, end = memory[0], explanation[1][0], start
-    now, before = m.newest, 1 - m.newest
+    (memory, sides, fields), (marks, count, pixels) = stream, seen
+    num_features, end = sight[1][0], start
+    now, before = memory[0].newest, 1 - memory[0].newest
     is_now, is_before = marks[now], marks[before]
-    if m.num_features < 0:
-        m.num_features = _mark_features(
-            explanation, pixels[before], m.num_before, is_before, marks[2 + before]
-        )
-    num_now = _mark_features(explanation, pixels[now], m.num_now, is_now, marks[2 + now])
+    if count[0] < 0:
+        count[0] = _mark_features(sight, fields[before], side, pixels, is_before, marks[2 + before])
+    num_now = _mark_features(sight, fields[now], side, pixels, is_now, marks[2 + now])
     for k in range(num_now):
         feature = marks[2 + now, k]
         indices[end] = feature if is_before[feature] else num_features + feature
         end += 1
-    for k in range(m.num_features):
+    for k in range(count[0]):
         feature = marks[2 + before, k]
         is_before[feature] = 0
         if not is_now[feature]:
             indices[end] = 2 * num_features + feature
             end += 1
-    indices[end] = 3 * num_features + m.last_action
-    m.num_features = num_now
+    indices[end] = 3 * num_features + sides[side].last_action
+    count[0] = num_now
     return end + 1
 
 
 @_part
 def _read_out(params, scratch, indices, start, stop):  # type: ignore[no-untyped-def]
     """The outputs, from the inputs ``indices[start:stop]``: see `play_gated`."""
-    (W1, W2, b2), (_, z, lanes, y, _, _) = params, scratch
+    (W1, W2, b2), (z, lanes, y, _, _) = params, scratch
     for i in range(len(z)):
         z[i] = 0
     for k in range(start, stop):
@@ -290,7 +299,7 @@ def _read_out(params, scratch, indices, start, stop):  # type: ignore[no-untyped
 @_part
 def _choose(scratch, steps, t, draw):  # type: ignore[no-untyped-def]
     """Record the action, chosen by a softmax of the outputs, with its probability and value."""
-    _, _, _, y, logs, p = scratch
+    _, _, y, logs, p = scratch
     highest, total, entropy, best = y[0], 0.0, 0.0, 2
     for action in range(1, 3):
         if y[action] > highest:
@@ -311,65 +320,64 @@ def _choose(scratch, steps, t, draw):  # type: ignore[no-untyped-def]
 
 
 @_part
-def _decide(player, memory, explanation, draw):  # type: ignore[no-untyped-def]
+def _decide(network, stream, side, sight, draw, t):  # type: ignore[no-untyped-def]
     """Observe, and record a decision, or with a `draw` above 1 only the observation's value."""
-    params, pixels, scratch, (indices, offsets, steps) = player
-    m, t = memory[0], memory[0].step
-    end = observe_features(explanation, pixels, memory, scratch[0], indices, offsets[t])
+    params, scratch, seen, (indices, offsets, steps) = network
+    end = observe_features(sight, stream, side, seen, indices, offsets[t])
     _read_out(params, scratch, indices, offsets[t], end)
-    offsets[t + 1], steps[t].value = end, scratch[3][3]
-    m.step += 1
+    offsets[t + 1], steps[t].value = end, scratch[2][3]
     if draw <= 1:
+        player = stream[1][side]
         _choose(scratch, steps, t, draw)
-        m.last_action = steps[t].action
-        m.wanted = ACTIONS[m.last_action]
-
-
-@_part
-def _has_room(player, memory, explanation):  # type: ignore[no-untyped-def]
-    """Whether a player's record has room for a step."""
-    (indices, offsets, steps), t = player[3], memory[0].step
-    return t < len(steps) and offsets[t] + 2 * explanation[1][0] + 1 <= len(indices)
+        player.last_action = steps[t].action
+        player.wanted = ACTIONS[player.last_action]
 
 
 @_kernel
-def play_gated(game, explanation, players, memories, draws):  # type: ignore[no-untyped-def]
+def play_gated(game, sight, networks, stream, draws, t):  # type: ignore[no-untyped-def]
     """Play until the episode is over, the draws are used up, or a record has no room.
 
-    If the game is not compiled code, decide once: ``memory.wanted`` is the action.
+    If the game is not compiled code, decide once: ``wanted`` is the action.
 
     Definition: `pixelpong.learn.gated.forward` with a softmax, on the inputs of `observe_features`.
 
     Args:
-        game: as in `play_plain`.
-        explanation: as in `observe_features`.
-        players: of the right side, and of the left one in the game for two. Of each the params,
-            W1 [D, 2H], W2 [4, 2H], b2 [4]; the pixels, as in `take_field`; scratch, marks as in
-            `observe_features`, [2H] and [8] of the params' type, [4], [3], [3] float64, changed;
-            and the record, written at step t: indices [·] uint16, from ``offsets[t]`` on, offsets
-            [≥ t + 2] int64, steps [≥ t + 1] `GATED_STEP`.
-        memories: of the players, as in `take_field`; changed.
+        game, stream, t: as in `play_plain`.
+        sight: as in `observe_features`.
+        networks: of the right side, and of the left one in the game for two. Of each the params,
+            W1 [D, 2H], W2 [4, 2H], b2 [4]; scratch, [2H] and [8] of the params' type, [4], [3],
+            [3] float64, changed; `seen`, as in `observe_features`; and the record, written at step
+            t: indices [·] uint16, from ``offsets[t]`` on, offsets [≥ t + 2] int64, steps [≥ t + 1]
+            `GATED_STEP`.
         draws: as in `play_plain`, the left side's after the right side's. If the first number of a
             row is above 1, the step is not played: observation and value are recorded, and the
             call ends.
+
+    Returns the place after the last step's.
     """
-    m, first, width = memories[0][0], memories[0][0].step, draws.shape[1] // len(players)
-    about, _, field = game
-    while m.step < first + len(draws):
-        row = m.step - first
-        for side in range(len(players)):
-            if not _has_room(players[side], memories[side], explanation):
-                return
-        for side in range(len(players)):
-            if memories[side][0].is_new:
-                take_field(field, players[side][1], memories[side], side)
-            _decide(players[side], memories[side], explanation, draws[row, side * width])
-        if draws[row, 0] > 1 or about[0].play_frames == 0:
-            return
-        reward = _emulate(game, memories, draws, row)
-        for side in range(len(players)):
-            step = players[side][3][2][memories[side][0].step - 1]
+    (memory, sides, fields), first, width = stream, t, draws.shape[1] // len(networks)
+    m, (about, _, field), most = memory[0], game, 2 * sight[1][0] + 1
+    while t < first + len(draws):
+        row = t - first
+        for side in range(len(networks)):
+            indices, offsets, steps = networks[side][3]
+            if t >= len(steps) or offsets[t] + most > len(indices):
+                return t
+        if m.is_new:
+            take_field(field, memory, fields)
+        for side in range(len(networks)):
+            _decide(networks[side], stream, side, sight, draws[row, side * width], t)
+        t += 1
+        if draws[row, 0] > 1:
+            return t
+        m.steps += 1
+        if about[0].play_frames == 0:
+            return t
+        reward = _emulate(game, memory, sides, draws, row)
+        for side in range(len(networks)):
+            step = networks[side][3][2][t - 1]
             step.reward = -reward if side else reward
-            step.is_end = reward != 0 or m.is_over != 0
-        if m.is_over or m.fault:
-            return
+            step.is_end = reward != 0 or m.is_on == 0
+        if m.is_on == 0 or m.fault:
+            return t
+    return t

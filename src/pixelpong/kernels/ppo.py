@@ -33,7 +33,7 @@ def list_steps(indices, offsets, chosen, place, rows, starts, steps):  # type: i
     """Turn the inputs of each step into the steps of each input.
 
     Args:
-        indices, offsets: [N] uint16 and [T + 1] int32, the inputs of all steps, as in a `Segment`.
+        indices, offsets: [N] uint16 and [T + 1] int32, the inputs of all steps, as in `Played`.
         chosen: [M] int64, the numbers of the steps of the minibatch.
         place: [D] int32, scratch.
         rows: [D] uint16; changed: the inputs that are 1 at any chosen step, ascending.

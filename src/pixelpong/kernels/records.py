@@ -7,30 +7,54 @@ from __future__ import annotations
 
 import numpy as np
 
+from pixelpong.atari.machine import FIELD_SIZE, STATE
 from pixelpong.env.features import NUM_FEATURES, PAIR_COLUMNS, PAIR_ROWS
 
 MAX_INPUTS = 2 * NUM_FEATURES + 1  # the most that a step of the gated network can have
 NUM_MARKS = NUM_FEATURES + PAIR_ROWS * PAIR_COLUMNS  # features, and the cells that form pairs
+MAX_POINTS = 41  # of a game to 21
 
-# What a player remembers from one step to the next.
+# An episode in progress.
 MEMORY = np.dtype(
     [
-        # Observation: two frames as lists of active pixels, each the newest in turn.
-        ("is_new", np.int64),  # 1 if the field shows a frame that is not in the lists yet
-        ("newest", np.int64),  # which of the two lists, 0 or 1
-        ("num_now", np.int64),  # pixels in it; −1 if there is no frame yet
-        ("num_before", np.int64),  # pixels in the other one; −1 likewise
-        ("num_features", np.int64),  # marked in the frame before; −1 if still to be found
-        ("last_action", np.int64),  # the last one chosen, as a place in `ACTIONS`
-        # The game.
-        ("wanted", np.int64),  # the chosen action, in Gymnasium's numbers
-        ("held", np.int64),  # the action that the console holds, in Gymnasium's numbers
-        ("num_frames", np.int64),  # frames since the episode began
-        ("is_over", np.int64),  # 1 if the episode has ended
+        ("is_on", np.int64),  # 0 if the episode has ended, or none has begun
+        ("steps", np.int64),  # decisions since it began
+        ("num_frames", np.int64),  # frames since it began
+        ("is_new", np.int64),  # 1 if the console has drawn a field that is not in `fields` yet
+        ("newest", np.int64),  # which of the two `fields`, 0 or 1
         ("fault", np.int64),  # negative if the console met something it does not cover, see `GAME`
-        ("step", np.int64),  # the next step's number in the record
     ]
 )
+
+# What one side does in it; actions are in Gymnasium's numbers.
+SIDE = np.dtype(
+    [
+        ("last_action", np.int64),  # the last one chosen, as a place in `ACTIONS`
+        ("wanted", np.int64),  # the last one chosen
+        ("held", np.int64),  # the one that the console holds
+    ]
+)
+
+STREAM = np.dtype(
+    [
+        ("memory", MEMORY),
+        ("sides", SIDE, 2),  # the right one, then in the game for two the left one
+        # The field in two frames, the newest and the one before, each in either place: bit x of
+        # row y. At the start of an episode the one before is empty.
+        ("fields", np.uint64, (2, FIELD_SIZE, 2)),
+        # The statistics of the learning side, from which `pixelpong.items.Episode` is made.
+        ("entropy", np.float64),  # of the policy, in nats, summed over the steps
+        ("ups", np.int32),  # steps at which the action was UP
+        ("points", np.int32),  # that are over
+        ("ends", np.int32, MAX_POINTS),  # the step at which each of them ended
+        ("rewards", np.int8, MAX_POINTS),  # −1 or 1
+        ("console", STATE),
+    ]
+)
+"""A stream between two calls: everything its future depends on; all zeros before its start.
+
+Without gaps, whose bytes NumPy would not copy, so that equal streams have equal bytes.
+"""
 
 GAME = np.dtype(
     [
@@ -62,6 +86,7 @@ machine met something it does not cover.
 PLAIN_STEP = np.dtype(
     [
         ("up_probability", np.float64),  # the policy's
+        ("entropy", np.float64),  # of the policy, in nats
         ("reward", np.float32),  # −1, 0 or +1
         ("action", np.int8),  # UP or DOWN
     ],

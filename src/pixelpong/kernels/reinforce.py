@@ -8,31 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.compiling import compiled
-from pixelpong.items import NUM_PIXELS, UP, SparseGrads, Trajectory
+from pixelpong.items import NUM_PIXELS, UP, Played, SparseGrads
 from pixelpong.learn import returns
 
 _kernel = compiled()
 
 
 @_kernel
-def _find_rows(indices, slots, rows):  # type: ignore[no-untyped-def]
-    """List the touched rows, ascending, and count them; ``slots[row]`` becomes a row's place."""
-    slots[:] = -1
-    for k in range(len(indices)):
-        index = indices[k]
-        slots[index if index < NUM_PIXELS else index - NUM_PIXELS] = 0
-    count = 0
-    for row in range(NUM_PIXELS):
-        if slots[row] == 0:
-            slots[row] = count
-            rows[count] = row
-            count += 1
-    return count
-
-
-@_kernel
 def _add_gradient(W2, hidden, indices, offsets, dz, slots, dW1, sums):  # type: ignore[no-untyped-def]
-    """Add to the touched rows and to the first line of `sums`; its second line is scratch."""
+    """Add to `dW1`, where `slots` has each touched row's place, and to ``sums[0]``."""
     dW2, dh = sums[0], sums[1]
     for t in range(len(dz)):
         h, d = hidden[t], dz[t]
@@ -51,21 +35,20 @@ def _add_gradient(W2, hidden, indices, offsets, dz, slots, dW1, sums):  # type: 
                     row[unit] -= dh[unit]
 
 
-def episode_gradient(
-    W2: NDArray[Any], trajectory: Trajectory, advantages: NDArray[Any]
-) -> SparseGrads:
+def episode_gradient(W2: NDArray[Any], played: Played, advantages: NDArray[Any]) -> SparseGrads:
     """The gradient of an episode, from the activations and the W2 [H] of play; advantages are [T].
 
     Definition: `pixelpong.learn.reinforce.episode_gradient`.
     """
-    labels = trajectory.actions == UP
-    dz = ((labels - trajectory.up_probabilities) * advantages).astype(W2.dtype)
-    slots, rows = np.empty(NUM_PIXELS, np.int32), np.empty(NUM_PIXELS, np.uint16)
-    rows = rows[: _find_rows(trajectory.indices, slots, rows)].copy()
+    assert played.hidden is not None
+    steps, indices = played.steps, played.indices
+    dz = (((steps["action"] == UP) - steps["up_probability"]) * advantages).astype(W2.dtype)
+    is_touched, slots = np.zeros(2 * NUM_PIXELS, np.bool_), np.empty(NUM_PIXELS, np.int32)
+    is_touched[indices] = True
+    rows = np.flatnonzero(is_touched[:NUM_PIXELS] | is_touched[NUM_PIXELS:]).astype(np.uint16)
+    slots[rows] = np.arange(len(rows))
     dW1, sums = np.zeros((len(rows), len(W2)), W2.dtype), np.zeros((2, len(W2)), W2.dtype)
-    _add_gradient(
-        W2, trajectory.hidden, trajectory.indices, trajectory.offsets, dz, slots, dW1, sums
-    )
+    _add_gradient(W2, played.hidden, indices, played.offsets, dz, slots, dW1, sums)
     return SparseGrads(rows, dW1, sums[0].copy())
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pixelpong.config import Config
 from pixelpong.env.features import NUM_INPUTS
 from pixelpong.errors import CheckpointError, NumericsError, expected
-from pixelpong.items import EpisodeStats, Params
+from pixelpong.items import Episode, Params
 from pixelpong.learn import gated, network
 from pixelpong.learners.progress import Progress
 from pixelpong.seeding import make_rng
@@ -32,7 +32,7 @@ State = tuple[dict[str, NDArray[Any]], dict[str, Any]]
 class UpdateStats:
     """One round of rollouts and the step taken on it."""
 
-    episodes: tuple[EpisodeStats, ...]
+    episodes: tuple[Episode, ...]
     running_means: tuple[float | None, ...]  # the originals' running mean after each of them
     steps: int
     points_won: int
@@ -96,17 +96,6 @@ def draw_params(algorithm: str, hidden: int, dtype: str, seed: int, attempt: int
     if algorithm == "ppo":
         return gated.init_params(rng, NUM_INPUTS, hidden, dtype)
     return network.init_params(rng, hidden, dtype)
-
-
-def count_episodes(
-    progress: Progress, episodes: Iterable[EpisodeStats]
-) -> tuple[float | None, ...]:
-    """Add finished episodes; return the running mean after each."""
-    running_means = []
-    for stats in episodes:
-        progress.end_episode(stats)
-        running_means.append(progress.running_mean)
-    return tuple(running_means)
 
 
 def cut_rows(

@@ -24,18 +24,16 @@ from pixelpong.items import (
     HALF,
     SELF,
     UP,
+    Item,
     Params,
-    Segment,
-    SegmentItem,
-    SegmentResult,
-    StreamState,
+    Played,
+    Result,
 )
 from pixelpong.learn.gated import NUM_OUTPUTS
 from pixelpong.learn.ppo import LossWeights, generalized_advantages
 from pixelpong.learners import (
     State,
     UpdateStats,
-    count_episodes,
     cut_rows,
     draw_params,
     put_rows,
@@ -44,11 +42,12 @@ from pixelpong.learners import (
 )
 from pixelpong.learners.passes import Crew, Passes, Steps, lines
 from pixelpong.learners.progress import Progress
-from pixelpong.learners.streams import StreamCounters, read_streams, write_streams
 from pixelpong.machine import count_cores
-from pixelpong.play.streams import PREFIX
+from pixelpong.play.player import PREFIX
 from pixelpong.schema import convert
 from pixelpong.seeding import make_rng
+
+_UP = ACTIONS.index(UP)
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class _Counters:
     """The counters in a checkpoint besides `Progress`."""
 
     adam_steps: int
-    streams: tuple[StreamCounters, ...]
+    opponent: str  # the option, when the streams began
 
 
 class PPOLearner:
@@ -69,7 +68,7 @@ class PPOLearner:
         self.progress = Progress()
         self.is_whole = True
         self._begin()
-        self._streams: list[StreamState | None] = [None] * config.ppo.num_envs
+        self._streams = np.zeros(config.ppo.num_envs, kernels.STREAM)
         self._passes = Passes(config.network.hidden, config.network.dtype)
         # Several trainings on one machine share its cores by their numbers of workers.
         engine = config.engine
@@ -86,24 +85,26 @@ class PPOLearner:
         self._has_memory = np.zeros(NUM_INPUTS, np.bool_)  # rows of W1 that had a gradient before
         self._adam_steps = 0
 
-    def items(self) -> list[SegmentItem]:
-        """The next segment of each stream."""
-        update = self.progress.update + 1
+    def items(self) -> list[Item]:
+        """The next steps of each stream."""
+        round_of = self._config.seed, self.progress.update + 1
+        num_steps, streams = self._config.ppo.num_steps, np.split(self._streams, len(self._streams))
         return [
-            SegmentItem(self._config.seed, update, stream, state, self._opponent_of(stream))
-            for stream, state in enumerate(self._streams)
+            Item("train", *round_of, index, steps=num_steps, stream=stream, opponent=opponent)
+            for index, (stream, opponent) in enumerate(zip(streams, self._opponents(), strict=True))
         ]
 
     def params_to_play(self) -> Params:
         """The parameters, and those of the opponent under `PREFIX`."""
         return self.params | self._opponent
 
-    def _opponent_of(self, stream: int) -> str:
-        """Whom a stream plays against, from its first game to its last."""
-        word = self._config.ppo.opponent
-        return (SELF, BUILTIN)[stream % 2] if word == HALF else word
+    def _opponents(self, word: str | None = None) -> list[str]:
+        """Whom each stream plays against, from its first game to its last; by the option now."""
+        word = word or self._config.ppo.opponent
+        both = (SELF, BUILTIN) if word == HALF else (word, word)
+        return [both[index % 2] for index in range(len(self._streams))]
 
-    def apply(self, results: Iterable[SegmentResult]) -> UpdateStats:
+    def apply(self, results: Iterable[Result]) -> UpdateStats:
         """Learn from the segments, in their order, and count them."""
         update = self.progress.update + 1
         begin = time.perf_counter()
@@ -115,7 +116,7 @@ class PPOLearner:
             steps = lay_out(played, self._config.learning.gamma, gae_lambda)
             self.is_whole = False
             grad_norm, losses = self._learn(update, steps, left)
-        self._streams = [result.state for result in played]
+        self._streams = np.concatenate([each.stream for each in played])
         counts = self._count(played)
         rows = np.flatnonzero(np.bincount(steps.indices)).astype(np.uint16)
         figures = {"grad_norm": grad_norm, "entropy": counts["entropy"]}
@@ -139,26 +140,27 @@ class PPOLearner:
     def get_state(self) -> State:
         """Parameters, Adam's memory, the streams, and the counts."""
         arrays = cut_rows(self.params | self._means | self._squares, self._has_memory)
-        of_streams, streams = write_streams(self._streams)
-        counters = dataclasses.asdict(self.progress) | {"adam_steps": self._adam_steps}
-        return arrays | of_streams, counters | {"streams": streams}
+        arrays["streams"] = self._streams.view(np.uint8).reshape(len(self._streams), -1)
+        own = {"adam_steps": self._adam_steps, "opponent": self._config.ppo.opponent}
+        return arrays, dataclasses.asdict(self.progress) | own
 
     def set_state(self, arrays: Mapping[str, NDArray[Any]], counters: dict[str, Any]) -> None:
         """Continue from a state of `get_state`."""
         with restoring():
             own = convert(counters, _Counters)
             self.progress = Progress.from_dict(counters)
-            states = read_streams(arrays, own.streams)
+            streams = np.ascontiguousarray(arrays["streams"]).view(kernels.STREAM)[:, 0]
             self._begin()
             put_rows(self.params | self._means | self._squares, arrays)
         self._has_memory[arrays["rows"]] = True
         self._adam_steps = own.adam_steps
         # With more streams than before, the new ones begin at their start; with another opponent,
         # those that do not play against it yet: an opponent is fixed for a game's life.
-        self._streams = [None] * len(self._streams)
-        for stream, state in enumerate(states[: len(self._streams)]):
-            if state.opponent == self._opponent_of(stream):
-                self._streams[stream] = state
+        self._streams = np.zeros(len(self._streams), kernels.STREAM)
+        both = zip(self._opponents(own.opponent), self._opponents(), strict=True)
+        for index, (before, now) in enumerate(both):
+            if before == now and index < len(streams):
+                self._streams[index] = streams[index]
 
     def _is_behind(self, steps: int) -> bool:
         """Whether to give up this attempt.
@@ -234,68 +236,40 @@ class PPOLearner:
             for name, w in arrays.items()
         }
 
-    def _count(self, played: list[SegmentResult]) -> dict[str, Any]:
-        segments = [segment for each in played for segment in each.segments]
-        points = [(each.state.opponent, _points(each.segments[0])) for each in played]
-        won, lost = (sum(rewards.count(r) for _, rewards in points) for r in (1, -1))
-        builtin = [r for name, rewards in points if name == BUILTIN for r in rewards]
-        actions = np.concatenate([segment.actions for segment in segments])
-        steps, ups = len(actions), int((actions == ACTIONS.index(UP)).sum())
-        episodes = [stats for each in played for stats in each.episodes]
-        self.progress.count(steps, sum(each.frames for each in played), builtin)
-        running_means = count_episodes(self.progress, episodes)
-        self.progress.update += 1
-        return {
-            "episodes": tuple(episodes),
-            "running_means": running_means,
-            "steps": steps,
-            "points_won": won,
-            "points_lost": lost,
-            "entropy": math.fsum(each.entropy for each in played) / len(played),
-            "up_share": ups / steps,
-            "play_seconds": math.fsum(each.play_seconds for each in played),
-        }
+    def _count(self, played: list[Result]) -> dict[str, Any]:
+        steps = np.concatenate([side.steps[:-1] for each in played for side in each.sides])
+        points = []
+        for opponent, result in zip(self._opponents(), played, strict=True):
+            rewards = result.sides[0].steps["reward"][:-1]
+            points += [(opponent, int(reward)) for reward in rewards[rewards != 0]]
+        entropy, ups = steps["entropy"].sum(), np.count_nonzero(steps["action"] == _UP)
+        return self.progress.count(played, points, len(steps), float(entropy), int(ups))
 
 
-def _points(segment: Segment) -> list[int]:
-    """The rewards of the points that ended in a segment."""
-    rewards: list[int] = segment.rewards[segment.rewards != 0].astype(int).tolist()
-    return rewards
-
-
-def lay_out(played: list[SegmentResult], gamma: float, gae_lambda: float) -> Steps:
-    """Join the segments of an update, all of the same length, to one list of steps."""
-    segments = [segment for result in played for segment in result.segments]
-    rewards = np.array([segment.rewards for segment in segments])
-    values = np.array([segment.values for segment in segments])
-    is_end = np.array([segment.is_end for segment in segments])
-    advantages = generalized_advantages(rewards, is_end, values, gamma, gae_lambda)
-    log_probabilities = np.concatenate([segment.log_probabilities for segment in segments])
-    offsets = _join_offsets(segments)
+def lay_out(played: list[Result], gamma: float, gae_lambda: float) -> Steps:
+    """Join what was played in an update, with the same number of steps each, to one list."""
+    sides = [side for result in played for side in result.sides]
+    records = np.stack([side.steps for side in sides])
+    steps, values = records[:, :-1], records["value"]
+    advantages = generalized_advantages(steps["reward"], steps["is_end"], values, gamma, gae_lambda)
+    columns = steps["action"], steps["log_probability"], advantages, advantages + values[:, :-1]
     return Steps(
-        np.concatenate([segment.indices for segment in segments]),
-        offsets,
-        np.column_stack(
-            [
-                np.concatenate([segment.actions for segment in segments]),
-                log_probabilities,
-                advantages.ravel(),
-                (advantages + values[:, :-1]).ravel(),
-            ]
-        ),
+        np.concatenate([side.indices for side in sides]),
+        _join_offsets(sides),
+        np.column_stack([column.ravel() for column in columns]),
     )
 
 
-def _join_offsets(segments: list[Segment]) -> NDArray[np.int32]:
-    """The offsets of all segments, one after the other: [T + 1].
+def _join_offsets(sides: list[Played]) -> NDArray[np.int32]:
+    """The offsets of all sides, one after the other: [T + 1].
 
-    Kernels read wherever these say. So segments whose own offsets do not cover their entries
-    exactly, which only a bug could make, are refused.
+    Kernels read wherever these say. So offsets that do not cover their entries exactly, which only
+    a bug could make, are refused.
     """
-    each = np.array([segment.offsets for segment in segments])
-    lengths, ends = np.diff(each), [len(segment.indices) for segment in segments]
+    each = np.array([side.offsets for side in sides])
+    lengths, ends = np.diff(each), [len(side.indices) for side in sides]
     if each[:, 0].any() or lengths.min() < 0 or each[:, -1].tolist() != ends:
-        raise RuntimeError("segments whose offsets do not fit their entries")
+        raise RuntimeError("steps whose offsets do not fit their entries")
     offsets = np.zeros(lengths.size + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
     assert offsets[-1] == sum(ends), "more inputs than 32 bits can count"

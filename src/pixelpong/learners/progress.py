@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pixelpong.items import BUILTIN, EpisodeStats
+from pixelpong.items import BUILTIN, Episode, Result
 from pixelpong.schema import restore
 
 RETURN_WINDOW = 100  # episodes in the mean return
@@ -29,22 +29,44 @@ class Progress:
     recent_returns: list[float] = field(default_factory=list)  # RETURN_WINDOW, oldest first
     recent_points: list[int] = field(default_factory=list)  # POINT_WINDOW rewards, oldest first
 
-    def count(self, steps: int, frames: int, points: Iterable[int]) -> None:
-        """Add what was played, in finished episodes or not."""
-        self.steps += steps
-        self.frames += frames
-        self.recent_points = [*self.recent_points, *points][-POINT_WINDOW:]
+    def count(
+        self,
+        results: Sequence[Result],
+        points: Sequence[tuple[str, int]],
+        steps: int,
+        entropy: float,
+        ups: int,
+    ) -> dict[str, Any]:
+        """Count a round; return the fields of `UpdateStats` that say what was played.
 
-    def end_episode(self, stats: EpisodeStats) -> None:
+        `points` are those that ended, opponent and reward; `steps` is the number of steps to learn
+        from, `entropy` and `ups` are sums over them.
+        """
+        episodes = tuple(episode for each in results for episode in each.episodes)
+        known = [reward for opponent, reward in points if opponent == BUILTIN]
+        self.update += 1
+        self.steps += steps
+        self.frames += sum(each.frames for each in results)
+        self.recent_points = [*self.recent_points, *known][-POINT_WINDOW:]
+        return {
+            "episodes": episodes,
+            "running_means": tuple(map(self._end_episode, episodes)),
+            "steps": steps,
+            "points_won": sum(reward > 0 for _, reward in points),
+            "points_lost": sum(reward < 0 for _, reward in points),
+            "entropy": entropy / steps,
+            "up_share": ups / steps,
+            "play_seconds": math.fsum(each.seconds for each in results),
+        }
+
+    def _end_episode(self, episode: Episode) -> float | None:
         """Add a finished episode, and its return if it was against the built-in opponent."""
         self.episodes += 1
-        if stats.opponent != BUILTIN:
-            return
-        self.recent_returns = [*self.recent_returns, stats.episode_return][-RETURN_WINDOW:]
-        if self.running_mean is None:
-            self.running_mean = stats.episode_return
-        else:
-            self.running_mean = 0.99 * self.running_mean + 0.01 * stats.episode_return
+        if episode.opponent == BUILTIN:
+            value, mean = episode.episode_return, self.running_mean
+            self.recent_returns = [*self.recent_returns, value][-RETURN_WINDOW:]
+            self.running_mean = value if mean is None else 0.99 * mean + 0.01 * value
+        return self.running_mean
 
     @property
     def mean_return_100(self) -> float | None:

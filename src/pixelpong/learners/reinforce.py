@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from pixelpong import kernels
 from pixelpong.config import Config
-from pixelpong.items import NUM_PIXELS, EpisodeItem, EpisodeResult, EpisodeStats, Params
+from pixelpong.items import BUILTIN, NUM_PIXELS, Item, Params, Result
 from pixelpong.learners import (
     State,
     UpdateStats,
-    count_episodes,
     cut_rows,
     draw_params,
     put_rows,
@@ -49,13 +48,13 @@ class ReinforceLearner:
         self.cache = {name: np.zeros_like(w) for name, w in self.params.items()}
         self._has_memory = np.zeros(NUM_PIXELS, np.bool_)  # rows of W1 that had a gradient before
 
-    def items(self) -> list[EpisodeItem]:
+    def items(self) -> list[Item]:
         """The episodes of the next batch."""
         update = self.progress.update + 1
         seed, size = self._config.seed, self._config.reinforce.batch_size
         games = games_per_item(size)
         return [
-            EpisodeItem("train", seed, update, index, games=min(games, size - index))
+            Item("train", seed, update, index, games=min(games, size - index))
             for index in range(0, size, games)
         ]
 
@@ -63,7 +62,7 @@ class ReinforceLearner:
         """The parameters themselves."""
         return self.params
 
-    def apply(self, results: Iterable[EpisodeResult]) -> UpdateStats:
+    def apply(self, results: Iterable[Result]) -> UpdateStats:
         """Learn from the results of `items` and count them.
 
         Results are added as they come, so that adding overlaps with playing, and in the order that
@@ -71,27 +70,27 @@ class ReinforceLearner:
         """
         update = self.progress.update + 1
         begin = time.perf_counter()
-        episodes: list[EpisodeStats] = []
+        played: list[Result] = []
         self._total.clear()
         self._group.clear()  # an earlier round may have been given up
         for result in results:
-            if len(episodes) % GROUP_SIZE == 0:
+            if sum(len(each.episodes) for each in played) % GROUP_SIZE == 0:
                 self._total.add(self._group.take())
             assert result.grads is not None
             self._group.add(result.grads)
-            episodes += result.episodes
+            played.append(result)
         self._total.add(self._group.take())
-        played = time.perf_counter()
+        since = time.perf_counter()
         grad_norm = self._step()
-        stats = self._count(episodes)
+        stats = self._count(played)
         figures = {"grad_norm": grad_norm, "entropy": stats["entropy"]}
         refuse_non_finite(self._add_up() | figures, update)
         self.is_whole = True
         return UpdateStats(
             **stats,
             grad_norm=grad_norm,
-            rollout_seconds=played - begin,
-            learn_seconds=time.perf_counter() - played,
+            rollout_seconds=since - begin,
+            learn_seconds=time.perf_counter() - since,
         )
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
@@ -108,6 +107,16 @@ class ReinforceLearner:
             self._begin()
             put_rows(self._arrays(), arrays)
         self._has_memory[arrays["rows"]] = True
+
+    def _count(self, played: list[Result]) -> dict[str, Any]:
+        episodes = [episode for each in played for episode in each.episodes]
+        return self.progress.count(
+            played,
+            [(BUILTIN, reward) for each in episodes for reward in each.rewards],
+            sum(each.steps for each in episodes),
+            math.fsum(each.entropy for each in episodes),
+            sum(each.ups for each in episodes),
+        )
 
     def _step(self) -> float:
         total = self._total.arrays
@@ -130,23 +139,6 @@ class ReinforceLearner:
         return {
             name: kernels.sum_of_squares(_lines(w), np.arange(len(_lines(w)), dtype=np.uint16))
             for name, w in self._arrays().items()
-        }
-
-    def _count(self, episodes: list[EpisodeStats]) -> dict[str, Any]:
-        for stats in episodes:
-            self.progress.count(stats.steps, stats.frames, stats.point_rewards)
-        running_means = count_episodes(self.progress, episodes)
-        self.progress.update += 1
-        steps = sum(stats.steps for stats in episodes)
-        return {
-            "episodes": tuple(episodes),
-            "running_means": running_means,
-            "steps": steps,
-            "points_won": sum(stats.points_won for stats in episodes),
-            "points_lost": sum(stats.points_lost for stats in episodes),
-            "entropy": sum(stats.entropy * stats.steps for stats in episodes) / steps,
-            "up_share": sum(stats.up_share * stats.steps for stats in episodes) / steps,
-            "play_seconds": sum(stats.play_seconds for stats in episodes),
         }
 
 

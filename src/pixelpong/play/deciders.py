@@ -1,19 +1,20 @@
-"""A network at play: what it remembers of the frames, and the record of its steps.
+"""A network at play: its parameters, its scratch memory, and the record of its steps.
 
 `pixelpong.kernels` does everything that takes time. This module holds its arrays, which are made
-once and reused for every segment and episode.
+once and reused for every item.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong import kernels
 from pixelpong.env.features import list_cells_of_pixels, list_geometry
-from pixelpong.items import ACTIONS, NUM_PIXELS, STAY, Params, read_only
+from pixelpong.items import ACTIONS, NUM_PIXELS, STAY, UP, Params, Played, read_only
 
 # Instead of a draw:
 GREEDY = -1.0  # take the most probable action
@@ -22,44 +23,45 @@ LOOK = 2.0  # only see the next frame and estimate its value (gated network)
 Compiled = tuple[NDArray[Any], NDArray[np.uint8], NDArray[np.uint64]]
 
 
+def start_episode(stream: NDArray[np.void]) -> None:
+    """Turn a stream to the start of an episode; the console and its statistics become zeros."""
+    stream[:] = np.zeros(1, kernels.STREAM)
+    stream["memory"]["is_on"] = stream["memory"]["is_new"] = 1
+    stream["sides"]["last_action"] = ACTIONS.index(STAY)
+
+
+def parts(stream: NDArray[np.void], sides: int) -> tuple[NDArray[Any], ...]:
+    """The parts of a stream that kernels change, for one or two sides."""
+    return stream["memory"], stream["sides"][0, :sides], stream["fields"][0]
+
+
 class Decider:
     """The base of both networks."""
 
-    _max_inputs: int  # the most active inputs that a step can have
+    up: ClassVar[int]  # the action UP in the record
+    _max_inputs: ClassVar[int]  # the most active inputs that a step can have
+    _step: ClassVar[np.dtype[Any]]
 
-    def __init__(self, step: np.dtype[Any], room: int) -> None:
-        self.memory = np.zeros(1, kernels.MEMORY)
-        self.pixels = np.zeros((2, NUM_PIXELS), np.uint16)  # active in two frames; `memory` counts
+    def __init__(self, params: Params, room: int = 1) -> None:
+        """Make a record with room for this many steps."""
         self.indices = np.zeros(self._max_inputs, np.uint16)  # the inputs of the recorded steps
         self.offsets = np.zeros(room + 1, np.int64)  # the start of each step's inputs; then the end
-        self.steps = np.zeros(room, step)
+        self.steps = np.zeros(room, self._step)
+        self.use(params)
+        # For decisions on frames that come from elsewhere.
         self._no_game = np.zeros(1, kernels.GAME), np.zeros(0, np.uint8)
-        self._draw = np.zeros((1, 1))
+        self._draw, self.stream = np.zeros((1, 1)), np.zeros(1, kernels.STREAM)
+        self.start_episode()
 
-    @property
-    def num_steps(self) -> int:
-        """Recorded steps."""
-        return int(self.memory["step"][0])
+    def use(self, params: Params) -> None:
+        """Decide with these parameters from now on; they are not changed."""
+        raise NotImplementedError
 
-    @property
-    def is_over(self) -> bool:
-        """Whether the episode has ended."""
-        return bool(self.memory["is_over"][0])
+    def forget(self) -> None:
+        """Forget what was derived from the frames so far, because others come."""
 
-    def start_episode(self) -> None:
-        """Forget everything except the recorded steps."""
-        step = self.num_steps
-        self.memory[0] = 0
-        for name, value in (("is_new", 1), ("num_now", -1), ("step", step)):
-            self.memory[name] = value
-
-    def start_record(self) -> None:
-        """Restart the record with the next step."""
-        self.memory["step"] = 0
-
-    def make_room(self) -> None:
-        """Make room for at least one more step, whatever it contains."""
-        t = self.num_steps
+    def make_room(self, t: int) -> None:
+        """Make room for at least one more step after the first `t`, whatever it contains."""
         end = int(self.offsets[t])
         if end + self._max_inputs > len(self.indices):
             self.indices = _grown(self.indices, end, end + self._max_inputs)
@@ -67,49 +69,58 @@ class Decider:
             self.offsets = _grown(self.offsets, t + 1, t + 2)
             self.steps = _grown(self.steps, t, t + 1)
 
-    def play(self, game: Compiled, draws: NDArray[np.float64], *left: Any) -> None:
-        """Play in compiled code; `draws` as in `pixelpong.kernels.play_gated`.
+    def play(
+        self, game: Compiled, stream: NDArray[np.void], draws: NDArray[np.float64], t: int,
+        *left: Any,
+    ) -> int:  # fmt: skip
+        """Play in compiled code, from place `t` of the record on; return the place after it.
 
-        In the game for two, `left` is the left side's decider, of the same kind as this one.
+        `left` is the left side's network in the game for two, this one is the right side's.
         """
         raise NotImplementedError
 
+    def played(self, num_steps: int, num_looks: int = 0) -> Played:
+        """A copy of the first steps of the record, and of the looks that follow."""
+        offsets = self.offsets[: num_steps + 1].copy()
+        steps = self.steps[: num_steps + num_looks].copy()
+        return Played(steps, self.indices[: offsets[-1]].copy(), offsets)
+
+    # --- single decisions ---
+
+    def start_episode(self) -> None:
+        """Forget the episode before."""
+        start_episode(self.stream)
+        self.forget()
+
     def decide(self, field: NDArray[np.uint64], draw: float) -> int:
-        """Decide, record the decision as the next step, and return the action.
+        """See the next frame, decide, record it as the only step, and return the action.
 
         `field` [80, 2] comes from `pixelpong.env.preprocess.pack_field`. `draw` is a number in
         [0, 1) that chooses the action, or `GREEDY`, or `LOOK`.
         """
         self._draw[0, 0] = draw
-        self.make_room()
-        self.play((*self._no_game, field), self._draw)
-        return int(self.memory["wanted"][0])
+        self.stream["memory"]["is_new"] = 1
+        self.make_room(0)
+        self.play((*self._no_game, field), self.stream, self._draw, 0)
+        return int(self.stream["sides"]["wanted"][0, 0])
 
     def last_inputs(self) -> NDArray[np.uint16]:
-        """The inputs of the last recorded step: [K]."""
-        start, end = self.offsets[self.num_steps - 1 : self.num_steps + 1]
-        return self.indices[start:end]
+        """The inputs of the last decision: [K]."""
+        return self.indices[: self.offsets[1]]
 
-    def frames(self) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
-        """Copies of the active pixels of the frame before the newest and of the newest."""
-        newest, num_now, num_before = (
-            int(self.memory[name][0]) for name in ("newest", "num_now", "num_before")
-        )
-        before, now = self.pixels[1 - newest], self.pixels[newest]
-        return before[: max(num_before, 0)].copy(), now[:num_now].copy()
+    def frames(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The active pixels of the frame before the newest and of the newest."""
+        fields, newest = self.stream["fields"][0], int(self.stream["memory"]["newest"][0])
+        bits = np.unpackbits(fields.view(np.uint8), axis=-1, bitorder="little")[:, :, :80]
+        before, now = (np.flatnonzero(bits[place]) for place in (1 - newest, newest))
+        return before, now
 
 
 class PlainDecider(Decider):
     """The classic network at play."""
 
-    _max_inputs = kernels.MAX_ACTIVE
-
-    def __init__(self, params: Params, room: int = 1) -> None:
-        """Begin an episode, with room for this many steps."""
-        super().__init__(kernels.PLAIN_STEP, room)
-        self.hidden = np.zeros((room, 0), np.float32)  # [·, H], activations of the recorded steps
-        self.use(params)
-        self.start_episode()
+    up, _max_inputs, _step = UP, kernels.MAX_ACTIVE, kernels.PLAIN_STEP
+    hidden: NDArray[Any] = np.zeros((0, 0), np.float32)  # [·, H], activations of recorded steps
 
     def use(self, params: Params) -> None:
         """Decide with these parameters from now on; they are not changed."""
@@ -118,33 +129,39 @@ class PlainDecider(Decider):
         if self.hidden.shape[1:] != W2.shape or self.hidden.dtype != W1.dtype:
             self.hidden = np.zeros((len(self.steps), len(W2)), W1.dtype)
 
-    def make_room(self) -> None:
-        """Make room for at least one more step."""
-        super().make_room()
+    def make_room(self, t: int) -> None:
+        """Make room for at least one more step after the first `t`, whatever it contains."""
+        super().make_room(t)
         if len(self.hidden) < len(self.steps):
-            self.hidden = _grown(self.hidden, self.num_steps, len(self.steps))
+            self.hidden = _grown(self.hidden, t, len(self.steps))
 
-    def play(self, game: Compiled, draws: NDArray[np.float64], *left: Any) -> None:
+    def play(
+        self, game: Compiled, stream: NDArray[np.void], draws: NDArray[np.float64], t: int,
+        *left: Any,
+    ) -> int:  # fmt: skip
         """Play in compiled code; this network plays only the game for one."""
         assert not left
         record = (self.indices, self.offsets, self.steps, self.hidden)
-        kernels.play_plain(game, self._params, self.pixels, self.memory, record, draws)
+        return int(kernels.play_plain(game, self._params, parts(stream, 1), record, draws, t))
+
+    def played(self, num_steps: int, num_looks: int = 0) -> Played:
+        """A copy of the first steps of the record."""
+        return replace(super().played(num_steps), hidden=self.hidden[:num_steps].copy())
 
 
 class GatedDecider(Decider):
     """The fast network at play."""
 
-    _max_inputs = kernels.MAX_INPUTS
+    up, _max_inputs, _step = ACTIONS.index(UP), kernels.MAX_INPUTS, kernels.GATED_STEP
 
     def __init__(self, params: Params, room: int = 1) -> None:
-        """Begin an episode, with room for this many steps."""
-        super().__init__(kernels.GATED_STEP, room)
+        """Make a record with room for this many steps."""
         self._sight = (list_cells_of_pixels(), list_geometry())
-        self._marks = np.zeros((4, kernels.NUM_MARKS), np.uint16)
+        marks, count = np.zeros((4, kernels.NUM_MARKS), np.uint16), np.zeros(1, np.int64)
+        self._seen = marks, count, np.zeros(NUM_PIXELS, np.uint16)
         self._outputs = np.zeros(4), np.zeros(3), np.zeros(3)
         self._given: tuple[NDArray[Any] | None, ...] = (None,)
-        self.use(params)
-        self.start_episode()
+        super().__init__(params, room)
 
     def use(self, params: Params) -> None:
         """Decide with these parameters from now on; they are not changed."""
@@ -155,41 +172,30 @@ class GatedDecider(Decider):
         W1, W2 = (params[name].reshape(len(params[name]), -1) for name in ("W1", "W2"))
         self._params = W1, W2, params["b2"]
         sums = (np.zeros(size, W1.dtype) for size in (W1.shape[1], 8))
-        self._scratch = (self._marks, *sums, *self._outputs)
+        self._scratch = (*sums, *self._outputs)
 
-    def start_episode(self) -> None:
-        """Forget everything except the recorded steps."""
-        super().start_episode()
-        self.memory["last_action"] = ACTIONS.index(STAY)
-        self._marks[:2] = 0
+    def forget(self) -> None:
+        """Forget the features of the frame before."""
+        marks, count, _ = self._seen
+        marks[:2], count[:] = 0, -1
 
-    def resume(
-        self, previous: NDArray[np.uint16], current: NDArray[np.uint16], last_action: int
-    ) -> None:
-        """Continue within an episode, with an empty record; arguments as in `StreamState`."""
-        self.memory[0] = 0
-        for name, value in (
-            ("num_now", len(current)),
-            ("num_before", len(previous)),
-            ("num_features", -1),
-            ("last_action", last_action),
-        ):
-            self.memory[name] = value
-        self.pixels[0, : len(current)] = current
-        self.pixels[1, : len(previous)] = previous
-        self._marks[:2] = 0
-
-    def play(self, game: Compiled, draws: NDArray[np.float64], *left: GatedDecider) -> None:
+    def play(
+        self, game: Compiled, stream: NDArray[np.void], draws: NDArray[np.float64], t: int,
+        *left: GatedDecider,
+    ) -> int:  # fmt: skip
         """Play in compiled code."""
-        both = (self, *left)
-        players, memories = tuple(it.player for it in both), tuple(it.memory for it in both)
-        kernels.play_gated(game, self._sight, players, memories, draws)
+        networks = tuple(each.network for each in (self, *left))
+        state = parts(stream, len(networks))
+        return int(kernels.play_gated(game, self._sight, networks, state, draws, t))
 
     @property
-    def player(self) -> tuple[Any, ...]:
-        """Parameters, pixels, scratch and record, for `pixelpong.kernels.play_gated`."""
+    def network(self) -> tuple[Any, ...]:
+        """Parameters, scratch and record, for `pixelpong.kernels.play_gated`."""
         record = (self.indices, self.offsets, self.steps)
-        return self._params, self.pixels, self._scratch, record
+        return self._params, self._scratch, self._seen, record
+
+
+DECIDERS: dict[str, type[Decider]] = {"reinforce": PlainDecider, "ppo": GatedDecider}
 
 
 def _grown(buffer: NDArray[Any], used: int, needed: int) -> NDArray[Any]:

@@ -23,7 +23,7 @@ from pixelpong.schema import encode
 Arrays = Mapping[str, NDArray[Any]]
 
 LARGEST_BYTE = 127  # an int8
-TABLE_LIMIT = 2 << 20  # bytes of the table; with 4,096 streams it has 1.2 million
+TABLE_LIMIT = 1 << 20  # bytes of the table of names and shapes
 
 
 def fingerprint(arrays: Arrays) -> str:

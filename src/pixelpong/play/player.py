@@ -1,0 +1,177 @@
+"""Playing items, sparsely: whole games, and the next steps of streams.
+
+Every step takes one row of uniform numbers from the item's own generator: the first chooses the
+action, one the number of frames, the others are the frames' coins. So what is played is a pure
+function of item and parameters, whichever worker plays it.
+
+The opponent is the cartridge's own player, or a network in the game for two: the learning one
+itself, or another agent. There the left side sees the field mirrored, so a network can play either
+side.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pixelpong import kernels
+from pixelpong.config.protocols import Protocol
+from pixelpong.env.cartridge import SERVE
+from pixelpong.env.duel import MAX_FRAMES, MODE
+from pixelpong.env.native import NativeConsole, not_covered
+from pixelpong.items import BUILTIN, SELF, Episode, Item, Params, Result
+from pixelpong.play.deciders import DECIDERS, GREEDY, LOOK, Compiled, Decider, start_episode
+from pixelpong.seeding import make_rng
+
+PREFIX = "opponent."  # of the names of another agent's arrays, next to the learning network's
+_BLOCK = 1024  # steps whose uniform numbers are drawn at once, for a game of unknown length
+
+
+class Player:
+    """Plays always on the same consoles, one for the game for one, one for that for two."""
+
+    def __init__(self, protocol: Protocol, algorithm: str) -> None:
+        """Play by a protocol, with the network that an algorithm trains."""
+        self._protocol, self._kind = protocol, DECIDERS[algorithm]
+        self._games: dict[int, _Game] = {}  # by the console's mode
+        self._deciders: dict[bool, Decider] = {}  # whether it is the learning one
+
+    def play(self, item: Item, params: Params, rng: np.random.Generator | None = None) -> Result:
+        """Play an item's first game, or the next steps of its stream, which is not changed.
+
+        The generator is the item's own by default. If the opponent is another agent, its
+        parameters are under `PREFIX`.
+        """
+        begin = time.perf_counter()
+        rng = rng or make_rng(item.seed, item.purpose, item.update, item.index)
+        own, sides = self._networks(item, params)
+        game = self._game(item)
+        stream = np.zeros(1, kernels.STREAM) if item.stream is None else item.stream.copy()
+        game.console.set_state(stream["console"])
+        for each in sides:
+            each.forget()
+        memory, frames = stream["memory"][0], -int(stream["memory"]["num_frames"][0])
+        episodes: list[Episode] = []
+        first = t = counted = 0
+        draws = np.zeros((0, 1))
+        # A stream has one more step, for the value of what it sees after the last one.
+        while t <= item.steps if item.steps is not None else not episodes:
+            if not memory["is_on"]:
+                start_episode(stream)
+                game.console.reset()
+                for each in sides:
+                    each.forget()
+            if t == first + len(draws):
+                first, draws = t, self._draw(item, rng, len(sides))
+            t = game.play(sides, stream, draws[t - first :], t)
+            if not memory["is_on"]:
+                _count(stream, own, counted, t)
+                episodes.append(_end(stream, item.opponent))
+                counted, frames = t, frames + episodes[-1].frames
+        learned = sides if item.opponent == SELF else [own]
+        if item.steps is None:
+            played = own.played(t)
+            return Result(tuple(episodes), frames, time.perf_counter() - begin, (played,))
+        _count(stream, own, counted, item.steps)
+        stream["console"] = game.console.get_state()
+        return Result(
+            tuple(episodes),
+            frames + int(memory["num_frames"]),
+            time.perf_counter() - begin,
+            tuple(each.played(item.steps, num_looks=1) for each in learned),
+            stream,
+        )
+
+    def _networks(self, item: Item, params: Params) -> tuple[Decider, list[Decider]]:
+        """The learning network; and all that play, the right side's first."""
+        known = {True: params}
+        if item.opponent == SELF:
+            known[False] = params
+        elif item.opponent != BUILTIN:
+            known[False] = {name: params[PREFIX + name] for name in ("W1", "W2", "b2")}
+        for is_own, theirs in known.items():
+            if is_own not in self._deciders:
+                self._deciders[is_own] = self._kind(theirs, _BLOCK)
+            self._deciders[is_own].use(theirs)
+        sides = [self._deciders[is_own] for is_own in known]
+        return sides[0], sides[::-1] if item.is_left else sides
+
+    def _game(self, item: Item) -> _Game:
+        mode = 0 if item.opponent == BUILTIN else MODE
+        if mode not in self._games:
+            self._games[mode] = _Game(self._protocol, mode)
+        game, most = self._games[mode], self._protocol.max_frames
+        # After 18 minutes the cartridge gives up and goes through all colours: nothing to learn.
+        game.record["max_frames"] = most if item.steps is None else min(most, MAX_FRAMES)
+        return game
+
+    def _draw(self, item: Item, rng: np.random.Generator, sides: int) -> NDArray[np.float64]:
+        """The uniform numbers of steps, a row each: for each side, the action's, then the game's.
+
+        Those of a stream end with a row that only looks (`LOOK`).
+        """
+        width = sides * (2 + self._protocol.max_frame_skip)
+        if item.steps is None:
+            draws = rng.random((_BLOCK, width))
+            draws[:, 0] = GREEDY if item.is_greedy else draws[:, 0]
+            return draws
+        draws = np.full((item.steps + 1, width), LOOK)
+        rng.random(out=draws[:-1])
+        return draws
+
+
+class _Game:
+    """A console, and the kernels' description of it."""
+
+    def __init__(self, protocol: Protocol, mode: int) -> None:
+        self.console, self.record = NativeConsole(mode), np.zeros(1, kernels.GAME)
+        actions = np.zeros(protocol.max_frame_skip, np.uint8)
+        machine, serve = self.console.machine, SERVE if mode else 0
+        self.record[0] = (
+            self.console.address, machine.ctypes.data, actions.ctypes.data,
+            *protocol.frame_skips, protocol.max_frames, protocol.sticky, serve,
+        )  # fmt: skip
+        self._compiled: Compiled = self.record, actions, machine["field"][0]
+
+    def play(
+        self, sides: list[Decider], stream: NDArray[np.void], draws: NDArray[np.float64], t: int
+    ) -> int:
+        """Play until the episode is over, the draws are used up, or a record has no room.
+
+        Steps are recorded from place `t` on; returns the place after the last, `t` + 1 or more.
+        """
+        for each in sides:
+            each.make_room(t)
+        t = sides[0].play(self._compiled, stream, draws, t, *sides[1:])
+        if fault := int(stream["memory"]["fault"][0]):
+            raise not_covered(-fault)
+        return t
+
+
+def _count(stream: NDArray[np.void], own: Decider, first: int, last: int) -> None:
+    """Add some recorded steps of the learning network, the newest, to a stream's statistics."""
+    steps, tally = own.steps[first:last], stream[0]
+    (places,) = steps["reward"].nonzero()
+    new = slice(int(tally["points"]), int(tally["points"]) + len(places))
+    tally["ends"][new] = tally["memory"]["steps"] - len(steps) + places
+    tally["rewards"][new] = steps["reward"][places]
+    tally["points"] += len(places)
+    tally["entropy"] += np.add.reduce(steps["entropy"])
+    tally["ups"] += np.count_nonzero(steps["action"] == own.up)
+
+
+def _end(stream: NDArray[np.void], opponent: str) -> Episode:
+    """The episode that has just ended."""
+    tally = stream[0]
+    ends, rewards = (tuple(tally[name][: tally["points"]].tolist()) for name in ("ends", "rewards"))
+    return Episode(
+        int(tally["memory"]["steps"]),
+        int(tally["memory"]["num_frames"]),
+        float(tally["entropy"]),
+        int(tally["ups"]),
+        ends,
+        rewards,
+        opponent,
+    )
