@@ -222,7 +222,7 @@ def test_a_run_is_shown_with_its_hashes_and_a_damaged_checkpoint_is_found(call, 
     assert told["params_sha256"] == store.load(3).card["params_sha256"]
     assert told["state_sha256"] == fingerprint(store.load(3).arrays)
     assert (told["update"], told["episodes"], told["config"]["hidden"]) == (3, 6, 10)
-    assert 0 < told["training_seconds"] <= told["wall_seconds"]
+    assert 0 < told["training_seconds"] <= told["total_seconds"]
     lines = call("runs", "run")[1].splitlines()
     assert max(map(len, lines)) <= 80
     assert lines[0].startswith("verdict      budget spent at update 3")

@@ -118,6 +118,7 @@ class Session:
                 for index, episode in enumerate(stats.episodes)
             )
         )
+        total = self.wall_seconds
         timing = {
             "rollout_seconds": stats.rollout_seconds,
             "learn_seconds": stats.learn_seconds,
@@ -125,8 +126,8 @@ class Session:
             "busy_share": stats.play_seconds / (engine.workers * stats.rollout_seconds),
             "workers": engine.workers,
             "steps_per_second": stats.steps_per_second,
-            "wall_seconds": self.wall_seconds,
-            "training_seconds": self.training_seconds,
+            "wall_seconds": total,
+            "training_seconds": total - self._evaluation_seconds,
             "items_again": engine.items_again,
             "restarts": engine.restarts,
         }

@@ -123,7 +123,7 @@ def read_everything(run: RunDirectory, library: Library, capsys) -> None:
     assert run.checkpoints.load_latest().update >= len(updates) - 1
     for update in run.milestones.updates()[-2:]:
         assert read_agent(run.milestones.path(update)).about["update"] == update
-    told = library.view(run.path.name).tell()
+    told = library.tell(run.path.name)
     assert told["update"] >= len(updates) - 1
     capsys.readouterr()
     assert main(["runs", str(run.path), "--json"]) == 0
