@@ -16,8 +16,8 @@ Read in this order:
     console      the bus, memory and timer, paddles, the start and end of a frame
     translation  each instruction as a line or two of typed Python; the frame as one function
     typed        that language, which plain Python can run too
-    lowering     from typed Python to LLVM IR; expressions.py has the expressions
-    ir           types, values and programs of LLVM IR
+    lowering     from typed Python to LLVM IR: functions and statements
+    ir           the same for expressions; a program of functions and tables
     native       from IR to machine code, and the cache
 
 It knows the hardware and no game; `pixelpong.env.cartridge` tells it about Pong. The traps, and how

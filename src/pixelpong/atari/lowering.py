@@ -15,17 +15,8 @@ import textwrap
 from collections.abc import Sequence
 from types import ModuleType
 
-from pixelpong.atari.expressions import ARITHMETIC, Expressions
-from pixelpong.atari.ir import (
-    BOOL,
-    INT,
-    NOTHING,
-    POINTER,
-    TYPES,
-    Program,
-    Value,
-    constant,
-)
+from pixelpong.atari import ir
+from pixelpong.atari.ir import BOOL, INT, NOTHING, POINTER, Program, Value, constant
 
 
 def lower_module(program: Program, module: ModuleType, exports: Sequence[str] = ()) -> None:
@@ -37,7 +28,7 @@ def lower_module(program: Program, module: ModuleType, exports: Sequence[str] = 
         if inspect.isfunction(each) and each.__module__ == module.__name__
     ]
     for function in own:
-        kinds = {name: TYPES[str(kind)] for name, kind in function.__annotations__.items()}
+        kinds = {name: ir.TYPES[str(kind)] for name, kind in function.__annotations__.items()}
         result = kinds.pop("return")
         program.declare(function.__name__, kinds, result)
     for function in own:
@@ -49,7 +40,7 @@ def lower_module(program: Program, module: ModuleType, exports: Sequence[str] = 
         lowering.close()
 
 
-class Lowering(Expressions):
+class Lowering(ir.Expressions):
     """Translates one function to IR; `label` and `goto` join parts made piece by piece."""
 
     def __init__(
@@ -98,7 +89,8 @@ class Lowering(Expressions):
         if not self.is_closed:
             assert self._result == NOTHING, f"{self._name} ends without a value"
             self._end("ret void")
-        self._program.add_function("\n".join([self._head, *self._allocations, *self._lines, "}"]))
+        text = "\n".join([self._head, *self._allocations, *self._lines, "}"])
+        self._program.functions.append(text)
 
     # Statements.
 
@@ -106,7 +98,7 @@ class Lowering(Expressions):
         match node:
             case ast.Assign(targets=targets, value=value):
                 self._assign(targets, self._value(value))
-            case ast.AugAssign(target=target, op=op, value=value) if type(op) in ARITHMETIC:
+            case ast.AugAssign(target=target, op=op, value=value) if type(op) in ir.ARITHMETIC:
                 self._change(target, type(op), value)
             case ast.If():
                 self._if(node)
@@ -183,15 +175,17 @@ class Lowering(Expressions):
     def _for(self, node: ast.For) -> None:
         assert isinstance(node.iter, ast.Call)
         assert isinstance(node.target, ast.Name)
-        start, stop, step = self._range([self._value(each) for each in node.iter.args])
-        if not step.is_constant:
+        bounds = [self._value(each) for each in node.iter.args]
+        if len(bounds) == 1:
+            bounds.insert(0, constant(0))
+        start, stop, step = [*bounds, constant(1)][:3]
+        if not isinstance(step.name, int):
             raise self._refuse(node.iter)
         test, body, after = (self._fresh_label() for _ in range(3))
         end = self._to(INT, stop)
         self._set_variable(node.target.id, start)
         self.label(test)
         at = self._get_variable(node.target.id)
-        assert isinstance(step.name, int)
         order = "slt" if step.name > 0 else "sgt"
         goes_on = self._new(f"icmp {order} {INT} {at.name}, {end}")
         self._end(f"br i1 {goes_on}, label %{body}, label %{after}")
@@ -201,8 +195,3 @@ class Lowering(Expressions):
         self._set_variable(node.target.id, self._binary(ast.Add, at, step))
         self.goto(test)
         self.label(after)
-
-    def _range(self, bounds: list[Value]) -> tuple[Value, Value, Value]:
-        if len(bounds) == 1:
-            return constant(0), bounds[0], constant(1)
-        return bounds[0], bounds[1], bounds[2] if len(bounds) > 2 else constant(1)
