@@ -34,7 +34,7 @@ class Reels:
     def __init__(self) -> None:
         self._made: dict[Any, Future[bytes]] = {}
         self._pool: ProcessPoolExecutor | None = None
-        self._process: Future[int] | None = None
+        self._processes: set[Any] = set()  # of the pool
 
     async def get(self, path: Path | None, which: str, stamp: Any) -> bytes:
         """The result of `play_and_explain`; `stamp` changes with the agent."""
@@ -47,35 +47,29 @@ class Reels:
         try:
             return await asyncio.wrap_future(made)
         except BrokenProcessPool:
+            self._pool = None
             raise RunError("The process that plays the games has ended; try again.") from None
         finally:
-            if _has_failed(made):
+            if made.cancelled() or (made.done() and made.exception() is not None):
                 self._made.pop(key, None)
 
     def close(self) -> None:
         """End the process and its job."""
-        if self._pool is None:
-            return
-        process = self._process
-        if process is not None and process.done() and not _has_failed(process):
-            for child in multiprocessing.active_children():
-                if child.pid == process.result():
-                    child.kill()
-        self._pool.shutdown(cancel_futures=True)
+        for process in self._processes:
+            process.kill()
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
 
     def _submit(self, path: Path | None, which: str) -> Future[bytes]:
+        if self._pool is not None:
+            with contextlib.suppress(BrokenProcessPool):
+                return self._pool.submit(play_and_explain, path, which)
+        others = set(multiprocessing.active_children())
         with interrupts_held():
-            if self._pool is not None:
-                with contextlib.suppress(BrokenProcessPool):
-                    return self._pool.submit(play_and_explain, path, which)
-            context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(1, context, _begin)
-            self._process = self._pool.submit(os.getpid)
-            return self._pool.submit(play_and_explain, path, which)
-
-
-def _has_failed(made: Future[Any]) -> bool:
-    return made.cancelled() or (made.done() and made.exception() is not None)
+            self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _begin)
+            made = self._pool.submit(play_and_explain, path, which)
+        self._processes = set(multiprocessing.active_children()) - others
+        return made
 
 
 def _begin() -> None:
@@ -91,10 +85,8 @@ def _begin() -> None:
 def play_and_explain(path: Path | None, which: str) -> bytes:
     """The reel, as JSON, of a greedy game; `path` is a run or an agent's file, None the package."""
     if path is not None and path.is_file():
-        return _encode(make_reel(play_game(read_agent(path), path.name, 0, 0)))
-    run = None if path is None else RunDirectory.open(path, lambda message: None)
-    return _encode(make_reel(find_game(run, which)))
-
-
-def _encode(reel: dict[str, Any]) -> bytes:
-    return json.dumps(reel, allow_nan=False, separators=(",", ":")).encode()
+        game = play_game(read_agent(path), path.name, 0, 0)
+    else:
+        run = None if path is None else RunDirectory.open(path, lambda message: None)
+        game = find_game(run, which)
+    return json.dumps(make_reel(game), allow_nan=False, separators=(",", ":")).encode()
