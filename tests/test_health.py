@@ -35,7 +35,7 @@ def findings(algorithm="ppo", **changes):
 def record_of(figures, algorithm="ppo"):
     run = SimpleNamespace(config=toy_config("fast" if algorithm == "ppo" else "classic"))
     rows = [dict(zip(figures, row, strict=True)) for row in zip(*figures.values(), strict=True)]
-    return Record(Path("run"), run, "stopped", "", (), tuple(rows), 0.0)
+    return Record(Path("run"), run, rows=tuple(rows))
 
 
 def titles(**changes):

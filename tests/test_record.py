@@ -25,7 +25,6 @@ def test_columns_are_the_lines_of_the_files(run):
     assert columns["steps"].tolist() == [line["steps"] for line in lines]
     rates = [line["timing"]["steps_per_second"] for line in lines]
     assert columns["steps_per_second"].tolist() == rates
-    assert found.columns(10)["update"].tolist() == [11, 12]
     at = {line["update"]: line["steps"] for line in lines}
     steps, returns = found.returns()
     assert returns.tolist() == [line["episode_return"] for line in own]

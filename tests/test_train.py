@@ -17,7 +17,7 @@ from pixelpong.errors import CheckpointError, RunError, WorkerError
 from pixelpong.learners import reinforce
 from pixelpong.learners.progress import Progress
 from pixelpong.learners.reinforce import ReinforceLearner
-from pixelpong.loop import Began, Ended, Updated, reached_budget, train, training
+from pixelpong.loop import Began, Ended, Updated, train, training
 from pixelpong.play.worker import Worker
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.record import Record
@@ -86,7 +86,7 @@ def test_the_budget_that_is_reached_first_ends_the_training():
         ({"total_timesteps": 100}, {"steps": 140}, "total_timesteps"),
         ({"updates": 9, "total_timesteps": 100}, {"update": 1, "steps": 100}, "total_timesteps"),
     ):
-        assert reached_budget(BudgetConfig(**budget), Progress(**progress)) == reason
+        assert BudgetConfig(**budget).reached(Progress(**progress)) == reason
 
 
 @pytest.mark.slow

@@ -72,24 +72,6 @@ def test_an_agents_word_comes_from_its_evaluation_if_it_has_one(tmp_path):
     assert agent["strength"] == "champion"
 
 
-def test_columns_come_after_an_update_and_all_of_them_if_the_run_was_cut_back(tmp_path):
-    run, shelf = make_lines(tmp_path / "run", updates=3), Library(tmp_path)
-    first = shelf.tell("run")
-    assert (first["after"], first["columns"]["update"]) == (0, [1, 2, 3])
-    run.metrics.append(metrics_line(4, entropy=0.25))
-    news = shelf.tell("run", 3, first["table"])
-    assert (news["after"], news["columns"]["update"]) == (3, [4])
-    assert news["columns"]["entropy"] == [0.25]
-    assert shelf.tell("run", 4, news["table"])["columns"]["update"] == []
-    assert shelf.tell("run", 4, first["table"])["after"] == 0
-    # Cut back and grown beyond where it was, between two looks.
-    run.metrics.cut_back(2)
-    run.metrics.append(*(metrics_line(update, steps=20_000 + update) for update in range(3, 9)))
-    anew = shelf.tell("run", 4, news["table"])
-    assert (anew["after"], anew["columns"]["update"]) == (0, [1, 2, 3, 4, 5, 6, 7, 8])
-    assert anew["columns"]["steps"][2:] == [*range(20_003, 20_009)]
-
-
 def test_long_runs_are_thinned_keep_their_last_line_and_have_no_odd_numbers(tmp_path):
     run = make_lines(tmp_path / "run", updates=10_000)
     told = Library(tmp_path).tell("run")["columns"]["update"]
@@ -141,7 +123,7 @@ def test_ids_are_names_and_those_that_are_odd_or_taken_are_marked(tmp_path):
     for run_id in ids.keys() - plain:
         assert re.fullmatch(r"[\w.-]*~[0-9a-f]{8}", run_id)
     for run_id in ids:
-        assert shelf.tell(run_id, 0, None)["id"] == run_id
+        assert shelf.tell(run_id)["id"] == run_id
     with serving(tmp_path / "runs") as served:
         for path in ("fast-001", "s/reels", "s%2Freels"):
             assert get(served.port, f"/api/runs/{path}").json()["id"] in plain

@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 
-from pixelpong.config import BudgetConfig
 from pixelpong.engines import EngineStats, make_engine, never
 from pixelpong.errors import Interrupted, RunError
 from pixelpong.evaluation import Evaluation, Verdict
@@ -114,7 +113,7 @@ def training(
                 while True:
                     if session.should_evaluate():
                         yield Evaluated(progress, session.evaluate(engine))
-                    reason = reached_budget(config.budget, progress)
+                    reason = config.budget.reached(progress)
                     if session.should_confirm(is_last=bool(reason)):
                         yield Judging(progress, session.games)
                         verdict = session.confirm(engine, is_last=bool(reason))
@@ -156,20 +155,3 @@ def train(
                 show(event)
     assert isinstance(event, Ended)
     return event.outcome
-
-
-def reached_budget(budget: BudgetConfig, progress: Progress) -> str | None:
-    """The name of the first budget option that `progress` has reached, or None.
-
-    The target return is not checked here: an evaluation decides on it.
-
-    >>> reached_budget(BudgetConfig(updates=3), Progress(update=3))
-    'updates'
-    """
-    if budget.updates is not None and progress.update >= budget.updates:
-        return "updates"
-    if budget.episodes is not None and progress.episodes >= budget.episodes:
-        return "episodes"
-    if budget.total_timesteps is not None and progress.steps >= budget.total_timesteps:
-        return "total_timesteps"
-    return None

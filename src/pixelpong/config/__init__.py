@@ -136,6 +136,17 @@ class BudgetConfig:
         None, "Stop when an evaluation confirms this mean return of greedy play."
     )
 
+    def reached(self, stand: Any) -> str | None:
+        """The name of the first option that `stand`, which has counts, has reached, or None.
+
+        The target return is not checked here: an evaluation decides on it.
+        """
+        counts = {
+            "updates": stand.update, "episodes": stand.episodes, "total_timesteps": stand.steps,
+        }  # fmt: skip
+        goals = {name: getattr(self, name) for name in counts}
+        return next((name for name, goal in goals.items() if goal and counts[name] >= goal), None)
+
 
 BUDGET = tuple(each.name for each in fields(BudgetConfig))  # giving one replaces all others
 

@@ -22,6 +22,9 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
 
 from pixelpong.agent.choice import (
     ChosenReplay,
@@ -35,7 +38,7 @@ from pixelpong.errors import PixelpongError, number_of
 from pixelpong.faces.plots import KINDS, draw_plot
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.names import find_run
-from pixelpong.run.record import Columns, Record
+from pixelpong.run.record import Record
 from pixelpong.run.words import describe_times, signed
 
 
@@ -83,7 +86,7 @@ class Run:
         """The configuration of its training."""
         return self._directory.config
 
-    def metrics(self) -> Columns:
+    def metrics(self) -> dict[str, NDArray[Any]]:
         """Every figure of every update so far as arrays, NaN if there was none."""
         return Record.read(self.path).columns()
 
@@ -171,6 +174,6 @@ def _stand(record: Record) -> str:
     words = [f"update {record.update}", number_of(record.episodes, "episode")]
     words.append(number_of(record.steps, "step"))
     words.append(describe_times(record.training_seconds, record.total_seconds))
-    if record.mean_100 is not None:
-        words.append(f"mean of the last 100 returns {signed(record.mean_100)}")
+    if record.mean_return_100 is not None:
+        words.append(f"mean of the last 100 returns {signed(record.mean_return_100)}")
     return ", ".join(filter(None, words))

@@ -67,9 +67,8 @@ class EvaluationLine(Line):
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON, without each game's return."""
-        own = {name: getattr(self, name) for name in ("update", "mean_return", "ci95", "target")}
-        more = {"games": len(self.returns), "is_won": self.is_won}
-        return own | more | {"total_seconds": self.total_seconds}
+        own = ("update", "mean_return", "std", "ci95", "target", "is_won", "total_seconds")
+        return {name: getattr(self, name) for name in own} | {"games": len(self.returns)}
 
 
 L = TypeVar("L")

@@ -29,7 +29,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,39 +41,30 @@ from pixelpong.run.directory import FAILURE_FILE, RunDirectory
 from pixelpong.run.lines import EpisodeLine, EvaluationLine
 from pixelpong.run.names import last_change, list_runs
 from pixelpong.run.words import describe_times, signed
-from pixelpong.schema import Figure, Meta, decode, encode
+from pixelpong.schema import Figure, decode, encode
 
-TRAINING, WON, STOPPED = "training", "won", "stopped"
-INTERRUPTED, FAILED, DAMAGED = "interrupted", "failed", "damaged"
-
-STATES = {
-    TRAINING: "a process is at work on it",
-    WON: "an evaluation has confirmed its target return",
-    STOPPED: "its budget is spent",
-    INTERRUPTED: "it was stopped or killed, and can continue",
-    FAILED: "it ended with an error",
-    DAMAGED: "it cannot be read",
-}
+STATES = (
+    TRAINING := "training",  # a process is at work on it
+    WON := "won",  # an evaluation has confirmed its target return
+    STOPPED := "stopped",  # its budget is spent
+    INTERRUPTED := "interrupted",  # it was stopped or killed, and can continue
+    FAILED := "failed",  # it ended with an error
+    DAMAGED := "damaged",  # it cannot be read
+)
 
 SWEEP_FILE = "sweep.csv"  # marks a folder with the runs of a sweep
-
-Columns = dict[str, NDArray[Any]]
 
 # A change of one of these files changes a record.
 _FILES = ("config.json", "metrics.jsonl", "evaluations.jsonl", FAILURE_FILE)
 
 _LISTED = (
     "name", "state", "problem", "verdict", "group", "update", "steps", "episodes",
-    "estimated_return", "training_seconds", "total_seconds", "bytes", "modified",
+    "estimated_return", "mean_return_100", "training_seconds", "total_seconds", "bytes", "modified",
+    "is_live",
 )  # fmt: skip
 
 _Figures = dict[str, Figure | None]
 _MetricsLine = dict[str, Figure | _Figures | None]
-
-
-@dataclass(frozen=True)
-class _Failure:
-    error: Annotated[str, Meta(max_length=4 * MAX_GOT)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,11 +73,19 @@ class Record:
 
     path: Path
     run: RunDirectory | None  # None if it is damaged
-    state: str  # one of `STATES`
-    problem: str  # why it failed or cannot be read, or ""
-    evaluations: tuple[EvaluationLine, ...]
-    rows: tuple[dict[str, Any], ...]  # of the metrics, with those of ``timing``; updates ascend
-    modified: float  # in seconds since 1970
+    error: str = ""  # that ended its last training, or by which it cannot be read
+    is_live: bool = False  # whether a process trains it
+    modified: float = 0.0  # in seconds since 1970
+    rows: tuple[dict[str, Any], ...] = ()  # of the metrics, with those of ``timing``
+    evaluations: tuple[EvaluationLine, ...] = ()
+    greedy: EvaluationLine | None = None  # the one that has won, or else the newest
+    update: int = 0  # the last
+    steps: int = 0  # played
+    episodes: int = 0  # finished
+    estimated_return: float | None = None  # of sampled play; None before the first 1,000 points
+    mean_return_100: float | None = None  # of the last 100 episodes; None before the first
+    training_seconds: float | None = None  # without evaluations
+    total_seconds: float | None = None  # with them
 
     @staticmethod
     def read(path: Path) -> Record:
@@ -121,29 +120,18 @@ class Record:
 
     # ---- metrics
 
-    def last(self, name: str) -> Any:
-        """A figure of the last update, such as ``"points_won_1000"``; None if it has none."""
-        return self.rows[-1].get(name) if self.rows else None
-
-    def columns(self, after: int = 0) -> Columns:
-        """Every figure of the updates that come after `after`, as arrays [N].
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Every figure of every update as arrays [N], by name.
 
         A column is int64 if every row has a whole number; otherwise it is float64, and NaN where a
         row has none.
         """
-        updates = self._columns.get("update", np.empty(0))
-        first = np.searchsorted(updates, after, side="right")
-        return {name: column[first:] for name, column in self._columns.items()}
-
-    @functools.cached_property
-    def _columns(self) -> Columns:
         names = dict.fromkeys(name for row in self.rows for name in row)
         return {name: _make_column([row.get(name) for row in self.rows]) for name in names}
 
     def curve(self, name: str = "estimated_return") -> tuple[NDArray[Any], NDArray[Any]]:
         """The steps and a figure of the updates that have both: [N] and [N]."""
-        missing = np.full(len(self.rows), np.nan)
-        steps, values = (self._columns.get(each, missing) for each in ("steps", name))
+        steps, values = (_make_column([row.get(it) for row in self.rows]) for it in ("steps", name))
         has = np.isfinite(steps) & np.isfinite(values)
         return steps[has], values[has]
 
@@ -160,38 +148,7 @@ class Record:
         values = np.array([line.episode_return for line in lines], np.float64)
         return steps[np.isfinite(steps)], values[np.isfinite(steps)]
 
-    @property
-    def update(self) -> int:
-        """The last update."""
-        return self.last("update") or 0
-
-    @property
-    def steps(self) -> int:
-        """Steps played."""
-        return self.last("steps") or 0
-
-    @property
-    def episodes(self) -> int:
-        """Episodes finished."""
-        return self.last("episodes") or 0
-
     # ---- what it has reached
-
-    @property
-    def greedy(self) -> EvaluationLine | None:
-        """The evaluation that has won, or else the newest."""
-        won = [it for it in self.evaluations if it.is_won]
-        return next(reversed(won or self.evaluations), None)
-
-    @property
-    def estimated_return(self) -> float | None:
-        """Of sampled play; None before the first 1,000 points."""
-        return self.last("estimated_return")
-
-    @property
-    def mean_100(self) -> float | None:
-        """The mean return of the last 100 episodes; None before the first."""
-        return self.last("mean_return_100")
 
     @property
     def best_known(self) -> float | None:
@@ -199,15 +156,22 @@ class Record:
         return self.greedy.mean_return if self.greedy else self.estimated_return
 
     @property
-    def training_seconds(self) -> float | None:
-        """Time of training: in total, without evaluations."""
-        return self.last("training_seconds")
+    def state(self) -> str:
+        """One of `STATES`."""
+        if self.run is None:
+            return DAMAGED
+        if self.is_live:
+            return TRAINING
+        if self.is_won:
+            return WON
+        if self.error:
+            return FAILED
+        return STOPPED if self.run.config.budget.reached(self) else INTERRUPTED
 
     @property
-    def total_seconds(self) -> float | None:
-        """Time in total, with evaluations."""
-        known = [self.last("wall_seconds"), *(it.total_seconds for it in self.evaluations)]
-        return max((each for each in known if each is not None), default=None)
+    def problem(self) -> str:
+        """Why it failed or cannot be read, or ""."""
+        return self.error if self.state in (FAILED, DAMAGED) else ""
 
     @property
     def is_won(self) -> bool:
@@ -278,7 +242,6 @@ class Record:
             "preset": config and config.preset,
             "seed": config and config.seed,
             "target": config and config.budget.until_return,
-            "mean_return_100": self.mean_100,
             "greedy": greedy and greedy.to_dict(),
         }
 
@@ -312,21 +275,25 @@ def _read(path: Path, is_training: bool) -> Record:
         run = RunDirectory.open(path, lambda _: None)  # a list has no room for warnings
         evaluations, rows = tuple(run.evaluations.read_as(EvaluationLine)), _read_rows(run)
     except (PixelpongError, OSError, ValueError, RecursionError) as error:
-        problem = on_one_line(str(error))[:MAX_GOT]
-        return Record(path, None, DAMAGED, problem, (), (), modified)
-    problem = _read_failure(path)
-    if is_training:
-        state = TRAINING
-    elif any(it.is_won for it in evaluations):
-        state = WON
-    elif problem:
-        state = FAILED
-    else:
-        state = STOPPED if rows and _is_spent(run.config, rows[-1]) else INTERRUPTED
-    return Record(path, run, state, problem * (state == FAILED), evaluations, rows, modified)
+        return Record(path, None, on_one_line(str(error))[:MAX_GOT], is_training, modified)
+    last = rows[-1] if rows else {}
+    won = [it for it in evaluations if it.is_won]
+    times = [last.get("wall_seconds"), *(it.total_seconds for it in evaluations)]
+    return Record(
+        path, run, _read_failure(path), is_training, modified, rows, evaluations,
+        greedy=next(reversed(won or evaluations), None),
+        update=last.get("update") or 0,
+        steps=last.get("steps") or 0,
+        episodes=last.get("episodes") or 0,
+        estimated_return=last.get("estimated_return"),
+        mean_return_100=last.get("mean_return_100"),
+        training_seconds=last.get("training_seconds"),
+        total_seconds=max((each for each in times if each is not None), default=None),
+    )  # fmt: skip
 
 
 def _read_rows(run: RunDirectory) -> tuple[dict[str, Any], ...]:
+    """The lines of the metrics, as far as their updates ascend."""
     rows: list[dict[str, Any]] = []
     for line in run.metrics.read_as(_MetricsLine):
         timing = line.pop("timing", None)
@@ -335,23 +302,14 @@ def _read_rows(run: RunDirectory) -> tuple[dict[str, Any], ...]:
     return tuple(rows)
 
 
+def _read_failure(path: Path) -> str:
+    with contextlib.suppress(OSError, ValueError):
+        found = decode((path / FAILURE_FILE).read_bytes(), dict[str, str])
+        return on_one_line(found.get("error", ""))[:MAX_GOT]
+    return ""
+
+
 def _make_column(values: list[Any]) -> NDArray[Any]:
     if all(type(value) is int for value in values):
         return np.array(values, np.int64)
     return np.array([math.nan if value is None else value for value in values], np.float64)
-
-
-def _read_failure(path: Path) -> str:
-    with contextlib.suppress(OSError, ValueError):
-        return on_one_line(decode((path / FAILURE_FILE).read_bytes(), _Failure).error)[:MAX_GOT]
-    return ""
-
-
-def _is_spent(config: Config, last: dict[str, Any]) -> bool:
-    budget = config.budget
-    pairs = (
-        (budget.updates, "update"),
-        (budget.episodes, "episodes"),
-        (budget.total_timesteps, "steps"),
-    )
-    return any(limit is not None and (last.get(name) or 0) >= limit for limit, name in pairs)

@@ -44,7 +44,7 @@ def read_result(path: Path) -> Result:
         is_won=found.is_won,
         steps=found.steps,
         seconds=greedy.total_seconds if greedy and found.is_won else found.total_seconds,
-        final_return=greedy.mean_return if greedy else found.mean_100,
+        final_return=greedy.mean_return if greedy else found.mean_return_100,
         final_ci95=greedy.ci95 if greedy else None,
         params_sha256=sha256,
         curve=tuple(zip(*found.curve(), strict=True)) if found.is_done else (),

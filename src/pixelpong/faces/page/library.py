@@ -7,23 +7,22 @@ another version or being deleted is listed with its problem, or not at all.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import hashlib
 import math
 import os
 import re
-import zlib
 from pathlib import Path
 from typing import Any
+
+from numpy.typing import NDArray
 
 from pixelpong.agent.choice import load_agent, name_strength
 from pixelpong.agent.file import SHIPPED, Agent, load_shipped, read_agent
 from pixelpong.errors import CheckpointError, RunError, expected
 from pixelpong.faces.page.health import assess
 from pixelpong.run.names import last_change
-from pixelpong.run.record import TRAINING, Columns, Record, identify, is_sweep
-from pixelpong.schema import encode
+from pixelpong.run.record import Record, identify, is_sweep
 
 PACKAGE = "package"  # id of the agents in the package
 MAX_RUNS = 1000  # the newest are listed
@@ -50,14 +49,14 @@ class Library:
             raise RunError(expected("a run of the list", "another id", "reload the page"))
         return Record.read(path)
 
-    def tell(self, run_id: str, after: int = 0, table: str | None = None) -> dict[str, Any]:
+    def tell(self, run_id: str) -> dict[str, Any]:
         """All about a run (`tell_run`); of the package, or of a file, its agents."""
         if run_id == PACKAGE:
             agents = {name: load_package(name) for name in SHIPPED}
             return _tell_of_agents("the agents in the package", PACKAGE, agents)
         if file := self._find_file(run_id):
             return _tell_of_agents(file.name, run_id, {"best": self.load_agent(run_id)})
-        return tell_run(self.record(run_id), run_id, after, table)
+        return tell_run(self.record(run_id), run_id)
 
     def find_agent(self, run_id: str, which: str) -> tuple[Path | None, str, Any]:
         """Where a saved agent is: path of the run or file, None for the package; name; stamp."""
@@ -133,41 +132,26 @@ def load_package(name: str = SHIPPED[-1]) -> Agent:
 
 
 def _tell_in_short(record: Record, run_id: str) -> dict[str, Any]:
-    return {"id": run_id, "is_live": record.state == TRAINING, **record.to_dict()}
+    return {"id": run_id, **record.to_dict()}
 
 
-def tell_run(
-    record: Record, run_id: str, after: int = 0, table: str | None = None
-) -> dict[str, Any]:
-    """All about a run, with its metrics after update `after`.
-
-    `table` identifies the rows up to there that the asker has. If the run has others by now, as it
-    was cut back or replaced, all metrics are sent.
-    """
-    run, is_known = record.run, after > 0 and table == _identify_rows(record, after)
-    after = after if is_known else 0
+def tell_run(record: Record, run_id: str) -> dict[str, Any]:
+    """All about a run."""
+    run = record.run
     return {
         **_tell_in_short(record, run_id),
         "config": run.config.to_flat() if run else {},
         "versions": run.versions if run else {},
         "machine": run.machine if run else {},
-        "evaluations": list(map(dataclasses.asdict, record.evaluations[-MAX_EVALUATIONS:])),
+        "evaluations": [it.to_dict() for it in record.evaluations[-MAX_EVALUATIONS:]],
         "health": list(map(vars, assess(record))),
         "agents": _list_agents(record),
         "best": _find_best(record),
-        "table": _identify_rows(record, record.update),
-        "after": after,
-        "columns": thin(record.columns(after)),
+        "columns": thin(record.columns()),
     }
 
 
-def _identify_rows(record: Record, update: int) -> str | None:
-    """Identifies the rows up to an update: an update that is played again has other times."""
-    row = next((row for row in reversed(record.rows) if row["update"] == update), None)
-    return None if row is None else f"{zlib.crc32(encode(row)):08x}"
-
-
-def thin(columns: Columns, most: int = MAX_ROWS) -> dict[str, list[float | None]]:
+def thin(columns: dict[str, NDArray[Any]], most: int = MAX_ROWS) -> dict[str, list[float | None]]:
     """Columns as JSON, thinned out evenly to at most `most` rows, with the last one."""
     step = max(1, -(-max(map(len, columns.values()), default=0) // most))
     return {

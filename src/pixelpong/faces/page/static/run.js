@@ -7,6 +7,7 @@ import {
 import { mountCurves } from "./charts.js";
 import { Games } from "./viewer.js";
 
+const MIN_GAMES = 10; // from which an interval is shown, as everywhere
 const LEVELS = { good: ["✓", "Good"], note: ["i", "Note"], warning: ["!", "Warning"] };
 
 /** The view of a game alone, of a run's agent or of one in the package. */
@@ -109,9 +110,10 @@ function buildFinding({ level, title, text, advice }) {
 
 function buildEvaluations(lines) {
   if (!lines.length) return [];
-  const rows = lines.map(({ update, mean_return: mean, ci95: [low, high], std, returns }) => [
-    formatCount(update), formatSigned(mean, 2), `${formatSigned(low, 1)} … ${formatSigned(high, 1)}`,
-    std?.toFixed(2) ?? "–", `${returns.length}`,
+  const rows = lines.map(({ update, mean_return: mean, ci95: [low, high], std, games }) => [
+    formatCount(update), formatSigned(mean, 2),
+    games < MIN_GAMES ? "too few games" : `${formatSigned(low, 2)} … ${formatSigned(high, 2)}`,
+    std?.toFixed(2) ?? "–", `${games}`,
   ]);
   const head = ["update", "greedy return", "95 % interval", "deviation", "games"];
   return [build("h2", {}, "Evaluations"), buildTable("Evaluations", head, rows.reverse())];
