@@ -13,7 +13,6 @@ the configuration and the hash of the trained parameters.
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.agent.choice import load_agent
-from pixelpong.agent.file import Agent, Start, decode_agent, encode_agent
+from pixelpong.agent.file import Agent
 from pixelpong.config import Config
 from pixelpong.env import make_emulator
 from pixelpong.errors import Interrupted
@@ -30,7 +29,7 @@ from pixelpong.faces.api.evaluation import evaluate_ways
 from pixelpong.faces.text import describe_returns
 from pixelpong.items import BUILTIN, SELF, Item
 from pixelpong.play.player import Player
-from pixelpong.run.arrays import squeeze
+from pixelpong.run.arrays import encode_arrays, squeeze
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.files import write_whole
 from pixelpong.seeding import make_rng
@@ -46,9 +45,6 @@ _FINEST, _COARSER, _SMALLEST_STEP = 0.2, 1.05, 1e-6
 
 _STEPS = 250
 """Steps of a game that are surveyed at once."""
-
-_MAX_ATTEMPTS, _LIKENESS = 4, 0.3
-"""Attempts of a training to try, and the correlation that identifies the right one."""
 
 EVALUATION_SEED = 1_000_003
 """Seed of the evaluation: no training uses it, so no agent was chosen by these games."""
@@ -80,11 +76,9 @@ def write_agent(
         Interrupted: `should_stop` returned True; nothing is written.
     """
     agent = load_agent(run, which)
-    start = find_start(agent, run.config)
     counts = _survey(agent, run.config, should_stop)
-    rows, steps = _choose_steps(agent, start, max_bytes, counts)
-    encode = functools.partial(encode_agent, rows=rows, start=start, steps=steps)
-    small = decode_agent(encode(agent), str(path))
+    rows, steps = _choose_steps(agent, max_bytes, counts)
+    small = Agent.of(*agent.round_off(rows, steps=steps), path)
     ways = evaluate_ways(run.config, small.params, EVALUATION_SEED, episodes, should_stop)
     results = {way: evaluation.to_dict() for way, evaluation in ways.items()}
     about = agent.about | {
@@ -93,7 +87,8 @@ def write_agent(
         "evaluation": results,
         "versions": run.versions,
     }
-    content = encode(dataclasses.replace(agent, about=about))
+    shipped = dataclasses.replace(agent, about=about)
+    content = encode_arrays(*shipped.round_off(rows, steps=steps))
     write_whole(path, content)
     return {"file": str(path), "bytes": len(content), "rows": len(rows), **about}
 
@@ -108,26 +103,8 @@ def describe_agent(report: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def find_start(agent: Agent, config: Config) -> Start | None:
-    """The origin of the agent's first layer; None if it is no longer known.
-
-    Most rows have changed little, so the first layer that was drawn is like the trained one.
-    """
-    W1 = agent.params["W1"]
-    if agent.algorithm != "ppo":
-        return None
-    is_known = W1.any(axis=(1, 2))  # a milestone has only these
-    trained = W1[is_known].ravel().astype(np.float64)
-    for attempt in range(1, _MAX_ATTEMPTS + 1):
-        start = Start(config.seed, attempt)
-        drawn = start.draw(W1.shape)[is_known].ravel()
-        if trained.size and np.corrcoef(drawn, trained)[0, 1] > _LIKENESS:
-            return start
-    return None
-
-
 def _choose_steps(
-    agent: Agent, start: Start | None, max_bytes: int, counts: NDArray[np.int64]
+    agent: Agent, max_bytes: int, counts: NDArray[np.int64]
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """The first-layer rows to keep, ascending, and the step of each.
 
@@ -137,8 +114,7 @@ def _choose_steps(
     """
     W1 = agent.params["W1"]
     rows = np.flatnonzero((counts > 0) & W1.reshape(len(W1), -1).any(axis=1))
-    change = W1[rows] if start is None else W1[rows] - start.draw(W1.shape)[rows]
-    change = change.reshape(len(rows), W1[0].size).astype(np.float32)
+    change = agent.change_of(rows)
     shares = counts[rows] / counts.max()
     signal = np.sqrt((shares * np.square(change).mean(axis=1)).sum() / np.sqrt(shares).sum())
     steps = max(_FINEST * signal, _SMALLEST_STEP) * shares**-0.25

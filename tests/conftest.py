@@ -167,7 +167,7 @@ def report(call) -> Callable[..., Any]:
 
 @pytest.fixture(scope="session")
 def toy_runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A trained run of each mode with evaluations and milestones; not to be changed."""
+    """A trained run of each mode with evaluations and saved agents; not to be changed."""
     changes = {"updates": 12, "save_every": 2, "evaluate_every": 4}
     changes |= {"evaluate_episodes": 4, "hidden": 8, "num_envs": 2, "num_steps": 60}
     paths = {}

@@ -1,7 +1,8 @@
-"""Agents that are kept: milestones of a run, their files, and which of them stay."""
+"""Agents that are saved on the way of a run: which, their files, and which one a word means."""
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from pathlib import Path
 
@@ -13,23 +14,20 @@ from toys import toy_config, with_updates
 
 from pixelpong.agent import file as agents
 from pixelpong.agent.choice import (
-    as_agent,
     find_game,
-    list_updates,
     load_agent,
     name_strength,
 )
-from pixelpong.agent.file import decode_agent, encode_agent, read_agent
+from pixelpong.agent.file import Agent, is_due, load_shipped
 from pixelpong.engines.serial import SerialEngine
 from pixelpong.errors import CheckpointError
 from pixelpong.evaluation import evaluate
 from pixelpong.loop import train
 from pixelpong.play.worker import make_worker
 from pixelpong.run.directory import RunDirectory
-from pixelpong.run.milestones import is_due
 
 FEW = {
-    "hidden": 8, "updates": 6, "milestone_every": 2, "num_envs": 2, "num_steps": 30,
+    "hidden": 8, "updates": 6, "save_agent_every": 2, "num_envs": 2, "num_steps": 30,
     "batch_size": 2, "save_every": 100,
 }  # fmt: skip
 
@@ -49,7 +47,7 @@ def make_run(mode, tmp_path):
 
 @pytest.mark.slow
 @given(st.integers(0, 100_000), st.integers(1, 12))
-def test_milestones_lie_ever_further_apart(newest, every):
+def test_saved_agents_lie_ever_further_apart(newest, every):
     """No two of them more than a third of the way apart, and few in all."""
     due = [update for update in range(0, newest + 1, every) if is_due(update, every)]
     assert due[0] == 0
@@ -59,36 +57,36 @@ def test_milestones_lie_ever_further_apart(newest, every):
 
 
 @pytest.mark.slow
-def test_a_run_keeps_milestones_of_all_its_way(make_run):
-    run = make_run(updates=40, milestone_every=1)
+def test_a_run_keeps_agents_of_all_its_way(make_run):
+    run = make_run(updates=40, save_agent_every=1)
     train(run)
-    assert run.milestones.updates() == [0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32]
+    assert run.agents.updates() == [0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32]
     assert len(run.checkpoints.updates()) <= 4
-    assert list_updates(run)[-1] == 40
+    assert run.list_agents()[-1] == 40
 
 
 @pytest.mark.slow
-def test_a_resumed_run_has_the_same_milestones(make_run):
+def test_a_resumed_run_has_the_same_agents(make_run):
     whole, broken = make_run("whole"), make_run("broken", updates=3)
     for run in (whole, broken):
         train(run)
-    assert broken.milestones.updates() == [0, 2]
+    assert broken.agents.updates() == [0, 2]
     assert broken.checkpoints.updates() == [0, 3]
-    broken.milestones.write(5, b"of updates that were not saved", "")
+    broken.agents.write(5, b"of updates that were not saved", "")
     train(with_updates(broken, 6))
-    assert broken.milestones.updates() == whole.milestones.updates() == [0, 2, 4, 6]
+    assert broken.agents.updates() == whole.agents.updates() == [0, 2, 4, 6]
     for update in (2, 4, 6):
-        files = [run.milestones.path(update).read_bytes() for run in (whole, broken)]
+        files = [run.agents.path(update).read_bytes() for run in (whole, broken)]
         assert files[0] == files[1]
 
 
 # --- the file ---------------------------------------------------------------------------------
 
 
-def test_a_milestone_plays_as_the_checkpoint_does_but_for_rounding(make_run):
+def test_a_saved_agent_plays_as_the_checkpoint_does_but_for_rounding(make_run):
     run = make_run()
     train(run)
-    exact, rounded = as_agent(run, run.checkpoints.load(6)), read_agent(run.milestones.path(6))
+    exact, rounded = Agent.read(run.checkpoints.path(6)), Agent.read(run.agents.path(6))
     assert rounded.about == exact.about | {"is_rounded": True}
     assert (rounded.algorithm, rounded.protocol) == (exact.algorithm, exact.protocol)
     for name, w in exact.params.items():
@@ -104,34 +102,51 @@ def test_a_milestone_plays_as_the_checkpoint_does_but_for_rounding(make_run):
 
 
 def test_half_a_byte_a_number_is_a_fourteenth_of_the_rows_largest_off(make_run):
-    agent = as_agent(run := make_run(updates=1), run_trained(run))
+    agent = trained_agent(make_run(updates=1))
     W1 = agent.params["W1"]
-    back = decode_agent(encode_agent(agent, np.arange(len(W1)), levels=7), "a test").params["W1"]
+    back = Agent.of(*agent.round_off(np.arange(len(W1)), levels=7), "a test").params["W1"]
     largest = np.abs(W1.reshape(len(W1), -1)).max(axis=1).reshape(-1, *[1] * (W1.ndim - 1))
     assert (np.abs(back - W1) <= 0.0717 * largest).all()
 
 
 def test_numbers_that_are_multiples_of_a_step_are_half_a_step_off(make_run):
-    agent = as_agent(run := make_run(updates=1), run_trained(run))
+    agent = trained_agent(make_run(updates=1))
     W1 = agent.params["W1"]
     rows, steps = np.arange(0, len(W1), 2), np.full(len(W1[::2]), 2.0**-6)
     steps[0] = 2.0**-4
-    content = encode_agent(agent, rows, steps=steps)
-    back = decode_agent(content, "a test").params["W1"]
+    back = Agent.of(*agent.round_off(rows, steps=steps), "a test").params["W1"]
     wrong = np.abs(back[rows] - W1[rows]).reshape(len(rows), -1).max(axis=1)
     assert (wrong <= np.maximum(steps / 2, np.abs(W1).max() - 127 * steps)).all()
     assert not back[1::2].any()
 
 
-def run_trained(run):
+def trained_agent(run) -> Agent:
     train(run)
-    return run.checkpoints.load_latest()
+    return dataclasses.replace(load_agent(run, "latest"), start=None)
 
 
-def test_a_milestone_that_is_missing_is_refused(make_run):
-    run = make_run(updates=1)
-    with pytest.raises(CheckpointError, match="expected an agent in .*No such file"):
-        read_agent(run.milestones.path(7))
+def test_an_agent_that_is_missing_is_refused_with_those_that_are_saved(make_run):
+    train(run := make_run(updates=4))
+    with pytest.raises(CheckpointError, match=r"no usable agent in .*7.safetensors: No such file"):
+        Agent.read(run.agents.path(7))
+    listed = r"Saved: 0, 2, 4, best, latest\.$"
+    for which, said in (("7", "at update 7"), ("bset", "as 'bset'")):
+        with pytest.raises(CheckpointError, match=f"^No agent was saved {said}. {listed}"):
+            load_agent(run, which)
+
+
+def test_if_the_checkpoints_of_a_won_run_are_damaged_the_newest_saved_agent_is_shown(make_run):
+    train(run := make_run(updates=6))
+    run.checkpoints.thin(1)
+    assert run.checkpoints.updates() == [0, 6]
+    run.checkpoints.path(6).write_bytes(b"damaged")
+    for which, update in (("best", 6), ("latest", 6), ("6", 6)):
+        assert load_agent(run, which).about["update"] == update
+        assert make_run.warnings.pop().endswith("taking the agent of update 6")
+    run.agents.path(6).unlink()
+    assert load_agent(run, "latest").about["update"] == 4
+    with pytest.raises(CheckpointError, match="000006"):
+        load_agent(run, "6")
 
 
 # --- playing ----------------------------------------------------------------------------------
@@ -162,7 +177,7 @@ def test_the_best_agent_plays_unless_another_is_named(make_run):
     again = latest.play_episode(run.config.seed, 3, is_greedy=False)
     np.testing.assert_array_equal(sampled.replay.actions, again.actions)
     assert "sampled episode 3" in sampled.title
-    with pytest.raises(CheckpointError, match=r"expected an agent of .*use best, latest or one of"):
+    with pytest.raises(CheckpointError, match=r"No agent was saved at update 77"):
         find_game(run, "77")
 
 
@@ -193,5 +208,5 @@ def test_the_agents_in_the_package_have_their_names():
 
 def test_an_agent_that_the_package_does_not_have_is_refused_with_the_list():
     assert agents.load_shipped("best").about == agents.load_shipped("champion").about
-    with pytest.raises(CheckpointError, match="use one of: beginner, club, strong, champion"):
-        load_agent(None, "master")
+    with pytest.raises(CheckpointError, match="It has: beginner, club, strong, champion"):
+        load_shipped("master")

@@ -24,8 +24,7 @@ from pages import (
 from toys import toy_config
 from web_client import make_trained, serving
 
-from pixelpong.agent.choice import find_game, list_updates
-from pixelpong.agent.explain import explain
+from pixelpong.agent.choice import find_game
 from pixelpong.agent.legend import ACTION_COLOURS, ACTION_NAMES
 from pixelpong.items import DOWN, UP
 from pixelpong.loop import train
@@ -174,7 +173,7 @@ def test_a_visit_to_a_run(site, gallery, open_page, axe):
     require_fitting_and_accessible(page, axe)
 
     # Another age of the agent.
-    first = list_updates(run)[0]
+    first = run.list_agents()[0]
     page.locator(".chooser select").select_option(str(first))
     page.wait_for_selector(f".outcome:has-text('The agent after update {first}:')")
     replay = find_game(run, str(first)).replay
@@ -192,7 +191,7 @@ def test_the_very_frames_are_shown_and_what_the_network_made_of_them(
     page = open_page(address(site, name))
     pause_at_start(page)
     chosen = find_game(RunDirectory.open(gallery / name), "best")
-    moments = list(explain(chosen.replay, chosen.agent))
+    moments = list(chosen.agent.explain(chosen.replay))
     last = len(moments) - 1
     for step in (0, 3, last, 1, last // 2, last - 1, 0, min(last, 11)):
         moment, explanation = moments[step]

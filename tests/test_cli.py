@@ -152,8 +152,8 @@ BAD = [
     ("runs --sort luck", 2, "--sort to be one of age, name"),
     ("play beginer --no-open", 1, "got beginer, which is not one; did you mean beginner?"),
     ("plot run mine", 1, "got mine, which is not one; check its name; in runs there are runs/fas"),
-    ("evaluate run --checkpoint ²", 1, "use best, latest or one of: 0, 3"),
-    ("evaluate mine.toml", 1, "expected an agent in mine.toml"),
+    ("evaluate run --checkpoint ²", 1, "Saved: 0, 3, best, latest"),
+    ("evaluate mine.toml", 1, "no usable agent in mine.toml"),
     ("verify --engines processes", 2, "expected engine to be one of serial, threads"),
     ("export run --out agent.onnx", 2, "must end in .safetensors, not 'agent.onnx'"),
     ("record run --scale 0", 2, "expected --scale to be a whole number of at least 1, got 0"),
@@ -219,7 +219,7 @@ def test_an_exported_agent_is_taken_wherever_a_run_is(call, report, trained):
 def test_a_run_is_shown_with_its_hashes_and_a_damaged_checkpoint_is_found(call, report, trained):
     told = report("runs", "run")
     store = RunDirectory.open(trained).checkpoints
-    assert told["params_sha256"] == store.load(3).card["params_sha256"]
+    assert told["params_sha256"] == store.load(3).card["about"]["params_sha256"]
     assert told["state_sha256"] == fingerprint(store.load(3).arrays)
     assert (told["update"], told["episodes"], told["config"]["hidden"]) == (3, 6, 10)
     assert 0 < told["training_seconds"] <= told["total_seconds"]

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from pixelpong.agent.choice import find_game
-from pixelpong.agent.explain import explain
 from pixelpong.agent.legend import ACTION_COLOURS, ACTION_NAMES, PIXEL_COLOURS, PIXEL_NAMES
 from pixelpong.agent.network import APPEARED, OFF, STAYED, VANISHED
 from pixelpong.config.protocols import PROTOCOLS
@@ -148,7 +147,7 @@ def test_the_panel_says_what_happens_in_the_words_of_the_legend(chosen, monkeypa
     states = {name for state, name in PIXEL_NAMES.items() if sees_all or state != STAYED}
     assert {"for up", "for down", *states} <= {*written}
     names = [ACTION_NAMES[action] for action in chosen.agent.make_network().actions]
-    for moment, explanation in explain(chosen.replay, chosen.agent, every=7):
+    for moment, explanation in chosen.agent.explain(chosen.replay, every=7):
         written.clear()
         panel.draw(moment, explanation)
         assert written[:3] == [*map(str, moment.points), f"{moment.step} of {len(chosen.replay)}"]
@@ -180,7 +179,7 @@ def test_the_panel_has_the_colours_of_the_legend_and_shapes_of_its_own():
 
 @pytest.mark.parametrize("scale", [1, 3])
 def test_bars_are_as_long_as_the_probabilities(chosen, scale):
-    moment, explanation = next(explain(chosen.replay, chosen.agent))
+    moment, explanation = next(chosen.agent.explain(chosen.replay))
     actions, unit, nothing = chosen.agent.make_network().actions, max(scale, 2), np.zeros((80, 80))
     probabilities = np.array([0.25, 0.75, 0.0][: len(actions)])
     explanation = dataclasses.replace(explanation, probabilities=probabilities, saliency=nothing)
@@ -219,7 +218,7 @@ def test_what_cannot_be_done_is_said_in_one_line(toy_runs, tmp_path, capsys, mon
         ("--out folder.mp4", "got the folder"),
         ("--out none/film.gif", "none; make it first"),
         ("--out film.mp4 --speed 0", "expected speed from 0.1 to 60, got 0"),
-        ("--out film.mp4 --checkpoint 77", "got '77'; use best, latest or one of"),
+        ("--out film.mp4 --checkpoint 77", "No agent was saved at update 77"),
         ("--out film.mp4", "pip install 'pixelpong[video]'"),
     ):
         if "video" in message:

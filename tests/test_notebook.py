@@ -51,12 +51,12 @@ def test_a_run_shows_its_verdict_in_bold_and_its_curve(run, make_run):
 
 
 def test_agents_are_listed_and_loaded(run):
-    files = [*run.path.glob("checkpoints/0*"), *run.path.glob("milestones/*.safetensors")]
+    files = [*run.path.glob("checkpoints/0*"), *run.path.glob("agents/*.safetensors")]
     assert run.agents() == sorted({int(file.stem) for file in files})
     assert run.agents()[-1] == 12
     assert [run.agent(each).about["update"] for each in run.agents()] == run.agents()
     assert run.agent("latest").about["update"] == 12
-    with pytest.raises(CheckpointError, match="use best, latest or one of: [0-9, ]*12"):
+    with pytest.raises(CheckpointError, match="Saved: [0-9, ]*12, best, latest"):
         run.agent(77)
     assert run.config.network.hidden == 8
 

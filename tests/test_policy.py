@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pixelpong.agent.explain import explain
 from pixelpong.agent.file import Agent
 from pixelpong.agent.network import APPEARED, GREEDY, OFF, STAYED, VANISHED, make_network
 from pixelpong.config.protocols import find_protocol
@@ -108,7 +107,7 @@ def test_a_replay_is_explained_as_the_agent_thought_when_it_played(algorithm):
     """It is told what was done: drawn actions differ from the most probable ones."""
     params = make_params(algorithm)
     agent = Agent(params, algorithm, find_protocol("ALE/Pong-v5"), {})
-    explained = explain(agent.play_episode(3, index=1, is_greedy=False), agent)
+    explained = agent.explain(agent.play_episode(3, index=1, is_greedy=False))
     played = play(algorithm, "ALE/Pong-v5", is_greedy=False, steps=120)
     for (*_, action, player), (moment, explanation) in zip(played, explained, strict=False):
         thought = player.explain()

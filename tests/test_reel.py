@@ -12,7 +12,6 @@ import pytest
 
 from pixelpong.agent.choice import ChosenReplay, find_game
 from pixelpong.agent.expect import expect, find_ball, is_arriving
-from pixelpong.agent.explain import explain
 from pixelpong.agent.file import load_shipped
 from pixelpong.faces.look import reel as reels
 from pixelpong.faces.look.reel import encode_difference, make_reel
@@ -41,7 +40,7 @@ def test_a_reel_holds_the_frames_and_what_the_network_saw(preset, toy_runs, monk
     chosen = find_game(RunDirectory.open(toy_runs[preset]), "latest")
     monkeypatch.setattr(reels, "MAX_STEPS", 300)
     reel = json.loads(json.dumps(make_reel(chosen)))
-    explained = list(itertools.islice(explain(chosen.replay, chosen.agent), 300))
+    explained = list(itertools.islice(chosen.agent.explain(chosen.replay), 300))
     count = reel["steps"]
     assert count == len(explained)
     screens = pictures_in(reel["screen"], 210 * 160, count)

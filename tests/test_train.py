@@ -42,7 +42,7 @@ def test_the_parts_are_called_in_the_order_of_the_map(make_run, monkeypatch):
 
 def test_the_disk_has_the_lines_before_the_checkpoint(make_run, monkeypatch):
     """Else a loss of power could leave a checkpoint of updates whose lines are gone."""
-    run = make_run(updates=1, evaluate_every=1, evaluate_episodes=1, milestone_every=0)
+    run = make_run(updates=1, evaluate_every=1, evaluate_episodes=1, save_agent_every=0)
     synced, real = [], os.fsync
 
     def noted(descriptor):
@@ -61,8 +61,8 @@ def test_a_run_directory_holds_what_the_design_says(make_run):
     outcome = train(run)
     assert outcome.reason == "updates"
     assert sorted(path.name for path in run.path.iterdir()) == [
-        "checkpoints", "config.json", "episodes.jsonl", "evaluations.jsonl", "metrics.jsonl",
-        "milestones", "run.lock",
+        "agents", "checkpoints", "config.json", "episodes.jsonl", "evaluations.jsonl",
+        "metrics.jsonl", "run.lock",
     ]  # fmt: skip
     metrics, episodes = list(run.metrics.read()), list(run.episodes.read())
     assert [line["update"] for line in metrics] == [1, 2, 3]
@@ -74,7 +74,7 @@ def test_a_run_directory_holds_what_the_design_says(make_run):
         np.mean([line["episode_return"] for line in episodes[:3]])
     )
     assert metrics[0]["timing"]["steps_per_second"] > 0
-    assert outcome.params_sha256 == run.checkpoints.load(3).card["params_sha256"]
+    assert outcome.params_sha256 == run.checkpoints.load(3).card["about"]["params_sha256"]
 
 
 def test_the_budget_that_is_reached_first_ends_the_training():

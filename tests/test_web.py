@@ -19,8 +19,7 @@ from toys import toy_config
 from web_client import api, get, head, make_lines, metrics_line, serving
 from web_client import ask as ask_bytes
 
-from pixelpong.agent.choice import find_game, list_updates, load_agent
-from pixelpong.agent.file import write_agent
+from pixelpong.agent.choice import find_game, load_agent
 from pixelpong.errors import ConfigError, PixelpongError, RunError
 from pixelpong.faces.look.reel import make_reel
 from pixelpong.faces.page import library
@@ -58,7 +57,7 @@ def test_the_list_and_the_run_say_where_it_stands(client, run):
     assert (told["versions"], told["machine"]) == (run.versions, run.machine)
     steps = {line["update"]: line["steps"] for line in run.metrics.read()}
     assert [(each["which"], each["steps"]) for each in told["agents"]] == [
-        (str(update), steps.get(update, 0)) for update in list_updates(run)
+        (str(update), steps.get(update, 0)) for update in run.list_agents()
     ]
     assert told["best"] == str(run.checkpoints.load_best().update)
     assert told["health"][0].keys() == {"level", "title", "text", "advice"}
@@ -132,7 +131,7 @@ def test_ids_are_names_and_those_that_are_odd_or_taken_are_marked(tmp_path):
 
 def test_an_agents_file_is_watched_and_played_against(tmp_path, run):
     file = tmp_path / "mine.safetensors"
-    write_agent(load_agent(run, "latest"), file)
+    load_agent(run, "latest").write(file)
     with serving(tmp_path / "runs", page="/#play", agent=(file, "best")) as served:
         run_id = Library(tmp_path / "runs").id_of(file)
         assert re.fullmatch("mine.safetensors~[0-9a-f]{8}", run_id)

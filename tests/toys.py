@@ -38,5 +38,5 @@ def lines_of(run: RunDirectory) -> list[dict[str, Any]]:
 def result_of(run: RunDirectory) -> tuple[int, str, str, list[dict[str, Any]]]:
     """What two trainings are compared by: update, hashes of the newest checkpoint, lines."""
     checkpoint = run.checkpoints.load_latest()
-    hashes = checkpoint.card["params_sha256"], fingerprint(checkpoint.arrays)
+    hashes = checkpoint.card["about"]["params_sha256"], fingerprint(checkpoint.arrays)
     return checkpoint.update, *hashes, lines_of(run)

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pixelpong.agent.choice import keep_opponent, make_agent
-from pixelpong.agent.file import encode_small
+from pixelpong.agent.choice import keep_opponent
+from pixelpong.agent.file import Agent, encode_small, is_due
 from pixelpong.config import Config
 from pixelpong.engines import Engine, EngineStats
 from pixelpong.errors import (
@@ -31,8 +31,7 @@ from pixelpong.run.arrays import fingerprint
 from pixelpong.run.checkpoints import Checkpoint
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.lines import EvaluationLine
-from pixelpong.run.milestones import is_due
-from pixelpong.schema import Count, Return, Seconds, convert
+from pixelpong.schema import Count, Seconds, convert
 
 # How far below the target the estimate of sampled play may be: greedy play is better.
 LOOK_MARGIN = 1.0
@@ -41,13 +40,12 @@ LOOK_EVERY = 100_000  # steps between two attempts to confirm the target
 
 @dataclass(frozen=True)
 class Counters:
-    """The card of a checkpoint."""
+    """What a resume needs of a checkpoint's card."""
 
     update: Count
-    score: Return | None
     score_of: str  # "evaluation" or "mean_return_100"
     progress: dict[str, Any]  # see `pixelpong.learners.Learner.get_state`
-    params_sha256: str  # of all parameters
+    about: dict[str, Any]  # see `pixelpong.agent.file.Agent`
     wall_seconds: Seconds  # of the run in total, breaks not counted
     evaluation_seconds: Seconds = 0.0  # the part of it in evaluations; the rest is training
     next_confirmation: Count = 0  # steps before which the target is not evaluated again
@@ -78,7 +76,7 @@ class Session:
             self._restore(run.checkpoints.load_latest())
         update = self.learner.progress.update
         run.checkpoints.cut_back(update)
-        run.milestones.cut_back(update)
+        run.agents.cut_back(update)
         lost, *_ = [file.cut_back(update) for file in run.line_files]  # metrics: a line an update
         if lost:
             again = f"{number_of(lost, 'update')} will be played again"
@@ -92,7 +90,7 @@ class Session:
         self._begin = began
         if not has_begun:
             self.save()  # from now on, a run without a checkpoint has lost them
-            self._keep_milestone()
+            self._keep_agent()
 
     @property
     def wall_seconds(self) -> float:
@@ -133,7 +131,7 @@ class Session:
         }
         self._run.metrics.append(summarize_update(progress, stats) | {"timing": timing})
         self._recorded_update = progress.update
-        self._keep_milestone()
+        self._keep_agent()
 
     def should_evaluate(self) -> bool:
         """Whether an evaluation is due after this update and has not been made."""
@@ -189,32 +187,34 @@ class Session:
         arrays, counters = self.learner.get_state()
         for file in (self._run.metrics, self._run.episodes, self._run.evaluations):
             file.sync()
-        counted = Counters(
-            update,
-            *self._score(),
-            counters,
-            fingerprint(self.learner.params),
-            self.wall_seconds,
-            self._evaluation_seconds,
-            self._next_confirmation,
-        )
-        self._run.checkpoints.save(Checkpoint(arrays, vars(counted)))
+        score, score_of = self._score()
+        card = self._agent().card() | {
+            "update": update,
+            "score": score,
+            "score_of": score_of,
+            "progress": counters,
+            "wall_seconds": self.wall_seconds,
+            "evaluation_seconds": self._evaluation_seconds,
+            "next_confirmation": self._next_confirmation,
+        }
+        self._run.checkpoints.save(Checkpoint(arrays, card))
         self._saved_update = update
 
     def thin_out(self) -> None:
         """Keep only the last checkpoint, the best and the first; for a training that has won."""
         self._write_optional(self._run.checkpoints.thin, 1)
 
-    def _keep_milestone(self) -> None:
-        """Write a milestone if one is due."""
-        progress, every = self.learner.progress, self.config.schedule.milestone_every
-        update = progress.update
-        if not is_due(update, every):
+    def _agent(self) -> Agent:
+        return Agent.of_training(self.config, self.learner.params, self.learner.progress)
+
+    def _keep_agent(self) -> None:
+        """Save the agent as a small file if that is due."""
+        update = self.learner.progress.update
+        if not is_due(update, self.config.schedule.save_agent_every):
             return
-        agent = make_agent(self.config, self.learner.params, progress)
-        arrays, _ = self.learner.get_state()
+        agent, (arrays, _) = self._agent(), self.learner.get_state()
         has_met_agents = self.config.ppo.opponent != BUILTIN
-        save, advice = self._run.milestones.write, "make room there"
+        save, advice = self._run.agents.write, "make room there"
         self._write_optional(
             lambda: save(update, encode_small(agent, arrays, has_met_agents), advice)
         )
@@ -258,7 +258,7 @@ class Session:
     def _restore(self, checkpoint: Checkpoint) -> None:
         counters = Counters.of(checkpoint)
         self.learner.set_state(checkpoint.arrays, counters.progress)
-        if fingerprint(self.learner.params) != counters.params_sha256:
+        if fingerprint(self.learner.params) != counters.about["params_sha256"]:
             what = f"the parameters of update {checkpoint.update}, by their SHA-256"
             advice = "use the library versions in config.json: with these, a seed gives other ones"
             raise CheckpointError(expected(what, "others", advice))

@@ -125,7 +125,7 @@ def _go(
         text = json.dumps(lines).encode()
         return Way(
             name,
-            checkpoint.card["params_sha256"],
+            checkpoint.card["about"]["params_sha256"],
             fingerprint(checkpoint.arrays),
             hashlib.sha256(text).hexdigest(),
         )

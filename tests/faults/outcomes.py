@@ -9,7 +9,7 @@ from pixelpong.run.directory import RunDirectory
 
 
 def outcome_of(run: RunDirectory) -> dict[str, Any]:
-    """The last checkpoint to the bit, every line, every milestone; wall times are left out."""
+    """The last checkpoint to the bit, every line, every agent; wall times are left out."""
     checkpoint = run.checkpoints.load_latest()
     found: dict[str, Any] = {"arrays": fingerprint(checkpoint.arrays)}
     found["card"] = _without_clocks(checkpoint.card)
@@ -18,8 +18,8 @@ def outcome_of(run: RunDirectory) -> dict[str, Any]:
         for line in lines:
             line.pop("timing", None)
         found[file.path.name] = lines
-    for path in run.milestones.folder.iterdir():
-        found[f"milestone {path.name}"] = path.read_bytes()
+    for path in run.agents.folder.iterdir():
+        found[f"agent {path.name}"] = path.read_bytes()
     return found
 
 

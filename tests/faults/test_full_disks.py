@@ -23,7 +23,7 @@ from pixelpong.run.lines import LineFile
 
 TOY = {
     "max_frames": 300, "engine": "serial", "hidden": 20, "updates": 8, "save_every": 2,
-    "evaluate_every": 3, "evaluate_episodes": 2, "milestone_every": 1,
+    "evaluate_every": 3, "evaluate_episodes": 2, "save_agent_every": 1,
 }  # fmt: skip
 FEW = {"classic": {"batch_size": 3}, "fast": {"num_envs": 3, "num_steps": 60, "hidden": 4}}
 
@@ -110,12 +110,12 @@ def test_without_room_for_a_line_the_training_stops_and_resumes_to_the_same_bits
 
 
 @pytest.mark.slow
-def test_without_room_for_milestones_the_training_goes_on(tmp_path, narrow, undisturbed):
+def test_without_room_for_agents_the_training_goes_on(tmp_path, narrow, undisturbed):
     warnings: list[str] = []
     run = RunDirectory.create(tmp_path / "run", toy("fast"), warnings.append)
-    narrow(run.milestones.folder, "4k", is_folder=True)
+    narrow(run.agents.folder, "4k", is_folder=True)
     assert train_until_full(run) is None
-    of_it = [line for line in warnings if "milestones" in line]
+    of_it = [line for line in warnings if "agents" in line]
     ending = "No space left on device; make room there; the training continues without it"
     assert of_it
     assert all(line.startswith("expected to write ") and ending in line for line in of_it)

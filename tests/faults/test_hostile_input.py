@@ -40,10 +40,8 @@ from toys import toy_config
 from pixelpong.agent import file as agent_file
 from pixelpong.agent.file import (
     MAX_WEIGHTS,
-    decode_agent,
-    encode_agent,
+    Agent,
     load_shipped,
-    read_agent,
 )
 from pixelpong.config import Config
 from pixelpong.config.presets import read_toml
@@ -70,7 +68,7 @@ def trained(tmp_path_factory) -> dict[str, RunDirectory]:
     folder, runs = tmp_path_factory.mktemp("trained"), {}
     changes = {"hidden": 2, "batch_size": 2, "num_envs": 2, "num_steps": 40, "updates": 2}
     for preset in ("classic", "fast"):
-        config = toy_config(preset, **changes, milestone_every=1, evaluate_every=2)
+        config = toy_config(preset, **changes, save_agent_every=1, evaluate_every=2)
         runs[preset] = RunDirectory.create(folder / preset, config, [].append)
         train(runs[preset])
     return runs
@@ -103,14 +101,14 @@ def sealed(arrays: dict[str, np.ndarray]) -> bytes:
 
 @pytest.fixture(params=["classic", "fast"])
 def file(request, trained) -> File:
-    content = trained[request.param].milestones.path(2).read_bytes()
+    content = trained[request.param].agents.path(2).read_bytes()
     arrays, card = decode_arrays(content)
     return File(content, arrays, json.loads(card))
 
 
 def understand(content: bytes) -> Any:
     """What is read of a file, through to a game that the agent plays."""
-    agent = decode_agent(content, "a test")
+    agent = Agent.decode(content, "a test")
     game = Game(agent, make_rng(0, "play"))
     for _ in range(5):
         game.tick()
@@ -275,7 +273,7 @@ def test_what_is_no_arrays_is_refused_and_never_run(tmp_path):
             decode_arrays(content)
         path = tmp_path / "agent"
         path.write_bytes(content)
-        assert refuse_or_read(lambda path=path: read_agent(path), worst, how) is REFUSED
+        assert refuse_or_read(lambda path=path: Agent.read(path), worst, how) is REFUSED
         assert not canary.exists(), how
 
 
@@ -284,11 +282,11 @@ def test_a_file_that_is_too_large_for_an_agent_is_not_read(tmp_path, monkeypatch
     with path.open("wb") as file:
         file.truncate(1 << 42)
     with within_limits(Worst(), path), pytest.raises(CheckpointError, match="more than 58720256 b"):
-        read_agent(path)
+        Agent.read(path)
     monkeypatch.setattr(agent_file, "FILE_LIMIT", 3)
     path.write_bytes(bytes(4))
     with pytest.raises(CheckpointError, match="more than 3 bytes"):
-        read_agent(path)
+        Agent.read(path)
 
 
 def test_a_line_without_an_end_is_not_held_in_memory(tmp_path):
@@ -308,7 +306,7 @@ def test_a_line_without_an_end_is_not_held_in_memory(tmp_path):
 @functools.cache
 def kept_agent() -> bytes:
     """An agent of the package in a file of four rows."""
-    return encode_agent(load_shipped(), np.arange(4))
+    return encode_arrays(*load_shipped().round_off(np.arange(4)))
 
 
 def forged_agent(card: dict | None = None, **arrays: np.ndarray) -> bytes:
@@ -332,16 +330,16 @@ def forged_agent(card: dict | None = None, **arrays: np.ndarray) -> bytes:
 )
 def test_a_card_of_what_cannot_be_is_refused(content, why):
     """Frame skips of a trillion took all memory at the first step that was played."""
-    assert decode_agent(forged_agent(), "a test").algorithm == "ppo"
+    assert Agent.decode(forged_agent(), "a test").algorithm == "ppo"
     with within_limits(Worst(), content), pytest.raises(CheckpointError, match=why):
-        decode_agent(forged_agent(content), "a test")
+        Agent.decode(forged_agent(content), "a test")
 
 
 @pytest.mark.parametrize("rows", [np.array([0, 1, 2, -1], np.int16), np.uint16([0, 1, 2, 65535])])
 def test_rows_outside_the_first_layer_are_refused(rows):
     """NumPy takes row −1 for the last one."""
     with pytest.raises(CheckpointError, match="invalid rows"):
-        decode_agent(forged_agent(rows=rows), "a test")
+        Agent.decode(forged_agent(rows=rows), "a test")
 
 
 @pytest.mark.parametrize("size", [0, 4 * 128 - 1, 4 * 128 + 1, 1 << 27])
@@ -350,20 +348,20 @@ def test_compressed_rows_of_another_length_are_refused(size):
     squeezed = zlib.compress(bytes(size)) if size else b"no stream"
     forged = forged_agent(W1=np.frombuffer(squeezed, np.uint8), scale=np.ones(4, np.float16))
     with within_limits(Worst(), size), pytest.raises(CheckpointError, match="invalid rows"):
-        decode_agent(forged, "a test")
+        Agent.decode(forged, "a test")
 
 
-def test_numbers_too_large_for_a_milestone_leave_it_out_with_a_warning(tmp_path, monkeypatch):
+def test_numbers_too_large_for_a_small_agent_leave_it_out_with_a_warning(tmp_path, monkeypatch):
     """Half precision ends at 65,504: a row's step would be infinite in the file."""
     agent = load_shipped()
     for name, value in (("W1", 1e10), ("W1", np.nan), ("W2", np.inf)):
         params = {each: w.copy() for each, w in agent.params.items()}
         params[name].reshape(-1)[0] = value
         with pytest.raises(NumericsError, match=f"in {name} of a small agent, got others"):
-            encode_agent(dataclasses.replace(agent, params=params), np.arange(3))
+            dataclasses.replace(agent, params=params).round_off(np.arange(3))
     many = {"W1": np.zeros((6400, MAX_WEIGHTS // 6400 + 1), np.float32)}
     with pytest.raises(NumericsError, match="a first layer of at most"):
-        encode_agent(dataclasses.replace(agent, params=many), np.arange(3))
+        dataclasses.replace(agent, params=many).round_off(np.arange(3))
     real = ReinforceLearner.__init__
 
     def init(self, config):
@@ -372,10 +370,10 @@ def test_numbers_too_large_for_a_milestone_leave_it_out_with_a_warning(tmp_path,
 
     monkeypatch.setattr(ReinforceLearner, "__init__", init)
     warnings: list[str] = []
-    config = toy_config("classic", updates=2, milestone_every=1)
+    config = toy_config("classic", updates=2, save_agent_every=1)
     run = RunDirectory.create(tmp_path / "run", config, warnings.append)
     train(run)
-    assert run.milestones.updates() == []
+    assert run.agents.updates() == []
     assert any("numbers of at most 4.59e+05 in W1 of a small agent" in word for word in warnings)
     assert run.checkpoints.load_latest().update == 2
 
@@ -423,5 +421,5 @@ def test_an_agent_of_another_algorithm_is_refused_before_it_plays(tmp_path):
     card = json.loads(facts) | {"algorithm": "reinforce"}
     path = tmp_path / "agent.safetensors"
     path.write_bytes(encode_arrays(kept, card))
-    with pytest.raises(CheckpointError, match="expected parameters of the algorithm reinforce"):
-        read_agent(path)
+    with pytest.raises(CheckpointError, match="a first layer of shape .* for reinforce"):
+        Agent.read(path)

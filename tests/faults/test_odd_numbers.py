@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import load
 from toys import toy_config
 
-from pixelpong.agent.file import decode_agent
+from pixelpong.agent.file import Agent
 from pixelpong.errors import NumericsError
 from pixelpong.learners.ppo import PPOLearner
 from pixelpong.learners.reinforce import ReinforceLearner
@@ -93,7 +93,7 @@ def train_with(run: RunDirectory, preset: str, place: str, value: float, update:
 
 
 def make(preset: str, folder: Path, **changes) -> RunDirectory:
-    config = toy_config(preset, updates=UPDATES, milestone_every=1, hidden=2, **changes)
+    config = toy_config(preset, updates=UPDATES, save_agent_every=1, hidden=2, **changes)
     return RunDirectory.create(folder, config, [].append)
 
 
@@ -103,8 +103,8 @@ def assert_all_finite(folder: Path) -> None:
     assert paths
     for path in paths:
         arrays = load(path.read_bytes())
-        if path.parent.name == "milestones":
-            arrays = decode_agent(path.read_bytes(), str(path)).params
+        if path.parent.name == "agents":
+            arrays = Agent.decode(path.read_bytes(), str(path)).params
         for name, array in arrays.items():
             assert np.isfinite(array).all(), (path, name)
     for path in folder.rglob("*.json*"):
@@ -118,7 +118,7 @@ def undisturbed(tmp_path_factory) -> dict[str, str]:
     for preset in LEARNERS:
         run = make(preset, tmp_path_factory.mktemp("runs") / preset)
         train(run)
-        hashes[preset] = run.checkpoints.load_latest().card["params_sha256"]
+        hashes[preset] = run.checkpoints.load_latest().card["about"]["params_sha256"]
     return hashes
 
 
@@ -134,7 +134,7 @@ def test_a_number_that_is_not_finite_stops_the_update_before_it_is_saved(
     assert_all_finite(run.path)
     assert run.checkpoints.load_latest().update == 1
     train(RunDirectory.open(run.path, [].append))
-    assert run.checkpoints.load_latest().card["params_sha256"] == undisturbed[preset]
+    assert run.checkpoints.load_latest().card["about"]["params_sha256"] == undisturbed[preset]
 
 
 @pytest.mark.slow

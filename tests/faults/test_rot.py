@@ -15,7 +15,7 @@ from test_full_disks import FEW, toy
 from test_store import assert_same, make_checkpoint
 from toys import result_of, with_updates
 
-from pixelpong.agent.file import decode_agent, read_agent
+from pixelpong.agent.file import Agent
 from pixelpong.errors import CheckpointError, PixelpongError
 from pixelpong.loop import train
 from pixelpong.run.arrays import fingerprint
@@ -110,15 +110,15 @@ def test_a_training_goes_on_from_the_checkpoint_before_to_the_same_bits(tmp_path
     assert again == "the newest sound checkpoint is of update 6; 2 updates will be played again"
 
 
-@pytest.mark.parametrize("left", ["metrics", "episodes", "evaluations", "milestones"])
+@pytest.mark.parametrize("left", ["metrics", "episodes", "evaluations", "agents"])
 def test_a_run_of_which_anything_is_left_never_starts_over(tmp_path, trained, left):
     run = RunDirectory.open(shutil.copytree(trained.path, tmp_path / "run"))
     shutil.rmtree(run.checkpoints.folder)
     for file in run.line_files:
         if file.path.stem != left:
             file.path.unlink()
-    if left != "milestones":
-        shutil.rmtree(run.milestones.folder)
+    if left != "agents":
+        shutil.rmtree(run.agents.folder)
 
     def contents():
         own = ("run.lock", "failure.json")
@@ -131,7 +131,7 @@ def test_a_run_of_which_anything_is_left_never_starts_over(tmp_path, trained, le
     assert contents() == before
 
 
-# --- the configuration, milestones ---------------------------------------------------
+# --- the configuration, agents -------------------------------------------------------
 
 
 def check_reading(path: Path, every: int, read) -> None:
@@ -158,8 +158,8 @@ def read_run(run: RunDirectory):
     return again.config, again.versions, again.machine
 
 
-def read_milestone(run: RunDirectory):
-    agent = read_agent(run.milestones.path(2))
+def read_saved(run: RunDirectory):
+    agent = Agent.read(run.agents.path(2))
     about = json.dumps(agent.about, sort_keys=True)
     return fingerprint(agent.params), agent.algorithm, agent.protocol, about
 
@@ -168,9 +168,9 @@ def read_milestone(run: RunDirectory):
     "every",
     [(37, 1000), pytest.param((1, 61), marks=[pytest.mark.soak, pytest.mark.timeout(3600)])],
 )
-def test_a_damaged_configuration_or_milestone_is_refused(trained, every):
+def test_a_damaged_configuration_or_agent_is_refused(trained, every):
     check_reading(trained.path / "config.json", every[0], lambda: read_run(trained))
-    check_reading(trained.milestones.path(2), every[1], lambda: read_milestone(trained))
+    check_reading(trained.agents.path(2), every[1], lambda: read_saved(trained))
 
 
 def test_the_agent_in_the_package_has_a_hash_and_a_damaged_one_is_refused():
@@ -178,7 +178,7 @@ def test_the_agent_in_the_package_has_a_hash_and_a_damaged_one_is_refused():
     content = bytearray(file.read_bytes())
     for place in np.linspace(len(content) // 20, len(content) - 1, 25).astype(int):
         content[place] ^= 16
-        with pytest.raises(CheckpointError, match="expected an agent in a test"):
-            decode_agent(bytes(content), "a test")
+        with pytest.raises(CheckpointError, match="no usable agent in a test"):
+            Agent.decode(bytes(content), "a test")
         content[place] ^= 16
-    assert decode_agent(bytes(content), "a test").about["update"] > 0
+    assert Agent.decode(bytes(content), "a test").about["update"] > 0

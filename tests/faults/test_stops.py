@@ -38,7 +38,7 @@ class StopAfter:
 def make(path: Path, mode: str, engine: str = "serial") -> RunDirectory:
     changes = {
         **TOY[mode], "max_frames": 300, "updates": UPDATES, "engine": engine, "workers": 2,
-        "save_every": 7, "milestone_every": 1, "evaluate_every": 6,
+        "save_every": 7, "save_agent_every": 1, "evaluate_every": 6,
         "evaluate_episodes": 4,
     }  # fmt: skip
     return RunDirectory.create(path, load_preset(mode).updated(changes, "test"))
@@ -71,7 +71,7 @@ def undisturbed(tmp_path, mode) -> dict:
     episodes = [line["episode"] for line in wanted["episodes.jsonl"]]
     assert episodes == list(range(1, len(episodes) + 1))
     assert len(wanted["evaluations.jsonl"]) == 3
-    assert len([name for name in wanted if name.startswith("milestone")]) > 8
+    assert len([name for name in wanted if name.startswith("agent")]) > 8
     return wanted
 
 

@@ -96,7 +96,7 @@ def test_in_other_environments_the_result_is_the_same(tmp_path, undisturbed, cha
     done = call(tmp_path, *WORDS, "--run", name, changes=changes, umask=0o077)
     assert (done.returncode, "warning" in done.stderr, "Error" in done.stderr) == (0, False, False)
     run = RunDirectory.open(tmp_path / name)
-    assert run.checkpoints.load_latest().card["params_sha256"] == undisturbed
+    assert run.checkpoints.load_latest().card["about"]["params_sha256"] == undisturbed
     for path in [run.path, *run.path.rglob("*")]:
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
     done = call(tmp_path, "runs", name + "?", changes=changes)
@@ -111,7 +111,7 @@ def test_without_standard_streams_no_word_ends_up_in_a_file(tmp_path, undisturbe
     done = subprocess.run(["sh", "-c", script, "sh", *words], cwd=tmp_path, capture_output=True)
     assert done.returncode == 0
     run = RunDirectory.open(tmp_path / "run")
-    assert run.checkpoints.load_latest().card["params_sha256"] == undisturbed
+    assert run.checkpoints.load_latest().card["about"]["params_sha256"] == undisturbed
     assert re.fullmatch(rb"\d+\n", (tmp_path / "run" / "run.lock").read_bytes())
     for file in run.line_files:
         assert all(json.loads(line) for line in file.path.read_bytes().splitlines())

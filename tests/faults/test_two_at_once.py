@@ -12,7 +12,7 @@ import pytest
 from conftest import wait_for_checkpoint
 from test_store import assert_same, make_checkpoint
 
-from pixelpong.agent.file import read_agent
+from pixelpong.agent.file import Agent
 from pixelpong.faces.cli import main
 from pixelpong.faces.page.library import Library
 from pixelpong.run.checkpoints import CheckpointStore
@@ -20,7 +20,7 @@ from pixelpong.run.directory import RunDirectory
 
 TOY = [
     "--preset", "classic", "--max-frames", "300", "--hidden", "10", "--batch-size", "2",
-    "--engine", "serial", "--save-every", "1", "--milestone-every", "1",
+    "--engine", "serial", "--save-every", "1", "--save-agent-every", "1",
 ]  # fmt: skip
 
 
@@ -121,8 +121,8 @@ def read_everything(run: RunDirectory, library: Library, capsys) -> None:
     updates = [line["update"] for line in run.metrics.read()]
     assert updates == list(range(1, len(updates) + 1))
     assert run.checkpoints.load_latest().update >= len(updates) - 1
-    for update in run.milestones.updates()[-2:]:
-        assert read_agent(run.milestones.path(update)).about["update"] == update
+    for update in run.agents.updates()[-2:]:
+        assert Agent.read(run.agents.path(update)).about["update"] == update
     told = library.tell(run.path.name)
     assert told["update"] >= len(updates) - 1
     capsys.readouterr()

@@ -1,31 +1,29 @@
-"""Choosing one of a run's agents, and a game that it plays."""
+"""Which agent a word names, and a game that it plays."""
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pixelpong.agent.file import (
-    SHIPPED,
-    Agent,
-    load_shipped,
-    read_agent,
-    write_agent,
-)
-from pixelpong.agent.network import fit_params
+from pixelpong.agent.file import SHIPPED, Agent, load_shipped
 from pixelpong.config import Config
-from pixelpong.errors import CheckpointError, ConfigError, RunError, did_you_mean, expected
+from pixelpong.errors import (
+    CheckpointError,
+    ConfigError,
+    RunError,
+    did_you_mean,
+    expected,
+    on_one_line,
+)
 from pixelpong.items import BUILTIN, HALF, SELF, Params
-from pixelpong.learners import draw_params, put_rows, restoring
-from pixelpong.learners.progress import Progress
 from pixelpong.play.replay import Replay
-from pixelpong.run.arrays import fingerprint
-from pixelpong.run.checkpoints import Checkpoint
 from pixelpong.run.directory import RunDirectory
+from pixelpong.run.files import NumberedFiles
 from pixelpong.run.names import LATEST, find_run
 from pixelpong.run.words import signed
 
@@ -45,83 +43,69 @@ class ChosenReplay:
     title: str
 
 
-def make_agent(config: Config, params: Params, progress: Progress) -> Agent:
-    """The agent at the current point of a training."""
-    about = {
-        "update": progress.update,
-        "steps": progress.steps,
-        "episodes": progress.episodes,
-        "estimated_return": progress.estimated_return,
-        "params_sha256": fingerprint(params),
-        "is_rounded": False,
-    }
-    return Agent(params, config.learning.algorithm, config.environment.protocol, about)
+def open_agent(word: str | Path | None, which: str = "best") -> tuple[RunDirectory | None, Agent]:
+    """The agent that a word names, and its run if it has one.
 
+        agents/000120.safetensors   a file, of any origin
+        package, champion, club     an agent in the package; None means the same as ``package``
+        fast-001, latest            a run's agent `which`, see `load_agent`
+        fast-001@120                the run's agent of update 120
 
-def as_agent(run: RunDirectory, checkpoint: Checkpoint) -> Agent:
-    """The agent of a checkpoint, bit for bit."""
-    with restoring():
-        progress = Progress.from_dict(checkpoint.card["progress"])
-        config, network = run.config, run.config.network
-        drawn = config.learning.algorithm, network.hidden, network.dtype, config.seed
-        params = draw_params(*drawn, progress.attempt)
-        put_rows(params, checkpoint.arrays)
-    return make_agent(config, fit_params(params, config.learning.algorithm), progress)
-
-
-def find_agent(word: str | Path | None) -> tuple[RunDirectory | None, str | None]:
-    """A word as the arguments of `load_agent`: the run, or None; the agent, if the word says it.
-
-    `PACKAGE`, the same as None, and the names in `SHIPPED` come before runs: ``./club`` is a path.
+    A path to a file comes first, then the package: ``./club`` is a path.
     """
+    if word is not None and os.path.isfile(word):  # no error for a name that is too long
+        if which != "best":
+            raise ConfigError(f"{word} is one agent, so it has no checkpoint {which}.")
+        return None, Agent.read(Path(word))
+    name, at, named = str(word or PACKAGE).rpartition("@")
+    if at and not os.path.exists(str(word)):
+        return open_agent(name, named)
     if word is None or word == PACKAGE:
-        return None, None
+        return None, load_shipped(which)
     if word in SHIPPED:
-        return None, str(word)
-    return RunDirectory.open(find_run(word, others=(PACKAGE, *SHIPPED))), None
+        if which not in ("best", word):
+            raise ConfigError(f"{word} is one agent, so it has no checkpoint {which}.")
+        return None, load_shipped(str(word))
+    run = RunDirectory.open(find_run(word, others=(PACKAGE, *SHIPPED)))
+    return run, load_agent(run, which)
 
 
-def load_agent(run: RunDirectory | None, which: str = "best") -> Agent:
+def load_agent(run: RunDirectory, which: str = "best") -> Agent:
     """An agent of a run: ``"best"``, ``"latest"``, or the number of an update.
 
-    If `run` is None, an agent in the package, as for `load_shipped`.
+    If a file is damaged, the agent that was saved at the same update is taken, or else, of the best
+    and the latest, the newest one that can be read; with a warning.
     """
-    if run is None:
-        return load_shipped(which)
-    if which == "best":
-        return as_agent(run, run.checkpoints.load_best())
-    if which == "latest":
-        return as_agent(run, run.checkpoints.load_latest())
-    known = list_updates(run)
-    if which not in map(str, known):
-        listed = ", ".join(str(update) for update in known) or "none"
-        advice = f"use best, latest or one of: {listed}"
-        raise CheckpointError(expected(f"an agent of {run.path}", repr(which), advice))
-    update = int(which)
-    if update in run.checkpoints.updates():
-        return as_agent(run, run.checkpoints.load(update))
-    return read_agent(run.milestones.path(update))
+    saved, checkpoints = run.list_agents(), run.checkpoints.updates()
+    if which in ("best", "latest"):
+        first = run.checkpoints.find_best() if which == "best" else max(checkpoints, default=None)
+        order = sorted(saved, key=lambda update: (update == first, update), reverse=True)
+    else:
+        order = [update for update in saved if str(update) == which]
+    if not order:
+        listed = ", ".join([*map(str, saved), "best", "latest"] if saved else ["none"])
+        at = f"at update {which}" if which.isdecimal() else f"as {which!r}"
+        raise CheckpointError(on_one_line(f"No agent was saved {at}. Saved: {listed}."))
+    problems = []
+    for update, folder in itertools.product(order, (run.checkpoints, run.agents)):
+        try:
+            agent = _load(run, folder, update)
+        except CheckpointError as error:
+            if os.path.lexists(folder.path(update)):  # a training has not just removed it
+                problems.append(str(error))
+            continue
+        if problems:
+            run.warn(f"{'; '.join(problems)}; taking the agent of update {update}")
+        return agent
+    raise CheckpointError("; ".join(problems) or f"The agents of {run.path} have been removed.")
 
 
-def open_agent(
-    word: str | Path | None, checkpoint: str = "best"
-) -> tuple[RunDirectory | None, Agent]:
-    """The agent of a file, a run or the package, and its run if it has one."""
-    is_file = word is not None and os.path.isfile(word)  # no error for a name that is too long
-    run, name = (None, str(word)) if is_file else find_agent(word)
-    if name and checkpoint not in ("best", name):
-        raise ConfigError(f"{name} is one agent, so it has no checkpoint {checkpoint}.")
-    if is_file and name:
-        return None, read_agent(Path(name))
-    return run, load_agent(run, name or checkpoint)
-
-
-def load_named(word: str) -> Agent:
-    """As `open_agent`; a run means its best agent, ``RUN@100`` the agent of update 100."""
-    name, at, which = word.rpartition("@")
-    if not at or os.path.exists(word):
-        return open_agent(word)[1]
-    return load_agent(find_agent(name)[0], which)
+def _load(run: RunDirectory, folder: NumberedFiles, update: int) -> Agent:
+    """The agent of an update in `folder`, which is the checkpoints or the saved agents."""
+    if folder is run.agents:
+        return Agent.read(folder.path(update))
+    found = run.checkpoints.load(update)
+    return Agent.of(found.arrays, found.card, folder.path(update))
 
 
 def settle_opponents(configs: Iterable[Config]) -> list[Config]:
@@ -137,7 +121,7 @@ def settle_opponents(configs: Iterable[Config]) -> list[Config]:
             run, at, which = word.partition("@")
             is_latest = run == LATEST and not os.path.isfile(word)
             names[word] = f"{find_run(LATEST)}{at}{which}" if is_latest else word
-            load_opponent(config)
+            _load_opponent(word)
         settled.append(config.updated({"opponent": names[word]}, "the opponent"))
     return settled
 
@@ -154,16 +138,15 @@ def keep_opponent(run: RunDirectory) -> Params | None:
         return None
     path = run.path / f"opponent-{hashlib.sha256(word.encode()).hexdigest()[:12]}.safetensors"
     if not path.exists():
-        write_agent(load_opponent(run.config), path)
-    params = read_agent(path).params
+        _load_opponent(word).write(path)
+    params = Agent.read(path).params
     return {name: w.astype(run.config.network.dtype) for name, w in params.items()}
 
 
-def load_opponent(config: Config) -> Agent:
-    """The agent that a training plays against: a run's best one, a file's, or the package's."""
-    word = config.ppo.opponent
+def _load_opponent(word: str) -> Agent:
+    """The agent that a training plays against."""
     try:
-        agent = load_named(word)
+        _, agent = open_agent(word)
     except RunError as error:
         what = f"--opponent to be {', '.join(NO_AGENT)}, a run or an agent's file"
         raise ConfigError(
@@ -171,8 +154,7 @@ def load_opponent(config: Config) -> Agent:
         ) from error
     if agent.algorithm != "ppo":
         got = f"{word}, which is of {agent.algorithm}"
-        what = "--opponent to be an agent of PPO"
-        raise ConfigError(expected(what, got, "choose another"))
+        raise ConfigError(expected("--opponent to be an agent of PPO", got, "choose another"))
     return agent
 
 
@@ -194,22 +176,13 @@ def name_strength(about: dict[str, Any]) -> str:
     return next((word for limit, word in _STRENGTHS if known < limit), SHIPPED[-1])
 
 
-def list_updates(run: RunDirectory) -> list[int]:
-    """The updates whose agent is saved, as a checkpoint or a milestone, ascending."""
-    return sorted({*run.checkpoints.updates(), *run.milestones.updates()})
-
-
 def find_game(
-    run: RunDirectory | None,
-    checkpoint: str = "best",
-    episode: int = 0,
-    *,
-    is_greedy: bool = True,
+    run: RunDirectory | None, which: str = "best", episode: int = 0, *, is_greedy: bool = True
 ) -> ChosenReplay:
-    """Play a game with one of a run's agents; `episode` is its index in an evaluation."""
-    agent = load_agent(run, checkpoint)
-    name = "the agent in the package" if run is None else run.path.name
-    return play_game(agent, name, 0 if run is None else run.config.seed, episode, is_greedy)
+    """Play a game with one of a run's agents; with one of the package's if `run` is None."""
+    if run is None:
+        return play_game(load_shipped(which), "the agent in the package", 0, episode, is_greedy)
+    return play_game(load_agent(run, which), run.path.name, run.config.seed, episode, is_greedy)
 
 
 def play_game(

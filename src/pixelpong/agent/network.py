@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 
 from pixelpong.env import features
 from pixelpong.env.preprocess import pack_field
-from pixelpong.errors import CheckpointError, expected
 from pixelpong.items import ACTIONS, DOWN, NUM_PIXELS, UP, Params
 from pixelpong.learn import gated
 from pixelpong.learn.network import sigmoid
@@ -86,31 +85,32 @@ class Network(ABC):
 
 def make_network(params: Params, algorithm: str) -> Network:
     """The network with these parameters, trained with ``"reinforce"`` or ``"ppo"``."""
-    params = fit_params(params, algorithm)
+    _require_fit(params, algorithm)
     if algorithm == "ppo":
         return GatedNetwork(params, GatedDecider(params))
     return PlainNetwork(params, PlainDecider(params))
 
 
-def fit_params(params: Params, algorithm: str) -> Params:
-    """Check and return parameters from a file; the kernels rely on their shapes."""
-    shapes = {name: w.shape for name, w in sorted(params.items())}
-    second = shapes.get("W2", ())
-    wanted = {"W1": (NUM_PIXELS, *second[:1]), "W2": second[:1]}
+def shapes_of(algorithm: str, hidden: int) -> dict[str, tuple[int, ...]]:
+    """The shape of each parameter."""
     if algorithm == "ppo":
-        hidden = second[1:2]
-        first, second = (features.NUM_INPUTS, *hidden, 2), (gated.NUM_OUTPUTS, *hidden, 2)
-        wanted = {"W1": first, "W2": second, "b2": (gated.NUM_OUTPUTS,)}
+        first, second = (features.NUM_INPUTS, hidden, 2), (gated.NUM_OUTPUTS, hidden, 2)
+        return {"W1": first, "W2": second, "b2": second[:1]}
+    return {"W1": (NUM_PIXELS, hidden), "W2": (hidden,)}
+
+
+def _require_fit(params: Params, algorithm: str) -> None:
+    """Refuse parameters of other shapes, on which the kernels rely, and numbers that are none."""
+    shapes = {name: w.shape for name, w in params.items()}
+    hidden = shapes.get("W1", (0, 0))[1:2]
     types = {str(w.dtype) for w in params.values()}
-    if shapes != wanted or len(types) != 1 or not types <= {"float32", "float64"}:
-        advice = "use the configuration that it was trained with"
+    is_sound = len(types) == 1 and types <= {"float32", "float64"}
+    if not (is_sound and hidden and shapes == shapes_of(algorithm, hidden[0])):
         got = f"{shapes} of {', '.join(sorted(types))}"
-        raise CheckpointError(expected(f"parameters of the algorithm {algorithm}", got, advice))
+        raise ValueError(f"parameters that are not of the algorithm {algorithm}: {got}")
     for name, w in params.items():
         if not np.isfinite(w).all():
-            advice = "use another checkpoint"
-            raise CheckpointError(expected(f"finite numbers in {name}", "others", advice))
-    return params
+            raise ValueError(f"numbers in {name} that are not finite")
 
 
 class PlainNetwork(Network):

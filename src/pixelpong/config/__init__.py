@@ -156,7 +156,9 @@ class ScheduleConfig:
     """Periodic work."""
 
     save_every: Positive = option(10, "Updates between two checkpoints.")
-    milestone_every: Count = option(10, "Updates between the first milestones; 0 is never.")
+    save_agent_every: Count = option(
+        10, "Updates between the first agents that are saved; 0 is never."
+    )
     evaluate_every: Count = option(0, "Updates between two evaluations; 0 is never.")
     evaluate_episodes: Positive = option(10, "Greedy episodes in each evaluation.")
 

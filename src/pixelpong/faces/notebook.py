@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 from pixelpong.agent.choice import (
     ChosenReplay,
     find_game,
-    list_updates,
     load_agent,
 )
 from pixelpong.agent.file import Agent
@@ -92,7 +91,7 @@ class Run:
 
     def agents(self) -> list[int]:
         """The updates whose agent is saved; `agent` loads one."""
-        return list_updates(self._directory)
+        return self._directory.list_agents()
 
     def agent(self, which: int | str = "best") -> Agent:
         """One of its agents: that of an update, ``"best"`` or ``"latest"``."""

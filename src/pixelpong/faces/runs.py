@@ -117,7 +117,7 @@ def report_run(path: Path) -> Report:
     }
     if newest is not None:
         report |= {
-            "params_sha256": newest.card["params_sha256"],
+            "params_sha256": newest.card["about"]["params_sha256"],
             "state_sha256": fingerprint(newest.arrays),
         }
     return report

@@ -6,7 +6,7 @@
       episodes.jsonl   one line per finished episode
       evaluations.jsonl  one line per evaluation
       checkpoints/     see `pixelpong.run.checkpoints`
-      milestones/      the agent at earlier updates, see `pixelpong.agent.file`
+      agents/          the agent at earlier updates, see `pixelpong.agent.file`
       failure.json     the error that ended the last training, if one did
       run.lock         held by the training that writes here
 
@@ -67,7 +67,7 @@ class RunDirectory:
     versions: dict[str, str]  # of the libraries that started it
     machine: dict[str, str]
     checkpoints: CheckpointStore
-    milestones: NumberedFiles
+    agents: NumberedFiles
     metrics: LineFile
     episodes: LineFile
     evaluations: LineFile
@@ -110,8 +110,8 @@ class RunDirectory:
         config = _config_of(file.config, path)
         store = CheckpointStore(path / "checkpoints", warn)
         lines = {name: LineFile(path / f"{name}.jsonl") for name in _LINE_FILES}
-        milestones = NumberedFiles(path / "milestones")
-        return cls(path, config, file.versions, file.machine, store, milestones, warn=warn, **lines)
+        agents = NumberedFiles(path / "agents")
+        return cls(path, config, file.versions, file.machine, store, agents, warn=warn, **lines)
 
     @property
     def line_files(self) -> tuple[LineFile, ...]:
@@ -122,7 +122,11 @@ class RunDirectory:
     def has_begun(self) -> bool:
         """Whether a training has left anything here; if so, none may start over."""
         files = any(file.has_content for file in self.line_files)
-        return files or bool(self.checkpoints.updates() or self.milestones.updates())
+        return files or bool(self.list_agents())
+
+    def list_agents(self) -> list[int]:
+        """The updates whose agent is saved, in a checkpoint or as a small file, ascending."""
+        return sorted({*self.checkpoints.updates(), *self.agents.updates()})
 
     def require_here(self) -> None:
         """Check that the run has not been deleted during its training."""

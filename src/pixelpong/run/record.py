@@ -217,10 +217,10 @@ class Record:
 
     @property
     def agents(self) -> list[int]:
-        """The updates whose agent is saved, as a checkpoint or a milestone, ascending."""
+        """The updates whose agent is saved, ascending."""
         if self.run is not None:
             with contextlib.suppress(OSError, RunError):  # it is being deleted
-                return sorted({*self.run.checkpoints.updates(), *self.run.milestones.updates()})
+                return self.run.list_agents()
         return []
 
     @functools.cached_property

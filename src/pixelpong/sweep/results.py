@@ -36,7 +36,7 @@ def read_result(path: Path) -> Result:
     found = Record.read(path)
     greedy, sha256 = found.greedy, ""
     if found.is_done and found.run is not None:
-        sha256 = found.run.checkpoints.load_latest().card["params_sha256"]
+        sha256 = found.run.checkpoints.load_latest().card["about"]["params_sha256"]
     return Result(
         state=found.state,
         problem=found.problem,

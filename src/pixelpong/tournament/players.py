@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pixelpong.agent.choice import load_named
+from pixelpong.agent.choice import open_agent
 from pixelpong.agent.file import Agent
 from pixelpong.errors import ConfigError, RunError, expected
 from pixelpong.items import BUILTIN
@@ -56,7 +56,7 @@ def find_player(word: str) -> Player:
     if word == BUILTIN or word in SCRIPTS:
         return Player(word, SCRIPTS.get(word), hashlib.sha256(word.encode()).hexdigest())
     try:
-        agent = load_named(word)
+        _, agent = open_agent(word)
     except RunError:
         if near := difflib.get_close_matches(word, [BUILTIN, *SCRIPTS], n=1):
             advice = f"did you mean {near[0]}?"

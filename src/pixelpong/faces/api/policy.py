@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.agent.file import Agent, read_agent
+from pixelpong.agent.file import Agent
 from pixelpong.agent.network import GREEDY, Explanation
 from pixelpong.env.preprocess import FIELD_ROWS, preprocess
 from pixelpong.errors import ConfigError, expected
@@ -65,8 +65,8 @@ class Policy:
 
         Args:
             what: ``"package"``, or the name of an agent in it; a run, its directory, its name in
-                the folder ``runs``, or ``"latest"``; or an agent's file: a milestone, or
-                ``params.safetensors`` of a checkpoint.
+                the folder ``runs``, or ``"latest"``; or a file in its folders ``agents`` and
+                ``checkpoints``, or one that `pixelpong export` has written.
             checkpoint: of a run's agents: ``"best"``, ``"latest"`` or an update; of the package's:
                 ``"best"``, ``"strong"``, ``"club"`` or ``"beginner"``.
 
@@ -85,7 +85,7 @@ class Policy:
             advice = "give the name or the path of an agent or a run, or a Run"
             raise ConfigError(expected("an agent", repr(what), advice))
         if Path(word).suffix == ".safetensors":
-            return cls(read_agent(Path(word)))  # says what is wrong with a file that is not there
+            return cls(Agent.read(Path(word)))  # says what is wrong with a file that is not there
         return cls(open_agent(word, str(checkpoint))[1])
 
     def reset(self) -> None:

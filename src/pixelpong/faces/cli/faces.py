@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +52,12 @@ def plot(options: Any) -> int:
 def export(options: Any) -> int:
     """``pixelpong export RUN --out FILE``"""
     from pixelpong.agent.choice import open_agent
-    from pixelpong.agent.file import write_agent
 
     _, agent = open_agent(options.run, options.checkpoint)
     path = options.out or Path(f"{Path(options.run or 'package').stem}.safetensors")
     if path.suffix != ".safetensors":
         raise ConfigError(f"The agent's file must end in .safetensors, not {path.name!r}.")
-    size = write_agent(agent, path)
+    size = agent.write(path)
     report = {"file": str(path), "bytes": size, "update": agent.about.get("update")}
     report_on(report, options.json, lambda it: f"{it['file']}: {it['bytes']:,} bytes")
     return 0
@@ -81,17 +79,17 @@ def watch(options: Any) -> int:
 
 
 def _serve_game(options: Any, page: str) -> int:
-    from pixelpong.agent.choice import find_agent, load_agent, open_agent
+    from pixelpong.agent.choice import open_agent
     from pixelpong.run.directory import RUNS_FOLDER
 
-    if options.run is not None and os.path.isfile(options.run):
-        open_agent(options.run)  # reports an error here, and not on the page
-        return _serve(options, RUNS_FOLDER, page=page, agent=(Path(options.run), "best"))
-    run, name = find_agent(options.run)
-    which = name or options.checkpoint
-    load_agent(run, which)
-    folder, path = (RUNS_FOLDER, None) if run is None else (run.path.parent, run.path)
-    return _serve(options, folder, page=page, agent=(path, which))
+    run, agent = open_agent(options.run, options.checkpoint)  # reports an error here, not there
+    if run is not None:
+        is_named = "@" in str(options.run)
+        which = str(agent.about["update"]) if is_named else options.checkpoint
+        return _serve(options, run.path.parent, page=page, agent=(run.path, which))
+    name = agent.about.get("name")
+    place = (None, name) if name else (Path(options.run), "best")
+    return _serve(options, RUNS_FOLDER, page=page, agent=place)
 
 
 def _serve(options: Any, runs_dir: Path, **about: Any) -> int:

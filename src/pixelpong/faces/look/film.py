@@ -28,7 +28,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.agent.choice import ChosenReplay
-from pixelpong.agent.explain import explain
 from pixelpong.agent.legend import ACTION_COLOURS, ACTION_NAMES, PIXEL_COLOURS, PIXEL_NAMES
 from pixelpong.agent.network import APPEARED, STAYED, VANISHED, Explanation
 from pixelpong.atari.palette import PALETTE
@@ -163,7 +162,7 @@ def _draw(
 ) -> Iterator[tuple[Moment, Picture]]:
     """The moments shown, each with its picture; the last one `held` times."""
     if overlay:
-        steps = explain(chosen.replay, chosen.agent, every)
+        steps = chosen.agent.explain(chosen.replay, every)
         pictures = ((moment, overlay.draw(moment, seen)) for moment, seen in steps)
     else:
         moments = (it for it in chosen.replay.watch() if it.step % every == 0 or it.action is None)

@@ -35,7 +35,6 @@ from pixelpong.agent.expect import (
     find_paddle,
     is_arriving,
 )
-from pixelpong.agent.explain import explain
 from pixelpong.agent.legend import ACTION_NAMES
 from pixelpong.agent.network import Explanation
 from pixelpong.atari.palette import PALETTE
@@ -55,7 +54,7 @@ def make_reel(chosen: ChosenReplay) -> dict[str, Any]:
     pictures = {name: _Differences() for name in ("screen", "field", "saliency")}
     steps: list[tuple[Any, ...]] = []
     expectations: list[dict[str, Any]] = []
-    for moment, seen in itertools.islice(explain(replay, agent), MAX_STEPS):
+    for moment, seen in itertools.islice(agent.explain(replay), MAX_STEPS):
         largest, saliency = scale_saliency(seen)
         for name, picture in zip(pictures, (moment.screen, seen.field, saliency), strict=True):
             pictures[name].add(picture)

@@ -18,7 +18,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from pixelpong.agent.choice import find_game, play_game
-from pixelpong.agent.file import read_agent
+from pixelpong.agent.file import Agent
 from pixelpong.errors import RunError
 from pixelpong.faces.look.reel import make_reel
 from pixelpong.interrupts import end_with_parent, interrupts_held
@@ -85,7 +85,7 @@ def _begin() -> None:
 def play_and_explain(path: Path | None, which: str) -> bytes:
     """The reel, as JSON, of a greedy game; `path` is a run or an agent's file, None the package."""
     if path is not None and path.is_file():
-        game = play_game(read_agent(path), path.name, 0, 0)
+        game = play_game(Agent.read(path), path.name, 0, 0)
     else:
         run = None if path is None else RunDirectory.open(path, lambda message: None)
         game = find_game(run, which)

@@ -18,7 +18,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from pixelpong.agent.choice import load_agent, name_strength
-from pixelpong.agent.file import SHIPPED, Agent, load_shipped, read_agent
+from pixelpong.agent.file import SHIPPED, Agent, load_shipped
 from pixelpong.errors import CheckpointError, RunError, expected
 from pixelpong.faces.page.health import assess
 from pixelpong.run.names import last_change
@@ -77,7 +77,7 @@ class Library:
             return load_package(SHIPPED[-1] if which in ("best", "latest") else which)
         try:
             if file := self._find_file(run_id):
-                return read_agent(file)
+                return Agent.read(file)
             record = self.record(run_id)
             if record.run is None:
                 raise RunError(record.problem)
