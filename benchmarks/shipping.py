@@ -25,13 +25,14 @@ from pixelpong.agent.file import Agent
 from pixelpong.config import Config
 from pixelpong.env import make_emulator
 from pixelpong.errors import Interrupted
-from pixelpong.faces.api.evaluation import evaluate_ways
-from pixelpong.faces.text import describe_returns
+from pixelpong.faces.api import evaluate
+from pixelpong.faces.policy import Policy
 from pixelpong.items import BUILTIN, SELF, Item
 from pixelpong.play.player import Player
 from pixelpong.run.arrays import encode_arrays, squeeze
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.files import write_whole
+from pixelpong.run.words import signed
 from pixelpong.seeding import make_rng
 
 SURVEY_STEPS = 100_000
@@ -79,8 +80,10 @@ def write_agent(
     counts = _survey(agent, run.config, should_stop)
     rows, steps = _choose_steps(agent, max_bytes, counts)
     small = Agent.of(*agent.round_off(rows, steps=steps), path)
-    ways = evaluate_ways(run.config, small.params, EVALUATION_SEED, episodes, should_stop)
-    results = {way: evaluation.to_dict() for way, evaluation in ways.items()}
+    results = {}
+    for way in ("greedy", "sampled"):
+        how = {"sampled": way == "sampled", "seed": EVALUATION_SEED}
+        results[way] = evaluate(Policy(small), episodes, **how).to_dict()
     about = agent.about | {
         "config": run.config.to_flat(),
         "evaluation_seed": EVALUATION_SEED,
@@ -99,7 +102,8 @@ def describe_agent(report: dict[str, Any]) -> str:
         f"{report['file']}: update {report['update']}, {report['rows']:,} rows of the first layer, "
         f"{report['bytes']:,} bytes"
     ]
-    lines += [describe_returns(name, result) for name, result in report["evaluation"].items()]
+    for way, result in report["evaluation"].items():
+        lines.append(f"{way}: mean return {signed(result['mean_return'], 2)}")
     return "\n".join(lines)
 
 

@@ -131,7 +131,7 @@ def test_what_cannot_be_done_is_refused_in_one_line(call, kind, message, tmp_pat
 
 
 def test_options_that_change_the_result_must_be_allowed(toy):
-    with pytest.raises(ConfigError, match="seed 0 → 1; leave them out, or give allow_changes=True"):
+    with pytest.raises(ConfigError, match="seed 0 → 1; leave them out, or give allow_changes"):
         pixelpong.resume(toy, seed=1, quiet=True)
     changed = pixelpong.resume(toy, quiet=True, updates=3, gamma=0.9, allow_changes=True)
     assert changed.config.learning.gamma == 0.9

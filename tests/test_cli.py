@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import os
@@ -20,10 +21,12 @@ from conftest import wait_until
 import pixelpong
 from pixelpong.config import OPTIONS
 from pixelpong.config.presets import load_preset
-from pixelpong.faces.cli.parser import COMMANDS, parse
+from pixelpong.evaluation import Evaluation, Verdict
+from pixelpong.faces.cli import COMMANDS, parse
 from pixelpong.faces.recorded import is_comparable
-from pixelpong.faces.text import describe_outcome
-from pixelpong.loop import train
+from pixelpong.faces.report import describe_ending, fold
+from pixelpong.learners.progress import Progress
+from pixelpong.loop import Outcome, train
 from pixelpong.play.worker import Worker
 from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
@@ -109,11 +112,13 @@ def test_words_are_read():
         "train --sticky 0 --preset ray": {"sticky": 0.0, "preset": "ray"},
         "train --verbose --no-verbose --seed 1 --seed 2": {"verbose": False, "seed": 2},
         "resume --workers 2 -- -run": {"workers": 2},
-        "evaluate --seed 3 run --episodes 5 --sticky .5": {"sticky": 0.5},
-        "plot --out x -- -a b": {},
-        "train -s 5 -q": {"seed": 5},
+        "evaluate --seed 3 run --sticky .5": {"seed": 3, "sticky": 0.5},
+        "plot --kind health -- -a b": {"kind": "health"},
+        "train -s 5 -q": {"seed": 5, "quiet": True},
+        "plot a --debug --json": {},
     }.items():
-        assert parse(line.split())[1].given == given
+        assert parse(line.split()).options == given
+    assert parse(["plot", "--out", "x", "--", "-a", "b"]).places == ["-a", "b"]
 
 
 BAD = [
@@ -127,8 +132,8 @@ BAD = [
     ("train --clip-coef 0", 2, "--clip-coef to be a number from 0.001 to 10, got 0.0"),
     ("train --config grid.toml", 2, "got [1, 2]; give one value, or the list to `pixelpong sweep`"),
     ("train --name x --run y", 2, "expected run or name, got both; leave one of them out"),
-    ("train --batch-size 20", 2, "got --batch-size, which belongs to REINFORCE; leave it out, or"),
-    ("resume run --num-envs 8", 2, "got --num-envs, which belongs to PPO; leave it out"),
+    ("train --batch-size 20", 2, "got batch_size, which belongs to REINFORCE; leave it out, or"),
+    ("resume run --num-envs 8", 2, "got num_envs, which belongs to PPO; leave it out"),
     ("train --batch-size", 2, "--batch-size: expected one argument; see `pixelpong train --help`"),
     ("train --batch-size abc", 2, "expected --batch-size to be a whole number from 1 to 100000, "
      "got 'abc'"),
@@ -144,12 +149,12 @@ BAD = [
     ("train --run /proc/none/run", 1, "/proc/none"),
     ("train --run run/config.json/x", 1, "config.json, which is not a directory"),
     ("resume none", 1, "expected a run directory, got none"),
-    ("resume", 2, "expected RUN, got none; try `pixelpong resume latest`, or see `pixelpong re"),
-    ("resume run --seed 4", 2, "got seed 0 → 4; leave them out, or give --allow-changes"),
+    ("resume", 2, "the following arguments are required: RUN; see `pixelpong resume --help`"),
+    ("resume run --seed 4", 2, "got seed 0 → 4; leave them out, or give allow_changes"),
     ("runs ru", 1, "expected a run directory, got ru, which is not one; check its name"),
     ("resume runs/", 1, "got runs, which is a folder of runs; name one: runs/fast-001"),
     ("runs fast-01", 1, "got fast-01, which is not one; did you mean fast-001?"),
-    ("runs --sort luck", 2, "--sort to be one of age, name"),
+    ("runs --sort luck", 2, "expected --sort to be one of age, name"),
     ("play beginer --no-open", 1, "got beginer, which is not one; did you mean beginner?"),
     ("plot run mine", 1, "got mine, which is not one; check its name; in runs there are runs/fas"),
     ("evaluate run --checkpoint ²", 1, "Saved: 0, 3, best, latest"),
@@ -187,7 +192,7 @@ def test_every_command_finds_a_run_by_the_same_words(report, trained, tmp_path):
     assert report("resume", "fast-001", "--updates", "4")["run"] == "runs/fast-001"
     for word in ("runs/fast-001", "fast-001", "latest", "./runs/fast-001/"):
         assert report("runs", word)["run"] == "runs/fast-001"
-        assert report("evaluate", word, "--episodes", "1")["run"] == "runs/fast-001"
+        assert report("evaluate", word, "--episodes", "1")["agent"] == "runs/fast-001"
         assert pixelpong.Run(word).path == Path("runs/fast-001")
 
 
@@ -210,7 +215,7 @@ def test_an_exported_agent_is_taken_wherever_a_run_is(call, report, trained):
     assert report("export", "run", "--out", "b.safetensors")["update"] == 3
     assert report("export", "champion", "--out", "a.safetensors")["bytes"] > 1e6
     words = ["a.safetensors", "--episodes", "1", "--sticky", "0", "--engine", "serial"]
-    assert report("evaluate", *words)["greedy"]["returns"] == [21.0]
+    assert report("evaluate", *words)["returns"] == [21.0]
     assert pixelpong.Policy.load("a.safetensors").algorithm == "ppo"
     words = "--preset fast --updates 1 --num-envs 2 --num-steps 9 --hidden 64 -q"
     assert call("train", *words.split(), "--opponent", "a.safetensors")[0] == 0
@@ -224,7 +229,6 @@ def test_a_run_is_shown_with_its_hashes_and_a_damaged_checkpoint_is_found(call, 
     assert (told["update"], told["episodes"], told["config"]["hidden"]) == (3, 6, 10)
     assert 0 < told["training_seconds"] <= told["total_seconds"]
     lines = call("runs", "run")[1].splitlines()
-    assert max(map(len, lines)) <= 80
     assert lines[0].startswith("verdict      budget spent at update 3")
     assert "params       " + told["params_sha256"] in lines
     assert "checkpoints  0, 3: each has its SHA-256" in lines
@@ -235,37 +239,53 @@ def test_a_run_is_shown_with_its_hashes_and_a_damaged_checkpoint_is_found(call, 
     assert re.search(r"^damaged +expected a sound checkpoint", out, flags=re.M)
 
 
-def test_evaluate_reports_greedy_and_sampled_play_as_python_does(call, report, trained):
+def test_evaluate_reports_as_python_does(call, report, trained):
     words = ["evaluate", "run", "--episodes", "5", "--seed", "3"]
-    told = report(*words, "--workers", "2")
-    assert [len(told[way]["returns"]) for way in ("greedy", "sampled")] == [5, 5]
-    assert list(pixelpong.evaluate("run", 5, seed=3).returns) == told["greedy"]["returns"]
-    _, text, _ = call(*words, "--engine", "serial")
-    assert re.search(r"greedy +mean return −?\d\.\d\d +too few games for an interval", text)
-    _, text, _ = call("evaluate", "run", "--episodes", "10")
-    assert re.search(r"greedy +mean return −?\d\.\d\d +95 % interval", text)
+    for sampled in (False, True):
+        more = ["--sampled"] * sampled
+        told = report(*words, *more, "--workers", "2")
+        found = pixelpong.evaluate("run", 5, seed=3, sampled=sampled)
+        assert list(found.returns) == told["returns"]
+        out = call(*words, *more, "--engine", "serial")[1]
+        assert out == f"{found}\n"
+    assert re.search(r"mean return −?\d+\.\d\d \(too few games for an interval\) over 5 games", out)
+    assert "update 3: sampled play on ALE/Pong-v5, seed 3" in out
 
 
 def test_a_training_that_has_won_says_so_and_what_comes_next():
-    greedy = {"mean_return": 18.675, "ci95": (18.385, 18.945), "returns": [18.0] * 200}
-    verdict = {"is_won": True, "target": 18.0, "steps": 999_424, "seconds": 51.0, "sampled": None}
-    report = {
-        "run": "my runs/a", "reason": "until_return", "update": 122, "episodes": 300,
-        "steps": 999_424, "mean_return_100": 3.0, "params_sha256": "90", "rank": (6, 21),
-        "training_seconds": 40.0, "wall_seconds": 55.0, "machine": "2 cores of an abacus",
-        "environment": "ALE/Pong-v5", "verdict": verdict | {"greedy": greedy},
-    }  # fmt: skip
-    text = describe_outcome(report)
+    greedy = Evaluation(18.675, 1.9, (18.385, 18.945), (18.0,) * 200, 3500.0)
+    verdict = Verdict(True, 18.0, 122, 999_424, 51.0, greedy, None)
+    facts = {"run": "my runs/a", "rank": (6, 21), "machine": "2 cores of an abacus"}
+    progress = Progress(update=122, episodes=300, steps=999_424)
+
+    def describe(verdict, is_brief=False):
+        outcome = Outcome("until_return", progress, "90", 55.0, 40.0, verdict)
+        return describe_ending(facts, outcome, is_brief=is_brief)
+
+    text = describe(verdict)
     for words in (
+        "Won: mean return +18.68 (+18.39 to +18.95) over 200 games of 3,500 steps; the target is +",
         "\nafter 999,424 steps and 0:51 in total, on 2 cores of an abacus\n",
         "\nrank 6 of 21 by steps, among the recorded trainings\n",
         " pixelpong watch 'my runs/a'", " pixelpong play 'my runs/a'",
         " pixelpong record 'my runs/a'",
-        "continue with: pixelpong resume 'my runs/a' --until-return 19",
+        "continue with:\n  pixelpong resume 'my runs/a' --until-return 19",
     ):  # fmt: skip
         assert words in text
-    lost = report | {"rank": None, "verdict": report["verdict"] | {"is_won": False}}
-    assert describe_outcome(lost).startswith("Not won yet: mean return +18.6")
+    lost = describe(dataclasses.replace(verdict, is_won=False))
+    assert lost.startswith("Not won yet: mean return +18.68")
+    assert describe(verdict, is_brief=True).count("\n") == 0
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_a_terminals_lines_break_between_words_and_commands_can_be_pasted(columns):
+    command = "pixelpong resume runs/a-run-with-a-name --total-timesteps 10000000"
+    text = f"saved in runs/a-run-with-a-name; continue with:\n  {command}\n" + "word " * 40
+    lines = fold(text, columns).split("\n")
+    assert max(map(len, lines)) <= columns
+    pasted = " ".join(" ".join(lines).replace("\\ ", "").split())
+    assert command in pasted
+    assert not any(line.endswith(("-", "runs/")) for line in lines)
 
 
 def test_only_a_training_like_the_recorded_ones_has_a_rank():
@@ -275,11 +295,14 @@ def test_only_a_training_like_the_recorded_ones_has_a_rank():
         assert not is_comparable(fast.updated(changes, "test"))
 
 
-def test_a_quiet_training_says_how_it_ended_and_a_command_that_can_be_pasted(call):
-    _, out, err = call("train", *TOY, "--updates", "1", "--run", "my runs/a 1", "-q")
-    assert (out.startswith("budget of updates spent: update 1, 2 episodes, "), err) == (True, "")
-    line = out.split("continue with: ")[1]
-    assert shlex.split(line) == ["pixelpong", "resume", "my runs/a 1", "--updates", "2"]
+def test_a_quiet_training_says_how_it_ended_on_one_line(call):
+    words = ["train", *TOY, "--updates", "1", "--run"]
+    _, out, err = call(*words, "my runs/a 1", "-q")
+    assert (out.count("\n"), err) == (1, "")
+    assert out.startswith("budget of updates spent: update 1, 2 episodes, ")
+    assert out.endswith("saved in 'my runs/a 1'\n")
+    line = call(*words, "my runs/a 2")[1].split("continue with:\n")[1]
+    assert shlex.split(line) == ["pixelpong", "resume", "my runs/a 2", "--updates", "2"]
     assert "`pixelpong resume 'my runs/a 1'`" in call("train", *TOY, "--run", "my runs/a 1")[2]
 
 
@@ -362,7 +385,7 @@ def test_interrupted_and_resumed_pong_ends_with_the_hash_of_the_undisturbed(tmp_
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (130, "")
-    line = r"^interrupted: update (\d+), .*continue with: pixelpong resume run\n"
+    line = r"^interrupted: update (\d+), .*continue with:\n  pixelpong resume run\n"
     updates = int(re.search(line, out, re.S | re.M)[1]) + 2
     resumed = report("resume", "run", "--updates", updates)
     undisturbed = report("train", "--run", "undisturbed", *words, updates)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pixelpong.config import OPTIONS, Config, differences
-from pixelpong.config.presets import load_preset, read_toml, resolve_config
+from pixelpong.config.presets import combine, load_preset, read_toml
 from pixelpong.config.protocols import find_protocol
 from pixelpong.errors import ConfigError
 
@@ -93,15 +93,16 @@ def test_the_command_line_goes_over_the_file_over_the_preset(
 ):
     """A budget replaces the preset's; one on the command line is added to the file's."""
     (tmp_path / "mine.toml").write_text(content)
-    flat = resolve_config(preset, tmp_path / "mine.toml", given).to_flat()
+    content = read_toml(tmp_path / "mine.toml")
+    flat = combine(preset, content, given, ("mine.toml", "train")).to_flat()
     assert {name: flat[name] for name in wanted} == wanted
 
 
 @pytest.mark.parametrize(
     ("preset", "content", "given", "words"),
     [
-        (None, "", {"batch_size": 20}, r"command line: .*got --batch-size, which belongs to REINF"),
-        ("classic", "", {"num_envs": 8}, r"command line: .*got --num-envs, which belongs to PPO"),
+        (None, "", {"batch_size": 20}, r"train: .*got batch_size, which belongs to REINF"),
+        ("classic", "", {"num_envs": 8}, r"train: .*got num_envs, which belongs to PPO"),
         (None, "decay_rate = 0.9", {}, r"mine\.toml: .*got decay_rate, which belongs to REINFORCE"),
         (None, "num_envs = 8", {"algorithm": "reinforce"}, r"mine\.toml: expected .*of REINFORCE,"),
         ("classic", "preset = 'fast'\nvf_coef = 3", {}, "got vf_coef, .*a preset with PPO"),
@@ -110,7 +111,7 @@ def test_the_command_line_goes_over_the_file_over_the_preset(
 def test_an_option_of_the_other_algorithm_is_refused(tmp_path, preset, content, given, words):
     (tmp_path / "mine.toml").write_text(content)
     with pytest.raises(ConfigError, match=words):
-        resolve_config(preset, tmp_path / "mine.toml", given)
+        combine(preset, read_toml(tmp_path / "mine.toml"), given, ("mine.toml", "train"))
 
 
 def test_options_that_do_not_change_the_result_are_free():

@@ -21,8 +21,7 @@ import pixelpong
 import pixelpong.errors
 from pixelpong.config import OPTIONS, require_used
 from pixelpong.config.presets import load_preset
-from pixelpong.faces.cli.commands import train
-from pixelpong.faces.cli.parser import parse
+from pixelpong.faces.cli import parse
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -70,10 +69,12 @@ def check_command(line: str) -> None:
             parse(words)
         assert not exit.value.code, line
         return
-    command, request = parse(words)
-    config = load_preset(request.given.get("preset", "fast")).updated(request.given, line)
-    if command is train:
-        require_used(request.given, config, line)
+    call = parse(words)
+    given = {name: value for name, value in call.options.items() if name in OPTIONS}
+    if call.function in (pixelpong.train, pixelpong.resume):
+        config = load_preset(given.get("preset", "fast")).updated(given, line)
+        if call.function is pixelpong.train:
+            require_used(given, config, line)
 
 
 @pytest.mark.slow

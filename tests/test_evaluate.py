@@ -81,12 +81,13 @@ def test_the_interval_covers_the_true_mean_about_95_times_in_100():
 
 @pytest.mark.slow
 def test_an_agent_plays_in_gymnasiums_own_environment(report, call):
-    told = report("evaluate", "champion", "--in-gymnasium", "--episodes", "1", "--seed", "3")
-    assert (told["in_gymnasium"], told["environment"]) == (True, "ALE/Pong-v5")
-    for way in ("greedy", "sampled"):
-        assert told[way]["mean_return"] > 10
-    again = pixelpong.evaluate("champion", 1, seed=3, in_gymnasium=True)
-    assert list(again.returns) == told["greedy"]["returns"]
+    words = ["evaluate", "champion", "--in-gymnasium", "--episodes", "1", "--seed", "3"]
+    for more in ([], ["--sampled"]):
+        told = report(*words, *more)
+        assert (told["in_gymnasium"], told["environment"]) == (True, "ALE/Pong-v5")
+        assert told["mean_return"] > 10
+    again = pixelpong.evaluate("champion", 1, seed=3, sampled=True, in_gymnasium=True)
+    assert list(again.returns) == told["returns"]
     code, _, err = call("evaluate", "champion", "--in-gymnasium", "--sticky", "0")
     assert code == 2
-    assert "for games in Gymnasium, got sticky; leave them out" in err
+    assert "Games in Gymnasium take no options; leave out sticky." in err

@@ -78,7 +78,7 @@ def test_a_replay_is_a_film_of_an_agents_game(run, tmp_path):
     assert "greedy episode 0" in repr(film)
     film.save(tmp_path / "film.mp4")
     assert (tmp_path / "film.mp4").read_bytes() == film.content
-    assert "update 12, sampled episode 2" in repr(run.replay("latest", 2, is_greedy=False))
+    assert "update 12, sampled episode 2" in repr(run.replay("latest", 2, sampled=True))
 
 
 @pytest.mark.slow

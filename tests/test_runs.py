@@ -14,7 +14,7 @@ import pytest
 from toys import toy_config, with_updates
 
 from pixelpong.errors import WorkerError
-from pixelpong.faces import runs
+from pixelpong.faces.report import describe_runs
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.names import list_runs
@@ -107,7 +107,7 @@ def test_damage_anywhere_is_a_row_of_the_list_and_never_an_error(trained):
             (trained.path / name).write_bytes(content)
             found = Record.read(trained.path)
             assert (found.state == "damaged") == (name == "config.json")
-            lines = runs.describe_list([found]).split("\n")
+            lines = describe_runs([found], [], 80).split("\n")
             assert all(line.isprintable() and len(line) <= 80 for line in lines)
             json.dumps(found.to_dict(), allow_nan=False)
         (trained.path / name).write_bytes(before)
@@ -119,7 +119,9 @@ def test_damage_anywhere_is_a_row_of_the_list_and_never_an_error(trained):
 
 
 def test_the_list_is_of_folders_or_of_runs_and_sorted(here, report, call):
-    assert call("runs")[:2] == (0, "no runs here; train one: pixelpong train\n")
+    for words, where in (((), "runs"), ((here,), here)):
+        said = f"There are no runs in {where}; train one: pixelpong train\n"
+        assert call("runs", *words)[:2] == (0, said)
     for name, seed, changes in (("a", 2, {"updates": 1}), ("b", 1, {"updates": 2})):
         train(make(name, seed=seed, **changes))
 
@@ -134,6 +136,8 @@ def test_the_list_is_of_folders_or_of_runs_and_sorted(here, report, call):
     assert code == 0
     assert "2 runs, " in out
     assert max(map(len, out.splitlines())) <= 80
+    found = [Record.read(path) for path in list_runs(Path("runs"))]
+    assert max(map(len, describe_runs(found, [], 40).splitlines())) <= 40
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from pixelpong.engines import never
 from pixelpong.env.duel import LEFT, RIGHT, DuelEmulator
 from pixelpong.env.preprocess import mirror
 from pixelpong.errors import WorkerError
-from pixelpong.faces.text import describe_tournament
+from pixelpong.faces.report import describe_tournament
 from pixelpong.items import BUILTIN, STAY
 from pixelpong.seeding import make_rng
 from pixelpong.tournament import games, ratings

@@ -25,7 +25,7 @@ from pixelpong.config import OPTIONS, Config
 from pixelpong.config.options import Option
 from pixelpong.config.presets import load_preset, preset_names
 from pixelpong.config.protocols import PROTOCOLS
-from pixelpong.faces.cli import parser
+from pixelpong.faces import cli
 
 WIDTH = 80
 """Columns of the help texts: what a page of the site has room for."""
@@ -116,7 +116,7 @@ def list_commands() -> list[list[str]]:
     >>> [words for words in list_commands() if words[0] in ("train", "resume")]
     [['train'], ['resume']]
     """
-    return [[name] for name in parser.COMMANDS]
+    return [[name] for name in cli.COMMANDS]
 
 
 def help_of(words: list[str]) -> str:
@@ -126,7 +126,7 @@ def help_of(words: list[str]) -> str:
     os.environ["COLUMNS"] = str(WIDTH)
     try:
         with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
-            parser.parse([*words, "--help"])
+            cli.parse([*words, "--help"])
     finally:
         os.environ.pop("COLUMNS")
         if before is not None:

@@ -35,20 +35,20 @@ if TYPE_CHECKING:
     from pixelpong.env.gym import make_env as make_env
     from pixelpong.errors import PixelpongError as PixelpongError
     from pixelpong.evaluation import Evaluation as Evaluation
-    from pixelpong.faces.api.evaluation import evaluate as evaluate
-    from pixelpong.faces.api.policy import Policy as Policy
-    from pixelpong.faces.api.training import resume as resume
-    from pixelpong.faces.api.training import train as train
-    from pixelpong.faces.api.training import training as training
+    from pixelpong.faces.api import evaluate as evaluate
     from pixelpong.faces.notebook import Run as Run
+    from pixelpong.faces.policy import Policy as Policy
+    from pixelpong.faces.training import resume as resume
+    from pixelpong.faces.training import train as train
+    from pixelpong.faces.training import training as training
 
 _HOMES = {  # the module of each public name
-    "train": "faces.api.training",
-    "training": "faces.api.training",
-    "resume": "faces.api.training",
-    "evaluate": "faces.api.evaluation",
+    "train": "faces.training",
+    "training": "faces.training",
+    "resume": "faces.training",
+    "evaluate": "faces.api",
     "Run": "faces.notebook",
-    "Policy": "faces.api.policy",
+    "Policy": "faces.policy",
     "Evaluation": "evaluation",
     "make_env": "env.gym",
     "Config": "config",

@@ -9,12 +9,14 @@ from __future__ import annotations
 import contextlib
 import difflib
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 
 class PixelpongError(Exception):
     """Root of all declared errors. `exit_code` is what the command line returns."""
 
     exit_code = 1
+    result: Any = None  # what there was until then, for a command to report
 
     def _render_traceback_(self) -> list[str]:
         """Show only the one line in a notebook."""

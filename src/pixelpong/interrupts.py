@@ -31,6 +31,7 @@ class _Mark:
 
 
 _noted = _Mark()  # set only by the handlers of `note_signals` and `heed_signals`
+_command = _Mark()  # set if this process is a command of its own
 
 
 class Interrupt(KeyboardInterrupt):
@@ -41,7 +42,13 @@ class Interrupt(KeyboardInterrupt):
 
 def note_signals() -> None:
     """From now on, only record signals: an exception raised during an import may get lost."""
+    _command.set()
     _handle_signals(_noted.set)
+
+
+def is_command() -> bool:
+    """Whether this process is a command of its own, and no notebook or script."""
+    return _command.is_set
 
 
 def heed_signals() -> None:
@@ -63,11 +70,11 @@ def ignore_signals() -> None:
 
 
 @contextmanager
-def stop_on_signals(*, ends_process: bool = True) -> Iterator[Callable[[], bool]]:
+def stop_on_signals() -> Iterator[Callable[[], bool]]:
     """While inside, SIGINT and SIGTERM only set a mark; yields the function that reads it.
 
-    Once it is set, later signals change nothing, inside or after: every wait during the exit has a
-    deadline. With `ends_process` False, as in a notebook, the previous handlers return. Outside the
+    In a command, once it is set, later signals change nothing, inside or after: every wait during
+    the exit has a deadline. Elsewhere, as in a notebook, the previous handlers return. Outside the
     main thread, where Python cannot handle signals, this does nothing.
     """
     asked = _Mark()
@@ -81,7 +88,7 @@ def stop_on_signals(*, ends_process: bool = True) -> Iterator[Callable[[], bool]
     try:
         yield lambda: asked.is_set
     finally:
-        if not (asked.is_set and ends_process):
+        if not (asked.is_set and _command.is_set):
             for number, handler in zip(_SIGNALS, before, strict=True):
                 if handler is not None:  # None: not set by Python
                     signal.signal(number, handler)

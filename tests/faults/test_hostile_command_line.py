@@ -14,8 +14,8 @@ from hostile import MAX_LINE, REFUSED, Worst, for_examples, quick_and_soak, refu
 from hypothesis import strategies as st
 
 from pixelpong.config import OPTIONS
-from pixelpong.config.presets import resolve_config
-from pixelpong.faces.cli.parser import COMMANDS, parse
+from pixelpong.config.presets import combine, read_toml
+from pixelpong.faces.cli import COMMANDS, flags_of, parse
 
 ODD_WORDS = (
     "", "0", "-1", "1", "2", "61", "1e999", "-1e999", "nan", "inf", "1e-9", "0.5", "9" * 400,
@@ -26,10 +26,7 @@ ODD_WORDS = (
     "bad.toml", "fifo", "{}", "%s", "$HOME", "*", "'", '"', "\\",
 )  # fmt: skip
 
-FLAGS = {
-    name: [each.flag for each in (*command.options, *map(OPTIONS.get, command.training))]
-    for name, command in COMMANDS.items()
-}
+FLAGS = {name: [each.flag for each in flags_of(name)] for name in COMMANDS}
 """The options of every command."""
 
 
@@ -64,11 +61,13 @@ def test_any_words_are_understood_or_refused_in_one_line(number, place):
 
     def understand(words):
         try:
-            _, options = parse(words)
+            options = parse(words).options
         except SystemExit as end:
             return end.code
         if words[0] == "train":
-            resolve_config(options.given.get("preset"), options.config, options.given)
+            file = options.get("config")
+            given = {name: value for name, value in options.items() if name in OPTIONS}
+            combine(None, read_toml(Path(file)) if file else {}, given, (str(file), "train"))
         return 0
 
     def check(words):

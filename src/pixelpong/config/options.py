@@ -1,8 +1,9 @@
 """Options: a type with its bounds, a default and a help, each written once.
 
 Options of a training are fields of the dataclasses in `pixelpong.config`; those of a single command
-are in `pixelpong.faces.cli.options`. A type holds the bounds, as in `pixelpong.schema` for files:
-``Share | None``, ``Annotated[int, Meta(ge=1, le=4096)]``, ``Literal["serial", "threads"]``.
+are arguments of its function in `pixelpong.faces.api`. A type holds the bounds, as in
+`pixelpong.schema` for files: ``Share | None``, ``Annotated[int, Meta(ge=1, le=4096)]``,
+``Literal["serial", "threads"]``.
 """
 
 from __future__ import annotations

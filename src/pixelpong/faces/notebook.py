@@ -35,10 +35,14 @@ from pixelpong.agent.file import Agent
 from pixelpong.config import Config
 from pixelpong.errors import PixelpongError, number_of
 from pixelpong.faces.plots import KINDS, draw_plot
+from pixelpong.faces.recorded import is_comparable, rank
+from pixelpong.faces.report import describe_ending
+from pixelpong.loop import Outcome
+from pixelpong.machine import count_cores, describe_machine
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.names import find_run
 from pixelpong.run.record import Record
-from pixelpong.run.words import describe_times, signed
+from pixelpong.run.words import describe_times
 
 
 @dataclass(frozen=True)
@@ -67,12 +71,19 @@ class Media:
 
 
 class Run:
-    """One training to look at; nothing here changes it."""
+    """One training to look at; nothing here changes it.
 
-    def __init__(self, path: str | Path) -> None:
+    If `outcome` is given, this process has just trained it: ``print(run)`` says how that ended.
+    """
+
+    def __init__(
+        self, path: str | Path, outcome: Outcome | None = None, *, is_brief: bool = False
+    ) -> None:
         """Open a run by its directory, its name in the folder ``runs``, or ``"latest"``."""
         self.path = find_run(path)
+        self.outcome = outcome
         self._directory = RunDirectory.open(self.path)
+        self._is_brief = is_brief
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Run) and self.path.resolve() == other.path.resolve()
@@ -108,7 +119,7 @@ class Run:
         checkpoint: int | str = "best",
         episode: int = 0,
         *,
-        is_greedy: bool = True,
+        sampled: bool = False,
         overlay: bool = True,
         speed: float = 1.0,
         seconds: float | None = 20.0,
@@ -118,12 +129,12 @@ class Run:
         Args:
             checkpoint: which agent: an update, ``"best"`` or ``"latest"``.
             episode: the number of the game.
-            is_greedy: take the most probable action instead of drawing one, as in training.
+            sampled: draw the actions, as in training, instead of taking the most probable ones.
             overlay: show points, probabilities, value and what the network sees.
             speed: 1 is the game's own.
             seconds: of film, after which it ends; None for the whole game, some 20 MB.
         """
-        chosen = find_game(self._directory, str(checkpoint), episode, is_greedy=is_greedy)
+        chosen = find_game(self._directory, str(checkpoint), episode, is_greedy=not sampled)
         return film_of(chosen, overlay=overlay, speed=speed, seconds=seconds)
 
     def _repr_html_(self) -> str:
@@ -135,16 +146,37 @@ class Run:
         return words
 
     def __repr__(self) -> str:
-        config = self.config
-        rows = [f"Run('{self.path}'): {config.preset} on {_game(self._directory)}"]
-        record = Record.read(self.path)
-        rows.append(record.verdict)
-        rows.append(_stand(record) if record.update else "not begun")
-        rows.append(f"{number_of(len(self.agents()), 'agent')} saved")
-        rows.append(
-            f".plot(kind) with {', '.join(KINDS)}; .replay(); .metrics(); .agents(); .config"
-        )
+        found, config = Record.read(self.path), self.config
+        times = describe_times(found.training_seconds, found.total_seconds)
+        rows = [
+            f"Run('{self.path}'): {config.preset} on {config.environment.environment}",
+            found.verdict,
+            f"update {found.update}, {number_of(found.episodes, 'episode')}, "
+            f"{number_of(found.steps, 'step')}{', ' * bool(times)}{times}",
+            f"{number_of(len(found.agents), 'agent')} saved",
+            f".plot(kind) with {', '.join(KINDS)}; .replay(); .metrics(); .agents(); .config",
+        ]
         return "\n  ".join(rows)
+
+    def __str__(self) -> str:
+        if self.outcome is None:
+            return repr(self)
+        return describe_ending(self.to_dict(), self.outcome, is_brief=self._is_brief)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The run as JSON; if it has just been trained, with how that ended."""
+        facts, outcome = Record.read(self.path).to_dict(), self.outcome
+        if outcome is None:
+            return facts
+        verdict = outcome.verdict
+        comparable = verdict and verdict.is_won and is_comparable(self.config)
+        return facts | {
+            "reason": outcome.reason,
+            "params_sha256": outcome.params_sha256,
+            "rank": rank(verdict.steps) if verdict and comparable else None,
+            "environment": self.config.environment.environment,
+            "machine": f"{count_cores()} cores of {describe_machine()['processor'].split(',')[0]}",
+        }
 
 
 def film_of(chosen: ChosenReplay, *, overlay: bool, speed: float, seconds: float | None) -> Media:
@@ -163,16 +195,3 @@ def film_of(chosen: ChosenReplay, *, overlay: bool, speed: float, seconds: float
             should_stop=lambda: False,
         )
         return Media(path.read_bytes(), chosen.title)
-
-
-def _game(run: RunDirectory) -> str:
-    return run.config.environment.environment
-
-
-def _stand(record: Record) -> str:
-    words = [f"update {record.update}", number_of(record.episodes, "episode")]
-    words.append(number_of(record.steps, "step"))
-    words.append(describe_times(record.training_seconds, record.total_seconds))
-    if record.mean_return_100 is not None:
-        words.append(f"mean of the last 100 returns {signed(record.mean_return_100)}")
-    return ", ".join(filter(None, words))

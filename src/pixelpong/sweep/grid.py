@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pixelpong.config import Config, differences
+from pixelpong.config.options import COMMAND_LINE
 from pixelpong.config.presets import combine
 from pixelpong.errors import ConfigError, expected
 
@@ -85,7 +86,7 @@ def make_grid(content: Mapping[str, Any], given: Mapping[str, Any], origin: str)
 def _resolve(point: Mapping[str, Any], given: Mapping[str, Any], origin: str) -> Config:
     saving = {"save_every": SAVE_EVERY}
     preset = given.get("preset")
-    return combine(preset, saving | dict(point), given, origin)
+    return combine(preset, saving | dict(point), given, (origin, COMMAND_LINE))
 
 
 def _listed(value: Any, name: str, origin: str) -> list[Any]:

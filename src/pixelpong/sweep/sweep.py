@@ -157,7 +157,7 @@ def train_run(path: Path, threads: int, is_ray: bool) -> None:
     """
     began = time.monotonic() - (0.0 if is_ray else time.process_time())
     parent = os.getppid()
-    with stop_on_signals(ends_process=False) as asked, threadpool_limits(threads):
+    with stop_on_signals() as asked, threadpool_limits(threads):
         run = RunDirectory.open(path)
         run.warn_of_other_machine()
         config = run.config.updated({"engine": "threads", "workers": threads}, "sweep")

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from pixelpong.config import BUDGET, DEFAULT_PRESET, Config, differences, require_used
-from pixelpong.config.options import COMMAND_LINE
 from pixelpong.errors import ConfigError, did_you_mean, expected
 
 FILE_LIMIT = 1 << 16  # bytes of a file of options; all options take a thousand or two
@@ -66,23 +65,23 @@ def read_toml(path: Path) -> dict[str, Any]:
         ) from error
 
 
-def resolve_config(preset: str | None, file: Path | None, given: Mapping[str, Any]) -> Config:
-    """Make the configuration from preset, file and command line; later ones override earlier ones.
-
-    The preset is the given one, or the file's, or else `DEFAULT_PRESET`.
-    """
-    return combine(preset, read_toml(file) if file else {}, given, str(file))
-
-
 def combine(
-    preset: str | None, content: Mapping[str, Any], given: Mapping[str, Any], origin: str
+    preset: str | Config | None,
+    content: Mapping[str, Any],
+    given: Mapping[str, Any],
+    origins: tuple[str, str],
 ) -> Config:
-    """As `resolve_config`, for the unchecked content of the file `origin`."""
-    name = preset or content.get("preset", DEFAULT_PRESET)
-    config = load_preset(name).updated({**content, "preset": name}, origin)
-    # A budget on the command line replaces the preset's, and is added to the file's.
+    """Make the configuration from preset, file and what is given; later ones override earlier ones.
+
+    The preset is the first one, or the file's, or else `DEFAULT_PRESET`. Neither the file's
+    unchecked `content` nor the `given` options are checked yet; `origins` are those of both.
+    """
+    if not isinstance(preset, Config):
+        preset = load_preset(preset or content.get("preset", DEFAULT_PRESET))
+    config = preset.updated({**content, "preset": preset.preset}, origins[0])
+    # A given budget replaces the preset's, and is added to the file's.
     kept = {option: content[option] for option in BUDGET if option in content}
-    config = config.updated(kept | dict(given), COMMAND_LINE)
-    require_used(content, config, origin)
-    require_used(given, config, COMMAND_LINE)
+    config = config.updated(kept | dict(given), origins[1])
+    for names, origin in zip((content, given), origins, strict=True):
+        require_used(names, config, origin)
     return config

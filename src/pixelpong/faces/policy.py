@@ -15,6 +15,9 @@ rollouts of a training. It needs the frame before and its last action: `act` rem
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +27,8 @@ from numpy.typing import NDArray
 from pixelpong.agent.file import Agent
 from pixelpong.agent.network import GREEDY, Explanation
 from pixelpong.env.preprocess import FIELD_ROWS, preprocess
-from pixelpong.errors import ConfigError, expected
+from pixelpong.errors import ConfigError, Interrupted, expected
+from pixelpong.evaluation import Evaluation
 from pixelpong.run.words import signed
 from pixelpong.seeding import make_rng
 
@@ -39,6 +43,31 @@ _NOTHING = -1  # the action at the start of an episode
 _BACKGROUND, _DRAWN = 0, 14
 
 
+@dataclass(frozen=True)
+class AgentEvaluation(Evaluation):
+    """The returns of an agent's games, and which agent played where."""
+
+    about: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    def __str__(self) -> str:
+        about = self.about
+        how = "sampled" if about["sampled"] else "greedy"
+        where = f"{about['environment']}{' in Gymnasium' * about['in_gymnasium']}"
+        lines = [
+            f"{about['agent']}, update {about['update']}: {how} play on {where}, "
+            f"seed {about['seed']}",
+            super().__str__(),
+        ]
+        if how == "greedy" and about["sticky"] == 0 and len(set(about["frame_skip"])) == 1:
+            lines.append("Nothing is random in this protocol: all greedy episodes are the same.")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        found = super().to_dict()
+        return found.pop("about") | found
+
+
 class Policy:
     """An agent that acts on frames.
 
@@ -48,9 +77,9 @@ class Policy:
         rng: draws the actions of `predict` if it is not deterministic.
     """
 
-    def __init__(self, agent: Agent) -> None:
+    def __init__(self, agent: Agent, name: str = "an agent") -> None:
         """Wrap an agent that has been read; `load` reads one by name."""
-        self._agent = agent
+        self._agent, self.name = agent, name
         self._network = agent.make_network()
         self._screen = np.full((210, 160), _BACKGROUND, np.uint8)
         self.algorithm, self.protocol = agent.algorithm, agent.protocol
@@ -84,9 +113,10 @@ class Policy:
         if not isinstance(word, str | Path):
             advice = "give the name or the path of an agent or a run, or a Run"
             raise ConfigError(expected("an agent", repr(what), advice))
-        if Path(word).suffix == ".safetensors":
-            return cls(Agent.read(Path(word)))  # says what is wrong with a file that is not there
-        return cls(open_agent(word, str(checkpoint))[1])
+        if Path(word).suffix == ".safetensors":  # says what is wrong with a file that is not there
+            return cls(Agent.read(Path(word)), str(word))
+        run, agent = open_agent(word, str(checkpoint))
+        return cls(agent, str(word if run is None else run.path))
 
     def reset(self) -> None:
         """Start an episode: forget the frame before."""
@@ -151,6 +181,35 @@ class Policy:
         chosen = [self._step(frame, (fields, asked), i, draw) for i, (frame, draw) in steps]
         actions = np.array(chosen, np.int64)
         return actions if observation.ndim == 4 else actions[0], (fields, asked)
+
+    def evaluate_in_gymnasium(
+        self,
+        seed: int,
+        episodes: int,
+        sampled: bool,
+        should_stop: Callable[[], bool],
+        tell: Callable[[int], None],
+    ) -> Evaluation:
+        """As `pixelpong.evaluation.evaluate`, in Gymnasium's own ``ALE/Pong-v5`` with its coins."""
+        from pixelpong.env.gym import make_theirs
+
+        returns, steps = [0.0] * episodes, [0] * episodes
+        with contextlib.closing(make_theirs()) as env:
+            for number in range(episodes):
+                rng = make_rng(seed, "evaluate", 0, number)
+                frame, _ = env.reset(seed=int(rng.integers(2**31)))
+                self.reset()
+                is_over = False
+                while not is_over:
+                    action = self.act(frame, rng if sampled else None)
+                    frame, reward, terminated, truncated, _ = env.step(action)
+                    is_over = terminated or truncated
+                    returns[number] += float(reward)
+                    steps[number] += 1
+                    if should_stop():
+                        raise Interrupted
+                tell(number + 1)
+        return Evaluation.of(returns, steps, seed)
 
     def replay(
         self,

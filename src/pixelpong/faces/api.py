@@ -1,0 +1,309 @@
+"""What people do with pixelpong: every command is one of these functions, with its defaults.
+
+A result prints itself: ``print(evaluate("latest"))`` is what ``pixelpong evaluate latest`` prints,
+and ``to_dict()`` what it prints with ``--json``. Ctrl-C raises `KeyboardInterrupt`; if there is a
+result so far, that has it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.util
+import json
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pixelpong.config import OPTIONS, Config, require_used
+from pixelpong.config.options import Option
+from pixelpong.config.presets import load_preset, read_toml
+from pixelpong.errors import ConfigError, PixelpongError, RunError, expected
+from pixelpong.faces.looking import dashboard, export, play, plot, record, runs, version, watch
+from pixelpong.faces.report import Result, count, describe_tournament, describe_trainings
+from pixelpong.faces.training import Stopped, resume, stoppable, train
+from pixelpong.machine import count_cores
+from pixelpong.schema import Count, Meta, Number, Positive
+
+if TYPE_CHECKING:
+    from pixelpong.faces.notebook import Run
+    from pixelpong.faces.policy import AgentEvaluation, Policy
+
+__all__ = [
+    "dashboard", "evaluate", "export", "play", "plot", "record", "resume", "runs", "sweep",
+    "tournament", "train", "verify", "version", "watch",
+]  # fmt: skip
+
+
+def evaluate(
+    what: str | Path | Run | Policy = "package",
+    episodes: Positive = 100,
+    *,
+    checkpoint: int | str = "best",
+    sampled: bool = False,
+    seed: Count = 0,
+    in_gymnasium: bool = False,
+    **options: Any,
+) -> AgentEvaluation:
+    """Play a fixed number of episodes with an agent, and summarise its returns.
+
+    Args:
+        what: a run (a directory, a name in ``runs``, or ``"latest"``), an agent's file, a `Policy`;
+            or ``"package"``, ``"beginner"``, ``"club"``, ``"strong"`` or ``"champion"``.
+        episodes: number of episodes.
+        checkpoint: which agent of a run: ``"best"``, ``"latest"`` or an update.
+        sampled: draw the actions, as in training, instead of taking the most probable ones.
+        seed: seed of the episodes; the same seed means the same coins.
+        in_gymnasium: play in Gymnasium's own ``ALE/Pong-v5``, with ALE's coins; a game takes
+            seconds, and there are no options.
+        options: of the environment and of the engine, such as ``sticky=0.0`` or ``workers=2``; the
+            agent's own protocol holds if none is given.
+
+    Raises:
+        ConfigError: a number out of range, or an option of another kind.
+        RunError: there is no such run.
+        CheckpointError: there is no such agent, or it is damaged.
+        WorkerError: a worker raised, or failed too often.
+        KeyboardInterrupt: somebody pressed Ctrl-C.
+
+    >>> evaluation = evaluate("package", episodes=1, engine="serial", sticky=0.0)
+    >>> evaluation.returns
+    (21.0,)
+    """
+    from pixelpong import evaluation
+    from pixelpong.engines import make_engine
+    from pixelpong.faces.policy import AgentEvaluation, Policy
+    from pixelpong.play.worker import make_worker
+
+    episodes = Option("episodes", Positive, 100).check(episodes, "evaluate")
+    seed = OPTIONS["seed"].check(seed, "evaluate")
+    policy = what if isinstance(what, Policy) else Policy.load(what, checkpoint)
+    if in_gymnasium and options:
+        got = ", ".join(options)
+        raise ConfigError(f"evaluate: Games in Gymnasium take no options; leave out {got}.")
+    config = Config() if in_gymnasium else _configure(policy, options)
+    tell = functools.partial(count, total=episodes, what="episodes")
+    with stoppable() as should_stop:
+        if in_gymnasium:
+            found = policy.evaluate_in_gymnasium(seed, episodes, sampled, should_stop, tell)
+        else:
+            make = functools.partial(make_worker, config)
+            with contextlib.closing(make_engine(config.engine, make, should_stop)) as engine:
+                found = evaluation.evaluate(
+                    engine, policy.params, seed=seed, episodes=episodes,
+                    is_greedy=not sampled, tell=tell,
+                )  # fmt: skip
+    protocol = config.environment.protocol
+    about = {
+        "agent": policy.name,
+        "update": policy.about.get("update"),
+        "sampled": sampled,
+        "environment": protocol.name,
+        "in_gymnasium": in_gymnasium,
+        "frame_skip": list(protocol.frame_skips),
+        "sticky": protocol.sticky,
+        "seed": seed,
+        "episodes": episodes,
+    }
+    return AgentEvaluation(**vars(found), about=about)
+
+
+def _configure(policy: Policy, options: dict[str, Any]) -> Config:
+    """The configuration of an agent's workers: its own protocol, unless `options` say otherwise."""
+    known = [it.name for it in OPTIONS.values() if it.section in ("environment", "engine")]
+    for name in options:
+        if name in OPTIONS and name not in known:
+            what, advice = "an option of environment or engine", f"use one of {', '.join(known)}"
+            raise ConfigError("evaluate: " + expected(what, name, advice))
+    own: dict[str, Any] = {"algorithm": policy.algorithm}
+    protocol = policy.protocol
+    if "environment" not in options:
+        low, high = protocol.frame_skips
+        own |= {"environment": protocol.name, "sticky": protocol.sticky}
+        own["max_frames"] = protocol.max_frames
+        own |= {"frame_skip": low} if low == high else {}
+    return Config().updated(own | options, "evaluate")
+
+
+def tournament(
+    *players: str,
+    games: Positive = 10,
+    points: Annotated[int, Meta(ge=1, le=21)] = 21,
+    sampled: bool = False,
+    out: Path | None = None,
+    seed: Count = 0,
+    workers: Number | None = None,
+) -> Result:
+    """Let players meet, each pair on both sides, and rate them.
+
+    Args:
+        players: agents (a run, RUN@UPDATE, an agent's file, ``"beginner"``, ``"club"``,
+            ``"strong"``, ``"champion"``), ``"builtin"``, or a script: ``"perfect"`` (follows the
+            ball at once), ``"predictor"`` (knows where it will arrive), ``"person"`` (sees it after
+            200 ms and misjudges it).
+        games: games of each pair on each side.
+        points: points that win a game.
+        sampled: draw the agents' actions instead of taking the most probable ones.
+        out: file for the results, as JSON.
+        seed: seed of the games.
+        workers: processes that play; by default one per core.
+    """
+    from pixelpong.run.files import require_place, write_whole
+    from pixelpong.tournament.games import Rules
+    from pixelpong.tournament.players import find_players
+    from pixelpong.tournament.tournament import carry_out, summarize
+
+    rules = Rules(seed, not sampled, points)
+    played: list[Any] = []
+
+    def report() -> Result | None:
+        count(total, total, "games")
+        if not played:
+            return None
+        facts = summarize(found, played, games, rules)
+        if out:
+            write_whole(out, json.dumps(facts, indent=1).encode() + b"\n")
+        return Result(facts, describe_tournament(facts))
+
+    with stoppable() as should_stop:
+        found = find_players(players)
+        if out:
+            require_place(out)
+        total = games * len(found) * (len(found) - 1)
+        try:
+            for each in carry_out(found, games, rules, workers or count_cores(), should_stop):
+                played.append(each)
+                count(len(played), total, "games")
+        except PixelpongError as error:
+            error.result = report()
+            raise
+        result = report()
+    if result is None or len(played) < total:
+        raise Stopped("only some games were played", result)
+    return result
+
+
+def sweep(
+    grid: str | Path | None = None,
+    *,
+    seeds: str | None = None,
+    out: Path | None = None,
+    engine: Literal["ray", "serial"] | None = None,
+    ray_address: str | None = None,
+    threads_each: Number | None = None,
+    **options: Any,
+) -> Result:
+    """Train many agents, with several seeds or options; or continue a sweep.
+
+    Args:
+        grid: TOML file of options, each may be a list; or the folder of a sweep, to continue it.
+        seeds: seeds, as 0-4 or 0,3,7.
+        out: new folder; by default the next free ``runs/sweep-NNN``.
+        engine: by default Ray if it is installed.
+        ray_address: a running Ray cluster, auto or HOST:PORT; by default a new local one.
+        threads_each: threads of each training; by default 1 with Ray, else one per core.
+        options: of every training.
+    """
+    from pixelpong.agent.choice import settle_opponents
+    from pixelpong.config import EngineConfig
+    from pixelpong.engines import check
+    from pixelpong.run.directory import make_folder
+    from pixelpong.sweep.grid import make_grid, read_seeds
+    from pixelpong.sweep.sweep import Sweep, choose_engine
+
+    on = {"engine": engine, "address": ray_address, "threads": threads_each}
+    grid = None if grid is None else Path(grid)
+    if grid is not None and grid.is_dir():
+        if options or seeds or out:
+            raise ConfigError(f"{grid} is a sweep: it continues with its own options only.")
+        return _sweep(lambda: Sweep(grid), on)
+    if grid is None and seeds is None:
+        raise ConfigError(expected("--seeds or a file with a grid", "neither", "see --help"))
+    content = {} if grid is None else read_toml(grid)
+    if seeds is not None:
+        content.pop("seeds", None)
+        content["seed"] = read_seeds(seeds)
+    configs = settle_opponents(make_grid(content, options, str(grid or "sweep")))
+    if choose_engine(engine, ray_address):
+        check(EngineConfig(engine="ray", ray_address=ray_address))
+    return _sweep(lambda: Sweep.create(out or make_folder(None, "sweep"), configs), on)
+
+
+def _sweep(open_or_create: Callable[[], Any], on: dict[str, Any]) -> Result:
+    """Train what is left of a sweep."""
+    from pixelpong.engines.jobs import Failed
+    from pixelpong.faces.display import SweepDisplay
+
+    with stoppable() as should_stop, open_or_create() as work:
+        show = SweepDisplay(sys.stdout, work)
+        failed = 0
+        for event in work.carry_out(should_stop, **on):
+            failed += isinstance(event, Failed)
+            show(event)
+        work.write_table()
+        facts = work.summarize()
+        facts["resume"] = f"pixelpong sweep {shlex.quote(str(work.path))}"
+        groups = {label: results for label, results in work.groups().items() if results}
+        if groups and importlib.util.find_spec("matplotlib") is not None:
+            from pixelpong.faces.plots.sweep import plot_sweep
+
+            try:
+                plot_sweep(groups, work.path / "sweep.svg")
+            except RunError as error:  # no result depends on it
+                print(f"no picture: {error}", file=sys.stderr, flush=True)
+        result = Result(facts, describe_trainings(facts), exit_code=1 if failed else 0)
+        if should_stop() and not all(row["is_done"] for row in facts["trainings"]):
+            raise Stopped(f"continue with {facts['resume']}", result)
+    return result
+
+
+def verify(
+    *,
+    presets: str = "fast,classic",
+    engines: str = "serial,threads",
+    updates: Positive = 3,
+    batch_size: Number = 4,
+    seed: Count = 0,
+    **options: Any,
+) -> Result:
+    """Compare the game with ALE, and the hashes of a training done in many ways.
+
+    Args:
+        presets: presets to train, with commas.
+        engines: engines to compare, with commas.
+        updates: length of the training.
+        batch_size: episodes, or games side by side, per update.
+        seed: seed of the training.
+        options: of the environment.
+    """
+    from pixelpong.verify import NUM_FRAMES, compare_ways, compare_with_ale
+
+    names = [OPTIONS["engine"].check(name, "--engines") for name in engines.split(",")]
+    changes = {"updates": updates, "batch_size": batch_size, "seed": seed}
+    changes |= {"num_envs": batch_size, "verbose": False, **options}
+    configs = [load_preset(name).updated(changes, "verify") for name in presets.split(",")]
+    if "opponent" in options:  # REINFORCE has the built-in one alone
+        configs = [each for each in configs if each.learning.algorithm == "ppo"] or configs
+    for config in configs:
+        require_used(options, config, "verify")
+    differs_at = compare_with_ale(seed)
+    found = "as on ALE" if differs_at is None else f"DIFFERENT from ALE after frame {differs_at}"
+    print(f"{NUM_FRAMES} frames of the game: memory, reward and picture {found}", flush=True)
+    ways, lines, is_equal = [], [], differs_at is None
+    with stoppable() as should_stop:
+        for config in configs:
+            of_this: list[Any] = []
+            for way in compare_ways(config, names, should_stop):
+                of_this.append(way)
+                word = "same" if way.matches(of_this[0]) else "DIFFERENT"
+                line = f"{way.params_sha256[:16]}  {word:9}  {config.preset}, {way.name}"
+                print(line, flush=True)
+            ways += [{"preset": config.preset, **vars(way)} for way in of_this]
+            is_same = all(way.matches(of_this[0]) for way in of_this)
+            found = f"all {len(of_this)} ways gave the same bits" if is_same else "the bits differ"
+            lines.append(f"{config.preset}: {found}")
+            is_equal &= is_same
+    facts = {"is_equal": is_equal, "differs_from_ale_at": differs_at, "ways": ways}
+    return Result(facts, "\n".join(lines), exit_code=0 if is_equal else 1)

@@ -1,0 +1,368 @@
+"""The command line: words → a function of `pixelpong.faces.api` and its arguments → its result.
+
+    pixelpong train | resume | evaluate | sweep | tournament | runs | verify
+    pixelpong record | plot | dashboard | watch | play | export
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted with the checkpoint saved.
+"""
+
+from __future__ import annotations
+
+import argparse
+import codecs
+import contextlib
+import inspect
+import io
+import json
+import os
+import re
+import shutil
+import sys
+import textwrap
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn, get_args
+
+from pixelpong.config import OPTIONS
+from pixelpong.config.options import Option
+from pixelpong.config.presets import preset_names
+from pixelpong.errors import (
+    MAX_GOT,
+    ConfigError,
+    Interrupted,
+    PixelpongError,
+    did_you_mean,
+    expected,
+    on_one_line,
+)
+from pixelpong.faces import api
+from pixelpong.faces.report import fold
+from pixelpong.sweep.grid import NOT_SWEPT
+
+EXIT_INTERRUPTED = 130
+
+_METAVARS = {int: "INT", float: "FLOAT", str: "TEXT", Path: "FILE"}
+# What annotations name that is not imported, and on the command line a text.
+_TEXTS = dict.fromkeys(("Run", "Policy", "AgentEvaluation"), str)
+_SHORT = {"seed": "-s", "quiet": "-q", "out": "-o"}
+_MARKUP = re.compile(r"``\"?(.*?)\"?``|`(\w+)`")
+# The options of a training that ``--help`` shows; ``--help-all`` shows the others too.
+_PLAIN = ("preset", "seed", "opponent", "updates", "total_timesteps", "until_return", "engine",
+          "workers")  # fmt: skip
+_ADVANCED = ("every", "debug")  # of the commands' own
+_COMMON = (
+    Option("json", bool, False, "Print one JSON object on stdout."),
+    Option("debug", bool, False, "Show the traceback of an error."),
+)
+
+
+class Command(NamedTuple):
+    """What the signature of a command's function does not say; what it does are its flags."""
+
+    place: str  # its first argument: RUN, RUN? (optional), RUN+ (one or more), RUN* or ""
+    training: tuple[str, ...]  # options of a training that it takes
+    examples: tuple[str, ...]
+
+
+def _of(*sections: str) -> tuple[str, ...]:
+    return tuple(name for name, each in OPTIONS.items() if each.section in sections)
+
+
+COMMANDS = {
+    "train": Command("", tuple(OPTIONS), (
+        "train",
+        "train --seed 1 --updates 20",
+        "train --preset classic --batch-size 20",
+        "train --config mine.toml --run runs/mine",
+    )),
+    "resume": Command("RUN", tuple(name for name in OPTIONS if name != "preset"), (
+        "resume latest",
+        "resume fast-001 --updates 200",
+        "resume fast-001 --total-timesteps 10000000 --quiet",
+    )),
+    "evaluate": Command("RUN?", _of("environment", "engine"), (
+        "evaluate latest --episodes 20",
+        "evaluate champion --seed 1",
+        "evaluate fast-001 --checkpoint latest --sticky 0",
+    )),
+    "sweep": Command("GRID?", tuple(it for it in OPTIONS if it not in (*NOT_SWEPT, "seed")), (
+        "sweep --seeds 0-4 --preset classic --episodes 2000 --engine serial",
+        "sweep grid.toml --out sweeps/learning-rates",
+        "sweep runs/sweep-001",
+    )),
+    "tournament": Command("PLAYER+", (), (
+        "tournament beginner club strong champion builtin",
+        "tournament latest fast-001@100 champion --games 20 -o ladder.json",
+    )),
+    "runs": Command("RUN*", (), (
+        "runs",
+        "runs latest",
+        "runs old/runs --sort return --json",
+    )),
+    "record": Command("RUN?", (), (
+        "record",
+        "record latest --overlay -o best.mp4",
+        "record fast-001 --checkpoint 100 --seconds 20 -o film.gif",
+    )),
+    "plot": Command("RUN+", (), (
+        "plot latest",
+        "plot fast-001 fast-002 --kind health -o health.svg",
+    )),
+    "dashboard": Command("DIR?", (), ("dashboard", "dashboard --port 9000 --no-open")),
+    "watch": Command("RUN?", (), ("watch", "watch latest", "watch beginner")),
+    "play": Command("RUN?", (), ("play", "play beginner", "play latest --checkpoint 100")),
+    "verify": Command("", (*_of("environment"), "opponent"), (
+        "verify",
+        "verify --presets fast --updates 5",
+        "verify --opponent half",
+    )),
+    "export": Command("RUN", (), ("export latest --out agent.safetensors",)),
+}  # fmt: skip
+
+WELCOME = """\
+pixelpong teaches a program to play Atari Pong from its screen, and shows you
+how it learns. Four commands to begin with:
+
+  pixelpong train        train an agent until it wins
+  pixelpong watch        watch an agent play, in a browser
+  pixelpong play         play against it
+  pixelpong dashboard    look at all your runs on a page, live
+
+All commands: pixelpong --help
+One of them, with examples: pixelpong train --help"""
+
+
+def main(argv: list[str] | None = None, begin: Callable[[], None] = lambda: None) -> int:
+    """Run one command and return its exit code; `begin` is called once the words are parsed."""
+    words = sys.argv[1:] if argv is None else argv
+    _open_missing_streams()
+    codecs.register_error("pixelpong", _spell_plainly)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="pixelpong")
+    as_json = "--json" in words
+    try:
+        call = parse(words)
+        begin()
+        # What a function prints while it works is no part of the result.
+        with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
+            result = call.function(*call.places, **call.options)
+        _print(result, as_json)
+        return getattr(result, "exit_code", 0)
+    except BrokenPipeError:
+        # The reader of our output has gone, as with `| head`: print no error.
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - kept until the process ends
+        return 1
+    except (Exception, KeyboardInterrupt) as error:
+        result = getattr(error, "result", None)  # what there was until then
+        _print(result, as_json)
+        if isinstance(error, Interrupted | KeyboardInterrupt):
+            if result is None:
+                print("pixelpong: interrupted", file=sys.stderr)
+            return EXIT_INTERRUPTED
+        if "--debug" in words:
+            traceback.print_exception(error)
+            if details := getattr(error, "details", ""):
+                print(f"\nIn the worker:\n{details}", file=sys.stderr)
+        print(f"pixelpong: error: {' '.join(_describe(error).split())}", file=sys.stderr)
+        return error.exit_code if isinstance(error, PixelpongError) else 1
+
+
+def _print(result: Any, as_json: bool) -> None:
+    """Print a result; a terminal's lines are folded, a file's stay whole for other programs."""
+    if result is None:
+        return
+    text = json.dumps(result.to_dict(), indent=1) if as_json else str(result)
+    if sys.stdout.isatty() and not as_json:
+        text = fold(text, shutil.get_terminal_size().columns)
+    print(text, flush=True)
+
+
+def _describe(error: Exception) -> str:
+    match error:
+        case PixelpongError():
+            return str(error)
+        case OSError():
+            got, advice = error.strerror or str(error), "fix that, then try again or resume"
+            return expected("the system to read or write", got, advice)
+        case MemoryError():
+            return expected("enough memory", "too little", "ask for less, or close other programs")
+    return f"internal error ({type(error).__name__}: {error}); please report it with --debug"
+
+
+# --- words ------------------------------------------------------------------------------------
+
+
+class Call(NamedTuple):
+    """A command as its words say: only what was given, so that the function's defaults hold."""
+
+    function: Callable[..., Any]
+    places: list[str]
+    options: dict[str, Any]
+
+
+def parse(words: list[str]) -> Call:
+    """The function and the arguments that `words` name; prints help and exits if requested."""
+    match words:
+        case []:
+            print(WELCOME)
+            raise SystemExit(0)
+        case ["help", *rest]:
+            words = [*rest, "--help"]
+        case ["-V" | "--version" | "version", *_]:
+            return Call(api.version, [], {})
+    known = [*COMMANDS, "--version", "--help"]
+    if words[0] not in (*known, "-h", "--help-all"):
+        advice = did_you_mean(words[0], known, f"use one of {', '.join(COMMANDS)}")
+        raise ConfigError(expected("a command", repr(words[0]), advice))
+    # A flag may be spelled like the key in a file.
+    words = [re.sub(r"^--\w[\w-]*", lambda flag: flag[0].replace("_", "-"), word) for word in words]
+    found, unknown = make_parser(words[0], shows_all="--help-all" in words).parse_known_args(words)
+    options = vars(found)
+    name = options.pop("command")
+    if unknown:
+        raise ConfigError(_describe_unknown(unknown, name))
+    places = options.pop("places", [])
+    for each in _COMMON:
+        options.pop(each.name, None)
+    return Call(getattr(api, name), places if isinstance(places, list) else [places], options)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Raise our error for words that argparse cannot split."""
+        text = on_one_line(message.removeprefix("argument "))[:MAX_GOT]
+        raise ConfigError(f"{text}; see `{self.prog} --help`")
+
+
+def make_parser(chosen: str, *, shows_all: bool = False) -> argparse.ArgumentParser:
+    """The parser of all commands; only the chosen one has its arguments."""
+    parser = _Parser("pixelpong", description="Trains an agent to play Atari Pong.")
+    parser.add_argument("--help-all", action="help", help=argparse.SUPPRESS)
+    listed = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
+    width = max(shutil.get_terminal_size().columns - 2, 20)  # narrower, nothing can be folded
+    for name, command in COMMANDS.items():
+        about, arguments = read_docstring(name)
+        metavar = command.place.rstrip("?+*")
+        kinds = {"?": f"[{metavar}]", "+": f"{metavar}...", "*": f"[{metavar}...]"}
+        usage = kinds.get(command.place[-1:], metavar)
+        examples = [fold(f"  pixelpong {each}", width) for each in command.examples]
+        one = listed.add_parser(
+            name,
+            usage=f"pixelpong {name} [options] {usage}".rstrip(),
+            help=about,
+            description=textwrap.fill(about, width),
+            epilog="\n".join(["examples:", *examples]),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            argument_default=argparse.SUPPRESS,
+            allow_abbrev=False,
+        )
+        if name == chosen:
+            if command.place:
+                nargs = command.place[len(metavar) :] or None
+                first = next(iter(inspect.signature(getattr(api, name)).parameters))
+                one.add_argument("places", nargs=nargs, metavar=metavar, help=arguments[first])
+            is_long = not set(command.training) <= set(_PLAIN)
+            help = "Print all options." if is_long else argparse.SUPPRESS
+            one.add_argument("--help-all", action="help", help=help)
+            _add_flags(one, name, shows_all=shows_all)
+    return parser
+
+
+def read_docstring(name: str) -> tuple[str, dict[str, str]]:
+    """What a command does, and what its arguments are, as its function's docstring says.
+
+    >>> about, arguments = read_docstring("plot")
+    >>> about, arguments["kind"]
+    ('Draw what one or several runs have learned; extra [plot].', 'Which picture.')
+    """
+    about, arguments = "", {}
+    # What several take is described at the first two.
+    for function in (api.evaluate, api.dashboard, getattr(api, name)):
+        text = _MARKUP.sub(r"\1\2", inspect.getdoc(function) or "")
+        about = text.partition("\n")[0]
+        block = text.partition("Args:\n")[2].partition("\n\n")[0]
+        for each in re.split(r"\n(?=    \w)", block):
+            word, _, help = " ".join(each.split()).partition(": ")
+            arguments[word] = help[:1].upper() + help[1:]
+    return about, arguments
+
+
+def flags_of(name: str) -> list[Option]:
+    """The options of a command: its own, those of all commands, those of a training."""
+    command, function, own = COMMANDS[name], getattr(api, name), []
+    _, about = read_docstring(name)
+    types = inspect.get_annotations(function, locals=_TEXTS, eval_str=True)
+    for place, each in enumerate(inspect.signature(function).parameters.values()):
+        is_own = each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)
+        if is_own and each.name not in command.training and (place or not command.place):
+            kind = str if str in get_args(types[each.name]) else types[each.name]
+            short = _SHORT.get(each.name, "")
+            own.append(Option(each.name, kind, each.default, about[each.name], short=short))
+    return [*own, *_COMMON, *(OPTIONS[it] for it in command.training)]
+
+
+def _add_flags(parser: argparse.ArgumentParser, name: str, *, shows_all: bool) -> None:
+    sections: dict[str, Any] = {"": parser}
+    for each in flags_of(name):
+        is_plain = each.name in _PLAIN if each.section else each.name not in _ADVANCED
+        section = "" if is_plain else f"advanced: {each.section or 'this command'}"
+        if section not in sections:
+            sections[section] = parser.add_argument_group(section)
+        help = _describe_option(each) if is_plain or shows_all else argparse.SUPPRESS
+        flags = [each.short, each.flag] if each.short else [each.flag]
+        if each.kind is bool:  # a preset's or a file's value can be undone
+            kind = argparse.BooleanOptionalAction if each.section else "store_true"
+            sections[section].add_argument(*flags, action=kind, help=help)
+        else:
+            metavar = "NAME" if each.choices else _METAVARS[each.kind]
+            sections[section].add_argument(*flags, type=each.read, metavar=metavar, help=help)
+
+
+def _describe_option(option: Option) -> str:
+    parts = [option.help]
+    if option.choices:
+        parts.append(f"One of {', '.join(option.choices)}.")
+    if option.unit:
+        parts.append(f"In {option.unit}.")
+    if not option.section and option.default not in (None, False):
+        parts.append(f"(default: {option.default})")
+    return " ".join(parts).replace("%", "%%")
+
+
+def _describe_unknown(unknown: list[str], name: str) -> str:
+    advice = f"see `pixelpong {name} --help`"
+    word = next((word.partition("=")[0] for word in unknown if word.startswith("-")), None)
+    if word is None:
+        if "preset" in COMMANDS[name].training and unknown[0] in preset_names():
+            advice = f"did you mean --preset {unknown[0]}?"
+        return expected("an option", repr(unknown[0]), advice)
+    known = [each.flag for each in flags_of(name)]
+    return expected("an option of this command", word, did_you_mean(word, known, advice))
+
+
+# --- streams ----------------------------------------------------------------------------------
+
+
+def _open_missing_streams() -> None:
+    """Open the standard streams that this process was started without.
+
+    The first file that a process opens gets the first free number. Without this, our output, or
+    that of C code, could go into one of our files.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # for the workers too
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w" if number else "r"))  # noqa: SIM115
+
+
+def _spell_plainly(error: UnicodeError) -> tuple[str, int]:
+    """For streams with only ASCII: a minus sign must not become a question mark."""
+    assert isinstance(error, UnicodeEncodeError)
+    plain = {"−": "-", "–": "-", "→": "->", "×": "x"}
+    letters = error.object[error.start : error.end]
+    return "".join(plain.get(letter, "?") for letter in letters), error.end

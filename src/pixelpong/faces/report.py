@@ -1,0 +1,312 @@
+"""Results as text: tables, rows of names and values, lines folded to the terminal.
+
+Every function of `pixelpong.faces.api` returns a result: ``str(result)`` is what its command
+prints, ``result.to_dict()`` what it prints with ``--json``.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pixelpong.config import ALGORITHMS, OPTIONS
+from pixelpong.errors import number_of, on_one_line
+from pixelpong.run.words import describe_times, duration, signed
+
+if TYPE_CHECKING:
+    from pixelpong.loop import Outcome
+    from pixelpong.run.record import Record
+
+Facts = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a function has found, and how that reads."""
+
+    facts: Facts
+    text: str
+    exit_code: int = 0  # of its command
+
+    def __str__(self) -> str:
+        return self.text
+
+    def to_dict(self) -> Facts:
+        """As JSON holds it."""
+        return self.facts
+
+
+def table(
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    left: Container[int] = (0,),
+    width: int = 80,
+) -> list[str]:
+    """Lines in columns: to the left those in `left`; the last are left out if there is no room.
+
+    >>> table(["name", "steps"], [["a", "1,000"], ["longer", "9"]])
+    ['name    steps', 'a       1,000', 'longer      9']
+    """
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    while len(widths) > 1 and sum(widths) + 2 * len(widths) - 2 > width:
+        widths.pop()
+    sides = ["<" if place in left else ">" for place in range(len(widths))]
+    return [
+        "  ".join(
+            f"{cell:{side}{wide}}" for cell, side, wide in zip(row, sides, widths, strict=False)
+        ).rstrip()
+        for row in (heads, *rows)
+    ]
+
+
+def pairs(values: Mapping[str, object]) -> list[str]:
+    """Names with those values that are not empty."""
+    return [f"{name:12} {value}" for name, value in values.items() if value]
+
+
+def fold(text: str, width: int) -> str:
+    """Break long lines between words, with a hanging indent; a command can still be pasted.
+
+    >>> print(fold("mean return +18.47 over 200 games", 30))
+    mean return +18.47 over 200
+      games
+    """
+    folded = []
+    for line in text.split("\n"):
+        name = re.match(r" *\S+(?: \S+)* {2,}", line)
+        is_command = "pixelpong " in line
+        parts = textwrap.wrap(
+            line,
+            max(width, 30) - 2 * is_command,
+            subsequent_indent=" " * (len(name[0]) if name else 2),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        folded.append((" \\\n" if is_command else "\n").join(parts))
+    return "\n".join(folded)
+
+
+def shorten(text: str, room: int) -> str:
+    """A name on one line of at most `room` columns; the end of a path says more than its start."""
+    text = on_one_line(text)
+    return text if len(text) <= room else f"…{text[len(text) - room + 1 :]}"
+
+
+def size(count: float) -> str:
+    """Bytes."""
+    return f"{count / 1e6:,.1f} MB"
+
+
+def age(seconds: float) -> str:
+    """How long ago something was.
+
+    >>> [age(each) for each in (5, 240, 7_300, 260_000, -3)]
+    ['5s', '4m', '2h', '3d', '0s']
+    """
+    for unit, length in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds >= length:
+            return f"{seconds // length:.0f}{unit}"
+    return f"{max(seconds, 0):.0f}s"
+
+
+def count(number: int, total: int, what: str) -> None:
+    """Show a counter on a terminal, which disappears at the end."""
+    if sys.stderr.isatty():
+        text = "" if number == total else f"{number:,} of {total:,} {what}"
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+
+# --- a training -------------------------------------------------------------------------------
+
+# Budgets that count, and what they count.
+_COUNTED = {"updates": "update", "episodes": "episodes", "total_timesteps": "steps"}
+_NEXT = {
+    "watch it": ("watch", ""),
+    "play against it": ("play", ""),
+    "film it": ("record", " --overlay --out best.mp4"),
+}
+
+
+def describe_ending(facts: Facts, outcome: Outcome, *, is_brief: bool) -> str:
+    """How a training ended: won or not, and the commands that come next."""
+    run, progress, verdict = shlex.quote(facts["run"]), outcome.progress, outcome.verdict
+    words = {"interrupted": "interrupted", "until_return": "done"}
+    ended = (
+        f"{words.get(outcome.reason, f'budget of {outcome.reason} spent')}: "
+        f"update {progress.update}, {number_of(progress.episodes, 'episode')}, "
+        f"{number_of(progress.steps, 'step')} in "
+        f"{describe_times(outcome.training_seconds, outcome.wall_seconds)}, "
+        f"mean of the last 100 returns {signed(progress.mean_return_100, 2)}"
+    )
+    if is_brief:
+        return f"{ended}; saved in {run}"
+    lines, more = [], ""
+    if outcome.reason in _COUNTED:
+        count = getattr(progress, _COUNTED[outcome.reason])
+        more = f" --{outcome.reason.replace('_', '-')} {2 * count}"
+    if verdict is not None:
+        word = "Won" if verdict.is_won else "Not won yet"
+        lines.append(f"{word}: {verdict.greedy}; the target is {signed(verdict.target)}")
+    if verdict is not None and verdict.is_won:
+        more = f" --until-return {min(verdict.target + 1, 21):g}"
+        took = describe_times(total=verdict.seconds)
+        lines.append(f"after {number_of(verdict.steps, 'step')} and {took}, on {facts['machine']}")
+        lines += [f"Sampled play: {verdict.sampled}"] if verdict.sampled else []
+        if facts["rank"]:
+            place, of_all = facts["rank"]
+            lines.append(f"rank {place} of {of_all} by steps, among the recorded trainings")
+        shown = [f"{what:16} pixelpong {word} {run}{rest}" for what, (word, rest) in _NEXT.items()]
+        lines += ["", *shown, ""]
+    lines += [ended, f"params {outcome.params_sha256}"]
+    return "\n".join([*lines, f"saved in {run}; continue with:", f"  pixelpong resume {run}{more}"])
+
+
+# --- runs -------------------------------------------------------------------------------------
+
+
+def sort_runs(runs: Sequence[Record], order: str) -> list[Record]:
+    """Runs in an order: the newest, strongest, largest, longest first."""
+    from pixelpong.run.record import STATES
+
+    ranks: dict[str, Callable[[Record], Any]] = {
+        "age": lambda it: -it.modified,
+        "name": lambda it: str(it.path),
+        "return": lambda it: 99.0 if it.best_known is None else -it.best_known,
+        "seed": lambda it: it.config.seed if it.config else -1,
+        "size": lambda it: -it.bytes,
+        "state": lambda it: list(STATES).index(it.state),
+        "steps": lambda it: -it.steps,
+    }
+    return sorted(runs, key=lambda it: (ranks[order](it), str(it.path)))
+
+
+_HEADS = ("run", "state", "return", "steps", "seed", "preset", "size", "age")
+
+
+def describe_runs(runs: Sequence[Record], sweeps: Sequence[Facts], width: int) -> str:
+    """A table of runs, and of sweeps with a line for each."""
+    rows = [*map(_describe_run, runs), *map(_describe_sweep, sweeps)]
+    lines = table(_HEADS, rows, left=(0, 1, 5), width=width)
+    for place, record in enumerate(runs, start=1):
+        if record.problem:
+            lines[place] += "\n  " + record.problem[: width - 2]
+    is_estimated = any(it.greedy is None and it.best_known is not None for it in runs)
+    numbers = [number_of(len(runs), "run")]
+    numbers += [number_of(len(sweeps), "sweep")] if sweeps else []
+    total = size(sum(it.bytes for it in runs) + sum(it["bytes"] for it in sweeps))
+    hint = "; ~ is an estimate from the points won" * is_estimated
+    return "\n".join([*lines, f"{', '.join(numbers)}, {total}{hint}"])
+
+
+def _describe_run(record: Record) -> tuple[str, ...]:
+    config, best = record.config, record.best_known
+    return (
+        shorten(record.path.name or str(record.path), 28),
+        record.state,
+        "~" * (record.greedy is None and best is not None) + signed(best),
+        f"{record.steps:,}",
+        str(config.seed) if config else "–",
+        config.preset[:10] if config else "–",
+        size(record.bytes),
+        age(time.time() - record.modified),
+    )
+
+
+def _describe_sweep(facts: Facts) -> tuple[str, ...]:
+    won = f"won {facts['won']} of {facts['trainings']}"
+    numbers = "–", f"{facts['steps']:,}", "–", "–", size(facts["bytes"])
+    return shorten(facts["sweep"], 28), won, *numbers, age(time.time() - facts["modified"])
+
+
+def describe_facts(facts: Facts) -> str:
+    """All about one run."""
+    config, damaged = facts["config"], facts["damaged"]
+    changed = {name: value for name, value in facts["changed"].items() if name != "seed"}
+    sound = [str(update) for update in facts["checkpoints"] if update not in damaged]
+    rows = {
+        "verdict": facts["verdict"],
+        "run": facts["run"],
+        "preset": f"{config['preset']}, seed {config['seed']}",
+        "changed": _listed(changed) or "nothing",
+        "stands at": f"update {facts['update']}, {number_of(facts['steps'], 'step')}, "
+        f"{number_of(facts['episodes'], 'episode')}",
+        "time": describe_times(facts["training_seconds"], facts["total_seconds"]),
+        "params": facts.get("params_sha256"),
+        "state": facts.get("state_sha256"),
+        "checkpoints": f"{', '.join(sound)}: each has its SHA-256" if sound else "none",
+        "damaged": "; ".join(damaged.values()),
+        "machine": ", ".join(map(str, facts["machine"].values())),
+        "versions": _listed(facts["versions"]),
+    }
+    sections: dict[str, Facts] = {}
+    for name, value in config.items():
+        section = OPTIONS[name].section
+        is_used = section not in ("", *ALGORITHMS) or section == config["algorithm"]
+        if is_used and name not in changed:
+            sections.setdefault(section, {})[name] = value
+    return "\n".join(pairs(rows | {name: _listed(of) for name, of in sections.items()}))
+
+
+def _listed(values: Facts) -> str:
+    return ", ".join(f"{name}={value}" for name, value in values.items() if value is not None)
+
+
+# --- many trainings, many games ---------------------------------------------------------------
+
+
+def describe_trainings(facts: Facts) -> str:
+    """Each setting: how many won, after how long, and how well they play; then what went wrong."""
+    lines = []
+    for group in facts["groups"]:
+        lines += [group["label"]] * bool(group["label"])
+        lines.append(f"won: {group['won']} of {group['trainings']}")
+        if group["won"]:
+            (low, high), middle = group["seconds"]["ci95"], group["seconds"]["middle"]
+            steps = group["steps"]
+            lines.append(
+                f"median time to win {describe_times(total=middle)} "
+                f"({duration(low)} to {duration(high)}), "
+                f"{steps['middle']:,.0f} steps ({steps['ci95'][0]:,.0f} to {steps['ci95'][1]:,.0f})"
+            )
+        if final := group.get("final_return"):
+            low, middle, high = (
+                signed(value, 2) for value in (final["ci95"][0], final["middle"], final["ci95"][1])
+            )
+            lines.append(f"interquartile mean of the final return {middle} ({low} to {high})")
+    wrong = [row for row in facts["trainings"] if row["problem"]]
+    lines += [f"failed: {row['name']}: {row['problem']}" for row in wrong[:10]]
+    if len(wrong) > 10:
+        lines.append(f"and {len(wrong) - 10} more: see {facts['sweep']}/sweep.csv")
+    if left := sum(not row["is_done"] for row in facts["trainings"]):
+        lines += [f"{number_of(left, 'training')} left; continue with:", f"  {facts['resume']}"]
+    return "\n".join([*lines, f"saved in {facts['sweep']}"])
+
+
+def describe_tournament(facts: Facts) -> str:
+    """The ladder, and the matrix of mean returns."""
+    players, rows = facts["players"], []
+    for rank, each in enumerate(players, 1):
+        low, high = each["ci95"]
+        points = each["points_won"] + each["points_lost"]
+        share = f"{100 * each['points_won'] / points:.0f} %" if points else "–"
+        rating = f"{signed(each['rating'], 0)} ± {(high - low) / 2:.0f}"
+        mean = signed(each["mean_return"])
+        rows.append((str(rank), shorten(each["name"], 34), rating, mean, share))
+    lines = table(("rank", "player", "rating", "mean return", "points won"), rows, left=(1,))
+    room = min(75 - 6 * len(players), 24)
+    if room < 8:
+        lines += ["", f"{len(players)} players are too many for a table; --json has them all"]
+    else:
+        ranks = [str(rank) for rank in range(1, len(players) + 1)]
+        cells = zip(ranks, players, facts["matrix"], strict=True)
+        matrix = [[rank, shorten(it["name"], room), *map(signed, row)] for rank, it, row in cells]
+        lines += ["", *table(["", "mean return against"[:room], *ranks], matrix, left=(1,))]
+    done, total = facts["games_played"], facts["games_planned"]
+    of_all = f"only {done:,} of {total:,} games were played"
+    return "\n".join([*lines, number_of(done, "game") if done == total else of_all])

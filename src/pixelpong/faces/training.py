@@ -1,0 +1,273 @@
+"""Training from Python, a script or a notebook; the command line uses the same functions.
+
+    run = pixelpong.train("fast", seed=1, updates=20)
+    run = pixelpong.resume(run, updates=40)
+    for event in pixelpong.training("fast", seed=1, updates=20):
+        ...
+
+Ctrl-C, or the stop button of a notebook, saves the last complete update and then raises
+`KeyboardInterrupt`, whose message names the run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pixelpong import interrupts
+from pixelpong.config import BUDGET, Config, differences, require_used
+from pixelpong.config.presets import combine, read_toml
+from pixelpong.engines import check
+from pixelpong.errors import ConfigError, Interrupted, RunError, expected
+from pixelpong.schema import Seconds
+
+if TYPE_CHECKING:
+    from pixelpong.faces.notebook import Run
+    from pixelpong.loop import Event
+    from pixelpong.run.directory import RunDirectory
+
+
+class Stopped(KeyboardInterrupt):
+    """Somebody pressed Ctrl-C; `result` is what there was until then."""
+
+    def __init__(self, message: str, result: Any) -> None:
+        super().__init__(message)
+        self.result = result
+
+
+@contextlib.contextmanager
+def stoppable() -> Iterator[Callable[[], bool]]:
+    """While inside, Ctrl-C only sets what this yields; a stop comes out as `KeyboardInterrupt`."""
+    with interrupts.stop_on_signals() as should_stop:
+        try:
+            yield should_stop
+        except Interrupted:
+            raise KeyboardInterrupt from None
+
+
+# --- train ------------------------------------------------------------------------------------
+
+
+def train(
+    preset: str | Config | None = None,
+    *,
+    run: str | Path | None = None,
+    name: str | None = None,
+    config: str | Path | None = None,
+    quiet: bool = False,
+    every: Seconds = 10.0,
+    **options: Any,
+) -> Run:
+    """Train an agent in a new run directory, until its budget is spent.
+
+    Args:
+        preset: the name of a preset (`preset_names`), or a configuration, as the base of options;
+            by default that of the file, or else ``"fast"``.
+        run: the new run directory; by default the next free ``runs/PRESET-NNN``.
+        name: instead of `run`, the name of a new run in the folder ``runs``.
+        config: a TOML file of options; `options` override it.
+        quiet: show nothing.
+        every: seconds between two lines, if no terminal shows it live.
+        options: of `Config`, such as ``seed=1``, ``updates=20``, ``workers=2``; any budget, such
+            as ``total_timesteps``, replaces the preset's whole budget.
+
+    Returns:
+        The run, with ``.plot()``, ``.replay()``, ``.metrics()``.
+
+    Raises:
+        ConfigError: a name is unknown, or a value has the wrong type or is out of range.
+        RunError: the directory already exists, or a file cannot be written.
+        WorkerError: a worker raised, or failed too often; the last complete update is saved.
+        NumericsError: a number is not finite; the last complete update stays saved.
+        Stopped: somebody pressed Ctrl-C; the last complete update is saved.
+
+    >>> import tempfile
+    >>> short = {"max_frames": 600, "hidden": 8, "batch_size": 2, "engine": "serial"}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run = train("classic", run=f"{folder}/run", quiet=True, updates=3, **short)
+    ...     run.metrics()["episodes"].tolist()
+    [2, 4, 6]
+    >>> train("classic", learning_rat=0.001)
+    Traceback (most recent call last):
+    pixelpong.errors.ConfigError: train: expected the name of an option, got 'learning_rat'; \
+did you mean learning_rate?
+    """
+    return _go(lambda: _create("train", preset, run, name, config, options), quiet, every)
+
+
+def training(
+    preset: str | Config | None = None,
+    *,
+    run: str | Path | None = None,
+    name: str | None = None,
+    config: str | Path | None = None,
+    **options: Any,
+) -> Iterator[Event]:
+    """The same as `train`, event by event, so that you can plot or stop in between.
+
+    Leaving the loop ends the training; the last complete update is saved, and `resume` continues.
+
+    Yields:
+        `pixelpong.loop.Began`, `Updated`, `Evaluated`, `Judging`, `Judged`, and in the end `Ended`.
+
+    >>> import tempfile
+    >>> short = {"max_frames": 600, "hidden": 8, "batch_size": 2, "engine": "serial"}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for event in training("classic", run=f"{folder}/run", updates=2, **short):
+    ...         print(type(event).__name__)
+    Began
+    Updated
+    Updated
+    Ended
+    """
+    from pixelpong import loop
+
+    yield from loop.training(_create("training", preset, run, name, config, options))
+
+
+def resume(
+    run: str | Path | Run,
+    *,
+    quiet: bool = False,
+    every: Seconds = 10.0,
+    allow_changes: bool = False,
+    **options: Any,
+) -> Run:
+    """Continue a run, exactly as if it had never stopped.
+
+    Args:
+        run: the run, its directory, its name in the folder ``runs``, or ``"latest"``.
+        quiet: show nothing.
+        every: seconds between two lines, if no terminal shows it live.
+        allow_changes: accept changed options that change the result.
+        options: changed ones, such as ``updates=100``; by default the run's own.
+
+    Returns:
+        The run.
+
+    Raises:
+        ConfigError: as `train`, or an option that changes the result and may not.
+        RunError: it is not a run, or another training writes there.
+        CheckpointError: there are checkpoints and none is sound.
+        WorkerError, NumericsError, Stopped: as `train`.
+    """
+    return _go(lambda: _open(run, options, allow_changes=allow_changes), quiet, every)
+
+
+def _go(open_or_create: Callable[[], RunDirectory], quiet: bool, every: float) -> Run:
+    """Train until the budget is spent or a stop is requested, and show it."""
+    # In a process of its own, a training begins with the process: imports came first.
+    began = time.monotonic() - (time.process_time() if interrupts.is_command() else 0.0)
+    with stoppable() as should_stop:
+        from pixelpong import loop
+        from pixelpong.faces.display import TrainingDisplay
+        from pixelpong.faces.notebook import Run
+
+        if should_stop():
+            raise Interrupted  # there is no run yet
+        run = open_or_create()
+        if quiet:
+            outcome = loop.train(run, None, should_stop, began)
+        else:
+            with contextlib.closing(TrainingDisplay(sys.stdout, every)) as display:
+                outcome = loop.train(run, display, should_stop, began)
+    trained = Run(run.path, outcome, is_brief=quiet)
+    if outcome.reason == "interrupted":
+        again = f"continue with pixelpong.resume({str(run.path)!r})"
+        raise Stopped(f"update {outcome.progress.update} is saved; {again}", trained)
+    return trained
+
+
+def _create(
+    origin: str,
+    preset: str | Config | None,
+    path: str | Path | None,
+    name: str | None,
+    file: str | Path | None,
+    options: dict[str, Any],
+) -> RunDirectory:
+    """Create the directory of a new run, after all checks that can refuse it."""
+    from pixelpong.agent.choice import settle_opponents
+    from pixelpong.run.directory import RUNS_FOLDER, RunDirectory
+    from pixelpong.run.names import require_new_name
+
+    content = read_toml(Path(file)) if file else {}
+    config = combine(preset, content, options, (str(file), origin))
+    _require_budget(config, origin)
+    if name is not None and path is not None:
+        raise ConfigError(expected("run or name", "both", "leave one of them out"))
+    place = Path(path) if path is not None else RUNS_FOLDER / name if name is not None else None
+    if place is not None:
+        require_new_name(place.name if name is None else name)
+    check(config.engine)
+    (config,) = settle_opponents([config])
+    _require_room(place or RUNS_FOLDER, config)
+    return RunDirectory.create(place, config)
+
+
+_COUNTS = set(BUDGET) - {"until_return"}  # naming one replaces all of them
+
+
+def _open(run: str | Path | Run, options: dict[str, Any], allow_changes: bool) -> RunDirectory:
+    """Open a run to continue, after all checks that can refuse it; nothing is written yet."""
+    from pixelpong.run.directory import RunDirectory
+    from pixelpong.run.names import find_run
+    from pixelpong.run.record import Record
+
+    found = RunDirectory.open(find_run(getattr(run, "path", run)))  # type: ignore[arg-type]
+    kept = {}
+    if set(options) & set(BUDGET):
+        replaced = _COUNTS if _COUNTS & set(options) else ()
+        kept = {k: v for k, v in vars(found.config.budget).items() if k not in replaced}
+    config = found.config.updated(kept | options, "resume")
+    require_used(options, config, "resume")
+    changed = differences(found.config, config)
+    if changed and not allow_changes:
+        shown = ", ".join(f"{name} {old} → {new}" for name, (old, new) in changed.items())
+        what = f"the options that {found.path} was trained with"
+        raise ConfigError(expected(what, shown, "leave them out, or give allow_changes"))
+    _require_budget(config, "resume")
+    _require_unwon(found, config)
+    spent = config.budget.reached(Record.read(found.path))
+    if spent and _COUNTS & set(options):
+        raise ConfigError(
+            f"{found.path} has reached {getattr(config.budget, spent):,} {spent}, so this budget "
+            "is already spent; name a larger one."
+        )
+    check(config.engine)
+    found.warn_of_other_machine()
+    return found.with_config(config)
+
+
+def _require_unwon(run: RunDirectory, config: Config) -> None:
+    """Refuse a target that the saved agent has already reached."""
+    target, saved = config.budget.until_return, run.checkpoints.updates()
+    won = [it for it in run.evaluations.read() if it.get("is_won") and it["update"] in saved]
+    if target is not None and any(it["target"] >= target for it in won):
+        raise ConfigError(f"{run.path} has won; to train it further, name a higher until_return.")
+
+
+def _require_room(path: Path, config: Config) -> None:
+    """Refuse a disk that has no room for one checkpoint."""
+    from pixelpong.env.features import NUM_INPUTS
+
+    rows = 6400 if config.learning.algorithm == "reinforce" else 2 * NUM_INPUTS
+    needed = 4 * rows * config.network.hidden  # bytes of the first layer
+    there = next(each for each in (path, *path.absolute().parents) if each.exists())
+    usage = shutil.disk_usage(there)
+    if usage.total and usage.free < needed:  # 0: it is no disk
+        free, needed = usage.free // 10**6, needed // 10**6
+        told = f"A checkpoint takes up to {needed} MB, but {there} has {free} MB free."
+        raise RunError(f"{told} Make room there, or choose another folder.")
+
+
+def _require_budget(config: Config, origin: str) -> None:
+    """Refuse a training that would never end; a preset's always does."""
+    if all(value is None for value in vars(config.budget).values()):
+        advice = f"give {', '.join(BUDGET[:-1])} or {BUDGET[-1]}"
+        raise ConfigError(f"{origin}: " + expected("a budget", "none", advice))
