@@ -261,7 +261,7 @@ class _Rollouts:
     def __call__(self, seconds: float) -> float:
         begin, steps = time.perf_counter(), 0
         while time.perf_counter() - begin < seconds:
-            results = list(self._engine.run(self._items, self._learner.params_to_play()))
+            results = list(self._engine.run(self._items, self._learner.params))
             steps += sum(len(side) for result in results for side in result.sides)
             self._items = [
                 dataclasses.replace(item, update=item.update + 1, state=result.state)
@@ -275,7 +275,7 @@ def measure_training(engine: Engine, session: Session, seconds: float) -> float:
     learner = session.learner
     before, begin = learner.progress.steps, time.perf_counter()
     while time.perf_counter() - begin < seconds:
-        stats = learner.apply(engine.run(learner.items(), learner.params_to_play()))
+        stats = learner.apply(engine.run(learner.items(), learner.params))
         session.record(stats, engine.stats)
         if session.should_save():
             session.save()

@@ -47,8 +47,7 @@ FLOORS = {
 
 TIMED = (
     "play.player",
-    "learners.reinforce",
-    "learners.ppo",
+    "learners",
     "env.native",
 )
 """They time what they do, and nothing that reaches the parameters depends on it."""

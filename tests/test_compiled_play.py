@@ -63,7 +63,7 @@ def test_a_stream_goes_on_where_the_record_had_no_room(fast):
     item = Item("train", 5, 1, 0, steps=70, stream=np.zeros(1, kernels.STREAM))
     wanted, small = (Player(find_protocol("ALE/Pong-v5"), "ppo") for _ in range(2))
     small.play(dataclasses.replace(item, steps=1), fast)
-    decider = small._deciders[True]
+    decider = small._networks[0]
     decider.steps, decider.offsets = decider.steps[:3].copy(), decider.offsets[:4].copy()
     one, two = wanted.play(item, fast), small.play(item, fast)
     for name, value in vars(one.sides[0]).items():

@@ -92,8 +92,8 @@ def test_an_update_is_what_the_definitions_say(config):
     for name, w in wanted.items():
         np.testing.assert_allclose(learner.params[name], w, rtol=1e-9, atol=1e-11, err_msg=name)
     assert stats.steps == learner.progress.steps == 210
-    assert {"kl", "clip_share", "value_loss", "learning_rate"} <= set(stats.losses)
-    assert stats.grad_norm > 0
+    assert {"kl", "clip_share", "value_loss", "learning_rate"} <= set(stats.figures)
+    assert stats.figures["grad_norm"] > 0
 
 
 def test_items_name_everything_a_segment_depends_on(config):
@@ -142,7 +142,7 @@ def test_the_rate_falls_with_the_share_of_points_lost(config, won, lost, rate):
     learner = PPOLearner(config.updated({"anneal_from": 0.6, "learning_rate": 2e-3}, "test"))
     results = play(config, learner)
     learner.progress.recent_points.extend([1] * won + [-1] * lost)
-    assert learner.apply(results).losses["learning_rate"] == pytest.approx(rate)
+    assert learner.apply(results).figures["learning_rate"] == pytest.approx(rate)
 
 
 @pytest.mark.slow
@@ -202,7 +202,7 @@ def test_the_number_of_threads_changes_no_bit(config, monkeypatch):
     for cores in (1, 2, 3, 5, 40):
         monkeypatch.setattr("pixelpong.learners.ppo.count_cores", lambda cores=cores: cores)
         learner = PPOLearner(config)
-        norms = [learner.apply(play(config, learner)).grad_norm for _ in range(3)]
+        norms = [learner.apply(play(config, learner)).figures["grad_norm"] for _ in range(3)]
         hashes.append((fingerprint(learner.params), fingerprint(learner.get_state()[0]), norms))
     assert all(each == hashes[0] for each in hashes)
 

@@ -53,7 +53,7 @@ def test_no_state_leaks_from_task_to_task(ray_cluster):
     """Items in any order, over processes that have played others, equal those played alone."""
     config = load_preset("fast").updated(SMALL, "test")
     learner, make = make_learner(config), functools.partial(make_worker, config)
-    items, params = learner.items(), learner.params_to_play()
+    items, params = learner.items(), learner.params
     wanted = [seal(result) for result in SerialEngine(make).run(items, params)]
     with closing(RayEngine(make, 2, 60.0, mode="tasks")) as engine:
         for order in ([0, 1, 2, 3, 4, 5], [5, 0, 3, 1, 4, 2], [2, 2, 5, 5, 0, 0]):

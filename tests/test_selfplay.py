@@ -22,7 +22,7 @@ from pixelpong.items import ACTIONS, BUILTIN, DOWN, SELF, STAY, UP, Item
 from pixelpong.learn import gated
 from pixelpong.learn.ppo import log_softmax
 from pixelpong.learners import make_learner
-from pixelpong.play.player import PREFIX, Player
+from pixelpong.play.player import Player
 from pixelpong.play.worker import make_worker
 from pixelpong.run.directory import RunDirectory
 from pixelpong.seeding import make_rng
@@ -38,12 +38,11 @@ def make_params(seed):
 
 @pytest.fixture(scope="module")
 def params():
-    """Of the network that learns, and of another one."""
-    return make_params(0) | {PREFIX + name: w for name, w in make_params(1).items()}
+    return make_params(0)
 
 
 def make_player():
-    return Player(find_protocol("ALE/Pong-v5"), "ppo")
+    return Player(find_protocol("ALE/Pong-v5"), "ppo", opponent=make_params(1))
 
 
 class Literal:

@@ -11,10 +11,9 @@ import pytest
 from fakes import Tape
 from toys import result_of
 
-from pixelpong import kernels
+from pixelpong import kernels, learners
 from pixelpong.config import BudgetConfig
 from pixelpong.errors import CheckpointError, RunError, WorkerError
-from pixelpong.learners import reinforce
 from pixelpong.learners.progress import Progress
 from pixelpong.learners.reinforce import ReinforceLearner
 from pixelpong.loop import Began, Ended, Updated, train, training
@@ -264,10 +263,8 @@ def test_where_a_seed_draws_other_parameters_a_resume_is_refused(make_run, monke
     """As with a NumPy whose generators differ: a checkpoint has only the rows that were touched."""
     run = make_run(updates=1)
     train(run)
-    real = reinforce.draw_params
-    monkeypatch.setattr(
-        reinforce, "draw_params", lambda *which, attempt: real(*which[:3], which[3] + 1, attempt)
-    )
+    real = learners.draw_params
+    monkeypatch.setattr(learners, "draw_params", lambda *a: real(*a[:3], a[3] + 1, a[4]))
     with pytest.raises(CheckpointError, match="by their SHA-256, got others; use the library ver"):
         train(run)
 

@@ -106,7 +106,9 @@ def training(
     with run.lock(), run.noting_failure():
         session = Session(run, time.monotonic() if began is None else began)
         learner, progress, verdict = session.learner, session.learner.progress, None
-        engine = make_engine(config.engine, functools.partial(make_worker, config), should_stop)
+        engine = make_engine(
+            config.engine, functools.partial(make_worker, config, session.opponent), should_stop
+        )
         with contextlib.closing(engine):
             try:
                 yield Began(run, progress, session.wall_seconds)
@@ -123,8 +125,7 @@ def training(
                         session.save()
                     if reason:
                         break
-                    items, params = learner.items(), learner.params_to_play()
-                    stats = learner.apply(engine.run(items, params))
+                    stats = learner.apply(engine.run(learner.items(), learner.params))
                     session.record(stats, engine.stats)
                     yield Updated(progress, stats, engine.stats)
             except Interrupted:

@@ -26,7 +26,7 @@ from pixelpong.errors import (
 from pixelpong.evaluation import SAMPLED_EPISODES, Evaluation, Verdict, evaluate, judge
 from pixelpong.items import BUILTIN
 from pixelpong.learners import UpdateStats, make_learner
-from pixelpong.learners.progress import RETURN_WINDOW, Progress
+from pixelpong.learners.progress import RETURN_WINDOW
 from pixelpong.run.arrays import fingerprint
 from pixelpong.run.checkpoints import Checkpoint
 from pixelpong.run.directory import RunDirectory
@@ -70,7 +70,7 @@ class Session:
         self._wall_seconds_before = self._evaluation_seconds = 0.0
         self._next_confirmation = 0
         self.games = [0, 0]  # of the evaluation: how many are over, and of how many
-        self.learner = make_learner(run.config, keep_opponent(run))
+        self.learner, self.opponent = make_learner(run.config), keep_opponent(run)
         has_begun = run.has_begun
         if has_begun:
             self._restore(run.checkpoints.load_latest())
@@ -129,7 +129,7 @@ class Session:
             "items_again": engine.items_again,
             "restarts": engine.restarts,
         }
-        self._run.metrics.append(summarize_update(progress, stats) | {"timing": timing})
+        self._run.metrics.append(progress.line() | stats.line() | {"timing": timing})
         self._recorded_update = progress.update
         self._keep_agent()
 
@@ -279,28 +279,3 @@ class Session:
         progress = self.learner.progress
         is_known = len(progress.recent_returns) == RETURN_WINDOW
         return progress.mean_return_100 if is_known else None, "mean_return_100"
-
-
-def summarize_update(progress: Progress, stats: UpdateStats) -> dict[str, Any]:
-    """The part of a metrics line that depends only on seed and configuration."""
-    episodes = stats.episodes
-    points = stats.points_won + stats.points_lost
-    steps, returns = stats.steps, [episode.episode_return for episode in episodes]
-    return {
-        "update": progress.update,
-        "steps": progress.steps,
-        "frames": progress.frames,
-        "episodes": progress.episodes,
-        "mean_return": sum(returns) / len(returns) if returns else None,
-        "mean_return_100": progress.mean_return_100,
-        "running_mean": progress.running_mean,
-        "estimated_return": progress.estimated_return,
-        "points_won_share": stats.points_won / points if points else None,
-        "points_won_1000": progress.points_won_1000,
-        "steps_per_point": steps / points if points else None,
-        "entropy": stats.entropy,
-        "up_share": stats.up_share,
-        "grad_norm": stats.grad_norm,
-        "attempt": stats.attempt,
-        **stats.losses,
-    }

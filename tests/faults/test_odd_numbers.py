@@ -28,9 +28,9 @@ from pixelpong.run.directory import RunDirectory
 LEARNERS = {"classic": ReinforceLearner, "fast": PPOLearner}
 PLACES = [
     ("classic", "grads.W1"), ("classic", "grads.W2"), ("classic", "params.W1"),
-    ("classic", "cache.W2"), ("fast", "steps.value"),
+    ("classic", "memory.v.W2"), ("fast", "steps.value"),
     ("fast", "steps.log_probability"), ("fast", "steps.entropy"), ("fast", "params.W1"),
-    ("fast", "params.b2"), ("fast", "_means.m.W2"), ("fast", "_squares.v.W1"),
+    ("fast", "params.b2"), ("fast", "memory.m.W2"), ("fast", "memory.v.W1"),
 ]  # fmt: skip
 ODD = [np.nan, np.inf, -np.inf, 1e300, -1e300, 3e38, 1e25, -1e20, 1e6]
 UPDATES = 3
@@ -61,7 +61,7 @@ def plant_in_learner(learner, results, place: str, value: float) -> None:
     owner, _, name = place.partition(".")
     array = getattr(learner, owner)[name]
     row = 0
-    if name.endswith("W1") and owner != "cache":
+    if name.endswith("W1"):
         first = results[0]
         row = int(first.sides[0].indices[0] if first.sides else first.grads.rows[0])
     array[row : row + 1] = plant(array[row : row + 1], value)

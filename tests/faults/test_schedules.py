@@ -25,7 +25,6 @@ from pixelpong.errors import Interrupted, WorkerError
 from pixelpong.items import Item
 from pixelpong.learners import make_learner
 from pixelpong.run.arrays import fingerprint
-from pixelpong.session import summarize_update
 
 MODES = ("classic", "fast")
 
@@ -41,7 +40,7 @@ class Training:
     def update(self, engine) -> None:
         asked = self.learner.items(), self.learner.params
         stats = self.learner.apply(engine.run(*asked))
-        line = summarize_update(self.learner.progress, stats)
+        line = self.learner.progress.line() | stats.line()
         episodes = [episode.line() for episode in stats.episodes]
         self._lines.append(json.dumps([line, episodes]))
 

@@ -1,7 +1,7 @@
 """Playing, compiled: what the network sees of a frame, what it decides, and many steps at once.
 
-`play_plain` and `play_gated` play until the episode ends, without Python and without its lock. If
-the game is not compiled code, they return after each decision, and the caller emulates.
+`play_plain` and `play_gated` play until the episode ends, without Python and without its lock.
+Without a game they return after each decision.
 """
 
 from __future__ import annotations
@@ -125,49 +125,17 @@ def up_probability(params, indices, start, stop, hidden, t):  # type: ignore[no-
     return (1.0 if z >= 0 else smaller) / (1.0 + smaller)
 
 
-@_kernel
-def play_plain(game, params, stream, record, draws, t):  # type: ignore[no-untyped-def]
-    """Play until the episode is over, the draws are used up, or the record has no room.
-
-    If the game is not compiled code, decide once: ``wanted`` is the action.
-
-    Args:
-        game: [1] `GAME`; actions [≥ frames of a step] uint8, changed; and field [80, 2] uint64,
-            where the machine writes it.
-        params: W1 [NUM_PIXELS, H], W2 [H].
-        stream: parts of a `STREAM`, changed: memory [1], the sides that play, fields [2, 80, 2].
-        record: written at step t: indices [·] uint16, from ``offsets[t]`` on, offsets [≥ t + 2]
-            int64, steps [≥ t + 1] `PLAIN_STEP`, and hidden [≥ t + 1, H], the activations.
-        draws: [·, 2 + frames of a step], for each step numbers in [0, 1): one chooses the action
-            (if negative, the most probable is taken), one the number of frames, the rest are the
-            coin of each frame.
-        t: the first step's place in the record.
-
-    Returns the place after the last step's.
-    """
-    (memory, sides, fields), (indices, offsets, steps, hidden) = stream, record
-    m, player, first = memory[0], sides[0], t
-    about, _, field = game
-    while t < min(first + len(draws), len(steps)):
-        if offsets[t] + MAX_ACTIVE > len(indices):
-            return t
-        if m.is_new:
-            take_field(field, memory, fields)
-        end = find_difference(memory, fields, indices, offsets[t])
-        p, draw = up_probability(params, indices, offsets[t], end, hidden, t), draws[t - first, 0]
-        player.wanted = UP if (p >= 0.5 if draw < 0 else draw < p) else DOWN
-        offsets[t + 1], step = end, steps[t]
-        step.up_probability, step.action, step.entropy = p, player.wanted, 0.0
-        if 0 < p < 1:
-            step.entropy = -(p * np.log(p) + (1 - p) * np.log(1 - p))
-        m.steps += 1
-        t += 1
-        if about[0].play_frames == 0:
-            return t
-        step.reward = _emulate(game, memory, sides, draws, t - 1 - first)
-        if m.is_on == 0 or m.fault:
-            return t
-    return t
+@_part
+def _decide_plain(network, stream, side, draw, t):  # type: ignore[no-untyped-def]
+    """Observe, and record a decision with its probability."""
+    (memory, sides, fields), (params, _, (indices, offsets, steps, hidden), _) = stream, network
+    end = find_difference(memory, fields, indices, offsets[t])
+    p = up_probability(params, indices, offsets[t], end, hidden, t)
+    action = UP if (p >= 0.5 if draw < 0 else draw < p) else DOWN
+    offsets[t + 1], sides[side].wanted, step = end, action, steps[t]
+    step.up_probability, step.action, step.entropy = p, action, 0.0
+    if 0 < p < 1:
+        step.entropy = -(p * np.log(p) + (1 - p) * np.log(1 - p))
 
 
 # --- the gated network ------------------------------------------------------------------------
@@ -236,7 +204,7 @@ def observe_features(sight, stream, side, seen, indices, start):  # type: ignore
     Args:
         sight: [NUM_PIXELS, ·] uint16, `pixelpong.env.features.list_cells_of_pixels`, and
             int64, `pixelpong.env.features.list_geometry`.
-        stream: as in `play_plain`.
+        stream: as in `_make_play`.
         seen: scratch of this side, changed. marks [4, `NUM_MARKS`] uint16: for the two frames in
             turn, a 1 at each feature that is on, and their list; count [1], of the features in the
             frame before, or −1 if they are still to be found, and all marks are 0;
@@ -269,7 +237,11 @@ def observe_features(sight, stream, side, seen, indices, start):  # type: ignore
 
 @_part
 def _read_out(params, scratch, indices, start, stop):  # type: ignore[no-untyped-def]
-    """The outputs, from the inputs ``indices[start:stop]``: see `play_gated`."""
+    """The outputs, from the inputs ``indices[start:stop]``.
+
+    The parameters are W1 [D, 2H], W2 [4, 2H], b2 [4]; scratch, changed, is [2H] and [8] of their
+    type, and [4], [3], [3] float64.
+    """
     (W1, W2, b2), (z, lanes, y, _, _) = params, scratch
     for i in range(len(z)):
         z[i] = 0
@@ -320,9 +292,9 @@ def _choose(scratch, steps, t, draw):  # type: ignore[no-untyped-def]
 
 
 @_part
-def _decide(network, stream, side, sight, draw, t):  # type: ignore[no-untyped-def]
+def _decide_gated(network, stream, side, draw, t):  # type: ignore[no-untyped-def]
     """Observe, and record a decision, or with a `draw` above 1 only the observation's value."""
-    params, scratch, seen, (indices, offsets, steps) = network
+    params, (sight, seen, scratch), (indices, offsets, steps), _ = network
     end = observe_features(sight, stream, side, seen, indices, offsets[t])
     _read_out(params, scratch, indices, offsets[t], end)
     offsets[t + 1], steps[t].value = end, scratch[2][3]
@@ -333,51 +305,65 @@ def _decide(network, stream, side, sight, draw, t):  # type: ignore[no-untyped-d
         player.wanted = ACTIONS[player.last_action]
 
 
-@_kernel
-def play_gated(game, sight, networks, stream, draws, t):  # type: ignore[no-untyped-def]
-    """Play until the episode is over, the draws are used up, or a record has no room.
+# --- both -------------------------------------------------------------------------------------
 
-    If the game is not compiled code, decide once: ``wanted`` is the action.
 
-    Definition: `pixelpong.learn.gated.forward` with a softmax, on the inputs of `observe_features`.
+def _make_play(decide: Any) -> Any:
+    """The kernel that plays, for a network that decides so."""
 
-    Args:
-        game, stream, t: as in `play_plain`.
-        sight: as in `observe_features`.
-        networks: of the right side, and of the left one in the game for two. Of each the params,
-            W1 [D, 2H], W2 [4, 2H], b2 [4]; scratch, [2H] and [8] of the params' type, [4], [3],
-            [3] float64, changed; `seen`, as in `observe_features`; and the record, written at step
-            t: indices [·] uint16, from ``offsets[t]`` on, offsets [≥ t + 2] int64, steps [≥ t + 1]
-            `GATED_STEP`.
-        draws: as in `play_plain`, the left side's after the right side's. If the first number of a
-            row is above 1, the step is not played: observation and value are recorded, and the
-            call ends.
+    @_kernel
+    def play(game, networks, stream, draws, t):  # type: ignore[no-untyped-def]
+        """Play until the episode is over, the draws are used up, or a record has no room.
 
-    Returns the place after the last step's.
-    """
-    (memory, sides, fields), first, width = stream, t, draws.shape[1] // len(networks)
-    m, (about, _, field), most = memory[0], game, 2 * sight[1][0] + 1
-    while t < first + len(draws):
-        row = t - first
-        for side in range(len(networks)):
-            indices, offsets, steps = networks[side][3]
-            if t >= len(steps) or offsets[t] + most > len(indices):
+        If there is no game, decide once: ``wanted`` is the action.
+
+        Args:
+            game: [1] `GAME`; actions [≥ frames of a step] uint8, changed; and field [80, 2]
+                uint64, where the machine writes it.
+            networks: of the right side, and of the left one in the game for two. Of each the
+                params and scratch for `decide`; the record, written at step t: indices [·]
+                uint16, from ``offsets[t]`` on, offsets [≥ t + 2] int64, steps [≥ t + 1], and what
+                else `decide` writes; and the most indices that a step can have.
+            stream: parts of a `STREAM`, changed: memory [1], the sides that play, fields
+                [2, 80, 2].
+            draws: for each step numbers in [0, 1), the left side's after the right side's: one
+                chooses the action (if negative, the most probable is taken), one the number of
+                frames, the rest are the coin of each frame. If the first number of a row is above
+                1, the step is not played: observation and value are recorded, and the call ends.
+            t: the first step's place in the record.
+
+        Returns the place after the last step's.
+        """
+        (memory, sides, fields), first, width = stream, t, draws.shape[1] // len(networks)
+        m, (about, _, field) = memory[0], game
+        while t < first + len(draws):
+            row = t - first
+            for side in range(len(networks)):
+                record, most = networks[side][2], networks[side][3]
+                if t >= len(record[2]) or record[1][t] + most > len(record[0]):
+                    return t
+            if m.is_new:
+                take_field(field, memory, fields)
+            for side in range(len(networks)):
+                decide(networks[side], stream, side, draws[row, side * width], t)
+            t += 1
+            if draws[row, 0] > 1:
                 return t
-        if m.is_new:
-            take_field(field, memory, fields)
-        for side in range(len(networks)):
-            _decide(networks[side], stream, side, sight, draws[row, side * width], t)
-        t += 1
-        if draws[row, 0] > 1:
-            return t
-        m.steps += 1
-        if about[0].play_frames == 0:
-            return t
-        reward = _emulate(game, memory, sides, draws, row)
-        for side in range(len(networks)):
-            step = networks[side][3][2][t - 1]
-            step.reward = -reward if side else reward
-            step.is_end = reward != 0 or m.is_on == 0
-        if m.is_on == 0 or m.fault:
-            return t
-    return t
+            m.steps += 1
+            if about[0].play_frames == 0:
+                return t
+            reward = _emulate(game, memory, sides, draws, row)
+            for side in range(len(networks)):
+                step = networks[side][2][2][t - 1]
+                step.reward = -reward if side else reward
+                step.is_end = reward != 0 or m.is_on == 0
+            if m.is_on == 0 or m.fault:
+                return t
+        return t
+
+    return play
+
+
+# Definitions: `pixelpong.learn.network.forward`; and `pixelpong.learn.gated.forward` with a
+# softmax, on the inputs of `observe_features`.
+play_plain, play_gated = _make_play(_decide_plain), _make_play(_decide_gated)

@@ -89,6 +89,7 @@ PLAIN_STEP = np.dtype(
         ("entropy", np.float64),  # of the policy, in nats
         ("reward", np.float32),  # −1, 0 or +1
         ("action", np.int8),  # UP or DOWN
+        ("is_end", np.bool_),  # whether a point ended
     ],
     align=True,
 )

@@ -6,21 +6,22 @@ order of the items, never in the order of arrival: float addition does not assoc
 
 from __future__ import annotations
 
-import contextlib
+import dataclasses
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pixelpong import kernels
 from pixelpong.config import Config
-from pixelpong.env.features import NUM_INPUTS
 from pixelpong.errors import CheckpointError, NumericsError, expected
-from pixelpong.items import Episode, Params
-from pixelpong.learn import gated, network
+from pixelpong.items import Episode, Item, Params, Result
 from pixelpong.learners.progress import Progress
+from pixelpong.play.deciders import NETS
 from pixelpong.seeding import make_rng
 
 # Arrays, and counters as in JSON: everything the future depends on. Of what has a row per input,
@@ -39,52 +40,166 @@ class UpdateStats:
     points_lost: int
     entropy: float  # mean entropy of the policy over the steps, in nats
     up_share: float
-    grad_norm: float  # Euclidean norm of the gradient
-    rollout_seconds: float  # wall time from requesting the first item to adding the last result
     play_seconds: float
+    rollout_seconds: float  # wall time from requesting the first item to adding the last result
     learn_seconds: float  # wall time of the learner's work after that
-    attempt: int = 1  # number of the attempt; 2 if it has started again with other parameters
-    losses: Mapping[str, float] = field(default_factory=dict)  # those of the algorithm, by name
+    attempt: int  # 2 if it has started again with other parameters
+    figures: Mapping[str, float]  # ``grad_norm``, and the losses of the algorithm
 
     @property
     def steps_per_second(self) -> float:
         """Decisions per second of the whole update, rollouts and learning."""
         return self.steps / (self.rollout_seconds + self.learn_seconds)
 
+    def line(self) -> dict[str, Any]:
+        """The part of a metrics line that says what was played and learned in this update."""
+        returns = [episode.episode_return for episode in self.episodes]
+        points = self.points_won + self.points_lost
+        return {
+            "mean_return": sum(returns) / len(returns) if returns else None,
+            "points_won_share": self.points_won / points if points else None,
+            "steps_per_point": self.steps / points if points else None,
+            "entropy": self.entropy,
+            "up_share": self.up_share,
+            "attempt": self.attempt,
+            **self.figures,
+        }
 
-class Learner(Protocol):
-    """The interface of both algorithms."""
 
-    params: Params
-    progress: Progress
-    is_whole: bool  # False during an optimizer step, when nothing may be saved
+class Learner:
+    """What both algorithms have in common."""
 
-    def items(self) -> Sequence[Any]:
+    algorithm: ClassVar[str]  # its name
+    moments: ClassVar[tuple[str, ...]]  # before a parameter's name: those the optimizer keeps of it
+
+    def __init__(self, config: Config) -> None:
+        """Begin at the start."""
+        self.config, self.progress = config, Progress()
+        self.is_whole = True  # False during an optimizer step, when nothing may be saved
+        self._begin()
+
+    def _begin(self) -> None:
+        """Set parameters and the optimizer's memory for the first step of the attempt."""
+        network, seed, attempt = self.config.network, self.config.seed, self.progress.attempt
+        self.params = draw_params(self.algorithm, network.hidden, network.dtype, seed, attempt)
+        self.memory: Params = {
+            kind + name: np.zeros_like(w)
+            for kind in self.moments
+            for name, w in self.params.items()
+        }
+        # Rows of the first layer that had a gradient before.
+        self._has_memory = np.zeros(len(self.params["W1"]), np.bool_)
+
+    def items(self) -> list[Item]:
         """What to play for the next update."""
+        raise NotImplementedError
 
-    def params_to_play(self) -> Params:
-        """What the items are played with: the parameters, and those of the opponent."""
-
-    def apply(self, results: Iterable[Any]) -> UpdateStats:
+    def apply(self, results: Iterable[Result]) -> UpdateStats:
         """Learn from the results of `items`, in their order, and count them."""
+        update, attempt, begin = (
+            self.progress.update + 1,
+            self.progress.attempt,
+            time.perf_counter(),
+        )
+        played = self._take(results)
+        since = time.perf_counter()
+        self.is_whole = False
+        with np.errstate(over="ignore", invalid="ignore"):  # the results are refused
+            figures, rows = self._learn(played)
+        self._has_memory[rows] = True
+        counts = self._count(played)
+        self._refuse_non_finite(update, rows, figures | {"entropy": counts["entropy"]})
+        self._end(counts["steps"])
+        self.is_whole = True
+        return UpdateStats(
+            **counts,
+            rollout_seconds=since - begin,
+            learn_seconds=time.perf_counter() - since,
+            attempt=attempt,
+            figures=figures,
+        )
+
+    def _take(self, results: Iterable[Result]) -> list[Result]:
+        """Take the results as they come."""
+        return list(results)
+
+    def _learn(self, played: list[Result]) -> tuple[dict[str, float], NDArray[np.uint16]]:
+        """Take the steps of an update; return its figures and the first-layer rows it changed."""
+        raise NotImplementedError
+
+    def _count(self, played: list[Result]) -> dict[str, Any]:
+        """Count what was played, see `Progress.count`."""
+        raise NotImplementedError
+
+    def _end(self, steps: int) -> None:
+        """End an update of that many steps, which is counted."""
+
+    def _refuse_non_finite(
+        self, update: int, rows: NDArray[np.uint16], figures: Mapping[str, float]
+    ) -> None:
+        """Refuse an update with numbers that are not finite, before it is whole and can be saved.
+
+        They show in the sums of the squares of what it has changed: of the first layer, some rows.
+        """
+        numbers = dict(figures)
+        for name, w in (self.params | self.memory).items():
+            changed = rows if name.endswith("W1") else np.arange(len(w), dtype=np.uint16)
+            numbers[name] = kernels.sum_of_squares(lines(w), changed)
+        for name, number in numbers.items():
+            if not math.isfinite(number):
+                what, got = f"finite numbers after update {update}", f"others in {name}"
+                advice = "lower --learning-rate and resume from the last checkpoint"
+                raise NumericsError(expected(what, got, advice))
 
     def get_state(self) -> State:
-        """Everything the future depends on, as `cut_rows` cuts it.
+        """Everything the future depends on.
 
-        The arrays are the parameters under their names, the means of the squares of the gradient
-        under ``v.NAME``, what else there is, and ``rows`` [K], ascending.
+        The arrays are the parameters under their names, the optimizer's memory under ``v.NAME``,
+        the means of the squares of the gradient, and ``m.NAME``, what else there is, and ``rows``
+        [K], ascending: those of the first layer that training has touched. It has no others.
         """
+        rows = np.flatnonzero(self._has_memory).astype(np.uint16)
+        arrays = {
+            name: w[rows] if name.endswith("W1") else w
+            for name, w in (self.params | self.memory).items()
+        }
+        return arrays | {"rows": rows}, dataclasses.asdict(self.progress)
 
     def set_state(self, arrays: Mapping[str, NDArray[Any]], counters: dict[str, Any]) -> None:
         """Continue from a state of `get_state`; refuse that of another network or algorithm."""
+        try:
+            self._restore(arrays, counters)
+        except (KeyError, ValueError) as error:
+            what, got = "a learner's state in the checkpoint", str(error).removeprefix("expected ")
+            raise CheckpointError(expected(what, got, "resume from another one")) from error
+
+    def _restore(self, arrays: Mapping[str, NDArray[Any]], counters: dict[str, Any]) -> None:
+        self.progress = Progress.from_dict(counters)
+        self._begin()
+        rows, own = arrays.get("rows", np.zeros(0)), self.params | self.memory
+        need = {
+            name: ((len(rows), *w.shape[1:]) if name.endswith("W1") else w.shape, str(w.dtype))
+            for name, w in sorted(own.items())
+        }
+        have = {
+            name: (arrays[name].shape, str(arrays[name].dtype)) for name in need if name in arrays
+        }
+        if have != need:
+            advice = "resume with the --algorithm, --hidden and --dtype it has"
+            raise CheckpointError(expected(f"arrays {need}", have, advice))
+        if rows.dtype != np.uint16 or rows.ndim != 1 or rows.max(initial=0) >= len(own["W1"]):
+            raise ValueError("rows that are not those of a first layer")
+        for name, w in own.items():
+            w[rows if name.endswith("W1") else ...] = arrays[name]
+        self._has_memory[rows] = True
 
 
-def make_learner(config: Config, opponent: Params | None = None) -> Learner:
-    """Make a new learner; `opponent` has the parameters of the agent that is met, if any."""
+def make_learner(config: Config) -> Learner:
+    """Make a new learner."""
     if config.learning.algorithm == "ppo":
         from pixelpong.learners.ppo import PPOLearner
 
-        return PPOLearner(config, opponent)
+        return PPOLearner(config)
     from pixelpong.learners.reinforce import ReinforceLearner
 
     return ReinforceLearner(config)
@@ -93,54 +208,9 @@ def make_learner(config: Config, opponent: Params | None = None) -> Learner:
 def draw_params(algorithm: str, hidden: int, dtype: str, seed: int, attempt: int) -> Params:
     """The parameters before the first step of an attempt to train with this seed."""
     rng = make_rng(seed, "params", *([attempt] if attempt > 1 else []))
-    if algorithm == "ppo":
-        return gated.init_params(rng, NUM_INPUTS, hidden, dtype)
-    return network.init_params(rng, hidden, dtype)
+    return NETS[algorithm].init(rng, hidden, dtype)
 
 
-def cut_rows(
-    arrays: Mapping[str, NDArray[Any]], is_touched: NDArray[np.bool_]
-) -> dict[str, NDArray[Any]]:
-    """Of the arrays of the first layer, only the rows that training has touched, and ``rows``."""
-    rows = np.flatnonzero(is_touched).astype(np.uint16)
-    kept = {name: w[rows] if name.endswith("W1") else w for name, w in arrays.items()}
-    return kept | {"rows": rows}
-
-
-def put_rows(arrays: Mapping[str, NDArray[Any]], kept: Mapping[str, NDArray[Any]]) -> None:
-    """Change `arrays`, which are as at the start, to those that `cut_rows` was given.
-
-    `kept` may hold other arrays as well. Those of another network are refused.
-    """
-    rows = kept.get("rows", np.zeros(0))
-    need = {
-        name: ((len(rows), *w.shape[1:]) if name.endswith("W1") else w.shape, str(w.dtype))
-        for name, w in sorted(arrays.items())
-    }
-    have = {name: (kept[name].shape, str(kept[name].dtype)) for name in need if name in kept}
-    if have != need:
-        advice = "resume with the --algorithm, --hidden and --dtype it has"
-        raise CheckpointError(expected(f"arrays {need}", have, advice))
-    if rows.dtype != np.uint16 or rows.ndim != 1 or rows.max(initial=0) >= len(arrays["W1"]):
-        raise ValueError("rows that are not those of a first layer")
-    for name, w in arrays.items():
-        w[rows if name.endswith("W1") else ...] = kept[name]
-
-
-def refuse_non_finite(numbers: Mapping[str, float], update: int) -> None:
-    """Refuse an update with numbers that are not finite, before it is whole and can be saved."""
-    for name, number in numbers.items():
-        if not math.isfinite(number):
-            what, got = f"finite numbers after update {update}", f"others in {name}"
-            advice = "lower --learning-rate and resume from the last checkpoint"
-            raise NumericsError(expected(what, got, advice))
-
-
-@contextlib.contextmanager
-def restoring() -> Iterator[None]:
-    """While inside, turn errors of a state that does not fit into a `CheckpointError`."""
-    try:
-        yield
-    except (KeyError, ValueError) as error:
-        what, got = "a learner's state in the checkpoint", str(error).removeprefix("expected ")
-        raise CheckpointError(expected(what, got, "resume from another one")) from error
+def lines(array: NDArray[Any]) -> NDArray[Any]:
+    """A view as lines [·, C], each of them what belongs to one place of the first dimension."""
+    return array.reshape(len(array), -1)

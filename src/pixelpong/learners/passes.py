@@ -31,6 +31,7 @@ from pixelpong.learn.gated import NUM_OUTPUTS
 from pixelpong.learn.optimizer import ADAM_DECAYS
 from pixelpong.learn.ppo import LossStats, LossWeights
 from pixelpong.learn.returns import standardize
+from pixelpong.learners import lines
 
 # A parameter, and the running means of its gradient and of the gradient's square.
 Moments = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
@@ -193,11 +194,6 @@ class Passes:
         kind = np.uint16 if size <= 1 << 16 else np.uint32
         if len(self._steps) < num_entries or self._steps.dtype != kind:
             self._steps = np.empty(num_entries, kind)
-
-
-def lines(array: NDArray[Any]) -> NDArray[Any]:
-    """A view in which each row is one piece: [·, C]."""
-    return array.reshape(len(array), -1)
 
 
 def _cut(ends: list[int]) -> list[slice]:

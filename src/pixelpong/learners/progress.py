@@ -93,6 +93,19 @@ class Progress:
             return None
         return expected_return(self.points_won_1000)
 
+    def line(self) -> dict[str, Any]:
+        """The part of a metrics line that says what has been reached since the start."""
+        return {
+            "update": self.update,
+            "steps": self.steps,
+            "frames": self.frames,
+            "episodes": self.episodes,
+            "mean_return_100": self.mean_return_100,
+            "running_mean": self.running_mean,
+            "estimated_return": self.estimated_return,
+            "points_won_1000": self.points_won_1000,
+        }
+
     @classmethod
     def from_dict(cls, counters: Any) -> Progress:
         """Read it from a learner's counters."""

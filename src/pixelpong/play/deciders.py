@@ -6,6 +6,7 @@ once and reused for every item.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -13,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong import kernels
-from pixelpong.env.features import list_cells_of_pixels, list_geometry
+from pixelpong.env.features import NUM_INPUTS, list_cells_of_pixels, list_geometry
 from pixelpong.items import ACTIONS, NUM_PIXELS, STAY, UP, Params, Played, read_only
+from pixelpong.learn import gated, network
 
 # Instead of a draw:
 GREEDY = -1.0  # take the most probable action
@@ -41,6 +43,9 @@ class Decider:
     up: ClassVar[int]  # the action UP in the record
     _max_inputs: ClassVar[int]  # the most active inputs that a step can have
     _step: ClassVar[np.dtype[Any]]
+    _kernel: ClassVar[Callable[..., int]]
+    _params: tuple[NDArray[Any], ...]
+    _scratch: tuple[Any, ...] = ()
 
     def __init__(self, params: Params, room: int = 1) -> None:
         """Make a record with room for this many steps."""
@@ -53,12 +58,22 @@ class Decider:
         self._draw, self.stream = np.zeros((1, 1)), np.zeros(1, kernels.STREAM)
         self.start_episode()
 
+    @staticmethod
+    def init(rng: np.random.Generator, hidden: int, dtype: str) -> Params:
+        """Draw the parameters of a network with this number of hidden units."""
+        raise NotImplementedError
+
     def use(self, params: Params) -> None:
         """Decide with these parameters from now on; they are not changed."""
         raise NotImplementedError
 
     def forget(self) -> None:
         """Forget what was derived from the frames so far, because others come."""
+
+    @property
+    def record(self) -> tuple[NDArray[Any], ...]:
+        """What the kernels write at each step."""
+        return self.indices, self.offsets, self.steps
 
     def make_room(self, t: int) -> None:
         """Make room for at least one more step after the first `t`, whatever it contains."""
@@ -70,14 +85,21 @@ class Decider:
             self.steps = _grown(self.steps, t, t + 1)
 
     def play(
-        self, game: Compiled, stream: NDArray[np.void], draws: NDArray[np.float64], t: int,
-        *left: Any,
-    ) -> int:  # fmt: skip
+        self,
+        game: Compiled,
+        stream: NDArray[np.void],
+        draws: NDArray[np.float64],
+        t: int,
+        *left: Decider,
+    ) -> int:
         """Play in compiled code, from place `t` of the record on; return the place after it.
 
         `left` is the left side's network in the game for two, this one is the right side's.
         """
-        raise NotImplementedError
+        networks = tuple(
+            (each._params, each._scratch, each.record, each._max_inputs) for each in (self, *left)
+        )
+        return int(type(self)._kernel(game, networks, parts(stream, len(networks)), draws, t))
 
     def played(self, num_steps: int, num_looks: int = 0) -> Played:
         """A copy of the first steps of the record, and of the looks that follow."""
@@ -120,7 +142,9 @@ class PlainDecider(Decider):
     """The classic network at play."""
 
     up, _max_inputs, _step = UP, kernels.MAX_ACTIVE, kernels.PLAIN_STEP
+    _kernel = kernels.play_plain
     hidden: NDArray[Any] = np.zeros((0, 0), np.float32)  # [·, H], activations of recorded steps
+    init = staticmethod(network.init_params)
 
     def use(self, params: Params) -> None:
         """Decide with these parameters from now on; they are not changed."""
@@ -129,20 +153,16 @@ class PlainDecider(Decider):
         if self.hidden.shape[1:] != W2.shape or self.hidden.dtype != W1.dtype:
             self.hidden = np.zeros((len(self.steps), len(W2)), W1.dtype)
 
+    @property
+    def record(self) -> tuple[NDArray[Any], ...]:
+        """What the kernels write at each step."""
+        return *super().record, self.hidden
+
     def make_room(self, t: int) -> None:
         """Make room for at least one more step after the first `t`, whatever it contains."""
         super().make_room(t)
         if len(self.hidden) < len(self.steps):
             self.hidden = _grown(self.hidden, t, len(self.steps))
-
-    def play(
-        self, game: Compiled, stream: NDArray[np.void], draws: NDArray[np.float64], t: int,
-        *left: Any,
-    ) -> int:  # fmt: skip
-        """Play in compiled code; this network plays only the game for one."""
-        assert not left
-        record = (self.indices, self.offsets, self.steps, self.hidden)
-        return int(kernels.play_plain(game, self._params, parts(stream, 1), record, draws, t))
 
     def played(self, num_steps: int, num_looks: int = 0) -> Played:
         """A copy of the first steps of the record."""
@@ -153,15 +173,13 @@ class GatedDecider(Decider):
     """The fast network at play."""
 
     up, _max_inputs, _step = ACTIONS.index(UP), kernels.MAX_INPUTS, kernels.GATED_STEP
+    _kernel = kernels.play_gated
+    _given: tuple[NDArray[Any] | None, ...] = (None,)
 
-    def __init__(self, params: Params, room: int = 1) -> None:
-        """Make a record with room for this many steps."""
-        self._sight = (list_cells_of_pixels(), list_geometry())
-        marks, count = np.zeros((4, kernels.NUM_MARKS), np.uint16), np.zeros(1, np.int64)
-        self._seen = marks, count, np.zeros(NUM_PIXELS, np.uint16)
-        self._outputs = np.zeros(4), np.zeros(3), np.zeros(3)
-        self._given: tuple[NDArray[Any] | None, ...] = (None,)
-        super().__init__(params, room)
+    @staticmethod
+    def init(rng: np.random.Generator, hidden: int, dtype: str) -> Params:
+        """Draw the parameters of a network with this number of hidden units."""
+        return gated.init_params(rng, NUM_INPUTS, hidden, dtype)
 
     def use(self, params: Params) -> None:
         """Decide with these parameters from now on; they are not changed."""
@@ -171,31 +189,22 @@ class GatedDecider(Decider):
         self._given, params = given, read_only(params)
         W1, W2 = (params[name].reshape(len(params[name]), -1) for name in ("W1", "W2"))
         self._params = W1, W2, params["b2"]
-        sums = (np.zeros(size, W1.dtype) for size in (W1.shape[1], 8))
-        self._scratch = (*sums, *self._outputs)
+        marks, count = np.zeros((4, kernels.NUM_MARKS), np.uint16), np.zeros(1, np.int64)
+        self._seen = marks, count, np.zeros(NUM_PIXELS, np.uint16)
+        sums = [np.zeros(size, W1.dtype) for size in (W1.shape[1], 8)]
+        outputs = np.zeros(4), np.zeros(3), np.zeros(3)
+        sight = list_cells_of_pixels(), list_geometry()
+        self._scratch = sight, self._seen, (*sums, *outputs)
+        self.forget()
 
     def forget(self) -> None:
         """Forget the features of the frame before."""
         marks, count, _ = self._seen
         marks[:2], count[:] = 0, -1
 
-    def play(
-        self, game: Compiled, stream: NDArray[np.void], draws: NDArray[np.float64], t: int,
-        *left: GatedDecider,
-    ) -> int:  # fmt: skip
-        """Play in compiled code."""
-        networks = tuple(each.network for each in (self, *left))
-        state = parts(stream, len(networks))
-        return int(kernels.play_gated(game, self._sight, networks, state, draws, t))
 
-    @property
-    def network(self) -> tuple[Any, ...]:
-        """Parameters, scratch and record, for `pixelpong.kernels.play_gated`."""
-        record = (self.indices, self.offsets, self.steps)
-        return self._params, self._scratch, self._seen, record
-
-
-DECIDERS: dict[str, type[Decider]] = {"reinforce": PlainDecider, "ppo": GatedDecider}
+NETS: dict[str, type[Decider]] = {"reinforce": PlainDecider, "ppo": GatedDecider}
+"""By the name of the algorithm that trains it."""
 
 
 def _grown(buffer: NDArray[Any], used: int, needed: int) -> NDArray[Any]:

@@ -22,31 +22,32 @@ from pixelpong.env.cartridge import SERVE
 from pixelpong.env.duel import MAX_FRAMES, MODE
 from pixelpong.env.native import NativeConsole, not_covered
 from pixelpong.items import BUILTIN, SELF, Episode, Item, Params, Result
-from pixelpong.play.deciders import DECIDERS, GREEDY, LOOK, Compiled, Decider, start_episode
+from pixelpong.play.deciders import GREEDY, LOOK, NETS, Compiled, Decider, start_episode
 from pixelpong.seeding import make_rng
 
-PREFIX = "opponent."  # of the names of another agent's arrays, next to the learning network's
 _BLOCK = 1024  # steps whose uniform numbers are drawn at once, for a game of unknown length
 
 
 class Player:
     """Plays always on the same consoles, one for the game for one, one for that for two."""
 
-    def __init__(self, protocol: Protocol, algorithm: str) -> None:
-        """Play by a protocol, with the network that an algorithm trains."""
-        self._protocol, self._kind = protocol, DECIDERS[algorithm]
+    def __init__(self, protocol: Protocol, algorithm: str, opponent: Params | None = None) -> None:
+        """Play by a protocol, with the network that an algorithm trains.
+
+        `opponent` has the parameters of the agent that is met, if any.
+        """
+        self._protocol, self._kind, self._opponent = protocol, NETS[algorithm], opponent
         self._games: dict[int, _Game] = {}  # by the console's mode
-        self._deciders: dict[bool, Decider] = {}  # whether it is the learning one
+        self._networks: list[Decider] = []  # the learning one, the other one
 
     def play(self, item: Item, params: Params, rng: np.random.Generator | None = None) -> Result:
         """Play an item's first game, or the next steps of its stream, which is not changed.
 
-        The generator is the item's own by default. If the opponent is another agent, its
-        parameters are under `PREFIX`.
+        The generator is the item's own by default.
         """
         begin = time.perf_counter()
         rng = rng or make_rng(item.seed, item.purpose, item.update, item.index)
-        own, sides = self._networks(item, params)
+        own, sides = self._seat(item, params)
         game = self._game(item)
         stream = np.zeros(1, kernels.STREAM) if item.stream is None else item.stream.copy()
         game.console.set_state(stream["console"])
@@ -84,18 +85,17 @@ class Player:
             stream,
         )
 
-    def _networks(self, item: Item, params: Params) -> tuple[Decider, list[Decider]]:
+    def _seat(self, item: Item, params: Params) -> tuple[Decider, list[Decider]]:
         """The learning network; and all that play, the right side's first."""
-        known = {True: params}
-        if item.opponent == SELF:
-            known[False] = params
-        elif item.opponent != BUILTIN:
-            known[False] = {name: params[PREFIX + name] for name in ("W1", "W2", "b2")}
-        for is_own, theirs in known.items():
-            if is_own not in self._deciders:
-                self._deciders[is_own] = self._kind(theirs, _BLOCK)
-            self._deciders[is_own].use(theirs)
-        sides = [self._deciders[is_own] for is_own in known]
+        used = [params]
+        if item.opponent != BUILTIN:
+            other = params if item.opponent == SELF else self._opponent
+            assert other is not None, "an agent is met that the worker was not given"
+            used.append(other)
+        self._networks += [self._kind(each, _BLOCK) for each in used[len(self._networks) :]]
+        sides = self._networks[: len(used)]
+        for network, theirs in zip(sides, used, strict=True):
+            network.use(theirs)
         return sides[0], sides[::-1] if item.is_left else sides
 
     def _game(self, item: Item) -> _Game:

@@ -10,11 +10,9 @@ import dataclasses
 
 from pixelpong import kernels
 from pixelpong.config import Config
-from pixelpong.config.protocols import Protocol
-from pixelpong.env.features import NUM_INPUTS
 from pixelpong.items import Item, Params, Result, read_only
-from pixelpong.learn import gated, network
 from pixelpong.learn.returns import standardize
+from pixelpong.play.deciders import NETS
 from pixelpong.play.player import Player
 from pixelpong.play.sums import GradientSum
 from pixelpong.seeding import make_rng
@@ -23,9 +21,9 @@ from pixelpong.seeding import make_rng
 class Worker:
     """Plays items with the network of one algorithm."""
 
-    def __init__(self, protocol: Protocol, algorithm: str, gamma: float) -> None:
-        """Play by a protocol; gamma is that of the classic mode's returns."""
-        self._player, self._gamma = Player(protocol, algorithm), gamma
+    def __init__(self, player: Player, gamma: float) -> None:
+        """Play with a player; gamma is that of the classic mode's returns."""
+        self._player, self._gamma = player, gamma
 
     def play(self, item: Item, params: Params) -> Result:
         """Play an item; of games to learn from, return the sum of their gradients."""
@@ -57,16 +55,15 @@ class Worker:
         return dataclasses.replace(result, sides=(), grads=grads)
 
 
-def make_worker(config: Config) -> Worker:
-    """Make a worker for the algorithm that `config` names, with compiled kernels."""
+def make_worker(config: Config, opponent: Params | None = None) -> Worker:
+    """Make a worker for the algorithm that `config` names, with compiled kernels.
+
+    `opponent` has the parameters of the agent that is met, if any.
+    """
     protocol, algorithm = config.environment.protocol, config.learning.algorithm
     # All kernels are compiled in a game of one frame, so that no item has to wait for it.
-    short = dataclasses.replace(protocol, max_frames=1)
-    rng, dtype = make_rng(0, "bench"), config.network.dtype
-    if algorithm == "ppo":
-        params = gated.init_params(rng, NUM_INPUTS, hidden=1, dtype=dtype)
-        item = Item("train", 0, 0, 0, steps=1)
-    else:
-        params, item = network.init_params(rng, hidden=1, dtype=dtype), Item("train", 0, 0, 0)
-    Worker(short, algorithm, config.learning.gamma)._play_one(item, read_only(params))
-    return Worker(protocol, algorithm, config.learning.gamma)
+    short = Player(dataclasses.replace(protocol, max_frames=1), algorithm)
+    params = NETS[algorithm].init(make_rng(0, "bench"), 1, config.network.dtype)
+    item = Item("train", 0, 0, 0, steps=1 if algorithm == "ppo" else None)
+    Worker(short, config.learning.gamma)._play_one(item, read_only(params))
+    return Worker(Player(protocol, algorithm, opponent), config.learning.gamma)
