@@ -35,11 +35,11 @@ from pixelpong.errors import EmulatorError
 
 CURES = {
     "reads happen in the last cycle": (
-        translation, "is_charged(m, t, q & 3)", "is_charged(m, t - 3, q & 3)",
+        translation, "else: r = read(m, t, q", "else: r = read(m, t - 3, q",
     ),
     "writes happen in the last cycle": (
-        translation, "return self._write_register(one.operand & 0x3F, value)",
-        'return self._write_register(one.operand & 0x3F, value).replace("m, t,", "m, t - 2,")',
+        translation, "t = write_inline(m, t, {one.operand}",
+        "t = 2 + write_inline(m, t - 2, {one.operand}",
     ),
     "hmove blanks eight pixels": (
         drawing, "if m.blanks != 0 and x0 < 8:", "if m.blanks > 1 and x0 < 8:",

@@ -29,6 +29,7 @@ _TIMER_SHIFTS = (0, 3, 6, 10)
 _CYCLES_PER_OHM = (1904, 100_000)
 
 
+@inline
 def read(m: Machine, t: Int, address: Int, bus: Int) -> Int:
     """Read a byte from outside the cartridge."""
     if address & 0x80 == 0:
@@ -53,8 +54,12 @@ def read_port(m: Machine, t: Int, address: Int) -> Int:
     return left & 0xFF if register & 1 == 0 else 0
 
 
-def write(m: Machine, t: Int, address: Int, value: Int) -> Int:
-    """Write a byte and return the cycle after it, as `pixelpong.atari.tia.write_tia`."""
+@inline
+def write_inline(m: Machine, t: Int, address: Int, value: Int) -> Int:
+    """Write a byte and return the cycle after it, as `pixelpong.atari.tia.write_tia`.
+
+    If the address is known when it is compiled, little remains of this.
+    """
     if address & 0x1000:
         return t
     if address & 0x80 == 0:
@@ -64,6 +69,11 @@ def write(m: Machine, t: Int, address: Int, value: Int) -> Int:
     else:
         write_port(m, t, address, value)
     return t
+
+
+def write(m: Machine, t: Int, address: Int, value: Int) -> Int:
+    """The same, as a call."""
+    return write_inline(m, t, address, value)
 
 
 def write_port(m: Machine, t: Int, address: Int, value: Int) -> None:

@@ -178,6 +178,7 @@ def hide_or_show_missile(m: Machine, t: Int, register: Int, value: Int) -> None:
         set_register(m, t, register, value)
 
 
+@inline
 def write_tia(m: Machine, t: Int, register: Int, value: Int) -> Int:
     """Write to a register, 0 to 0x3F. Return the cycle after it: later if the write halts."""
     if register == WSYNC:
@@ -191,8 +192,13 @@ def write_tia(m: Machine, t: Int, register: Int, value: Int) -> Int:
     elif register == ENABL:
         if m.tia[ENABL] != value & 2:
             set_ball(m, t, value)
-    elif register in (GRP0, GRP1):
-        set_player(m, t, register, value)
+    elif register == GRP0:
+        if m.tia[GRP0] != value or m.old_grp[1] != m.tia[GRP1]:
+            set_player(m, t, register, value)
+    elif register == GRP1:
+        is_late = m.old_grp[0] != m.tia[GRP0] or m.old_enabl != m.tia[ENABL]
+        if m.tia[GRP1] != value or is_late:
+            set_player(m, t, register, value)
     elif register >= NUSIZ0 and register <= RESMP1 and (register < AUDC0 or register > AUDV1):
         if m.tia[register] != value & MEANING[register]:
             if register >= PF0 and register <= PF2:

@@ -75,6 +75,8 @@ _OPERATIONS = {
     "TYA": "a = n = z = y", "TSX": "x = n = z = s", "TXS": "s = x",
     "CLC": "c = 0", "SEC": "c = 1", "CLV": "v = 0", "CLI": "i = 0", "SEI": "i = 1",
     "CLD": "", "NOP": "",
+    "PHA": "t = write_inline(m, t, s, a); s = s - 1 & 255",
+    "PHP": f"t = write_inline(m, t, s, {_FLAGS}); s = s - 1 & 255",
     "PLA": "s = s + 1 & 255; a = n = z = m.ram[s & 127]",
     "PLP": _PULL_FLAGS,
 }  # fmt: skip
@@ -96,7 +98,7 @@ class Translation:
         known about this cartridge to save work, and must leave the machine as the cartridge's own
         code would.
         """
-        self._rom, self._hints = rom, hints
+        self._hints = hints
         code = disassemble(rom, entries)
         # A frame ends after a write to VSYNC, and the next one begins there.
         frames = [each.after for each in code.values() if _writes_vsync(each)]
@@ -164,8 +166,6 @@ class Translation:
             lines[-1] = before
             if one.name in _OPERATIONS:
                 lines.append(_OPERATIONS[one.name].format(v=value))
-            if one.name in ("PHA", "PHP"):
-                lines.append(self._push("a" if one.name == "PHA" else _FLAGS))
             if one.name in CHANGES:
                 lines.append("a = n" if one.mode == "acc" else self._write(one, "n"))
             if one.name in WRITES:
@@ -178,7 +178,8 @@ class Translation:
         """The code of a jump, a branch, a call or a return; None for other instructions."""
         if one.mode == "rel":
             cost = 2 if (one.after ^ one.operand) & 0x700 else 1
-            return _block(f"if {_BRANCH_IF[one.name]}", f"t += {cost}\n{self._go(one)}")
+            jump = textwrap.indent(f"t += {cost}\n{self._go(one)}", " ")
+            return f"if {_BRANCH_IF[one.name]}:\n{jump}"
         back = one.place + 2
         call = f"m.ram[s & 127] = {(back | 0xF000) >> 8}; m.ram[s - 1 & 127] = {back & 255}"
         match one.name, one.mode:
@@ -234,37 +235,17 @@ class Translation:
                 return "", "a"
             case "imm":
                 return "", str(one.operand)
-            case "zp" | "abs":
-                return "", self._read_known(one)
         before, bus = self._address(one)
-        in_rom = one.operand & 0x1000 and (one.operand & 0x1FFF) + 255 <= 0x1FFF
-        if one.mode in ("abx", "aby") and in_rom:
-            return before, "rom[q & 0x7FF]"
-        anywhere = f"r = read(m, t, q, {bus})"
-        if one.mode == "izy" or one.operand & 0x1000:
-            return f"{before}\nif q & 0x1000: r = rom[q & 0x7FF]\nelse: {anywhere}", "r"
-        if one.mode in ("zpx", "zpy"):
-            return f"{before}\nif q & 0x80: r = m.ram[q & 127]\nelse: {anywhere}", "r"
-        if 0x38 <= one.operand < 0x3C:  # the paddles, indexed
-            return (
-                f"{before}\nif q < 0x3C: r = {bus} & 0x3F | is_charged(m, t, q & 3) << 7\n"
-                f"else: {anywhere}",
-                "r",
-            )
-        return f"{before}\n{anywhere}", "r"
-
-    def _read_known(self, one: Instruction) -> str:
-        if one.operand & 0x1000:
-            return str(self._rom[one.operand % SIZE])
-        if _is_memory(one.operand):
-            return f"m.ram[{one.operand & 127}]"
-        bus = one.operand >> 8 if one.mode == "abs" else one.operand
-        return f"read(m, t, {one.operand}, {bus})"
+        return f"{before}\nif q & 0x1000: r = rom[q & 0x7FF]\nelse: r = read(m, t, q, {bus})", "r"
 
     def _address(self, one: Instruction) -> tuple[str, str]:
         """Lines that set q to the address, and the byte that is then on the bus."""
         costs, operand = one.name in _PAGE_COSTS, one.operand
         match one.mode:
+            case "zp":
+                return f"q = {operand}", str(operand)
+            case "abs":
+                return f"q = {operand}", str(operand >> 8)
             case "zpx" | "zpy":
                 return f"q = {operand} + {one.mode[2]} & 255", str(operand)
             case "abx" | "aby":
@@ -278,69 +259,18 @@ class Translation:
     def _write(self, one: Instruction, value: str) -> str:
         if one.mode not in ("zp", "abs"):
             before = "" if one.name in CHANGES else self._address(one)[0] + "\n"
-            return (
-                f"{before}if q & 0x1280 == 0x80: m.ram[q & 127] = {value}\n"
-                f"else: t = write(m, t, q, {value})"
-            )
-        if _is_memory(one.operand):
-            return f"m.ram[{one.operand & 127}] = {value}"
-        if one.operand & 0x1000:
-            return ""
-        if one.operand & 0x80:
-            return f"write_port(m, t, {one.operand}, {value})"
+            return f"{before}t = write(m, t, q, {value})"
         if _writes_vsync(one):
             return f"write_vsync(m, t, {value})\nif m.stop: pc = {one.after}; goto(out)"
-        return self._write_register(one.operand & 0x3F, value)
-
-    def _write_register(self, register: int, value: str) -> str:
-        """A write to a register of the TIA; the check whether it changes anything is inline."""
-        if register == registers.WSYNC:
-            return "t = (t + 75) // 76 * 76"
-        if registers.HMP0 <= register <= registers.HMBL:
-            return f"m.tia[{register}] = {value} & 0xF0"
-        if register in (registers.ENAM0, registers.ENAM1):
-            return f"hide_or_show_missile(m, t, {register}, {value})"
-        if (
-            not registers.NUSIZ0 <= register <= registers.RESMP1
-            or registers.RESP0 <= register <= registers.AUDV1
-        ):
-            return f"t = write_tia(m, t, {register}, {value})"
-        changed = f"m.tia[{register}] != {value} & {registers.MEANING[register]}"
-        write = f"set_register(m, t, {register}, {value})"
-        if register in (registers.PF0, registers.PF1, registers.PF2):
-            write = f"set_playfield(m, t, {register}, {value})"
-        elif register == registers.ENABL:
-            write = f"set_ball(m, t, {value})"
-        elif register in (registers.RESMP0, registers.RESMP1):
-            write = f"set_lock(m, t, {register}, {value})"
-        elif register == registers.GRP0:
-            changed += f" or m.old_grp[1] != m.tia[{registers.GRP1}]"
-            write = f"set_player(m, t, {register}, {value})"
-        elif register == registers.GRP1:
-            changed += f" or m.old_grp[0] != m.tia[{registers.GRP0}]"
-            changed += f" or m.old_enabl != m.tia[{registers.ENABL}]"
-            write = f"set_player(m, t, {register}, {value})"
-        return f"if {changed}: {write}"
-
-    def _push(self, value: str) -> str:
-        """Push onto the stack, which some programs point at the TIA's ENABL, ENAM1 and ENAM0."""
-        lines = [f"w = {value}", _block("if s & 0x80", "m.ram[s & 127] = w")]
-        for register in (registers.ENABL, registers.ENAM1, registers.ENAM0):
-            lines.append(_block(f"elif s == {register}", self._write_register(register, "w")))
-        anywhere = _block("else", "t = write_tia(m, t, s & 63, w)")
-        return "\n".join([*lines, anywhere, "s = s - 1 & 255"])
+        return f"t = write_inline(m, t, {one.operand}, {value})"
 
 
 def _label(place: int) -> str:
     return f"L{place:03X}"
 
 
-def _block(head: str, body: str) -> str:
-    return f"{head}:\n{textwrap.indent(body, ' ')}"
-
-
 def _check_stack(one: Instruction) -> str:
-    """Stop if a push or pull leaves the memory (`Translation._push` checks single bytes)."""
+    """Stop if a push or pull leaves the memory (a single byte may go to the TIA)."""
     if one.name in _PUSHES:
         return f"if s < {0x7F + _PUSHES[one.name]}: goto(not_covered)"
     if one.name in _PULLS:
