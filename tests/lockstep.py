@@ -13,7 +13,7 @@ from machines import differences
 from pixelpong.atari.machine import DRAW_FIELD, DRAW_NOTHING, DRAW_PICTURE, PADDLE_CENTRE
 from pixelpong.env.cartridge import RIGHT_POINTS
 from pixelpong.env.native import NativeConsole
-from pixelpong.env.preprocess import BACKGROUND_INDICES, FIELD_ROWS
+from pixelpong.env.preprocess import FIELD_ROWS, IS_ACTIVE
 from pixelpong.env.rom import rom_path
 
 BALL_ROW, OWN_ROW, OTHER_ROW = 0x36, 0x33, 0x32
@@ -22,8 +22,6 @@ BALL_ROW, OWN_ROW, OTHER_ROW = 0x36, 0x33, 0x32
 ALE_ACTIONS = (0, 1, 3, 4, 11, 12)
 UNFIRED = (0, 0, 2, 3, 2, 3)
 """Actions without the button."""
-
-IS_DRAWN = np.isin(np.arange(256), BACKGROUND_INDICES, invert=True)
 
 
 def load(interface, mode: int | None = None):
@@ -102,7 +100,7 @@ def shows(console: NativeConsole, draws: int, picture: np.ndarray) -> bool:
     """Whether what a console drew is this."""
     if draws == DRAW_PICTURE:
         return np.array_equal(console.picture, picture)
-    field = IS_DRAWN[picture[FIELD_ROWS][::2, ::2]]
+    field = IS_ACTIVE[picture[FIELD_ROWS][::2, ::2]]
     return draws == DRAW_NOTHING or np.array_equal(field_of(console), field)
 
 

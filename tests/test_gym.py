@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import itertools
 import warnings
@@ -156,6 +157,15 @@ def test_what_is_not_known_is_refused_in_one_line(options, message):
         pixelpong.make_env(**options)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_deep_copy_plays_on_alone():
+    env = pixelpong.make_env()
+    env.reset(seed=1)
+    env.step(UP)
+    other = copy.deepcopy(env)
+    first, second = ([each.step(DOWN)[0] for _ in range(40)] for each in (env, other))
+    assert np.array_equal(first, second)
 
 
 def test_what_is_no_action_and_a_step_after_the_end_are_refused_with_the_way_out():

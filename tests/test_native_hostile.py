@@ -120,9 +120,9 @@ def test_hundreds_of_points_are_not_mistaken_for_something_else():
 @pytest.fixture
 def no_game_loaded():
     """Let the game be loaded anew, and leave the process's own alone."""
-    native._load_game.cache_clear()
+    native.load_game.cache_clear()
     yield
-    native._load_game.cache_clear()
+    native.load_game.cache_clear()
 
 
 def test_without_a_compiler_for_this_processor_it_is_one_line(no_game_loaded, monkeypatch):

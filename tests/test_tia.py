@@ -31,7 +31,7 @@ from pixelpong.atari.machine import (
     WIDTH,
     make_machine,
 )
-from pixelpong.env.preprocess import BACKGROUND_INDICES, FIELD_ROWS
+from pixelpong.env.preprocess import FIELD_ROWS, IS_ACTIVE
 
 EXPORTS = {
     "begin_frame": 0, "end_frame": 1, "read": 3, "write": 3, "write_vsync": 2, "draw_to": 1,
@@ -364,7 +364,7 @@ def test_the_field_is_every_second_pixel_that_is_not_background():
         rows = picture.rows()[FIELD_ROWS][::2, ::2]
         field.rows()
         bits = [[row >> x & 1 for x in range(80)] for row in field.machine.field]
-        assert np.array_equal(np.isin(rows, BACKGROUND_INDICES, invert=True), np.array(bits))
+        assert np.array_equal(IS_ACTIVE[rows], np.array(bits))
         assert FIELD_TOP == FIELD_ROWS.start
 
 

@@ -23,7 +23,7 @@ from pixelpong.config.protocols import find_protocol
 from pixelpong.engines import make_engine
 from pixelpong.env import features, make_emulator
 from pixelpong.env.pong import Emulator
-from pixelpong.env.preprocess import difference, make_is_active, preprocess
+from pixelpong.env.preprocess import IS_ACTIVE, difference, preprocess
 from pixelpong.errors import NumericsError, WorkerError
 from pixelpong.evaluation import bootstrap_interval
 from pixelpong.faces.plots.drawing import (

@@ -84,9 +84,8 @@ COLLISION = tuple(
 )
 """The bit of `collisions` that two objects set."""
 
-# Black, the background of play, that of the first frame: `preprocess.BACKGROUND_INDICES`.
-FIELD_BACKGROUND = (0, 34, 228)
-IS_ACTIVE = tuple(int(colour not in FIELD_BACKGROUND) for colour in range(256))
+BACKGROUND = (0, 34, 228)  # black, the background of play, that of the first frame
+IS_ACTIVE = tuple(int(colour not in BACKGROUND) for colour in range(256))
 
 _EVEN_1, _EVEN_2, _EVEN_4, _EVEN_8, _EVEN_16, _EVEN_32, _EVEN_64 = (
     sum(((1 << n) - 1) << k for k in range(0, 192, 2 * n)) for n in (1, 2, 4, 8, 16, 32, 64)

@@ -152,17 +152,9 @@ def make_env(
     >>> observation.shape, reward, info
     ((80, 80), 0.0, {'frames': 4, 'points_won': 0, 'points_lost': 0})
     """
+    options = dict(locals())  # all of the above
     _check_words(render_mode=render_mode)  # Gymnasium accepts other values
-    return gymnasium.make(
-        ID,
-        observation=observation,
-        actions=actions,
-        environment=environment,
-        frame_skip=frame_skip,
-        sticky=sticky,
-        max_frames=max_frames,
-        render_mode=render_mode,
-    )
+    return gymnasium.make(ID, **options)
 
 
 def make_theirs() -> gymnasium.Env[NDArray[Any], Any]:

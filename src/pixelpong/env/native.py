@@ -15,6 +15,7 @@ import functools
 import hashlib
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +40,7 @@ from pixelpong.atari.native import NativeCode
 from pixelpong.atari.translation import Translation
 from pixelpong.env import cartridge
 from pixelpong.env.preprocess import pack_field
-from pixelpong.env.rom import read_rom, rom_path
+from pixelpong.env.rom import read_rom
 from pixelpong.errors import EmulatorError, expected
 from pixelpong.items import DOWN, UP
 
@@ -162,6 +163,12 @@ class NativeConsole:
             raise not_covered(-result)
         return (result & 0xFF) - 128, bool(result >> 8 & 1), result >> 16
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> NativeConsole:
+        """A console of its own, with the same code."""
+        other = NativeConsole(self.mode, self._game)
+        other.machine[:] = self.machine
+        return other
+
     def get_state(self) -> NDArray[np.void]:
         """Everything the future depends on: [1] STATE."""
         return self._state.copy()
@@ -190,13 +197,9 @@ def run_bare(seconds: float, rng: np.random.Generator) -> tuple[int, float]:
     return steps, time.perf_counter() - begin
 
 
+@functools.cache
 def load_game() -> NativeGame:
     """Pong, compiled once per process."""
-    return _load_game(rom_path())
-
-
-@functools.cache
-def _load_game(path: Path) -> NativeGame:
     return NativeGame(read_rom())
 
 

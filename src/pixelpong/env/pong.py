@@ -30,9 +30,6 @@ class Emulator:
     def __init__(self, protocol: Protocol, console: NativeConsole) -> None:
         self.protocol, self.console = protocol, console
         self._low, self._high = protocol.frame_skips
-        # Palette indices [210, 160] uint8 of the newest frame, overwritten at every step; not
-        # defined between `set_state` and the next step.
-        self.screen = console.picture
         self.reset()
 
     def reset(self) -> None:
@@ -60,6 +57,14 @@ class Emulator:
         reward, _, played = self.console.run(bytes(frames[:left]), DRAW_PICTURE)
         self.num_frames += played
         return float(reward)
+
+    @property
+    def screen(self) -> NDArray[np.uint8]:
+        """The newest frame, [210, 160] palette indices, overwritten at every step.
+
+        Not defined between `set_state` and the next step.
+        """
+        return self.console.picture
 
     @property
     def is_over(self) -> bool:

@@ -7,23 +7,22 @@ and ones into the environment's own frame; this code does not change its input.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from pixelpong.atari import drawing
 from pixelpong.items import NUM_PIXELS
 
 FIELD_ROWS = slice(35, 195)  # of the frame, without the points above and the border below
-BACKGROUND_REDS = (144, 109)  # while playing, and in the first frame after a reset
-BACKGROUND_INDICES = (0, 34, 228)  # the palette indices with red 0, 144 and 109
+BACKGROUND_REDS = (0, 144, 109)  # black, while playing, and in the first frame after a reset
+IS_ACTIVE = np.array(drawing.IS_ACTIVE, np.bool_)  # [256]: whether a palette index becomes 1
 
 
 def preprocess(frame: NDArray[np.uint8]) -> NDArray[np.float32]:
     """Preprocess a frame for the originals' network, from [210, 160, 3] to [80, 80] of 0 and 1."""
     assert frame.shape == (210, 160, 3), frame.shape
     red = frame[FIELD_ROWS][::2, ::2, 0]
-    is_background = np.isin(red, (0, *BACKGROUND_REDS))
+    is_background = np.isin(red, BACKGROUND_REDS)
     return np.where(is_background, np.float32(0), np.float32(1))
 
 
@@ -49,7 +48,7 @@ def pack_field(screen: NDArray[np.uint8]) -> NDArray[np.uint64]:
     >>> hex(pack_field(screen)[7, 1])
     '0x2'
     """
-    is_active = _IS_ACTIVE[screen[FIELD_ROWS][::2, ::2]]
+    is_active = IS_ACTIVE[screen[FIELD_ROWS][::2, ::2]]
     field = np.zeros((80, 16), np.uint8)
     field[:, :10] = np.packbits(is_active, axis=1, bitorder="little")
     return field.view("<u8")
@@ -61,13 +60,3 @@ def mirror(screen: NDArray[np.uint8]) -> NDArray[np.uint8]:
     The columns that `preprocess` takes, every second one, come in reverse order.
     """
     return screen[:, (158 - np.arange(160)) % 160]
-
-
-def make_is_active() -> NDArray[Any]:
-    """[256] bool: whether a palette index becomes 1."""
-    is_active = np.ones(256, np.bool_)
-    is_active[list(BACKGROUND_INDICES)] = False
-    return is_active
-
-
-_IS_ACTIVE = make_is_active()
