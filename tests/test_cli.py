@@ -256,10 +256,11 @@ def test_a_training_that_has_won_says_so_and_what_comes_next():
     greedy = Evaluation(18.675, 1.9, (18.385, 18.945), (18.0,) * 200, 3500.0)
     verdict = Verdict(True, 18.0, 122, 999_424, 51.0, greedy, None)
     facts = {"run": "my runs/a", "rank": (6, 21), "machine": "2 cores of an abacus"}
+    facts |= {"training_seconds": 40.0, "total_seconds": 51.0}
     progress = Progress(update=122, episodes=300, steps=999_424)
 
     def describe(verdict, is_brief=False):
-        outcome = Outcome("until_return", progress, "90", 55.0, 40.0, verdict)
+        outcome = Outcome("until_return", progress, "90", verdict)
         return describe_ending(facts, outcome, is_brief=is_brief)
 
     text = describe(verdict)

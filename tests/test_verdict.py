@@ -15,6 +15,7 @@ from pixelpong.learners import progress as progress_module
 from pixelpong.learners.progress import POINT_WINDOW, Progress, expected_return
 from pixelpong.loop import Judged, Updated, train, training
 from pixelpong.run.directory import RunDirectory
+from pixelpong.run.record import Record
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.73, 0.999, 1.0])
@@ -85,7 +86,7 @@ def test_a_target_that_an_evaluation_confirms_ends_the_training(make_run, short_
     assert verdict.is_won
     assert verdict.update == outcome.progress.update == run.checkpoints.load_best().update < 5
     assert (len(verdict.greedy.returns), len(verdict.sampled.returns)) == (5, 4)
-    assert 0 < verdict.seconds < outcome.wall_seconds
+    assert 0 < verdict.seconds == Record.read(run.path).total_seconds
     (line,) = run.evaluations.read()
     assert line["mean_return"] == verdict.greedy.mean_return
     assert (line["target"], line["is_won"]) == (-21.0, True)
@@ -150,9 +151,8 @@ def test_the_time_to_win_leaves_the_evaluations_out(make_run, short_windows, mon
         return evaluate(*args, **kwargs)
 
     monkeypatch.setattr(session_module, "evaluate", slow)
-    run = make_run(updates=3, until_return=21.0)
-    outcome = train(run, began=-7.0)
-    assert outcome.wall_seconds == 107
-    assert outcome.training_seconds == 7
-    again = train(with_target(RunDirectory.open(run.path), 21.0, updates=4))
-    assert (again.wall_seconds, again.training_seconds) == (207, 7)
+    run = make_run()
+    for updates, began in ((3, -7.0), (4, None)):
+        train(with_target(RunDirectory.open(run.path), 21.0, updates=updates), began=began)
+        found = Record.read(run.path)
+        assert (found.total_seconds, found.training_seconds) == (100 * updates - 193, 7)

@@ -23,10 +23,10 @@ from pixelpong.agent.choice import find_game, load_agent
 from pixelpong.errors import ConfigError, PixelpongError, RunError
 from pixelpong.faces.look.reel import make_reel
 from pixelpong.faces.page import library
-from pixelpong.faces.page.library import Library, thin
+from pixelpong.faces.page.library import Library
 from pixelpong.run.alive import is_live
 from pixelpong.run.directory import RunDirectory, RunLock
-from pixelpong.run.record import SWEEP_FILE, Record
+from pixelpong.run.record import SWEEP_FILE
 from pixelpong.sweep import sweep
 
 
@@ -79,7 +79,7 @@ def test_long_runs_are_thinned_keep_their_last_line_and_have_no_odd_numbers(tmp_
     assert set(np.diff(told)) == {5}
     run.metrics.append(metrics_line(10_001, entropy=None), metrics_line(10_002, steps=10**100))
     run.metrics.append(metrics_line(10_003, loss=True), metrics_line(10_004, x="text"))
-    last = {name: column[-1] for name, column in thin(Record.read(run.path).columns()).items()}
+    last = {name: column[-1] for name, column in Library(tmp_path).tell("run")["columns"].items()}
     assert (last["update"], last["entropy"]) == (10_001, None)
 
 

@@ -36,8 +36,6 @@ class Outcome:
     reason: str  # the budget that was reached: an option of `BudgetConfig`; or interrupted
     progress: Progress
     params_sha256: str  # of the final parameters
-    wall_seconds: float  # of the run, without breaks
-    training_seconds: float  # the same without the evaluations
     verdict: Verdict | None  # the last one on the target return; None if there was none
 
 
@@ -138,9 +136,7 @@ def training(
             session.save()
         if reason == "until_return":
             session.thin_out()
-    final = fingerprint(learner.params)
-    seconds = session.wall_seconds, session.training_seconds
-    yield Ended(Outcome(reason, progress, final, *seconds, verdict))
+    yield Ended(Outcome(reason, progress, fingerprint(learner.params), verdict))
 
 
 def train(

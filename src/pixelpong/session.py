@@ -97,11 +97,6 @@ class Session:
         """Time of the run in total, breaks not counted."""
         return self._wall_seconds_before + time.monotonic() - self._begin
 
-    @property
-    def training_seconds(self) -> float:
-        """Time of training: in total, without the evaluations."""
-        return self.wall_seconds - self._evaluation_seconds
-
     def record(self, stats: UpdateStats, engine: EngineStats) -> None:
         """Write the lines of this update."""
         progress = self.learner.progress

@@ -137,11 +137,11 @@ def describe_ending(facts: Facts, outcome: Outcome, *, is_brief: bool) -> str:
     """How a training ended: won or not, and the commands that come next."""
     run, progress, verdict = shlex.quote(facts["run"]), outcome.progress, outcome.verdict
     words = {"interrupted": "interrupted", "until_return": "done"}
+    times = describe_times(facts["training_seconds"], facts["total_seconds"])
     ended = (
         f"{words.get(outcome.reason, f'budget of {outcome.reason} spent')}: "
         f"update {progress.update}, {number_of(progress.episodes, 'episode')}, "
-        f"{number_of(progress.steps, 'step')} in "
-        f"{describe_times(outcome.training_seconds, outcome.wall_seconds)}, "
+        f"{number_of(progress.steps, 'step')}{' in ' * bool(times)}{times}, "
         f"mean of the last 100 returns {signed(progress.mean_return_100, 2)}"
     )
     if is_brief:

@@ -7,15 +7,13 @@ another version or being deleted is listed with its problem, or not at all.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
-import math
 import os
 import re
 from pathlib import Path
 from typing import Any
-
-from numpy.typing import NDArray
 
 from pixelpong.agent.choice import load_agent, name_strength
 from pixelpong.agent.file import SHIPPED, Agent, load_shipped
@@ -50,13 +48,13 @@ class Library:
         return Record.read(path)
 
     def tell(self, run_id: str) -> dict[str, Any]:
-        """All about a run (`tell_run`); of the package, or of a file, its agents."""
+        """All about a run; of the package, or of a file, its agents."""
         if run_id == PACKAGE:
             agents = {name: load_package(name) for name in SHIPPED}
             return _tell_of_agents("the agents in the package", PACKAGE, agents)
         if file := self._find_file(run_id):
             return _tell_of_agents(file.name, run_id, {"best": self.load_agent(run_id)})
-        return tell_run(self.record(run_id), run_id)
+        return _tell_run(self.record(run_id), run_id)
 
     def find_agent(self, run_id: str, which: str) -> tuple[Path | None, str, Any]:
         """Where a saved agent is: path of the run or file, None for the package; name; stamp."""
@@ -135,9 +133,11 @@ def _tell_in_short(record: Record, run_id: str) -> dict[str, Any]:
     return {"id": run_id, **record.to_dict()}
 
 
-def tell_run(record: Record, run_id: str) -> dict[str, Any]:
-    """All about a run."""
-    run = record.run
+def _tell_run(record: Record, run_id: str) -> dict[str, Any]:
+    run, best = record.run, None
+    if run is not None:
+        with contextlib.suppress(RunError):  # it is being deleted
+            best = run.checkpoints.find_best()
     return {
         **_tell_in_short(record, run_id),
         "config": run.config.to_flat() if run else {},
@@ -146,63 +146,44 @@ def tell_run(record: Record, run_id: str) -> dict[str, Any]:
         "evaluations": [it.to_dict() for it in record.evaluations[-MAX_EVALUATIONS:]],
         "health": list(map(vars, assess(record))),
         "agents": _list_agents(record),
-        "best": _find_best(record),
-        "columns": thin(record.columns()),
+        "best": None if best is None else str(best),
+        "columns": _list_columns(record),
     }
-
-
-def thin(columns: dict[str, NDArray[Any]], most: int = MAX_ROWS) -> dict[str, list[float | None]]:
-    """Columns as JSON, thinned out evenly to at most `most` rows, with the last one."""
-    step = max(1, -(-max(map(len, columns.values()), default=0) // most))
-    return {
-        name: [_as_json(value) for value in column[::-1][::step][::-1].tolist()]
-        for name, column in columns.items()
-    }
-
-
-def _as_json(value: float) -> float | None:
-    if math.isnan(value):
-        return None
-    return int(value) if value == int(value) else float(f"{value:.6g}")
 
 
 def _list_agents(record: Record) -> list[dict[str, Any]]:
-    rows = {row["update"]: row for row in record.rows}
-    returns = {it.update: it.mean_return for it in record.evaluations}
-    agents = []
-    for update in record.agents:
-        row = rows.get(update, {"steps": 0 if update == 0 else None})
-        greedy = {"greedy": {"mean_return": returns[update]}} if update in returns else {}
-        agents.append(
-            {
-                "which": str(update),
-                "steps": row.get("steps"),
-                "estimated_return": row.get("estimated_return"),
-                "strength": name_strength(row | {"evaluation": greedy}),
-            }
-        )
-    return agents
+    known: dict[int, dict[str, Any]] = {0: {"steps": 0}}
+    known |= {row["update"]: row for row in record.rows}
+    for line in record.evaluations:
+        greedy = {"greedy": {"mean_return": line.mean_return}}
+        known[line.update] = known.get(line.update, {}) | {"evaluation": greedy}
+    return [_tell_agent(str(update), known.get(update, {})) for update in record.agents]
 
 
-def _find_best(record: Record) -> str | None:
-    try:
-        best = record.run and record.run.checkpoints.find_best()
-    except RunError:
-        return None
-    return None if best is None else str(best)
+def _tell_agent(which: str, about: dict[str, Any]) -> dict[str, Any]:
+    figures = {name: about.get(name) for name in ("steps", "estimated_return")}
+    return {"which": which, "strength": name_strength(about), **figures}
+
+
+def _list_columns(record: Record) -> dict[str, list[float | None]]:
+    """The metrics, thinned out evenly to at most `MAX_ROWS` rows, with the last one."""
+    step = max(1, -(-len(record.rows) // MAX_ROWS))
+    rows = record.rows[::-1][::step][::-1]
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: [_shorten(row.get(name)) for row in rows] for name in names}
+
+
+def _shorten(value: float | None) -> float | None:
+    """A figure with as many digits as anybody looks at."""
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def _tell_of_agents(name: str, run_id: str, agents: dict[str, Agent]) -> dict[str, Any]:
-    """Agents without a run, as `tell_run` describes those of one."""
-    figures = ("steps", "estimated_return")
+    """Agents without a run, as `_tell_run` describes those of one."""
     return {
         "id": run_id,
         "name": name,
-        "agents": [
-            {"which": which, "strength": name_strength(agent.about)}
-            | {figure: agent.about.get(figure) for figure in figures}
-            for which, agent in agents.items()
-        ],
+        "agents": [_tell_agent(which, agent.about) for which, agent in agents.items()],
         "best": list(agents)[-1],
         "is_live": False,
     }
