@@ -79,7 +79,7 @@ def test_a_visit_to_the_list_and_to_comparisons(site, gallery, open_page, axe):
     page.wait_for_selector("text=1 selected: select another")
     page.get_by_label(f"Compare {HOSTILE}").check()
     page.get_by_role("link", name="Compare", exact=True).click()
-    legend = page.locator(f"{RETURN} .chart-legend li")
+    legend = page.locator(f"{RETURN} .legend li")
     legend.nth(1).wait_for()
     assert legend.all_inner_texts() == ["seed-1", HOSTILE]
     dashes = legend.locator("path").evaluate_all(
@@ -132,7 +132,7 @@ def test_a_visit_to_a_run(site, gallery, open_page, axe):
     assert "Won: greedy return +18.50" in verdict
     assert "over 2 games, target +18.0, after 0:51 in total" in verdict
     facts = dict(
-        zip(*(page.locator(f".fact {tag}").all_inner_texts() for tag in ("dt", "dd")), strict=True)
+        zip(*(page.locator(f".facts {tag}").all_inner_texts() for tag in ("dt", "dd")), strict=True)
     )
     assert list(facts)[:3] == ["greedy return", "estimated return", "mean of the last 100"]
     run = RunDirectory.open(gallery / "seed-0")
@@ -141,7 +141,7 @@ def test_a_visit_to_a_run(site, gallery, open_page, axe):
     assert facts["steps played"] == f"{lines[-1]['steps']:,}"
     assert page.locator(".health-item").count() >= 1
     assert page.locator(f"{RETURN} .target-name").all_text_contents() == ["target +18.0"]
-    for curve in ("entropy", "kl", "learning_rate", "grad_norm", "speed"):
+    for curve in ("entropy", "kl", "learning_rate", "grad_norm", "steps_per_second"):
         assert page.locator(f"[data-curve={curve}]").get_attribute("data-points") == "12", curve
     assert page.get_by_role("region", name="Evaluations").locator("tbody tr").count() == 1
     page.locator("summary").click()
@@ -203,7 +203,7 @@ def test_the_very_frames_are_shown_and_what_the_network_made_of_them(
         wanted = [f"{100 * p:.0f} %" for p in np.round(explanation.probabilities, 4)]
         assert [share.split(" %")[0] + " %" for share in shares] == wanted
         if explanation.value is not None:
-            value = page.locator(".thoughts dd").first.inner_text().replace("−", "-")
+            value = page.locator(".thoughts .value").first.inner_text().replace("−", "-")
             assert float(value) == pytest.approx(explanation.value, abs=0.006)
     telling = max(range(last), key=lambda step: np.abs(moments[step][1].saliency).max())
     page.locator(".timeline input").fill(str(telling))

@@ -48,39 +48,32 @@ function route() {
 function mountList(element, signal) {
   document.title = "Runs · pixelpong";
   const list = build("ul", { class: "runs", "aria-label": "Runs" }), rows = new Map();
-  const state = build("div"), link = build("a", { class: "button primary" }, "Compare");
+  const empty = build("div"), link = build("a", { class: "button primary" }, "Compare");
   const words = build("span"), bar = build("div", { class: "compare-bar" }, words, link);
-  element.append(build("h1", {}, "Runs"), state, bar, list);
+  element.append(build("h1", {}, "Runs"), empty, bar, list);
   const count = () => {
+    const isOne = ticked.size < 2;
     bar.hidden = ticked.size === 0;
-    link.hidden = ticked.size < 2;
+    link.hidden = isOne;
     link.href = `#compare/${[...ticked].join(",")}`;
-    words.textContent = `${ticked.size} selected${ticked.size < 2 ? ": select another to compare" : ""}`;
+    words.textContent = `${ticked.size} selected${isOne ? ": select another to compare" : ""}`;
   };
   count();
   follow("/api/runs", signal, ({ runs = [] }) => {
-    const entries = listEntries(runs), known = new Set(runs.map(({ id }) => id));
-    for (const id of ticked) if (!known.has(id)) ticked.delete(id);
+    const entries = [...Map.groupBy(runs, (run) => findSweep(run) ?? run.id)];
+    const groups = Map.groupBy(runs, (run) => (findSweep(run) ? null : run.group));
     // Rows stay in place while their runs do, so that focus stays too.
-    entries.forEach(({ key, runs: members, others }, place) => {
+    entries.forEach(([key, members], place) => {
       const row = rows.get(key) ?? build("li", { class: "run-row" });
+      const alike = groups.get(members[0].group) ?? [];
       rows.set(key, row);
-      rewrite(row, [members, others], () => buildRow(members, others, count));
+      rewrite(row, [members, alike.map(({ id }) => id)], () => buildRow(members, alike, count));
       if (list.children[place] !== row) list.insertBefore(row, list.children[place] ?? null);
     });
     while (list.children.length > entries.length) list.lastChild.remove();
-    rewrite(state, runs.length, () => (runs.length ? [] : [buildEmpty()]));
+    rewrite(empty, runs.length, () => (runs.length ? [] : [buildEmpty()]));
+    for (const id of ticked) if (!runs.some((run) => run.id === id)) ticked.delete(id);
     count();
-  });
-}
-
-// One for each run, and one for all runs of a sweep; with the other seeds of the same options.
-function listEntries(runs) {
-  const groups = Map.groupBy(runs, (run) => run.group ?? run.id);
-  const entries = Map.groupBy(runs, (run) => findSweep(run) ?? run.id);
-  return [...entries].map(([key, members]) => {
-    const like = groups.get(members[0].group ?? members[0].id);
-    return { key, runs: members, others: like.filter((run) => !findSweep(run)).map(({ id, seed }) => [id, seed]) };
   });
 }
 
@@ -89,50 +82,51 @@ function findSweep({ id }) {
   return id.includes("/") ? id.split("/")[0] : null;
 }
 
-function buildRow(runs, others, onTick) {
-  const [run] = runs, sweep = findSweep(run), name = sweep ?? run.name, ids = runs.map(({ id }) => id);
-  const isDamaged = !sweep && run.state === "damaged";
+// A run with those that differ only in their seed, or all runs of a sweep.
+function buildRow(runs, alike, onTick) {
+  const [run] = runs, sweep = findSweep(run), name = sweep ?? run.name;
+  const isDamaged = !sweep && run.state === "damaged", best = describeReturn(run);
+  const tick = () => {
+    for (const { id } of runs) if (box.checked) ticked.add(id); else ticked.delete(id);
+    onTick();
+  };
   const box = build("input", {
-    type: "checkbox", checked: ids.every((id) => ticked.has(id)), "aria-label": `Compare ${name}`,
-    disabled: isDamaged,
-    onchange: () => {
-      for (const id of ids) if (box.checked) ticked.add(id); else ticked.delete(id);
-      onTick();
-    },
+    type: "checkbox", "aria-label": `Compare ${name}`, disabled: isDamaged, onchange: tick,
+    checked: runs.every(({ id }) => ticked.has(id)),
   });
-  const won = runs.filter(({ state }) => state === "won").length, seeds = new Set(others.map(([, seed]) => seed));
-  const live = runs.find((each) => each.is_live) ?? run, { word, kind } = describeState(live);
-  const best = describeReturn(run);
+  const { word, kind } = describeState(runs.find((each) => each.is_live) ?? run);
+  const won = runs.filter(({ state }) => state === "won").length;
   const [figure, unit] = sweep ? [`${won} of ${runs.length}`, "won"] : [best.text, best.name];
-  const facts = sweep ? ["sweep", run.preset, `${runs.length} runs`] : [
-    run.preset, `seed ${run.seed}`, `update ${formatCount(run.update)}`, `${formatCount(run.steps)} steps`,
+  const style = { dateStyle: "medium", timeStyle: "short" };
+  const written = `written ${new Date(1000 * run.modified).toLocaleString("en", style)}`;
+  const facts = sweep ? ["sweep", run.preset, written] : [
+    run.preset, `seed ${run.seed}`, `update ${formatCount(run.update)}`,
+    `${formatCount(run.steps)} steps`, written, run.problem,
   ];
-  const written = new Date(1000 * run.modified).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" });
-  const href = sweep ? `#sweep/${sweep}` : `#run/${run.id}`;
-  const compared = `#compare/${others.map(([id]) => id).join(",")}`;
+  const seeds = new Set(alike.map(({ seed }) => seed)).size;
+  const compared = `#compare/${alike.map(({ id }) => id).join(",")}`;
+  const head = [
+    build("a", { class: "run-name", href: sweep ? `#sweep/${sweep}` : `#run/${run.id}` }, name),
+    build("span", { class: `state ${kind}` }, word),
+    !sweep && seeds > 1 && build("a", { class: "seeds", href: compared }, `one of ${seeds} seeds`),
+  ];
+  const told = isDamaged ? run.problem : facts.filter(Boolean).join(" · ");
+  const result = [build("strong", { class: "number" }, figure), ` ${unit}`];
   return [
-    build("label", { class: "tick" }, box),
-    build(
-      "div", {},
-      build(
-        "div", { class: "run-head" }, build("a", { class: "run-name", href }, name),
-        build("span", { class: `state ${kind}` }, word),
-        !sweep && seeds.size > 1 && build("a", { class: "seeds", href: compared }, `one of ${seeds.size} seeds`),
-      ),
-      build("span", { class: "quiet" }, isDamaged ? run.problem : [...facts, `written ${written}`, run.problem].filter(Boolean).join(" · ")),
-    ),
-    !isDamaged && build("div", { class: "run-return" }, build("strong", { class: "number" }, figure), build("span", { class: "quiet" }, ` ${unit}`)),
-  ].filter(Boolean);
+    box,
+    build("div", {}, build("div", { class: "row" }, head), build("p", { class: "quiet" }, told)),
+    build("p", { class: "run-return quiet" }, isDamaged ? [] : result),
+  ];
 }
 
 function buildEmpty() {
+  const link = (page, words) => build("a", { href: `#${page}/package/best` }, words);
   return build(
     "p", { class: "empty" }, build("strong", {}, "No runs yet."),
     " Train one in another terminal, and it appears here:",
-    build("code", { class: "command" }, "pixelpong train --preset fast"),
-    "Or look at the agents that came with the package: ",
-    build("a", { href: "#watch/package/best" }, "watch"), " or ",
-    build("a", { href: "#play/package/best" }, "play against one"), ".",
+    build("code", {}, "pixelpong train --preset fast"),
+    "Or look at the agents that came with the package: ", link("watch", "watch"), " or ",
+    link("play", "play against one"), ".",
   );
 }
 

@@ -38,12 +38,13 @@ function mountRuns(element, signal, remove) {
   const box = build("input", { type: "checkbox", checked: true, onchange: () => show() });
   const words = "Join runs that differ only in their seed: their mean, and from lowest to highest";
   const more = "One that has ended stays where it was.";
-  const joins = build("label", { class: "check" }, box, `${words}. ${more}`);
+  const joins = build("label", { class: "row" }, box, `${words}. ${more}`);
   element.append(problem, joins);
   const drawCurves = mountCurves(element);
   element.append(table);
   const show = () => {
-    const known = [...runs.values()].filter((run) => run.id), series = listSeries(known, box.checked);
+    const known = [...runs.values()].filter((run) => run.id);
+    const series = listSeries(known, box.checked);
     joins.hidden = listSeries(known, true).length === known.length;
     const problems = [...runs].map(([id, run]) => tellProblem(run) && `${id}: ${tellProblem(run)}`);
     problem.textContent = [

@@ -10,7 +10,8 @@ export function build(tag, attributes = {}, ...children) {
   const element = isSvg ? document.createElementNS(SVG, tag.slice(4)) : document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (value !== false && value != null) element.setAttribute(name, value === true ? "" : value);
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== false && value != null) element.setAttribute(name, value);
   }
   element.append(...children.flat().filter((child) => child != null && child !== false));
   return element;
@@ -22,6 +23,13 @@ export function rewrite(element, content, makeChildren) {
   if (written.get(element) === key) return;
   written.set(element, key);
   element.replaceChildren(...makeChildren());
+}
+
+/** Names and what belongs to them, as a list. */
+export function buildTerms(kind, terms) {
+  return build("dl", { class: kind }, terms.map(([name, text]) => (
+    build("div", {}, build("dt", {}, name), build("dd", {}, text))
+  )));
 }
 
 /** A table that scrolls if there is no room; a row's first cell is its heading. */
@@ -108,10 +116,9 @@ export function formatSeconds(value) {
   return `${hours ? `${hours}:${two(minutes)}` : minutes}:${two(seconds % 60)}`;
 }
 
-/** A value of the configuration, as a person writes it. */
+/** A value of the configuration. */
 export function formatValue(value) {
-  if (value == null) return "–";
-  return typeof value === "object" ? JSON.stringify(value) : String(value);
+  return typeof value === "string" ? value : JSON.stringify(value ?? "–").replaceAll('"', "");
 }
 
 // The state of a run, in words and as a class for its mark; see pixelpong.run.record.
@@ -129,10 +136,13 @@ export function describeState({ state, update }) {
 
 /** Three returns; the first that is known says most. */
 export function listReturns({ greedy, estimated_return: estimate, mean_return_100: mean }) {
-  const all = [
-    ["greedy return", greedy?.mean_return], ["estimated return", estimate], ["mean of the last 100", mean],
-  ];
-  return all.map(([name, value]) => ({ name, value, text: formatSigned(value, 1) }));
+  const all = {
+    "greedy return": greedy?.mean_return, "estimated return": estimate,
+    "mean of the last 100": mean,
+  };
+  return Object.entries(all).map(
+    ([name, value]) => ({ name, value, text: formatSigned(value, 1) }),
+  );
 }
 
 export function describeReturn(run) {

@@ -1,5 +1,4 @@
 // The pictures of the game and of what a network sees, as faces/look/reel.py codes them.
-import { build } from "./parts.js";
 
 const ROWS = 210, COLUMNS = 160; // of the screen; the field in it is as high as wide
 const SIDE = 80, CELL = 6; // of the field that the network sees; of a pixel of it, drawn
@@ -7,10 +6,11 @@ const WHOLE_EVERY = 64; // steps between two complete pictures
 const SIZES = { screen: ROWS * COLUMNS, field: SIDE ** 2, saliency: SIDE ** 2 };
 const COLOURS = ["up", "down", "stay", "stayed", "appeared", "vanished"];
 
-/** The canvas of a screen, or of a field; the style sheet gives it its size. */
-export function buildCanvas(name, words, isScreen = false) {
-  const [width, height] = isScreen ? [COLUMNS, ROWS] : [SIDE * CELL, SIDE * CELL];
-  return build("canvas", { class: name, role: "img", "aria-label": words, width, height });
+/** Give a canvas the size of a screen or of a field. */
+export function sizeCanvas(canvas) {
+  const isScreen = canvas.matches(".screen, .play-canvas");
+  canvas.width = isScreen ? COLUMNS : SIDE * CELL;
+  canvas.height = isScreen ? ROWS : SIDE * CELL;
 }
 
 /** The series of pictures of a reel, by name. */
@@ -70,7 +70,7 @@ export function drawScreen(canvas, indices, palette) {
 /** The colours of actions and pixels in the style sheet. */
 export function readColours(element) {
   const style = getComputedStyle(element);
-  return Object.fromEntries(COLOURS.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+  return Object.fromEntries(COLOURS.map((name) => [name, style.getPropertyValue(`--${name}`)]));
 }
 
 /** The pixels differ in colour and in shape: full, a dot, an outline. */
@@ -92,13 +92,10 @@ export function drawSaliency(canvas, saliency, colours) {
   new Int8Array(saliency.buffer).forEach((value, place) => {
     if (Math.abs(value) < 4) return;
     const x = ((place % SIDE) + 0.5) * CELL, y = (Math.floor(place / SIDE) + 0.5) * CELL;
-    const radius = 1.5 * CELL * Math.sqrt(Math.abs(value) / 127), tip = value > 0 ? -radius : radius;
+    const radius = 1.5 * CELL * Math.sqrt(Math.abs(value) / 127), tip = -Math.sign(value) * radius;
+    const [left, right, base] = [x - 0.9 * radius, x + 0.9 * radius, y - 0.7 * tip];
     context.fillStyle = value > 0 ? colours.up : colours.down;
-    context.beginPath();
-    context.moveTo(x, y + tip);
-    context.lineTo(x - radius * 0.9, y - tip * 0.7);
-    context.lineTo(x + radius * 0.9, y - tip * 0.7);
-    context.fill();
+    context.fill(new Path2D(`M${x} ${y + tip}L${left} ${base}L${right} ${base}z`));
   });
 }
 
@@ -124,11 +121,4 @@ export function drawRows(canvas, { heights, paddle_rows: size }, { ball, paddle 
     Object.assign(context, { strokeStyle: colour, lineWidth: 2, lineDashOffset: offset });
     context.strokeRect(-2, (ball[0] + 2) * scale, side + 4, 0);
   }
-}
-
-/** What the signs in a picture mean: [sign, kind, word] of each. */
-export function buildKeys(keys) {
-  return build("ul", { class: "legend" }, keys.map(([sign, kind, word]) => build(
-    "li", {}, build("span", { class: `key ${kind}`, "aria-hidden": "true" }, sign), word,
-  )));
 }

@@ -1,8 +1,8 @@
 // One run: its result, its health, a game of its agent, its curves, its configuration. And the view
 // that shows a game alone.
 import {
-  build, buildTable, describeState, follow, formatCount, formatSigned, formatValue, listReturns,
-  rewrite, tellProblem,
+  build, buildTable, buildTerms, describeState, follow, formatCount, formatSigned, formatValue,
+  listReturns, rewrite, tellProblem,
 } from "./parts.js";
 import { mountCurves } from "./charts.js";
 import { Games } from "./viewer.js";
@@ -33,16 +33,16 @@ export function mountRun(element, signal, id) {
   const problem = build("p", { class: "problem", role: "alert" });
   const verdict = build("p", { class: "verdict" }), health = build("ul", { class: "health" });
   const play = build("a", { class: "button primary", href: `#play/${id}/best` }, "Play against it");
-  const facts = build("dl", { class: "facts" }), stage = build("div", { class: "games" });
+  const facts = build("div"), stage = build("div", { class: "games" });
   const curves = build("section"), rest = build("section");
-  const note = build("p", { class: "quiet" }, "No update is finished yet: the curves begin with the first.");
+  const note = build("p", { class: "quiet" }, "No update is finished yet: the curves begin with it.");
   const parts = [
     verdict, build("p", {}, play), facts, health,
     build("section", {}, build("h2", {}, "Watch it"), stage), curves, note, rest,
   ];
   element.append(
     build("p", { class: "quiet" }, build("a", { href: "#runs" }, "← All runs")),
-    build("div", { class: "run-title" }, heading, state), problem, ...parts,
+    build("div", { class: "row" }, heading, state), problem, ...parts,
   );
   const games = new Games(stage, "best"), drawCurves = mountCurves(curves);
   signal.addEventListener("abort", () => games.leave());
@@ -55,10 +55,10 @@ export function mountRun(element, signal, id) {
     const { word, kind } = describeState(run);
     Object.assign(state, { textContent: word, className: `state ${kind}` });
     play.hidden = run.isGone || !run.agents.length;
-    rewrite(verdict, [run.state, run.verdict], () => tellVerdict(run));
-    rewrite(facts, listFacts(run), () => listFacts(run).map(([name, text]) => (
-      build("div", { class: "fact" }, build("dt", {}, name), build("dd", { class: "number" }, text))
-    )));
+    const sentence = run.verdict[0].toUpperCase() + run.verdict.slice(1);
+    const sign = run.state === "won" ? [buildSign("✓")] : [];
+    rewrite(verdict, sentence, () => [...sign, build("span", {}, sentence)]);
+    rewrite(facts, listFacts(run), () => [buildTerms("facts number", listFacts(run))]);
     rewrite(health, run.health, () => run.health.map(buildFinding));
     note.hidden = run.columns.update?.length > 0;
     drawCurves([{ name: run.name, target: run.target, columns: addEvaluations(run) }]);
@@ -78,10 +78,8 @@ function addEvaluations({ columns, evaluations }) {
   return { ...columns, greedy_return: greedy };
 }
 
-// The result in one sentence: "Won: greedy return +18.3 over 200 games …".
-function tellVerdict({ state, verdict }) {
-  const sign = build("span", { class: "sign", "aria-hidden": "true" }, "✓");
-  return [...(state === "won" ? [sign] : []), build("span", {}, verdict[0].toUpperCase() + verdict.slice(1))];
+function buildSign(sign) {
+  return build("span", { class: "sign", "aria-hidden": "true" }, sign);
 }
 
 function listFacts(run) {
@@ -99,8 +97,7 @@ function listFacts(run) {
 function buildFinding({ level, title, text, advice }) {
   const [sign, word] = LEVELS[level] ?? LEVELS.note;
   return build(
-    "li", { class: `health-item ${level}` },
-    build("span", { class: "sign", "aria-hidden": "true" }, sign),
+    "li", { class: `health-item ${level}` }, buildSign(sign),
     build(
       "div", {}, build("p", {}, build("strong", {}, `${word}: ${title}.`), " ", text),
       advice && build("p", { class: "quiet" }, advice),
@@ -120,13 +117,12 @@ function buildEvaluations(lines) {
 }
 
 function buildConfiguration({ config, versions, machine }) {
-  const tables = [["Configuration", config], ["Versions", versions], ["Machine", machine]];
-  const line = ([name, value]) => build("div", {}, build("dt", {}, name), build("dd", {}, formatValue(value)));
+  const tables = Object.entries({ Configuration: config, Versions: versions, Machine: machine });
   return build(
-    "details", { class: "configuration" },
-    build("summary", {}, build("h2", {}, "Configuration and versions")),
-    tables.flatMap(([title, content]) => [
-      build("h3", {}, title), build("dl", { class: "config" }, Object.entries(content).map(line)),
-    ]),
+    "details", {}, build("summary", {}, build("h2", {}, "Configuration and versions")),
+    tables.flatMap(([title, content]) => {
+      const terms = Object.entries(content).map(([name, value]) => [name, formatValue(value)]);
+      return [build("h3", {}, title), buildTerms("config", terms)];
+    }),
   );
 }

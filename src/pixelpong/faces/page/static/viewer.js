@@ -2,8 +2,7 @@
 import { ask, build, formatCount, formatSigned, rewrite } from "./parts.js";
 import { drawLine } from "./charts.js";
 import {
-  buildCanvas, buildKeys, drawField, drawRows, drawSaliency, drawScreen, readColours,
-  unpackPictures,
+  drawField, drawRows, drawSaliency, drawScreen, readColours, sizeCanvas, unpackPictures,
 } from "./pictures.js";
 
 const SPEEDS = [0.25, 0.5, 1, 2, 4, 8];
@@ -22,7 +21,7 @@ export function buildChooser(run, chosen, choose) {
     return build("option", { value: which, selected: which === chosen }, words);
   });
   const select = build("select", { onchange: () => choose(select.value) }, options);
-  return build("label", { class: "chooser", hidden: options.length < 2 }, "Agent ", select);
+  return build("label", { class: "row chooser", hidden: options.length < 2 }, "Agent ", select);
 }
 
 /** The name of an agent in the list; "best" changes as it learns. */
@@ -91,15 +90,23 @@ class Player {
   constructor(element, reel, pictures) {
     Object.assign(this, { reel, pictures, step: 0, isPlaying: false, last: reel.steps - 1 });
     this.hasValue = reel.values[0] !== null;
-    const parts = [this.buildScreen(), this.buildSight(), this.buildThoughts()];
-    this.root = build(
-      "div", { class: "viewer", role: "group", "aria-label": "A game of the agent" },
-      build("div", { class: "stage" }, parts), this.buildTimeline(), this.buildControls(),
-      this.buildExpectation(),
-    );
+    this.root = build("div", { class: "viewer", role: "group", "aria-label": "A game of the agent" });
+    this.root.append(document.getElementById("viewer").content.cloneNode(true));
+    this.find = (selector) => this.root.querySelector(selector);
+    this.root.querySelectorAll("canvas").forEach(sizeCanvas);
+    this.bars = reel.action_names.map((name) => {
+      const fill = build("span", { class: "fill" }), share = build("span", { class: "number" });
+      const bar = build("span", { class: "bar", "aria-hidden": "true" }, fill);
+      const word = build("span", {}, `${SYMBOLS[name]} ${name}`);
+      return { row: build("li", { class: `action ${name}` }, word, share, bar), fill, share };
+    });
+    this.find(".actions").append(...this.bars.map(({ row }) => row));
+    this.find(".thoughts p").hidden = this.find(".outcomes").parentNode.hidden = !this.hasValue;
+    this.find(".expectation").hidden = !reel.expectations.length;
+    this.drawTimeline();
+    this.connect();
     element.replaceChildren(this.root);
     this.colours = readColours(this.root);
-    this.explain();
     this.setPlaying(!matchMedia("(prefers-reduced-motion: reduce)").matches);
   }
 
@@ -108,42 +115,12 @@ class Player {
     this.root.remove();
   }
 
-  buildScreen() {
-    this.screen = buildCanvas("screen", "The game as the emulator draws it", true);
-    this.score = build("span", { class: "number" });
-    return buildFigure(this.screen, "The game", this.score);
-  }
-
-  buildSight() {
-    const words = "What the network sees: pixels that appeared, stayed and vanished";
-    this.sight = buildCanvas("sight", words);
-    this.sightKey = build("div");
-    return buildFigure(this.sight, "What the network sees", this.sightKey);
-  }
-
-  buildThoughts() {
-    this.bars = this.reel.action_names.map((name) => {
-      const fill = build("span", { class: "fill" }), share = build("span", { class: "number" });
-      const bar = build("span", { class: "bar", "aria-hidden": "true" }, fill);
-      const word = build("span", {}, `${SYMBOLS[name]} ${name}`);
-      return { row: build("li", { class: `action ${name}` }, word, bar, share), fill, share };
-    });
-    this.value = build("dd", { class: "number" });
-    const meaning = build("dt", {}, "Value: how it expects the point to end, from −1 to +1");
-    const none = build("p", { class: "quiet" }, "This network does not judge positions: no value.");
-    return build(
-      "div", { class: "thoughts" }, build("h2", {}, "What it decides"),
-      build("ul", { class: "actions" }, this.bars.map(({ row }) => row)),
-      this.hasValue ? build("dl", {}, meaning, this.value) : none,
-    );
-  }
-
-  buildTimeline() {
+  drawTimeline() {
     const { reel, last } = this, up = reel.action_names.indexOf("up");
     const x = (step) => (1000 * step) / last, curve = { colour: "note", width: 1.25 };
     const level = (step) =>
       (this.hasValue ? (1 - reel.values[step]) / 2 : 1 - reel.probabilities[step][up]);
-    const line = Array.from({ length: reel.steps }, (_, step) => [x(step), 15 + 70 * level(step)]);
+    const line = reel.values.map((_, step) => [x(step), 15 + 70 * level(step)]);
     this.points = reel.points.flatMap(([lost, won], step) => {
       const [lostBefore, wonBefore] = reel.points[Math.max(0, step - 1)];
       return lost > lostBefore || won > wonBefore ? [{ step, isWon: won > wonBefore }] : [];
@@ -151,90 +128,40 @@ class Player {
     const marks = this.points.map(({ step, isWon }) => build("svg:path", {
       class: isWon ? "won" : "lost", d: isWon ? `M${x(step)} 0v14` : `M${x(step)} 100v-14`,
     }));
-    this.range = build("input", {
-      type: "range", min: 0, max: last, step: 1, value: 0, "aria-label": "Step of the game",
-      oninput: () => this.go(Number(this.range.value)),
-    });
     const box = { viewBox: "0 0 1000 100", preserveAspectRatio: "none", "aria-hidden": "true" };
-    const strip = build("svg:svg", box, drawLine(curve, line), marks);
-    const name = this.hasValue ? "value, from −1 to 1" : "probability of up, from 0 to 1";
-    return build(
-      "div", { class: "timeline" }, build("div", { class: "timeline-strip" }, strip, this.range),
-      build("p", { class: "quiet" }, `Line: the ${name}. Marks above: points won; below: lost.`),
-    );
+    this.find(".timeline-strip").prepend(build("svg:svg", box, drawLine(curve, line), marks));
   }
 
-  buildControls() {
-    const steps = this.points.map(({ step }) => step);
-    const button = (sign, name, onclick) =>
-      build("button", { type: "button", "aria-label": name, title: name, onclick }, sign);
+  connect() {
+    const { find, reel } = this, overlay = find("[type=checkbox]"), speed = find("select");
+    const points = this.points.map(({ step }) => step);
+    const comings = reel.expectations.map(({ step }) => step);
+    const [toPrevious, back, play, forward, toNext] = this.root.querySelectorAll(".controls button");
+    const on = (element, name, task) => element.addEventListener(name, task);
     const nudge = (steps) => { this.setPlaying(false); this.go(this.step + steps); };
-    const toggle = () => this.setPlaying(!this.isPlaying);
-    this.playButton = build("button", { type: "button", class: "primary", onclick: toggle });
-    const speed = build(
-      "select", { onchange: () => { taste.speed = Number(speed.value); } },
-      SPEEDS.map((each) => (
-        build("option", { value: each, selected: each === taste.speed }, `${each}×`)
-      )),
-    );
-    const overlay = build("input", {
-      type: "checkbox", checked: taste.hasSaliency,
-      onchange: () => { taste.hasSaliency = overlay.checked; this.explain(); },
-    });
-    this.place = build("span", { class: "number quiet place" });
-    return build(
-      "div", { class: "controls" },
-      button("⇤", "Previous point", () => this.jump(steps, -1)),
-      button("−1", "One step back", () => nudge(-1)), this.playButton,
-      button("+1", "One step forward", () => nudge(1)),
-      button("⇥", "Next point", () => this.jump(steps, 1)), build("label", {}, "Speed ", speed),
-      build("label", { class: "check" }, overlay, "What moved the decision"), this.place,
-    );
-  }
-
-  // What the agent would do with its paddle elsewhere, each time the ball is about to reach it.
-  buildExpectation() {
-    const { expectations, action_names: names } = this.reel;
-    if (!expectations.length) return null;
-    const steps = expectations.map(({ step }) => step);
-    const next = () => { this.setPlaying(false); this.jump(steps, 1); };
-    this.choices = buildCanvas("choices", "What the agent would do at each height of its paddle");
-    this.outcomes = buildCanvas("outcomes", "How it expects the point to end at each height");
-    const keys = buildKeys(names.map((name) => ["", `swatch ${name}`, name]));
-    const ends = build("span", { class: "quiet" }, "From −1, lost (left), to +1, won (right).");
-    return build(
-      "section", { class: "expectation" },
-      build(
-        "div", { class: "section-head" }, build("h2", {}, "What the agent expects"),
-        build("button", { type: "button", onclick: next }, "Next time the ball comes"),
-      ),
-      build(
-        "p", { class: "quiet" }, "Each time the ball is about to reach it, the same network is ",
-        "asked what it would do with its paddle at every other height: one row per height. ",
-        "Dashed: the ball. At the right edge: where the paddle was.",
-      ),
-      build(
-        "div", { class: "expectation-parts" }, buildFigure(this.choices, "What it would do", keys),
-        this.hasValue && buildFigure(this.outcomes, "How it expects the point to end", ends),
-      ),
-    );
-  }
-
-  // Show or hide what each pixel adds to the decision.
-  explain() {
-    const kinds = ["appeared", "stayed", "vanished"].map((kind) => ["", kind, kind]);
-    const favours = [["▲", "favours up", "for up"], ["▼", "favours down", "for down"]];
-    this.sightKey.replaceChildren(buildKeys(taste.hasSaliency ? [...kinds, ...favours] : kinds));
-    this.show(this.step);
+    this.range = find("[type=range]");
+    this.range.max = this.last;
+    on(this.range, "input", () => this.go(Number(this.range.value)));
+    on(toPrevious, "click", () => this.jump(points, -1));
+    on(back, "click", () => nudge(-1));
+    on(play, "click", () => this.setPlaying(!this.isPlaying));
+    on(forward, "click", () => nudge(1));
+    on(toNext, "click", () => this.jump(points, 1));
+    on(find(".expectation button"), "click", () => { nudge(0); this.jump(comings, 1); });
+    speed.append(...SPEEDS.map((each) => (
+      build("option", { value: each, selected: each === taste.speed }, `${each}×`)
+    )));
+    on(speed, "change", () => { taste.speed = Number(speed.value); });
+    overlay.checked = taste.hasSaliency;
+    on(overlay, "change", () => { taste.hasSaliency = overlay.checked; this.show(this.step); });
   }
 
   setPlaying(isPlaying) {
     Object.assign(this, { isPlaying, clock: null });
     if (isPlaying && this.step >= this.last) this.show(0);
     if (isPlaying) requestAnimationFrame((now) => this.tick(now));
-    else this.go(this.step);
-    const [sign, name] = isPlaying ? ["❚❚", "Pause"] : ["▶", "Play"];
-    this.playButton.replaceChildren(build("span", { "aria-hidden": "true" }, sign), ` ${name}`);
+    this.go(this.step);
+    this.find(".controls .primary").textContent = isPlaying ? "Pause" : "Play";
     this.root.dataset.playing = isPlaying;
   }
 
@@ -261,16 +188,17 @@ class Player {
   // Show a step that a person has chosen, and tell screen readers, which do not hear what plays.
   go(step) {
     this.show(Math.max(0, Math.min(this.last, step)));
-    const words = `step ${this.step} of ${this.last}, ${this.score.textContent}`;
+    const words = `step ${this.step} of ${this.last}, ${this.find(".score").textContent}`;
     this.range.setAttribute("aria-valuetext", words);
   }
 
   show(step) {
-    const { reel, pictures, colours } = this, [lost, won] = reel.points[step];
+    const { find, reel, pictures, colours } = this, [lost, won] = reel.points[step];
     this.step = step;
-    drawScreen(this.screen, pictures.screen.at(step), reel.palette);
-    drawField(this.sight, pictures.field.at(step), colours);
-    if (taste.hasSaliency) drawSaliency(this.sight, pictures.saliency.at(step), colours);
+    drawScreen(find(".screen"), pictures.screen.at(step), reel.palette);
+    drawField(find(".sight"), pictures.field.at(step), colours);
+    if (taste.hasSaliency) drawSaliency(find(".sight"), pictures.saliency.at(step), colours);
+    this.root.classList.toggle("has-saliency", taste.hasSaliency);
     this.bars.forEach(({ row, fill, share }, index) => {
       const percent = 100 * reel.probabilities[step][index];
       const isTaken = reel.actions[step] === reel.action_codes[index];
@@ -278,12 +206,12 @@ class Player {
       share.textContent = `${percent.toFixed(0)} %${isTaken ? " ✓" : ""}`;
       row.classList.toggle("taken", isTaken);
     });
-    this.value.textContent = formatSigned(reel.values[step], 2);
-    this.showExpectation();
+    find(".value").textContent = formatSigned(reel.values[step], 2);
+    find(".score").textContent = `opponent ${lost} : ${won} agent`;
+    find(".place").textContent = `step ${step} of ${this.last}`;
     this.range.value = step;
     this.root.dataset.step = step;
-    this.score.textContent = `opponent ${lost} : ${won} agent`;
-    this.place.textContent = `step ${step} of ${this.last}`;
+    this.showExpectation();
   }
 
   // The newest answers, or the first ones; they stay until the ball comes again.
@@ -292,16 +220,11 @@ class Player {
     const now = all.findLast(({ step }) => step <= this.step) ?? all[0];
     if (!now || now === this.expectation) return;
     this.expectation = now;
-    drawRows(this.choices, this.reel, now, now.probabilities.map((shares) => {
+    drawRows(this.find(".choices"), this.reel, now, now.probabilities.map((shares) => {
       let from = 0;
       return names.map((name, place) => [from, (from += shares[place]), colours[name]]);
     }));
     const ends = (now.values ?? []).map((value) => [[0.5, (value + 1) / 2, colours.stay]]);
-    drawRows(this.outcomes, this.reel, now, ends);
+    drawRows(this.find(".outcomes"), this.reel, now, ends);
   }
-}
-
-function buildFigure(canvas, title, ...more) {
-  const caption = build("figcaption", {}, build("strong", {}, title), more);
-  return build("figure", { class: `${canvas.className}-part` }, canvas, caption);
 }
