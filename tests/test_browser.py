@@ -149,7 +149,7 @@ def test_a_visit_to_a_run(site, gallery, open_page, axe):
 
     # The best agent's game plays unasked, and silently.
     page.wait_for_selector(".viewer[data-step]")
-    best = run.checkpoints.load_best().update
+    best = run.checkpoints.find_best()
     assert f"The agent after update {best}:" in page.locator(".outcome").inner_text()
     page.evaluate(
         """() => {

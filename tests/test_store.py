@@ -43,7 +43,7 @@ def test_the_last_two_the_best_and_the_first_are_kept(store):
         store.save(make_checkpoint(update, score))
     assert store.updates() == [0, 2, 5, 6]
     assert KEEP_LAST == 2
-    assert (store.load_best().update, store.load_latest().update) == (2, 6)
+    assert (store.find_best(), store.load_latest().update) == (2, 6)
     store.thin(keep_last=1)
     assert store.updates() == [0, 2, 6]
 
@@ -53,7 +53,7 @@ def test_an_evaluation_goes_before_a_training_mean_and_of_equals_the_newest_is_b
     for update in (2, 3):
         store.save(make_checkpoint(update, -3.0, "evaluation"))
         store.save(make_checkpoint(4, score=9.0))
-        assert store.load_best().update == update
+        assert store.find_best() == update
 
 
 def test_what_was_just_saved_outlives_damaged_ones_beyond_it(store):

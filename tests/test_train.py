@@ -229,7 +229,7 @@ def test_a_stop_in_an_evaluation_loses_nothing(make_run):
     assert list(run.evaluations.read()) == []
     train(run)
     assert result_of(run) == result_of(reference)
-    assert run.checkpoints.load_best().update == reference.checkpoints.load_best().update
+    assert run.checkpoints.find_best() == reference.checkpoints.find_best()
     card, line = run.checkpoints.load(2).card, next(iter(run.evaluations.read()))
     assert (card["score_of"], card["score"]) == ("evaluation", line["ci95"][0])
 
@@ -274,7 +274,7 @@ def test_the_best_checkpoint_is_the_one_that_evaluated_best(make_run):
     train(run)
     sure = [line["ci95"][0] for line in run.evaluations.read()]
     best = max(range(8), key=lambda index: (sure[index], index)) + 1
-    assert run.checkpoints.load_best().update == best
+    assert run.checkpoints.find_best() == best
     assert best in run.checkpoints.updates()
 
 

@@ -84,7 +84,7 @@ def test_a_target_that_an_evaluation_confirms_ends_the_training(make_run, short_
     assert outcome.verdict == seen[-1]
     verdict = outcome.verdict
     assert verdict.is_won
-    assert verdict.update == outcome.progress.update == run.checkpoints.load_best().update < 5
+    assert verdict.update == outcome.progress.update == run.checkpoints.find_best() < 5
     assert (len(verdict.greedy.returns), len(verdict.sampled.returns)) == (5, 4)
     assert 0 < verdict.seconds == Record.read(run.path).total_seconds
     (line,) = run.evaluations.read()

@@ -48,7 +48,7 @@ def test_of_trainings_that_begin_at_once_in_one_run_one_goes_on(tmp_path):
     assert sorted(code for code, _ in found) == [0, 1, 1]
     for code, err in found:
         assert err.count("\n") == code
-        assert code == 0 or "expected a new run directory, got run, which exists" in err
+        assert code == 0 or "run exists; choose another --run" in err
     assert RunDirectory.open(tmp_path / "run").checkpoints.load_latest().update == 3
 
 
@@ -62,7 +62,7 @@ def test_while_one_trains_resumes_are_refused_and_change_nothing(tmp_path):
     for code, err in ends([start(tmp_path, *words) for _ in range(2)]):
         assert code == 1
         assert err.count("\n") == 1
-        assert f"a training that writes there (process {first.pid})" in err
+        assert f"Process {first.pid} trains in run; wait" in err
     assert (tmp_path / "run" / "config.json").read_bytes() == config
     first.terminate()
     assert ends([first])[0] == (130, "")

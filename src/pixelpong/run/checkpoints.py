@@ -78,26 +78,9 @@ class CheckpointStore(NumberedFiles):
 
     def load_latest(self) -> Checkpoint:
         """The newest sound checkpoint; warns of each damaged one it skips."""
-        return self._load_first(by=int)
-
-    def load_best(self) -> Checkpoint:
-        """The sound checkpoint with the highest score, the newest of equals."""
-        return self._load_first(by=self._rank)
-
-    def thin(self, keep_last: int) -> None:
-        """Remove all but the last `keep_last`, the best and update 0; the caller holds the lock."""
-        updates = self.updates()
-        kept = {0, *updates[-keep_last:], max(updates, key=self._rank, default=0)}
-        self.remove(set(updates) - kept)
-
-    def find_best(self) -> int | None:
-        """The update of the checkpoint that `load_best` takes if it is sound."""
-        return max(self.updates(), key=self._rank, default=None)
-
-    def _load_first(self, by: Callable[[int], Any]) -> Checkpoint:
         tried: set[int] = set()
         while untried := set(self.updates()) - tried:  # a training may be running
-            update = max(untried, key=by)
+            update = max(untried)
             tried.add(update)
             try:
                 return self.load(update)
@@ -108,12 +91,20 @@ class CheckpointStore(NumberedFiles):
         advice = "put a copy of one there, or start a new run"
         raise CheckpointError(expected(f"a sound checkpoint in {self.folder}", got, advice))
 
+    def thin(self, keep_last: int) -> None:
+        """Remove all but the last `keep_last`, the best and update 0; the caller holds the lock."""
+        updates = self.updates()
+        self.remove({*updates} - {0, *updates[-keep_last:], self.find_best()})
+
+    def find_best(self) -> int | None:
+        """The update with the highest score, the newest of equals; its file may be damaged."""
+        return max(self.updates(), key=self._rank, default=None)
+
     def _rank(self, update: int) -> tuple[bool, float, int]:
         """Evaluations before means of training episodes, then the score, then the newest."""
         try:
             card = decode(read_card(self.path(update)), _Card)
         except ValueError:
             return (False, -math.inf, update)
-        if card.score is None:
-            return (False, -math.inf, update)
-        return (card.score_of == "evaluation", card.score, update)
+        score = -math.inf if card.score is None else card.score
+        return (card.score_of == "evaluation", score, update)

@@ -23,6 +23,7 @@ import os
 import re
 import shlex
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +40,7 @@ from pixelpong.schema import convert, decode, encode
 FORMAT = 1
 RUNS_FOLDER = Path("runs")
 FAILURE_FILE = "failure.json"
+LOCK_SECONDS = 1  # that a training waits for its lock
 _LINE_FILES = ("metrics", "episodes", "evaluations")
 
 
@@ -85,9 +87,8 @@ class RunDirectory:
             "versions": collect_versions(),
             "machine": describe_machine(),
         }
-        content["sha256"] = _hash_of(content)
         try:
-            _write_config(path, content)
+            content = _write_config(path, content)
         except RunError:
             with contextlib.suppress(OSError):
                 path.rmdir()  # so that the name is free once there is room again
@@ -121,8 +122,9 @@ class RunDirectory:
     @property
     def has_begun(self) -> bool:
         """Whether a training has left anything here; if so, none may start over."""
-        files = any(file.has_content for file in self.line_files)
-        return files or bool(self.list_agents())
+        paths = [file.path for file in self.line_files]
+        has_lines = any(path.exists() and path.stat().st_size > 0 for path in paths)
+        return has_lines or bool(self.list_agents())
 
     def list_agents(self) -> list[int]:
         """The updates whose agent is saved, in a checkpoint or as a small file, ascending."""
@@ -191,15 +193,16 @@ class RunLock:
     def __init__(self, path: Path) -> None:
         with refusing(f"to write to {path}", "check its rights", RunError):
             self._file = (path / "run.lock").open("a+b", buffering=0)
-        try:
-            _lock_file(self._file)
-        except OSError as error:
+        for _ in range(LOCK_SECONDS * 100):  # somebody may be looking, see `is_live`
+            if _can_lock(self._file, exclusive=True):
+                break
+            time.sleep(0.01)
+        else:
             self._file.seek(0)
-            owner = self._file.read(20).strip()
+            owner = self._file.read(20).strip().decode("ascii", "replace") or "unknown"
             self._file.close()
-            name = f"process {int(owner)}" if owner.isdigit() else "an unknown process"
-            got, advice = f"a training that writes there ({name})", "wait for it, or stop it"
-            raise RunError(expected(f"{path} to be free", got, advice)) from error
+            who = on_one_line(f"Process {owner} trains in {path}")
+            raise RunError(f"{who}; wait for it, or stop it.")
         with contextlib.suppress(OSError):  # a full disk has no room to name the owner
             self._file.truncate(0)
             self._file.write(b"%d\n" % os.getpid())
@@ -211,12 +214,23 @@ class RunLock:
         self._file.close()
 
 
-def _lock_file(file: BinaryIO) -> None:
+def is_live(path: Path) -> bool:
+    """Whether a training is writing to a run directory, which cannot begin while this looks."""
+    with contextlib.suppress(OSError), (path / "run.lock").open("rb") as file:
+        return not _can_lock(file, exclusive=False)
+    return False
+
+
+def _can_lock(file: BinaryIO, *, exclusive: bool) -> bool:
+    """Lock a file until it is closed, alone or with others; False if another has it."""
     if sys.platform == "win32":
-        return
+        return True
     import fcntl
 
-    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with contextlib.suppress(OSError):
+        fcntl.flock(file, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+        return True
+    return False
 
 
 def make_folder(path: Path | None, name: str) -> Path:
@@ -228,22 +242,18 @@ def make_folder(path: Path | None, name: str) -> Path:
         try:
             candidate.parent.mkdir(parents=True, exist_ok=True)
             candidate.mkdir()
+            return candidate
         except FileExistsError as error:
             if path is None and candidate.is_dir():
-                continue
-            advice = "choose another --run"
-            if (candidate / "config.json").is_file():
-                advice += f", or `pixelpong resume {shlex.quote(str(candidate))}`"
-            got = f"{candidate}, which exists"
+                continue  # another process was faster
             if not candidate.exists():
-                got = f"{candidate.parent}, which is not a directory"
-            raise RunError(expected("a new run directory", got, advice)) from error
+                raise RunError(f"{candidate.parent} is not a directory.") from error
+            is_run = (candidate / "config.json").is_file()
+            other = f", or `pixelpong resume {shlex.quote(str(candidate))}`" if is_run else ""
+            raise RunError(f"{candidate} exists; choose another --run{other}.") from error
         except OSError as error:
-            got = error.strerror or str(error)
-            raise RunError(
-                expected(f"to make the run directory {candidate}", got, "choose another --run")
-            ) from error
-        return candidate
+            why = error.strerror or str(error)
+            raise RunError(f"Cannot make {candidate}: {why}; choose another --run.") from error
 
 
 def largest_number(folder: Path, name: str) -> int:
@@ -257,14 +267,10 @@ def _read_config(path: Path) -> dict[str, Any]:
     file = path / "config.json"
     with refusing(f"a run's configuration in {file}", "is it a run?", RunError):
         content = decode(file.read_bytes(), dict[str, Any])
-        if content.get("format") != FORMAT:
-            got = f"format {str(content.get('format'))[:20]}"
-            advice = "use the version of pixelpong that wrote it"
-            raise RunError(expected(f"a run of format {FORMAT} in {path}", got, advice))
-        is_sound = convert(content, _ConfigFile).sha256 == _hash_of(content)
-    if not is_sound:
-        got, advice = "a different one: its SHA-256 differs", "put a copy of it there"
-        raise RunError(expected(f"the configuration that was written to {file}", got, advice))
+        if (found := content.get("format")) != FORMAT:
+            raise ValueError(f"that of another version of pixelpong ({str(found)[:20]})")
+        if convert(content, _ConfigFile).sha256 != _hash_of(content):
+            raise ValueError("a damaged one: its SHA-256 differs")
     return content
 
 
@@ -278,10 +284,12 @@ def _config_of(options: dict[str, Any], path: Path) -> Config:
         ) from error
 
 
-def _write_config(path: Path, content: dict[str, Any]) -> None:
+def _write_config(path: Path, content: dict[str, Any]) -> dict[str, Any]:
+    """Write the content with its hash, and return both."""
     content = content | {"sha256": _hash_of(content)}
     text = json.dumps(content, indent=1) + "\n"
     write_whole(path / "config.json", text.encode(), advice="make room there")
+    return content
 
 
 def _hash_of(content: dict[str, Any]) -> str:

@@ -9,14 +9,13 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 
 from pixelpong.errors import RunError, refusing
 from pixelpong.run.words import describe_mean
 from pixelpong.schema import Count, Return, Seconds, convert, decode
 
 LINE_LIMIT = 1 << 20  # bytes; our lines have a few thousand
-ADVICE = "make room there, then resume"
 GONE_ADVICE = "if the run was deleted, train again"
 
 
@@ -85,13 +84,6 @@ class LineFile:
         """Use `path`, which need not exist."""
         self.path = path
 
-    @property
-    def has_content(self) -> bool:
-        """Whether the file has any content, damaged or not."""
-        with contextlib.suppress(OSError):
-            return self.path.stat().st_size > 0
-        return False
-
     def append(self, *lines: dict[str, Any]) -> None:
         """Add lines at the end."""
         with self._to("write to"), self.path.open("ab", buffering=0) as file:
@@ -133,30 +125,25 @@ class LineFile:
         return dropped
 
     def _scan(self) -> Iterator[tuple[int, dict[str, Any] | None]]:
-        """Yield the end of each line, and its content or None if it is damaged."""
+        """Yield the end of each whole line, and its content or None if it is damaged."""
         with self._to("read"):
             if not self.path.exists() or self.path.is_fifo():  # opening a pipe would block
                 return
             with self.path.open("rb") as file:
-                yield from scan_lines(file)
+                end, is_long = 0, False
+                while raw := file.readline(LINE_LIMIT):
+                    end += len(raw)
+                    if raw.endswith(b"\n"):
+                        yield end, None if is_long else _decode_line(raw)
+                    is_long = not raw.endswith(b"\n")
 
     def _to(self, verb: str) -> contextlib.AbstractContextManager[None]:
         is_there = self.path.parent.is_dir()
-        advice = ADVICE if is_there else GONE_ADVICE
+        advice = "make room there, then resume" if is_there else GONE_ADVICE
         return refusing(f"to {verb} {self.path}", advice, RunError)
 
 
-def scan_lines(file: BinaryIO) -> Iterator[tuple[int, dict[str, Any] | None]]:
-    """Yield the end of each whole line after `file`'s position, and its content or None."""
-    end, is_long = file.tell(), False
-    while raw := file.readline(LINE_LIMIT):
-        end += len(raw)
-        if raw.endswith(b"\n"):
-            yield end, None if is_long else decode_line(raw)
-        is_long = not raw.endswith(b"\n")
-
-
-def decode_line(raw: bytes) -> dict[str, Any] | None:
+def _decode_line(raw: bytes) -> dict[str, Any] | None:
     """A line's content; None if it is damaged or not ours."""
     with contextlib.suppress(ValueError):
         line = decode(raw, dict[str, Any])

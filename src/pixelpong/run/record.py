@@ -36,8 +36,7 @@ from numpy.typing import NDArray
 
 from pixelpong.config import Config, DisplayConfig, EngineConfig
 from pixelpong.errors import MAX_GOT, PixelpongError, RunError, on_one_line
-from pixelpong.run.alive import is_live
-from pixelpong.run.directory import FAILURE_FILE, RunDirectory
+from pixelpong.run.directory import FAILURE_FILE, RunDirectory, is_live
 from pixelpong.run.lines import EpisodeLine, EvaluationLine
 from pixelpong.run.names import last_change, list_runs
 from pixelpong.run.words import describe_times, signed
