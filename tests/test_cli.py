@@ -200,7 +200,7 @@ def test_a_budget_that_is_spent_is_refused_and_what_is_not_named_stays(call, tmp
     target = ["--until-return", "20", "--updates", "3"]
     assert call("train", *TOY, *target, "--run", "run", "-q")[0] == 0
     before = (tmp_path / "run/config.json").read_bytes()
-    for words in (["--updates", "2"], ["--updates", "3"], ["--total-timesteps", "1"]):
+    for words in ([], ["--updates", "2"], ["--updates", "3"], ["--total-timesteps", "1"]):
         code, _, err = call("resume", "run", *words)
         assert (code, len(err.splitlines())) == (2, 1)
         assert "is already spent; name a larger one" in err

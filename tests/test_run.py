@@ -38,7 +38,7 @@ def test_a_directory_that_exists_is_never_written_to(make_run, tmp_path):
     with pytest.raises(RunError, match="run exists; choose another --run"):
         RunDirectory.create(run.path, run.config)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(RunError, match="which exists"):
+    with pytest.raises(RunError, match="empty exists; choose another --run.$"):
         RunDirectory.create(tmp_path / "empty", run.config)
     assert before == {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
 
@@ -67,7 +67,7 @@ def test_a_missing_run_is_one_line(tmp_path):
         RunDirectory.open(tmp_path)
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "file" / "run", Path("/proc/run")):
-        with pytest.raises(RunError, match="expected"):
+        with pytest.raises(RunError, match=r"is not a directory|^Cannot make"):
             RunDirectory.create(path, Config())
 
 
@@ -109,7 +109,7 @@ def test_another_version_machine_or_library_is_said(make_run):
     assert "processor 6502 → " in line
     assert "no longer promised" in line
     rewrite(run, format=9)
-    with pytest.raises(RunError, match="run of format 1 .* got format 9"):
+    with pytest.raises(RunError, match="got one of format 9, which another version wrote"):
         RunDirectory.open(run.path)
 
 

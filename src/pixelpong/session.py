@@ -5,9 +5,10 @@ It restores the training, records every update, and saves checkpoints.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +40,7 @@ LOOK_EVERY = 100_000  # steps between two attempts to confirm the target
 
 
 @dataclass(frozen=True)
-class Counters:
+class _Counters:
     """What a resume needs of a checkpoint's card."""
 
     update: Count
@@ -49,13 +50,6 @@ class Counters:
     wall_seconds: Seconds  # of the run in total, breaks not counted
     evaluation_seconds: Seconds = 0.0  # the part of it in evaluations; the rest is training
     next_confirmation: Count = 0  # steps before which the target is not evaluated again
-
-    @classmethod
-    def of(cls, checkpoint: Checkpoint) -> Counters:
-        """Read the counters of a checkpoint."""
-        what = f"the counters of the checkpoint of update {checkpoint.update}"
-        with refusing(what, "resume from another one", CheckpointError):
-            return convert(checkpoint.card, cls)
 
 
 class Session:
@@ -111,18 +105,13 @@ class Session:
                 for index, episode in enumerate(stats.episodes)
             )
         )
+        names = "rollout_seconds", "learn_seconds", "play_seconds", "steps_per_second"
+        timing = {name: getattr(stats, name) for name in names} | vars(engine)
         total = self.wall_seconds
-        timing = {
-            "rollout_seconds": stats.rollout_seconds,
-            "learn_seconds": stats.learn_seconds,
-            "play_seconds": stats.play_seconds,
+        timing |= {
             "busy_share": stats.play_seconds / (engine.workers * stats.rollout_seconds),
-            "workers": engine.workers,
-            "steps_per_second": stats.steps_per_second,
             "wall_seconds": total,
             "training_seconds": total - self._evaluation_seconds,
-            "items_again": engine.items_again,
-            "restarts": engine.restarts,
         }
         self._run.metrics.append(progress.line() | stats.line() | {"timing": timing})
         self._recorded_update = progress.update
@@ -180,7 +169,7 @@ class Session:
             return
         self._run.require_here()
         arrays, counters = self.learner.get_state()
-        for file in (self._run.metrics, self._run.episodes, self._run.evaluations):
+        for file in self._run.line_files:
             file.sync()
         score, score_of = self._score()
         card = self._agent().card() | {
@@ -197,7 +186,8 @@ class Session:
 
     def thin_out(self) -> None:
         """Keep only the last checkpoint, the best and the first; for a training that has won."""
-        self._write_optional(self._run.checkpoints.thin, 1)
+        with self._optional():
+            self._run.checkpoints.thin(1)
 
     def _agent(self) -> Agent:
         return Agent.of_training(self.config, self.learner.params, self.learner.progress)
@@ -205,42 +195,30 @@ class Session:
     def _keep_agent(self) -> None:
         """Save the agent as a small file if that is due."""
         update = self.learner.progress.update
-        if not is_due(update, self.config.schedule.save_agent_every):
-            return
-        agent, (arrays, _) = self._agent(), self.learner.get_state()
-        has_met_agents = self.config.ppo.opponent != BUILTIN
-        save, advice = self._run.agents.write, "make room there"
-        self._write_optional(
-            lambda: save(update, encode_small(agent, arrays, has_met_agents), advice)
-        )
+        if is_due(update, self.config.schedule.save_agent_every):
+            has_met_agents = self.config.ppo.opponent != BUILTIN
+            with self._optional():
+                content = encode_small(self._agent(), self.learner.get_state()[0], has_met_agents)
+                self._run.agents.write(update, content, "make room there")
 
-    def _write_optional(self, write: Callable[..., None], *content: Any) -> None:
-        """Write something that no result depends on; if it cannot be written, warn and skip it."""
+    @contextlib.contextmanager
+    def _optional(self) -> Iterator[None]:
+        """While inside, a write that fails is a warning: no result depends on it."""
         try:
-            write(*content)
+            yield
         except (RunError, NumericsError) as error:
             self._run.warn(f"{error}; the training continues without it")
 
-    def _evaluate(
-        self, engine: Engine, episodes: int, *, is_greedy: bool, update: int, first: int = 0
-    ) -> Evaluation:
-        begin = time.monotonic()
+    def _evaluate(self, engine: Engine, episodes: int, **how: Any) -> Evaluation:
+        """Play episodes as `evaluate` does, and count them and their time."""
+        begin, params, seed = time.monotonic(), self.learner.params, self.config.seed
 
         def tell(number: int) -> None:
             self.games[:] = number, episodes
 
         tell(0)
         try:
-            return evaluate(
-                engine,
-                self.learner.params,
-                seed=self.config.seed,
-                episodes=episodes,
-                is_greedy=is_greedy,
-                update=update,
-                first=first,
-                tell=tell,
-            )
+            return evaluate(engine, params, seed=seed, episodes=episodes, tell=tell, **how)
         finally:
             self._evaluation_seconds += time.monotonic() - begin
 
@@ -251,16 +229,14 @@ class Session:
         self._saved_update = -1  # the saved checkpoint has no score yet
 
     def _restore(self, checkpoint: Checkpoint) -> None:
-        counters = Counters.of(checkpoint)
+        what = f"the counters of the checkpoint of update {checkpoint.update}"
+        with refusing(what, "resume from another one", CheckpointError):
+            counters = convert(checkpoint.card, _Counters)
         self.learner.set_state(checkpoint.arrays, counters.progress)
         if fingerprint(self.learner.params) != counters.about["params_sha256"]:
             what = f"the parameters of update {checkpoint.update}, by their SHA-256"
             advice = "use the library versions in config.json: with these, a seed gives other ones"
             raise CheckpointError(expected(what, "others", advice))
-        if self.learner.progress.update != checkpoint.update:
-            got = f"progress of update {self.learner.progress.update}"
-            advice = "resume from another one"
-            raise CheckpointError(expected(f"a checkpoint of {checkpoint.update}", got, advice))
         self._wall_seconds_before = counters.wall_seconds
         self._evaluation_seconds = counters.evaluation_seconds
         self._next_confirmation = counters.next_confirmation

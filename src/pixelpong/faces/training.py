@@ -233,11 +233,14 @@ def _open(run: str | Path | Run, options: dict[str, Any], allow_changes: bool) -
         raise ConfigError(expected(what, shown, "leave them out, or give allow_changes"))
     _require_budget(config, "resume")
     _require_unwon(found, config)
-    spent = config.budget.reached(Record.read(found.path))
-    if spent and _COUNTS & set(options):
+    stands = Record.read(found.path)
+    spent = config.budget.reached(stands)
+    is_saved = stands.is_done and found.checkpoints.updates()[-1:] == [stands.update]
+    if spent and (is_saved or _COUNTS & set(options)):
+        goal = getattr(config.budget, spent)
         raise ConfigError(
-            f"{found.path} has reached {getattr(config.budget, spent):,} {spent}, so this budget "
-            "is already spent; name a larger one."
+            f"{found.path} has reached {goal:,} {spent}, so this budget is already spent; name a "
+            f"larger one, such as {spent} = {2 * goal:,}."
         )
     check(config.engine)
     found.warn_of_other_machine()

@@ -268,7 +268,7 @@ def _read_config(path: Path) -> dict[str, Any]:
     with refusing(f"a run's configuration in {file}", "is it a run?", RunError):
         content = decode(file.read_bytes(), dict[str, Any])
         if (found := content.get("format")) != FORMAT:
-            raise ValueError(f"that of another version of pixelpong ({str(found)[:20]})")
+            raise ValueError(f"one of format {str(found)[:20]}, which another version wrote")
         if convert(content, _ConfigFile).sha256 != _hash_of(content):
             raise ValueError("a damaged one: its SHA-256 differs")
     return content
