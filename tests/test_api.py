@@ -113,6 +113,8 @@ def test_the_loop_over_a_training_that_is_shown_runs(tmp_path, monkeypatch, caps
         (lambda: pixelpong.resume("nowhere"), RunError, "expected a run directory"),
         (lambda: pixelpong.resume(None), RunError, "expected a run directory, got None"),
         (lambda: pixelpong.Policy.load(None), ConfigError, "expected an agent, got None; give"),
+        (lambda: pixelpong.Policy.load().act(None), ConfigError, "3 colours, uint8, got NoneType"),
+        (lambda: pixelpong.evaluate(seed=np.int64(-1)), ConfigError, "expected seed to be a whole"),
         (lambda: pixelpong.evaluate("nowhere"), RunError, "expected a run directory"),
         (lambda: pixelpong.evaluate(episodes=0), ConfigError, "episodes to be a whole number"),
         (lambda: pixelpong.evaluate(hidden=3), ConfigError, "an option of environment or engine"),

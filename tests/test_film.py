@@ -195,7 +195,7 @@ def test_bars_are_as_long_as_the_probabilities(chosen, scale):
 # The command
 
 
-def test_the_command_makes_the_film_that_was_asked_for(toy_runs, tmp_path, capsys):
+def test_the_command_makes_the_film_that_was_asked_for(toy_runs, tmp_path, capsys, monkeypatch):
     path, run = tmp_path / "film.gif", str(toy_runs["fast"])
     words = ["record", run, "--scale", "1", "--seconds", "2"]
     which = ["--checkpoint", "0", "--sampled", "--episode", "5"]
@@ -208,6 +208,9 @@ def test_the_command_makes_the_film_that_was_asked_for(toy_runs, tmp_path, capsy
     assert out[0].startswith(f"{run}/videos/update-")
     assert ", greedy episode 0, " in out[1]
     assert "; 29 of " in out[1]
+    monkeypatch.chdir(tmp_path)  # an agent without a run has no folder of its own
+    assert main(["record", "champion", "--scale", "1", "--seconds", "0.1"]) == 0
+    assert {path.suffix for path in tmp_path.iterdir()} == {".gif", ".mp4"}
 
 
 def test_what_cannot_be_done_is_said_in_one_line(toy_runs, tmp_path, capsys, monkeypatch):

@@ -19,6 +19,7 @@ from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.names import list_runs
 from pixelpong.run.record import Record
+from pixelpong.sweep.sweep import Sweep
 
 
 @pytest.fixture
@@ -132,12 +133,23 @@ def test_the_list_is_of_folders_or_of_runs_and_sorted(here, report, call):
     assert listed("--sort", "seed") == listed("--sort", "steps") == ["b", "a"]
     assert listed("--sort", "name") == listed("runs/", "--sort", "name") == ["a", "b"]
     assert listed("runs/a", "b") == ["b", "a"]
+    assert [each["target"] for each in report("runs")["runs"]] == [None, None]
     code, out, _ = call("runs")
     assert code == 0
     assert "2 runs, " in out
     assert max(map(len, out.splitlines())) <= 80
     found = [Record.read(path) for path in list_runs(Path("runs"))]
     assert max(map(len, describe_runs(found, [], 40).splitlines())) <= 40
+
+
+def test_a_sweep_is_one_line_of_the_list_and_its_runs_are_listed_by_its_name(here, report, call):
+    with Sweep.create(Path("runs/sweep-001"), [toy_config("classic", seed=k) for k in (0, 1)]):
+        (told,) = report("runs")["sweeps"]
+    assert (told["won"], told["trainings"], told["done"]) == (0, 2, 0)
+    _, line, total = call("runs")[1].splitlines()
+    assert line.split()[:5] == ["runs/sweep-001", "won", "0", "of", "2"]
+    assert total.startswith("0 runs, 1 sweep, ")
+    assert len(report("runs", "runs/sweep-001")["runs"]) == 2
 
 
 @pytest.mark.slow

@@ -231,7 +231,7 @@ def test_one_that_fails_is_told_and_the_others_continue(in_process, tmp_path, ca
         code, out, _ = call("sweep", "--seeds", "0-2", *WORDS, "--engine", "serial", "--out", "s")
     assert code == 1
     for words in (
-        "seed-1: failed: expected to write, got No space left on device", "won: 0 of 2",
+        "seed-1: failed: expected to write, got No space left on device", "won          0 of 2",
         "continue with:\n  pixelpong sweep s\n",
     ):  # fmt: skip
         assert words in out

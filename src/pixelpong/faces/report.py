@@ -6,6 +6,7 @@ prints, ``result.to_dict()`` what it prints with ``--json``.
 
 from __future__ import annotations
 
+import functools
 import re
 import shlex
 import sys
@@ -244,13 +245,14 @@ def describe_facts(facts: Facts) -> str:
         "machine": ", ".join(map(str, facts["machine"].values())),
         "versions": _listed(facts["versions"]),
     }
-    sections: dict[str, Facts] = {}
-    for name, value in config.items():
-        section = OPTIONS[name].section
-        is_used = section not in ("", *ALGORITHMS) or section == config["algorithm"]
-        if is_used and name not in changed:
-            sections.setdefault(section, {})[name] = value
-    return "\n".join(pairs(rows | {name: _listed(of) for name, of in sections.items()}))
+    others = {
+        name: value
+        for name, value in config.items()
+        if (section := OPTIONS[name].section)
+        and name not in changed
+        and (section not in ALGORITHMS or section == config["algorithm"])
+    }
+    return "\n".join(pairs(rows | {"options": _listed(others)}))
 
 
 def _listed(values: Facts) -> str:
@@ -265,20 +267,13 @@ def describe_trainings(facts: Facts) -> str:
     lines = []
     for group in facts["groups"]:
         lines += [group["label"]] * bool(group["label"])
-        lines.append(f"won: {group['won']} of {group['trainings']}")
-        if group["won"]:
-            (low, high), middle = group["seconds"]["ci95"], group["seconds"]["middle"]
-            steps = group["steps"]
-            lines.append(
-                f"median time to win {describe_times(total=middle)} "
-                f"({duration(low)} to {duration(high)}), "
-                f"{steps['middle']:,.0f} steps ({steps['ci95'][0]:,.0f} to {steps['ci95'][1]:,.0f})"
-            )
-        if final := group.get("final_return"):
-            low, middle, high = (
-                signed(value, 2) for value in (final["ci95"][0], final["middle"], final["ci95"][1])
-            )
-            lines.append(f"interquartile mean of the final return {middle} ({low} to {high})")
+        rows = {
+            "won": f"{group['won']} of {group['trainings']}",
+            "median time": _spread(group.get("seconds"), duration),
+            "median steps": _spread(group.get("steps"), "{:,.0f}".format),
+            "final return": _spread(group.get("final_return"), functools.partial(signed, digits=2)),
+        }
+        lines += pairs(rows)
     wrong = [row for row in facts["trainings"] if row["problem"]]
     lines += [f"failed: {row['name']}: {row['problem']}" for row in wrong[:10]]
     if len(wrong) > 10:
@@ -286,6 +281,14 @@ def describe_trainings(facts: Facts) -> str:
     if left := sum(not row["is_done"] for row in facts["trainings"]):
         lines += [f"{number_of(left, 'training')} left; continue with:", f"  {facts['resume']}"]
     return "\n".join([*lines, f"saved in {facts['sweep']}"])
+
+
+def _spread(found: Facts | None, show: Callable[[float], str]) -> str:
+    """The middle of several trainings, with its 95 % interval."""
+    if found is None:
+        return ""
+    low, high = map(show, found["ci95"])
+    return f"{show(found['middle'])} ({low} to {high})"
 
 
 def describe_tournament(facts: Facts) -> str:

@@ -92,10 +92,6 @@ def train(
     ...     run = train("classic", run=f"{folder}/run", quiet=True, updates=3, **short)
     ...     run.metrics()["episodes"].tolist()
     [2, 4, 6]
-    >>> train("classic", learning_rat=0.001)
-    Traceback (most recent call last):
-    pixelpong.errors.ConfigError: train: expected the name of an option, got 'learning_rat'; \
-did you mean learning_rate?
     """
     return _go(lambda: _create("train", preset, run, name, config, options), quiet, every)
 
@@ -114,16 +110,6 @@ def training(
 
     Yields:
         `pixelpong.loop.Began`, `Updated`, `Evaluated`, `Judging`, `Judged`, and in the end `Ended`.
-
-    >>> import tempfile
-    >>> short = {"max_frames": 600, "hidden": 8, "batch_size": 2, "engine": "serial"}
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for event in training("classic", run=f"{folder}/run", updates=2, **short):
-    ...         print(type(event).__name__)
-    Began
-    Updated
-    Updated
-    Ended
     """
     from pixelpong import loop
 
