@@ -179,7 +179,7 @@ def test_it_trains_in_a_notebook_and_the_stop_button_saves(tmp_path):
     assert text.splitlines()[-1].split("  ")[1] == "update 3"
     assert "update 3, 6 episodes" in shown["data"]["text/plain"]
     (stopped,) = notebook.cells[2].outputs
-    assert stopped["ename"] == "KeyboardInterrupt"
+    assert stopped["ename"] == "Stopped"  # a KeyboardInterrupt
     assert "is saved; continue with pixelpong.resume('toy')" in stopped["evalue"]
     (result,) = notebook.cells[3].outputs
     assert result["output_type"] == "execute_result"

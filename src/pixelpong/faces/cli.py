@@ -156,7 +156,8 @@ def main(argv: list[str] | None = None, begin: Callable[[], None] = lambda: None
         return 1
     except (Exception, KeyboardInterrupt) as error:
         result = getattr(error, "result", None)  # what there was until then
-        _print(result, as_json)
+        with contextlib.suppress(OSError):  # nobody may read it any more
+            _print(result, as_json)
         if isinstance(error, Interrupted | KeyboardInterrupt):
             if result is None:
                 print("pixelpong: interrupted", file=sys.stderr)
@@ -262,7 +263,7 @@ def make_parser(chosen: str, *, shows_all: bool = False) -> argparse.ArgumentPar
             if command.place:
                 nargs = command.place[len(metavar) :] or None
                 first = next(iter(inspect.signature(getattr(api, name)).parameters))
-                one.add_argument("places", nargs=nargs, metavar=metavar, help=arguments[first])
+                one.add_argument("places", nargs=nargs, metavar=metavar, help=arguments.get(first))
             is_long = not set(command.training) <= set(_PLAIN)
             help = "Print all options." if is_long else argparse.SUPPRESS
             one.add_argument("--help-all", action="help", help=help)
@@ -299,7 +300,7 @@ def flags_of(name: str) -> list[Option]:
         if is_own and each.name not in command.training and (place or not command.place):
             kind = str if str in get_args(types[each.name]) else types[each.name]
             short = _SHORT.get(each.name, "")
-            own.append(Option(each.name, kind, each.default, about[each.name], short=short))
+            own.append(Option(each.name, kind, each.default, about.get(each.name, ""), short=short))
     return [*own, *_COMMON, *(OPTIONS[it] for it in command.training)]
 
 

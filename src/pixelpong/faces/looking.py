@@ -32,7 +32,7 @@ def runs(*words: str | Path, sort: Order = "age") -> Result:
 
     found, sweeps = [], []
     for word in dict.fromkeys(words or (RUNS_FOLDER,)):
-        folder = Path(word)
+        folder = next(filter(_is_folder, (Path(word), RUNS_FOLDER / word)), Path(word))
         if folder != RUNS_FOLDER and not _is_folder(folder):
             path = find_run(word)
             if len(words) == 1:

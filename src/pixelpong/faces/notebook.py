@@ -18,7 +18,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import html
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,14 +26,13 @@ from typing import Any
 from numpy.typing import NDArray
 
 from pixelpong.agent.choice import (
-    ChosenReplay,
-    find_game,
     load_agent,
 )
 from pixelpong.agent.file import Agent
 from pixelpong.config import Config
 from pixelpong.errors import PixelpongError, number_of
 from pixelpong.faces.plots import KINDS, draw_plot
+from pixelpong.faces.policy import Policy
 from pixelpong.faces.recorded import is_comparable, rank
 from pixelpong.faces.report import describe_ending
 from pixelpong.loop import Outcome
@@ -114,28 +112,9 @@ class Run:
         content = draw_plot([run._directory for run in runs], kind, "png")
         return Media(content, f"{kind} of {', '.join(run.path.name for run in runs)}")
 
-    def replay(
-        self,
-        checkpoint: int | str = "best",
-        episode: int = 0,
-        *,
-        sampled: bool = False,
-        overlay: bool = True,
-        speed: float = 1.0,
-        seconds: float | None = 20.0,
-    ) -> Media:
-        """Make a film of a game that one of its agents plays now.
-
-        Args:
-            checkpoint: which agent: an update, ``"best"`` or ``"latest"``.
-            episode: the number of the game.
-            sampled: draw the actions, as in training, instead of taking the most probable ones.
-            overlay: show points, probabilities, value and what the network sees.
-            speed: 1 is the game's own.
-            seconds: of film, after which it ends; None for the whole game, some 20 MB.
-        """
-        chosen = find_game(self._directory, str(checkpoint), episode, is_greedy=not sampled)
-        return film_of(chosen, overlay=overlay, speed=speed, seconds=seconds)
+    def replay(self, checkpoint: int | str = "best", episode: int = 0, **how: Any) -> Media:
+        """Make a film of a game that one of its agents plays now; see `Policy.replay`."""
+        return Policy.load(self, checkpoint).replay(episode, seed=self.config.seed, **how)
 
     def _repr_html_(self) -> str:
         """The text of `repr`, the verdict in bold, and the learning curve if it can be drawn."""
@@ -177,21 +156,3 @@ class Run:
             "environment": self.config.environment.environment,
             "machine": f"{count_cores()} cores of {describe_machine()['processor'].split(',')[0]}",
         }
-
-
-def film_of(chosen: ChosenReplay, *, overlay: bool, speed: float, seconds: float | None) -> Media:
-    """The film of an episode, as `Run.replay` returns it."""
-    from pixelpong.faces.look.film import make_film
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "replay.mp4"
-        make_film(
-            chosen,
-            path,
-            has_overlay=overlay,
-            scale=2,
-            speed=speed,
-            seconds=seconds,
-            should_stop=lambda: False,
-        )
-        return Media(path.read_bytes(), chosen.title)

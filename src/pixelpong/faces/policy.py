@@ -16,6 +16,7 @@ rollouts of a training. It needs the frame before and its last action: `act` rem
 from __future__ import annotations
 
 import contextlib
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +27,7 @@ from numpy.typing import NDArray
 
 from pixelpong.agent.file import Agent
 from pixelpong.agent.network import GREEDY, Explanation
+from pixelpong.engines import never
 from pixelpong.env.preprocess import FIELD_ROWS, preprocess
 from pixelpong.errors import ConfigError, Interrupted, expected
 from pixelpong.evaluation import Evaluation
@@ -216,16 +218,31 @@ class Policy:
         episode: int = 0,
         *,
         seed: int = 0,
+        sampled: bool = False,
         overlay: bool = True,
         speed: float = 1.0,
         seconds: float | None = 20.0,
     ) -> Media:
-        """Make a film of a greedy game of an evaluation with this seed; see `Run.replay`."""
-        from pixelpong.agent.choice import play_game
-        from pixelpong.faces.notebook import film_of
+        """Make a film of a game of an evaluation.
 
-        chosen = play_game(self._agent, repr(self), seed, episode)
-        return film_of(chosen, overlay=overlay, speed=speed, seconds=seconds)
+        Args:
+            episode: number of the game.
+            seed: seed of the evaluation.
+            sampled: draw the actions, as in training, instead of taking the most probable ones.
+            overlay: show points, probabilities, value and what the network sees.
+            speed: 1 is the game's own speed.
+            seconds: length of the film; None for the whole game, some 20 MB.
+        """
+        from pixelpong.agent.choice import play_game
+        from pixelpong.faces.look.film import make_film
+        from pixelpong.faces.notebook import Media
+
+        chosen = play_game(self._agent, Path(self.name).name, seed, episode, not sampled)
+        how = {"scale": 2, "speed": speed, "seconds": seconds, "should_stop": never}
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "replay.mp4"
+            make_film(chosen, path, has_overlay=overlay, **how)  # type: ignore[arg-type]
+            return Media(path.read_bytes(), chosen.title)
 
     def __repr__(self) -> str:
         words = [f"{self.algorithm} on {self.protocol.name}"]

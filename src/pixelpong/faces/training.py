@@ -70,8 +70,8 @@ def train(
             by default that of the file, or else ``"fast"``.
         run: the new run directory; by default the next free ``runs/PRESET-NNN``.
         name: instead of `run`, the name of a new run in the folder ``runs``.
-        config: a TOML file of options; `options` override it.
-        quiet: show nothing.
+        config: TOML file of options; those given here override it.
+        quiet: show nothing while it trains.
         every: seconds between two lines, if no terminal shows it live.
         options: of `Config`, such as ``seed=1``, ``updates=20``, ``workers=2``; any budget, such
             as ``total_timesteps``, replaces the preset's whole budget.
@@ -128,7 +128,7 @@ def resume(
 
     Args:
         run: the run, its directory, its name in the folder ``runs``, or ``"latest"``.
-        quiet: show nothing.
+        quiet: show nothing while it trains.
         every: seconds between two lines, if no terminal shows it live.
         allow_changes: accept changed options that change the result.
         options: changed ones, such as ``updates=100``; by default the run's own.
