@@ -51,8 +51,7 @@ CURES = {
     "grp0 and grp1 latch each other": (tia, "    m.old_grp[q] = m.tia[GRP0 + q]\n", ""),
     "delay of players": (tia, "draw_to(m, 3 * t + 1)", "draw_to(m, 3 * t)"),
     "delay of the ball, which is none": (
-        tia, "draw_to(m, 3 * t)\n        m.dirty |= 1 << BALL",
-        "draw_to(m, 3 * t + 1)\n        m.dirty |= 1 << BALL",
+        tia, "3 * t + DELAY[register]", "3 * t + DELAY[register] + (register == ENABL)",
     ),
     "paddles the other way round": (
         cartridge, "LEFT_PADDLE, RIGHT_PADDLE = 0, 1", "LEFT_PADDLE, RIGHT_PADDLE = 1, 0",

@@ -41,7 +41,8 @@ CHANGES_OBJECTS = make_table(
     {
         NUSIZ0: 1 << PLAYER0 | 1 << MISSILE0, NUSIZ1: 1 << PLAYER1 | 1 << MISSILE1,
         CTRLPF: 1 << PLAYFIELD | 1 << BALL, REFP0: 1 << PLAYER0, REFP0 + 1: 1 << PLAYER1,
-        ENAM0: 1 << MISSILE0, ENAM1: 1 << MISSILE1,
+        ENAM0: 1 << MISSILE0, ENAM1: 1 << MISSILE1, ENABL: 1 << BALL,
+        PF0: 1 << PLAYFIELD, PF1: 1 << PLAYFIELD, PF2: 1 << PLAYFIELD,
         VDELP0: 1 << PLAYER0, VDELP1: 1 << PLAYER1, VDELBL: 1 << BALL,
         RESMP0: 1 << MISSILE0, RESMP1: 1 << MISSILE1,
         **{RESP0 + each: 1 << PLAYER0 + each for each in range(5)},

@@ -77,17 +77,10 @@ def strobed_position(t: Int, is_player: Int) -> Int:
     return (clock - BLANK_CLOCKS + 4 + is_player) % WIDTH
 
 
-def set_register(m: Machine, t: Int, register: Int, value: Int) -> None:
+def set_register(m: Machine, clock: Int, register: Int, value: Int) -> None:
     """Write a new value to a register of colours, shapes or switches, and end the band."""
-    draw_to(m, 3 * t + DELAY[register])
+    draw_to(m, clock)
     m.dirty |= CHANGES_OBJECTS[register]
-    m.tia[register] = value & MEANING[register]
-
-
-def set_playfield(m: Machine, t: Int, register: Int, value: Int) -> None:
-    """Write to PF0, PF1 or PF2."""
-    draw_to(m, 3 * t + PLAYFIELD_DELAY[t & 3])
-    m.dirty |= 1 << PLAYFIELD
     m.tia[register] = value & MEANING[register]
 
 
@@ -109,14 +102,6 @@ def set_player(m: Machine, t: Int, register: Int, value: Int) -> None:
     if p == 1:
         m.old_enabl = m.tia[ENABL]
     m.tia[register] = value
-
-
-def set_ball(m: Machine, t: Int, value: Int) -> None:
-    """Write to ENABL; if VDELBL delays the ball, the next write to GRP1 shows it."""
-    if m.tia[VDELBL] == 0:
-        draw_to(m, 3 * t)
-        m.dirty |= 1 << BALL
-    m.tia[ENABL] = value & 2
 
 
 def set_lock(m: Machine, t: Int, register: Int, value: Int) -> None:
@@ -163,21 +148,6 @@ def set_blank(m: Machine, t: Int, value: Int) -> None:
     m.tia[VBLANK] = value
 
 
-def clear_collisions(m: Machine, t: Int) -> None:
-    """CXCLR."""
-    draw_to(m, 3 * t)
-    m.collisions = 0
-
-
-@inline
-def hide_or_show_missile(m: Machine, t: Int, register: Int, value: Int) -> None:
-    """ENAMx; while RESMPx hides the missile, nothing changes and the band need not end."""
-    if m.tia[register - ENAM0 + RESMP0]:
-        m.tia[register] = value & 2
-    elif m.tia[register] != value & 2:
-        set_register(m, t, register, value)
-
-
 @inline
 def write_tia(m: Machine, t: Int, register: Int, value: Int) -> Int:
     """Write to a register, 0 to 0x3F. Return the cycle after it: later if the write halts."""
@@ -187,11 +157,10 @@ def write_tia(m: Machine, t: Int, register: Int, value: Int) -> Int:
         m.tia[register] = value & 0xF0
     elif register >= RESP0 and register <= RESBL:
         set_position(m, t, register)
-    elif register in (ENAM0, ENAM1):
-        hide_or_show_missile(m, t, register, value)
-    elif register == ENABL:
-        if m.tia[ENABL] != value & 2:
-            set_ball(m, t, value)
+    elif register in (ENAM0, ENAM1) and m.tia[register - ENAM0 + RESMP0]:
+        m.tia[register] = value & 2  # hidden: nothing changes, and the band need not end
+    elif register == ENABL and m.tia[VDELBL]:
+        m.tia[ENABL] = value & 2  # delayed: the next write to GRP1 shows it
     elif register == GRP0:
         if m.tia[GRP0] != value or m.old_grp[1] != m.tia[GRP1]:
             set_player(m, t, register, value)
@@ -202,11 +171,11 @@ def write_tia(m: Machine, t: Int, register: Int, value: Int) -> Int:
     elif register >= NUSIZ0 and register <= RESMP1 and (register < AUDC0 or register > AUDV1):
         if m.tia[register] != value & MEANING[register]:
             if register >= PF0 and register <= PF2:
-                set_playfield(m, t, register, value)
+                set_register(m, 3 * t + PLAYFIELD_DELAY[t & 3], register, value)
             elif register >= RESMP0:
                 set_lock(m, t, register, value)
             else:
-                set_register(m, t, register, value)
+                set_register(m, 3 * t + DELAY[register], register, value)
     elif register == VSYNC:
         if (m.tia[VSYNC] | value) & 2:  # a frame can end only at instructions that name VSYNC
             m.stop = NOT_IMPLEMENTED
@@ -218,7 +187,8 @@ def write_tia(m: Machine, t: Int, register: Int, value: Int) -> Int:
         for k in range(5):
             m.tia[HMP0 + k] = 0
     elif register == CXCLR:
-        clear_collisions(m, t)
+        draw_to(m, 3 * t)
+        m.collisions = 0
     return t
 
 
