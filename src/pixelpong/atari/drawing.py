@@ -19,35 +19,7 @@ from pixelpong.atari.machine import (
     TOP,
     WIDTH,
 )
-from pixelpong.atari.registers import (
-    BALL,
-    BLANK_CLOCKS,
-    CLOCKS,
-    COLUBK,
-    COLUP0,
-    COLUPF,
-    CTRLPF,
-    ENABL,
-    ENAM0,
-    ENAM1,
-    GRP0,
-    GRP1,
-    MISSILE0,
-    MISSILE1,
-    NUSIZ0,
-    PF0,
-    PF1,
-    PF2,
-    PLAYER0,
-    PLAYER1,
-    PLAYFIELD,
-    REFP0,
-    RESMP0,
-    RESMP1,
-    VBLANK,
-    VDELBL,
-    VDELP0,
-)
+from pixelpong.atari.registers import *
 from pixelpong.atari.typed import Int, Machine, Wide, copy, fill, inline, lowest_bit, wide
 
 _LINE = (1 << WIDTH) - 1

@@ -22,42 +22,7 @@ from __future__ import annotations
 
 from pixelpong.atari.drawing import draw_to
 from pixelpong.atari.machine import FRAME_DONE, NOT_IMPLEMENTED, WIDTH
-from pixelpong.atari.registers import (
-    ALL_OBJECTS,
-    AUDC0,
-    AUDV1,
-    BALL,
-    BLANK_CLOCKS,
-    CHANGES_OBJECTS,
-    CXCLR,
-    DELAY,
-    ENABL,
-    ENAM0,
-    ENAM1,
-    GRP0,
-    GRP1,
-    HMBL,
-    HMCLR,
-    HMOVE,
-    HMP0,
-    MEANING,
-    NUSIZ0,
-    PF0,
-    PF2,
-    PLAYER0,
-    PLAYFIELD,
-    PLAYFIELD_DELAY,
-    RESBL,
-    RESMP0,
-    RESMP1,
-    RESP0,
-    RESP1,
-    VBLANK,
-    VDELBL,
-    VDELP0,
-    VSYNC,
-    WSYNC,
-)
+from pixelpong.atari.registers import *
 from pixelpong.atari.typed import Int, Machine, inline, make_table
 
 _MOVES_UNTIL = 3  # the last cycle of a line in which HMOVE moves objects the full distance

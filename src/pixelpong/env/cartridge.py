@@ -34,20 +34,7 @@ from pixelpong.atari.machine import (
     PADDLE_TURN,
     STATE_SIZE,
 )
-from pixelpong.atari.registers import (
-    ENABL,
-    ENAM0,
-    ENAM1,
-    GRP0,
-    GRP1,
-    PF0,
-    PF1,
-    PF2,
-    RESMP0,
-    RESMP1,
-    VDELP0,
-    VDELP1,
-)
+from pixelpong.atari.registers import *
 from pixelpong.atari.typed import (
     Bytes,
     Int,
@@ -158,7 +145,7 @@ def compare_playfield_rows(a: Int, b: Int, c: Int) -> Wide:
 @inline
 def differs(address: Int) -> Int:
     """Whether a byte of the cartridge differs from the one before it."""
-    return rom[address & 0x7FF] != rom[address - 1 & 0x7FF]  # type: ignore[name-defined]  # noqa: F821
+    return rom[address & 0x7FF] != rom[address - 1 & 0x7FF]  # type: ignore[name-defined]
 
 
 def count_equal_rounds(m: Machine, row: Int, t: Int) -> Int:
@@ -225,7 +212,7 @@ def play_frames(m: Machine, actions: Bytes, count: Int, draws: Int) -> Int:
         # With a side one point from the end, any frame may be the last.
         is_last = k == count or max(m.ram[LEFT_POINTS], m.ram[RIGHT_POINTS]) == LAST_POINT - 1
         m.draws = draws if is_last else DRAW_NOTHING
-        run_frame(m)  # type: ignore[name-defined]  # noqa: F821
+        run_frame(m)  # type: ignore[name-defined]
         if m.stop != FRAME_DONE:
             copy(m, 0, BEFORE, STATE_SIZE)
             return -m.stop
@@ -244,7 +231,7 @@ def idle(m: Machine, switches: Int, count: Int) -> Int:
     m.swchb = switches  # a bit each, 0 while held: 1 RESET, 2 SELECT
     m.draws = DRAW_PICTURE
     for _ in range(count):
-        run_frame(m)  # type: ignore[name-defined]  # noqa: F821
+        run_frame(m)  # type: ignore[name-defined]
         if m.stop != FRAME_DONE:
             return m.stop
     return 0
