@@ -22,11 +22,12 @@ from pixelpong.engines.jobs import Begun, Ended, Failed, Here, perform, run_jobs
 from pixelpong.errors import RunError
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
+from pixelpong.run.record import Record
 from pixelpong.sweep import statistics
 from pixelpong.sweep import sweep as sweep_module
 from pixelpong.sweep.grid import MAX_NAME, SAVE_EVERY, label_of, make_grid, name_trainings, varied
-from pixelpong.sweep.results import Result, read_result
-from pixelpong.sweep.sweep import Sweep, summarize
+from pixelpong.sweep.results import make_settings, summarize
+from pixelpong.sweep.sweep import Sweep
 
 WORDS = [
     "--preset", "classic", "--max-frames", "300", "--hidden", "20", "--batch-size", "3",
@@ -75,7 +76,7 @@ def hashes(tmp_path_factory):
 
 
 def hashes_of(sweep):
-    return {name: it.params_sha256 for name, it in sweep.results().items() if it.is_done}
+    return {row["name"]: row["params_sha256"] for row in sweep.rows() if row["is_done"]}
 
 
 # --- the grid ---------------------------------------------------------------------------------
@@ -212,7 +213,7 @@ def test_one_that_was_killed_while_it_was_judged_is_judged_again(in_process, tmp
         evaluations = tmp_path / "s" / "seed-0" / "evaluations.jsonl"
         judged = evaluations.read_bytes()
         evaluations.write_bytes(b"")
-        assert not read_result(tmp_path / "s" / "seed-0").is_done
+        assert not sweep.records()["seed-0"].is_done
         assert carry_out(sweep) == ["seed-0"]
         assert json.loads(evaluations.read_bytes())["returns"] == json.loads(judged)["returns"]
 
@@ -236,7 +237,7 @@ def test_one_that_fails_is_told_and_the_others_continue(in_process, tmp_path, ca
     ):  # fmt: skip
         assert words in out
     code, out, _ = call("sweep", "s", "--engine", "serial")
-    assert (code, "seed-1: not won" in out) == (0, True)
+    assert (code, "seed-1: budget spent" in out) == (0, True)
 
 
 def test_a_folder_that_holds_something_is_left_alone_and_one_process_carries_it_out(call, tmp_path):
@@ -252,17 +253,61 @@ def test_a_folder_that_holds_something_is_left_alone_and_one_process_carries_it_
     assert (code, "continue it with `pixelpong sweep old`" in err) == (1, True)
 
 
-def test_a_summary_counts_what_won_and_takes_the_middle_half_of_all_returns():
-    curve = ((1000, -20.0),)
-    summary = summarize([
-        Result("won", "", True, final > 0, 1000 * seconds, seconds, final, None, "0" * 64, curve)
-        for seconds, final in ((30, 18.5), (50, 19), (40, 19.5), (99, -20))
-    ])  # fmt: skip
-    assert (summary["trainings"], summary["won"]) == (4, 3)
-    assert summary["seconds"]["middle"] == 40
-    assert summary["steps"]["middle"] == 40_000
-    assert summary["final_return"]["middle"] == (18.5 + 19) / 2
-    assert summarize([]) == {"trainings": 0, "won": 0}
+RISING = ((1000, -20.0), (2000, -19.0))
+
+
+@pytest.fixture
+def make_record(tmp_path):
+    """Makes runs whose lines are as given, without training; their records."""
+
+    def make(
+        name, seed, final=None, seconds=50.0, points=((1000, -20.0), (2000, -19.0)), **changes
+    ):
+        run = RunDirectory.create(tmp_path / name, toy_config("classic", seed=seed, **changes))
+        for update, (steps, value) in enumerate(points, 1):
+            run.metrics.append({
+                "update": update, "steps": steps, "estimated_return": value,
+                "timing": {"wall_seconds": seconds},
+            })  # fmt: skip
+        if final is not None:
+            run.evaluations.append({
+                "update": len(points), "mean_return": final, "ci95": [final, final],
+                "target": 18.0, "is_won": final >= 18, "timing": {"wall_seconds": seconds},
+            })  # fmt: skip
+        return Record.read(run.path)
+
+    return make
+
+
+def test_a_setting_counts_what_won_and_takes_the_middle_half_of_all_returns(make_record):
+    results = ((0, 30, 18.5), (1, 50, 19.0), (2, 40, 19.5), (3, 99, -20.0))
+    goal = {"updates": 2, "until_return": 18.0}
+    records = [make_record(f"seed-{it}", it, final, s, **goal) for it, s, final in results]
+    records.append(make_record("copy", 1, 19.0, 51, **goal))
+    records.append(make_record("half", 4, points=[(1000, -20.0)], **goal))
+    (setting,) = summarize(records)["settings"]
+    assert (setting["trainings"], setting["done"], setting["won"]) == (5, 4, 3)
+    assert setting["seconds"] == {"middle": 40.0, "ci95": None}
+    assert setting["steps"]["middle"] == 2000
+    assert setting["final_return"]["middle"] == (18.5 + 19) / 2
+    low, high = setting["final_return"]["ci95"]
+    assert -20 <= low < high <= 19.5
+    assert summarize([]) == {"trainings": 0, "done": 0, "won": 0, "settings": []}
+
+
+def test_a_settings_curve_is_the_middle_of_its_seeds_each_where_it_ended(make_record):
+    records = [
+        make_record("a-0", 0, points=[(1000, -20.0), (2000, 0.0)]),
+        make_record("a-1", 1, points=[(1000, -10.0)]),
+        make_record("b-0", 0, points=[(500, None)], hidden=8),
+    ]
+    one, other = make_settings(records)
+    assert (one.label, other.label) == ("hidden 20", "hidden 8")
+    steps, middle, low, high = one.curve()
+    assert (steps[0], steps[-1]) == (0, 2000)
+    assert (middle[0], middle[-1]) == (-15.0, -5.0)
+    assert (low[-1], high[-1]) == (-7.5, -2.5)
+    assert other.curve() is None
 
 
 # --- processes --------------------------------------------------------------------------------

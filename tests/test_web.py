@@ -26,7 +26,6 @@ from pixelpong.faces.page import library
 from pixelpong.faces.page.library import Library
 from pixelpong.run.directory import RunDirectory, RunLock, is_live
 from pixelpong.run.record import SWEEP_FILE
-from pixelpong.sweep import sweep
 
 
 @pytest.fixture(scope="module")
@@ -88,8 +87,7 @@ def test_the_runs_of_a_sweep_are_listed_by_its_name_and_theirs_and_one_from_else
     make_lines(tmp_path / "sweep-001" / "seed-0", updates=2)
     make_lines(tmp_path / "folder" / "seed-0", updates=2)
     make_lines(tmp_path / "single", updates=1)
-    (tmp_path / "sweep-001" / sweep.TABLE).write_text("{}")
-    assert sweep.TABLE == SWEEP_FILE
+    (tmp_path / "sweep-001" / SWEEP_FILE).write_text("{}")
     shelf = Library(tmp_path, run.path)
     assert shelf.load_agent("package") is shelf.load_agent("package"), "one for all games"
     ids = {each["name"]: each["id"] for each in shelf.list()}
@@ -110,7 +108,7 @@ def test_ids_are_names_and_those_that_are_odd_or_taken_are_marked(tmp_path):
         make_lines(tmp_path / name, updates=1)
     for name in odd:
         make_lines(tmp_path / "runs" / name, updates=1)
-    (tmp_path / "runs/s" / sweep.TABLE).write_text("")
+    (tmp_path / "runs/s" / SWEEP_FILE).write_text("")
     (tmp_path / "runs/linked").symlink_to(tmp_path / "runs/fast-001")
     (tmp_path / "runs/far").symlink_to(tmp_path / "elsewhere/fast-001")
     shelf = Library(tmp_path / "runs", tmp_path / "elsewhere/fast-001")

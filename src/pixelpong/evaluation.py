@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pixelpong.engines import Engine
 from pixelpong.errors import number_of
@@ -171,19 +172,25 @@ def judge(
     return greedy.ci95[0] >= target, greedy
 
 
-def bootstrap_interval(values: Any, rng: np.random.Generator) -> tuple[float, float]:
-    """95 % percentile interval of the mean of `values` [n]; its ends agree if all values are equal.
+def _mean(rows: NDArray[np.float64]) -> Any:
+    return rows.mean(axis=-1)
 
-    Source: Efron (1979).
+
+def bootstrap_interval(
+    values: Any, rng: np.random.Generator, statistic: Callable[[Any], Any] = _mean
+) -> tuple[float, float]:
+    """95 % percentile interval of a statistic of `values` [n], which takes [..., n].
+
+    Its ends agree if all values are equal. Source: Efron (1979).
 
     >>> bootstrap_interval(np.array([3.0, 3.0]), np.random.default_rng(0))
     (3.0, 3.0)
     """
-    values = np.asarray(values)
-    means: list[float] = []
-    while len(means) < _RESAMPLES:  # in blocks: all at once would take gigabytes for many values
-        rows = min(max(1_000_000 // len(values), 1), _RESAMPLES - len(means))
+    values = np.asarray(values, np.float64)
+    found: list[float] = []
+    while len(found) < _RESAMPLES:  # in blocks: all at once would take gigabytes for many values
+        rows = min(max(1_000_000 // len(values), 1), _RESAMPLES - len(found))
         chosen = rng.integers(len(values), size=(rows, len(values)))
-        means += values[chosen].mean(axis=1).tolist()
-    low, high = np.percentile(means, [2.5, 97.5])
+        found += statistic(values[chosen]).tolist()
+    low, high = np.percentile(found, [2.5, 97.5])
     return float(low), float(high)

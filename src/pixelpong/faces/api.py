@@ -235,6 +235,7 @@ def _sweep(open_or_create: Callable[[], Any], on: dict[str, Any]) -> Result:
     """Train what is left of a sweep."""
     from pixelpong.engines.jobs import Failed
     from pixelpong.faces.display import SweepDisplay
+    from pixelpong.sweep.results import make_settings
 
     with stoppable() as should_stop, open_or_create() as work:
         show = SweepDisplay(sys.stdout, work)
@@ -245,16 +246,16 @@ def _sweep(open_or_create: Callable[[], Any], on: dict[str, Any]) -> Result:
         work.write_table()
         facts = work.summarize()
         facts["resume"] = f"pixelpong sweep {shlex.quote(str(work.path))}"
-        groups = {label: results for label, results in work.groups().items() if results}
-        if groups and importlib.util.find_spec("matplotlib") is not None:
+        settings = [it for it in make_settings(work.records().values()) if it.done]
+        if settings and importlib.util.find_spec("matplotlib") is not None:
             from pixelpong.faces.plots.sweep import plot_sweep
 
             try:
-                plot_sweep(groups, work.path / "sweep.svg")
+                plot_sweep(settings, work.path / "sweep.svg")
             except RunError as error:  # no result depends on it
                 print(f"no picture: {error}", file=sys.stderr, flush=True)
         result = Result(facts, describe_trainings(facts), exit_code=1 if failed else 0)
-        if should_stop() and not all(row["is_done"] for row in facts["trainings"]):
+        if should_stop() and not all(row["is_done"] for row in facts["runs"]):
             raise Stopped(f"continue with {facts['resume']}", result)
     return result
 

@@ -27,7 +27,6 @@ from pixelpong.learners.progress import Progress
 from pixelpong.loop import Began, Ended, Evaluated, Event, Judged, Judging, Updated
 from pixelpong.run.record import Record
 from pixelpong.run.words import describe_times, duration, signed
-from pixelpong.sweep.results import Result, read_result
 
 if TYPE_CHECKING:
     from pixelpong.sweep.sweep import Sweep
@@ -138,7 +137,7 @@ class SweepDisplay:
 
     def __init__(self, stream: TextIO, sweep: Sweep) -> None:
         self._console, self._sweep = _make_console(stream), sweep
-        self._done = sum(result.is_done for result in sweep.results().values())
+        self._done = sum(record.is_done for record in sweep.records().values())
         self._console.print(f"{sweep.path}: {self._done} of {len(sweep.runs)} trainings are done")
 
     def __call__(self, event: Begun | JobEnded | Failed | None) -> None:
@@ -147,10 +146,10 @@ class SweepDisplay:
             case Begun(name):
                 self._console.print(f"{name}: begins")
             case JobEnded(name):
-                result = read_result(self._sweep.path / name)
-                self._done += result.is_done
-                line = f"{_result_line(result)}; {self._done} of {len(self._sweep.runs)} are done"
-                self._console.print(f"{name}: {line}")
+                record = Record.read(self._sweep.path / name)
+                self._done += record.is_done
+                done = f"{self._done} of {len(self._sweep.runs)} are done"
+                self._console.print(f"{name}: {record.verdict}; {done}", markup=False)
             case Failed(name, error):
                 self._console.print(f"{name}: failed: {error}", markup=False)
 
@@ -163,13 +162,6 @@ def _make_console(stream: TextIO) -> Console:
         file=stream, highlight=False, soft_wrap=not is_terminal,
         force_terminal=is_terminal, force_jupyter=False,
     )  # fmt: skip
-
-
-def _result_line(result: Result) -> str:
-    word = "won" if result.is_won else "not won" if result.is_done else "interrupted"
-    took = "" if result.seconds is None else f", {describe_times(total=result.seconds)}"
-    line = f"{word}, {result.steps:,} steps{took}, return {signed(result.final_return, 2)}"
-    return f"{line}, {result.params_sha256[:8]}" if result.is_done else line
 
 
 def verbose_lines(progress: Progress, stats: UpdateStats) -> Iterator[str]:

@@ -29,6 +29,7 @@ def runs(*words: str | Path, sort: Order = "age") -> Result:
     from pixelpong.run.directory import RUNS_FOLDER
     from pixelpong.run.names import find_run
     from pixelpong.run.record import Record, is_sweep, records
+    from pixelpong.sweep.results import summarize
 
     found, sweeps = [], []
     for word in dict.fromkeys(words or (RUNS_FOLDER,)):
@@ -47,9 +48,7 @@ def runs(*words: str | Path, sort: Order = "age") -> Result:
                 sweeps.append(
                     {
                         "sweep": str(path),
-                        "trainings": len(inside),
-                        "done": sum(it.is_done for it in inside),
-                        "won": sum(it.is_won for it in inside),
+                        **summarize(inside),
                         "steps": sum(it.steps for it in inside),
                         "bytes": sum(it.bytes for it in inside),
                         "modified": max((it.modified for it in inside), default=0.0),

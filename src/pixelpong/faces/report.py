@@ -265,20 +265,20 @@ def _listed(values: Facts) -> str:
 def describe_trainings(facts: Facts) -> str:
     """Each setting: how many won, after how long, and how well they play; then what went wrong."""
     lines = []
-    for group in facts["groups"]:
+    for group in facts["settings"]:
         lines += [group["label"]] * bool(group["label"])
         rows = {
-            "won": f"{group['won']} of {group['trainings']}",
-            "median time": _spread(group.get("seconds"), duration),
-            "median steps": _spread(group.get("steps"), "{:,.0f}".format),
-            "final return": _spread(group.get("final_return"), functools.partial(signed, digits=2)),
+            "won": f"{group['won']} of {group['done']}",
+            "median time": _spread(group["seconds"], duration),
+            "median steps": _spread(group["steps"], "{:,.0f}".format),
+            "final return": _spread(group["final_return"], functools.partial(signed, digits=2)),
         }
         lines += pairs(rows)
-    wrong = [row for row in facts["trainings"] if row["problem"]]
+    wrong = [row for row in facts["runs"] if row["problem"]]
     lines += [f"failed: {row['name']}: {row['problem']}" for row in wrong[:10]]
     if len(wrong) > 10:
         lines.append(f"and {len(wrong) - 10} more: see {facts['sweep']}/sweep.csv")
-    if left := sum(not row["is_done"] for row in facts["trainings"]):
+    if left := sum(not row["is_done"] for row in facts["runs"]):
         lines += [f"{number_of(left, 'training')} left; continue with:", f"  {facts['resume']}"]
     return "\n".join([*lines, f"saved in {facts['sweep']}"])
 
@@ -287,8 +287,8 @@ def _spread(found: Facts | None, show: Callable[[float], str]) -> str:
     """The middle of several trainings, with its 95 % interval."""
     if found is None:
         return ""
-    low, high = map(show, found["ci95"])
-    return f"{show(found['middle'])} ({low} to {high})"
+    ends = f" ({show(found['ci95'][0])} to {show(found['ci95'][1])})" if found["ci95"] else ""
+    return show(found["middle"]) + ends
 
 
 def describe_tournament(facts: Facts) -> str:

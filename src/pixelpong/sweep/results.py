@@ -1,51 +1,124 @@
-"""The result of a training, read from its run directory."""
+"""What came of many trainings: one set of numbers for the terminal, the page, plots and JSON.
+
+A *setting* is a configuration without its seed; its trainings differ in nothing else. Two runs of
+one seed are copies of each other, to the bit, so a setting has one of them.
+
+    summarize(records)["settings"][0]["won"]
+    make_settings(records)[0].curve()
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pixelpong.run.record import Record
+from pixelpong.sweep import statistics
+from pixelpong.sweep.grid import label_of, varied
+from pixelpong.sweep.statistics import Array
+
+FEWEST = 4  # trainings for a 95 % interval; that of fewer would say nothing
+_GRID = 200  # points of a curve
 
 
 @dataclass(frozen=True)
-class Result:
-    """The result of a training so far."""
+class Setting:
+    """The trainings of a configuration, one for each seed."""
 
-    state: str  # of the run, see `pixelpong.run.record.STATES`
-    problem: str  # why it failed, or ""
-    is_done: bool  # whether nothing is left to train
-    is_won: bool
-    steps: int
-    seconds: float | None  # until it won, evaluations included; otherwise of the training
-    final_return: float | None  # mean of greedy play, or else of the last 100 episodes
-    final_ci95: tuple[float, float] | None  # of greedy play
-    params_sha256: str  # of the final parameters; "" until it is done
-    curve: tuple[tuple[int, float], ...]  # (steps, estimated return), where there is an estimate
+    label: str  # the options that differ among the settings; "" if there is one setting
+    records: tuple[Record, ...]
 
-    def to_row(self) -> dict[str, Any]:
-        """As a row of the table."""
-        row = {name: value for name, value in vars(self).items() if name != "curve"}
-        row["final_low"], row["final_high"] = row.pop("final_ci95") or (None, None)
-        return row
+    @property
+    def done(self) -> list[Record]:
+        """The trainings of which nothing is left."""
+        return [record for record in self.records if record.is_done]
+
+    @property
+    def won(self) -> list[Record]:
+        """The trainings that have reached their target."""
+        return [record for record in self.records if record.is_won]
+
+    @property
+    def final_returns(self) -> list[float]:
+        """The best known returns of the trainings that are done."""
+        return [record.best_known for record in self.done if record.best_known is not None]
+
+    def summarize(self) -> dict[str, Any]:
+        """Its numbers, as JSON.
+
+        Returns:
+            ``label``; how many ``trainings``, and of these ``done`` and ``won``; ``steps`` and
+            ``seconds`` until those won, medians; ``final_return``, the interquartile mean. Each
+            of these is ``{"middle": …, "ci95": [low, high]}``: None if no training has it, and no
+            interval (None) of fewer than `FEWEST`.
+        """
+        counts = {"trainings": len(self.records), "done": len(self.done), "won": len(self.won)}
+        return {
+            "label": self.label,
+            **counts,
+            "steps": _describe([it.steps for it in self.won], statistics.median),
+            "seconds": _describe([seconds_of(it) for it in self.won], statistics.median),
+            "final_return": _describe(self.final_returns, statistics.interquartile_mean),
+        }
+
+    def curve(self) -> tuple[Array, Array, Array, Array] | None:
+        """How it learned: steps [G]; the estimated return's interquartile mean over the seeds and
+        the ends of its middle half, [G] each. None before the first estimate.
+
+        A training that has ended stays where it ended.
+        """
+        curves = [curve for curve in (it.curve() for it in self.records) if len(curve[0])]
+        if not curves:
+            return None
+        grid = np.linspace(0, max(steps[-1] for steps, _ in curves), _GRID)
+        table = np.array([np.interp(grid, steps, values) for steps, values in curves]).T
+        low, high = np.percentile(table, [25, 75], axis=1)
+        return grid, statistics.interquartile_mean(table), low, high
 
 
-def read_result(path: Path) -> Result:
-    """The result of the run at `path`, as it is now."""
-    found = Record.read(path)
-    greedy, sha256 = found.greedy, ""
-    if found.is_done and found.run is not None:
-        sha256 = found.run.checkpoints.load_latest().card["about"]["params_sha256"]
-    return Result(
-        state=found.state,
-        problem=found.problem,
-        is_done=found.is_done,
-        is_won=found.is_won,
-        steps=found.steps,
-        seconds=greedy.total_seconds if greedy and found.is_won else found.total_seconds,
-        final_return=greedy.mean_return if greedy else found.mean_return_100,
-        final_ci95=greedy.ci95 if greedy else None,
-        params_sha256=sha256,
-        curve=tuple(zip(*found.curve(), strict=True)) if found.is_done else (),
-    )
+def make_settings(records: Iterable[Record]) -> list[Setting]:
+    """The settings of some runs, in the order of their first runs; damaged runs are left out."""
+    found: dict[Any, dict[int, Record]] = {}
+    for record in records:
+        if record.config is not None:
+            seeds = found.setdefault(record.group, {})
+            known = seeds.setdefault(record.config.seed, record)
+            if record.steps > known.steps:  # the copy that has come further
+                seeds[record.config.seed] = record
+    configs = [next(iter(seeds.values())).config for seeds in found.values()]
+    known_configs = [config for config in configs if config is not None]
+    names = varied(known_configs) if known_configs else []
+    return [
+        Setting(label_of(config, names), tuple(seeds.values()))
+        for config, seeds in zip(known_configs, found.values(), strict=True)
+    ]
+
+
+def summarize(records: Iterable[Record]) -> dict[str, Any]:
+    """The numbers of some runs, as JSON: of all together, and of each setting.
+
+    Returns:
+        How many ``trainings``, ``done`` and ``won``; ``settings``, see `Setting.summarize`.
+    """
+    settings = [setting.summarize() for setting in make_settings(records)]
+    totals = {name: sum(it[name] for it in settings) for name in ("trainings", "done", "won")}
+    return {**totals, "settings": settings}
+
+
+def seconds_of(record: Record) -> float | None:
+    """Total time until a training won, or else until now."""
+    greedy = record.greedy
+    return greedy.total_seconds if greedy and greedy.is_won else record.total_seconds
+
+
+def _describe(
+    values: Sequence[float | None], middle: Callable[[Any], Any]
+) -> dict[str, Any] | None:
+    known = [float(value) for value in values if value is not None]
+    if not known:
+        return None
+    ends = statistics.interval(known, middle) if len(known) >= FEWEST else None
+    return {"middle": float(middle(known)), "ci95": ends}

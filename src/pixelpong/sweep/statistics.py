@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pixelpong.evaluation import bootstrap_interval
 from pixelpong.seeding import make_rng
 
 Array = NDArray[np.float64]
 
 _RESAMPLES = 10_000
-_BLOCK = 1_000_000
 
 
 def interquartile_mean(scores: Any) -> Any:
@@ -45,15 +45,7 @@ def interval(scores: Sequence[float], statistic: Callable[[Any], Any]) -> tuple[
     >>> interval([3.0, 3.0], median)
     (3.0, 3.0)
     """
-    rng = make_rng(0, "bootstrap")
-    values = np.asarray(scores, np.float64)
-    rows = max(_BLOCK // len(values), 1)  # all at once would take gigabytes for many
-    found: list[float] = []
-    while len(found) < _RESAMPLES:
-        size = min(rows, _RESAMPLES - len(found))
-        found += statistic(values[rng.integers(len(values), size=(size, len(values)))]).tolist()
-    low, high = np.percentile(found, [2.5, 97.5])
-    return float(low), float(high)
+    return bootstrap_interval(scores, make_rng(0, "bootstrap"), statistic)
 
 
 def performance_profile(scores: Sequence[float], thresholds: Any) -> Array:

@@ -5,7 +5,7 @@
       NAME/         the run directory of each training
 
 All runs are made first, so the folder shows what is left to do. The result of a training is only in
-its run directory; the table is made from there.
+its run directory; the table is made from the `Record` of each.
 """
 
 from __future__ import annotations
@@ -32,11 +32,9 @@ from pixelpong.loop import train
 from pixelpong.machine import count_cores
 from pixelpong.run.directory import RunDirectory, RunLock
 from pixelpong.run.files import write_whole
-from pixelpong.sweep import statistics
-from pixelpong.sweep.grid import label_of, name_trainings, varied
-from pixelpong.sweep.results import Result, read_result
-
-TABLE = "sweep.csv"
+from pixelpong.run.record import SWEEP_FILE, Record, is_sweep
+from pixelpong.sweep.grid import name_trainings, varied
+from pixelpong.sweep.results import seconds_of, summarize
 
 
 class Sweep:
@@ -44,13 +42,11 @@ class Sweep:
 
     def __init__(self, path: Path) -> None:
         """Open and lock a sweep."""
-        if not (path / TABLE).is_file():
-            raise RunError(f"{path} is not a sweep: it has no {TABLE}. Check its name.")
+        if not is_sweep(path):
+            raise RunError(f"{path} is not a sweep: it has no {SWEEP_FILE}. Check its name.")
         self.path = path
         found = [it.parent for it in path.glob("*/config.json")]
         self.runs = {it.name: RunDirectory.open(it) for it in sorted(found, key=_in_order)}
-        self.names = varied([run.config for run in self.runs.values()])
-        self.failed: dict[str, str] = {}
         self._lock = RunLock(path)
 
     def __enter__(self) -> Sweep:
@@ -67,12 +63,12 @@ class Sweep:
             is_free = not any(path.iterdir())
         if not is_free:
             what = "is not empty"
-            if (path / TABLE).exists():
+            if (path / SWEEP_FILE).exists():
                 what = f"is a sweep; continue it with `pixelpong sweep {path}`"
             raise RunError(f"{path} {what}, or choose another --out.")
         for name, config in zip(name_trainings(configs), configs, strict=True):
             RunDirectory.create(path / name, config)
-        write_whole(path / TABLE, b"name\n")
+        write_whole(path / SWEEP_FILE, b"name\n")
         sweep = cls(path)
         sweep.write_table()
         return sweep
@@ -97,8 +93,8 @@ class Sweep:
         threads = threads or (1 if is_ray else count_cores())
         jobs = {
             name: functools.partial(train_run, self.path.absolute() / name, threads, is_ray)
-            for name, result in self.results().items()
-            if not result.is_done
+            for name, record in self.records().items()
+            if not record.is_done
         }
         place: Any = contextlib.nullcontext(Here())
         if is_ray:
@@ -111,33 +107,22 @@ class Sweep:
         ):
             yield from events
 
-    def results(self) -> dict[str, Result]:
-        """The result of each training so far, by name."""
-        return {name: read_result(self.path / name) for name in self.runs}
-
-    def groups(self) -> dict[str, list[Result]]:
-        """The results of finished trainings, by setting: runs that differ only in the seed."""
-        found: dict[str, list[Result]] = {}
-        for name, result in self.results().items():
-            group = found.setdefault(label_of(self.runs[name].config, self.names), [])
-            group += [result] * result.is_done
-        return found
+    def records(self) -> dict[str, Record]:
+        """Each training as it is now, by name."""
+        return {name: Record.read(self.path / name) for name in self.runs}
 
     def summarize(self) -> dict[str, Any]:
         """The results so far, as JSON."""
-        return {
-            "sweep": str(self.path),
-            "groups": [{"label": name} | summarize(it) for name, it in self.groups().items()],
-            "trainings": self.rows(),
-        }
+        totals = summarize(self.records().values())
+        return {"sweep": str(self.path), **totals, "runs": self.rows()}
 
     def rows(self) -> list[dict[str, Any]]:
         """The table: one row per training."""
+        configs = {name: run.config.to_flat() for name, run in self.runs.items()}
+        names = [*varied([run.config for run in self.runs.values()]), "seed"]
         return [
-            {"name": name}
-            | {each: self.runs[name].config.to_flat()[each] for each in (*self.names, "seed")}
-            | result.to_row()
-            for name, result in self.results().items()
+            {"name": name} | {each: configs[name][each] for each in names} | _row(record)
+            for name, record in self.records().items()
         ]
 
     def write_table(self) -> None:
@@ -146,7 +131,7 @@ class Sweep:
         table = csv.DictWriter(text, rows[0], lineterminator="\n")
         table.writeheader()
         table.writerows(rows)
-        write_whole(self.path / TABLE, text.getvalue().encode())
+        write_whole(self.path / SWEEP_FILE, text.getvalue().encode())
 
 
 def train_run(path: Path, threads: int, is_ray: bool) -> None:
@@ -164,21 +149,19 @@ def train_run(path: Path, threads: int, is_ray: bool) -> None:
         train(run.with_config(config), None, lambda: asked() or os.getppid() != parent, began)
 
 
-def summarize(results: Sequence[Result]) -> dict[str, Any]:
-    """How many won, and their medians; the interquartile mean of all final returns."""
-    won = [result for result in results if result.is_won]
-    returns = [it.final_return for it in results if it.final_return is not None]
-    summary: dict[str, Any] = {"trainings": len(results), "won": len(won)}
-    for name in ("seconds", "steps") if won else ():
-        values = [float(getattr(result, name)) for result in won]
-        summary[name] = _describe(values, statistics.median)
-    if returns:
-        summary["final_return"] = _describe(returns, statistics.interquartile_mean)
-    return summary
-
-
-def _describe(values: Sequence[float], middle: Callable[[Any], Any]) -> dict[str, Any]:
-    return {"middle": float(middle(values)), "ci95": statistics.interval(values, middle)}
+def _row(record: Record) -> dict[str, Any]:
+    """The state and the result of a training."""
+    low, high = record.greedy.ci95 if record.greedy else (None, None)
+    card = record.run.checkpoints.load_latest().card if record.run and record.is_done else {}
+    return {
+        **{name: getattr(record, name) for name in ("state", "problem", "is_done", "is_won")},
+        "steps": record.steps,
+        "seconds": seconds_of(record),
+        "final_return": record.best_known,
+        "final_low": low,
+        "final_high": high,
+        "params_sha256": card["about"]["params_sha256"] if card else "",
+    }
 
 
 def _in_order(path: Path) -> list[tuple[int, str]]:

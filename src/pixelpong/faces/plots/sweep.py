@@ -1,11 +1,11 @@
 """The picture of a sweep: how each setting learned, when it won, how well it plays.
 
-A setting is a group of trainings that differ in nothing but the seed.
+Its numbers are those of `pixelpong.sweep.results`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,27 +25,26 @@ from pixelpong.faces.plots.drawing import (
 )
 from pixelpong.run.files import write_whole
 from pixelpong.sweep import statistics
-from pixelpong.sweep.results import Result
+from pixelpong.sweep.results import FEWEST, Setting, seconds_of
 
-Groups = Mapping[str, Sequence[Result]]  # by the setting's name; at least one result in each
+Settings = Sequence[Setting]  # with at least one training each
 
-MAX_GROUPS = 12  # settings that are drawn; more could not be told apart
-FEWEST = 4  # seeds for a 95 % interval; that of fewer would say nothing
+MAX_SETTINGS = 12  # that are drawn; more could not be told apart
 _GRID = 200
 
 
-def plot_sweep(groups: Groups, path: Path) -> None:
+def plot_sweep(settings: Settings, path: Path) -> None:
     """Draw the results of trainings to a file."""
     require("Pictures need", "matplotlib", extra="plot")
     with house_style():
-        content = render(draw_sweep(groups), path.suffix.removeprefix("."))
+        content = render(draw_sweep(settings), path.suffix.removeprefix("."))
     write_whole(path, content)
 
 
-def draw_sweep(groups: Groups) -> Figure:
+def draw_sweep(settings: Settings) -> Figure:
     """Curves, times to win and performance profiles, with 95 % intervals."""
-    shown = dict(list(groups.items())[:MAX_GROUPS])
-    has_won = any(it.is_won for results in shown.values() for it in results)
+    shown = settings[:MAX_SETTINGS]
+    has_won = any(setting.won for setting in shown)
     figure = new_figure(10, 8.5)
     upper, lower = figure.subfigures(2, 1, height_ratios=[1.15, 1])
     _draw_curves(upper.add_subplot(), shown, has_won)
@@ -58,22 +57,18 @@ def draw_sweep(groups: Groups) -> Figure:
     return figure
 
 
-def _draw_curves(axes: Any, groups: Groups, has_won: bool) -> None:
-    unit, word = scale_of(max(max(it.steps, 1) for group in groups.values() for it in group))
-    for number, results in enumerate(groups.values()):
+def _draw_curves(axes: Any, settings: Settings, has_won: bool) -> None:
+    unit, word = scale_of(max(max(it.steps, 1) for setting in settings for it in setting.records))
+    for number, setting in enumerate(settings):
         style = line_style(number)
-        known = [np.array(it.curve or [(0, -21.0)]).T for it in results]
-        curves = [(steps / unit, values) for steps, values in known]
-        grid = np.linspace(0, max(steps[-1] for steps, _ in curves), _GRID)
-        # One that has ended stays where it ended.
-        table = np.array([np.interp(grid, steps, values) for steps, values in curves])
-        low, high = np.percentile(table, [25, 75], axis=0)
-        if len(groups) == 1:
-            for values in table:
-                axes.plot(grid, values, color=style["color"], linewidth=0.6, alpha=0.5)
-        axes.fill_between(grid, low, high, color=style["color"], alpha=0.18, linewidth=0)
-        axes.plot(grid, statistics.interquartile_mean(table.T), **style)
-        won = [result.steps / unit for result in results if result.is_won]
+        if curve := setting.curve():
+            grid, middle, low, high = curve
+            axes.fill_between(grid / unit, low, high, color=style["color"], alpha=0.18, linewidth=0)
+            axes.plot(grid / unit, middle, **style)
+        for record in setting.records if len(settings) == 1 else ():
+            steps, values = record.curve()
+            axes.plot(steps / unit, values, color=style["color"], linewidth=0.6, alpha=0.5)
+        won = [record.steps / unit for record in setting.won]
         axes.plot(won, [18] * len(won), "v", color=style["color"], markeredgecolor="white")
     axes.set_ylim(-21.8, 21.8)
     axes.set_xlim(left=0)
@@ -83,13 +78,12 @@ def _draw_curves(axes: Any, groups: Groups, has_won: bool) -> None:
     axes.set_title(title + "; ▼ won" * has_won)
 
 
-def _draw_times(axes: Any, groups: Groups, has_won: bool) -> None:
+def _draw_times(axes: Any, settings: Settings, has_won: bool) -> None:
     """Seconds to win, one row per setting; if none has won, seconds of training."""
-    names = list(groups)
-    for number, results in enumerate(groups.values()):
+    for number, setting in enumerate(settings):
         style = line_style(number)
-        times = [it.seconds or 0.0 for it in results if it.is_won or not has_won]
-        count = f"{sum(result.is_won for result in results)} of {len(results)} won"
+        times = [seconds_of(it) or 0.0 for it in (setting.won if has_won else setting.records)]
+        count = f"{len(setting.won)} of {len(setting.records)} won"
         axes.annotate(
             count, (1, number), (0, 12), xycoords=("axes fraction", "data"), ha="right",
             textcoords="offset points", color=GREY, fontsize=9,
@@ -104,26 +98,23 @@ def _draw_times(axes: Any, groups: Groups, has_won: bool) -> None:
         axes.errorbar(
             middle, number, xerr=ends, fmt="D", color=BLACK, capsize=4, markersize=6, zorder=4
         )
-    axes.set(ylim=(len(names) - 0.4, -0.6), xlabel="seconds", yticks=range(len(names)))
-    axes.set_yticklabels([plain(name) or "all seeds" for name in names], fontsize=9)
+    axes.set(ylim=(len(settings) - 0.4, -0.6), xlabel="seconds", yticks=range(len(settings)))
+    axes.set_yticklabels([plain(it.label) or "all seeds" for it in settings], fontsize=9)
     axes.set_xlim(left=0)
     what = "Time to win" if has_won else "Time of training"
     axes.set_title(f"{what}: median, 95 % interval")
 
 
-def _draw_profiles(axes: Any, groups: Groups) -> None:
-    scores = {
-        name: [it.final_return for it in results if it.final_return is not None] or [-21.0]
-        for name, results in groups.items()
-    }
-    known = [score for each in scores.values() for score in each]
+def _draw_profiles(axes: Any, settings: Settings) -> None:
+    scores = [setting.final_returns or [-21.0] for setting in settings]
+    known = [score for each in scores for score in each]
     thresholds = np.linspace(min(known) - 0.5, max(known) + 0.5, _GRID)
-    for number, (name, each) in enumerate(scores.items()):
+    for number, (setting, each) in enumerate(zip(settings, scores, strict=True)):
         style = line_style(number)
         if len(each) >= FEWEST:
             low, high = statistics.profile_band(each, thresholds)
             axes.fill_between(thresholds, low, high, color=style["color"], alpha=0.15, linewidth=0)
         shares = statistics.performance_profile(each, thresholds)
-        axes.plot(thresholds, shares, **style, label=plain(name) or "all seeds")
+        axes.plot(thresholds, shares, **style, label=plain(setting.label) or "all seeds")
     axes.set(ylim=(-0.03, 1.03), xlabel="final return", ylabel="share of trainings above it")
     axes.set_title("Performance profile, 95 % band")
