@@ -76,7 +76,9 @@ def hashes(tmp_path_factory):
 
 
 def hashes_of(sweep):
-    return {row["name"]: row["params_sha256"] for row in sweep.rows() if row["is_done"]}
+    return {
+        row["name"]: row["params_sha256"] for row in sweep.summarize()["runs"] if row["is_done"]
+    }
 
 
 # --- the grid ---------------------------------------------------------------------------------
@@ -136,7 +138,7 @@ LINES = {
     "sweep --seeds 0-1 --learning-rat 1": "did you mean --learning-rate?",
     "sweep --seeds 0-99999": "expected --seeds as 0-4 or 0,3,7, at most 10,000 of them",
     "sweep --seeds 0 --engine threads": "expected --engine to be one of ray, serial",
-    "sweep --seeds 0 --engine serial --ray-address h:1": "expected --engine ray for",
+    "sweep --seeds 0 --engine serial --ray-address h:1": "--ray-address needs --engine ray",
 }
 
 
@@ -244,7 +246,7 @@ def test_a_folder_that_holds_something_is_left_alone_and_one_process_carries_it_
     (tmp_path / "s").mkdir()
     (tmp_path / "s" / "mine").write_text("precious")
     words = ["sweep", "--seeds", "0", "--out"]
-    assert "s is not empty, or choose another --out" in call(*words, "s")[2]
+    assert "s is not empty: choose another --out" in call(*words, "s")[2]
     assert os.listdir(tmp_path / "s") == ["mine"]
     with Sweep.create(tmp_path / "old", configs_of(0)):
         with pytest.raises(RunError, match=f"Process {os.getpid()} trains in"):

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pixelpong.config import Config, differences
+from pixelpong.config import OPTIONS, Config, differences
 from pixelpong.config.options import COMMAND_LINE
 from pixelpong.config.presets import combine
 from pixelpong.errors import ConfigError, expected
@@ -59,7 +59,10 @@ def make_grid(content: Mapping[str, Any], given: Mapping[str, Any], origin: str)
     The unchecked content of the file `origin` may also have the keys ``seeds`` and ``rows``. The
     `given` options replace those of the file.
     """
-    axes = {name: _listed(value, name, origin) for name, value in content.items()}
+    axes = {name: it if isinstance(it, list) else [it] for name, it in content.items()}
+    for name in (name for name, values in axes.items() if not values):
+        what = expected(f"a value of {name}", "an empty list", "give one")
+        raise ConfigError(f"{origin}: {what}")
     rows = axes.pop("rows", [{}])
     if "seeds" in axes:
         if "seed" in axes or not isinstance(content["seeds"], str):
@@ -73,28 +76,16 @@ def make_grid(content: Mapping[str, Any], given: Mapping[str, Any], origin: str)
     count = math.prod(map(len, (rows, *axes.values())))
     if count > MAX_TRAININGS:
         what = f"{origin}: expected at most {MAX_TRAININGS:,} trainings"
-        raise ConfigError(f"{what}, got {_spell_count(count)}; make the lists shorter")
+        raise ConfigError(f"{what}, got {count:,}; make the lists shorter")
     _check(axes, rows, origin)
     points = (
         {**row, **dict(zip(axes, values, strict=True))}
         for row in rows
         for values in itertools.product(*axes.values())
     )
-    return list(dict.fromkeys(_resolve(point, given, origin) for point in points))
-
-
-def _resolve(point: Mapping[str, Any], given: Mapping[str, Any], origin: str) -> Config:
-    saving = {"save_every": SAVE_EVERY}
-    preset = given.get("preset")
-    return combine(preset, saving | dict(point), given, (origin, COMMAND_LINE))
-
-
-def _listed(value: Any, name: str, origin: str) -> list[Any]:
-    values = value if isinstance(value, list) else [value]
-    if not values:
-        what = f"{origin}: " + expected(f"a value of {name}", "an empty list", "give one")
-        raise ConfigError(what)
-    return values
+    saving, origins = {"save_every": SAVE_EVERY}, (origin, COMMAND_LINE)
+    configs = (combine(given.get("preset"), saving | point, given, origins) for point in points)
+    return list(dict.fromkeys(configs))
 
 
 def _check(axes: Mapping[str, Sequence[Any]], rows: Sequence[Any], origin: str) -> None:
@@ -112,20 +103,12 @@ def _check(axes: Mapping[str, Sequence[Any]], rows: Sequence[Any], origin: str) 
         Config().updated({name: value}, origin)
 
 
-def _spell_count(count: int) -> str:
-    return f"{count:,}" if count < 10**15 else f"about 10^{math.log10(count):.0f}"
-
-
-# --- names ------------------------------------------------------------------------------------
-
-
 def varied(configs: Iterable[Config]) -> list[str]:
     """The options that differ among `configs`, except the seed and who carries them out."""
-    first, *others = configs
-    found: dict[str, None] = {}
-    for each in others:
-        found |= dict.fromkeys(differences(first, each, with_free=True))
-    return [name for name in first.to_flat() if name in found and name not in ("seed", *NOT_SWEPT)]
+    found: set[str] = set()
+    for first, each in itertools.pairwise(configs):
+        found.update(differences(first, each, with_free=True))
+    return [name for name in OPTIONS if name in found and name not in ("seed", *NOT_SWEPT)]
 
 
 def label_of(config: Config, names: Sequence[str]) -> str:

@@ -1,13 +1,12 @@
 """Statistics over trainings, as rliable defines them: what a few seeds can tell, and how surely.
 
-rliable itself brings arch, seaborn and SciPy for these few lines of NumPy, so they stand here.
-
 Source: Agarwal et al. (2021), "Deep reinforcement learning at the edge of the statistical
 precipice", sections 4.1 to 4.3.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -34,17 +33,11 @@ def interquartile_mean(scores: Any) -> Any:
     return ordered[..., cut : ordered.shape[-1] - cut].mean(axis=-1)
 
 
-def median(scores: Any) -> Any:
-    """Median along the last axis of [..., n]."""
-    return np.median(scores, axis=-1)
+median = functools.partial(np.median, axis=-1)
 
 
 def interval(scores: Sequence[float], statistic: Callable[[Any], Any]) -> tuple[float, float]:
-    """95 % percentile interval of a statistic of scores, along the last axis, by the bootstrap.
-
-    >>> interval([3.0, 3.0], median)
-    (3.0, 3.0)
-    """
+    """95 % bootstrap interval of a statistic of scores, which works along the last axis."""
     return bootstrap_interval(scores, make_rng(0, "bootstrap"), statistic)
 
 

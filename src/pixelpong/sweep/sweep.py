@@ -26,15 +26,15 @@ from threadpoolctl import threadpool_limits
 from pixelpong.config import Config
 from pixelpong.engines import has_ray, require_ray
 from pixelpong.engines.jobs import Here, JobEvents, run_jobs
-from pixelpong.errors import ConfigError, RunError, expected, refusing
+from pixelpong.errors import ConfigError, RunError, refusing
 from pixelpong.interrupts import stop_on_signals
 from pixelpong.loop import train
 from pixelpong.machine import count_cores
 from pixelpong.run.directory import RunDirectory, RunLock
 from pixelpong.run.files import write_whole
 from pixelpong.run.record import SWEEP_FILE, Record, is_sweep
-from pixelpong.sweep.grid import name_trainings, varied
-from pixelpong.sweep.results import seconds_of, summarize
+from pixelpong.sweep.grid import name_trainings
+from pixelpong.sweep.results import make_rows, summarize
 
 
 class Sweep:
@@ -45,8 +45,8 @@ class Sweep:
         if not is_sweep(path):
             raise RunError(f"{path} is not a sweep: it has no {SWEEP_FILE}. Check its name.")
         self.path = path
-        found = [it.parent for it in path.glob("*/config.json")]
-        self.runs = {it.name: RunDirectory.open(it) for it in sorted(found, key=_in_order)}
+        found = sorted((it.parent for it in path.glob("*/config.json")), key=_in_order)
+        self.runs = {it.name: RunDirectory.open(it) for it in found}
         self._lock = RunLock(path)
 
     def __enter__(self) -> Sweep:
@@ -62,10 +62,8 @@ class Sweep:
             path.mkdir(parents=True, exist_ok=True)
             is_free = not any(path.iterdir())
         if not is_free:
-            what = "is not empty"
-            if (path / SWEEP_FILE).exists():
-                what = f"is a sweep; continue it with `pixelpong sweep {path}`"
-            raise RunError(f"{path} {what}, or choose another --out.")
+            more = f"if it is a sweep, continue it with `pixelpong sweep {path}`"
+            raise RunError(f"{path} is not empty: choose another --out, or {more}.")
         for name, config in zip(name_trainings(configs), configs, strict=True):
             RunDirectory.create(path / name, config)
         write_whole(path / SWEEP_FILE, b"name\n")
@@ -112,22 +110,13 @@ class Sweep:
         return {name: Record.read(self.path / name) for name in self.runs}
 
     def summarize(self) -> dict[str, Any]:
-        """The results so far, as JSON."""
-        totals = summarize(self.records().values())
-        return {"sweep": str(self.path), **totals, "runs": self.rows()}
-
-    def rows(self) -> list[dict[str, Any]]:
-        """The table: one row per training."""
-        configs = {name: run.config.to_flat() for name, run in self.runs.items()}
-        names = [*varied([run.config for run in self.runs.values()]), "seed"]
-        return [
-            {"name": name} | {each: configs[name][each] for each in names} | _row(record)
-            for name, record in self.records().items()
-        ]
+        """The results so far, as JSON: all numbers, and the table."""
+        records = [*self.records().values()]
+        return {"sweep": str(self.path), **summarize(records), "runs": make_rows(records)}
 
     def write_table(self) -> None:
         """Write ``sweep.csv``."""
-        text, rows = io.StringIO(), self.rows()
+        text, rows = io.StringIO(), make_rows([*self.records().values()])
         table = csv.DictWriter(text, rows[0], lineterminator="\n")
         table.writeheader()
         table.writerows(rows)
@@ -149,21 +138,6 @@ def train_run(path: Path, threads: int, is_ray: bool) -> None:
         train(run.with_config(config), None, lambda: asked() or os.getppid() != parent, began)
 
 
-def _row(record: Record) -> dict[str, Any]:
-    """The state and the result of a training."""
-    low, high = record.greedy.ci95 if record.greedy else (None, None)
-    card = record.run.checkpoints.load_latest().card if record.run and record.is_done else {}
-    return {
-        **{name: getattr(record, name) for name in ("state", "problem", "is_done", "is_won")},
-        "steps": record.steps,
-        "seconds": seconds_of(record),
-        "final_return": record.best_known,
-        "final_low": low,
-        "final_high": high,
-        "params_sha256": card["about"]["params_sha256"] if card else "",
-    }
-
-
 def _in_order(path: Path) -> list[tuple[int, str]]:
     """The sort key of names with numbers: seed-2 before seed-10."""
     return [(int(it), "") if it.isdigit() else (-1, it) for it in re.split(r"(\d+)", path.name)]
@@ -172,8 +146,7 @@ def _in_order(path: Path) -> list[tuple[int, str]]:
 def choose_engine(engine: str | None, address: str | None) -> bool:
     """Whether the trainings run on Ray."""
     if engine == "serial" and address is not None:
-        advice = "leave one of them out"
-        raise ConfigError(expected("--engine ray for --ray-address", "--engine serial", advice))
+        raise ConfigError("--ray-address needs --engine ray: leave one of them out.")
     if engine == "ray" or address is not None:
         require_ray()
         return True
