@@ -24,7 +24,7 @@ import numpy as np
 from records import to_text
 
 import pixelpong
-from pixelpong.faces.plots.drawing import COLOURS, DASHES, house_style, new_figure, render
+from pixelpong.faces.plots import COLOURS, DASHES, house_style, new_figure, render
 from pixelpong.machine import collect_versions, describe_machine
 
 HERE = Path(__file__).parent

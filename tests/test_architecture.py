@@ -61,7 +61,7 @@ FENCES = {
     "msgspec": ("schema.py", "faces/games/socket.py"),
     "gymnasium": "env/gym.py",
     "ray": "engines/ray/",
-    "matplotlib": "faces/plots/",
+    "matplotlib": "faces/plots.py",
     "starlette": ("faces/page/", "faces/games/"),
     "uvicorn": "faces/page/",
     "websockets": "faces/page/",

@@ -12,30 +12,40 @@ from pixelpong.agent.legend import ACTION_COLOURS, PIXEL_COLOURS
 from pixelpong.agent.network import OFF
 from pixelpong.errors import ConfigError, RunError
 from pixelpong.faces import plots
-from pixelpong.faces.plots import drawing
-from pixelpong.faces.plots.curves import name_subjects
-from pixelpong.faces.plots.running import running
-from pixelpong.run.directory import RunDirectory
+from pixelpong.run.record import Record
 
 pytest.importorskip("matplotlib")
 
 
 def figure_of(kind, *runs):
-    with drawing.house_style():
-        return plots.KINDS[kind](name_subjects(runs))
+    with plots.house_style():
+        return plots.KINDS[kind](plots.name_settings(runs))
 
 
 @pytest.fixture(scope="module", params=["fast", "classic"])
 def toy(request, toy_runs):
     """A run with each of its pictures, drawn once."""
-    run = RunDirectory.open(toy_runs[request.param])
+    run = Record.read(toy_runs[request.param])
     return run, {kind: figure_of(kind, run) for kind in plots.KINDS}
+
+
+@pytest.fixture
+def curves(make_run):
+    """Make a run of a seed with these estimated returns, an update and 100 steps each."""
+
+    def make(name, seed, returns, **options):
+        run = make_run(name, seed=seed, **options)
+        for update, value in enumerate(returns, 1):
+            run.metrics.append({"update": update, "steps": 100 * update, "estimated_return": value})
+        return Record.read(run.path)
+
+    return make
 
 
 @pytest.fixture
 def fast(toy_runs, tmp_path):
     """A copy that may be damaged."""
-    return RunDirectory.open(shutil.copytree(toy_runs["fast"], tmp_path / "fast"))
+    return Record.read(shutil.copytree(toy_runs["fast"], tmp_path / "fast"))
 
 
 # Files
@@ -47,7 +57,7 @@ def fast(toy_runs, tmp_path):
 def test_a_picture_is_the_same_bytes_whatever_the_users_own_settings(toy_runs, format, begin):
     import matplotlib
 
-    runs = [RunDirectory.open(toy_runs["fast"])]
+    runs = [Record.read(toy_runs["fast"])]
     first = plots.draw_plot(runs, "curve", format)
     with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red", "savefig.dpi": 10}):
         assert plots.draw_plot(runs, "curve", format) == first
@@ -63,17 +73,17 @@ def test_the_command_writes_in_the_run_or_the_file_that_is_named(fast, tmp_path,
     assert (default.is_file(), file.is_file()) == (True, True)
 
 
-@pytest.mark.parametrize("name", ["_hidden", "a$b$c", "名前", "fast"])
+@pytest.mark.parametrize("name", ["_hidden", "a$b$c", "名前", "classic"])
 def test_any_name_can_stand_in_a_legend_and_two_of_one_name_are_told_apart(
     toy_runs, tmp_path, name
 ):
-    odd = RunDirectory.open(shutil.copytree(toy_runs["fast"], tmp_path / name))
-    figure = figure_of("curve", odd, RunDirectory.open(toy_runs["fast"]))
+    odd = Record.read(shutil.copytree(toy_runs["fast"], tmp_path / name))
+    figure = figure_of("curve", odd, Record.read(toy_runs["classic"]))
     labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     assert len({*labels}) == 2
-    assert labels[0].strip().replace("\\$", "$") == (str(odd.path) if name == "fast" else name)
-    with drawing.house_style():
-        drawing.render(figure, "png")
+    assert labels[0].strip().replace("\\$", "$") == name
+    with plots.house_style():
+        plots.render(figure, "png")
 
 
 def test_a_picture_that_has_no_room_leaves_what_was_there_and_nothing_else(fast, small_disk):
@@ -93,11 +103,11 @@ def test_a_picture_that_has_no_room_leaves_what_was_there_and_nothing_else(fast,
 def test_what_is_not_known_is_one_line(fast, make_run, call, tmp_path, monkeypatch):
     empty = make_run("empty").path
     for words, code, message in (
-        (f"{fast.path} --kind curves", 2, "expected --kind to be one of curve, health"),
+        (f"{fast.path} --kind curves", 2, "expected --kind to be one of curve, health, sweep"),
         (f"{fast.path} --out curve.jpeg", 2, "expected a format, got 'jpeg'; use png, svg"),
         (f"{fast.path} --out curve", 2, "expected a format, got ''"),
         (f"{fast.path} --out missing/curve.png", 1, "none; make it first"),
-        (f"{empty}", 1, "got none; train it"),
+        (f"{empty}", 1, "empty has no update yet: train it first."),
     ):
         got, _, err = call("plot", *words.split())
         assert (got, message in err, err.count("\n")) == (code, True, 1), err
@@ -114,43 +124,55 @@ def test_damaged_lines_do_no_harm(fast):
         {"update": 99, "steps": 1, "episode_return": 1, "point_ends": [3, 2], "point_rewards": [1]},
         {"update": 12, "mean_return": 1, "ci95": "wide", "episode_return": {}},
     )
-    for file in (fast.metrics, fast.episodes, fast.evaluations):
+    for file in (fast.run.metrics, fast.run.episodes, fast.run.evaluations):
         with file.path.open("a") as out:
             out.writelines(json.dumps(line) + "\nrubbish\n[]\n" for line in lines)
     for kind in plots.KINDS:
-        assert figure_of(kind, fast).axes
+        assert figure_of(kind, Record.read(fast.path)).axes
 
 
 # What they show
 
 
-def test_running_mean_and_band_against_a_slow_oracle():
-    values = np.random.default_rng(0).normal(size=57)
-    result = running(values, 10, np.repeat(np.arange(19), 3))
-    assert result.places.tolist() == list(range(3, 58, 3))
-    pieces = [values[max(0, place - 10) : place] for place in result.places]
-    assert result.mean == pytest.approx([sum(piece) / len(piece) for piece in pieces])
-    for band, share in ((result.low, 0.1), (result.high, 0.9)):
-        assert band == pytest.approx([np.quantile(piece, share) for piece in pieces])
+def test_seeds_are_one_line_as_far_as_all_of_them_go_and_copies_count_once(curves):
+    runs = curves("a", 0, [-20, -10, 0, 8]), curves("b", 1, [-18, -14]), curves("copy", 0, [-20])
+    axes = figure_of("curve", *runs, curves("other", 0, [-20], hidden=9)).axes[0]
+    drawn = {line.get_label(): line.get_xydata() for line in axes.get_lines()}
+    assert len(axes.get_lines()) == 2 + 2, "two lines of seeds, and a line for each setting"
+    mean, other = drawn["hidden 20, 2 seeds"], drawn["other"]
+    assert (mean[0].tolist(), mean[-1].tolist()) == ([100, -19], [200, -12])
+    assert other.tolist() == [[100, -20]]
+    (band,) = (each.get_paths()[0].vertices for each in axes.collections)
+    assert {*map(tuple, band)} >= {(100, -20), (100, -18), (200, -14), (200, -10)}
 
 
-def test_the_curve_ends_where_the_metrics_say_and_has_the_evaluations(toy):
+def test_a_sweep_shows_wins_and_final_returns(curves):
+    runs = [curves(str(seed), seed, [-20, 18 + seed / 10]) for seed in range(4)]
+    for run in runs[1:]:
+        line = {"update": 2, "mean_return": 19.0, "ci95": [18.5, 19.5], "target": 18.0}
+        run.run.evaluations.append(line | {"is_won": True, "timing": {"wall_seconds": 9.0}})
+    figure = figure_of("sweep", *(Record.read(run.path) for run in runs))
+    lines, times, profile = figure.axes
+    (won,) = (each.get_ydata() for each in lines.get_lines() if each.get_marker() == "v")
+    assert list(won) == [19.0] * 3
+    assert "3 of 4 won" in {text.get_text() for text in times.texts}
+    assert list(times.get_lines()[0].get_xdata()) == [9.0] * 3
+    assert profile.get_lines()[0].get_ydata().min() == 0
+
+
+def test_the_curve_of_a_run_has_its_episodes_and_evaluations(toy):
     run, figures = toy
     axes = figures["curve"].axes[0]
-    lines = {line.get_label(): line for line in axes.get_lines()}
-    last = list(run.metrics.read())[-1]
-    x, y = (each[-1] for each in lines["mean of the last 100 episodes"].get_data())
-    unit, _ = drawing.scale_of(last["steps"])
-    assert (x, y) == (pytest.approx(last["steps"] / unit), pytest.approx(last["mean_return_100"]))
+    (dots,) = (line for line in axes.get_lines() if line.get_marker() == ".")
+    assert dots.get_ydata().tolist() == run.returns()[1].tolist()
     (errors,) = (each for each in axes.containers if hasattr(each, "has_yerr"))
-    drawn = errors.lines[0].get_ydata().tolist()
-    assert drawn == [line["mean_return"] for line in run.evaluations.read()]
+    assert errors.lines[0].get_ydata().tolist() == [it.mean_return for it in run.evaluations]
 
 
 def test_the_curve_has_room_for_the_estimate(fast):
     """It runs ahead of the episodes, which have all been lost here."""
-    fast.metrics.append(list(fast.metrics.read())[-1] | {"update": 99, "estimated_return": 19.5})
-    low, high = figure_of("curve", fast).axes[0].get_ylim()
+    fast.run.metrics.append({"update": 99, "steps": 9_999, "estimated_return": 19.5})
+    low, high = figure_of("curve", Record.read(fast.path)).axes[0].get_ylim()
     assert (low < -21, 19.5 < high < 22) == (True, True)
 
 
@@ -166,7 +188,7 @@ def test_letters_can_be_read_and_lines_are_told_apart_without_colours(toy):
     for figure in toy[1].values():
         for text in figure.findobj(lambda each: hasattr(each, "get_fontsize")):
             assert text.get_fontsize() >= 9, text.get_text()
-    first = [drawing.line_style(number) for number in range(6)]
+    first = [plots.line_style(number) for number in range(6)]
     assert len({str(look["linestyle"]) for look in first}) == 6
     assert len({look["color"] for look in first}) == 6
 

@@ -26,7 +26,7 @@ from pixelpong.env.pong import Emulator
 from pixelpong.env.preprocess import IS_ACTIVE, difference, preprocess
 from pixelpong.errors import NumericsError, WorkerError
 from pixelpong.evaluation import bootstrap_interval
-from pixelpong.faces.plots.drawing import (
+from pixelpong.faces.plots import (
     BLACK,
     BLUE,
     COLOURS,

@@ -234,8 +234,8 @@ def sweep(
 def _sweep(open_or_create: Callable[[], Any], on: dict[str, Any]) -> Result:
     """Train what is left of a sweep."""
     from pixelpong.engines.jobs import Failed
+    from pixelpong.faces import plots
     from pixelpong.faces.display import SweepDisplay
-    from pixelpong.sweep.results import make_settings
 
     with stoppable() as should_stop, open_or_create() as work:
         show = SweepDisplay(sys.stdout, work)
@@ -246,12 +246,10 @@ def _sweep(open_or_create: Callable[[], Any], on: dict[str, Any]) -> Result:
         work.write_table()
         facts = work.summarize()
         facts["resume"] = f"pixelpong sweep {shlex.quote(str(work.path))}"
-        settings = [it for it in make_settings(work.records().values()) if it.done]
-        if settings and importlib.util.find_spec("matplotlib") is not None:
-            from pixelpong.faces.plots.sweep import plot_sweep
-
+        done = [record for record in work.records().values() if record.is_done]
+        if done and importlib.util.find_spec("matplotlib") is not None:
             try:
-                plot_sweep(settings, work.path / "sweep.svg")
+                plots.plot(done, "sweep", work.path / "sweep.svg")
             except RunError as error:  # no result depends on it
                 print(f"no picture: {error}", file=sys.stderr, flush=True)
         result = Result(facts, describe_trainings(facts), exit_code=1 if failed else 0)

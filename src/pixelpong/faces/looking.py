@@ -146,20 +146,27 @@ def record(
 
 
 def plot(
-    *runs: str | Path, kind: Literal["curve", "health"] = "curve", out: Path | None = None
+    *runs: str | Path,
+    kind: Literal["curve", "health", "sweep"] = "curve",
+    out: Path | None = None,
 ) -> Result:
     """Draw what one or several runs have learned; extra [plot].
 
     Args:
-        runs: runs, each a directory, a name in ``runs``, or ``"latest"``.
+        runs: runs or sweeps, each a directory, a name in ``runs``, or ``"latest"``.
         kind: which picture.
         out: a .png, .svg or .pdf file; by default RUN/plots/KIND.png.
     """
     from pixelpong.faces import plots
-    from pixelpong.run.directory import RunDirectory
+    from pixelpong.run.directory import RUNS_FOLDER
     from pixelpong.run.names import find_run
+    from pixelpong.run.record import Record, is_sweep, records
 
-    file = plots.plot([RunDirectory.open(find_run(word)) for word in runs], kind, out)
+    found: list[Record] = []
+    for word in runs:
+        sweeps = [path for path in (Path(word), RUNS_FOLDER / word) if is_sweep(path)]
+        found += records(sweeps[0]) if sweeps else [Record.read(find_run(word))]
+    file = plots.plot(found, kind, out)
     return Result({"file": str(file)}, str(file))
 
 

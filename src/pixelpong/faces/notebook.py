@@ -109,7 +109,7 @@ class Run:
     def plot(self, kind: str = "curve", *, others: Iterable[str | Path | Run] = ()) -> Media:
         """Draw the ``curve`` or the ``health``, with that of others to compare."""
         runs = [self, *(other if isinstance(other, Run) else Run(other) for other in others)]
-        content = draw_plot([run._directory for run in runs], kind, "png")
+        content = draw_plot([Record.read(run.path) for run in runs], kind, "png")
         return Media(content, f"{kind} of {', '.join(run.path.name for run in runs)}")
 
     def replay(self, checkpoint: int | str = "best", episode: int = 0, **how: Any) -> Media:

@@ -10,16 +10,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from pixelpong.config import Config
 from pixelpong.run.record import Record
 from pixelpong.sweep import statistics
 from pixelpong.sweep.grid import label_of, varied
-from pixelpong.sweep.statistics import Array
 
 FEWEST = 4  # trainings for a 95 % interval; that of fewer would say nothing
-_GRID = 200  # points of a curve
 _COLUMNS = ("state", "problem", "is_done", "is_won", "steps")
 
 
@@ -61,20 +57,6 @@ class Setting:
             "seconds": _describe([seconds_of(it) for it in self.won], statistics.median),
             "final_return": _describe(self.final_returns, statistics.interquartile_mean),
         }
-
-    def curve(self) -> tuple[Array, Array, Array, Array] | None:
-        """How it learned: steps [G]; the estimated return's interquartile mean over the seeds and
-        the ends of its middle half, [G] each. None before the first estimate.
-
-        A training that has ended stays where it ended.
-        """
-        curves = [curve for curve in (it.curve() for it in self.records) if len(curve[0])]
-        if not curves:
-            return None
-        grid = np.linspace(0, max(steps[-1] for steps, _ in curves), _GRID)
-        table = np.array([np.interp(grid, steps, values) for steps, values in curves]).T
-        low, high = np.percentile(table, [25, 75], axis=1)
-        return grid, statistics.interquartile_mean(table), low, high
 
 
 def make_settings(records: Iterable[Record]) -> list[Setting]:
