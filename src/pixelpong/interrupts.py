@@ -30,7 +30,7 @@ class _Mark:
         self.is_set = True
 
 
-_noted = _Mark()  # set only by the handlers of `note_signals` and `heed_signals`
+_asked = _Mark()  # by a signal, to stop
 _command = _Mark()  # set if this process is a command of its own
 
 
@@ -43,7 +43,7 @@ class Interrupt(KeyboardInterrupt):
 def note_signals() -> None:
     """From now on, only record signals: an exception raised during an import may get lost."""
     _command.set()
-    _handle_signals(_noted.set)
+    _handle_signals(_asked.set)
 
 
 def is_command() -> bool:
@@ -55,12 +55,12 @@ def heed_signals() -> None:
     """From now on, the first signal raises `Interrupt`; at once if one was recorded."""
 
     def interrupt(*_: object) -> None:
-        _noted.set()
+        _asked.set()
         _handle_signals(_ignore)
         raise Interrupt
 
     _handle_signals(interrupt)
-    if _noted.is_set:
+    if _asked.is_set:
         interrupt()
 
 
@@ -77,18 +77,16 @@ def stop_on_signals() -> Iterator[Callable[[], bool]]:
     the exit has a deadline. Elsewhere, as in a notebook, the previous handlers return. Outside the
     main thread, where Python cannot handle signals, this does nothing.
     """
-    asked = _Mark()
     if threading.current_thread() is not threading.main_thread():
-        yield lambda: asked.is_set
+        yield lambda: False
         return
     before = [signal.getsignal(number) for number in _SIGNALS]
-    _handle_signals(asked.set)
-    if _noted.is_set:
-        asked.set()
+    _asked.is_set &= _command.is_set  # elsewhere, one that stopped the last training is done with
+    _handle_signals(_asked.set)
     try:
-        yield lambda: asked.is_set
+        yield lambda: _asked.is_set
     finally:
-        if not (asked.is_set and _command.is_set):
+        if not (_asked.is_set and _command.is_set):
             for number, handler in zip(_SIGNALS, before, strict=True):
                 if handler is not None:  # None: not set by Python
                     signal.signal(number, handler)

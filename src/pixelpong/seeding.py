@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-_PURPOSES = {
-    "params": 0,
-    "train": 1,
-    "evaluate": 2,
-    "bootstrap": 3,
-    "bench": 4,
-    "learn": 5,
-    "play": 6,
-    "tournament": 7,
-}
+# A purpose's place is part of its seed, so new ones come last.
+_PURPOSES = ("params", "train", "evaluate", "bootstrap", "bench", "learn", "play", "tournament")
 
 
 def make_rng(seed: int, purpose: str, *index: int) -> np.random.Generator:
@@ -25,5 +17,6 @@ def make_rng(seed: int, purpose: str, *index: int) -> np.random.Generator:
     >>> make_rng(0, "train", 1, 2).random() == make_rng(0, "train", 1, 2).random()
     True
     """
-    sequence = np.random.SeedSequence(entropy=seed, spawn_key=(_PURPOSES[purpose], *index))
+    place = _PURPOSES.index(purpose)
+    sequence = np.random.SeedSequence(entropy=seed, spawn_key=(place, *index))
     return np.random.Generator(np.random.PCG64(sequence))
