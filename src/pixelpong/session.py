@@ -22,7 +22,6 @@ from pixelpong.errors import (
     RunError,
     expected,
     number_of,
-    refusing,
 )
 from pixelpong.evaluation import SAMPLED_EPISODES, Evaluation, Verdict, evaluate, judge
 from pixelpong.items import BUILTIN
@@ -39,15 +38,11 @@ LOOK_MARGIN = 1.0
 LOOK_EVERY = 100_000  # steps between two attempts to confirm the target
 
 
-@dataclass(frozen=True)
-class _Counters:
-    """What a resume needs of a checkpoint's card."""
+@dataclass
+class _Counts:
+    """What a checkpoint's card has of the session, besides the learner's progress."""
 
-    update: Count
-    score_of: str  # "evaluation" or "mean_return_100"
-    progress: dict[str, Any]  # see `pixelpong.learners.Learner.get_state`
-    about: dict[str, Any]  # see `pixelpong.agent.file.Agent`
-    wall_seconds: Seconds  # of the run in total, breaks not counted
+    wall_seconds: Seconds = 0.0  # of the run in total until then, breaks not counted
     evaluation_seconds: Seconds = 0.0  # the part of it in evaluations; the rest is training
     next_confirmation: Count = 0  # steps before which the target is not evaluated again
 
@@ -61,8 +56,7 @@ class Session:
         self.config: Config = run.config
         self._saved_update = self._recorded_update = -1
         self._saved_score_of = ""
-        self._wall_seconds_before = self._evaluation_seconds = 0.0
-        self._next_confirmation = 0
+        self._counts = _Counts()  # its `wall_seconds` are those until this session
         self.games = [0, 0]  # of the evaluation: how many are over, and of how many
         self.learner, self.opponent = make_learner(run.config), keep_opponent(run)
         has_begun = run.has_begun
@@ -89,7 +83,7 @@ class Session:
     @property
     def wall_seconds(self) -> float:
         """Time of the run in total, breaks not counted."""
-        return self._wall_seconds_before + time.monotonic() - self._begin
+        return self._counts.wall_seconds + time.monotonic() - self._begin
 
     def record(self, stats: UpdateStats, engine: EngineStats) -> None:
         """Write the lines of this update."""
@@ -111,7 +105,7 @@ class Session:
         timing |= {
             "busy_share": stats.play_seconds / (engine.workers * stats.rollout_seconds),
             "wall_seconds": total,
-            "training_seconds": total - self._evaluation_seconds,
+            "training_seconds": total - self._counts.evaluation_seconds,
         }
         self._run.metrics.append(progress.line() | stats.line() | {"timing": timing})
         self._recorded_update = progress.update
@@ -136,7 +130,7 @@ class Session:
             return False
         estimate = progress.estimated_return
         is_promising = estimate is not None and estimate >= target - LOOK_MARGIN
-        return is_last or (is_promising and progress.steps >= self._next_confirmation)
+        return is_last or (is_promising and progress.steps >= self._counts.next_confirmation)
 
     def confirm(self, engine: Engine, *, is_last: bool) -> Verdict:
         """Evaluate against the target and record the result; if `is_last`, play all episodes."""
@@ -148,7 +142,7 @@ class Session:
         sampled = play(SAMPLED_EPISODES, is_greedy=False) if is_won else None
         self._write_evaluation(greedy, seconds, target=target, is_won=is_won)
         # One that is won is tried again if the process dies before it has told anybody.
-        self._next_confirmation = progress.steps + (0 if is_won else LOOK_EVERY)
+        self._counts.next_confirmation = progress.steps + (0 if is_won else LOOK_EVERY)
         return Verdict(is_won, target, progress.update, progress.steps, seconds, greedy, sampled)
 
     def should_save(self) -> bool:
@@ -172,15 +166,8 @@ class Session:
         for file in self._run.line_files:
             file.sync()
         score, score_of = self._score()
-        card = self._agent().card() | {
-            "update": update,
-            "score": score,
-            "score_of": score_of,
-            "progress": counters,
-            "wall_seconds": self.wall_seconds,
-            "evaluation_seconds": self._evaluation_seconds,
-            "next_confirmation": self._next_confirmation,
-        }
+        card = {"update": update, "score": score, "score_of": score_of, "progress": counters}
+        card |= self._agent().card() | vars(self._counts) | {"wall_seconds": self.wall_seconds}
         self._run.checkpoints.save(Checkpoint(arrays, card))
         self._saved_update = update
 
@@ -220,7 +207,7 @@ class Session:
         try:
             return evaluate(engine, params, seed=seed, episodes=episodes, tell=tell, **how)
         finally:
-            self._evaluation_seconds += time.monotonic() - begin
+            self._counts.evaluation_seconds += time.monotonic() - begin
 
     def _write_evaluation(self, evaluation: Evaluation, seconds: float, **verdict: Any) -> None:
         line = {"update": self.learner.progress.update, **evaluation.to_dict(), **verdict}
@@ -229,19 +216,14 @@ class Session:
         self._saved_update = -1  # the saved checkpoint has no score yet
 
     def _restore(self, checkpoint: Checkpoint) -> None:
-        what = f"the counters of the checkpoint of update {checkpoint.update}"
-        with refusing(what, "resume from another one", CheckpointError):
-            counters = convert(checkpoint.card, _Counters)
-        self.learner.set_state(checkpoint.arrays, counters.progress)
-        if fingerprint(self.learner.params) != counters.about["params_sha256"]:
+        card = checkpoint.card
+        self.learner.set_state(checkpoint.arrays, card["progress"])
+        if fingerprint(self.learner.params) != card["about"]["params_sha256"]:
             what = f"the parameters of update {checkpoint.update}, by their SHA-256"
             advice = "use the library versions in config.json: with these, a seed gives other ones"
             raise CheckpointError(expected(what, "others", advice))
-        self._wall_seconds_before = counters.wall_seconds
-        self._evaluation_seconds = counters.evaluation_seconds
-        self._next_confirmation = counters.next_confirmation
-        self._saved_update = checkpoint.update
-        self._saved_score_of = counters.score_of
+        self._counts = convert(card, _Counts)
+        self._saved_update, self._saved_score_of = checkpoint.update, card["score_of"]
 
     def _score(self) -> tuple[float | None, str]:
         if self._evaluation is not None:

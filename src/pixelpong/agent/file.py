@@ -23,7 +23,7 @@ from pixelpong.agent.network import GREEDY, Explanation, Network, make_network, 
 from pixelpong.config import Config
 from pixelpong.config.protocols import MAX_FRAMES, PROTOCOLS, Protocol
 from pixelpong.env import make_emulator
-from pixelpong.errors import CheckpointError, NumericsError, expected, on_one_line
+from pixelpong.errors import CheckpointError, NumericsError, on_one_line
 from pixelpong.items import Params
 from pixelpong.learners import draw_params
 from pixelpong.learners.progress import Progress
@@ -161,12 +161,16 @@ class Agent:
             levels: steps in a row's largest number; fewer make the file smaller.
             steps: [K] the step of each row, instead of `levels`.
         """
-        _require_room(self.params)
+        if self.params["W1"].size > MAX_WEIGHTS:
+            raise NumericsError("A network this large has no small file; lower --hidden.")
         kept, about = self.change_of(rows), self.about | {"is_rounded": True}
         if steps is None:
             steps = np.abs(kept).max(axis=1, initial=0) / levels
-        scale = np.maximum(steps, _SMALLEST).astype(np.float16)
-        others = {name: w.astype(np.float32) for name, w in self.params.items() if name != "W1"}
+        with np.errstate(over="ignore", invalid="ignore"):  # refused below
+            scale = np.maximum(steps, _SMALLEST).astype(np.float16)
+            others = {name: w.astype(np.float32) for name, w in self.params.items() if name != "W1"}
+        if not all(np.isfinite(w).all() for w in (scale, *others.values())):
+            raise NumericsError("Numbers this large have no small file; lower --learning-rate.")
         W1 = squeeze(kept / scale.astype(np.float32)[:, None])
         arrays = others | {"W1": W1, "rows": rows.astype(np.uint16), "scale": scale}
         return arrays, self.card() | {"about": about}
@@ -305,18 +309,6 @@ def encode_small(agent: Agent, arrays: Arrays, has_met_agents: bool) -> bytes:
     rows = np.sort(rows[np.argsort(-sums, kind="stable")[:most]])
     levels = 7 if agent.algorithm == "ppo" else LARGEST_BYTE
     return encode_arrays(*dataclasses.replace(agent, start=None).round_off(rows, levels=levels))
-
-
-def _require_room(params: Params) -> None:
-    largest = float(np.finfo(np.float16).max) * 7
-    for name, w in params.items():
-        limit = largest if name == "W1" else float(np.finfo(np.float32).max)
-        if not np.abs(w).max(initial=0) <= limit:  # also refuses NaN
-            what = f"numbers of at most {limit:.3g} in {name} of a small agent"
-            raise NumericsError(expected(what, "others", "lower --learning-rate"))
-    if params["W1"].size > MAX_WEIGHTS:
-        what = f"a first layer of at most {MAX_WEIGHTS:,} numbers, for a small agent"
-        raise NumericsError(expected(what, f"{params['W1'].size:,}", "lower --hidden"))
 
 
 def load_shipped(name: str = SHIPPED[-1]) -> Agent:

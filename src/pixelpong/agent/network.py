@@ -17,8 +17,8 @@ the bias add up to the difference of the logits.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ from pixelpong.env.preprocess import pack_field
 from pixelpong.items import ACTIONS, DOWN, NUM_PIXELS, UP, Params
 from pixelpong.learn import gated
 from pixelpong.learn.network import sigmoid
-from pixelpong.play.deciders import GREEDY, Decider, GatedDecider, PlainDecider
+from pixelpong.play.deciders import GREEDY, NETS, Decider
 
 OFF, STAYED, APPEARED, VANISHED = range(4)  # the classic network does not see pixels that stayed
 
@@ -45,21 +45,18 @@ class Explanation:
     rest: float  # what the biases add to `logit`, and the last action if that is an input
 
 
-class Network(ABC):
+class Network:
     """A network and what it remembers of the episode: the frame before, the last action.
 
     A screen has the palette indices [210, 160] uint8 and is not changed; actions are Gymnasium's.
     """
 
-    actions: tuple[int, ...]  # those it chooses from
+    actions: ClassVar[tuple[int, ...]]  # those it chooses from
 
     def __init__(self, params: Params, decider: Decider) -> None:
         """Start an episode; use `make_network` instead."""
         self._params, self._decider = params, decider
-
-    def reset(self) -> None:
-        """Start an episode."""
-        self._decider.start_episode()
+        self.reset = decider.start_episode
 
     def act(self, screen: NDArray[np.uint8], draw: float = GREEDY) -> int:
         """See the next screen and decide; `draw` in [0, 1) chooses, `GREEDY` the most probable."""
@@ -68,27 +65,28 @@ class Network(ABC):
     def follow(self, screen: NDArray[np.uint8], action: int | None) -> None:
         """See the next screen of a replay, whose action is known; None if the episode is over."""
         self.act(screen)
+        if action is not None:
+            self._decider.stream["sides"]["last_action"] = ACTIONS.index(action)
 
-    @abstractmethod
     def inputs(self) -> NDArray[np.intp]:
         """The rows of the first layer that the last `act` added up: [K]."""
+        return self._decider.last_inputs().astype(np.intp) % len(self._params["W1"])
 
     def answer(self) -> tuple[NDArray[np.float64], float | None]:
-        """Probabilities and value of the last `act`."""
+        """Probabilities and value of the last `act`, as in an `Explanation`."""
         found = self.explain()
         return found.probabilities, found.value
 
-    @abstractmethod
     def explain(self) -> Explanation:
-        """What the network saw and thought at the last `act`."""
+        """What the network saw at the last `act`, with a share of the logit for each pixel."""
+        raise NotImplementedError
 
 
 def make_network(params: Params, algorithm: str) -> Network:
     """The network with these parameters, trained with ``"reinforce"`` or ``"ppo"``."""
     _require_fit(params, algorithm)
-    if algorithm == "ppo":
-        return GatedNetwork(params, GatedDecider(params))
-    return PlainNetwork(params, PlainDecider(params))
+    kind = GatedNetwork if algorithm == "ppo" else PlainNetwork
+    return kind(params, NETS[algorithm](params))
 
 
 def shapes_of(algorithm: str, hidden: int) -> dict[str, tuple[int, ...]]:
@@ -101,12 +99,13 @@ def shapes_of(algorithm: str, hidden: int) -> dict[str, tuple[int, ...]]:
 
 def _require_fit(params: Params, algorithm: str) -> None:
     """Refuse parameters of other shapes, on which the kernels rely, and numbers that are none."""
-    shapes = {name: w.shape for name, w in params.items()}
-    hidden = shapes.get("W1", (0, 0))[1:2]
-    types = {str(w.dtype) for w in params.values()}
-    is_sound = len(types) == 1 and types <= {"float32", "float64"}
-    if not (is_sound and hidden and shapes == shapes_of(algorithm, hidden[0])):
-        got = f"{shapes} of {', '.join(sorted(types))}"
+    shapes, types = (
+        {name: w.shape for name, w in params.items()},
+        {w.dtype for w in params.values()},
+    )
+    hidden = shapes.get("W2", (0, 0))[algorithm == "ppo"]
+    if shapes != shapes_of(algorithm, hidden) or types not in ({np.dtype("f4")}, {np.dtype("f8")}):
+        got = f"{shapes} of {', '.join(sorted(map(str, types)))}"
         raise ValueError(f"parameters that are not of the algorithm {algorithm}: {got}")
     for name, w in params.items():
         if not np.isfinite(w).all():
@@ -117,10 +116,6 @@ class PlainNetwork(Network):
     """The classic network."""
 
     actions = (UP, DOWN)
-
-    def inputs(self) -> NDArray[np.intp]:
-        """The pixels that changed: [K]."""
-        return self._decider.last_inputs().astype(np.intp) % NUM_PIXELS
 
     def explain(self) -> Explanation:
         """What the network saw at the last `act`, with a share of the logit for each pixel."""
@@ -147,16 +142,6 @@ class GatedNetwork(Network):
     """The fast network."""
 
     actions = ACTIONS
-
-    def follow(self, screen: NDArray[np.uint8], action: int | None) -> None:
-        """See the next screen of a replay, and remember its action, which is an input."""
-        self.act(screen)
-        if action is not None:
-            self._decider.stream["sides"]["last_action"] = ACTIONS.index(action)
-
-    def inputs(self) -> NDArray[np.intp]:
-        """The rows of the first layer at the last `act`: [K]."""
-        return self._decider.last_inputs().astype(np.intp)
 
     def answer(self) -> tuple[NDArray[np.float64], float | None]:
         """Probabilities and value of the last `act`, as in an `Explanation`, but quicker."""
