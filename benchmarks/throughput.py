@@ -264,7 +264,7 @@ class _Rollouts:
             results = list(self._engine.run(self._items, self._learner.params))
             steps += sum(len(side) for result in results for side in result.sides)
             self._items = [
-                dataclasses.replace(item, update=item.update + 1, state=result.state)
+                dataclasses.replace(item, update=item.update + 1, stream=result.stream)
                 for item, result in zip(self._items, results, strict=True)
             ]
         return steps / (time.perf_counter() - begin)

@@ -71,7 +71,7 @@ class Session:
             run.warn(f"the newest sound checkpoint is of update {update}; {again}")
         run.write_config(update)
         self._recorded_update = update
-        evaluated = [it for it in run.evaluations.read_as(EvaluationLine) if it.update == update]
+        evaluated = [it for it in run.evaluations.read(EvaluationLine) if it.update == update]
         self._evaluation: Evaluation | EvaluationLine | None = evaluated[-1] if evaluated else None
         if self._evaluation and self._saved_score_of != "evaluation":
             self._saved_update = -1  # killed between the evaluation and its checkpoint

@@ -5,39 +5,30 @@ from __future__ import annotations
 import functools
 import importlib.resources
 import json
+import math
+from typing import Any
 
 from pixelpong.config import Config
 from pixelpong.config.presets import load_preset
 
 
-def recorded_steps() -> list[int]:
-    """Steps to the win of each, from ``benchmarks/solve.json``."""
-    file = importlib.resources.files("pixelpong.faces").joinpath("recorded_steps.json")
-    steps: list[int] = json.loads(file.read_text("utf-8"))
-    return steps
-
-
 @functools.cache
-def _table() -> tuple[int, list[tuple[float, int]]]:
-    """Steps to the win from the start, and from when an estimated return was first reached."""
-    file = importlib.resources.files("pixelpong.faces").joinpath("recorded_left.json")
-    (_, first), *rows = json.loads(file.read_text("utf-8"))
-    return first, [(reached, steps) for reached, steps in rows]
+def _recorded() -> dict[str, Any]:
+    """What ``benchmarks/solve.json`` says of them: steps to the win of each, and `steps_left`."""
+    file = importlib.resources.files("pixelpong.faces").joinpath("recorded.json")
+    found: dict[str, Any] = json.loads(file.read_text("utf-8"))
+    return found
 
 
 def steps_left(estimated_return: float | None) -> int:
     """Steps to the win from this estimated return, by the median of the recorded trainings.
 
-    The table in ``recorded_left.json`` is made from the curves in ``benchmarks/solve.json``.
-
     >>> steps_left(None) > steps_left(-10.0) > steps_left(17.0) > 0
     True
     """
-    first, rows = _table()
-    if estimated_return is None:
-        return first
-    known = [steps for reached, steps in rows if reached <= estimated_return]
-    return known[-1] if known else first
+    known = -math.inf if estimated_return is None else estimated_return
+    rows: list[tuple[float | None, int]] = _recorded()["left"]  # from the start, when it is None
+    return [steps for reached, steps in rows if reached is None or reached <= known][-1]
 
 
 def is_comparable(config: Config) -> bool:
@@ -54,5 +45,5 @@ def rank(steps: int) -> tuple[int, int]:
     >>> rank(1)
     (1, 21)
     """
-    recorded = recorded_steps()
+    recorded = _recorded()["steps"]
     return 1 + sum(other < steps for other in recorded), len(recorded) + 1

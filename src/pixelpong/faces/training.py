@@ -218,10 +218,13 @@ def _open(run: str | Path | Run, options: dict[str, Any], allow_changes: bool) -
         what = f"the options that {found.path} was trained with"
         raise ConfigError(expected(what, shown, "leave them out, or give allow_changes"))
     _require_budget(config, "resume")
-    _require_unwon(found, config)
-    stands = Record.read(found.path)
+    stands, saved = Record.read(found.path), found.checkpoints.updates()
+    target = config.budget.until_return
+    won = [it.target or 0.0 for it in stands.evaluations if it.is_won and it.update in saved]
+    if target is not None and any(each >= target for each in won):
+        raise ConfigError(f"{found.path} has won; to train it further, name a higher until_return.")
     spent = config.budget.reached(stands)
-    is_saved = stands.is_done and found.checkpoints.updates()[-1:] == [stands.update]
+    is_saved = stands.is_done and saved[-1:] == [stands.update]
     if spent and (is_saved or _COUNTS & set(options)):
         goal = getattr(config.budget, spent)
         raise ConfigError(
@@ -231,14 +234,6 @@ def _open(run: str | Path | Run, options: dict[str, Any], allow_changes: bool) -
     check(config.engine)
     found.warn_of_other_machine()
     return found.with_config(config)
-
-
-def _require_unwon(run: RunDirectory, config: Config) -> None:
-    """Refuse a target that the saved agent has already reached."""
-    target, saved = config.budget.until_return, run.checkpoints.updates()
-    won = [it for it in run.evaluations.read() if it.get("is_won") and it["update"] in saved]
-    if target is not None and any(it["target"] >= target for it in won):
-        raise ConfigError(f"{run.path} has won; to train it further, name a higher until_return.")
 
 
 def _require_room(path: Path, config: Config) -> None:

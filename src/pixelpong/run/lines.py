@@ -9,11 +9,11 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from pixelpong.errors import RunError, refusing
 from pixelpong.run.words import describe_mean
-from pixelpong.schema import Count, Return, Seconds, convert, decode
+from pixelpong.schema import Count, Return, Seconds, decode
 
 LINE_LIMIT = 1 << 20  # bytes; our lines have a few thousand
 GONE_ADVICE = "if the run was deleted, train again"
@@ -70,9 +70,6 @@ class EvaluationLine(Line):
         return {name: getattr(self, name) for name in own} | {"games": len(self.returns)}
 
 
-L = TypeVar("L")
-
-
 class LineFile:
     """A file of JSON objects, one per line, each with the ``update`` it belongs to.
 
@@ -98,15 +95,9 @@ class LineFile:
         with self._to("write to"), self.path.open("ab", buffering=0) as file:
             os.fsync(file.fileno())
 
-    def read(self) -> Iterator[dict[str, Any]]:
-        """The lines, without those that are damaged or cut off."""
-        return (line for _, line in self._scan() if line is not None)
-
-    def read_as(self, kind: type[L]) -> Iterator[L]:
-        """The lines, each as a `kind`, without those that do not fit it."""
-        for line in self.read():
-            with contextlib.suppress(ValueError):
-                yield convert(line, kind)
+    def read(self, kind: Any = dict[str, Any]) -> Iterator[Any]:
+        """The lines, each as a `kind`, without those that are damaged, cut off or do not fit it."""
+        return (line for _, line in self._scan(kind) if line is not None)
 
     def cut_back(self, update: int) -> int:
         """Remove the lines after `update`, and return how many whole lines that were.
@@ -114,8 +105,8 @@ class LineFile:
         Damaged lines before it stay, so that no good line after them is lost.
         """
         end = dropped = 0
-        for line_end, line in self._scan():
-            if line is not None and line["update"] <= update:
+        for line_end, line in self._scan(Line):
+            if line is not None and line.update <= update:
                 end = line_end
             elif line is not None:
                 dropped += 1
@@ -124,7 +115,7 @@ class LineFile:
                 os.truncate(self.path, end)
         return dropped
 
-    def _scan(self) -> Iterator[tuple[int, dict[str, Any] | None]]:
+    def _scan(self, kind: Any) -> Iterator[tuple[int, Any]]:
         """Yield the end of each whole line, and its content or None if it is damaged."""
         with self._to("read"):
             if not self.path.exists() or self.path.is_fifo():  # opening a pipe would block
@@ -134,7 +125,7 @@ class LineFile:
                 while raw := file.readline(LINE_LIMIT):
                     end += len(raw)
                     if raw.endswith(b"\n"):
-                        yield end, None if is_long else _decode_line(raw)
+                        yield end, None if is_long else _decode_line(raw, kind)
                     is_long = not raw.endswith(b"\n")
 
     def _to(self, verb: str) -> contextlib.AbstractContextManager[None]:
@@ -143,10 +134,9 @@ class LineFile:
         return refusing(f"to {verb} {self.path}", advice, RunError)
 
 
-def _decode_line(raw: bytes) -> dict[str, Any] | None:
+def _decode_line(raw: bytes, kind: Any) -> Any:
     """A line's content; None if it is damaged or not ours."""
     with contextlib.suppress(ValueError):
-        line = decode(raw, dict[str, Any])
-        convert(line, Line)
-        return line
+        decode(raw, Line)
+        return decode(raw, kind)
     return None

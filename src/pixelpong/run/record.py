@@ -142,7 +142,7 @@ class Record:
 
     def returns(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The steps at the end of each episode's update, and its return: [N] and [N]."""
-        lines = [] if self.run is None else list(self.run.episodes.read_as(EpisodeLine))
+        lines = [] if self.run is None else list(self.run.episodes.read(EpisodeLine))
         steps = self.at(line.update for line in lines)
         values = np.array([line.episode_return for line in lines], np.float64)
         return steps[np.isfinite(steps)], values[np.isfinite(steps)]
@@ -272,7 +272,7 @@ def _read(path: Path, is_training: bool) -> Record:
     modified = last_change(path) or 0.0
     try:
         run = RunDirectory.open(path, lambda _: None)  # a list has no room for warnings
-        evaluations, rows = tuple(run.evaluations.read_as(EvaluationLine)), _read_rows(run)
+        evaluations, rows = tuple(run.evaluations.read(EvaluationLine)), _read_rows(run)
     except (PixelpongError, OSError, ValueError, RecursionError) as error:
         return Record(path, None, on_one_line(str(error))[:MAX_GOT], is_training, modified)
     last = rows[-1] if rows else {}
@@ -294,7 +294,7 @@ def _read(path: Path, is_training: bool) -> Record:
 def _read_rows(run: RunDirectory) -> tuple[dict[str, Any], ...]:
     """The lines of the metrics, as far as their updates ascend."""
     rows: list[dict[str, Any]] = []
-    for line in run.metrics.read_as(_MetricsLine):
+    for line in run.metrics.read(_MetricsLine):
         timing = line.pop("timing", None)
         if not rows or line["update"] > rows[-1]["update"]:
             rows.append(line | (timing if isinstance(timing, dict) else {}))
