@@ -66,13 +66,11 @@ def site(gallery):
 
 def test_a_visit_to_the_list_and_to_comparisons(site, gallery, open_page, axe):
     page = open_page(f"{site.url}/#run/%")
-    page.wait_for_selector(".run-row >> nth=3")
-    assert HOSTILE in page.locator(".run-name").all_inner_texts()
-    row = page.locator(".run-row", has_text="seed-0").inner_text()
-    assert [
-        word for word in ("won", "seed 0", "update 12", "+18.5", "one of 2 seeds") if word in row
-    ]
-    assert page.locator(".seeds:visible").all_inner_texts() == ["one of 2 seeds"] * 3
+    page.wait_for_selector("tbody tr >> nth=3")
+    assert HOSTILE in page.locator("tbody th").all_inner_texts()
+    row = page.locator("tbody tr", has_text="seed-0").inner_text()
+    assert all(word in row for word in ("won", "+18.5 greedy", "0, one of 2 seeds"))
+    assert page.get_by_text("one of 2 seeds").count() == 3
     require_fitting_and_accessible(page, axe)
 
     page.get_by_label("Compare seed-1").check()
@@ -95,14 +93,14 @@ def test_a_visit_to_the_list_and_to_comparisons(site, gallery, open_page, axe):
     page.go_back()
 
     page.go_back()
-    page.locator(".run-row", has_text="seed-0").get_by_text("one of 2 seeds").click()
+    page.locator("tbody tr", has_text="seed-0").get_by_text("one of 2 seeds").click()
     band = page.locator(f"{RETURN} .plot path[fill^=var]").first
     band.wait_for(state="attached")
     assert band.get_attribute("opacity") == "0.2"
     assert page.locator(f"{RETURN} .plot path[stroke^='var(--series']").count() == 1
     seeds = [RunDirectory.open(gallery / f"seed-{seed}") for seed in (0, 1)]
     wanted = np.mean([list(run.metrics.read())[-1]["entropy"] for run in seeds])
-    told = page.locator("figure[data-curve=entropy] .newest").inner_text()
+    told = page.locator("figure[data-curve=entropy] figcaption .number").inner_text()
     assert float(told) == pytest.approx(wanted, rel=5e-3), "the figure is that of the mean"
     page.get_by_label("Join runs").uncheck()
     legend.nth(1).wait_for()
@@ -111,8 +109,10 @@ def test_a_visit_to_the_list_and_to_comparisons(site, gallery, open_page, axe):
 
 def test_the_address_of_a_run_is_its_name(site, open_page):
     page = open_page(f"{site.url}/#runs")
-    page.locator(".run-row", has_text="sweep-001").get_by_text("0 of 1").wait_for()
+    page.locator("tbody tr", has_text="sweep-001").get_by_text("0 of 1 won").wait_for()
     page.get_by_role("link", name="sweep-001", exact=True).click()
+    summary = page.get_by_role("region", name="What came of it")
+    summary.get_by_text("0 of 1").wait_for()
     page.get_by_role("link", name="sweep-001/classic-0", exact=True).click()
     page.get_by_role("heading", name="sweep-001/classic-0").wait_for()
     assert page.url.endswith("/#run/sweep-001/classic-0")
@@ -253,7 +253,7 @@ def test_a_visit_to_a_game_with_what_the_agent_expects(site, open_page, axe):
 
 def test_a_visit_with_the_keyboard_alone(site, open_page):
     page = open_page(site.url)
-    page.wait_for_selector(".run-row")
+    page.wait_for_selector("tbody tr")
     assert press_tab_until(page, "Skip to the content")
     assert press_tab_until(page, "seed-0")
     page.keyboard.press("Enter")
@@ -265,7 +265,7 @@ def test_a_visit_with_the_keyboard_alone(site, open_page):
     page.keyboard.press("ArrowRight")
     assert step_of(page) == 2
     page.go_back()
-    page.wait_for_selector(".run-row")
+    page.wait_for_selector("tbody tr")
 
 
 def press_tab_until(page, name: str) -> bool:
@@ -288,7 +288,7 @@ def test_a_run_is_followed_from_its_first_moment_to_its_end(tmp_path, open_page,
         require_fitting_and_accessible(page, axe)
         config = toy_config("fast", updates=None, total_timesteps=10**7)
         run = RunDirectory.create(tmp_path / "runs" / "live", config, [].append)
-        page.wait_for_selector(".run-row:has-text('nothing trained yet')")
+        page.wait_for_selector("tbody tr:has-text('nothing trained yet')")
         assert page.locator("text=pixelpong train").count() == 0
         page.goto(address(served, "live"))
         page.wait_for_selector("text=No update is finished yet")

@@ -41,6 +41,7 @@ class Site:
                 Route("/api/runs", self._list),
                 Route("/api/runs/{run:path}/reels/{agent}", self._reel),
                 Route("/api/runs/{run:path}", self._describe),
+                Route("/api/sweeps/{name}", self._describe_sweep),
                 WebSocketRoute("/game", self._game),
             ],
             middleware=[Middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)],
@@ -61,6 +62,10 @@ class Site:
 
     async def _describe(self, request: Request) -> Response:
         return _answer(await asyncio.to_thread(self._library.tell, request.path_params["run"]))
+
+    async def _describe_sweep(self, request: Request) -> Response:
+        tell = self._library.tell_sweep
+        return _answer(await asyncio.to_thread(tell, request.path_params["name"]))
 
     async def _reel(self, request: Request) -> Response:
         asked, which = request.path_params["run"], request.path_params["agent"]

@@ -56,6 +56,14 @@ class Library:
             return _tell_of_agents(file.name, run_id, {"best": self.load_agent(run_id)})
         return _tell_run(self.record(run_id), run_id)
 
+    def tell_sweep(self, name: str) -> dict[str, Any]:
+        """The runs of a sweep, by id, and their numbers (`pixelpong.sweep.results.summarize`)."""
+        paths = self._paths()
+        ids = sorted((id for id in paths if id.startswith(f"{name}/")), key=lambda id: (len(id), id))
+        if not ids:
+            raise RunError("There is no sweep of this name.")
+        return {"runs": ids, **_summarize(tuple(Record.read(paths[id]) for id in ids))}
+
     def find_agent(self, run_id: str, which: str) -> tuple[Path | None, str, Any]:
         """Where a saved agent is: path of the run or file, None for the package; name; stamp."""
         path = self._find_file(run_id)
@@ -113,6 +121,11 @@ class Library:
         if self._own is not None and (self._own / "config.json").is_file():
             paths.append(self._own)
         return {self.id_of(path): path.resolve() for path in paths}
+
+
+@functools.lru_cache(8)
+def _summarize(records: tuple[Record, ...]) -> dict[str, Any]:
+    return summarize(records)
 
 
 def _list_folders(folder: Path) -> list[Path]:

@@ -2,7 +2,7 @@
 //
 //     #runs   #run/ID   #compare/ID,ID   #sweep/NAME   #play/ID/AGENT   #watch/ID/AGENT
 import {
-  build, describeReturn, describeState, follow, formatCount, rewrite, warnAbove,
+  FIGURES, build, buildScroller, buildTable, describeRun, follow, rewrite, warnAbove,
 } from "./parts.js";
 import { mountComparison, mountSweep } from "./compare.js";
 import { mountGame } from "./play.js";
@@ -47,9 +47,9 @@ function route() {
 
 function mountList(element, signal) {
   document.title = "Runs · pixelpong";
-  const list = build("ul", { class: "runs", "aria-label": "Runs" }), rows = new Map();
-  const empty = build("div"), link = build("a", { class: "button primary" }, "Compare");
-  const words = build("span"), bar = build("div", { class: "compare-bar" }, words, link);
+  const list = buildScroller("Runs"), empty = build("div"), words = build("span");
+  const link = build("a", { class: "button primary" }, "Compare");
+  const bar = build("div", { class: "compare-bar" }, words, link);
   element.append(build("h1", {}, "Runs"), empty, bar, list);
   const count = () => {
     const isOne = ticked.size < 2;
@@ -58,65 +58,45 @@ function mountList(element, signal) {
     link.href = `#compare/${[...ticked].join(",")}`;
     words.textContent = `${ticked.size} selected${isOne ? ": select another to compare" : ""}`;
   };
-  count();
+  const head = ["run", "", ...FIGURES, "preset", "seed", "written"];
   follow("/api/runs", signal, ({ runs = [] }) => {
-    const entries = [...Map.groupBy(runs, (run) => findSweep(run) ?? run.id)];
-    const groups = Map.groupBy(runs, (run) => (findSweep(run) ? null : run.group));
-    // Rows stay in place while their runs do, so that focus stays too.
-    entries.forEach(([key, members], place) => {
-      const row = rows.get(key) ?? build("li", { class: "run-row" });
-      const alike = groups.get(members[0].group) ?? [];
-      rows.set(key, row);
-      rewrite(row, [members, alike.map(({ id }) => id)], () => buildRow(members, alike, count));
-      if (list.children[place] !== row) list.insertBefore(row, list.children[place] ?? null);
-    });
-    while (list.children.length > entries.length) list.lastChild.remove();
-    rewrite(empty, runs.length, () => (runs.length ? [] : [buildEmpty()]));
     for (const id of ticked) if (!runs.some((run) => run.id === id)) ticked.delete(id);
+    list.hidden = !runs.length;
+    rewrite(list, runs, () => [buildTable(head, listRows(runs, count))]);
+    rewrite(empty, runs.length, () => (runs.length ? [] : [buildEmpty()]));
     count();
   });
 }
 
-// A run of a sweep has its folder in its id.
-function findSweep({ id }) {
-  return id.includes("/") ? id.split("/")[0] : null;
-}
-
-// A run with those that differ only in their seed, or all runs of a sweep.
-function buildRow(runs, alike, onTick) {
-  const [run] = runs, sweep = findSweep(run), name = sweep ?? run.name;
-  const isDamaged = !sweep && run.state === "damaged", best = describeReturn(run);
-  const tick = () => {
-    for (const { id } of runs) if (box.checked) ticked.add(id); else ticked.delete(id);
-    onTick();
-  };
-  const box = build("input", {
-    type: "checkbox", "aria-label": `Compare ${name}`, disabled: isDamaged, onchange: tick,
-    checked: runs.every(({ id }) => ticked.has(id)),
-  });
-  const { word, kind } = describeState(runs.find((each) => each.is_live) ?? run);
-  const won = runs.filter(({ state }) => state === "won").length;
-  const [figure, unit] = sweep ? [`${won} of ${runs.length}`, "won"] : [best.text, best.name];
+// A row for each run, and one for all runs of a sweep, which have its folder in their ids.
+function listRows(runs, onTick) {
+  const findSweep = ({ id }) => (id.includes("/") ? id.split("/")[0] : null);
+  const groups = Map.groupBy(runs, (run) => (findSweep(run) ? null : run.group));
   const style = { dateStyle: "medium", timeStyle: "short" };
-  const written = `written ${new Date(1000 * run.modified).toLocaleString("en", style)}`;
-  const facts = sweep ? ["sweep", run.preset, written] : [
-    run.preset, `seed ${run.seed}`, `update ${formatCount(run.update)}`,
-    `${formatCount(run.steps)} steps`, written, run.problem,
-  ];
-  const seeds = new Set(alike.map(({ seed }) => seed)).size;
-  const compared = `#compare/${alike.map(({ id }) => id).join(",")}`;
-  const head = [
-    build("a", { class: "run-name", href: sweep ? `#sweep/${sweep}` : `#run/${run.id}` }, name),
-    build("span", { class: `state ${kind}` }, word),
-    !sweep && seeds > 1 && build("a", { class: "seeds", href: compared }, `one of ${seeds} seeds`),
-  ];
-  const told = isDamaged ? run.problem : facts.filter(Boolean).join(" · ");
-  const result = [build("strong", { class: "number" }, figure), ` ${unit}`];
-  return [
-    box,
-    build("div", {}, build("div", { class: "row" }, head), build("p", { class: "quiet" }, told)),
-    build("p", { class: "run-return quiet" }, isDamaged ? [] : result),
-  ];
+  return [...Map.groupBy(runs, (run) => findSweep(run) ?? run.id).values()].map((members) => {
+    const [run] = members, sweep = findSweep(run), name = sweep ?? run.name;
+    const alike = sweep ? [] : groups.get(run.group), seeds = Map.groupBy(alike, (it) => it.seed);
+    const box = build("input", {
+      type: "checkbox", "aria-label": `Compare ${name}`, disabled: run.state === "damaged",
+      checked: members.every(({ id }) => ticked.has(id)),
+      onchange: () => {
+        for (const { id } of members) if (box.checked) ticked.add(id); else ticked.delete(id);
+        onTick();
+      },
+    });
+    const won = members.filter(({ state }) => state === "won").length;
+    const [state, ...figures] = describeRun(members.find((each) => each.is_live) ?? run);
+    const href = sweep ? `#sweep/${sweep}` : `#run/${run.id}`;
+    const compared = `#compare/${alike.map(({ id }) => id).join(",")}`;
+    const written = new Date(1000 * run.modified).toLocaleString("en", style);
+    const others = build("a", { href: compared }, `one of ${seeds.size} seeds`);
+    return [
+      build("a", { href }, name), box, state,
+      ...(sweep ? [`${won} of ${members.length} won`, "", ""] : figures),
+      run.preset ?? "", seeds.size > 1 ? [`${run.seed}, `, others] : sweep ? "" : `${run.seed}`,
+      run.state === "damaged" ? run.problem : written,
+    ];
+  });
 }
 
 function buildEmpty() {

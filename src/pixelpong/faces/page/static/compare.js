@@ -1,7 +1,7 @@
 // Several runs: a comparison of those that were chosen, or a sweep.
 import {
-  build, buildTable, describeReturn, describeState, follow, formatCount, formatSeconds, formatValue,
-  rewrite, tellProblem,
+  FIGURES, build, buildScroller, buildTable, describeRun, follow, formatCount, formatSeconds,
+  formatSigned, formatValue, rewrite, tellProblem,
 } from "./parts.js";
 import { mountCurves } from "./charts.js";
 
@@ -22,26 +22,43 @@ export function mountComparison(element, signal, ids = "") {
 /** The view of a sweep. */
 export function mountSweep(element, signal, name) {
   document.title = `${name} · pixelpong`;
-  const problem = build("p", { class: "problem" }), summary = build("div");
-  element.append(build("h1", {}, name), problem, summary);
+  const problem = build("p", { class: "problem" }), summary = buildScroller("What came of it");
+  const words = "Medians, and of the return the mean of the middle half; with 95 % intervals.";
+  element.append(build("h1", {}, name), problem, summary, build("p", { class: "quiet" }, words));
   const followAll = mountRuns(element, signal);
-  follow("/api/runs", signal, ({ problem: trouble, runs = [] }) => {
-    problem.textContent = trouble ?? "";
-    const ids = runs.map(({ id }) => id).filter((id) => id.startsWith(`${name}/`));
-    followAll(ids.sort((a, b) => a.localeCompare(b, "en", { numeric: true })));
+  follow(`/api/sweeps/${name}`, signal, (sweep) => {
+    problem.textContent = tellProblem(sweep);
+    if (!sweep.settings) return;
+    rewrite(summary, sweep.settings, () => [buildSettings(sweep.settings)]);
+    followAll(sweep.runs);
   });
+}
+
+// What came of each configuration: of its seeds together.
+function buildSettings(settings) {
+  const tell = (found, format) => {
+    const ends = found?.ci95 ? ` (${found.ci95.map(format).join(" to ")})` : "";
+    return found ? format(found.middle) + ends : "–";
+  };
+  const rows = settings.map(({ label, won, trainings, steps, seconds, final_return: value }) => [
+    label || "all seeds", `${won} of ${trainings}`, tell(steps, formatCount),
+    tell(seconds, formatSeconds), tell(value, (each) => formatSigned(each, 1)),
+  ]);
+  const head = ["setting", "won", "steps to the win", "time to the win", "final return"];
+  return buildTable(head, rows);
 }
 
 // Curves and a table of runs; returns what begins to follow those with some ids.
 function mountRuns(element, signal, remove) {
-  const runs = new Map(), problem = build("p", { class: "problem" }), table = build("section");
+  const runs = new Map(), problem = build("p", { class: "problem" });
+  const table = buildScroller("The runs");
   const box = build("input", { type: "checkbox", checked: true, onchange: () => show() });
   const words = "Join runs that differ only in their seed: their mean, and from lowest to highest";
   const more = "One that has ended stays where it was.";
   const joins = build("label", { class: "row" }, box, `${words}. ${more}`);
   element.append(problem, joins);
   const drawCurves = mountCurves(element);
-  element.append(table);
+  element.append(build("h2", {}, "The runs"), table);
   const show = () => {
     const known = [...runs.values()].filter((run) => run.id);
     const series = listSeries(known, box.checked);
@@ -53,7 +70,7 @@ function mountRuns(element, signal, remove) {
     ].filter(Boolean).join(" ");
     drawCurves(series.slice(0, MAX_CURVES));
     const content = known.map(({ columns, text, ...run }) => run);
-    rewrite(table, content, () => [build("h2", {}, "The runs"), buildRuns(known, remove)]);
+    rewrite(table, content, () => [buildRuns(known, remove)]);
   };
   return (ids) => {
     for (const id of ids.filter((each) => !runs.has(each))) {
@@ -79,16 +96,13 @@ function listSeries(runs, isJoined) {
 // A row for each run: its result, and the options in which they differ.
 function buildRuns(runs, remove) {
   const names = [...new Set(runs.flatMap((run) => Object.keys(run.config ?? {})))];
-  const differing = names.filter((name) => (
-    new Set(runs.map((run) => formatValue(run.config?.[name]))).size > 1
-  ));
-  const options = differing.map((name) => `--${name.replaceAll("_", "-")}`);
+  const tell = (run, name) => formatValue(run.config?.[name]);
+  const isOther = (name) => new Set(runs.map((run) => tell(run, name))).size > 1;
+  const differing = names.filter(isOther), more = remove ? [""] : [];
   const rows = runs.map((run) => [
-    build("a", { href: `#run/${run.id}` }, run.name), ...(remove ? [remove(run.id)] : []),
-    describeState(run).word, describeReturn(run).text, formatCount(run.steps),
-    formatSeconds(run.total_seconds), ...differing.map((name) => formatValue(run.config?.[name])),
+    build("a", { href: `#run/${run.id}` }, run.name), ...more.map(() => remove(run.id)),
+    ...describeRun(run), ...differing.map((name) => tell(run, name)),
   ]);
-  const figures = ["state", "return", "steps", "time"];
-  const head = ["run", ...(remove ? [""] : []), ...figures, ...options];
-  return buildTable("The runs", head, rows);
+  const options = differing.map((name) => `--${name.replaceAll("_", "-")}`);
+  return buildTable(["run", ...more, ...FIGURES, ...options], rows);
 }

@@ -17,12 +17,15 @@ export function build(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** Refill an element only if its content has changed, to keep focus and scrolling. */
+/** Refill an element only if its content has changed, and keep the focus where it was. */
 export function rewrite(element, content, makeChildren) {
-  const key = JSON.stringify(content);
+  const key = JSON.stringify(content), old = document.activeElement;
   if (written.get(element) === key) return;
+  const isInside = element.contains(old) && element !== old;
   written.set(element, key);
   element.replaceChildren(...makeChildren());
+  const isSame = (each) => each.href === old.href && each.ariaLabel === old.ariaLabel;
+  if (isInside) [...element.querySelectorAll(old.localName)].find(isSame)?.focus();
 }
 
 /** Names and what belongs to them, as a list. */
@@ -32,15 +35,19 @@ export function buildTerms(kind, terms) {
   )));
 }
 
-/** A table that scrolls if there is no room; a row's first cell is its heading. */
-export function buildTable(name, head, rows) {
-  const top = build("tr", {}, head.map((word) => build(word ? "th" : "td", {}, word)));
+/** A place for a table, which scrolls if there is no room. */
+export function buildScroller(name) {
+  const attributes = { class: "scroller", role: "region", tabindex: "0", "aria-label": name };
+  return build("div", attributes);
+}
+
+/** A table; a row's first cell is its heading. */
+export function buildTable(head, rows) {
+  const top = head.map((word) => build(word ? "th" : "td", {}, word));
   const lines = rows.map(([first, ...cells]) => build(
     "tr", {}, build("th", { scope: "row" }, first), cells.map((cell) => build("td", {}, cell)),
   ));
-  const table = build("table", {}, build("thead", {}, top), build("tbody", {}, lines));
-  const attributes = { class: "scroller", role: "region", tabindex: "0", "aria-label": name };
-  return build("div", attributes, table);
+  return build("table", {}, build("thead", {}, build("tr", {}, top)), build("tbody", {}, lines));
 }
 
 /** The server's answer with its `status`; a failure is an answer with a `problem`, and status 0. */
@@ -136,16 +143,19 @@ export function describeState({ state, update }) {
 
 /** Three returns; the first that is known says most. */
 export function listReturns({ greedy, estimated_return: estimate, mean_return_100: mean }) {
-  const all = {
-    "greedy return": greedy?.mean_return, "estimated return": estimate,
-    "mean of the last 100": mean,
-  };
-  return Object.entries(all).map(
-    ([name, value]) => ({ name, value, text: formatSigned(value, 1) }),
-  );
+  const all = [
+    ["greedy return", greedy?.mean_return], ["estimated return", estimate],
+    ["mean of the last 100", mean],
+  ];
+  return all.map(([name, value]) => [name, formatSigned(value, 1)]);
 }
 
-export function describeReturn(run) {
-  const none = { name: "no episode yet", text: "–" };
-  return listReturns(run).find(({ value }) => value != null) ?? none;
+/** A row of figures about a run; `figures` are their names. */
+export function describeRun(run) {
+  const [name, text] = listReturns(run).find(([, each]) => each !== "–") ?? ["", "–"];
+  const { word, kind } = describeState(run), steps = formatCount(run.steps);
+  const state = build("span", { class: `state ${kind}` }, word);
+  const value = build("span", {}, build("strong", {}, text), ` ${name.replace(" return", "")}`);
+  return [state, value, steps, formatSeconds(run.total_seconds)];
 }
+export const FIGURES = ["state", "return", "steps", "time"];

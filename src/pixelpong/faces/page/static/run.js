@@ -1,8 +1,8 @@
 // One run: its result, its health, a game of its agent, its curves, its configuration. And the view
 // that shows a game alone.
 import {
-  build, buildTable, buildTerms, describeState, follow, formatCount, formatSigned, formatValue,
-  listReturns, rewrite, tellProblem,
+  build, buildScroller, buildTable, buildTerms, describeState, follow, formatCount, formatSigned,
+  formatValue, listReturns, rewrite, tellProblem,
 } from "./parts.js";
 import { mountCurves } from "./charts.js";
 import { Games } from "./viewer.js";
@@ -35,7 +35,7 @@ export function mountRun(element, signal, id) {
   const play = build("a", { class: "button primary", href: `#play/${id}/best` }, "Play against it");
   const facts = build("div"), stage = build("div", { class: "games" });
   const curves = build("section"), rest = build("section");
-  const note = build("p", { class: "quiet" }, "No update is finished yet: the curves begin with it.");
+  const note = build("p", { class: "quiet" }, "No update is finished yet.");
   const parts = [
     verdict, build("p", {}, play), facts, health,
     build("section", {}, build("h2", {}, "Watch it"), stage), curves, note, rest,
@@ -86,7 +86,7 @@ function listFacts(run) {
   const newest = (name) => run.columns[name]?.findLast((value) => value !== null);
   const won = newest("points_won_1000");
   return [
-    ...listReturns(run).map(({ name, text }) => [name, text]),
+    ...listReturns(run),
     ["points won, last 1,000", won == null ? "–" : `${(100 * won).toFixed(1)} %`],
     ["steps played", formatCount(run.steps)], ["update", formatCount(run.update)],
     ["episodes", formatCount(run.episodes)],
@@ -113,7 +113,9 @@ function buildEvaluations(lines) {
     std?.toFixed(2) ?? "–", `${games}`,
   ]);
   const head = ["update", "greedy return", "95 % interval", "deviation", "games"];
-  return [build("h2", {}, "Evaluations"), buildTable("Evaluations", head, rows.reverse())];
+  const scroller = buildScroller("Evaluations");
+  scroller.append(buildTable(head, rows.reverse()));
+  return [build("h2", {}, "Evaluations"), scroller];
 }
 
 function buildConfiguration({ config, versions, machine }) {

@@ -90,7 +90,7 @@ class Player {
   constructor(element, reel, pictures) {
     Object.assign(this, { reel, pictures, step: 0, isPlaying: false, last: reel.steps - 1 });
     this.hasValue = reel.values[0] !== null;
-    this.root = build("div", { class: "viewer", role: "group", "aria-label": "A game of the agent" });
+    this.root = build("div", { class: "viewer", role: "group", "aria-label": "A game" });
     this.root.append(document.getElementById("viewer").content.cloneNode(true));
     this.find = (selector) => this.root.querySelector(selector);
     this.root.querySelectorAll("canvas").forEach(sizeCanvas);
@@ -136,7 +136,8 @@ class Player {
     const { find, reel } = this, overlay = find("[type=checkbox]"), speed = find("select");
     const points = this.points.map(({ step }) => step);
     const comings = reel.expectations.map(({ step }) => step);
-    const [toPrevious, back, play, forward, toNext] = this.root.querySelectorAll(".controls button");
+    const buttons = this.root.querySelectorAll(".controls button");
+    const [toPrevious, back, play, forward, toNext] = buttons;
     const on = (element, name, task) => element.addEventListener(name, task);
     const nudge = (steps) => { this.setPlaying(false); this.go(this.step + steps); };
     this.range = find("[type=range]");
