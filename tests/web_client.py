@@ -116,7 +116,7 @@ def connect(port: int, receive_buffer: int | None = None) -> socket.socket:
     made = socket.socket()
     if receive_buffer:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-    made.settimeout(10)
+    made.settimeout(60)
     made.connect(("127.0.0.1", port))
     return made
 

@@ -21,6 +21,7 @@ from pixelpong.errors import CheckpointError, RunError, expected
 from pixelpong.faces.page.health import assess
 from pixelpong.run.names import last_change
 from pixelpong.run.record import Record, identify, is_sweep
+from pixelpong.sweep.results import summarize
 
 PACKAGE = "package"  # id of the agents in the package
 MAX_RUNS = 1000  # the newest are listed
@@ -59,7 +60,9 @@ class Library:
     def tell_sweep(self, name: str) -> dict[str, Any]:
         """The runs of a sweep, by id, and their numbers (`pixelpong.sweep.results.summarize`)."""
         paths = self._paths()
-        ids = sorted((id for id in paths if id.startswith(f"{name}/")), key=lambda id: (len(id), id))
+        ids = sorted(
+            (id for id in paths if id.startswith(f"{name}/")), key=lambda id: (len(id), id)
+        )
         if not ids:
             raise RunError("There is no sweep of this name.")
         return {"runs": ids, **_summarize(tuple(Record.read(paths[id]) for id in ids))}
