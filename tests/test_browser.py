@@ -216,9 +216,9 @@ def test_the_very_frames_are_shown_and_what_the_network_made_of_them(
 
 
 def require_field(red, field) -> None:
-    """Pixels that stayed, appeared and vanished are told apart by shape."""
+    """Pixels that stayed, appeared and vanished are told apart by shape, as in a film."""
     cells = red.reshape(80, 6, 80, 6)
-    middle, edge = cells[:, 2, :, 2] > 100, cells[:, 1, :, 1] > 100
+    middle, edge = cells[:, 2, :, 4] > 100, cells[:, 1, :, 1] > 100
     np.testing.assert_array_equal(cells.max(axis=(1, 3)) > 100, field > 0)
     np.testing.assert_array_equal(middle, (field == 1) | (field == 2))
     np.testing.assert_array_equal(edge, (field == 2) | (field == 3))

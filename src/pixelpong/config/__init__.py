@@ -141,11 +141,15 @@ class BudgetConfig:
 
         The target return is not checked here: an evaluation decides on it.
         """
+        return next((name for name, share in self.spent(stand).items() if share >= 1), None)
+
+    def spent(self, stand: Any) -> dict[str, float]:
+        """The share of each option that counts, if it is set, that `stand` has used up."""
         counts = {
             "updates": stand.update, "episodes": stand.episodes, "total_timesteps": stand.steps,
         }  # fmt: skip
         goals = {name: getattr(self, name) for name in counts}
-        return next((name for name, goal in goals.items() if goal and counts[name] >= goal), None)
+        return {name: counts[name] / goal for name, goal in goals.items() if goal}
 
 
 BUDGET = tuple(each.name for each in fields(BudgetConfig))  # giving one replaces all others

@@ -77,9 +77,7 @@ class TrainingDisplay:
             f"{run.path}: {verb}, preset {config.preset}, {config.environment.environment}, "
             f"seed {config.seed}, engine {config.engine.engine}"
         )
-        self._points = (
-            [*zip(*Record.read(run.path).curve(), strict=True)] if progress.update else []
-        )
+        self._points = [*zip(*Record.read(run.path).curve(), strict=True)]
         if self._console.is_terminal and not self._console.is_dumb_terminal:
             self._live = start_live(self._console, self.draw)
         else:
@@ -223,12 +221,7 @@ class Clock:
 
     def _spent(self, progress: Progress) -> float:
         """The spent share of the budget option that will be reached first, 0 … 1."""
-        pairs = (
-            (progress.update, self._budget.updates),
-            (progress.episodes, self._budget.episodes),
-            (progress.steps, self._budget.total_timesteps),
-        )
-        return min(1.0, max((done / goal for done, goal in pairs if goal), default=0.0))
+        return min(1.0, max(self._budget.spent(progress).values(), default=0.0))
 
 
 def _metrics(progress: Progress, stats: UpdateStats) -> dict[str, str]:

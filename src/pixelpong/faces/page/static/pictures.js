@@ -73,16 +73,16 @@ export function readColours(element) {
   return Object.fromEntries(COLOURS.map((name) => [name, style.getPropertyValue(`--${name}`)]));
 }
 
-/** The pixels differ in colour and in shape: full, a dot, an outline. */
+/** The pixels differ in colour and in shape, as in films: full, a stripe, chequered. */
 export function drawField(canvas, field, colours) {
   const context = canvas.getContext("2d"), kinds = [null, "stayed", "appeared", "vanished"];
   context.clearRect(0, 0, canvas.width, canvas.height);
   field.forEach((state, place) => {
     const kind = kinds[state], x = (place % SIDE) * CELL, y = Math.floor(place / SIDE) * CELL;
-    context.fillStyle = context.strokeStyle = colours[kind];
+    context.fillStyle = colours[kind];
     if (kind === "appeared") context.fillRect(x, y, CELL, CELL);
-    else if (kind === "stayed") context.fillRect(x + 2, y + 2, CELL - 4, CELL - 4);
-    else if (kind) context.strokeRect(x + 1, y + 1, CELL - 2, CELL - 2);
+    else if (kind === "stayed") context.fillRect(x, y + CELL / 3, CELL, CELL / 3);
+    else if (kind) for (const step of [0, CELL / 2]) context.fillRect(x + step, y + step, CELL / 2, CELL / 2);
   });
 }
 
