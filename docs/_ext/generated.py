@@ -49,8 +49,7 @@ def describe_options() -> str:
 
 def _describe_option(each: Option, presets: dict[str, dict[str, Any]]) -> tuple[str, ...]:
     values = each.describe_values()
-    unit = f", in {each.unit}" * bool(each.unit)
-    words = [each.help, f"{values[0].upper()}{values[1:]}{unit}."]
+    words = [each.help, f"{values[0].upper()}{values[1:]}."]
     if each.source:
         words.append(f"Source: {each.source}.")
     if each.is_free:

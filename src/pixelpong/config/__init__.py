@@ -169,16 +169,14 @@ class ScheduleConfig:
 
 @dataclass(frozen=True)
 class EngineConfig:
-    """Who does the work. Changes the speed, never the result."""
+    """Who does the work, and what is printed of it. Never changes the result."""
 
     engine: Literal["serial", "threads", "ray"] = option(
         "threads", "How episodes are played: one by one, in one thread per worker, or by Ray."
     )
     workers: Number | None = option(None, "Workers; by default one per core.")
     worker_timeout: Annotated[float, Meta(ge=0.1, le=86400)] = option(
-        60.0,
-        "Time that one item may take on Ray; a worker that is later is replaced.",
-        unit="seconds",
+        60.0, "Seconds that one item may take on Ray; a worker that is later is replaced."
     )
     ray_address: str | None = option(
         None, "Ray cluster to use, auto or HOST:PORT; by default a new local one."
@@ -186,12 +184,6 @@ class EngineConfig:
     ray_mode: Literal["actors", "tasks"] = option(
         "actors", "Ray's workers: actors, one per node with threads, or tasks, one per core."
     )
-
-
-@dataclass(frozen=True)
-class DisplayConfig:
-    """What is printed."""
-
     verbose: bool = option(False, "Also print one line per point, per episode and per batch.")
 
 
@@ -212,7 +204,6 @@ class Config:
     budget: BudgetConfig = BudgetConfig()
     schedule: ScheduleConfig = ScheduleConfig()
     engine: EngineConfig = EngineConfig()
-    display: DisplayConfig = DisplayConfig()
 
     def to_flat(self) -> dict[str, Any]:
         """All options by name, as in a file."""
@@ -242,7 +233,7 @@ class Config:
         return replace(self, **own, **parts)
 
 
-_FREE = ("preset", "budget", "schedule", "engine", "display")  # may change when a run is resumed
+_FREE = ("preset", "budget", "schedule", "engine")  # may change when a run is resumed
 
 
 def _list_options(owner: type, section: str = "") -> Iterator[Option]:

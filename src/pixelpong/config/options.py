@@ -31,7 +31,6 @@ class Option:
     type: Any
     default: Any
     help: str = ""
-    unit: str = ""
     source: str = ""  # of the default
     is_free: bool = False
     section: str = ""  # of `pixelpong.config.Config`; "" for `Config` itself

@@ -325,8 +325,6 @@ def _describe_option(option: Option) -> str:
     parts = [option.help]
     if option.choices:
         parts.append(f"One of {', '.join(option.choices)}.")
-    if option.unit:
-        parts.append(f"In {option.unit}.")
     if not option.section and option.default not in (None, False):
         parts.append(f"(default: {option.default})")
     return " ".join(parts).replace("%", "%%")

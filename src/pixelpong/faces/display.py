@@ -71,7 +71,7 @@ class TrainingDisplay:
     def _begin(self, event: Began) -> None:
         run, progress, config = event.run, event.progress, event.run.config
         self._clock = Clock(config, event.seconds)
-        self._is_verbose, self._target = config.display.verbose, config.budget.until_return
+        self._is_verbose, self._target = config.engine.verbose, config.budget.until_return
         verb = f"resuming after update {progress.update}" if progress.update else "training"
         self._title = (
             f"{run.path}: {verb}, preset {config.preset}, {config.environment.environment}, "

@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.config import Config, DisplayConfig, EngineConfig
+from pixelpong.config import Config, EngineConfig
 from pixelpong.errors import MAX_GOT, PixelpongError, RunError, on_one_line
 from pixelpong.run.directory import FAILURE_FILE, RunDirectory, is_live
 from pixelpong.run.lines import EpisodeLine, EvaluationLine
@@ -112,9 +112,7 @@ class Record:
         """Shared by all runs of one configuration, whatever their seeds and engines are."""
         if self.config is None:
             return None
-        alike = dataclasses.replace(
-            self.config, seed=0, engine=EngineConfig(), display=DisplayConfig()
-        )
+        alike = dataclasses.replace(self.config, seed=0, engine=EngineConfig())
         return hashlib.sha256(encode(alike.to_flat())).hexdigest()[:16]
 
     # ---- metrics
