@@ -78,10 +78,10 @@ _PLAY_FRAMES = ctypes.CFUNCTYPE(_NUMBER, _POINTER, _POINTER, _NUMBER, _NUMBER)
 
 def test_what_the_game_does_not_cover_is_one_plain_error(classic):
     player, item = Player(find_protocol("ALE/Pong-v5"), "reinforce"), Item("train", 6, 1, 0)
-    game = player._game(item).record
-    real, calls = _PLAY_FRAMES(int(game["play_frames"][0])), itertools.count()
+    console, _ = player._game(item)
+    real, calls = _PLAY_FRAMES(console.address), itertools.count()
     broken = _PLAY_FRAMES(lambda *given: -3 if next(calls) == 7 else real(*given))
-    game["play_frames"] = ctypes.cast(broken, _POINTER).value
+    console.address = ctypes.cast(broken, _POINTER).value
     with pytest.raises(EmulatorError, match="expected a state that a game of Pong reaches, got"):
         player.play(item, classic)
 

@@ -72,8 +72,8 @@ def test_an_episode_does_not_depend_on_what_was_played_before():
 
 def test_statistics_of_an_episode_by_hand():
     episode = Episode(5, 20, entropy=2 * np.log(2), ups=3, ends=(1, 3, 4), rewards=(1, -1, -1))
-    assert (episode.episode_return, episode.points_won, episode.points_lost) == (-1.0, 1, 2)
     line = episode.line()
+    assert (line["episode_return"], line["points_won"], line["points_lost"]) == (-1.0, 1, 2)
     assert (line["up_share"], line["entropy"]) == (0.6, pytest.approx(2 * np.log(2) / 5))
     assert "opponent" not in line
 

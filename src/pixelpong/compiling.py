@@ -54,6 +54,7 @@ def _drop_from_cache(kernel: Any) -> None:
     """Remove a kernel from numba's cache, whose files are named after it."""
     function, folder = kernel.py_func, kernel.stats.cache_path
     name = f"{Path(function.__code__.co_filename).stem}.{function.__qualname__}-"
+    name = name.replace("<", "").replace(">", "")  # of a function in a function
     for path in Path(folder).glob(f"{name}*.nb[ci]") if folder else ():
         with contextlib.suppress(OSError):
             path.unlink()

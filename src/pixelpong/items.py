@@ -96,16 +96,6 @@ class Episode:
     opponent: str = BUILTIN  # as in `Item`
 
     @property
-    def points_won(self) -> int:
-        """Points that the network won."""
-        return self.rewards.count(1)
-
-    @property
-    def points_lost(self) -> int:
-        """Points that the opponent won."""
-        return self.rewards.count(-1)
-
-    @property
     def episode_return(self) -> float:
         """The undiscounted sum of the rewards, −21 … 21."""
         return float(sum(self.rewards))
@@ -116,8 +106,8 @@ class Episode:
             "episode_return": self.episode_return,
             "steps": self.steps,
             "frames": self.frames,
-            "points_won": self.points_won,
-            "points_lost": self.points_lost,
+            "points_won": self.rewards.count(1),
+            "points_lost": self.rewards.count(-1),
             "point_ends": self.ends,
             "point_rewards": self.rewards,
             "entropy": self.entropy / self.steps,

@@ -96,11 +96,7 @@ class Learner:
 
     def apply(self, results: Iterable[Result]) -> UpdateStats:
         """Learn from the results of `items`, in their order, and count them."""
-        update, attempt, begin = (
-            self.progress.update + 1,
-            self.progress.attempt,
-            time.perf_counter(),
-        )
+        begin, attempt = time.perf_counter(), self.progress.attempt
         played = self._take(results)
         since = time.perf_counter()
         self.is_whole = False
@@ -108,7 +104,7 @@ class Learner:
             figures, rows = self._learn(played)
         self._has_memory[rows] = True
         counts = self._count(played)
-        self._refuse_non_finite(update, rows, figures | {"entropy": counts["entropy"]})
+        self._refuse_non_finite(rows, figures | {"entropy": counts["entropy"]})
         self._end(counts["steps"])
         self.is_whole = True
         return UpdateStats(
@@ -134,22 +130,19 @@ class Learner:
     def _end(self, steps: int) -> None:
         """End an update of that many steps, which is counted."""
 
-    def _refuse_non_finite(
-        self, update: int, rows: NDArray[np.uint16], figures: Mapping[str, float]
-    ) -> None:
+    def _refuse_non_finite(self, rows: NDArray[np.uint16], numbers: dict[str, float]) -> None:
         """Refuse an update with numbers that are not finite, before it is whole and can be saved.
 
         They show in the sums of the squares of what it has changed: of the first layer, some rows.
         """
-        numbers = dict(figures)
         for name, w in (self.params | self.memory).items():
             changed = rows if name.endswith("W1") else np.arange(len(w), dtype=np.uint16)
             numbers[name] = kernels.sum_of_squares(lines(w), changed)
         for name, number in numbers.items():
             if not math.isfinite(number):
-                what, got = f"finite numbers after update {update}", f"others in {name}"
+                what = f"finite numbers after update {self.progress.update}"
                 advice = "lower --learning-rate and resume from the last checkpoint"
-                raise NumericsError(expected(what, got, advice))
+                raise NumericsError(expected(what, f"others in {name}", advice))
 
     def get_state(self) -> State:
         """Everything the future depends on.
@@ -176,20 +169,16 @@ class Learner:
     def _restore(self, arrays: Mapping[str, NDArray[Any]], counters: dict[str, Any]) -> None:
         self.progress = Progress.from_dict(counters)
         self._begin()
-        rows, own = arrays.get("rows", np.zeros(0)), self.params | self.memory
-        need = {
-            name: ((len(rows), *w.shape[1:]) if name.endswith("W1") else w.shape, str(w.dtype))
-            for name, w in sorted(own.items())
-        }
-        have = {
-            name: (arrays[name].shape, str(arrays[name].dtype)) for name in need if name in arrays
-        }
-        if have != need:
-            advice = "resume with the --algorithm, --hidden and --dtype it has"
-            raise CheckpointError(expected(f"arrays {need}", have, advice))
+        rows, own = arrays["rows"], self.params | self.memory
         if rows.dtype != np.uint16 or rows.ndim != 1 or rows.max(initial=0) >= len(own["W1"]):
             raise ValueError("rows that are not those of a first layer")
         for name, w in own.items():
+            shape = (len(rows), *w.shape[1:]) if name.endswith("W1") else w.shape
+            need, have = (shape, w.dtype), (arrays[name].shape, arrays[name].dtype)
+            if have != need:
+                what, got = (f"{name} of shape {shape}, {dtype}" for shape, dtype in (need, have))
+                advice = "resume with the --algorithm, --hidden and --dtype it has"
+                raise CheckpointError(expected(what, got, advice))
             w[rows if name.endswith("W1") else ...] = arrays[name]
         self._has_memory[rows] = True
 

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
@@ -33,8 +34,6 @@ from pixelpong.learn.ppo import LossStats, LossWeights
 from pixelpong.learn.returns import standardize
 from pixelpong.learners import lines
 
-# A parameter, and the running means of its gradient and of the gradient's square.
-Moments = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 PIECE = 256  # steps per piece: some tenths of a millisecond of work
 MAX_PIECES = 16  # of a minibatch; more threads than this have nothing to do
 # Adam's work on a row of the first layer; the unit is adding up one row of the gradient.
@@ -113,7 +112,6 @@ class Passes:
         self._y = np.zeros((MAX_PIECES, 8, NUM_OUTPUTS))[:, 0]
         self._squares = np.zeros((MAX_PIECES, 2, columns), dtype)[:, 0]
         self._sums = np.zeros((MAX_PIECES, len(dataclasses.fields(LossStats))))
-        self.grads: Params = {}  # of the newest minibatch; of W1, only the rows that have one
 
     def differentiate(
         self,
@@ -156,18 +154,22 @@ class Passes:
         return LossStats(*(self._sums[:count].sum(axis=0) / size).tolist())
 
     def descend(
-        self, arrays: Mapping[str, Moments], learning_rate: float, step: int, crew: Crew
-    ) -> dict[str, float]:
-        """Take a step along the gradient found, and keep the gradient in `grads`.
+        self, params: Params, memory: Params, learning_rate: float, step: int, crew: Crew
+    ) -> float:
+        """Take a step along the gradient found, and return its norm; steps are numbered from 1.
 
-        Changes the parameters in `arrays` and Adam's memory of them; steps are numbered from 1.
-        Returns name → sum of the squares of its gradient.
+        Changes the parameters and Adam's memory of them: the running means ``m.NAME`` of the
+        gradient and ``v.NAME`` of its square.
         """
+        arrays = {
+            name: [lines(each) for each in (w, memory[f"m.{name}"], memory[f"v.{name}"])]
+            for name, w in params.items()
+        }
         decay_m, decay_v = ADAM_DECAYS
         scales = np.array([learning_rate / (1 - decay_m**step), 1 / (1 - decay_v**step)])
         count, num_pieces = self._num_rows, self._num_pieces
         rows, starts = self._rows[:count], self._starts[: count + 1]
-        W1, means, squares = map(lines, arrays["W1"])
+        W1, means, squares = arrays["W1"]
 
         def descend(piece: int, some: slice) -> None:
             g = self._dW1[some]
@@ -178,14 +180,13 @@ class Passes:
         shares = [int(work[-1]) * piece // num_pieces for piece in range(num_pieces + 1)]
         pieces = _cut(np.searchsorted(work, shares).tolist())
         crew.carry_out(partial(descend, *each) for each in enumerate(pieces))
-        totals = {"W1": float(self._squares[:num_pieces].sum(dtype=np.float64))}
-        self.grads = {"W1": self._dW1[:count]} | _split(self._dW2[:num_pieces].sum(axis=0))
-        for name in ("W2", "b2"):
-            w, m, v = map(lines, arrays[name])
+        totals = [self._squares[:num_pieces].sum(dtype=np.float64)]
+        for name, g in _split(self._dW2[:num_pieces].sum(axis=0)).items():
+            w, m, v = arrays[name]
             sums = np.zeros(w.shape[1], w.dtype)
-            kernels.adam_rows(w, self.grads[name], m, v, _OUTPUTS, scales, sums)
-            totals[name] = float(sums.sum(dtype=np.float64))
-        return totals
+            kernels.adam_rows(w, g, m, v, _OUTPUTS, scales, sums)
+            totals.append(sums.sum(dtype=np.float64))
+        return math.sqrt(math.fsum(totals))
 
     def _make_room(self, size: int, num_entries: int, W1: NDArray[Any]) -> None:
         """Make room for a minibatch of this many steps, in a round of this many entries."""

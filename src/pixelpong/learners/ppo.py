@@ -152,23 +152,18 @@ class PPOLearner(Learner):
                         self.params, steps, np.sort(chosen), weights, crew
                     )
                     losses.append(vars(stats))
-                    norms.append(self._descend(learning_rate, crew))
+                    self._adam_steps += 1
+                    norms.append(
+                        self._passes.descend(
+                            self.params, self.memory, learning_rate, self._adam_steps, crew
+                        )
+                    )
         self._streams = np.concatenate([each.stream for each in played])
         means = {name: math.fsum(each[name] for each in losses) / len(losses) for name in losses[0]}
         del means["entropy"]  # the rollouts have that of the policy that played
         figures = {"grad_norm": math.fsum(norms) / len(norms), **means}
         rows = np.flatnonzero(np.bincount(steps.indices)).astype(np.uint16)
         return figures | {"learning_rate": learning_rate}, rows
-
-    def _descend(self, learning_rate: float, crew: Crew) -> float:
-        """Take a step of Adam along the last gradient; return its norm."""
-        self._adam_steps += 1
-        arrays = {
-            name: (w, self.memory[f"m.{name}"], self.memory[f"v.{name}"])
-            for name, w in self.params.items()
-        }
-        squares = self._passes.descend(arrays, learning_rate, self._adam_steps, crew)
-        return math.sqrt(math.fsum(squares.values()))
 
 
 def lay_out(played: list[Result], gamma: float, gae_lambda: float) -> Steps:

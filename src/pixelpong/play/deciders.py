@@ -40,6 +40,8 @@ def parts(stream: NDArray[np.void], sides: int) -> tuple[NDArray[Any], ...]:
 class Decider:
     """The base of both networks."""
 
+    # Draws parameters, from a generator, the number of hidden units and their type.
+    init: Callable[[np.random.Generator, int, str], Params]
     up: ClassVar[int]  # the action UP in the record
     _max_inputs: ClassVar[int]  # the most active inputs that a step can have
     _step: ClassVar[np.dtype[Any]]
@@ -54,14 +56,8 @@ class Decider:
         self.steps = np.zeros(room, self._step)
         self.use(params)
         # For decisions on frames that come from elsewhere.
-        self._no_game = np.zeros(1, kernels.GAME), np.zeros(0, np.uint8)
         self._draw, self.stream = np.zeros((1, 1)), np.zeros(1, kernels.STREAM)
         self.start_episode()
-
-    @staticmethod
-    def init(rng: np.random.Generator, hidden: int, dtype: str) -> Params:
-        """Draw the parameters of a network with this number of hidden units."""
-        raise NotImplementedError
 
     def use(self, params: Params) -> None:
         """Decide with these parameters from now on; they are not changed."""
@@ -123,7 +119,8 @@ class Decider:
         self._draw[0, 0] = draw
         self.stream["memory"]["is_new"] = 1
         self.make_room(0)
-        self.play((*self._no_game, field), self.stream, self._draw, 0)
+        no_game = np.zeros(1, kernels.GAME), np.zeros(0, np.uint8), field
+        self.play(no_game, self.stream, self._draw, 0)
         return int(self.stream["sides"]["wanted"][0, 0])
 
     def last_inputs(self) -> NDArray[np.uint16]:

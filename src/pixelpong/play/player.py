@@ -37,7 +37,7 @@ class Player:
         `opponent` has the parameters of the agent that is met, if any.
         """
         self._protocol, self._kind, self._opponent = protocol, NETS[algorithm], opponent
-        self._games: dict[int, _Game] = {}  # by the console's mode
+        self._consoles: dict[int, NativeConsole] = {}  # by their mode
         self._networks: list[Decider] = []  # the learning one, the other one
 
     def play(self, item: Item, params: Params, rng: np.random.Generator | None = None) -> Result:
@@ -48,9 +48,9 @@ class Player:
         begin = time.perf_counter()
         rng = rng or make_rng(item.seed, item.purpose, item.update, item.index)
         own, sides = self._seat(item, params)
-        game = self._game(item)
+        console, game = self._game(item)
         stream = np.zeros(1, kernels.STREAM) if item.stream is None else item.stream.copy()
-        game.console.set_state(stream["console"])
+        console.set_state(stream["console"])
         for each in sides:
             each.forget()
         memory, frames = stream["memory"][0], -int(stream["memory"]["num_frames"][0])
@@ -61,12 +61,16 @@ class Player:
         while t <= item.steps if item.steps is not None else not episodes:
             if not memory["is_on"]:
                 start_episode(stream)
-                game.console.reset()
+                console.reset()
                 for each in sides:
                     each.forget()
             if t == first + len(draws):
                 first, draws = t, self._draw(item, rng, len(sides))
-            t = game.play(sides, stream, draws[t - first :], t)
+            for each in sides:
+                each.make_room(t)
+            t = sides[0].play(game, stream, draws[t - first :], t, *sides[1:])
+            if memory["fault"]:
+                raise not_covered(-int(memory["fault"]))
             if not memory["is_on"]:
                 _count(stream, own, counted, t)
                 episodes.append(_end(stream, item.opponent))
@@ -76,7 +80,7 @@ class Player:
             played = own.played(t)
             return Result(tuple(episodes), frames, time.perf_counter() - begin, (played,))
         _count(stream, own, counted, item.steps)
-        stream["console"] = game.console.get_state()
+        stream["console"] = console.get_state()
         return Result(
             tuple(episodes),
             frames + int(memory["num_frames"]),
@@ -98,14 +102,20 @@ class Player:
             network.use(theirs)
         return sides[0], sides[::-1] if item.is_left else sides
 
-    def _game(self, item: Item) -> _Game:
+    def _game(self, item: Item) -> tuple[NativeConsole, Compiled]:
+        """The console of an item's game, and what the kernels have to know."""
         mode = 0 if item.opponent == BUILTIN else MODE
-        if mode not in self._games:
-            self._games[mode] = _Game(self._protocol, mode)
-        game, most = self._games[mode], self._protocol.max_frames
+        if mode not in self._consoles:
+            self._consoles[mode] = NativeConsole(mode)
+        rules, console = self._protocol, self._consoles[mode]
         # After 18 minutes the cartridge gives up and goes through all colours: nothing to learn.
-        game.record["max_frames"] = most if item.steps is None else min(most, MAX_FRAMES)
-        return game
+        most = rules.max_frames if item.steps is None else min(rules.max_frames, MAX_FRAMES)
+        record, actions = np.zeros(1, kernels.GAME), np.zeros(rules.max_frame_skip, np.uint8)
+        record[0] = (
+            console.address, console.machine.ctypes.data, actions.ctypes.data,
+            *rules.frame_skips, most, rules.sticky, SERVE if mode else 0,
+        )  # fmt: skip
+        return console, (record, actions, console.machine["field"][0])
 
     def _draw(self, item: Item, rng: np.random.Generator, sides: int) -> NDArray[np.float64]:
         """The uniform numbers of steps, a row each: for each side, the action's, then the game's.
@@ -120,34 +130,6 @@ class Player:
         draws = np.full((item.steps + 1, width), LOOK)
         rng.random(out=draws[:-1])
         return draws
-
-
-class _Game:
-    """A console, and the kernels' description of it."""
-
-    def __init__(self, protocol: Protocol, mode: int) -> None:
-        self.console, self.record = NativeConsole(mode), np.zeros(1, kernels.GAME)
-        actions = np.zeros(protocol.max_frame_skip, np.uint8)
-        machine, serve = self.console.machine, SERVE if mode else 0
-        self.record[0] = (
-            self.console.address, machine.ctypes.data, actions.ctypes.data,
-            *protocol.frame_skips, protocol.max_frames, protocol.sticky, serve,
-        )  # fmt: skip
-        self._compiled: Compiled = self.record, actions, machine["field"][0]
-
-    def play(
-        self, sides: list[Decider], stream: NDArray[np.void], draws: NDArray[np.float64], t: int
-    ) -> int:
-        """Play until the episode is over, the draws are used up, or a record has no room.
-
-        Steps are recorded from place `t` on; returns the place after the last, `t` + 1 or more.
-        """
-        for each in sides:
-            each.make_room(t)
-        t = sides[0].play(self._compiled, stream, draws, t, *sides[1:])
-        if fault := int(stream["memory"]["fault"][0]):
-            raise not_covered(-fault)
-        return t
 
 
 def _count(stream: NDArray[np.void], own: Decider, first: int, last: int) -> None:
