@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from conftest import wait_until
+from toys import result_of
 
 import pixelpong
 from pixelpong.config import OPTIONS
@@ -441,4 +442,8 @@ def test_a_run_that_has_won_is_trained_further_with_a_higher_target_only(call, m
         assert "has won; to train it further, name a higher until_return" in err
     after = [(run.path / name).read_bytes() for name in ("config.json", "evaluations.jsonl")]
     assert after == before
+    path, wanted = run.checkpoints.path(run.checkpoints.updates()[-1]), result_of(run)
+    path.write_bytes(b"damaged")
+    assert call("resume", run.path)[0] == 0
+    assert result_of(run) == wanted, "trained again from the first"
     assert call("evaluate", "club", "--checkpoint", "3")[0] == 2  # one agent, without others

@@ -218,13 +218,12 @@ def _open(run: str | Path | Run, options: dict[str, Any], allow_changes: bool) -
         what = f"the options that {found.path} was trained with"
         raise ConfigError(expected(what, shown, "leave them out, or give allow_changes"))
     _require_budget(config, "resume")
-    stands, saved = Record.read(found.path), found.checkpoints.updates()
-    target = config.budget.until_return
-    won = [it.target or 0.0 for it in stands.evaluations if it.is_won and it.update in saved]
-    if target is not None and any(each >= target for each in won):
+    stands, is_sound = Record.read(found.path), found.checkpoints.is_sound
+    target, won = config.budget.until_return, [it for it in stands.evaluations if it.is_won]
+    if target is not None and any((it.target or 0) >= target and is_sound(it.update) for it in won):
         raise ConfigError(f"{found.path} has won; to train it further, name a higher until_return.")
     spent = config.budget.reached(stands)
-    is_saved = stands.is_done and saved[-1:] == [stands.update]
+    is_saved = stands.is_done and is_sound(stands.update)
     if spent and (is_saved or _COUNTS & set(options)):
         goal = getattr(config.budget, spent)
         raise ConfigError(

@@ -7,6 +7,7 @@ is ever unpickled. A checkpoint can be read while a training saves.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 from collections.abc import Callable
@@ -75,6 +76,12 @@ class CheckpointStore(NumberedFiles):
             if (found := decode(content, _Card).update) != update:
                 raise ValueError(f"that of update {found}")
             return Checkpoint(arrays, decode(content, dict[str, Any]))
+
+    def is_sound(self, update: int) -> bool:
+        """Whether the checkpoint of an update is there, to the last bit."""
+        with contextlib.suppress(CheckpointError):
+            return self.load(update).update == update
+        return False
 
     def load_latest(self) -> Checkpoint:
         """The newest sound checkpoint; warns of each damaged one it skips."""
