@@ -69,11 +69,11 @@ def check_command(line: str) -> None:
             parse(words)
         assert not exit.value.code, line
         return
-    call = parse(words)
-    given = {name: value for name, value in call.options.items() if name in OPTIONS}
-    if call.function in (pixelpong.train, pixelpong.resume):
+    function, _, options = parse(words)
+    given = {name: value for name, value in options.items() if name in OPTIONS}
+    if function in (pixelpong.train, pixelpong.resume):
         config = load_preset(given.get("preset", "fast")).updated(given, line)
-        if call.function is pixelpong.train:
+        if function is pixelpong.train:
             require_used(given, config, line)
 
 

@@ -108,7 +108,7 @@ def test_damage_anywhere_is_a_row_of_the_list_and_never_an_error(trained):
             (trained.path / name).write_bytes(content)
             found = Record.read(trained.path)
             assert (found.state == "damaged") == (name == "config.json")
-            lines = describe_runs([found], [], 80).split("\n")
+            lines = describe_runs({"runs": [found.to_dict()], "sweeps": []}).split("\n")
             assert all(line.isprintable() and len(line) <= 80 for line in lines)
             json.dumps(found.to_dict(), allow_nan=False)
         (trained.path / name).write_bytes(before)
@@ -138,8 +138,7 @@ def test_the_list_is_of_folders_or_of_runs_and_sorted(here, report, call):
     assert code == 0
     assert "2 runs, " in out
     assert max(map(len, out.splitlines())) <= 80
-    found = [Record.read(path) for path in list_runs(Path("runs"))]
-    assert max(map(len, describe_runs(found, [], 40).splitlines())) <= 40
+    assert max(map(len, describe_runs(report("runs"), 40).splitlines())) <= 40
 
 
 def test_a_sweep_is_one_line_of_the_list_and_its_runs_are_listed_by_its_name(here, report, call):
@@ -147,7 +146,7 @@ def test_a_sweep_is_one_line_of_the_list_and_its_runs_are_listed_by_its_name(her
         (told,) = report("runs")["sweeps"]
     assert (told["won"], told["trainings"], told["done"]) == (0, 2, 0)
     _, line, total = call("runs")[1].splitlines()
-    assert line.split()[:5] == ["runs/sweep-001", "won", "0", "of", "2"]
+    assert line.split()[:5] == ["sweep-001", "won", "0", "of", "2"]
     assert total.startswith("0 runs, 1 sweep, ")
     for word in ("runs/sweep-001", "sweep-001"):
         assert len(report("runs", word)["runs"]) == 2

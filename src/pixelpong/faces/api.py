@@ -38,7 +38,7 @@ __all__ = [
 
 
 def evaluate(
-    what: str | Path | Run | Policy = "package",
+    agent: str | Path | Run | Policy = "package",
     episodes: Positive = 100,
     *,
     checkpoint: int | str = "best",
@@ -50,8 +50,8 @@ def evaluate(
     """Play a fixed number of episodes with an agent, and summarise its returns.
 
     Args:
-        what: a run (a directory, a name in ``runs``, or ``"latest"``), an agent's file, a `Policy`;
-            or ``"package"``, ``"beginner"``, ``"club"``, ``"strong"`` or ``"champion"``.
+        agent: a run (a directory, a name in ``runs``, or ``"latest"``), an agent's file, or
+            ``"package"``, ``"beginner"``, ``"club"``, ``"strong"``, ``"champion"``; a `Policy`.
         episodes: number of episodes.
         checkpoint: which agent of a run: ``"best"``, ``"latest"`` or an update.
         sampled: draw the actions, as in training, instead of taking the most probable ones.
@@ -79,7 +79,7 @@ def evaluate(
 
     episodes = Option("episodes", Positive, 100).check(episodes, "evaluate")
     seed = OPTIONS["seed"].check(seed, "evaluate")
-    policy = what if isinstance(what, Policy) else Policy.load(what, checkpoint)
+    policy = agent if isinstance(agent, Policy) else Policy.load(agent, checkpoint)
     if in_gymnasium and options:
         got = ", ".join(options)
         raise ConfigError(f"evaluate: Games in Gymnasium take no options; leave out {got}.")
@@ -155,18 +155,7 @@ def tournament(
     from pixelpong.tournament.players import find_players
     from pixelpong.tournament.tournament import carry_out, summarize
 
-    rules = Rules(seed, not sampled, points)
-    played: list[Any] = []
-
-    def report() -> Result | None:
-        count(total, total, "games")
-        if not played:
-            return None
-        facts = summarize(found, played, games, rules)
-        if out:
-            write_whole(out, json.dumps(facts, indent=1).encode() + b"\n")
-        return Result(facts, describe_tournament(facts))
-
+    rules, played, error = Rules(seed, not sampled, points), [], None
     with stoppable() as should_stop:
         found = find_players(players)
         if out:
@@ -176,10 +165,18 @@ def tournament(
             for each in carry_out(found, games, rules, workers or count_cores(), should_stop):
                 played.append(each)
                 count(len(played), total, "games")
-        except PixelpongError as error:
-            error.result = report()
-            raise
-        result = report()
+        except PixelpongError as caught:
+            error = caught
+        count(total, total, "games")
+    result = None
+    if played:
+        facts = summarize(found, played, games, rules)
+        result = Result(facts, describe_tournament(facts))
+        if out:
+            write_whole(out, json.dumps(facts, indent=1).encode() + b"\n")
+    if error is not None:
+        error.result = result
+        raise error
     if result is None or len(played) < total:
         raise Stopped("only some games were played", result)
     return result

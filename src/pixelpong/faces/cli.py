@@ -22,7 +22,7 @@ import textwrap
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, get_args
+from typing import Any, NoReturn, get_args
 
 from pixelpong.config import OPTIONS
 from pixelpong.config.options import Option
@@ -57,69 +57,49 @@ _COMMON = (
 )
 
 
-class Command(NamedTuple):
-    """What the signature of a command's function does not say; what it does are its flags."""
-
-    place: str  # its first argument: RUN, RUN? (optional), RUN+ (one or more), RUN* or ""
-    training: tuple[str, ...]  # options of a training that it takes
-    examples: tuple[str, ...]
-
-
 def _of(*sections: str) -> tuple[str, ...]:
     return tuple(name for name, each in OPTIONS.items() if each.section in sections)
 
 
-COMMANDS = {
-    "train": Command("", tuple(OPTIONS), (
-        "train",
-        "train --seed 1 --updates 20",
-        "train --preset classic --batch-size 20",
-        "train --config mine.toml --run runs/mine",
-    )),
-    "resume": Command("RUN", tuple(name for name in OPTIONS if name != "preset"), (
-        "resume latest",
-        "resume fast-001 --updates 200",
-        "resume fast-001 --total-timesteps 10000000 --quiet",
-    )),
-    "evaluate": Command("RUN?", _of("environment", "engine"), (
-        "evaluate latest --episodes 20",
-        "evaluate champion --seed 1",
-        "evaluate fast-001 --checkpoint latest --sticky 0",
-    )),
-    "sweep": Command("GRID?", tuple(it for it in OPTIONS if it not in (*NOT_SWEPT, "seed")), (
-        "sweep --seeds 0-4 --preset classic --episodes 2000 --engine serial",
-        "sweep grid.toml --out sweeps/learning-rates",
-        "sweep runs/sweep-001",
-    )),
-    "tournament": Command("PLAYER+", (), (
-        "tournament beginner club strong champion builtin",
-        "tournament latest fast-001@100 champion --games 20 -o ladder.json",
-    )),
-    "runs": Command("RUN*", (), (
-        "runs",
-        "runs latest",
-        "runs old/runs --sort return --json",
-    )),
-    "record": Command("RUN?", (), (
-        "record",
-        "record latest --overlay -o best.mp4",
-        "record fast-001 --checkpoint 100 --seconds 20 -o film.gif",
-    )),
-    "plot": Command("RUN+", (), (
-        "plot latest",
-        "plot fast-001 fast-002 --kind health -o health.svg",
-    )),
-    "dashboard": Command("DIR?", (), ("dashboard", "dashboard --port 9000 --no-open")),
-    "watch": Command("RUN?", (), ("watch", "watch latest", "watch beginner")),
-    "play": Command("RUN?", (), ("play", "play beginner", "play latest --checkpoint 100")),
-    "verify": Command("", (*_of("environment"), "opponent"), (
-        "verify",
-        "verify --presets fast --updates 5",
-        "verify --opponent half",
-    )),
-    "export": Command("RUN", (), ("export latest --out agent.safetensors",)),
-}  # fmt: skip
-
+# Each command is a function of `pixelpong.faces.api`, and takes these options of a training.
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "train": tuple(OPTIONS),
+    "resume": tuple(name for name in OPTIONS if name != "preset"),
+    "evaluate": _of("environment", "engine"),
+    "sweep": tuple(name for name in OPTIONS if name not in (*NOT_SWEPT, "seed")),
+    **dict.fromkeys(("tournament", "runs", "record", "plot", "dashboard", "watch", "play"), ()),
+    "verify": (*_of("environment"), "opponent"),
+    "export": (),
+}
+EXAMPLES = """
+train
+train --seed 1 --updates 20
+train --preset classic --batch-size 20
+train --config mine.toml --run runs/mine
+resume latest
+resume fast-001 --updates 200
+evaluate latest --episodes 20
+evaluate fast-001 --checkpoint latest --sticky 0
+sweep --seeds 0-4 --preset classic --episodes 2000 --engine serial
+sweep grid.toml --out sweeps/learning-rates
+sweep runs/sweep-001
+tournament beginner club strong champion builtin
+tournament latest fast-001@100 champion --games 20 -o ladder.json
+runs
+runs latest
+runs old/runs --sort return --json
+record latest --overlay -o best.mp4
+record fast-001 --checkpoint 100 --seconds 20 -o film.gif
+plot latest
+plot fast-001 fast-002 --kind health -o health.svg
+dashboard --port 9000 --no-open
+watch latest
+play beginner
+play latest --checkpoint 100
+verify --presets fast --updates 5
+verify --opponent half
+export latest --out agent.safetensors
+""".strip().split("\n")
 WELCOME = """\
 pixelpong teaches a program to play Atari Pong from its screen, and shows you
 how it learns. Four commands to begin with:
@@ -143,11 +123,11 @@ def main(argv: list[str] | None = None, begin: Callable[[], None] = lambda: None
             stream.reconfigure(errors="pixelpong")
     as_json = "--json" in words
     try:
-        call = parse(words)
+        function, places, options = parse(words)
         begin()
         # What a function prints while it works is no part of the result.
         with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
-            result = call.function(*call.places, **call.options)
+            result = function(*places, **options)
         _print(result, as_json)
         return getattr(result, "exit_code", 0)
     except BrokenPipeError:
@@ -195,16 +175,11 @@ def _describe(error: Exception) -> str:
 # --- words ------------------------------------------------------------------------------------
 
 
-class Call(NamedTuple):
-    """A command as its words say: only what was given, so that the function's defaults hold."""
+def parse(words: list[str]) -> tuple[Callable[..., Any], list[str], dict[str, Any]]:
+    """The function that `words` name, and its arguments; prints help and exits if requested.
 
-    function: Callable[..., Any]
-    places: list[str]
-    options: dict[str, Any]
-
-
-def parse(words: list[str]) -> Call:
-    """The function and the arguments that `words` name; prints help and exits if requested."""
+    Only what was given is among the arguments, so that the function's defaults hold.
+    """
     match words:
         case []:
             print(WELCOME)
@@ -212,7 +187,7 @@ def parse(words: list[str]) -> Call:
         case ["help", *rest]:
             words = [*rest, "--help"]
         case ["-V" | "--version" | "version", *_]:
-            return Call(api.version, [], {})
+            return api.version, [], {}
     known = [*COMMANDS, "--version", "--help"]
     if words[0] not in (*known, "-h", "--help-all"):
         advice = did_you_mean(words[0], known, f"use one of {', '.join(COMMANDS)}")
@@ -225,9 +200,8 @@ def parse(words: list[str]) -> Call:
     if unknown:
         raise ConfigError(_describe_unknown(unknown, name))
     places = options.pop("places", [])
-    for each in _COMMON:
-        options.pop(each.name, None)
-    return Call(getattr(api, name), places if isinstance(places, list) else [places], options)
+    options = {name: value for name, value in options.items() if name not in ("json", "debug")}
+    return getattr(api, name), places if isinstance(places, list) else [places], options
 
 
 class _Parser(argparse.ArgumentParser):
@@ -243,32 +217,40 @@ def make_parser(chosen: str, *, shows_all: bool = False) -> argparse.ArgumentPar
     parser.add_argument("--help-all", action="help", help=argparse.SUPPRESS)
     listed = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
     width = max(shutil.get_terminal_size().columns - 2, 20)  # narrower, nothing can be folded
-    for name, command in COMMANDS.items():
+    for name in COMMANDS:
         about, arguments = read_docstring(name)
-        metavar = command.place.rstrip("?+*")
-        kinds = {"?": f"[{metavar}]", "+": f"{metavar}...", "*": f"[{metavar}...]"}
-        usage = kinds.get(command.place[-1:], metavar)
-        examples = [fold(f"  pixelpong {each}", width) for each in command.examples]
+        examples = [f"  pixelpong {each}" for each in EXAMPLES if each.split()[0] == name]
         one = listed.add_parser(
             name,
-            usage=f"pixelpong {name} [options] {usage}".rstrip(),
             help=about,
             description=textwrap.fill(about, width),
-            epilog="\n".join(["examples:", *examples]),
+            epilog=fold("\n".join(["examples:", *examples]), width),
             formatter_class=argparse.RawDescriptionHelpFormatter,
             argument_default=argparse.SUPPRESS,
             allow_abbrev=False,
         )
+        usage = f"pixelpong {name} [options]"
+        if place := _find_place(name):
+            metavar, nargs = place.name.upper(), None
+            if place.kind == place.VAR_POSITIONAL:
+                nargs, usage = "*", f"{usage} {metavar}..."
+            elif place.default is place.empty:
+                usage += f" {metavar}"
+            else:
+                nargs, usage = "?", f"{usage} [{metavar}]"
+            help = arguments.get(place.name)
+            one.add_argument("places", nargs=nargs, metavar=metavar, help=help)
+        one.usage = usage
         if name == chosen:
-            if command.place:
-                nargs = command.place[len(metavar) :] or None
-                first = next(iter(inspect.signature(getattr(api, name)).parameters))
-                one.add_argument("places", nargs=nargs, metavar=metavar, help=arguments.get(first))
-            is_long = not set(command.training) <= set(_PLAIN)
-            help = "Print all options." if is_long else argparse.SUPPRESS
-            one.add_argument("--help-all", action="help", help=help)
             _add_flags(one, name, shows_all=shows_all)
     return parser
+
+
+def _find_place(name: str) -> inspect.Parameter | None:
+    """The argument of a command without a flag: its first, if Python takes that by position."""
+    first = next(iter(inspect.signature(getattr(api, name)).parameters.values()))
+    is_flag = first.kind == first.KEYWORD_ONLY or first.name in COMMANDS[name]
+    return None if is_flag else first
 
 
 def read_docstring(name: str) -> tuple[str, dict[str, str]]:
@@ -292,33 +274,37 @@ def read_docstring(name: str) -> tuple[str, dict[str, str]]:
 
 def flags_of(name: str) -> list[Option]:
     """The options of a command: its own, those of all commands, those of a training."""
-    command, function, own = COMMANDS[name], getattr(api, name), []
+    function, own = getattr(api, name), []
     _, about = read_docstring(name)
     types = inspect.get_annotations(function, locals=_TEXTS, eval_str=True)
-    for place, each in enumerate(inspect.signature(function).parameters.values()):
-        is_own = each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)
-        if is_own and each.name not in command.training and (place or not command.place):
+    for each in inspect.signature(function).parameters.values():
+        is_none = each.kind == each.VAR_KEYWORD or each.name in COMMANDS[name]
+        if not is_none and each != _find_place(name):
             kind = str if str in get_args(types[each.name]) else types[each.name]
             short = _SHORT.get(each.name, "")
             own.append(Option(each.name, kind, each.default, about.get(each.name, ""), short=short))
-    return [*own, *_COMMON, *(OPTIONS[it] for it in command.training)]
+    return [*own, *_COMMON, *(OPTIONS[it] for it in COMMANDS[name])]
 
 
 def _add_flags(parser: argparse.ArgumentParser, name: str, *, shows_all: bool) -> None:
+    is_long = not set(COMMANDS[name]) <= set(_PLAIN)
+    help = "Print all options." if is_long else argparse.SUPPRESS
+    parser.add_argument("--help-all", action="help", help=help)
     sections: dict[str, Any] = {"": parser}
     for each in flags_of(name):
         is_plain = each.name in _PLAIN if each.section else each.name not in _ADVANCED
         section = "" if is_plain else f"advanced: {each.section or 'this command'}"
         if section not in sections:
             sections[section] = parser.add_argument_group(section)
-        help = _describe_option(each) if is_plain or shows_all else argparse.SUPPRESS
-        flags = [each.short, each.flag] if each.short else [each.flag]
+        facts: dict[str, Any] = {"help": argparse.SUPPRESS}
+        if is_plain or shows_all:
+            facts["help"] = _describe_option(each)
         if each.kind is bool:  # a preset's or a file's value can be undone
-            kind = argparse.BooleanOptionalAction if each.section else "store_true"
-            sections[section].add_argument(*flags, action=kind, help=help)
+            facts["action"] = argparse.BooleanOptionalAction if each.section else "store_true"
         else:
-            metavar = "NAME" if each.choices else _METAVARS[each.kind]
-            sections[section].add_argument(*flags, type=each.read, metavar=metavar, help=help)
+            facts["metavar"] = "NAME" if each.choices else _METAVARS[each.kind]
+            facts["type"] = each.read
+        sections[section].add_argument(*filter(None, (each.short, each.flag)), **facts)
 
 
 def _describe_option(option: Option) -> str:
@@ -334,7 +320,7 @@ def _describe_unknown(unknown: list[str], name: str) -> str:
     advice = f"see `pixelpong {name} --help`"
     word = next((word.partition("=")[0] for word in unknown if word.startswith("-")), None)
     if word is None:
-        if "preset" in COMMANDS[name].training and unknown[0] in preset_names():
+        if "preset" in COMMANDS[name] and unknown[0] in preset_names():
             advice = f"did you mean --preset {unknown[0]}?"
         return expected("an option", repr(unknown[0]), advice)
     known = [each.flag for each in flags_of(name)]

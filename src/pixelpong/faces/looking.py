@@ -6,11 +6,12 @@ import functools
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
 from pixelpong.errors import ConfigError
-from pixelpong.faces.report import Result, describe_facts, describe_runs, sort_runs
+from pixelpong.faces.report import Result, describe_facts, describe_runs
 from pixelpong.faces.training import stoppable
 from pixelpong.machine import collect_versions, count_cores, describe_machine
 from pixelpong.schema import Count, Positive, Seconds
@@ -28,13 +29,12 @@ def runs(*words: str | Path, sort: Order = "age") -> Result:
     """
     from pixelpong.run.directory import RUNS_FOLDER
     from pixelpong.run.names import find_run
-    from pixelpong.run.record import Record, is_sweep, records
-    from pixelpong.sweep.results import summarize
+    from pixelpong.run.record import STATES, Record, is_sweep, records
 
     found, sweeps = [], []
     for word in dict.fromkeys(words or (RUNS_FOLDER,)):
-        folder = next(filter(_is_folder, (Path(word), RUNS_FOLDER / word)), Path(word))
-        if folder != RUNS_FOLDER and not _is_folder(folder):
+        folder = Path(word) if Path(word) == RUNS_FOLDER else _find_folder(word)
+        if folder is None:
             path = find_run(word)
             if len(words) == 1:
                 facts = _examine(path)
@@ -42,31 +42,54 @@ def runs(*words: str | Path, sort: Order = "age") -> Result:
             found.append(Record.read(path))
             continue
         found += records(folder)
-        for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-            if is_sweep(path):
-                inside = records(path)
-                sweeps.append(
-                    {
-                        "sweep": str(path),
-                        **summarize(inside),
-                        "steps": sum(it.steps for it in inside),
-                        "bytes": sum(it.bytes for it in inside),
-                        "modified": max((it.modified for it in inside), default=0.0),
-                    }
-                )
-    found = sort_runs(found, sort)
+        inside = sorted(folder.iterdir()) if folder.is_dir() else ()
+        sweeps += [_sum_up(path) for path in inside if is_sweep(path)]
+    ranks: dict[str, Callable[[Record], Any]] = {
+        "age": lambda it: -it.modified,
+        "name": lambda it: it.name,
+        "return": lambda it: 99.0 if it.best_known is None else -it.best_known,
+        "seed": lambda it: it.config.seed if it.config else -1,
+        "size": lambda it: -it.bytes,
+        "state": lambda it: list(STATES).index(it.state),
+        "steps": lambda it: -it.steps,
+    }
+    found.sort(key=lambda it: (ranks[sort](it), str(it.path)))
+    facts = {"runs": [it.to_dict() for it in found], "sweeps": sweeps}
     if not found and not sweeps:
         where = ", ".join(map(str, words or (RUNS_FOLDER,)))
-        text = f"There are no runs in {where}; train one: pixelpong train"
-    else:
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 80
-        text = describe_runs(found, sweeps, width)
-    return Result({"runs": [it.to_dict() for it in found], "sweeps": sweeps}, text)
+        return Result(facts, f"There are no runs in {where}; train one: pixelpong train")
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 80
+    return Result(facts, describe_runs(facts, width))
 
 
-def _is_folder(path: Path) -> bool:
-    """Whether a path is a folder and no run; a name that is too long is no error."""
-    return os.path.isdir(path) and not os.path.exists(path / "config.json")
+def _sum_up(path: Path) -> dict[str, Any]:
+    """A sweep as a line of a list of runs."""
+    from pixelpong.run.record import records
+    from pixelpong.sweep.results import summarize
+
+    inside = records(path)
+    found = summarize(inside)
+    return found | {
+        "sweep": str(path),
+        "name": path.name,
+        "state": f"won {found['won']} of {found['trainings']}",
+        "steps": sum(it.steps for it in inside),
+        "bytes": sum(it.bytes for it in inside),
+        "modified": max((it.modified for it in inside), default=0.0),
+        **dict.fromkeys(("seed", "preset", "greedy", "estimated_return")),
+    }
+
+
+def _find_folder(word: str | Path) -> Path | None:
+    """The folder of runs that a word names, by its path or as a sweep in ``runs``."""
+    from pixelpong.run.directory import RUNS_FOLDER
+    from pixelpong.run.record import is_sweep
+
+    if is_sweep(RUNS_FOLDER / word):
+        return RUNS_FOLDER / word
+    # `isdir` and `exists` find that a name is too long, which is no error here.
+    is_folder = os.path.isdir(word) and not os.path.exists(Path(word) / "config.json")
+    return Path(word) if is_folder else None
 
 
 def _examine(path: Path) -> dict[str, Any]:
@@ -99,7 +122,7 @@ def _examine(path: Path) -> dict[str, Any]:
 
 
 def record(
-    what: str | Path = "package",
+    agent: str | Path = "package",
     *,
     checkpoint: str = "best",
     episode: Count = 0,
@@ -113,7 +136,7 @@ def record(
     """Make a film of a game that an agent plays; extra [video].
 
     Args:
-        what, checkpoint, sampled: as `evaluate`.
+        agent, checkpoint, sampled: as `evaluate`.
         episode: number of the game.
         out: a .mp4 or .gif file; by default an MP4 in RUN/videos, or here if there is no run.
         overlay: show next to it what the agent sees and decides.
@@ -127,11 +150,11 @@ def record(
 
     if out:
         require_place(out)
-    run, agent = open_agent(what, checkpoint)
-    seed, name = (run.config.seed, run.path.name) if run else (0, str(what))
-    chosen = play_game(agent, name, seed, episode, not sampled)
+    run, found = open_agent(agent, checkpoint)
+    seed, name = (run.config.seed, run.path.name) if run else (0, str(agent))
+    chosen = play_game(found, name, seed, episode, not sampled)
     folder = run.path / "videos" if run else Path()
-    file_name = f"update-{agent.about.get('update', 0):06d}-episode-{episode}.mp4"
+    file_name = f"update-{found.about.get('update', 0):06d}-episode-{episode}.mp4"
     with stoppable() as should_stop:
         facts = make_film(
             chosen,
@@ -158,33 +181,34 @@ def plot(
         out: a .png, .svg or .pdf file; by default RUN/plots/KIND.png.
     """
     from pixelpong.faces import plots
-    from pixelpong.run.directory import RUNS_FOLDER
     from pixelpong.run.names import find_run
-    from pixelpong.run.record import Record, is_sweep, records
+    from pixelpong.run.record import Record, records
 
+    if not runs:
+        raise ConfigError("Name a run to plot, such as latest.")
     found: list[Record] = []
     for word in runs:
-        sweeps = [path for path in (Path(word), RUNS_FOLDER / word) if is_sweep(path)]
-        found += records(sweeps[0]) if sweeps else [Record.read(find_run(word))]
+        folder = _find_folder(word)
+        found += records(folder) if folder else [Record.read(find_run(word))]
     file = plots.plot(found, kind, out)
     return Result({"file": str(file)}, str(file))
 
 
-def export(what: str | Path, *, checkpoint: str = "best", out: Path | None = None) -> Result:
+def export(agent: str | Path, *, checkpoint: str = "best", out: Path | None = None) -> Result:
     """Write an agent's file, which every command takes in place of a run.
 
     Args:
-        what, checkpoint: as `evaluate`.
+        agent, checkpoint: as `evaluate`.
         out: file to write, .safetensors; by default named after the run.
     """
     from pixelpong.agent.choice import open_agent
 
-    _, agent = open_agent(what, checkpoint)
-    path = out or Path(f"{Path(what).stem}.safetensors")
+    _, found = open_agent(agent, checkpoint)
+    path = out or Path(f"{Path(agent).stem}.safetensors")
     if path.suffix != ".safetensors":
         raise ConfigError(f"The agent's file must end in .safetensors, not {path.name!r}.")
-    size = agent.write(path)
-    facts = {"file": str(path), "bytes": size, "update": agent.about.get("update")}
+    size = found.write(path)
+    facts = {"file": str(path), "bytes": size, "update": found.about.get("update")}
     return Result(facts, f"{path}: {size:,} bytes")
 
 
@@ -207,7 +231,7 @@ def dashboard(
 
 
 def play(
-    what: str | Path = "package",
+    agent: str | Path = "package",
     *,
     checkpoint: str = "best",
     host: str = "127.0.0.1",
@@ -218,11 +242,11 @@ def play(
 
     Arguments are those of `evaluate` and `dashboard`.
     """
-    _serve_game(what, checkpoint, "/#play", host, port, no_open)
+    _serve_game(agent, checkpoint, "/#play", host, port, no_open)
 
 
 def watch(
-    what: str | Path = "package",
+    agent: str | Path = "package",
     *,
     checkpoint: str = "best",
     host: str = "127.0.0.1",
@@ -233,19 +257,19 @@ def watch(
 
     Arguments are those of `evaluate` and `dashboard`.
     """
-    _serve_game(what, checkpoint, "/#watch", host, port, no_open)
+    _serve_game(agent, checkpoint, "/#watch", host, port, no_open)
 
 
-def _serve_game(what: str | Path, checkpoint: str, page: str, *how: Any) -> None:
+def _serve_game(agent: str | Path, checkpoint: str, page: str, *how: Any) -> None:
     from pixelpong.agent.choice import open_agent
     from pixelpong.run.directory import RUNS_FOLDER
 
-    run, agent = open_agent(what, checkpoint)  # reports an error here, and not on the page
+    run, found = open_agent(agent, checkpoint)  # reports an error here, and not on the page
     if run is not None:
-        which = str(agent.about["update"]) if "@" in str(what) else checkpoint
+        which = str(found.about["update"]) if "@" in str(agent) else checkpoint
         return _serve(run.path.parent, page, *how, agent=(run.path, which))
-    name = agent.about.get("name")
-    _serve(RUNS_FOLDER, page, *how, agent=(None, name) if name else (Path(what), "best"))
+    name = found.about.get("name")
+    _serve(RUNS_FOLDER, page, *how, agent=(None, name) if name else (Path(agent), "best"))
 
 
 def _serve(runs_dir: Path, page: str, host: str, port: int, no_open: bool, **about: Any) -> None:

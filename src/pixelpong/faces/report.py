@@ -16,13 +16,11 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pixelpong.config import ALGORITHMS, OPTIONS
 from pixelpong.errors import number_of, on_one_line
 from pixelpong.run.words import describe_times, duration, signed
 
 if TYPE_CHECKING:
     from pixelpong.loop import Outcome
-    from pixelpong.run.record import Record
 
 Facts = dict[str, Any]
 
@@ -99,11 +97,6 @@ def shorten(text: str, room: int) -> str:
     return text if len(text) <= room else f"…{text[len(text) - room + 1 :]}"
 
 
-def size(count: float) -> str:
-    """Bytes."""
-    return f"{count / 1e6:,.1f} MB"
-
-
 def age(seconds: float) -> str:
     """How long ago something was.
 
@@ -127,11 +120,11 @@ def count(number: int, total: int, what: str) -> None:
 
 # Budgets that count, and what they count.
 _COUNTED = {"updates": "update", "episodes": "episodes", "total_timesteps": "steps"}
-_NEXT = {
-    "watch it": ("watch", ""),
-    "play against it": ("play", ""),
-    "film it": ("record", " --overlay --out best.mp4"),
-}
+_NEXT = """
+watch it         pixelpong watch {run}
+play against it  pixelpong play {run}
+film it          pixelpong record {run} --overlay --out best.mp4
+"""
 
 
 def describe_ending(facts: Facts, outcome: Outcome, *, is_brief: bool) -> str:
@@ -162,8 +155,7 @@ def describe_ending(facts: Facts, outcome: Outcome, *, is_brief: bool) -> str:
         if facts["rank"]:
             place, of_all = facts["rank"]
             lines.append(f"rank {place} of {of_all} by steps, among the recorded trainings")
-        shown = [f"{what:16} pixelpong {word} {run}{rest}" for what, (word, rest) in _NEXT.items()]
-        lines += ["", *shown, ""]
+        lines.append(_NEXT.format(run=run))
     lines += [ended, f"params {outcome.params_sha256}"]
     return "\n".join([*lines, f"saved in {run}; continue with:", f"  pixelpong resume {run}{more}"])
 
@@ -171,69 +163,37 @@ def describe_ending(facts: Facts, outcome: Outcome, *, is_brief: bool) -> str:
 # --- runs -------------------------------------------------------------------------------------
 
 
-def sort_runs(runs: Sequence[Record], order: str) -> list[Record]:
-    """Runs in an order: the newest, strongest, largest, longest first."""
-    from pixelpong.run.record import STATES
-
-    ranks: dict[str, Callable[[Record], Any]] = {
-        "age": lambda it: -it.modified,
-        "name": lambda it: str(it.path),
-        "return": lambda it: 99.0 if it.best_known is None else -it.best_known,
-        "seed": lambda it: it.config.seed if it.config else -1,
-        "size": lambda it: -it.bytes,
-        "state": lambda it: list(STATES).index(it.state),
-        "steps": lambda it: -it.steps,
-    }
-    return sorted(runs, key=lambda it: (ranks[order](it), str(it.path)))
-
-
-_HEADS = ("run", "state", "return", "steps", "seed", "preset", "size", "age")
-
-
-def describe_runs(runs: Sequence[Record], sweeps: Sequence[Facts], width: int) -> str:
+def describe_runs(facts: Facts, width: int = 80) -> str:
     """A table of runs, and of sweeps with a line for each."""
-    rows = [*map(_describe_run, runs), *map(_describe_sweep, sweeps)]
-    lines = table(_HEADS, rows, left=(0, 1, 5), width=width)
-    for place, record in enumerate(runs, start=1):
-        if record.problem:
-            lines[place] += "\n  " + record.problem[: width - 2]
-    is_estimated = any(it.greedy is None and it.best_known is not None for it in runs)
-    numbers = [number_of(len(runs), "run")]
-    numbers += [number_of(len(sweeps), "sweep")] if sweeps else []
-    total = size(sum(it.bytes for it in runs) + sum(it["bytes"] for it in sweeps))
-    hint = "; ~ is an estimate from the points won" * is_estimated
-    return "\n".join([*lines, f"{', '.join(numbers)}, {total}{hint}"])
-
-
-def _describe_run(record: Record) -> tuple[str, ...]:
-    config, best = record.config, record.best_known
-    return (
-        shorten(record.path.name or str(record.path), 28),
-        record.state,
-        "~" * (record.greedy is None and best is not None) + signed(best),
-        f"{record.steps:,}",
-        str(config.seed) if config else "–",
-        config.preset[:10] if config else "–",
-        size(record.bytes),
-        age(time.time() - record.modified),
-    )
-
-
-def _describe_sweep(facts: Facts) -> tuple[str, ...]:
-    won = f"won {facts['won']} of {facts['trainings']}"
-    numbers = "–", f"{facts['steps']:,}", "–", "–", size(facts["bytes"])
-    return shorten(facts["sweep"], 28), won, *numbers, age(time.time() - facts["modified"])
+    found, rows = [*facts["runs"], *facts["sweeps"]], []
+    for it in found:
+        greedy, best = it["greedy"], it["estimated_return"]
+        shown = signed(greedy["mean_return"]) if greedy else "~" * (best is not None) + signed(best)
+        seed = "–" if it["seed"] is None else str(it["seed"])
+        size, since = f"{it['bytes'] / 1e6:,.1f} MB", age(time.time() - it["modified"])
+        row = (shorten(it["name"], 28), it["state"], shown, f"{it['steps']:,}", seed)
+        rows.append((*row, (it["preset"] or "–")[:10], size, since))
+    heads = ("run", "state", "return", "steps", "seed", "preset", "size", "age")
+    lines = table(heads, rows, left=(0, 1, 5), width=width)
+    for place, it in enumerate(facts["runs"], start=1):
+        if it["problem"]:
+            lines[place] += "\n  " + it["problem"][: width - 2]
+    numbers = [number_of(len(facts["runs"]), "run")]
+    numbers += [number_of(len(facts["sweeps"]), "sweep")] if facts["sweeps"] else []
+    hint = "; ~ is an estimate from the points won" * any(row[2].startswith("~") for row in rows)
+    lines.append(f"{', '.join(numbers)}, {sum(it['bytes'] for it in found) / 1e6:,.1f} MB{hint}")
+    return "\n".join(lines)
 
 
 def describe_facts(facts: Facts) -> str:
     """All about one run."""
-    config, damaged = facts["config"], facts["damaged"]
+    damaged = facts["damaged"]
     changed = {name: value for name, value in facts["changed"].items() if name != "seed"}
     sound = [str(update) for update in facts["checkpoints"] if update not in damaged]
     rows = {
         "verdict": facts["verdict"],
         "run": facts["run"],
-        "preset": f"{config['preset']}, seed {config['seed']}",
+        "preset": f"{facts['preset']}, seed {facts['seed']}",
         "changed": _listed(changed) or "nothing",
         "stands at": f"update {facts['update']}, {number_of(facts['steps'], 'step')}, "
         f"{number_of(facts['episodes'], 'episode')}",
@@ -245,14 +205,7 @@ def describe_facts(facts: Facts) -> str:
         "machine": ", ".join(map(str, facts["machine"].values())),
         "versions": _listed(facts["versions"]),
     }
-    others = {
-        name: value
-        for name, value in config.items()
-        if (section := OPTIONS[name].section)
-        and name not in changed
-        and (section not in ALGORITHMS or section == config["algorithm"])
-    }
-    return "\n".join(pairs(rows | {"options": _listed(others)}))
+    return "\n".join(pairs(rows))
 
 
 def _listed(values: Facts) -> str:

@@ -93,7 +93,7 @@ def train(
     ...     run.metrics()["episodes"].tolist()
     [2, 4, 6]
     """
-    return _go(lambda: _create("train", preset, run, name, config, options), quiet, every)
+    return _go(lambda: _create("train", preset, options, run, name, config), quiet, every)
 
 
 def training(
@@ -113,7 +113,7 @@ def training(
     """
     from pixelpong import loop
 
-    yield from loop.training(_create("training", preset, run, name, config, options))
+    yield from loop.training(_create("training", preset, options, run, name, config))
 
 
 def resume(
@@ -170,12 +170,7 @@ def _go(open_or_create: Callable[[], RunDirectory], quiet: bool, every: float) -
 
 
 def _create(
-    origin: str,
-    preset: str | Config | None,
-    path: str | Path | None,
-    name: str | None,
-    file: str | Path | None,
-    options: dict[str, Any],
+    origin: str, preset: Any, options: dict[str, Any], path: Any, name: str | None, file: Any
 ) -> RunDirectory:
     """Create the directory of a new run, after all checks that can refuse it."""
     from pixelpong.agent.choice import settle_opponents

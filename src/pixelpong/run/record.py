@@ -250,7 +250,7 @@ def records(folder: Path) -> list[Record]:
 
 def is_sweep(path: Path) -> bool:
     """Whether a folder holds the runs of a sweep."""
-    return (path / SWEEP_FILE).is_file()
+    return os.path.isfile(path / SWEEP_FILE)  # no error for a name that is too long
 
 
 _KNOWN: dict[Path, tuple[Any, Record]] = {}
