@@ -10,7 +10,7 @@ from toys import toy_config
 
 from pixelpong.run import record
 from pixelpong.run.directory import RunDirectory
-from pixelpong.run.record import Record, is_sweep, records
+from pixelpong.run.record import Record, list_sweeps, records
 
 
 @pytest.fixture
@@ -29,10 +29,7 @@ def test_columns_are_the_lines_of_the_files(run):
     steps, returns = found.returns()
     assert returns.tolist() == [line["episode_return"] for line in own]
     assert steps.tolist() == [at[line["update"]] for line in own]
-    assert found.at([3, 99, 12], "entropy")[[0, 2]].tolist() == [
-        lines[2]["entropy"], lines[11]["entropy"],
-    ]  # fmt: skip
-    assert np.isnan(found.at([99]))
+    assert np.isnan(found.steps_at([99]))
     evaluated = [(each.update, each.mean_return) for each in found.evaluations]
     assert evaluated == [(it["update"], it["mean_return"]) for it in run.evaluations.read()]
     assert (found.greedy.update, found.agents[-1]) == (12, 12)
@@ -67,6 +64,7 @@ def test_a_sweeps_runs_have_its_name_and_seeds_of_one_configuration_a_group(tmp_
     for name, options in (("a", {}), ("b", {"seed": 2, "engine": "threads"}), ("c", {"hidden": 9})):
         RunDirectory.create(tmp_path / "s" / name, toy_config("fast", **options), [].append)
     (tmp_path / "s" / record.SWEEP_FILE).touch()
-    assert is_sweep(tmp_path / "s")
+    assert list_sweeps(tmp_path) == [tmp_path / "s"]
+    assert list_sweeps(tmp_path / "none") == []
     found = {it.name: it.group for it in records(tmp_path / "s")}
     assert found["s/a"] == found["s/b"] != found["s/c"]

@@ -118,7 +118,7 @@ def draw_curve(settings: Settings) -> Figure:
         if others:
             notes.append("band: from the lowest to the highest seed, as far as all go")
         elif run.evaluations:
-            at = run.at(it.update for it in run.evaluations)
+            at = run.steps_at(it.update for it in run.evaluations)
             means = [it.mean_return for it in run.evaluations]
             ends = np.transpose([it.ci95 for it in run.evaluations])
             axes.errorbar(

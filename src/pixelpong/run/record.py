@@ -56,10 +56,12 @@ SWEEP_FILE = "sweep.csv"  # marks a folder with the runs of a sweep
 # A change of one of these files changes a record.
 _FILES = ("config.json", "metrics.jsonl", "evaluations.jsonl", FAILURE_FILE)
 
+_OF_LAST = (  # figures of the last line of the metrics
+    "update", "steps", "episodes", "estimated_return", "mean_return_100", "training_seconds",
+)  # fmt: skip
 _LISTED = (
-    "name", "state", "problem", "verdict", "group", "update", "steps", "episodes",
-    "estimated_return", "mean_return_100", "training_seconds", "total_seconds", "bytes", "modified",
-    "is_live",
+    "name", "state", "is_live", "problem", "verdict", "group", *_OF_LAST, "total_seconds", "bytes",
+    "modified",
 )  # fmt: skip
 
 _Figures = dict[str, Figure | None]
@@ -132,16 +134,15 @@ class Record:
         has = np.isfinite(steps) & np.isfinite(values)
         return steps[has], values[has]
 
-    def at(self, updates: Iterable[int], name: str = "steps") -> NDArray[np.float64]:
-        """A figure at the end of each of these updates; NaN for an update without it."""
-        known = {row["update"]: row.get(name) for row in self.rows}
-        found = [known.get(update) for update in updates]
-        return np.array([math.nan if value is None else value for value in found], np.float64)
+    def steps_at(self, updates: Iterable[int]) -> NDArray[np.float64]:
+        """The steps at the end of each of these updates; NaN for an update that is not known."""
+        known = {row["update"]: row.get("steps") for row in self.rows}
+        return _make_column([known.get(update) for update in updates]).astype(np.float64)
 
     def returns(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The steps at the end of each episode's update, and its return: [N] and [N]."""
         lines = [] if self.run is None else list(self.run.episodes.read(EpisodeLine))
-        steps = self.at(line.update for line in lines)
+        steps = self.steps_at(line.update for line in lines)
         values = np.array([line.episode_return for line in lines], np.float64)
         return steps[np.isfinite(steps)], values[np.isfinite(steps)]
 
@@ -248,6 +249,13 @@ def records(folder: Path) -> list[Record]:
     return [Record.read(path) for path in list_runs(folder)]
 
 
+def list_sweeps(folder: Path) -> list[Path]:
+    """The sweeps in a folder; none if the folder is missing."""
+    with contextlib.suppress(OSError):
+        return sorted(filter(is_sweep, folder.iterdir()))
+    return []
+
+
 def is_sweep(path: Path) -> bool:
     """Whether a folder holds the runs of a sweep."""
     return os.path.isfile(path / SWEEP_FILE)  # no error for a name that is too long
@@ -279,13 +287,8 @@ def _read(path: Path, is_training: bool) -> Record:
     return Record(
         path, run, _read_failure(path), is_training, modified, rows, evaluations,
         greedy=next(reversed(won or evaluations), None),
-        update=last.get("update") or 0,
-        steps=last.get("steps") or 0,
-        episodes=last.get("episodes") or 0,
-        estimated_return=last.get("estimated_return"),
-        mean_return_100=last.get("mean_return_100"),
-        training_seconds=last.get("training_seconds"),
         total_seconds=max((each for each in times if each is not None), default=None),
+        **{name: last[name] for name in _OF_LAST if last.get(name) is not None},
     )  # fmt: skip
 
 

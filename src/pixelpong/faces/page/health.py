@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pixelpong.errors import number_of
 from pixelpong.run.record import Record
 from pixelpong.run.words import signed
 
@@ -48,10 +49,12 @@ class Finding:
 
 
 def assess(record: Record) -> list[Finding]:
-    """The findings about a run, warnings first."""
-    if len(record.rows) < MIN_UPDATES or record.config is None:
-        text = f"It has finished {record.update} updates; checks begin after {MIN_UPDATES}."
-        return [Finding(NOTE, "Too early to tell", text)]
+    """The findings about a run, warnings first; none about a damaged one."""
+    if record.config is None:
+        return []
+    if len(record.rows) < MIN_UPDATES:
+        text = f"It has finished {number_of(record.update, 'update')}; checks begin after "
+        return [Finding(NOTE, "Too early to tell", f"{text}{MIN_UPDATES}.")]
     is_ppo = record.config.learning.algorithm == "ppo"
     entropy = _mean(record, "entropy") / math.log(3 if is_ppo else 2)
     up, kl = _mean(record, "up_share"), _mean(record, "kl")
@@ -62,31 +65,22 @@ def assess(record: Record) -> list[Finding]:
     is_late = steps > steps.max(initial=0) - STALLED_STEPS
     before, since = (returns[each].max(initial=-math.inf) for each in (~is_late, is_late))
 
-    warnings = (
-        (
-            entropy < ENTROPY_GONE and not strength >= STRONG_RETURN,
-            "Entropy gone",
-            f"The policy's entropy is {100 * entropy:.0f} % of the largest: it no longer tries "
-            "anything, so it can learn no more from what it does.",
-            "Start a new run with a lower --learning-rate" + ", or a higher --ent-coef" * is_ppo,
-        ),
-        (
-            up >= ONE_ACTION or up <= 1 - ONE_ACTION,
-            "One action only",
-            f"The paddle goes up at {100 * up:.0f} % of the steps: it is stuck at one edge.",
-            "Wait some updates; if it stays, start a new run with another --seed or a lower "
-            "--learning-rate",
-        ),
-        (
-            kl > KL_LARGE,
-            "Steps too large",
-            f"Each update changes the policy by a KL of {kl:.3f}; {KL_LARGE} is a lot.",
-            "Lower --learning-rate or --update-epochs",
-        ),
-    )
-    found = [
-        Finding(WARNING, title, text, f"{do}.") for is_so, title, text, do in warnings if is_so
-    ]
+    found = []
+    if entropy < ENTROPY_GONE and not strength >= STRONG_RETURN:
+        text = f"The policy's entropy is {100 * entropy:.0f} % of the largest: it no longer tries "
+        text += "anything, so it can learn no more from what it does."
+        advice = (
+            "Start a new run with a lower --learning-rate" + ", or a higher --ent-coef" * is_ppo
+        )
+        found.append(Finding(WARNING, "Entropy gone", text, f"{advice}."))
+    if up >= ONE_ACTION or up <= 1 - ONE_ACTION:
+        text = f"The paddle goes up at {100 * up:.0f} % of the steps: it is stuck at one edge."
+        advice = "Wait some updates; if it stays, start a new run with another --seed or a lower "
+        found.append(Finding(WARNING, "One action only", text, f"{advice}--learning-rate."))
+    if kl > KL_LARGE:
+        text = f"Each update changes the policy by a KL of {kl:.3f}; {KL_LARGE} is a lot."
+        advice = "Lower --learning-rate or --update-epochs."
+        found.append(Finding(WARNING, "Steps too large", text, advice))
     if not found:
         text = "Nothing in the figures gives cause for concern."
         if len(returns):

@@ -19,12 +19,12 @@ from pixelpong.agent.choice import load_agent, name_strength
 from pixelpong.agent.file import SHIPPED, Agent, load_shipped
 from pixelpong.errors import CheckpointError, RunError, expected
 from pixelpong.faces.page.health import assess
-from pixelpong.run.names import last_change
-from pixelpong.run.record import Record, identify, is_sweep
+from pixelpong.run.names import list_runs
+from pixelpong.run.record import Record, identify, list_sweeps
 from pixelpong.sweep.results import summarize
 
 PACKAGE = "package"  # id of the agents in the package
-MAX_RUNS = 1000  # the newest are listed
+MAX_RUNS = 1000  # are listed
 MAX_EVALUATIONS = 500  # the newest are listed
 MAX_ROWS = 2000  # of columns: more than a chart is wide in pixels
 
@@ -110,29 +110,17 @@ class Library:
         return own if own is not None and own.is_file() and run_id == self.id_of(own) else None
 
     def _paths(self) -> dict[str, Path]:
-        paths = []
-        try:
-            folder = self._runs_dir
-            candidates = [folder, *_list_folders(folder)]
-            sweeps = [path for path in candidates if is_sweep(path)]
-            candidates += (inside for sweep in sweeps for inside in _list_folders(sweep))
-            paths = [path for path in candidates if (path / "config.json").is_file()]
-        except OSError:
-            pass  # it does not exist yet, or we may not read it
-        if len(paths) > MAX_RUNS:
-            paths = sorted(paths, key=lambda path: last_change(path) or 0)[-MAX_RUNS:]
-        if self._own is not None and (self._own / "config.json").is_file():
-            paths.append(self._own)
+        folders = (self._runs_dir, *list_sweeps(self._runs_dir))
+        paths = [path for folder in folders for path in list_runs(folder)][:MAX_RUNS]
+        for path in (self._runs_dir, self._own):
+            if path is not None and os.path.isfile(path / "config.json"):
+                paths.append(path)
         return {self.id_of(path): path.resolve() for path in paths}
 
 
 @functools.lru_cache(8)
 def _summarize(records: tuple[Record, ...]) -> dict[str, Any]:
     return summarize(records)
-
-
-def _list_folders(folder: Path) -> list[Path]:
-    return [Path(entry.path) for entry in os.scandir(folder)]
 
 
 @functools.cache
