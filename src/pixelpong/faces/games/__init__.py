@@ -1,1 +1,1 @@
-"""Pong for two in the browser: a person against an agent, or against another person."""
+"""Pong for a person against an agent, in the browser."""

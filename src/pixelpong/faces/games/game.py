@@ -18,7 +18,6 @@ from pixelpong.agent.hand import Hand
 from pixelpong.env.duel import FIRST_ROW, LAST_ROW, LEFT, DuelEmulator
 from pixelpong.items import DOWN, STAY, UP
 
-SPEEDS = (0.5, 1.0, 2.0)  # multiples of the game's own sixty frames a second
 SERVE_FRAMES = 180  # frames after a point when the person's side serves automatically
 
 # Phases of a game: not begun, the ball flies, the person has to serve, halted, finished.
@@ -26,7 +25,7 @@ READY, PLAYING, SERVE, PAUSED, OVER = "ready", "playing", "serve", "paused", "ov
 
 
 class Game:
-    """A game; its `agent` plays the right side, and `speed` is one of `SPEEDS`."""
+    """A game; its `agent` plays the right side, and `speed` is in frames per tick."""
 
     def __init__(self, agent: Agent, rng: np.random.Generator) -> None:
         """Load the emulator, in a tenth of a second or more; `rng` draws the agent's coins."""
@@ -63,7 +62,7 @@ class Game:
         left = self._direction if self._row is None else emulator.steer(self._row)
         fires = self._serves or emulator.frames_since_point >= SERVE_FRAMES
         emulator.act(left, self._hand.move(emulator), fires=fires)
-        self._serves &= self._awaits_serve
+        self._serves &= emulator.server == LEFT
 
     def move(self, direction: int) -> None:
         """Set the key held: STAY, UP or DOWN."""
@@ -72,17 +71,13 @@ class Game:
 
     def aim(self, place: float) -> None:
         """Aim the paddle at a place of the field, 0 at the top and 1 at the bottom."""
-        row = FIRST_ROW + min(max(place, 0.0), 1.0) * (LAST_ROW + 1 - FIRST_ROW)
+        row = FIRST_ROW + place * (LAST_ROW + 1 - FIRST_ROW)
         self._row = min(max(row, FIRST_ROW + 6), LAST_ROW - 6)
 
     def serve(self) -> None:
         """Begin the game, or serve if it is time."""
         self._has_begun = True
-        self._serves = self._awaits_serve
-
-    @property
-    def _awaits_serve(self) -> bool:
-        return self._emulator.server == LEFT
+        self._serves = self._emulator.server == LEFT
 
     @property
     def phase(self) -> str:
@@ -93,7 +88,7 @@ class Game:
             return READY
         if self.is_paused:
             return PAUSED
-        return SERVE if self._awaits_serve else PLAYING
+        return SERVE if self._emulator.server == LEFT else PLAYING
 
     @property
     def screen(self) -> NDArray[np.uint8]:

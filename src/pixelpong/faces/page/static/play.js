@@ -35,7 +35,7 @@ class GameView {
     element.replaceChildren(root);
 
     const on = (target, name, task) => target.addEventListener(name, task, { signal });
-    const speed = this.find(".speed"), setSpeed = () => this.send("speed", Number(speed.value));
+    const speed = this.find(".speed"), setSpeed = () => this.send("speed", speed.value);
     on(speed, "change", () => act(setSpeed));
     on(this.find(".pause"), "click", () => act(() => this.pause()));
     on(this.find(".restart"), "click", () => act(() => this.send("restart")));

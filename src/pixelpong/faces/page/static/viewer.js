@@ -129,7 +129,7 @@ class Player {
       class: isWon ? "won" : "lost", d: isWon ? `M${x(step)} 0v14` : `M${x(step)} 100v-14`,
     }));
     const box = { viewBox: "0 0 1000 100", preserveAspectRatio: "none", "aria-hidden": "true" };
-    this.find(".timeline-strip").prepend(build("svg:svg", box, drawLine(curve, line), marks));
+    this.find(".timeline").prepend(build("svg:svg", box, drawLine(curve, line), marks));
   }
 
   connect() {
