@@ -35,7 +35,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from pixelpong.engines import EngineStats, MakeWorker, never
 from pixelpong.engines.ray.connection import connected, in_one_line
-from pixelpong.engines.ray.crew import Crew, call_in_task
+from pixelpong.engines.ray.crew import Crew, call_in_task, unpack
 from pixelpong.errors import Interrupted, PixelpongError, WorkerError, expected
 from pixelpong.machine import collect_versions, describe_machine
 
@@ -58,11 +58,16 @@ class _Run:
         self.losses: Counter[int] = Counter()  # by a chunk's first item
         self.results: dict[int, Any] = {}
 
-    def take(self, share: float, fewest: int) -> range:
-        """The next chunk: a share of all that wait, with `fewest` items at least if there are."""
+    def take(self, share: float, size: int) -> range:
+        """The next chunk for one that has a share of all workers, `size` of them.
+
+        It is the share of half of what waits, so that all end at the same time, but of a quarter
+        of all items at least, since each call has its price.
+        """
         first = self.waiting.popleft()
         left = sum(map(len, self.waiting), len(first))
-        size = min(max(math.ceil(left * share), fewest), MAX_CHUNK * fewest)
+        wanted = math.ceil(max(left / 2, len(self.items) / 4) * share)
+        size = min(max(wanted, size), MAX_CHUNK * size)
         if size < len(first):
             self.waiting.appendleft(first[size:])
         return first[:size]
@@ -211,12 +216,12 @@ class RayEngine:
         place.calls[ref] = call
 
     def _hand_out(self, run: _Run) -> None:
-        """Give each place its share of half of what waits; and each actor a second one."""
+        """Give each place a chunk, and each actor a second one."""
         all_workers = sum(place.size for place in self._places)
         for num_calls in range(1 + self._has_actors):
             for place in self._places:
                 if place.pid and run.waiting and len(place.calls) == num_calls:
-                    chunk = run.take(place.size / all_workers / 2, place.size)
+                    chunk = run.take(place.size / all_workers, place.size)
                     owed = len(chunk) + sum(len(call.chunk) for call in place.calls.values())
                     seconds = self._item_timeout * math.ceil(owed / place.size)
                     seconds += 0.0 if place.has_played else START_SECONDS
@@ -263,7 +268,7 @@ class RayEngine:
                 if answer["processor"] != self._processor:
                     warnings.warn(OTHER_PROCESSOR.format(answer["host"]), stacklevel=2)
             elif call.run is run:
-                run.results.update(zip(call.chunk, pickle.loads(answer), strict=True))
+                run.results.update(zip(call.chunk, unpack(answer), strict=True))
         place.has_played = call.run is not None
         del place.calls[ref]
 

@@ -123,6 +123,9 @@ def kept_here(folder: Path) -> Iterator[None]:
         # A process that we end has nothing to save: if it does not answer Ray, it is killed after
         # this time, not after 5 s.
         "RAY_kill_worker_timeout_milliseconds": "1000",
+        # What a call takes and gives travels in the call up to this size, which takes half the time
+        # of the way through the object store.
+        "RAY_max_direct_call_object_size": str(2**20),
         "no_proxy": "localhost,127.0.0.1",
         **dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9"),
     }

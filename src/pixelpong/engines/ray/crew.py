@@ -7,6 +7,7 @@ import os
 import pickle
 import socket
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 from threadpoolctl import threadpool_limits
@@ -14,6 +15,8 @@ from threadpoolctl import threadpool_limits
 from pixelpong.engines.ray.connection import require_versions
 from pixelpong.engines.threads import ThreadEngine
 from pixelpong.machine import describe_machine
+
+LARGE = 2**16  # bytes of an array from which on it is not copied into a pickle
 
 
 class Crew:
@@ -31,8 +34,8 @@ class Crew:
         processor = describe_machine()["processor"]
         return {"host": socket.gethostname(), "pid": os.getpid(), "processor": processor}
 
-    def play(self, params: Any, items: bytes) -> pickle.PickleBuffer:
-        """Play pickled items; return their pickled results. The first call makes the workers.
+    def play(self, params: Any, items: bytes) -> list[pickle.PickleBuffer]:
+        """Play pickled items; return their packed results. The first call makes the workers.
 
         Driver and crew pickle these themselves, which is faster than Ray's way.
         """
@@ -43,9 +46,25 @@ class Crew:
                 # parallel; environment variables come too late once NumPy is imported.
                 threadpool_limits(limits=1)
                 self._engine = ThreadEngine(make_worker, self._size)
-        results = list(self._engine.run(pickle.loads(items), params))
-        # A buffer is copied once by Ray, plain bytes several times.
-        return pickle.PickleBuffer(pickle.dumps(results, protocol=5))
+        return pack(list(self._engine.run(pickle.loads(items), params)))
+
+
+def pack(results: Any) -> list[pickle.PickleBuffer]:
+    """Pickle results: a pickle, and its large arrays. Ray copies a buffer only once."""
+    large: list[pickle.PickleBuffer] = []
+
+    def keep_in(array: pickle.PickleBuffer) -> bool:
+        is_large = array.raw().nbytes >= LARGE
+        large.extend([array] * is_large)
+        return not is_large
+
+    content = pickle.dumps(results, protocol=5, buffer_callback=keep_in)
+    return [pickle.PickleBuffer(content), *large]
+
+
+def unpack(answer: Sequence[Any]) -> Any:
+    """Undo `pack`; large arrays stay where Ray has them, and cannot be written to."""
+    return pickle.loads(answer[0], buffers=answer[1:])
 
 
 # Of a process that runs tasks: its crew of one, with workers that are made only once.
