@@ -34,8 +34,7 @@ from pixelpong.atari.machine import (
     PADDLE_LOWEST,
     PADDLE_TURN,
 )
-from pixelpong.atari.palette import PALETTE
-from pixelpong.config.protocols import Protocol
+from pixelpong.config.protocols import Protocol, find_protocol
 from pixelpong.env.cartridge import BALL_ROW, LEFT_POINTS, RIGHT_POINTS, SERVE
 from pixelpong.env.native import NativeConsole
 from pixelpong.env.pong import Emulator
@@ -53,38 +52,33 @@ _MIN_PRESSES = (PADDLE_LOWEST - PADDLE_CENTRE) / PADDLE_TURN
 _MAX_PRESSES = (PADDLE_HIGHEST - PADDLE_CENTRE) / PADDLE_TURN
 
 
-class DuelEmulator:
-    """One game of Pong for two."""
+class DuelEmulator(Emulator):
+    """One game of Pong for two, frame by frame."""
 
     def __init__(self, mode: int = MODE) -> None:
-        self._console = NativeConsole(mode)
-        # Palette indices [210, 160] uint8, overwritten at every frame; `draws` may be less than
-        # DRAW_PICTURE for frames that nobody sees.
-        self.screen, self.draws = self._console.picture, DRAW_PICTURE
-        self.reset()
+        self.draws = DRAW_PICTURE  # may be less for frames that nobody sees
+        protocol = find_protocol("PongNoFrameskip-v4", max_frames=MAX_FRAMES)
+        super().__init__(protocol, NativeConsole(mode))
 
     def reset(self) -> None:
         """Start a game."""
-        self._console.reset()
+        super().reset()
         self.points, self.moves = [0, 0], (STAY, STAY)  # of the left and the right side
-        self.num_frames = self.frames_since_point = 0
+        self.frames_since_point = 0
         self._winner: int | None = None
-        self._is_over = False
         self._presses = [0.0, 0.0]
 
     def act(self, left: int, right: int, *, fires: bool = False, fires_right: bool = True) -> None:
         """Emulate one frame with the moves STAY, UP or DOWN; a side serves only on its turn."""
         self.moves = left, right
         moves = left | SERVE * fires, right | SERVE * fires_right
-        _, self._is_over, _ = self._console.run(
-            bytes([moves[LEFT] << 4 | moves[RIGHT]]), self.draws
-        )
+        self.console.run(bytes([moves[LEFT] << 4 | moves[RIGHT]]), self.draws)
         for side, move in ((LEFT, left), (RIGHT, right)):
             turned = self._presses[side] + {UP: -1, STAY: 0, DOWN: 1}[move]
             self._presses[side] = min(max(turned, _MIN_PRESSES), _MAX_PRESSES)
         self.num_frames += 1
         self.frames_since_point += 1
-        points = [int(self._console.memory[place]) for place in (LEFT_POINTS, RIGHT_POINTS)]
+        points = [int(self.memory[place]) for place in (LEFT_POINTS, RIGHT_POINTS)]
         for side in (LEFT, RIGHT):
             if points[side] > self.points[side]:
                 self._winner, self.frames_since_point = side, 0
@@ -98,16 +92,7 @@ class DuelEmulator:
     @property
     def memory(self) -> NDArray[np.uint8]:
         """[128] uint8, the console's memory."""
-        return self._console.memory
-
-    @property
-    def is_over(self) -> bool:
-        """Whether one side has 21 points or the time is up."""
-        return self._is_over or self.num_frames >= MAX_FRAMES
-
-    def frame(self) -> NDArray[np.uint8]:
-        """The newest frame in colour, [210, 160, 3] uint8."""
-        return PALETTE[self.screen]
+        return self.console.memory
 
     def steer(self, row: float, side: int = LEFT) -> int:
         """Return the move that brings the middle of a side's paddle to a row of the frame.
