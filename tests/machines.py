@@ -117,7 +117,7 @@ def made_up_state(rng: np.random.Generator) -> np.ndarray:
     for name, bits in _BITS.items():
         state[name] &= bits
     state["p"] = state["p"] & 0xC7 | 0x30
-    state["tia"] &= np.array(r.MEANING[: r.NUM_REGISTERS], np.uint8)
+    state["tia"] &= np.array(r.MEANING[: state["tia"].shape[1]], np.uint8)
     state["tia"][0, _ORDERS] = 0
     state["tia"][0, r.VSYNC] &= 0xFD
     state["cycle"] %= 76

@@ -22,8 +22,6 @@ Found by experiment (``tests/test_duel.py`` compares each frame with multi-agent
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,7 +32,7 @@ from pixelpong.atari.machine import (
     PADDLE_LOWEST,
     PADDLE_TURN,
 )
-from pixelpong.config.protocols import Protocol, find_protocol
+from pixelpong.config.protocols import find_protocol
 from pixelpong.env.cartridge import BALL_ROW, LEFT_POINTS, RIGHT_POINTS, SERVE
 from pixelpong.env.native import NativeConsole
 from pixelpong.env.pong import Emulator
@@ -102,9 +100,3 @@ class DuelEmulator(Emulator):
         """
         missing = (row - _MIDDLE_ROW) / _ROWS_A_PRESS - self._presses[side]
         return UP if missing < -0.5 else DOWN if missing > 0.5 else STAY
-
-
-def make_emulator_for_two(protocol: Protocol) -> Emulator:
-    """An emulator of the game for two; its actions hold the left side's in the upper four bits."""
-    most = min(protocol.max_frames, MAX_FRAMES)
-    return Emulator(dataclasses.replace(protocol, max_frames=most), NativeConsole(MODE))
