@@ -56,24 +56,18 @@ class Steps:
         return len(self.played)
 
 
-class Crew:
+class Crew(ThreadPoolExecutor):
     """Threads that take pieces of work from one list; the caller's thread is one of them."""
 
     def __init__(self, size: int) -> None:
         """Start no thread yet; `size` counts the caller's, too."""
-        self._size = size
-        self._pool = ThreadPoolExecutor(max(1, size - 1), "learner")
-
-    def __enter__(self) -> Crew:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._pool.shutdown()
+        super().__init__(max(1, size - 1), "learner")
+        self._num_helpers = size - 1
 
     def carry_out(self, pieces: Iterable[Callable[[], None]]) -> None:
         """Do all pieces, in any order; an error in one of them is raised here."""
         left = deque(pieces)
-        helpers = [self._pool.submit(_take, left) for _ in range(self._size - 1)]
+        helpers = [self.submit(_take, left) for _ in range(self._num_helpers)]
         try:
             _take(left)
         finally:

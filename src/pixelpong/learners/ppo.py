@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pixelpong import kernels
 from pixelpong.config import Config
-from pixelpong.items import ACTIONS, BUILTIN, HALF, SELF, UP, Item, Played, Result
+from pixelpong.items import ACTIONS, BUILTIN, HALF, SELF, UP, Item, Result
 from pixelpong.learn.ppo import LossWeights, generalized_advantages
 from pixelpong.learners import Learner, State
 from pixelpong.learners.passes import Crew, Passes, Steps
@@ -173,24 +173,15 @@ def lay_out(played: list[Result], gamma: float, gae_lambda: float) -> Steps:
     steps, values = records[:, :-1], records["value"]
     advantages = generalized_advantages(steps["reward"], steps["is_end"], values, gamma, gae_lambda)
     columns = steps["action"], steps["log_probability"], advantages, advantages + values[:, :-1]
-    return Steps(
-        np.concatenate([side.indices for side in sides]),
-        _join_offsets(sides),
-        np.column_stack([column.ravel() for column in columns]),
-    )
-
-
-def _join_offsets(sides: list[Played]) -> NDArray[np.int32]:
-    """The offsets of all sides, one after the other: [T + 1].
-
-    Kernels read wherever these say. So offsets that do not cover their entries exactly, which only
-    a bug could make, are refused.
-    """
+    # Kernels read wherever offsets say. Those that do not cover their entries exactly, which only
+    # a bug could make, are refused.
     each = np.array([side.offsets for side in sides])
     lengths, ends = np.diff(each), [len(side.indices) for side in sides]
     if each[:, 0].any() or lengths.min() < 0 or each[:, -1].tolist() != ends:
         raise RuntimeError("steps whose offsets do not fit their entries")
-    offsets = np.zeros(lengths.size + 1, np.int32)
-    np.cumsum(lengths, out=offsets[1:])
-    assert offsets[-1] == sum(ends), "more inputs than 32 bits can count"
-    return offsets
+    assert sum(ends) < 1 << 31, "more inputs than 32 bits can count"
+    return Steps(
+        np.concatenate([side.indices for side in sides]),
+        np.concatenate([[0], lengths.ravel()]).cumsum(dtype=np.int32),
+        np.column_stack([column.ravel() for column in columns]),
+    )
