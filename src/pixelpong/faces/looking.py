@@ -189,7 +189,8 @@ def plot(
     found: list[Record] = []
     for word in runs:
         folder = _find_folder(word)
-        found += records(folder) if folder else [Record.read(find_run(word))]
+        own = sorted(records(folder), key=lambda it: it.path) if folder else []
+        found += own or [Record.read(find_run(word))]
     file = plots.plot(found, kind, out)
     return Result({"file": str(file)}, str(file))
 

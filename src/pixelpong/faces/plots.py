@@ -39,6 +39,7 @@ Line = tuple[NDArray[Any], NDArray[Any]]  # of one seed: steps [N], ascending, a
 Settings = Mapping[str, Setting]  # by their names in a legend
 
 FORMATS = ("png", "svg", "pdf")
+MAX_SETTINGS = 12  # of a sweep that are drawn; more could not be told apart
 
 BLUE, VERMILION, GREEN, PURPLE, SKY, ORANGE = (
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00",
@@ -111,13 +112,11 @@ def name_settings(runs: Sequence[Record]) -> Settings:
 def draw_curve(settings: Settings) -> Figure:
     """The estimated return over the steps, and the evaluations; of a single run its episodes."""
     figure = new_figure(8, 5)
-    axes, notes = figure.add_subplot(), []
+    axes = figure.add_subplot()
     unit = _draw_returns(axes, settings)
     for number, setting in enumerate(settings.values()):
         run, *others = setting.records
-        if others:
-            notes.append("band: from the lowest to the highest seed, as far as all go")
-        elif run.evaluations:
+        if run.evaluations and not others:
             at = run.steps_at(it.update for it in run.evaluations)
             means = [it.mean_return for it in run.evaluations]
             ends = np.transpose([it.ci95 for it in run.evaluations])
@@ -125,20 +124,20 @@ def draw_curve(settings: Settings) -> Figure:
                 at / unit, means, abs(ends - means), fmt="D", color=line_style(number)["color"],
                 markeredgecolor="white", markersize=6, capsize=3, elinewidth=1.4, zorder=4,
             )  # fmt: skip
-            notes.append("diamond: greedy evaluation with its 95 % interval")
-        if not others and len(settings) == 1:
-            steps, returns = run.returns()
-            axes.plot(
-                steps / unit, returns, linestyle="none", marker=".", color="#A0A0A0", zorder=1,
-                markeredgewidth=0, markersize=6 if len(returns) < 600 else 3.5,
-                rasterized=len(returns) > _MANY,
-            )  # fmt: skip
-            notes.append("dot: an episode")
+    runs = [run for setting in settings.values() for run in setting.records]
+    if len(runs) == 1:
+        steps, returns = runs[0].returns()
+        axes.plot(
+            steps / unit, returns, linestyle="none", marker=".", color="#A0A0A0", zorder=1,
+            markeredgewidth=0, markersize=6 if len(returns) < 600 else 3.5,
+            rasterized=len(returns) > _MANY,
+        )  # fmt: skip
     if not math.isfinite(axes.dataLim.ymax):
         raise RunError("There is no estimated return to draw yet: train for 1,000 points or more.")
     axes.set_ylim(-21.8, min(21.8, axes.dataLim.ymax + 2))  # early runs would be a flat line
     axes.set_title(_title("Learning curve", settings) + "\n")
-    note = "; ".join(dict.fromkeys(notes))
+    note = "dot: an episode" if len(runs) == 1 else "band: lowest to highest seed, as far as all go"
+    note += "; diamond: greedy evaluation with its 95 % interval"
     axes.text(0, 1.02, note, transform=axes.transAxes, color=GREY, fontsize=10)
     axes.legend(loc="best")
     return figure
@@ -175,6 +174,7 @@ def draw_health(settings: Settings) -> Figure:
 
 def draw_sweep(settings: Settings) -> Figure:
     """Curves, times to win and performance profiles, with 95 % intervals."""
+    settings = dict(list(settings.items())[:MAX_SETTINGS])
     figure = new_figure(10, 8.5)
     upper, lower = figure.subfigures(2, 1, height_ratios=[1.15, 1])
     curves, (times, profiles) = upper.add_subplot(), lower.subplots(1, 2)
@@ -190,13 +190,9 @@ def draw_sweep(settings: Settings) -> Figure:
         seconds = [seconds_of(it) or 0.0 for it in (won if has_won else setting.records)]
         times.plot(seconds, [number] * len(seconds), marker="o", alpha=0.6, **dots)
         if found := setting.summarize()["seconds"]:
-            middle, ends = (
-                found["middle"],
-                np.reshape(found["ci95"] or (math.nan, math.nan), (2, 1)),
-            )
-            times.errorbar(
-                middle, number, xerr=abs(ends - middle), fmt="D", color=BLACK, capsize=4, zorder=4
-            )
+            middle, ends = found["middle"], found["ci95"] or (math.nan, math.nan)
+            reach = abs(np.reshape(ends, (2, 1)) - middle)
+            times.errorbar(middle, number, xerr=reach, fmt="D", color=BLACK, capsize=4, zorder=4)
         times.annotate(
             f"{len(won)} of {len(setting.records)} won", (1, number), (0, 12), ha="right",
             color=GREY, xycoords=("axes fraction", "data"), textcoords="offset points", fontsize=9,

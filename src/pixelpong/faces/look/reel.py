@@ -25,16 +25,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pixelpong.agent import expect
 from pixelpong.agent.choice import ChosenReplay
-from pixelpong.agent.expect import (
-    HEIGHTS,
-    PADDLE_ROWS,
-    Expectation,
-    expect,
-    find_ball,
-    find_paddle,
-    is_arriving,
-)
 from pixelpong.agent.legend import ACTION_NAMES
 from pixelpong.agent.network import Explanation
 from pixelpong.atari.palette import PALETTE
@@ -44,6 +36,7 @@ from pixelpong.play.replay import Moment
 MAX_STEPS = 12_000  # an episode has a few thousand
 FRAMES_PER_SECOND = 60
 
+_SHAPES = {"screen": (210, 160), "field": (80, 80), "saliency": (80, 80)}
 _COLUMNS = ("actions", "rewards", "points", "probabilities", "values", "saliency_max")
 
 
@@ -51,21 +44,24 @@ def make_reel(chosen: ChosenReplay) -> dict[str, Any]:
     """Explain each step of an agent's game."""
     replay, agent = chosen.replay, chosen.agent
     network, before = agent.make_network(), None
-    pictures = {name: _Differences() for name in ("screen", "field", "saliency")}
+    last = {name: np.zeros(shape, np.uint8) for name, shape in _SHAPES.items()}
+    packed = {name: bytearray() for name in last}
     steps: list[tuple[Any, ...]] = []
     expectations: list[dict[str, Any]] = []
     for moment, seen in itertools.islice(agent.explain(replay), MAX_STEPS):
         largest, saliency = scale_saliency(seen)
-        for name, picture in zip(pictures, (moment.screen, seen.field, saliency), strict=True):
-            pictures[name].add(picture)
+        pictures = {"screen": moment.screen, "field": seen.field, "saliency": saliency}
+        for name, picture in pictures.items():
+            packed[name] += encode_difference(last[name], picture)
+        last = pictures
         chances = np.round(seen.probabilities, 4).tolist()
         value = None if seen.value is None else round(seen.value, 4)
         steps.append(
             (moment.action, moment.reward, moment.points, chances, value, round(largest, 4))
         )
-        if before is not None and is_arriving(before.screen, moment.screen):
+        if before is not None and expect.is_arriving(before.screen, moment.screen):
             assert before.action is not None
-            answers = expect(network, before.screen, moment.screen, before.action)
+            answers = expect.expect(network, before.screen, moment.screen, before.action)
             expectations.append(_describe_arrival(moment, answers))
         before = moment
     return {
@@ -76,10 +72,10 @@ def make_reel(chosen: ChosenReplay) -> dict[str, Any]:
         "action_names": [ACTION_NAMES[action] for action in network.actions],
         "action_codes": list(network.actions),
         "palette": PALETTE.tolist(),
-        **{name: differences.encode() for name, differences in pictures.items()},
+        **{name: base64.b64encode(zlib.compress(it, 6)).decode() for name, it in packed.items()},
         **dict(zip(_COLUMNS, zip(*steps, strict=True), strict=True)),
-        "heights": list(HEIGHTS),
-        "paddle_rows": PADDLE_ROWS,
+        "heights": list(expect.HEIGHTS),
+        "paddle_rows": expect.PADDLE_ROWS,
         "expectations": expectations,
     }
 
@@ -89,12 +85,12 @@ def steps_per_second(protocol: Protocol) -> Fraction:
     return Fraction(2 * FRAMES_PER_SECOND, sum(protocol.frame_skips))
 
 
-def _describe_arrival(moment: Moment, answers: Expectation) -> dict[str, Any]:
+def _describe_arrival(moment: Moment, answers: expect.Expectation) -> dict[str, Any]:
     values = answers.values
     return {
         "step": moment.step,
-        "ball": find_ball(moment.screen),
-        "paddle": find_paddle(moment.screen),
+        "ball": expect.find_ball(moment.screen),
+        "paddle": expect.find_paddle(moment.screen),
         "probabilities": np.round(answers.probabilities, 3).tolist(),
         "values": None if values is None else np.round(values, 3).tolist(),
     }
@@ -105,24 +101,6 @@ def scale_saliency(explanation: Explanation) -> tuple[float, NDArray[np.uint8]]:
     largest = float(np.abs(explanation.saliency).max())
     scaled = np.rint(explanation.saliency * (127 / largest if largest else 0.0))
     return largest, scaled.astype(np.int8).view(np.uint8)
-
-
-class _Differences:
-    """A series of pictures, each coded as its difference from the one before."""
-
-    def __init__(self) -> None:
-        self._last: NDArray[np.uint8] | None = None
-        self._pieces: list[bytes] = []
-
-    def add(self, picture: NDArray[np.uint8]) -> None:
-        """Add the next picture."""
-        last = np.zeros_like(picture) if self._last is None else self._last
-        self._pieces.append(encode_difference(last, picture))
-        self._last = picture.copy()
-
-    def encode(self) -> str:
-        """All pictures, compressed."""
-        return base64.b64encode(zlib.compress(b"".join(self._pieces), 6)).decode()
 
 
 def encode_difference(last: NDArray[np.uint8], picture: NDArray[np.uint8]) -> bytes:
