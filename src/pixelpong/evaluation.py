@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,7 @@ class Evaluation:
         ci95: 95 % bootstrap interval of the mean.
         returns: each episode's, in order.
         mean_steps: decisions per episode.
+        about: which agent played where, how and with which seed, if it is told.
     """
 
     mean_return: float
@@ -48,6 +49,7 @@ class Evaluation:
     ci95: tuple[float, float]
     returns: tuple[float, ...]
     mean_steps: float
+    about: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @classmethod
     def of(cls, returns: Sequence[float], steps: Sequence[int], seed: int) -> Evaluation:
@@ -62,13 +64,22 @@ class Evaluation:
         )
 
     def __str__(self) -> str:
-        """Mean, interval and number of games, on one line.
+        """Mean, interval and number of games; in front, a line about the agent if it is told.
 
         >>> print(Evaluation(19.5, 0.5, (19.2, 19.8), (19.0, 20.0) * 5, 3500.0))
         mean return +19.50 (+19.20 to +19.80) over 10 games of 3,500 steps
         """
         found = describe_mean(self.mean_return, self.ci95, len(self.returns))
-        return f"mean return {found} of {self.mean_steps:,.0f} steps"
+        line, about = f"mean return {found} of {self.mean_steps:,.0f} steps", self.about
+        if not about:
+            return line
+        how = "sampled" if about["sampled"] else "greedy"
+        where = f"{about['environment']}{' in Gymnasium' * about['in_gymnasium']}"
+        agent = f"{about['agent']}, update {about['update']}"
+        lines = [f"{agent}: {how} play on {where}, seed {about['seed']}", line]
+        if how == "greedy" and about["sticky"] == 0 and len(set(about["frame_skip"])) == 1:
+            lines.append("Nothing is random in this protocol: all greedy episodes are the same.")
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         """What it says, and where the returns are."""
@@ -80,7 +91,8 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it."""
-        return asdict(self)
+        found = asdict(self)
+        return found.pop("about") | found
 
 
 @dataclass(frozen=True)
@@ -94,10 +106,6 @@ class Verdict:
     seconds: float  # of the run up to the deciding games, with evaluations, without breaks
     greedy: Evaluation  # the deciding one, or the short one that fell short before it
     sampled: Evaluation | None  # None if it is not won
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
-        return asdict(self)
 
 
 def _draw_histogram(returns: Sequence[float]) -> str:
@@ -122,10 +130,6 @@ def _draw_histogram(returns: Sequence[float]) -> str:
     return "".join([head, *bars, line, *marks, "</svg>"])
 
 
-def tell_nobody(number: int) -> None:
-    """Ignore the number of finished episodes."""
-
-
 def evaluate(
     engine: Engine,
     params: Params,
@@ -135,7 +139,7 @@ def evaluate(
     is_greedy: bool,
     update: int = 0,
     first: int = 0,
-    tell: Callable[[int], None] = tell_nobody,
+    tell: Callable[[int], object] = lambda number: None,
 ) -> Evaluation:
     """Play episodes numbered from `first` with `params`, and summarise their returns.
 

@@ -34,7 +34,6 @@ class Option:
     source: str = ""  # of the default
     is_free: bool = False
     section: str = ""  # of `pixelpong.config.Config`; "" for `Config` itself
-    metavar: str = ""
     short: str = ""  # a letter with a hyphen
 
     @property

@@ -8,6 +8,7 @@ result so far, that has it.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import importlib.util
 import json
@@ -28,8 +29,9 @@ from pixelpong.machine import count_cores
 from pixelpong.schema import Count, Meta, Number, Positive
 
 if TYPE_CHECKING:
+    from pixelpong.evaluation import Evaluation
     from pixelpong.faces.notebook import Run
-    from pixelpong.faces.policy import AgentEvaluation, Policy
+    from pixelpong.faces.policy import Policy
 
 __all__ = [
     "dashboard", "evaluate", "export", "play", "plot", "record", "resume", "runs", "sweep",
@@ -46,7 +48,7 @@ def evaluate(
     seed: Count = 0,
     in_gymnasium: bool = False,
     **options: Any,
-) -> AgentEvaluation:
+) -> Evaluation:
     """Play a fixed number of episodes with an agent, and summarise its returns.
 
     Args:
@@ -74,7 +76,7 @@ def evaluate(
     """
     from pixelpong import evaluation
     from pixelpong.engines import make_engine
-    from pixelpong.faces.policy import AgentEvaluation, Policy
+    from pixelpong.faces.policy import Policy
     from pixelpong.play.worker import make_worker
 
     episodes = Option("episodes", Positive, 100).check(episodes, "evaluate")
@@ -107,7 +109,7 @@ def evaluate(
         "seed": seed,
         "episodes": episodes,
     }
-    return AgentEvaluation(**vars(found), about=about)
+    return dataclasses.replace(found, about=about)
 
 
 def _configure(policy: Policy, options: dict[str, Any]) -> Config:

@@ -44,7 +44,7 @@ EXIT_INTERRUPTED = 130
 
 _METAVARS = {int: "INT", float: "FLOAT", str: "TEXT", Path: "FILE"}
 # What annotations name that is not imported, and on the command line a text.
-_TEXTS = dict.fromkeys(("Run", "Policy", "AgentEvaluation"), str)
+_TEXTS = dict.fromkeys(("Run", "Policy", "Evaluation"), str)
 _SHORT = {"seed": "-s", "quiet": "-q", "out": "-o"}
 _MARKUP = re.compile(r"``\"?(.*?)\"?``|`(\w+)`")
 # The options of a training that ``--help`` shows; ``--help-all`` shows the others too.
@@ -65,7 +65,7 @@ def _of(*sections: str) -> tuple[str, ...]:
 COMMANDS: dict[str, tuple[str, ...]] = {
     "train": tuple(OPTIONS),
     "resume": tuple(name for name in OPTIONS if name != "preset"),
-    "evaluate": _of("environment", "engine"),
+    "evaluate": tuple(name for name in _of("environment", "engine") if name != "verbose"),
     "sweep": tuple(name for name in OPTIONS if name not in (*NOT_SWEPT, "seed")),
     **dict.fromkeys(("tournament", "runs", "record", "plot", "dashboard", "watch", "play"), ()),
     "verify": (*_of("environment"), "opponent"),

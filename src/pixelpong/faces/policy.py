@@ -18,7 +18,6 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,31 +42,6 @@ _NOTHING = -1  # the action at the start of an episode
 
 # Palette indices of black and of the ball: the network distinguishes only these two.
 _BACKGROUND, _DRAWN = 0, 14
-
-
-@dataclass(frozen=True)
-class AgentEvaluation(Evaluation):
-    """The returns of an agent's games, and which agent played where."""
-
-    about: dict[str, Any] = field(default_factory=dict, compare=False)
-
-    def __str__(self) -> str:
-        about = self.about
-        how = "sampled" if about["sampled"] else "greedy"
-        where = f"{about['environment']}{' in Gymnasium' * about['in_gymnasium']}"
-        lines = [
-            f"{about['agent']}, update {about['update']}: {how} play on {where}, "
-            f"seed {about['seed']}",
-            super().__str__(),
-        ]
-        if how == "greedy" and about["sticky"] == 0 and len(set(about["frame_skip"])) == 1:
-            lines.append("Nothing is random in this protocol: all greedy episodes are the same.")
-        return "\n".join(lines)
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
-        found = super().to_dict()
-        return found.pop("about") | found
 
 
 class Policy:
