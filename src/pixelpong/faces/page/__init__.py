@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import subprocess
@@ -49,7 +50,7 @@ def serve(
             tell(f"{runs_dir} does not exist yet; runs will be listed as soon as it does")
         if opens_browser:
             _open_browser(door.url(page))
-        run_server(listening, door, library, should_stop)
+        asyncio.run(run_server(listening, door, library, should_stop))
 
 
 def _open_browser(url: str) -> None:

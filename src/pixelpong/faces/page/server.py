@@ -159,16 +159,10 @@ class _Server(uvicorn.Server):
         yield
 
 
-def run_server(
+async def run_server(
     listening: socket.socket, door: Door, library: Library, should_stop: Callable[[], bool]
 ) -> None:
     """Serve until `should_stop` returns True; then end all requests, within a second or two."""
-    asyncio.run(_serve(listening, door, library, should_stop))
-
-
-async def _serve(
-    listening: socket.socket, door: Door, library: Library, should_stop: Callable[[], bool]
-) -> None:
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
     site = Site(library)
     config = uvicorn.Config(

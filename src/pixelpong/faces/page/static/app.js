@@ -6,13 +6,14 @@ import {
 } from "./parts.js";
 import { mountComparison, mountSweep } from "./compare.js";
 import { mountGame } from "./play.js";
-import { mountRun, mountWatch } from "./run.js";
+import { mountRun } from "./run.js";
 
 const ticked = new Set(); // ids of the runs to compare, kept when you return to the list
 const main = document.getElementById("main");
 const VIEWS = {
   runs: mountList, run: mountRun, compare: mountComparison, sweep: mountSweep,
-  play: mountGame, watch: mountWatch,
+  play: mountGame,
+  watch: (view, signal, id = "package", agent = "best") => mountRun(view, signal, id, agent),
 };
 let leave = null;
 

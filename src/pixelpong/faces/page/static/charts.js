@@ -77,6 +77,7 @@ class Chart {
       "figure", { class: "curve", "data-curve": chart.id },
       build("figcaption", {}, title, this.words), this.plot, this.legend,
     );
+    this.update([]);
   }
 
   update(series) {
@@ -93,7 +94,7 @@ class Chart {
     const names = hasKeys ? this.traces.map(({ name }) => name) : [];
     rewrite(this.legend, names, () => (hasKeys ? this.traces.map(buildKey) : []));
     this.draw(chart.id === "return" ? target : null);
-    this.point(null);
+    this.point(this.place ?? null);
   }
 
   /** The curves, each with its name, its style and its points, [steps, value]. */
@@ -166,6 +167,7 @@ class Chart {
    */
   point(steps) {
     const { tell, title } = this.chart, distance = ([x]) => Math.abs(x - steps);
+    this.place = steps;
     const near = steps === null ? [] : this.traces.flatMap(({ name, points }) => {
       const nearest = points.reduce((best, one) => (distance(one) < distance(best) ? one : best));
       return distance(nearest) < REACH * this.end ? [`${name} ${tell(nearest[1])}`] : [];

@@ -1,5 +1,4 @@
-// One run: its result, its health, a game of its agent, its curves, its configuration. And the view
-// that shows a game alone.
+// One run: its result, its health, a game of its agent, its curves, its configuration.
 import {
   build, buildScroller, buildTable, buildTerms, describeState, follow, formatCount, formatSigned,
   formatValue, listReturns, rewrite, tellProblem,
@@ -10,25 +9,8 @@ import { Games } from "./viewer.js";
 const MIN_GAMES = 10; // from which an interval is shown, as everywhere
 const LEVELS = { good: ["✓", "Good"], note: ["i", "Note"], warning: ["!", "Warning"] };
 
-/** The view of a game alone, of a run's agent or of one in the package. */
-export function mountWatch(element, signal, id = "package", agent = "best") {
-  document.title = "Watch · pixelpong";
-  const heading = build("h1", {}, "Watch"), problem = build("p", { class: "problem" });
-  const stage = build("div", { class: "games" });
-  element.append(heading, problem, stage);
-  const games = new Games(stage, agent);
-  signal.addEventListener("abort", () => games.leave());
-  follow(`/api/runs/${id}`, signal, (run) => {
-    problem.textContent = tellProblem(run);
-    if (!run.agents) return;
-    heading.textContent = `Watch ${run.name}`;
-    games.update(run);
-  });
-}
-
-/** The view of a run. */
-export function mountRun(element, signal, id) {
-  document.title = "Run · pixelpong";
+/** The view of a run; if an `agent` is given, of that agent's game alone. */
+export function mountRun(element, signal, id, agent = null) {
   const heading = build("h1", {}, id), state = build("span", { class: "state" });
   const problem = build("p", { class: "problem", role: "alert" });
   const verdict = build("p", { class: "verdict" }), health = build("ul", { class: "health" });
@@ -36,22 +18,20 @@ export function mountRun(element, signal, id) {
   const facts = build("div"), stage = build("div", { class: "games" });
   const curves = build("section"), rest = build("section");
   const note = build("p", { class: "quiet" }, "No update is finished yet.");
-  const parts = [
-    verdict, build("p", {}, play), facts, health,
-    build("section", {}, build("h2", {}, "Watch it"), stage), curves, note, rest,
-  ];
-  element.append(
-    build("p", { class: "quiet" }, build("a", { href: "#runs" }, "← All runs")),
-    build("div", { class: "row" }, heading, state), problem, ...parts,
-  );
-  const games = new Games(stage, "best"), drawCurves = mountCurves(curves);
+  const [before, after] = [[verdict, build("p", {}, play), facts, health], [curves, note, rest]];
+  const back = build("p", { class: "quiet" }, build("a", { href: "#runs" }, "← All runs"));
+  const title = build("div", { class: "row" }, heading, state);
+  element.append(back, title, problem, ...before, stage, ...after);
+  const games = new Games(stage, agent ?? "best"), drawCurves = mountCurves(curves);
   signal.addEventListener("abort", () => games.leave());
   follow(`/api/runs/${id}`, signal, (run) => {
     problem.textContent = tellProblem(run);
-    for (const part of parts) part.hidden = !run.id;
+    for (const part of [...before, ...after]) part.hidden = agent !== null || !run.id;
     if (!run.id) return;
-    document.title = `${run.name} · pixelpong`;
-    heading.textContent = run.name;
+    heading.textContent = agent ? `Watch ${run.name}` : run.name;
+    document.title = `${heading.textContent} · pixelpong`;
+    if (!run.isGone) games.update(run);
+    if (agent) return;
     const { word, kind } = describeState(run);
     Object.assign(state, { textContent: word, className: `state ${kind}` });
     play.hidden = run.isGone || !run.agents.length;
@@ -62,7 +42,6 @@ export function mountRun(element, signal, id) {
     rewrite(health, run.health, () => run.health.map(buildFinding));
     note.hidden = run.columns.update?.length > 0;
     drawCurves([{ name: run.name, target: run.target, columns: addEvaluations(run) }]);
-    if (!run.isGone) games.update(run);
     rewrite(rest, [run.evaluations, run.config], () => [
       ...buildEvaluations(run.evaluations), buildConfiguration(run),
     ]);
