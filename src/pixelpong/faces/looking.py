@@ -29,7 +29,7 @@ def runs(*words: str | Path, sort: Order = "age") -> Result:
     """
     from pixelpong.run.directory import RUNS_FOLDER
     from pixelpong.run.names import find_run
-    from pixelpong.run.record import STATES, Record, is_sweep, records
+    from pixelpong.run.record import STATES, Record, list_sweeps, records
 
     found, sweeps = [], []
     for word in dict.fromkeys(words or (RUNS_FOLDER,)):
@@ -42,8 +42,7 @@ def runs(*words: str | Path, sort: Order = "age") -> Result:
             found.append(Record.read(path))
             continue
         found += records(folder)
-        inside = sorted(folder.iterdir()) if folder.is_dir() else ()
-        sweeps += [_sum_up(path) for path in inside if is_sweep(path)]
+        sweeps += [_sum_up(path) for path in list_sweeps(folder)]
     ranks: dict[str, Callable[[Record], Any]] = {
         "age": lambda it: -it.modified,
         "name": lambda it: it.name,
