@@ -185,7 +185,7 @@ class Agent:
         return np.asarray(kept - drawn[rows].reshape(kept.shape))
 
     def write(self, path: Path) -> int:
-        """Write a small file with all rows, whole or not at all; return its bytes."""
+        """Write a small file with all rows, rounded as they are; return its bytes."""
         W1 = self.params["W1"]
         rows = np.flatnonzero(W1.reshape(len(W1), -1).any(axis=1))
         content = encode_arrays(*dataclasses.replace(self, start=None).round_off(rows))

@@ -93,7 +93,7 @@ class RunDirectory:
             with contextlib.suppress(OSError):
                 path.rmdir()  # so that the name is free once there is room again
             raise
-        return cls._from_content(path, content, warn)
+        return cls._of(path, content, config, warn)
 
     @classmethod
     def open(cls, path: Path, warn: Callable[[str], None] = _warn_on_stderr) -> RunDirectory:
@@ -101,18 +101,18 @@ class RunDirectory:
         if not path.is_dir():
             got = f"{path}, which is not one"
             raise RunError(expected("a run directory", got, "check its name"))
-        return cls._from_content(path, _read_config(path), warn)
+        return cls._of(path, *_read_config(path), warn)
 
     @classmethod
-    def _from_content(
-        cls, path: Path, content: dict[str, Any], warn: Callable[[str], None]
+    def _of(
+        cls, path: Path, content: dict[str, Any], config: Config, warn: Callable[[str], None]
     ) -> RunDirectory:
-        file = convert(content, _ConfigFile)
-        config = _config_of(file.config, path)
-        store = CheckpointStore(path / "checkpoints", warn)
-        lines = {name: LineFile(path / f"{name}.jsonl") for name in _LINE_FILES}
-        agents = NumberedFiles(path / "agents")
-        return cls(path, config, file.versions, file.machine, store, agents, warn=warn, **lines)
+        store, agents = CheckpointStore(path / "checkpoints", warn), NumberedFiles(path / "agents")
+        versions, machine = content["versions"], content["machine"]
+        metrics, episodes, evaluations = (LineFile(path / f"{name}.jsonl") for name in _LINE_FILES)
+        return cls(
+            path, config, versions, machine, store, agents, metrics, episodes, evaluations, warn
+        )
 
     @property
     def line_files(self) -> tuple[LineFile, ...]:
@@ -144,8 +144,7 @@ class RunDirectory:
 
         Changes of options that affect the result are recorded with the current `update`.
         """
-        content = _read_config(self.path)
-        before = _config_of(content["config"], self.path)
+        content, before = _read_config(self.path)
         if before == self.config:
             return
         changed = differences(before, self.config)
@@ -173,13 +172,9 @@ class RunDirectory:
 
     def warn_of_other_machine(self) -> None:
         """Warn if equality with an uninterrupted run is no longer promised."""
-        here = {**collect_versions(), **describe_machine()}
-        there = {**self.versions, **self.machine}
-        changed = [
-            f"{name} {there.get(name)} → {here[name]}"
-            for name in here
-            if here[name] != there.get(name)
-        ]
+        here = (collect_versions() | describe_machine()).items()
+        there = self.versions | self.machine
+        changed = [f"{name} {there.get(name)} → {it}" for name, it in here if it != there.get(name)]
         if changed:
             self.warn(
                 f"this run was started elsewhere ({'; '.join(changed)}): it continues, but the "
@@ -262,8 +257,8 @@ def largest_number(folder: Path, name: str) -> int:
     return max((int(stem) for stem in stems if re.fullmatch(r"\d{3,9}", stem)), default=0)
 
 
-def _read_config(path: Path) -> dict[str, Any]:
-    """The content of ``config.json``, checked against `_ConfigFile`."""
+def _read_config(path: Path) -> tuple[dict[str, Any], Config]:
+    """The content of ``config.json``, checked against `_ConfigFile`, and the configuration."""
     file = path / "config.json"
     with refusing(f"a run's configuration in {file}", "is it a run?", RunError):
         content = decode(file.read_bytes(), dict[str, Any])
@@ -271,17 +266,10 @@ def _read_config(path: Path) -> dict[str, Any]:
             raise ValueError(f"one of format {str(found)[:20]}, which another version wrote")
         if convert(content, _ConfigFile).sha256 != _hash_of(content):
             raise ValueError("a damaged one: its SHA-256 differs")
-    return content
-
-
-def _config_of(options: dict[str, Any], path: Path) -> Config:
-    """The configuration in a run's file."""
-    try:
-        return Config().updated(options, str(path / "config.json"))
-    except ConfigError as error:
-        raise RunError(
-            expected(f"a run's configuration in {path}", str(error), "is it a run?")
-        ) from error
+        try:
+            return content, Config().updated(content["config"], str(file))
+        except ConfigError as error:
+            raise ValueError(str(error)) from error
 
 
 def _write_config(path: Path, content: dict[str, Any]) -> dict[str, Any]:

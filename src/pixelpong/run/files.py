@@ -12,17 +12,6 @@ from pixelpong.errors import RunError, expected, refusing
 _ENDING = ".safetensors"
 
 
-def sync_folder(folder: Path) -> None:
-    """Wait until a folder's names are on the disk, if the system supports it."""
-    if os.name != "posix":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def require_place(path: Path) -> None:
     """Refuse a file that cannot be written, before the work for it begins."""
     if path.is_dir():
@@ -50,7 +39,12 @@ def write_whole(
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)
-            sync_folder(path.parent)
+            if os.name == "posix":  # elsewhere a folder cannot be flushed
+                folder = os.open(path.parent, os.O_RDONLY)
+                try:
+                    os.fsync(folder)
+                finally:
+                    os.close(folder)
     finally:
         with contextlib.suppress(OSError, ValueError):
             temporary.unlink()
