@@ -7,8 +7,10 @@ A job is a function without arguments. On this machine one runs after the other 
 from __future__ import annotations
 
 import functools
-import multiprocessing
 import os
+import pickle
+import subprocess
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Mapping
@@ -18,7 +20,6 @@ from typing import Any
 
 from pixelpong.engines import describe_error
 from pixelpong.errors import PixelpongError, WorkerError
-from pixelpong.interrupts import interrupts_held
 
 POLL_SECONDS = 0.1  # between two checks for a requested stop
 STOP_SECONDS = 30.0  # that jobs have to end after a requested stop
@@ -90,11 +91,11 @@ def run_jobs(jobs: Mapping[str, Job], processes: Any, should_stop: Callable[[], 
 class Here:
     """Runs a job in a new process of this machine, one at a time.
 
-    A terminal's Ctrl-C does not reach it: this process passes it on, as SIGTERM.
+    The process has its own group, so a terminal's Ctrl-C does not reach it: this one passes it on.
     """
 
     def __init__(self) -> None:
-        self._process: Any = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._is_stopped = False
 
     def room(self) -> int:
@@ -103,22 +104,20 @@ class Here:
 
     def begin(self, name: str, job: Job) -> Callable[[], Outcome]:
         """Start a job; return what waits for its end."""
-        context = multiprocessing.get_context("spawn")
-        answer, told = context.Pipe(duplex=False)
-        self._process = context.Process(target=_serve, args=(told, job))
-        with interrupts_held():
-            self._process.start()
-        told.close()
-        return functools.partial(self._wait, name, self._process, answer)
+        command = [sys.executable, "-c", "from pixelpong.engines.jobs import serve; serve()"]
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        return functools.partial(self._wait, name, self._process, pickle.dumps(job))
 
-    def _wait(self, name: str, process: Any, answer: Any) -> Outcome:
-        with answer:
-            try:
-                outcome: Outcome = answer.recv()
-            except EOFError:
-                process.join()
-                died = lost(name, f"exit code {process.exitcode}")
-                outcome = None if self._is_stopped else died
+    def _wait(self, name: str, process: subprocess.Popen[bytes], job: bytes) -> Outcome:
+        answer, _ = process.communicate(job)
+        outcome: Outcome = None
+        if process.returncode == 0:
+            outcome = pickle.loads(answer)
+        elif not self._is_stopped:
+            outcome = lost(name, f"exit code {process.returncode}")
         return outcome
 
     def stop(self, *, force: bool) -> None:
@@ -128,12 +127,11 @@ class Here:
             (self._process.kill if force else self._process.terminate)()
 
 
-def _serve(told: Any, job: Job) -> None:
-    """In the new process, whose own output nobody wants: do the job, and tell its outcome."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.dup2(nowhere, 2)
-    told.send(perform(job))
+def serve() -> None:
+    """In the new process: read a job from stdin, and write its outcome to stdout."""
+    with os.fdopen(os.dup(1), "wb") as out:
+        os.dup2(2, 1)  # what the job prints is no part of it
+        pickle.dump(perform(pickle.load(sys.stdin.buffer)), out)
 
 
 def perform(job: Job) -> Outcome:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from pixelpong.config import Config
 from pixelpong.run.record import Record
 from pixelpong.sweep import statistics
@@ -53,8 +55,8 @@ class Setting:
             "trainings": len(self.records),
             "done": len(self.done),
             "won": len(self.won),
-            "steps": _describe([it.steps for it in self.won], statistics.median),
-            "seconds": _describe([seconds_of(it) for it in self.won], statistics.median),
+            "steps": _describe([it.steps for it in self.won], np.median),
+            "seconds": _describe([seconds_of(it) for it in self.won], np.median),
             "final_return": _describe(self.final_returns, statistics.interquartile_mean),
         }
 
@@ -111,9 +113,7 @@ def seconds_of(record: Record) -> float | None:
     return greedy.total_seconds if greedy and greedy.is_won else record.total_seconds
 
 
-def _describe(
-    values: Sequence[float | None], middle: Callable[[Any], Any]
-) -> dict[str, Any] | None:
+def _describe(values: Sequence[float | None], middle: Callable[..., Any]) -> dict[str, Any] | None:
     known = [float(value) for value in values if value is not None]
     ends = statistics.interval(known, middle) if len(known) >= FEWEST else None
     return {"middle": float(middle(known)), "ci95": ends} if known else None

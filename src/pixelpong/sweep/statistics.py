@@ -6,7 +6,6 @@ precipice", sections 4.1 to 4.3.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,23 +20,20 @@ Array = NDArray[np.float64]
 _RESAMPLES = 10_000
 
 
-def interquartile_mean(scores: Any) -> Any:
-    """Mean of the middle half along the last axis: a quarter of [..., n], rounded down, is cut off
-    at each end, as by ``scipy.stats.trim_mean(scores, 0.25)``.
+def interquartile_mean(scores: Any, axis: int = -1) -> Any:
+    """Mean of the middle half along an axis: a quarter, rounded down, is cut off at each end, as by
+    ``scipy.stats.trim_mean(scores, 0.25)``.
 
     >>> float(interquartile_mean([-21.0, 17.0, 18.0, 19.0, 20.0, 21.0]))
     18.5
     """
-    ordered = np.sort(np.asarray(scores, np.float64), axis=-1)
+    ordered = np.sort(np.moveaxis(np.asarray(scores, np.float64), axis, -1))
     cut = ordered.shape[-1] // 4
     return ordered[..., cut : ordered.shape[-1] - cut].mean(axis=-1)
 
 
-median = functools.partial(np.median, axis=-1)
-
-
-def interval(scores: Sequence[float], statistic: Callable[[Any], Any]) -> tuple[float, float]:
-    """95 % bootstrap interval of a statistic of scores, which works along the last axis."""
+def interval(scores: Sequence[float], statistic: Callable[..., Any]) -> tuple[float, float]:
+    """95 % bootstrap interval of a statistic of scores, such as ``np.median``."""
     return bootstrap_interval(scores, make_rng(0, "bootstrap"), statistic)
 
 
