@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from decimal import ROUND_HALF_UP, Decimal
+
 MIN_GAMES = 10  # from which an interval is shown
 TOO_FEW = "too few games for an interval"
 
 
 def signed(value: float | None, digits: int = 1) -> str:
-    """A return, with its sign; a dash if there is none.
+    """A return, with its sign; a dash if there is none. A half is rounded up, as on the page.
 
-    >>> signed(18.32), signed(-3.0, 2), signed(-0.04), signed(None)
+    >>> signed(18.25), signed(-3.0, 2), signed(-0.04), signed(None)
     ('+18.3', '−3.00', '+0.0', '–')
     """
-    return "–" if value is None else f"{value:+z.{digits}f}".replace("-", "−")
+    if value is None:
+        return "–"
+    rounded = Decimal(float(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
+    return f"{rounded:+z.{digits}f}".replace("-", "−")
 
 
 def describe_mean(mean: float, ci95: tuple[float, float], games: int) -> str:
