@@ -136,7 +136,7 @@ def test_an_option_is_free_only_where_the_parameters_cannot_depend_on_it():
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(b"batch_size 10", "expected TOML in"), (b"\xff\xfe", "expected TOML in"), (None, "No such")],
+    [(b"batch_size 10", "a TOML file at"), (b"\xff\xfe", "a TOML file at"), (None, "No such")],
 )
 def test_a_file_that_is_no_toml_is_one_line(tmp_path, content, words):
     if content is not None:

@@ -397,7 +397,7 @@ def test_what_is_nested_without_end_is_refused(tmp_path):
     while nested:  # taking it apart at once would overflow the stack
         nested = nested.pop()
     (tmp_path / "deep.toml").write_bytes(b"hidden = " + b"[" * 20_000 + b"]" * 20_000)
-    refused(lambda: read_toml(tmp_path / "deep.toml"), "expected TOML in")
+    refused(lambda: read_toml(tmp_path / "deep.toml"), "expected a TOML file at")
 
 
 @pytest.mark.parametrize("value", [2**63, 10**400, -(10**400), float("inf"), 1 << 20_000],

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pixelpong.config import BUDGET, DEFAULT_PRESET, Config, differences, require_used
-from pixelpong.errors import ConfigError, did_you_mean, expected
+from pixelpong.errors import ConfigError, did_you_mean, expected, refusing
 
 FILE_LIMIT = 1 << 16  # bytes of a file of options; all options take a thousand or two
 
@@ -50,19 +50,15 @@ def changed_from_preset(config: Config) -> dict[str, Any]:
 
 def read_toml(path: Path) -> dict[str, Any]:
     """The options in a TOML file, flat; names and values are not checked."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(FILE_LIMIT + 1)
+    advice = "check its name, and write lines like `batch_size = 10`"
+    with refusing(f"a TOML file at {path}", advice, ConfigError), path.open("rb") as file:
+        content = file.read(FILE_LIMIT + 1)
         if len(content) > FILE_LIMIT:
             raise ValueError(f"more than {FILE_LIMIT} bytes")
-        return tomllib.loads(content.decode())
-    except OSError as error:
-        got = error.strerror or str(error)
-        raise ConfigError(expected(f"a TOML file at {path}", got, "check its name")) from error
-    except (ValueError, RecursionError) as error:  # also invalid UTF-8, or nested too deeply
-        raise ConfigError(
-            expected(f"TOML in {path}", str(error), "write lines like `batch_size = 10`")
-        ) from error
+        try:
+            return tomllib.loads(content.decode())
+        except RecursionError as error:
+            raise ValueError("lists that are nested too deeply") from error
 
 
 def combine(
