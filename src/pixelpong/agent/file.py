@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -181,7 +182,7 @@ class Agent:
         kept = W1.reshape(len(W1), -1)[rows].astype(np.float32)
         if self.start is None:
             return kept
-        drawn = draw_params(self.algorithm, W1.shape[1], "float32", **vars(self.start))["W1"]
+        drawn = _draw_first_layer(self.algorithm, W1.shape[1], "float32", self.start)
         return np.asarray(kept - drawn[rows].reshape(kept.shape))
 
     def write(self, path: Path) -> int:
@@ -278,7 +279,12 @@ class _Card:
         """The first layer before the first step; zeros if it is not known."""
         if self.start is None:
             return np.zeros(self.shape, dtype)
-        return draw_params(self.algorithm, self.shape[1], dtype, **vars(self.start))["W1"]
+        return _draw_first_layer(self.algorithm, self.shape[1], dtype, self.start).copy()
+
+
+@functools.lru_cache(1)  # the agents of a training, and those in the package, have one start
+def _draw_first_layer(algorithm: str, hidden: int, dtype: str, start: Start) -> NDArray[Any]:
+    return draw_params(algorithm, hidden, dtype, **vars(start))["W1"]
 
 
 def is_due(update: int, every: int) -> bool:
