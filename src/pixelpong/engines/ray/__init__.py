@@ -122,7 +122,7 @@ class RayEngine:
         the seconds that one item may take; `address` is as in `connected`.
         """
         self._has_actors = mode == "actors"
-        self._recipe = pickle.dumps(make_worker)
+        self._recipe: Any = pickle.dumps(make_worker)
         self._num_workers, self._item_timeout = num_workers, item_timeout
         self._should_stop = should_stop
         self._places: list[_Place] = []
@@ -132,6 +132,8 @@ class RayEngine:
         self._versions, self._processor = collect_versions(), describe_machine()["processor"]
         self._exit = contextlib.ExitStack()
         self._exit.enter_context(connected(address, num_workers))
+        if not self._has_actors:  # each call has the recipe, which may hold an agent to meet
+            self._recipe = ray.put(self._recipe)
         self._recruit()
 
     @property
