@@ -31,6 +31,7 @@ from pixelpong.seeding import make_rng
 
 NUM_FRAMES = 2000  # to compare with ALE, a second
 WORKER_COUNTS = (1, 2, 3)
+Part = dict[str, Any]  # the options that change in a part of a training
 
 
 @dataclass(frozen=True)
@@ -89,8 +90,7 @@ def compare_ways(
     for engine in engines:
         for workers in (1,) if engine == "serial" else WORKER_COUNTS:
             name = engine if engine == "serial" else f"{engine}, {number_of(workers, 'worker')}"
-            whole = {"engine": engine, "workers": workers, "updates": updates}
-            yield _go(config, name, [whole], should_stop)
+            yield _go(config, name, [{"engine": engine, "workers": workers}], should_stop)
     for stop in range(1, updates):
         engine = engines[stop % len(engines)]
         name = f"{engine}, stopped at update {stop} and resumed"
@@ -100,32 +100,19 @@ def compare_ways(
     yield _go(config, f"{engines[-1]}, stopped and resumed at every update", every, should_stop)
 
 
-def _go(
-    config: Config,
-    name: str,
-    parts: list[dict[str, Any]],
-    should_stop: Callable[[], bool],
-) -> Way:
-    """Train in parts, each resumed from the one before; a part holds the options that change."""
+def _go(config: Config, name: str, parts: list[Part], should_stop: Callable[[], bool]) -> Way:
+    """Train in parts, each resumed from the one before."""
     with tempfile.TemporaryDirectory(prefix="pixelpong-verify-") as folder:
         path = Path(folder) / "run"
         for part in parts:
             step = config.updated(part, "verify")
-            run = (
-                RunDirectory.open(path).with_config(step)
-                if path.exists()
-                else RunDirectory.create(path, step)
-            )
-            if train(run, should_stop=should_stop).reason == "interrupted":
+            has_begun = path.exists()
+            run = RunDirectory.open(path) if has_begun else RunDirectory.create(path, step)
+            if train(run.with_config(step), should_stop=should_stop).reason == "interrupted":
                 raise Interrupted
         checkpoint = run.checkpoints.load_latest()
         lines = [line for file in (run.metrics, run.episodes) for line in file.read()]
-        for line in lines:
-            line.pop("timing", None)
-        text = json.dumps(lines).encode()
-        return Way(
-            name,
-            checkpoint.card["about"]["params_sha256"],
-            fingerprint(checkpoint.arrays),
-            hashlib.sha256(text).hexdigest(),
-        )
+        text = json.dumps([line | {"timing": None} for line in lines])
+        params = checkpoint.card["about"]["params_sha256"]
+        sha256 = hashlib.sha256(text.encode()).hexdigest()
+        return Way(name, params, fingerprint(checkpoint.arrays), sha256)

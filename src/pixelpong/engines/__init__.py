@@ -6,9 +6,10 @@ of them.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import traceback
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -61,18 +62,19 @@ def never() -> bool:
     return False
 
 
-def describe_error(item: Any, error: Exception) -> PixelpongError:
-    """Make the error to raise here for one in a worker; the package's own errors do not change.
-
-    `item` may also be words for what the worker did.
-    """
-    if isinstance(error, PixelpongError):
-        return error
-    message = (
-        f"expected a result for {item}, got {type(error).__name__}: {error}; "
-        "run again with --engine serial --debug to see where"
-    )
-    return WorkerError(message, "".join(traceback.format_exception(error)))
+@contextlib.contextmanager
+def naming(item: Any) -> Iterator[None]:
+    """While inside, an error names the item, or what the worker did; our own errors stay as is."""
+    try:
+        yield
+    except PixelpongError:
+        raise
+    except Exception as error:
+        message = (
+            f"expected a result for {item}, got {type(error).__name__}: {error}; "
+            "run again with --engine serial --debug to see where"
+        )
+        raise WorkerError(message, "".join(traceback.format_exception(error))) from error
 
 
 def make_engine(

@@ -18,7 +18,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
-from pixelpong.engines import describe_error
+from pixelpong.engines import naming
 from pixelpong.errors import PixelpongError, WorkerError
 
 POLL_SECONDS = 0.1  # between two checks for a requested stop
@@ -137,9 +137,10 @@ def serve() -> None:
 def perform(job: Job) -> Outcome:
     """Run a job in this process."""
     try:
-        job()
-    except Exception as error:
-        return describe_error("a job", error)
+        with naming("a job"):
+            job()
+    except PixelpongError as error:
+        return error
     return None
 
 

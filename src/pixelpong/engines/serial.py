@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-from pixelpong.engines import EngineStats, ItemWorker, MakeWorker, describe_error, never
-from pixelpong.errors import Interrupted, PixelpongError
+from pixelpong.engines import EngineStats, ItemWorker, MakeWorker, naming, never
+from pixelpong.errors import Interrupted
 
 
 class SerialEngine:
@@ -24,12 +24,8 @@ class SerialEngine:
         for item in items:
             if self._should_stop():
                 raise Interrupted
-            try:
+            with naming(item):
                 result = self._worker.play(item, params)
-            except PixelpongError:
-                raise
-            except Exception as error:
-                raise describe_error(item, error) from error
             yield result
 
     def close(self) -> None:

@@ -13,11 +13,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
-from pixelpong.engines import EngineStats, MakeWorker, describe_error, never
-from pixelpong.errors import Interrupted, PixelpongError, WorkerError, expected
+from pixelpong.engines import EngineStats, MakeWorker, naming, never
+from pixelpong.errors import Interrupted, WorkerError, expected
 
 POLL_SECONDS = 0.1  # between two checks for a requested stop
 TRIM_SECONDS = 10.0  # between two times that freed memory goes back to the system
@@ -51,7 +51,9 @@ class ThreadEngine:
                     if self._should_stop():
                         raise Interrupted
                     wait([futures[0]], POLL_SECONDS)
-                yield _result_of(item, futures.popleft())
+                with naming(item):
+                    result = futures.popleft().result()
+                yield result
         finally:
             for future in futures:
                 future.cancel()
@@ -76,15 +78,6 @@ class ThreadEngine:
                 ctypes.CDLL(None).malloc_trim(0)
 
 
-def _result_of(item: Any, future: Future[Any]) -> Any:
-    try:
-        return future.result()
-    except PixelpongError:
-        raise
-    except Exception as error:
-        raise describe_error(item, error) from error
-
-
 class _Crew:
     """The workers, one per thread. The threads do not hold the engine, so it can be freed."""
 
@@ -100,10 +93,8 @@ class _Crew:
         with self._making:
             if self.is_dismissed:
                 raise Interrupted
-            try:
+            with naming("the start of the worker"):
                 self._own.worker = self._make_worker()
-            except Exception as error:
-                raise describe_error("the start of the worker", error) from error
 
     def play(self, item: Any, params: Any) -> Any:
         """The item's result."""
