@@ -160,7 +160,7 @@ def test_what_is_read_in_an_evening_is_short():
     chapter = concepts.split("## Read it in an evening")[1].split("\n## ")[0]
     files = re.findall(r"\(\.\./src/pixelpong/([\w/]+\.py)\)", chapter)
     assert len(files) >= 12
-    assert sum(len((ROOT / name).read_text("utf-8").splitlines()) for name in files) <= 3500
+    assert sum(len((ROOT / name).read_text("utf-8").splitlines()) for name in files) <= 2300
 
 
 def test_reading_a_run_loads_no_compiler():
