@@ -26,6 +26,7 @@ COMMANDS = [
 ]
 SHORTER = {
     "pixelpong plot runs/fast-001": " --kind health",  # no episode is finished yet
+    "pixelpong resume runs/fast-001": " --updates 2",
     "pixelpong verify": " --updates 1 --engines serial,threads",
     "pixelpong train --seed 1 --updates 100": " --updates 2",
     "pixelpong train --preset classic --batch-size 20": " --updates 1",

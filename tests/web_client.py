@@ -57,7 +57,7 @@ def serving(runs_dir: Path, **options: Any) -> Iterator[Served]:
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
-    assert wait_until(lambda: told or ended, 20)
+    assert wait_until(lambda: ended or any("http://" in line for line in told), 20)
     if ended:
         raise ended[0]
     address = next(line for line in told if "http://" in line).split("http://")[1]

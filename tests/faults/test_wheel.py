@@ -25,7 +25,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "pixelpong"
-SUFFIXES = {"", ".py", ".toml", ".safetensors", ".json", ".html", ".js", ".css", ".typed"}
+SUFFIXES = {"", ".py", ".toml", ".safetensors", ".json", ".html", ".js", ".css", ".svg", ".typed"}
 GUARD = str(Path(network_guard.__file__).parent)
 
 

@@ -75,7 +75,7 @@ def hunt(tmp_path, monkeypatch, ray_cluster):
         ledger.watch_learning(monkeypatch)
 
         def make_hunted(config, make_worker, should_stop):
-            (full_config,) = make_worker.args
+            full_config, *_ = make_worker.args
             hunter.engine = make_engine(config, ledger.make_worker(full_config), should_stop)
             return hunter.engine
 
