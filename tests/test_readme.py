@@ -33,8 +33,7 @@ SHORTER = {
     "pixelpong record latest --overlay --out best.mp4": " --seconds 2",
     "pixelpong record runs/fast-001 --overlay --out best.mp4": " --seconds 2",
 }
-SERVING = ("pixelpong watch", "pixelpong play", "pixelpong dashboard")
-"""They serve a page until somebody ends them."""
+SERVING = ("pixelpong watch", "pixelpong play", "pixelpong dashboard")  # a page, until they end
 
 
 def test_the_front_page_is_short_and_begins_with_a_command():

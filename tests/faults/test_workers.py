@@ -33,8 +33,8 @@ GAMES = {
     "pong fast": {"hidden": 16, "num_envs": 12, "num_steps": 100},
 }
 
+# Ten runs of each mode, two of them of whole games.
 SOAK = [(game, seed) for game in GAMES for seed in range(8 if "short" in game else 2)]
-"""Ten runs of each mode, two of them of whole games."""
 
 
 class Hunter(threading.Thread):
@@ -83,9 +83,8 @@ def hunt(tmp_path, monkeypatch, ray_cluster):
         changes |= {**GAMES[game], "engine": "ray", "workers": 2, "updates": 10**6}
         config = load_preset(mode).updated(changes, "test")
         run = RunDirectory.create(tmp_path / "hunted", config)
-        hunter.ledger = ledger
+        hunter.ledger, given_up = ledger, 0
         hunter.start()
-        given_up = 0
         while not hunter.is_done.is_set():
             try:
                 train(run, should_stop=hunter.is_done.is_set)
