@@ -84,7 +84,7 @@ def train(
         RunError: the directory already exists, or a file cannot be written.
         WorkerError: a worker raised, or failed too often; the last complete update is saved.
         NumericsError: a number is not finite; the last complete update stays saved.
-        Stopped: somebody pressed Ctrl-C; the last complete update is saved.
+        KeyboardInterrupt: somebody pressed Ctrl-C; the last complete update is saved.
 
     >>> import tempfile
     >>> short = {"max_frames": 600, "hidden": 8, "batch_size": 2, "engine": "serial"}
@@ -140,7 +140,7 @@ def resume(
         ConfigError: as `train`, or an option that changes the result and may not.
         RunError: it is not a run, or another training writes there.
         CheckpointError: there are checkpoints and none is sound.
-        WorkerError, NumericsError, Stopped: as `train`.
+        WorkerError, NumericsError, KeyboardInterrupt: as `train`.
     """
     return _go(lambda: _open(run, options, allow_changes=allow_changes), quiet, every)
 
