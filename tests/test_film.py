@@ -198,11 +198,11 @@ def test_bars_are_as_long_as_the_probabilities(chosen, scale):
 def test_the_command_makes_the_film_that_was_asked_for(toy_runs, tmp_path, capsys, monkeypatch):
     path, run = tmp_path / "film.gif", str(toy_runs["fast"])
     words = ["record", run, "--scale", "1", "--seconds", "2"]
-    which = ["--checkpoint", "0", "--sampled", "--episode", "5"]
+    which = ["--checkpoint", "0", "--episode", "5"]
     assert main([*words, *which, "--out", str(path), "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["bytes"], report["frames"]) == (path.stat().st_size, 30)
-    assert ", update 0, sampled episode 5, " in report["title"]
+    assert ", update 0, greedy episode 5, " in report["title"]
     assert main(words) == 0
     out = capsys.readouterr().out.splitlines()
     assert out[0].startswith(f"{run}/videos/update-")

@@ -125,7 +125,6 @@ def record(
     *,
     checkpoint: str = "best",
     episode: Count = 0,
-    sampled: bool = False,
     out: Path | None = None,
     overlay: bool = False,
     scale: Positive = 3,
@@ -135,7 +134,7 @@ def record(
     """Make a film of a game that an agent plays; extra [video].
 
     Args:
-        agent, checkpoint, sampled: as `evaluate`.
+        agent, checkpoint: as `evaluate`; the game is greedy.
         episode: number of the game.
         out: a .mp4 or .gif file; by default an MP4 in RUN/videos, or here if there is no run.
         overlay: show next to it what the agent sees and decides.
@@ -151,7 +150,7 @@ def record(
         require_place(out)
     run, found = open_agent(agent, checkpoint)
     seed, name = (run.config.seed, run.path.name) if run else (0, str(agent))
-    chosen = play_game(found, name, seed, episode, not sampled)
+    chosen = play_game(found, name, seed, episode)
     folder = run.path / "videos" if run else Path()
     file_name = f"update-{found.about.get('update', 0):06d}-episode-{episode}.mp4"
     with stoppable() as should_stop:
