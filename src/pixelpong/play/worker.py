@@ -27,7 +27,6 @@ class Worker:
 
     def play(self, item: Item, params: Params) -> Result:
         """Play an item; of games to learn from, return the sum of their gradients."""
-        params = read_only(params)
         if item.games == 1:
             return self._play_one(item, params)
         total = GradientSum(len(params["W2"]), params["W2"].dtype.name)
@@ -51,7 +50,7 @@ class Worker:
         if item.purpose == "train":
             (played,) = result.sides
             returns = kernels.discounted_returns(played.steps["reward"], self._gamma)
-            grads = kernels.episode_gradient(params["W2"], played, standardize(returns))
+            grads = kernels.episode_gradient(read_only(params)["W2"], played, standardize(returns))
         return dataclasses.replace(result, sides=(), grads=grads)
 
 
@@ -65,5 +64,5 @@ def make_worker(config: Config, opponent: Params | None = None) -> Worker:
     short = Player(dataclasses.replace(protocol, max_frames=1), algorithm)
     params = NETS[algorithm].init(make_rng(0, "bench"), 1, config.network.dtype)
     item = Item("train", 0, 0, 0, steps=1 if algorithm == "ppo" else None)
-    Worker(short, config.learning.gamma)._play_one(item, read_only(params))
+    Worker(short, config.learning.gamma)._play_one(item, params)
     return Worker(Player(protocol, algorithm, opponent), config.learning.gamma)
