@@ -17,11 +17,11 @@ from pixelpong.agent.expect import (
     is_arriving,
     place_paddle,
 )
-from pixelpong.agent.network import make_network
 from pixelpong.env import features
 from pixelpong.items import DOWN, STAY, UP
 from pixelpong.learn import gated
 from pixelpong.learn.network import init_params
+from pixelpong.play.networks import NETS
 
 
 def draw_screen(ball, height) -> np.ndarray:
@@ -46,7 +46,7 @@ def make(request):
     if request.param == "ppo":
         params = gated.init_params(rng, features.NUM_INPUTS, 12)
         params["W2"] = rng.normal(size=params["W2"].shape).astype(np.float32)
-    return lambda: make_network(params, request.param)
+    return lambda: NETS[request.param](params)
 
 
 def test_the_paddle_is_found_and_put_elsewhere_and_nothing_else_changes():

@@ -14,12 +14,12 @@ import pytest
 
 from pixelpong.agent.choice import find_game
 from pixelpong.agent.legend import ACTION_COLOURS, ACTION_NAMES, PIXEL_COLOURS, PIXEL_NAMES
-from pixelpong.agent.network import APPEARED, OFF, STAYED, VANISHED
 from pixelpong.config.protocols import PROTOCOLS
 from pixelpong.faces.cli import main
 from pixelpong.faces.look import film as look
 from pixelpong.faces.look.film import choose_pace, make_film
 from pixelpong.items import DOWN, UP
+from pixelpong.play.networks import APPEARED, OFF, STAYED, VANISHED
 from pixelpong.play.replay import Replay
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.words import signed

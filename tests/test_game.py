@@ -14,7 +14,6 @@ from websockets.sync.client import connect
 
 from pixelpong.agent.file import Agent
 from pixelpong.agent.hand import Hand
-from pixelpong.agent.network import GREEDY, PlainNetwork
 from pixelpong.config.protocols import find_protocol
 from pixelpong.env import make_emulator
 from pixelpong.env.duel import LEFT, RIGHT, DuelEmulator
@@ -24,7 +23,7 @@ from pixelpong.faces.games import socket as sockets
 from pixelpong.faces.games.game import OVER, PAUSED, PLAYING, READY, SERVE, Game
 from pixelpong.faces.page.library import Library
 from pixelpong.items import DOWN, NUM_PIXELS, STAY, UP
-from pixelpong.play.deciders import PlainDecider
+from pixelpong.play.networks import GREEDY, PlainNetwork
 from pixelpong.seeding import make_rng
 
 
@@ -37,7 +36,7 @@ class SpiedAgent(Agent):
 
 class SpiedNetwork(PlainNetwork):
     def __init__(self, params):
-        super().__init__(params, PlainDecider(params))
+        super().__init__(params)
         self.shown, self.chosen, self.draws = [], [], set()
 
     def act(self, screen, draw=GREEDY):

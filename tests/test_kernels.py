@@ -17,7 +17,7 @@ from pixelpong.env.preprocess import difference, pack_field, preprocess
 from pixelpong.items import DOWN, NUM_PIXELS, UP, Played
 from pixelpong.kernels import playing
 from pixelpong.learn import network, optimizer, reinforce, returns
-from pixelpong.play.deciders import parts
+from pixelpong.play.networks import parts
 
 # Parts of kernels, each by itself.
 compiled_alone = njit(error_model="numpy")
@@ -115,7 +115,9 @@ def test_frame_after_frame_gives_the_dense_differences(sequence):
         found = indices[5 : find_difference(memory, fields, indices, 5)]
         stream["memory"]["steps"] += 1
         current = preprocess(colour(screen))
-        one_step = Played(np.zeros(1, kernels.PLAIN_STEP), found, np.array([0, len(found)]))
+        one_step = Played(
+            np.zeros(1, kernels.PLAIN_STEP), found, np.array([0, len(found)]), np.zeros((1, 0))
+        )
         np.testing.assert_array_equal(one_step.dense()[0], difference(previous, current))
         assert (np.diff(found.astype(int) % NUM_PIXELS) > 0).all()
         previous = current

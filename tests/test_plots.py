@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from pixelpong.agent.legend import ACTION_COLOURS, PIXEL_COLOURS
-from pixelpong.agent.network import OFF
 from pixelpong.errors import ConfigError, RunError
 from pixelpong.faces import plots
+from pixelpong.play.networks import OFF
 from pixelpong.run.record import Record
 
 pytest.importorskip("matplotlib")

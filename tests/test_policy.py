@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from pixelpong.agent.file import Agent
-from pixelpong.agent.network import APPEARED, GREEDY, OFF, STAYED, VANISHED, make_network
 from pixelpong.config.protocols import find_protocol
 from pixelpong.env import features, make_emulator
 from pixelpong.env.preprocess import preprocess
 from pixelpong.items import ACTIONS, DOWN, STAY, UP, Item
 from pixelpong.learn import gated, network
+from pixelpong.play.networks import APPEARED, GREEDY, NETS, OFF, STAYED, VANISHED
 from pixelpong.play.player import Player
 from pixelpong.seeding import make_rng
 
@@ -35,7 +35,7 @@ def play(algorithm, game, *, is_greedy, steps=300):
     """Moments of one episode: screen before the action, the policy's action; and the policy."""
     emulator, policy = (
         make_emulator(find_protocol(game)),
-        make_network(make_params(algorithm), algorithm),
+        NETS[algorithm](make_params(algorithm)),
     )
     rng = make_rng(3, "evaluate", 0, 1)
     emulator.reset()
@@ -87,7 +87,8 @@ def test_what_it_thinks_is_what_the_definitions_give(algorithm, game):
         np.testing.assert_allclose(explanation.probabilities, expected / expected.sum(), atol=1e-9)
         assert explanation.value == (None if value is None else pytest.approx(value, abs=1e-9))
         by_action = dict(zip(policy.actions, logits, strict=True))
-        assert explanation.logit == pytest.approx(by_action[UP] - by_action[DOWN], abs=1e-9)
+        summed = explanation.saliency.sum() + explanation.rest
+        assert summed == pytest.approx(by_action[UP] - by_action[DOWN], abs=1e-9)
 
 
 def test_what_it_saw_is_the_preprocessed_frames(algorithm):
@@ -120,9 +121,9 @@ def test_a_replay_is_explained_as_the_agent_thought_when_it_played(algorithm):
 def test_saliency_adds_up_to_the_decision(algorithm, game):
     for *_, policy in play(algorithm, game, is_greedy=False, steps=120):
         explanation = policy.explain()
-        assert explanation.saliency.sum() + explanation.rest == pytest.approx(
-            explanation.logit, abs=1e-9
-        )
+        *_, up, down = policy.answer()[0]
+        summed = explanation.saliency.sum() + explanation.rest
+        assert summed == pytest.approx(np.log(up / down), abs=1e-9)
         assert (explanation.saliency[explanation.field == OFF] == 0).all()
 
 

@@ -33,7 +33,7 @@ from pixelpong.learn.ppo import (
     log_softmax,
     loss_gradient,
 )
-from pixelpong.play.deciders import GatedDecider
+from pixelpong.play.networks import GatedNetwork
 
 DTYPES = [np.float32, np.float64]
 
@@ -248,19 +248,19 @@ def test_a_decision_is_the_networks_policy_and_value(dtype, frames, draws, seed,
     rng = np.random.default_rng(seed)
     params = gated.init_params(rng, features.NUM_INPUTS, hidden, np.dtype(dtype).name)
     params["W2"] *= dtype(100)
-    decider = GatedDecider(params)
+    player = GatedNetwork(params)
     before, last_action = np.zeros((80, 80)), 0
     for screen, draw in zip(frames, draws, strict=False):
-        asked = decider.decide(pack_field(screen), draw)
+        asked = player.act(screen, draw)
         now = preprocess(colour(screen))
         x = features.observe_features(before, now, last_action)
         y = gated.forward(params, x[None].astype(dtype))[0].astype(np.float64)
         log_pi = log_softmax(y[:, :3])[0]
         # A logit's rounding error is as large as its largest summand's.
         error = TOLERANCE[dtype] * max(float(np.abs(y).max()), 1.0) * 10
-        (step,) = decider.steps
+        (step,) = player.steps
         action = step["action"]
-        assert sorted(decider.last_inputs().tolist()) == np.flatnonzero(x).tolist()
+        assert sorted(player.inputs().tolist()) == np.flatnonzero(x).tolist()
         ends = np.exp(log_pi).cumsum()
         if draw < 0:
             assert log_pi[action] >= log_pi.max() - error
@@ -271,7 +271,7 @@ def test_a_decision_is_the_networks_policy_and_value(dtype, frames, draws, seed,
         assert step["entropy"] == pytest.approx(-(np.exp(log_pi) * log_pi).sum(), abs=error)
         assert asked == ACTIONS[action]
         before, last_action = now, action
-        assert decider.stream["sides"]["last_action"][0, 0] == last_action
+        assert player.stream["sides"]["last_action"][0, 0] == last_action
 
 
 @given(seed=st.integers(0, 2**32 - 1), steps=st.integers(1, 20))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pixelpong.agent.choice import load_agent
-from pixelpong.agent.network import Network
+from pixelpong.play.networks import Network
 from pixelpong.run.directory import RunDirectory
 
 

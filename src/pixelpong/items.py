@@ -68,7 +68,7 @@ class Played:
     # is −1; all inputs of the fast one are 1.
     indices: NDArray[np.uint16]
     offsets: NDArray[np.int64]  # [T + 1]; step t has ``indices[offsets[t]:offsets[t + 1]]``
-    hidden: NDArray[Any] | None = None  # [T, H], of the classic network: its gradient needs them
+    hidden: NDArray[Any]  # [T, H] of the classic network, whose gradient needs them, else [T, 0]
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

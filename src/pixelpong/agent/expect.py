@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.agent.network import Network
 from pixelpong.env.preprocess import FIELD_ROWS
+from pixelpong.play.networks import Network
 
 BALL, BACKGROUND, PADDLE = 14, 34, 200  # palette indices of Pong while it is played
 PADDLE_ROWS, PADDLE_COLUMNS = 16, slice(140, 144)

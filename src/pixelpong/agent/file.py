@@ -20,7 +20,6 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.agent.network import GREEDY, Explanation, Network, make_network, shapes_of
 from pixelpong.config import Config
 from pixelpong.config.protocols import MAX_FRAMES, PROTOCOLS, Protocol
 from pixelpong.env import make_emulator
@@ -28,6 +27,7 @@ from pixelpong.errors import CheckpointError, NumericsError, on_one_line
 from pixelpong.items import Params
 from pixelpong.learners import draw_params
 from pixelpong.learners.progress import Progress
+from pixelpong.play.networks import GREEDY, NETS, Explanation, Network
 from pixelpong.play.replay import Moment, Replay
 from pixelpong.run.arrays import (
     LARGEST_BYTE,
@@ -195,7 +195,7 @@ class Agent:
 
     def make_network(self) -> Network:
         """Make a network for one game: it remembers the frame before."""
-        return make_network(self.params, self.algorithm)
+        return NETS[self.algorithm](self.params)
 
     def play_episode(self, seed: int, index: int = 0, *, is_greedy: bool = True) -> Replay:
         """Play an episode of an evaluation with this seed, exactly as the evaluation would."""
@@ -262,7 +262,7 @@ class _Card:
             raise ValueError(f"an unknown environment {self.environment[:40]!r}")
         if self.frame_skips[0] > self.frame_skips[1]:
             raise ValueError("frame_skips in the wrong order")
-        if self.shape != shapes_of(self.algorithm, self.shape[1])["W1"]:
+        if self.shape != NETS[self.algorithm].shapes(self.shape[1])["W1"]:
             raise ValueError(f"a first layer of shape {self.shape} for {self.algorithm}")
 
     @property

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.agent.file import Agent
-from pixelpong.agent.network import GREEDY
 from pixelpong.env.duel import DuelEmulator
 from pixelpong.env.preprocess import mirror
 from pixelpong.items import STAY
+from pixelpong.play.networks import GREEDY
 
 
 class Hand:

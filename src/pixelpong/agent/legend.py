@@ -7,8 +7,8 @@ told apart in a grey print, and each is visible on white and on black.
 
 from __future__ import annotations
 
-from pixelpong.agent.network import APPEARED, STAYED, VANISHED
 from pixelpong.items import DOWN, STAY, UP
+from pixelpong.play.networks import APPEARED, STAYED, VANISHED
 
 ACTION_NAMES = {STAY: "stay", UP: "up", DOWN: "down"}
 # Also the colours of saliency: a pixel favours up (blue) or down (orange).

@@ -25,11 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.agent.file import Agent
-from pixelpong.agent.network import GREEDY, Explanation
 from pixelpong.engines import never
 from pixelpong.env.preprocess import FIELD_ROWS, preprocess
 from pixelpong.errors import ConfigError, Interrupted, expected
 from pixelpong.evaluation import Evaluation
+from pixelpong.play.networks import GREEDY, Explanation
 from pixelpong.run.words import signed
 from pixelpong.seeding import make_rng
 

@@ -294,7 +294,7 @@ def _choose(scratch, steps, t, draw):  # type: ignore[no-untyped-def]
 @_part
 def _decide_gated(network, stream, side, draw, t):  # type: ignore[no-untyped-def]
     """Observe, and record a decision, or with a `draw` above 1 only the observation's value."""
-    params, (sight, seen, scratch), (indices, offsets, steps), _ = network
+    params, (sight, seen, scratch), (indices, offsets, steps, _), _ = network
     end = observe_features(sight, stream, side, seen, indices, offsets[t])
     _read_out(params, scratch, indices, offsets[t], end)
     offsets[t + 1], steps[t].value = end, scratch[2][3]

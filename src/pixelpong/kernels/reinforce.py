@@ -40,7 +40,6 @@ def episode_gradient(W2: NDArray[Any], played: Played, advantages: NDArray[Any])
 
     Definition: `pixelpong.learn.reinforce.episode_gradient`.
     """
-    assert played.hidden is not None
     steps, indices = played.steps, played.indices
     dz = (((steps["action"] == UP) - steps["up_probability"]) * advantages).astype(W2.dtype)
     is_touched, slots = np.zeros(2 * NUM_PIXELS, np.bool_), np.empty(NUM_PIXELS, np.int32)

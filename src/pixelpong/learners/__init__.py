@@ -21,7 +21,7 @@ from pixelpong.config import Config
 from pixelpong.errors import CheckpointError, NumericsError, expected
 from pixelpong.items import Episode, Item, Params, Result
 from pixelpong.learners.progress import Progress
-from pixelpong.play.deciders import NETS
+from pixelpong.play.networks import NETS
 from pixelpong.seeding import make_rng
 
 # Arrays, and counters as in JSON: everything the future depends on. Of what has a row per input,

@@ -22,7 +22,7 @@ from pixelpong.env.cartridge import SERVE
 from pixelpong.env.duel import MAX_FRAMES, MODE
 from pixelpong.env.native import NativeConsole, not_covered
 from pixelpong.items import BUILTIN, SELF, Episode, Item, Params, Result
-from pixelpong.play.deciders import GREEDY, LOOK, NETS, Compiled, Decider, start_episode
+from pixelpong.play.networks import GREEDY, LOOK, NETS, Compiled, Network, start_episode
 from pixelpong.seeding import make_rng
 
 _BLOCK = 1024  # steps whose uniform numbers are drawn at once, for a game of unknown length
@@ -38,7 +38,7 @@ class Player:
         """
         self._protocol, self._kind, self._opponent = protocol, NETS[algorithm], opponent
         self._consoles: dict[int, NativeConsole] = {}  # by their mode
-        self._networks: list[Decider] = []  # the learning one, the other one
+        self._networks: list[Network] = []  # the learning one, the other one
 
     def play(self, item: Item, params: Params, rng: np.random.Generator | None = None) -> Result:
         """Play an item's first game, or the next steps of its stream, which is not changed.
@@ -89,7 +89,7 @@ class Player:
             stream,
         )
 
-    def _seat(self, item: Item, params: Params) -> tuple[Decider, list[Decider]]:
+    def _seat(self, item: Item, params: Params) -> tuple[Network, list[Network]]:
         """The learning network; and all that play, the right side's first."""
         used = [params]
         if item.opponent != BUILTIN:
@@ -132,7 +132,7 @@ class Player:
         return draws
 
 
-def _count(stream: NDArray[np.void], own: Decider, first: int, last: int) -> None:
+def _count(stream: NDArray[np.void], own: Network, first: int, last: int) -> None:
     """Add some recorded steps of the learning network, the newest, to a stream's statistics."""
     steps, tally = own.steps[first:last], stream[0]
     (places,) = steps["reward"].nonzero()

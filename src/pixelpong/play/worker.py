@@ -12,7 +12,7 @@ from pixelpong import kernels
 from pixelpong.config import Config
 from pixelpong.items import Item, Params, Result, read_only
 from pixelpong.learn.returns import standardize
-from pixelpong.play.deciders import NETS
+from pixelpong.play.networks import NETS
 from pixelpong.play.player import Player
 from pixelpong.play.sums import GradientSum
 from pixelpong.seeding import make_rng

@@ -29,13 +29,13 @@ from numpy.typing import NDArray
 
 from pixelpong.agent.choice import ChosenReplay
 from pixelpong.agent.legend import ACTION_COLOURS, ACTION_NAMES, PIXEL_COLOURS, PIXEL_NAMES
-from pixelpong.agent.network import APPEARED, STAYED, VANISHED, Explanation
 from pixelpong.atari.palette import PALETTE
 from pixelpong.config.protocols import Protocol
 from pixelpong.errors import ConfigError, Interrupted, expected
 from pixelpong.faces.extras import require
 from pixelpong.faces.look.reel import scale_saliency, steps_per_second
 from pixelpong.items import DOWN, UP
+from pixelpong.play.networks import APPEARED, STAYED, VANISHED, Explanation
 from pixelpong.play.replay import Moment
 from pixelpong.run.files import write_whole
 from pixelpong.run.words import signed

@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 from pixelpong.agent import expect
 from pixelpong.agent.choice import ChosenReplay
 from pixelpong.agent.legend import ACTION_NAMES
-from pixelpong.agent.network import Explanation
 from pixelpong.atari.palette import PALETTE
 from pixelpong.config.protocols import Protocol
+from pixelpong.play.networks import Explanation
 from pixelpong.play.replay import Moment
 
 MAX_STEPS = 12_000  # an episode has a few thousand

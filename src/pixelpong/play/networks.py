@@ -1,0 +1,288 @@
+"""The two networks at play: parameters, scratch memory, the record of the steps, explanations.
+
+`pixelpong.kernels` does everything that takes time. A network holds its arrays, which are made once
+and reused. Players have it play whole games and streams; everything else that shows an agent or
+plays with it shows it one screen after another. Both decide in the same code, to the same bits.
+
+Saliency is exact for these networks. With fixed gates, the logit of a classic decision is a sum
+over pixels. That of a gated one is a sum over pixels and over products of two sums of pixels; each
+factor of a product gets half of it (Shapley's division):
+
+    classic  c_i = x_i Σ_h [h > 0] W1_ih W2_h
+    gated    c_i = Σ_h [a_h > 0] (A_ih (u_h + v_h b_h / 2) + B_ih v_h a_h / 2)
+
+with A, B the two columns of W1, and u, v the difference of W2's rows of UP and DOWN. The c_i and
+the bias add up to the difference of the logits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pixelpong import kernels
+from pixelpong.env import features
+from pixelpong.env.preprocess import pack_field
+from pixelpong.items import ACTIONS, DOWN, NUM_PIXELS, STAY, UP, Params, Played, read_only
+from pixelpong.learn import gated, network
+
+# Instead of a draw:
+GREEDY = -1.0  # take the most probable action
+LOOK = 2.0  # only see the next frame and estimate its value (gated network)
+OFF, STAYED, APPEARED, VANISHED = range(4)  # the classic network does not see pixels that stayed
+# A compiled game in the kernels' form: `pixelpong.kernels.GAME`, actions, field.
+Compiled = tuple[NDArray[Any], NDArray[np.uint8], NDArray[np.uint64]]
+Shapes = dict[str, tuple[int, ...]]  # of the parameters, by their names
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What the network saw at one step, and what it concluded."""
+
+    field: NDArray[np.uint8]  # [80, 80], each pixel OFF, STAYED, APPEARED or VANISHED
+    # [80, 80], what each pixel adds to the difference of the logits of UP and DOWN
+    saliency: NDArray[np.float64]
+    rest: float  # what the biases add to it, and the last action if that is an input
+    probabilities: NDArray[np.float64]  # [A], of the network's `actions`
+    value: float | None  # the expected outcome of the point, −1 … 1; None if it has no value
+
+
+def start_episode(stream: NDArray[np.void]) -> None:
+    """Turn a stream to the start of an episode; the console and its statistics become zeros."""
+    stream[:] = np.zeros(1, kernels.STREAM)
+    stream["memory"]["is_on"] = stream["memory"]["is_new"] = 1
+    stream["sides"]["last_action"] = ACTIONS.index(STAY)
+
+
+def parts(stream: NDArray[np.void], sides: int) -> tuple[NDArray[Any], ...]:
+    """The parts of a stream that kernels change, for one or two sides."""
+    return stream["memory"], stream["sides"][0, :sides], stream["fields"][0]
+
+
+class Network:
+    """The base of both networks.
+
+    Actions are Gymnasium's numbers. A screen has the palette indices [210, 160] uint8, and is not
+    changed.
+    """
+
+    actions: ClassVar[tuple[int, ...]]  # those it chooses from
+    up: ClassVar[int]  # the action UP in the record
+    # Draws parameters, from a generator, the number of hidden units and their type.
+    init: Callable[[np.random.Generator, int, str], Params]
+    shapes: Callable[[int], Shapes]  # of the parameters, from the number of hidden units
+    _max_inputs: ClassVar[int]  # the most active inputs that a step can have
+    _step: ClassVar[np.dtype[Any]]
+    _kernel: ClassVar[Callable[..., int]]
+    _keeps_hidden: ClassVar[bool] = False  # whether the record has the hidden activations
+
+    def __init__(self, params: Params, room: int = 1) -> None:
+        """Make a record with room for this many steps; refuse other shapes with `ValueError`."""
+        hidden, dtype = self._require_fit(params)
+        self.indices = np.zeros(self._max_inputs, np.uint16)  # the inputs of the recorded steps
+        self.offsets = np.zeros(room + 1, np.int64)  # the start of each step's inputs; then the end
+        self.steps = np.zeros(room, self._step)
+        self.hidden = np.zeros((room, hidden * self._keeps_hidden), dtype)
+        self._scratch = self._make_scratch(hidden, dtype)
+        self.params = params
+        self.use(params)
+        # For decisions on screens.
+        self._draw, self.stream = np.zeros((1, 1)), np.zeros(1, kernels.STREAM)
+        self.reset()
+
+    def _require_fit(self, params: Params) -> tuple[int, np.dtype[Any]]:
+        """Refuse shapes on which kernels cannot rely, and numbers that are none."""
+        shapes = {name: w.shape for name, w in params.items()}
+        types = {w.dtype for w in params.values()}
+        hidden = (*shapes.get("W1", ()), 0, 0)[1]
+        if shapes != self.shapes(hidden) or types not in ({np.dtype("f4")}, {np.dtype("f8")}):
+            got = f"{shapes} of {', '.join(sorted(map(str, types)))}"
+            raise ValueError(f"parameters that are not of this algorithm: {got}")
+        for name, w in params.items():
+            if not np.isfinite(w).all():
+                raise ValueError(f"numbers in {name} that are not finite")
+        return hidden, types.pop()
+
+    def _make_scratch(self, hidden: int, dtype: np.dtype[Any]) -> tuple[Any, ...]:
+        return ()
+
+    def use(self, params: Params) -> None:
+        """Decide with these parameters, of the same shapes, from now on; they are not changed."""
+        first, params = self.params["W1"], read_only(params)
+        assert (first.shape, first.dtype) == (params["W1"].shape, params["W1"].dtype)
+        self.params = params
+        each = (params[name] for name in ("W1", "W2", "b2") if name in params)
+        self._params = tuple(w.reshape(len(w), -1) if w.ndim == 3 else w for w in each)
+
+    # --- many steps ---
+
+    def forget(self) -> None:
+        """Forget what was derived from the frames so far, because others come."""
+
+    def make_room(self, t: int) -> None:
+        """Make room for at least one more step after the first `t`, whatever it contains."""
+        end = int(self.offsets[t])
+        if end + self._max_inputs > len(self.indices):
+            self.indices = _grown(self.indices, end, end + self._max_inputs)
+        if t == len(self.steps):
+            self.offsets = _grown(self.offsets, t + 1, t + 2)
+            self.steps, self.hidden = (_grown(it, t, t + 1) for it in (self.steps, self.hidden))
+
+    def play(
+        self,
+        game: Compiled,
+        stream: NDArray[np.void],
+        draws: NDArray[np.float64],
+        t: int,
+        *left: Network,
+    ) -> int:
+        """Play in compiled code, from place `t` of the record on; return the place after it.
+
+        `left` is the left side's network in the game for two, this one is the right side's.
+        """
+        networks = tuple(
+            (
+                each._params,
+                each._scratch,
+                (each.indices, each.offsets, each.steps, each.hidden),
+                each._max_inputs,
+            )
+            for each in (self, *left)
+        )
+        return int(type(self)._kernel(game, networks, parts(stream, len(networks)), draws, t))
+
+    def played(self, num_steps: int, num_looks: int = 0) -> Played:
+        """A copy of the first steps of the record, and of the looks that follow."""
+        offsets = self.offsets[: num_steps + 1].copy()
+        steps = self.steps[: num_steps + num_looks].copy()
+        hidden = self.hidden[:num_steps].copy()
+        return Played(steps, self.indices[: offsets[-1]].copy(), offsets, hidden)
+
+    # --- one screen after another ---
+
+    def reset(self) -> None:
+        """Forget the episode before."""
+        start_episode(self.stream)
+        self.forget()
+
+    def act(self, screen: NDArray[np.uint8], draw: float = GREEDY) -> int:
+        """See the next screen and decide; `draw` in [0, 1) chooses, `GREEDY` the most probable."""
+        self._draw[0, 0] = draw
+        self.stream["memory"]["is_new"] = 1
+        no_game = np.zeros(1, kernels.GAME), np.zeros(0, np.uint8), pack_field(screen)
+        self.play(no_game, self.stream, self._draw, 0)
+        return int(self.stream["sides"]["wanted"][0, 0])
+
+    def follow(self, screen: NDArray[np.uint8], action: int | None) -> None:
+        """See the next screen of a replay, whose action is known; None if the episode is over."""
+        self.act(screen)
+        if action is not None:
+            self.stream["sides"]["last_action"] = ACTIONS.index(action)
+
+    def inputs(self) -> NDArray[np.intp]:
+        """The rows of the first layer that the last `act` added up: [K]."""
+        return self.indices[: self.offsets[1]].astype(np.intp) % len(self.params["W1"])
+
+    def answer(self) -> tuple[NDArray[np.float64], float | None]:
+        """Probabilities and value of the last `act`, as in an `Explanation`."""
+        raise NotImplementedError
+
+    def explain(self) -> Explanation:
+        """What the network saw at the last `act`, and what each pixel added to its decision."""
+        raise NotImplementedError
+
+
+class PlainNetwork(Network):
+    """The classic network."""
+
+    actions, up, _max_inputs, _step = (UP, DOWN), UP, kernels.MAX_ACTIVE, kernels.PLAIN_STEP
+    _kernel, _keeps_hidden = kernels.play_plain, True
+    init = staticmethod(network.init_params)
+
+    @staticmethod
+    def shapes(hidden: int) -> Shapes:
+        """The shapes of the parameters."""
+        return {"W1": (NUM_PIXELS, hidden), "W2": (hidden,)}
+
+    def answer(self) -> tuple[NDArray[np.float64], float | None]:
+        """Probabilities of the last `act`; it has no value."""
+        p = float(self.steps["up_probability"][0])
+        return np.array([p, 1 - p]), None
+
+    def explain(self) -> Explanation:
+        """What the network saw at the last `act`, and what each pixel added to its decision."""
+        pixels, is_gone = self.inputs(), self.indices[: self.offsets[1]] >= NUM_PIXELS
+        field, saliency = np.zeros(NUM_PIXELS, np.uint8), np.zeros(NUM_PIXELS)
+        field[pixels] = np.where(is_gone, VANISHED, APPEARED)
+        rows = self.params["W1"][pixels].astype(np.float64) * np.where(is_gone, -1, 1)[:, None]
+        is_on = rows.sum(axis=0) > 0
+        saliency[pixels] = rows @ np.where(is_on, self.params["W2"], 0)
+        return Explanation(field.reshape(80, 80), saliency.reshape(80, 80), 0.0, *self.answer())
+
+
+class GatedNetwork(Network):
+    """The fast network."""
+
+    actions, up, _max_inputs = ACTIONS, ACTIONS.index(UP), kernels.MAX_INPUTS
+    _step, _kernel = kernels.GATED_STEP, kernels.play_gated
+
+    @staticmethod
+    def init(rng: np.random.Generator, hidden: int, dtype: str) -> Params:
+        """Draw the parameters of a network with this number of hidden units."""
+        return gated.init_params(rng, features.NUM_INPUTS, hidden, dtype)
+
+    @staticmethod
+    def shapes(hidden: int) -> Shapes:
+        """The shapes of the parameters."""
+        outputs = gated.NUM_OUTPUTS
+        first, second = (features.NUM_INPUTS, hidden, 2), (outputs, hidden, 2)
+        return {"W1": first, "W2": second, "b2": (outputs,)}
+
+    def _make_scratch(self, hidden: int, dtype: np.dtype[Any]) -> tuple[Any, ...]:
+        sight = features.list_cells_of_pixels(), features.list_geometry()
+        marks, count = np.zeros((4, kernels.NUM_MARKS), np.uint16), np.zeros(1, np.int64)
+        sums = [np.zeros(size, dtype) for size in (2 * hidden, 8)]
+        outputs = np.zeros(4), np.zeros(3), np.zeros(3)
+        return sight, (marks, count, np.zeros(NUM_PIXELS, np.uint16)), (*sums, *outputs)
+
+    def forget(self) -> None:
+        """Forget the features of the frame before."""
+        _, (marks, count, _), _ = self._scratch
+        marks[:2], count[:] = 0, -1
+
+    def answer(self) -> tuple[NDArray[np.float64], float | None]:
+        """Probabilities and value of the last `act`."""
+        _, _, (*_, probabilities) = self._scratch
+        return probabilities.copy(), float(self.steps["value"][0])
+
+    def explain(self) -> Explanation:
+        """What the network saw at the last `act`, and what each pixel added to its decision."""
+        inputs, up, down = self.inputs(), ACTIONS.index(UP), ACTIONS.index(DOWN)
+        W2, b2 = (self.params[name].astype(np.float64) for name in ("W2", "b2"))
+        rows, (u, v) = self.params["W1"][inputs].astype(np.float64), (W2[up] - W2[down]).T
+        a, b = rows.sum(axis=0).T
+        shares = rows[..., 0] @ ((a > 0) * (u + v * b / 2)) + rows[..., 1] @ ((a > 0) * v * a / 2)
+        fields, newest = self.stream["fields"][0], int(self.stream["memory"]["newest"][0])
+        bits = np.unpackbits(fields.view(np.uint8), axis=-1, bitorder="little")[:, :, :80]
+        before, now = (np.flatnonzero(bits[place]) for place in (1 - newest, newest))
+        field = np.zeros(NUM_PIXELS, np.uint8)
+        field[before] = VANISHED
+        field[now] = np.where(field[now] == VANISHED, STAYED, APPEARED)
+        saliency = features.share_among_pixels(now, before, inputs, shares)
+        rest = b2[up] - b2[down] + shares[inputs >= 3 * features.NUM_FEATURES].sum()
+        return Explanation(field.reshape(80, 80), saliency, float(rest), *self.answer())
+
+
+NETS: dict[str, type[Network]] = {"reinforce": PlainNetwork, "ppo": GatedNetwork}
+"""By the name of the algorithm that trains it."""
+
+
+def _grown(buffer: NDArray[Any], used: int, needed: int) -> NDArray[Any]:
+    """A copy of the used part, with room for twice what is needed."""
+    copy = np.zeros((2 * needed, *buffer.shape[1:]), buffer.dtype)
+    copy[:used] = buffer[:used]
+    return copy
