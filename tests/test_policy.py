@@ -33,10 +33,8 @@ def algorithm(request):
 
 def play(algorithm, game, *, is_greedy, steps=300):
     """Moments of one episode: screen before the action, the policy's action; and the policy."""
-    emulator, policy = (
-        make_emulator(find_protocol(game)),
-        NETS[algorithm](make_params(algorithm)),
-    )
+    emulator = make_emulator(find_protocol(game))
+    policy = NETS[algorithm](make_params(algorithm))
     rng = make_rng(3, "evaluate", 0, 1)
     emulator.reset()
     policy.reset()
