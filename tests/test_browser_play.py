@@ -45,7 +45,7 @@ def open_game(site, open_page):
 
 def screen_of(page):
     """[210, 160] palette indices, read from the canvas."""
-    picture = read_canvas(page, ".play-canvas")
+    picture = read_canvas(page, ".play-stage canvas")
     screen = np.zeros((210, 160), np.uint8)
     for colour, index in INDEX.items():
         screen[(picture == colour).all(axis=2)] = index
@@ -118,7 +118,7 @@ def test_the_mouse_leads_the_paddle_and_where_it_rests_counts_however_quick_it_w
     page = open_game()
     page.evaluate(
         """() => {
-          const stage = document.querySelector(".play-canvas"), box = stage.getBoundingClientRect();
+          const stage = document.querySelector(".play-stage canvas"), box = stage.getBoundingClientRect();
           for (const share of [0.3, 0.75]) stage.dispatchEvent(new PointerEvent("pointermove", {
             clientX: box.x + 60, clientY: box.y + share * box.height, bubbles: true,
             isPrimary: true }));
@@ -126,7 +126,7 @@ def test_the_mouse_leads_the_paddle_and_where_it_rests_counts_however_quick_it_w
     )
     page.keyboard.press("Space")
     assert wait_until(lambda: abs(own_row(page) - 0.75 * 210) < 12)
-    box = page.locator(".play-canvas").bounding_box()
+    box = page.locator(".play-stage canvas").bounding_box()
     page.mouse.move(box["x"] + 60, box["y"] + 0.3 * box["height"], steps=5)
     assert wait_until(lambda: abs(own_row(page) - 0.3 * 210) < 12)
 
@@ -135,7 +135,7 @@ def test_a_finger_serves_and_drags_the_paddle_and_neither_the_page_nor_a_second_
     open_game,
 ):
     page = open_game(size=PHONE)
-    box = page.locator(".play-canvas").bounding_box()
+    box = page.locator(".play-stage canvas").bounding_box()
     assert box["width"] > 300
     assert box["y"] + box["height"] < PHONE[1], "the whole field is in sight"
     touch = page.context.new_cdp_session(page)

@@ -107,7 +107,7 @@ def test_from_the_first_word_to_a_game_against_the_own_agent(tmp_path, open_page
         wait_for(
             page, "document.querySelector('.play-message .play-title')?.textContent === 'Ready?'"
         )
-        before = read_canvas(page, ".play-canvas")
+        before = read_canvas(page, ".play-stage canvas")
         page.keyboard.press("Space")
         wait_for(page, "document.querySelector('.play-score strong').textContent !== '0 : 0'")
-        assert (read_canvas(page, ".play-canvas") != before).any()
+        assert (read_canvas(page, ".play-stage canvas") != before).any()

@@ -2,16 +2,21 @@
 
 const ROWS = 210, COLUMNS = 160; // of the screen; the field in it is as high as wide
 const SIDE = 80, CELL = 6; // of the field that the network sees; of a pixel of it, drawn
-const WHOLE_EVERY = 64; // steps between two complete pictures
 const SIZES = { screen: ROWS * COLUMNS, field: SIDE ** 2, saliency: SIDE ** 2 };
-const COLOURS = ["up", "down", "stay", "stayed", "appeared", "vanished"];
 
-/** Give a canvas the size of a screen or of a field. */
-export function sizeCanvas(canvas) {
-  const isScreen = canvas.matches(".screen, .play-canvas");
-  canvas.width = isScreen ? COLUMNS : SIDE * CELL;
-  canvas.height = isScreen ? ROWS : SIDE * CELL;
-}
+// What the values of a field and of saliency look like: a name, and how opaque it is.
+const LOOKS = {
+  field: (state) => [[null, "stayed", "appeared", "vanished"][state], 1],
+  saliency: (value) => (
+    Math.abs(value) < 16 ? [] : [value > 0 ? "up" : "down", 0.5 + Math.abs(value) / 254]
+  ),
+};
+const FULL = [[0, 0, CELL, CELL]], HALF = CELL / 2;
+const CHEQUERED = [[0, 0, HALF, HALF], [HALF, HALF, HALF, HALF]];
+const STAMPS = { // parts [x, y, width, height], as in films
+  appeared: FULL, stayed: [[0, CELL / 3, CELL, CELL / 3]], vanished: CHEQUERED,
+  up: FULL, down: CHEQUERED,
+};
 
 /** The series of pictures of a reel, by name. */
 export async function unpackPictures(packed) {
@@ -32,29 +37,20 @@ export function applyDifference(picture, view, start = 0) {
   return values + count;
 }
 
-// Some pictures are kept whole, for jumps back.
 class Pictures {
   constructor(view, size) {
-    Object.assign(this, { view, current: new Uint8Array(size), next: 0, step: -1, whole: [] });
-    while (this.next < view.byteLength) {
-      this.advance();
-      if (this.step % WHOLE_EVERY === 0) this.whole.push([this.current.slice(), this.next]);
-    }
-  }
-
-  advance() {
-    this.next = applyDifference(this.current, this.view, this.next);
-    this.step += 1;
+    Object.assign(this, { view, current: new Uint8Array(size), next: 0, step: -1 });
   }
 
   /** The picture of a step; the array is the same at every call. */
   at(step) {
-    if (step < this.step || step >= this.step + WHOLE_EVERY) {
-      const key = Math.floor(step / WHOLE_EVERY), [whole, next] = this.whole[key];
-      this.current.set(whole);
-      Object.assign(this, { step: key * WHOLE_EVERY, next });
+    if (step < this.step) { // from the start again, which takes some milliseconds
+      this.current.fill(0);
+      Object.assign(this, { next: 0, step: -1 });
     }
-    while (this.step < step) this.advance();
+    for (; this.step < step; this.step += 1) {
+      this.next = applyDifference(this.current, this.view, this.next);
+    }
     return this.current;
   }
 }
@@ -70,32 +66,20 @@ export function drawScreen(canvas, indices, palette) {
 /** The colours of actions and pixels in the style sheet. */
 export function readColours(element) {
   const style = getComputedStyle(element);
-  return Object.fromEntries(COLOURS.map((name) => [name, style.getPropertyValue(`--${name}`)]));
+  const tell = (name) => [name, style.getPropertyValue(`--${name}`)];
+  return Object.fromEntries([...Object.keys(STAMPS), "stay"].map(tell));
 }
 
-/** The pixels differ in colour and in shape, as in films: full, a stripe, chequered. */
-export function drawField(canvas, field, colours) {
-  const context = canvas.getContext("2d"), kinds = [null, "stayed", "appeared", "vanished"];
-  context.clearRect(0, 0, canvas.width, canvas.height);
-  field.forEach((state, place) => {
-    const kind = kinds[state], x = (place % SIDE) * CELL, y = Math.floor(place / SIDE) * CELL;
-    context.fillStyle = colours[kind];
-    if (kind === "appeared") context.fillRect(x, y, CELL, CELL);
-    else if (kind === "stayed") context.fillRect(x, y + CELL / 3, CELL, CELL / 3);
-    else if (kind) for (const step of [0, CELL / 2]) context.fillRect(x + step, y + step, CELL / 2, CELL / 2);
-  });
-}
-
-/** One triangle per pixel: it points to the action it favours, and its area shows how much. */
-export function drawSaliency(canvas, saliency, colours) {
+/** A "field" or its "saliency", with a stamp for each pixel. */
+export function drawSight(canvas, kind, values, colours) {
   const context = canvas.getContext("2d");
-  new Int8Array(saliency.buffer).forEach((value, place) => {
-    if (Math.abs(value) < 4) return;
-    const x = ((place % SIDE) + 0.5) * CELL, y = (Math.floor(place / SIDE) + 0.5) * CELL;
-    const radius = 1.5 * CELL * Math.sqrt(Math.abs(value) / 127), tip = -Math.sign(value) * radius;
-    const [left, right, base] = [x - 0.9 * radius, x + 0.9 * radius, y - 0.7 * tip];
-    context.fillStyle = value > 0 ? colours.up : colours.down;
-    context.fill(new Path2D(`M${x} ${y + tip}L${left} ${base}L${right} ${base}z`));
+  canvas.width = canvas.height = SIDE * CELL; // which clears it
+  new Int8Array(values.buffer).forEach((value, place) => {
+    const [name, opacity] = LOOKS[kind](value);
+    if (!name) return;
+    const left = (place % SIDE) * CELL, top = Math.floor(place / SIDE) * CELL;
+    Object.assign(context, { fillStyle: colours[name], globalAlpha: opacity });
+    for (const [x, y, ...size] of STAMPS[name]) context.fillRect(left + x, top + y, ...size);
   });
 }
 
@@ -104,9 +88,9 @@ export function drawSaliency(canvas, saliency, colours) {
  * ball and the paddle as they were.
  */
 export function drawRows(canvas, { heights, paddle_rows: size }, { ball, paddle }, rows) {
-  const context = canvas.getContext("2d"), side = canvas.width, scale = side / COLUMNS;
+  const context = canvas.getContext("2d"), side = SIDE * CELL, scale = side / COLUMNS;
   const room = side - 5 * scale, thickness = (heights[1] - heights[0]) * scale;
-  context.clearRect(0, 0, side, side);
+  canvas.width = canvas.height = side; // which clears it
   rows.forEach((parts, place) => {
     const top = (heights[place] + size / 2 - 1) * scale;
     for (const [from, to, colour] of parts) {

@@ -2,7 +2,7 @@
 //
 // The server emulates the game; this only draws it. faces/games/socket.py describes the messages.
 import { ask, build } from "./parts.js";
-import { applyDifference, drawScreen, sizeCanvas } from "./pictures.js";
+import { applyDifference, drawScreen } from "./pictures.js";
 import { buildChooser, findAgent } from "./viewer.js";
 
 const HEIGHT = 210, FIRST_ROW = 34, NUM_ROWS = 160; // of the picture; of the field in it
@@ -27,7 +27,6 @@ class GameView {
     this.find = (selector) => root.querySelector(selector);
     this.canvas = this.find("canvas");
     this.stage = this.find(".play-stage");
-    sizeCanvas(this.canvas);
     // After the use of a control, focus the game, so that Space works there again.
     const act = (task) => { task(); this.stage.focus({ preventScroll: true }); };
     const chooser = buildChooser(run, agent, (which) => act(() => this.choose(which)));
@@ -54,7 +53,7 @@ class GameView {
   connect() {
     const query = new URLSearchParams({ run: this.run.id, agent: this.agent });
     const socket = new WebSocket(`${location.origin.replace("http", "ws")}/game?${query}`);
-    const screen = new Uint8Array(this.canvas.width * HEIGHT), note = this.find(".problem");
+    const screen = new Uint8Array(this.canvas.width * this.canvas.height), note = this.find(".problem");
     Object.assign(this, { socket, direction: "stay", held: [], state: null });
     note.textContent = "";
     this.linkToWatch();

@@ -1,14 +1,12 @@
 // A game of an agent with what the network sees, decides and expects; and the choice of the agent.
 import { ask, build, formatCount, formatSigned, rewrite } from "./parts.js";
 import { drawLine } from "./charts.js";
-import {
-  drawField, drawRows, drawSaliency, drawScreen, readColours, sizeCanvas, unpackPictures,
-} from "./pictures.js";
+import { drawRows, drawScreen, drawSight, readColours, unpackPictures } from "./pictures.js";
 
 const SPEEDS = [0.25, 0.5, 1, 2, 4, 8];
 const FOLLOW_MS = 15_000; // until a newer agent is shown unasked
 const SYMBOLS = { up: "▲", down: "▼", stay: "●" };
-const taste = { speed: 1, hasSaliency: false }; // kept from one game to the next
+const taste = { speed: 1, sight: "field" }; // kept from one game to the next
 
 /** A menu of a run's agents by how strong they are; `choose` is called with the chosen one. */
 export function buildChooser(run, chosen, choose) {
@@ -93,12 +91,11 @@ class Player {
     this.root = build("div", { class: "viewer", role: "group", "aria-label": "A game" });
     this.root.append(document.getElementById("viewer").content.cloneNode(true));
     this.find = (selector) => this.root.querySelector(selector);
-    this.root.querySelectorAll("canvas").forEach(sizeCanvas);
     this.bars = reel.action_names.map((name) => {
-      const fill = build("span", { class: "fill" }), share = build("span", { class: "number" });
-      const bar = build("span", { class: "bar", "aria-hidden": "true" }, fill);
+      const bar = build("span", { class: "bar", "aria-hidden": "true" });
+      const share = build("span", { class: "number" });
       const word = build("span", {}, `${SYMBOLS[name]} ${name}`);
-      return { row: build("li", { class: `action ${name}` }, word, share, bar), fill, share };
+      return { row: build("li", { class: `action ${name}` }, word, share, bar), bar, share };
     });
     this.find(".actions").append(...this.bars.map(({ row }) => row));
     this.find(".thoughts p").hidden = this.find(".outcomes").parentNode.hidden = !this.hasValue;
@@ -153,8 +150,11 @@ class Player {
       build("option", { value: each, selected: each === taste.speed }, `${each}×`)
     )));
     on(speed, "change", () => { taste.speed = Number(speed.value); });
-    overlay.checked = taste.hasSaliency;
-    on(overlay, "change", () => { taste.hasSaliency = overlay.checked; this.show(this.step); });
+    overlay.checked = taste.sight === "saliency";
+    on(overlay, "change", () => {
+      taste.sight = overlay.checked ? "saliency" : "field";
+      this.show(this.step);
+    });
   }
 
   setPlaying(isPlaying) {
@@ -197,13 +197,11 @@ class Player {
     const { find, reel, pictures, colours } = this, [lost, won] = reel.points[step];
     this.step = step;
     drawScreen(find(".screen"), pictures.screen.at(step), reel.palette);
-    drawField(find(".sight"), pictures.field.at(step), colours);
-    if (taste.hasSaliency) drawSaliency(find(".sight"), pictures.saliency.at(step), colours);
-    this.root.classList.toggle("has-saliency", taste.hasSaliency);
-    this.bars.forEach(({ row, fill, share }, index) => {
+    drawSight(find(".sight"), taste.sight, pictures[taste.sight].at(step), colours);
+    this.bars.forEach(({ row, bar, share }, index) => {
       const percent = 100 * reel.probabilities[step][index];
       const isTaken = reel.actions[step] === reel.action_codes[index];
-      fill.style.width = `${percent}%`;
+      bar.style.setProperty("--share", `${percent}%`);
       share.textContent = `${percent.toFixed(0)} %${isTaken ? " ✓" : ""}`;
       row.classList.toggle("taken", isTaken);
     });
@@ -211,7 +209,7 @@ class Player {
     find(".score").textContent = `opponent ${lost} : ${won} agent`;
     find(".place").textContent = `step ${step} of ${this.last}`;
     this.range.value = step;
-    this.root.dataset.step = step;
+    Object.assign(this.root.dataset, { step, sight: taste.sight });
     this.showExpectation();
   }
 
