@@ -18,13 +18,11 @@ import argparse
 import contextlib
 import dataclasses
 import functools
-import multiprocessing
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +38,12 @@ from pixelpong.engines.threads import ThreadEngine
 from pixelpong.env import native
 from pixelpong.env.preprocess import difference, preprocess
 from pixelpong.env.rom import rom_path
-from pixelpong.interrupts import end_with_parent
 from pixelpong.items import DOWN, UP
 from pixelpong.learn.network import backward, forward, init_params
 from pixelpong.learn.reinforce import advantages
 from pixelpong.machine import collect_versions, count_cores, describe_machine
 from pixelpong.play.worker import make_worker
+from pixelpong.processes import Processes
 from pixelpong.run.directory import RunDirectory
 from pixelpong.seeding import make_rng
 from pixelpong.session import Session
@@ -241,8 +239,7 @@ def measure_apart(play: Play, num_workers: int) -> Iterator[Measure]:
         play: a module's function, so that other processes find it.
         num_workers: the number of processes.
     """
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(num_workers, context, end_with_parent) as pool:
+    with Processes(num_workers) as pool:
 
         def measure(seconds: float) -> float:
             played = pool.map(play, range(num_workers), [seconds] * num_workers)

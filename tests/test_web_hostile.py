@@ -10,7 +10,8 @@ import types
 import pytest
 from web_client import api, ask_app
 
-from pixelpong.faces.page.app import Site
+from pixelpong.faces.page.app import make_app
+from pixelpong.faces.page.jobs import Reels
 from pixelpong.faces.page.library import Library
 from pixelpong.faces.page.server import HEADERS, Door, Guard
 from pixelpong.run.directory import RunDirectory
@@ -38,7 +39,7 @@ def page(run):
     stand_in.play_socket = play_socket
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "pixelpong.faces.games.socket", stand_in)
-        app = Site(Library(run.path.parent)).make_app()
+        app = make_app(Library(run.path.parent), Reels())
         yield lambda door=DOOR: Guard(app, door)
 
 

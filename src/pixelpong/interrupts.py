@@ -7,8 +7,6 @@ first one counts: the stop has begun, and later ones change nothing.
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -90,34 +88,6 @@ def stop_on_signals() -> Iterator[Callable[[], bool]]:
             for number, handler in zip(_SIGNALS, before, strict=True):
                 if handler is not None:  # None: not set by Python
                     signal.signal(number, handler)
-
-
-@contextmanager
-def interrupts_held() -> Iterator[None]:
-    """While inside, hold back Ctrl-C; processes that are started inside never get it."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def end_with_parent() -> None:
-    """End this process when its parent has gone, even if the parent was killed.
-
-    A process of a pool would wait for ever: it holds both ends of the pipe its work comes from.
-    """
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def wait() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=wait, daemon=True).start()
 
 
 def _handle_signals(handler: Any) -> None:

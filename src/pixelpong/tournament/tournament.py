@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 import numpy as np
 
 from pixelpong.errors import WorkerError, expected
-from pixelpong.interrupts import end_with_parent, interrupts_held
 from pixelpong.machine import collect_versions, describe_commit, describe_machine
+from pixelpong.processes import Processes
 from pixelpong.tournament.games import Played, Rules, play
 from pixelpong.tournament.players import Player
 from pixelpong.tournament.ratings import rate
@@ -44,13 +43,11 @@ def carry_out(
         yield from (play(*task) for task in itertools.takewhile(lambda _: not should_stop(), tasks))
         return
     waiting: set[Future[Played]] = set()
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, end_with_parent) as pool:
+    with Processes(workers) as pool:
         try:
             while True:
                 room = 0 if should_stop() else workers + 1 - len(waiting)
-                with interrupts_held():
-                    waiting |= {pool.submit(play, *it) for it in itertools.islice(tasks, room)}
+                waiting |= {pool.submit(play, *it) for it in itertools.islice(tasks, room)}
                 if not waiting:
                     return
                 done, waiting = wait(waiting, _POLL_SECONDS, FIRST_COMPLETED)

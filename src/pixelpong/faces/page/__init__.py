@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import subprocess
@@ -50,7 +49,7 @@ def serve(
             tell(f"{runs_dir} does not exist yet; runs will be listed as soon as it does")
         if opens_browser:
             _open_browser(door.url(page))
-        asyncio.run(run_server(listening, door, library, should_stop))
+        run_server(listening, door, library, should_stop)
 
 
 def _open_browser(url: str) -> None:

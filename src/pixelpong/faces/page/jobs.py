@@ -5,12 +5,10 @@ The process is not the server's and has a lower priority than a training, so nei
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
+import functools
 import json
-import multiprocessing
 import os
-from concurrent.futures import Future, ProcessPoolExecutor
+import threading
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,7 @@ from pixelpong.agent.choice import find_game, play_game
 from pixelpong.agent.file import Agent
 from pixelpong.errors import RunError
 from pixelpong.faces.look.reel import make_reel
-from pixelpong.interrupts import end_with_parent, interrupts_held
+from pixelpong.processes import Processes
 from pixelpong.run.directory import RunDirectory
 
 NICENESS = 10
@@ -29,51 +27,34 @@ REELS_KEPT = 20  # the newest, in memory; one has about a megabyte
 
 
 class Reels:
-    """Makes the reels of agents (`pixelpong.faces.look.reel`) and keeps the newest."""
+    """Makes the reels of agents (`pixelpong.faces.look.reel`), one at a time."""
 
     def __init__(self) -> None:
-        self._made: dict[Any, Future[bytes]] = {}
-        self._pool: ProcessPoolExecutor | None = None
-        self._processes: set[Any] = set()  # of the pool
+        self._pool, self._lock = Processes(1, _begin), threading.Lock()
+        self._is_closed = False
+        self._get = functools.lru_cache(REELS_KEPT)(self._make)
 
-    async def get(self, path: Path | None, which: str, stamp: Any) -> bytes:
+    def get(self, path: Path | None, which: str, stamp: Any) -> bytes:
         """The result of `play_and_explain`; `stamp` changes with the agent."""
-        key = (path, which, stamp)
-        if key not in self._made:
-            while len(self._made) >= REELS_KEPT:
-                del self._made[next(iter(self._made))]
-            self._made[key] = self._submit(path, which)
-        made = self._made[key]
-        try:
-            return await asyncio.wrap_future(made)
-        except BrokenProcessPool:
-            self._pool = None
-            raise RunError("The process that plays the games has ended; try again.") from None
-        finally:
-            if made.cancelled() or (made.done() and made.exception() is not None):
-                self._made.pop(key, None)
+        with self._lock:
+            return self._get(path, which, stamp)
 
     def close(self) -> None:
         """End the process and its job."""
-        for process in self._processes:
-            process.kill()
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
+        self._is_closed = True
+        self._pool.kill()
 
-    def _submit(self, path: Path | None, which: str) -> Future[bytes]:
-        if self._pool is not None:
-            with contextlib.suppress(BrokenProcessPool):
-                return self._pool.submit(play_and_explain, path, which)
-        others = set(multiprocessing.active_children())
-        with interrupts_held():
-            self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _begin)
-            made = self._pool.submit(play_and_explain, path, which)
-        self._processes = set(multiprocessing.active_children()) - others
-        return made
+    def _make(self, path: Path | None, which: str, stamp: Any) -> bytes:
+        try:
+            made: bytes = self._pool.submit(play_and_explain, path, which).result()
+            return made
+        except BrokenProcessPool:
+            if not self._is_closed:
+                self._pool = Processes(1, _begin)
+            raise RunError("The process that plays the games has ended; try again.") from None
 
 
 def _begin() -> None:
-    end_with_parent()
     silence = os.open(os.devnull, os.O_WRONLY)  # for what libraries print
     os.dup2(silence, 1)
     os.dup2(silence, 2)

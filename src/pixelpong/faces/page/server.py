@@ -8,14 +8,13 @@ server, every request needs a token instead of a known host.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import errno
 import hmac
 import ipaddress
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 import uvicorn
@@ -25,7 +24,8 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pixelpong.errors import ConfigError
-from pixelpong.faces.page.app import Site
+from pixelpong.faces.page.app import make_app
+from pixelpong.faces.page.jobs import Reels
 from pixelpong.faces.page.library import Library
 
 PORTS_TRIED = 100
@@ -150,23 +150,13 @@ def _is_same(got: str | None, wanted: str | None) -> bool:
     return hmac.compare_digest(got.encode(errors="replace"), wanted.encode())
 
 
-class _Server(uvicorn.Server):
-    """A server that leaves signals to its caller."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Capture no signals."""
-        yield
-
-
-async def run_server(
+def run_server(
     listening: socket.socket, door: Door, library: Library, should_stop: Callable[[], bool]
 ) -> None:
     """Serve until `should_stop` returns True; then end all requests, within a second or two."""
-    asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
-    site = Site(library)
+    reels = Reels()
     config = uvicorn.Config(
-        Guard(site.make_app(), door),
+        Guard(make_app(library, reels), door),
         http="h11",
         ws="websockets-sansio",
         ws_per_message_deflate=False,  # frames of the game are packed already
@@ -179,10 +169,11 @@ async def run_server(
         proxy_headers=False,  # there is no proxy
         timeout_graceful_shutdown=1,
     )
-    server = _Server(config)
-    serving = asyncio.create_task(server.serve([listening]))
-    while not serving.done() and not should_stop():
-        await asyncio.wait([serving], timeout=ASK_SECONDS)
-    server.should_exit = True
-    site.close()
-    await serving
+    server = uvicorn.Server(config)
+    with ThreadPoolExecutor(1) as pool:  # in the main thread it would capture signals
+        serving = pool.submit(server.run, [listening])
+        while not serving.done() and not should_stop():
+            wait([serving], ASK_SECONDS)
+        server.should_exit = True
+        reels.close()
+        serving.result()

@@ -1,0 +1,50 @@
+"""A pool of processes, for what holds Python's lock for seconds."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ProcessPoolExecutor
+from multiprocessing.connection import Connection
+from typing import Any
+
+
+class Processes(ProcessPoolExecutor):
+    """Processes that never get Ctrl-C, and end with this one, even if it is killed."""
+
+    def __init__(self, workers: int, begin: Callable[[], object] = os.getpid) -> None:
+        """Make a pool; `begin` is called first in each process."""
+        context = multiprocessing.get_context("spawn")
+        theirs, self._ours = context.Pipe(duplex=False)
+        super().__init__(workers, context, _begin, (theirs, begin))
+
+    def submit(self, *call: Any, **named: Any) -> Future[Any]:
+        """Call a function in one of the processes, which starts here if all others are busy."""
+        if not hasattr(signal, "pthread_sigmask"):
+            return super().submit(*call, **named)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # it is inherited
+        try:
+            return super().submit(*call, **named)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def kill(self) -> None:
+        """End the processes; what they were doing fails with `BrokenProcessPool`."""
+        self._ours.close()
+        self.shutdown(cancel_futures=True)
+
+
+def _begin(line: Connection, begin: Callable[[], object]) -> None:
+    """From now on, end when the line's other end is closed, as it is when its process dies."""
+
+    def wait() -> None:
+        with contextlib.suppress(EOFError, OSError):
+            line.recv()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+    begin()
