@@ -13,12 +13,9 @@ from hypothesis import strategies as st
 from toys import toy_config, with_updates
 
 from pixelpong.agent import file as agents
-from pixelpong.agent.choice import (
-    find_game,
-    load_agent,
-    name_strength,
-)
+from pixelpong.agent.choice import load_agent, name_strength, open_agent
 from pixelpong.agent.file import Agent, is_due, load_shipped
+from pixelpong.agent.game import play_game
 from pixelpong.engines.serial import SerialEngine
 from pixelpong.errors import CheckpointError
 from pixelpong.evaluation import evaluate
@@ -159,26 +156,13 @@ def test_an_agent_plays_the_very_episodes_of_its_evaluation(make_run, is_greedy)
     agent = load_agent(run, "latest")
     engine = SerialEngine(lambda: make_worker(run.config))
     found = evaluate(engine, agent.params, seed=5, episodes=3, is_greedy=is_greedy)
-    played = [agent.play_episode(5, index, is_greedy=is_greedy) for index in range(3)]
-    assert tuple(replay.episode_return for replay in played) == found.returns
-    assert np.mean([len(replay) for replay in played]) == found.mean_steps
-
-
-@pytest.mark.slow
-def test_the_best_agent_plays_unless_another_is_named(make_run):
-    run = make_run()
-    train(run)
-    chosen, sampled = find_game(run), find_game(run, "latest", 3, is_greedy=False)
-    best, latest = load_agent(run, "best"), load_agent(run, "latest")
-    assert chosen.agent.about == best.about
-    assert vars(chosen.replay) | {"actions": 0} == vars(best.play_episode(run.config.seed)) | {
-        "actions": 0
-    }
-    again = latest.play_episode(run.config.seed, 3, is_greedy=False)
-    np.testing.assert_array_equal(sampled.replay.actions, again.actions)
-    assert "sampled episode 3" in sampled.title
-    with pytest.raises(CheckpointError, match=r"No agent was saved at update 77"):
-        find_game(run, "77")
+    played = [[*play_game(agent, 5, index, is_greedy=is_greedy)] for index in range(3)]
+    assert tuple(sum(each.reward for each in game) for game in played) == found.returns
+    assert np.mean([game[-1].step for game in played]) == found.mean_steps
+    for *moments, last in played:
+        assert [each.step for each in moments] == [*range(last.step)]
+        assert last.points[1] - last.points[0] == sum(each.reward for each in [*moments, last])
+        assert (last.action, None in [each.action for each in moments]) == (None, False)
 
 
 # --- the agent that ships ---------------------------------------------------------------------
@@ -194,11 +178,10 @@ def test_the_agents_in_the_package_are_what_their_cards_say():
         about, greedy = agent.about, agent.about["evaluation"]["greedy"]
         assert len(about["params_sha256"]) == 64
         assert about["config"]["opponent"] == "league"
-        assert (
-            agent.play_episode(about["evaluation_seed"], 3).episode_return == greedy["returns"][3]
-        )
+        *_, last = play_game(agent, about["evaluation_seed"], 3)
+        assert last.points[1] - last.points[0] == greedy["returns"][3]
     assert greedy["mean_return"] > 18
-    assert find_game(None).agent.about == agent.about
+    assert open_agent(None)[1].about == agent.about
 
 
 def test_the_agents_in_the_package_have_their_names():

@@ -24,7 +24,8 @@ from pages import (
 from toys import toy_config
 from web_client import make_trained, serving
 
-from pixelpong.agent.choice import find_game
+from pixelpong.agent.choice import load_agent
+from pixelpong.agent.game import play_game
 from pixelpong.agent.legend import ACTION_COLOURS, ACTION_NAMES
 from pixelpong.items import DOWN, UP
 from pixelpong.loop import train
@@ -176,8 +177,8 @@ def test_a_visit_to_a_run(site, gallery, open_page, axe):
     first = run.list_agents()[0]
     page.locator(".chooser select").select_option(str(first))
     page.wait_for_selector(f".outcome:has-text('The agent after update {first}:')")
-    replay = find_game(run, str(first)).replay
-    assert f"in {len(replay):,} steps" in page.locator(".outcome").inner_text()
+    *_, last = play_game(load_agent(run, str(first)), run.config.seed)
+    assert f"in {last.step:,} steps" in page.locator(".outcome").inner_text()
 
     page.emulate_media(media="print")
     assert page.locator(".curve .plot > svg").count() == 7
@@ -190,11 +191,11 @@ def test_the_very_frames_are_shown_and_what_the_network_made_of_them(
 ):
     page = open_page(address(site, name))
     pause_at_start(page)
-    chosen = find_game(RunDirectory.open(gallery / name), "best")
-    moments = list(chosen.agent.explain(chosen.replay))
+    run = RunDirectory.open(gallery / name)
+    moments = list(play_game(load_agent(run), run.config.seed, explains_every=1))
     last = len(moments) - 1
     for step in (0, 3, last, 1, last // 2, last - 1, 0, min(last, 11)):
-        moment, explanation = moments[step]
+        moment, explanation = moments[step], moments[step].explanation
         page.locator(".timeline input").fill(str(step))
         frame = read_canvas(page, "canvas.screen")
         np.testing.assert_array_equal(frame, moment.frame)
@@ -205,7 +206,7 @@ def test_the_very_frames_are_shown_and_what_the_network_made_of_them(
         if explanation.value is not None:
             value = page.locator(".thoughts .value").first.inner_text().replace("−", "-")
             assert float(value) == pytest.approx(explanation.value, abs=0.006)
-    telling = max(range(last), key=lambda step: np.abs(moments[step][1].saliency).max())
+    telling = max(range(last), key=lambda step: np.abs(moments[step].explanation.saliency).max())
     page.locator(".timeline input").fill(str(telling))
     without = read_canvas(page, "canvas.sight")
     page.get_by_label("What moved the decision").check()

@@ -11,11 +11,12 @@ import pytest
 
 from pixelpong import kernels
 from pixelpong.agent.file import Agent
+from pixelpong.agent.game import play_game
 from pixelpong.config.protocols import PROTOCOLS, find_protocol
 from pixelpong.env.features import NUM_INPUTS
 from pixelpong.env.native import NativeConsole
 from pixelpong.errors import EmulatorError
-from pixelpong.items import ACTIONS, Item
+from pixelpong.items import ACTIONS, UP, Item
 from pixelpong.learn import gated
 from pixelpong.learn.network import init_params
 from pixelpong.play.player import Player
@@ -46,16 +47,16 @@ def test_an_episode_is_that_of_single_steps(name, limit, is_greedy, fast, classi
     protocol = find_protocol(name, max_frames=limit)
     for algorithm, params in (("ppo", fast), ("reinforce", classic)):
         agent = Agent(params, algorithm, protocol, {})
-        replay = agent.play_episode(3, 1, is_greedy=is_greedy)
+        *moments, last = play_game(agent, 3, 1, is_greedy=is_greedy)
         result = Player(protocol, algorithm).play(Item("evaluate", 3, 0, 1, is_greedy), params)
         (played,), (episode,) = result.sides, result.episodes
         names = ACTIONS if algorithm == "ppo" else range(4)
-        assert [names[action] for action in played.steps["action"]] == replay.actions.tolist()
-        assert (episode.steps, episode.episode_return) == (len(replay), replay.episode_return)
-        moments = [(moment.step, moment.reward) for moment in replay.watch() if moment.reward]
+        actions = [moment.action for moment in moments]
+        assert [names[action] for action in played.steps["action"]] == actions
+        assert (episode.steps, episode.ups) == (last.step, actions.count(UP))
+        points = [(each.step, each.reward) for each in (*moments, last) if each.reward]
         ends = zip(episode.ends, episode.rewards, strict=True)
-        assert [(end + 1, reward) for end, reward in ends] == moments
-        assert episode.ups == (replay.actions == 2).sum()
+        assert [(end + 1, reward) for end, reward in ends] == points
         assert limit is None or episode.frames == limit
 
 

@@ -7,7 +7,6 @@ import itertools
 import numpy as np
 import pytest
 
-from pixelpong.agent.choice import find_game
 from pixelpong.agent.expect import (
     ARRIVING,
     HEIGHTS,
@@ -17,6 +16,8 @@ from pixelpong.agent.expect import (
     is_arriving,
     place_paddle,
 )
+from pixelpong.agent.file import load_shipped
+from pixelpong.agent.game import play_game
 from pixelpong.env import features
 from pixelpong.items import DOWN, STAY, UP
 from pixelpong.learn import gated
@@ -83,12 +84,12 @@ def test_the_frame_before_and_the_last_action_are_seen_too(make):
 @pytest.mark.slow
 def test_the_packages_agent_goes_to_the_ball_and_expects_to_win_only_where_it_meets_it():
     """The picture is true of a game: the agent is one that wins."""
-    chosen = find_game(None, "best")
-    pairs = itertools.pairwise(chosen.replay.watch())
+    agent = load_shipped()
+    pairs = itertools.pairwise(play_game(agent, 0))
     before, now = next(pair for pair in pairs if is_arriving(*(each.screen for each in pair)))
     row, column = find_ball(now.screen)
     assert column in ARRIVING
-    network = chosen.agent.make_network()
+    network = agent.make_network()
     found = expect(network, before.screen, now.screen, before.action)
     heights, actions = np.array(HEIGHTS), np.array(network.actions)
     chosen_actions = actions[found.probabilities.argmax(axis=1)]

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import re
 import signal
 import sys
 from fractions import Fraction
+from operator import attrgetter
 
 import numpy as np
 import pytest
 
-from pixelpong.agent.choice import find_game
+from pixelpong.agent import game as games
+from pixelpong.agent.choice import load_agent
+from pixelpong.agent.game import play_game
 from pixelpong.agent.legend import ACTION_COLOURS, ACTION_NAMES, PIXEL_COLOURS, PIXEL_NAMES
 from pixelpong.config.protocols import PROTOCOLS
 from pixelpong.faces.cli import main
@@ -20,7 +24,6 @@ from pixelpong.faces.look import film as look
 from pixelpong.faces.look.film import choose_pace, make_film
 from pixelpong.items import DOWN, UP
 from pixelpong.play.networks import APPEARED, OFF, STAYED, VANISHED
-from pixelpong.play.replay import Replay
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.words import signed
 
@@ -33,23 +36,26 @@ RATE = 15
 
 
 @pytest.fixture(scope="module", params=["fast", "classic"])
-def chosen(request, toy_runs):
-    """A game of a trained agent."""
-    return find_game(RunDirectory.open(toy_runs[request.param]))
+def agent(request, toy_runs):
+    """A trained agent."""
+    return load_agent(RunDirectory.open(toy_runs[request.param]))
 
 
 @pytest.fixture(scope="module")
 def films(toy_runs, tmp_path_factory):
     """A game, its moments and its films with their reports, made once."""
-    game, folder = find_game(RunDirectory.open(toy_runs["fast"])), tmp_path_factory.mktemp("films")
-    made = {"game": game, "moments": list(game.replay.watch()), "folder": folder}
+    agent, folder = (
+        load_agent(RunDirectory.open(toy_runs["fast"])),
+        tmp_path_factory.mktemp("films"),
+    )
+    play = functools.partial(play_game, agent, 3)
+    made = {"agent": agent, "moments": list(play()), "folder": folder}
     defaults = {"has_overlay": False, "scale": 3, "speed": 1.0, "seconds": None}
-    defaults |= {"should_stop": lambda: False}
     for name, changes in {
         "plain.gif": {"scale": 1}, "plain.mp4": {}, "fast.gif": {"scale": 1, "speed": 7.0},
         "overlay.gif": {"has_overlay": True, "seconds": 5.0},
     }.items():  # fmt: skip
-        made[name] = make_film(game, folder / name, **defaults | changes)
+        made[name] = make_film(agent, play, "a game", folder / name, **defaults | changes)
     return made
 
 
@@ -82,7 +88,7 @@ def enlarged(moment, scale):
 def test_pixels_are_those_of_the_emulator(films, name, scale):
     pictures, seen = list(decode(films["folder"] / name)), set()
     has_overlay = name == "overlay.gif"
-    column, row = look.Overlay(films["game"], scale).corner if has_overlay else (0, 0)
+    column, row = look.Overlay(films["agent"], "", scale).corner if has_overlay else (0, 0)
     for number, moment in zip(range(5 * RATE), films["moments"], strict=False):
         picture = shown_at(pictures, 1000 * (number + 0.5) / RATE)
         frame = picture[row : row + 210 * scale, column : column + 160 * scale]
@@ -121,7 +127,7 @@ def test_a_gif_keeps_delays_that_browsers_respect_and_ends_with_the_last_moment(
     assert sum(delays) / 1000 == pytest.approx(report["seconds"], abs=0.01)
     picture = shown_at(pictures, sum(delays) - 970)
     np.testing.assert_array_equal(picture, films["moments"][-1].frame)
-    assert report["steps"] == report["episode_steps"] == len(films["moments"]) - 1
+    assert report["steps"] == len(films["moments"]) - 1
 
 
 def test_a_film_runs_at_the_speed_of_the_game():
@@ -137,20 +143,21 @@ def test_a_film_runs_at_the_speed_of_the_game():
 # The overlay
 
 
-def test_the_panel_says_what_happens_in_the_words_of_the_legend(chosen, monkeypatch):
+def test_the_panel_says_what_happens_in_the_words_of_the_legend(agent, monkeypatch):
     written, draw = [], ImageDraw.ImageDraw.text
     note = lambda pen, at, text, *how: written.append(text) or draw(pen, at, text, *how)  # noqa: E731
     monkeypatch.setattr(ImageDraw.ImageDraw, "text", note)
-    panel = look.Overlay(dataclasses.replace(chosen, title="x" * 300), 3)
+    panel = look.Overlay(agent, "x" * 300, 3)
     assert any(line.endswith("x…") and len(line) < 100 for line in written), "a title is cut"
-    sees_all = chosen.agent.algorithm == "ppo"
+    sees_all = agent.algorithm == "ppo"
     states = {name for state, name in PIXEL_NAMES.items() if sees_all or state != STAYED}
     assert {"for up", "for down", *states} <= {*written}
-    names = [ACTION_NAMES[action] for action in chosen.agent.make_network().actions]
-    for moment, explanation in chosen.agent.explain(chosen.replay, every=7):
+    names = [ACTION_NAMES[action] for action in agent.make_network().actions]
+    for moment in filter(attrgetter("explanation"), play_game(agent, 3, explains_every=7)):
         written.clear()
-        panel.draw(moment, explanation)
-        assert written[:3] == [*map(str, moment.points), f"{moment.step} of {len(chosen.replay)}"]
+        panel.draw(moment)
+        explanation = moment.explanation
+        assert written[:3] == [*map(str, moment.points), f"{moment.step}"]
         assert [line for line in written if line in ACTION_NAMES.values()] == names
         if moment.action is not None:
             assert written[written.index(">") + 1] == ACTION_NAMES[moment.action]
@@ -178,13 +185,14 @@ def test_the_panel_has_the_colours_of_the_legend_and_shapes_of_its_own():
 
 
 @pytest.mark.parametrize("scale", [1, 3])
-def test_bars_are_as_long_as_the_probabilities(chosen, scale):
-    moment, explanation = next(chosen.agent.explain(chosen.replay))
-    actions, unit, nothing = chosen.agent.make_network().actions, max(scale, 2), np.zeros((80, 80))
+def test_bars_are_as_long_as_the_probabilities(agent, scale):
+    moment = next(play_game(agent, 3, explains_every=1))
+    actions, unit, nothing = agent.make_network().actions, max(scale, 2), np.zeros((80, 80))
     probabilities = np.array([0.25, 0.75, 0.0][: len(actions)])
-    explanation = dataclasses.replace(explanation, probabilities=probabilities, saliency=nothing)
-    panel = look.Overlay(chosen, scale)
-    picture = np.asarray(panel.draw(moment, explanation))
+    changes = {"probabilities": probabilities, "saliency": nothing}
+    explanation = dataclasses.replace(moment.explanation, **changes)
+    panel = look.Overlay(agent, "a game", scale)
+    picture = np.asarray(panel.draw(dataclasses.replace(moment, explanation=explanation)))
     assert picture.shape == panel.size[::-1]
     assert panel.size[0] % 2 == panel.size[1] % 2 == 0
     bars = picture[: 110 * unit, 160 * scale :]
@@ -202,12 +210,11 @@ def test_the_command_makes_the_film_that_was_asked_for(toy_runs, tmp_path, capsy
     assert main([*words, *which, "--out", str(path), "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["bytes"], report["frames"]) == (path.stat().st_size, 30)
-    assert ", update 0, greedy episode 5, " in report["title"]
+    assert report["title"] == "fast, update 0, greedy episode 5"
     assert main(words) == 0
     out = capsys.readouterr().out.splitlines()
     assert out[0].startswith(f"{run}/videos/update-")
-    assert ", greedy episode 0, " in out[1]
-    assert "; 29 of " in out[1]
+    assert ", greedy episode 0; 29 steps; opponent " in out[1]
     monkeypatch.chdir(tmp_path)  # an agent without a run has no folder of its own
     assert main(["record", "champion", "--scale", "1", "--seconds", "0.1"]) == 0
     assert {path.suffix for path in tmp_path.iterdir()} == {".gif", ".mp4"}
@@ -237,16 +244,16 @@ def test_what_cannot_be_done_is_said_in_one_line(toy_runs, tmp_path, capsys, mon
 
 
 def test_ctrl_c_leaves_what_was_there(toy_runs, tmp_path, capsys, monkeypatch):
-    watch, path = Replay.watch, tmp_path / "film.mp4"
+    path = tmp_path / "film.mp4"
     path.write_text("older")
 
-    def watch_with_signal(replay):
-        for moment in watch(replay):
+    def play_with_signal(*which, **how):
+        for moment in play_game(*which, **how):
             if moment.step == 10:
                 signal.raise_signal(signal.SIGINT)
             yield moment
 
-    monkeypatch.setattr(Replay, "watch", watch_with_signal)
+    monkeypatch.setattr(games, "play_game", play_with_signal)
     assert main(["record", str(toy_runs["fast"]), "--out", str(path), "--overlay"]) == 130
     assert capsys.readouterr().err == "pixelpong: interrupted\n"
     assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [(path.name, "older")]

@@ -13,7 +13,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from pixelpong.agent.file import Agent
-from pixelpong.agent.hand import Hand
+from pixelpong.agent.game import Hand, play_game
 from pixelpong.config.protocols import find_protocol
 from pixelpong.env import make_emulator
 from pixelpong.env.duel import LEFT, RIGHT, DuelEmulator
@@ -79,13 +79,11 @@ def lead(game):
 def test_an_agents_hand_plays_frame_by_frame_the_bits_of_an_evaluation(environment):
     """Held actions, sticky coins, frame skips drawn: all as in one call a step."""
     agent = make_agent(environment)
-    replay = agent.play_episode(seed=7, index=2)
     hand = Hand(agent, make_rng(7, "evaluate", 0, 2))
-    emulator = make_emulator(dataclasses.replace(agent.protocol, frame_skips=(1, 1)))
+    emulator = make_emulator(dataclasses.replace(agent.protocol, frame_skips=(1, 1), sticky=0.0))
     while not emulator.is_over:
-        action, coin = hand.choose(emulator.screen)
-        emulator.step(action, (0.0, coin))
-    *moments, last = [moment.screen.tobytes() for moment in replay.watch()]
+        emulator.step(hand.move(emulator), (0.0, 0.0))
+    *moments, last = [moment.screen.tobytes() for moment in play_game(agent, 7, 2)]
     assert hand.network.shown == moments
     assert emulator.screen.tobytes() == last
     assert hand.network.draws == {GREEDY}
@@ -134,7 +132,7 @@ def win_a_point(game, *, serves=False):
 
     agent_stands = make_agent(sticky=0.0)
     agent_stands.params["W1"][:] = 0  # it goes up for ever
-    game.seat(agent_stands)
+    game.start(agent_stands)
     game.serve()
     run_until(game, step)
 
@@ -174,7 +172,8 @@ def test_a_pause_changes_nothing_and_speed_is_frames_a_picture(tape):
         for _ in range(60):
             game.tick()
         assert len(tape) - before == frames
-    game.is_paused, before = True, game.screen.tobytes()
+    game.pause(True)
+    before = game.screen.tobytes()
     for _ in range(20):
         game.tick()
     assert (game.phase, game.screen.tobytes(), len(tape)) == (PAUSED, before, 210)
@@ -188,11 +187,11 @@ def test_a_game_ends_at_21_and_another_or_another_agent_begins_anew():
     before = game.screen.tobytes()
     game.tick()
     assert game.screen.tobytes() == before
-    game.restart()
+    game.start(game.agent)
     assert (game.phase, lead(game)) == (READY, [0, 0])
     game.serve()
     run_until(game, lambda: sum(lead(game)) == 1)
-    game.seat(make_agent(seed=5))
+    game.start(make_agent(seed=5))
     assert (game.agent.about["update"], lead(game)) == (5, [0, 0])
 
 

@@ -13,12 +13,13 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import pixelpong
+from pixelpong.agent.file import load_shipped
+from pixelpong.agent.game import play_game
 from pixelpong.engines.serial import SerialEngine
 from pixelpong.env.preprocess import difference, preprocess
 from pixelpong.errors import ConfigError
 from pixelpong.evaluation import evaluate
 from pixelpong.items import DOWN, UP
-from pixelpong.play.replay import Replay
 from pixelpong.play.worker import make_worker
 from pixelpong.seeding import make_rng
 
@@ -54,26 +55,21 @@ def test_gymnasiums_checker_finds_no_fault(environment, observation, actions):
 
 
 @pytest.mark.slow
-def test_random_actions_give_the_frames_and_rewards_of_replays():
+def test_the_same_actions_give_the_frames_and_rewards_of_an_agents_games():
     """The k-th episode after reset(seed=S) has the coins of the k-th of seed S."""
-    rng = np.random.default_rng(5)
     env = pixelpong.make_env(environment="Pong-v0")  # which draws its frame skips as well
+    agent = dataclasses.replace(load_shipped("beginner"), protocol=env.unwrapped.protocol)
     for index in range(2):
         observation, info = env.reset(seed=3) if index == 0 else env.reset()
-        frames, rewards, actions, is_over = [observation], [0.0], [], False
-        while not is_over:
-            actions.append(int(rng.choice([UP, DOWN])))
-            observation, reward, *ends, info = env.step(actions[-1])
-            frames.append(observation)
-            rewards.append(reward)
-            is_over = any(ends)
-        assert (info["points_won"], info["points_lost"]) == (rewards.count(1), 21)
-        assert info["frames"] < 4 * len(actions)
-        protocol = env.unwrapped.protocol
-        replay = Replay(protocol, 3, index, np.array(actions, np.int8), float(sum(rewards)))
-        for moment, frame, reward in zip(replay.watch(), frames, rewards, strict=True):
-            np.testing.assert_array_equal(moment.frame, frame)
-            assert moment.reward == reward
+        reward, is_over, steps = 0.0, False, 0
+        for moment in play_game(agent, 3, index, is_greedy=False):
+            np.testing.assert_array_equal(moment.frame, observation)
+            assert (moment.reward, moment.action is None) == (reward, is_over)
+            if not is_over:
+                observation, reward, *ends, info = env.step(moment.action)
+                is_over, steps = any(ends), steps + 1
+        assert (info["points_lost"], info["points_won"]) == moment.points
+        assert info["frames"] < 4 * steps
 
 
 def test_the_same_seed_is_the_same_game_and_another_is_not():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pixelpong.agent.file import Agent
+from pixelpong.agent.game import play_game
 from pixelpong.config.protocols import find_protocol
 from pixelpong.env import features, make_emulator
 from pixelpong.env.preprocess import preprocess
@@ -102,17 +103,20 @@ def test_what_it_saw_is_the_preprocessed_frames(algorithm):
         np.testing.assert_array_equal(field == STAYED, stayed)
 
 
-def test_a_replay_is_explained_as_the_agent_thought_when_it_played(algorithm):
-    """It is told what was done: drawn actions differ from the most probable ones."""
-    params = make_params(algorithm)
-    agent = Agent(params, algorithm, find_protocol("ALE/Pong-v5"), {})
-    explained = agent.explain(agent.play_episode(3, index=1, is_greedy=False))
-    played = play(algorithm, "ALE/Pong-v5", is_greedy=False, steps=120)
-    for (*_, action, player), (moment, explanation) in zip(played, explained, strict=False):
-        thought = player.explain()
+def test_a_game_is_explained_every_few_steps_and_after_the_end(algorithm):
+    protocol = find_protocol("ALE/Pong-v5", max_frames=401)
+    agent = Agent(make_params(algorithm), algorithm, protocol, {})
+    *moments, last = play_game(agent, 3, 1, is_greedy=False, explains_every=7)
+    assert (last.step, last.action, last.explanation is None) == (101, None, False)
+    played = play(algorithm, "ALE/Pong-v5", is_greedy=False, steps=101)
+    for (*_, action, player), moment in zip(played, moments, strict=True):
         assert moment.action == action
-        np.testing.assert_array_equal(explanation.probabilities, thought.probabilities)
-        np.testing.assert_array_equal(explanation.saliency, thought.saliency)
+        if moment.step % 7:
+            assert moment.explanation is None
+        else:
+            wanted, found = player.explain(), moment.explanation
+            np.testing.assert_array_equal(found.probabilities, wanted.probabilities)
+            np.testing.assert_array_equal(found.saliency, wanted.saliency)
 
 
 @pytest.mark.parametrize("game", GAMES)

@@ -10,9 +10,10 @@ import zlib
 import numpy as np
 import pytest
 
-from pixelpong.agent.choice import ChosenReplay, find_game
+from pixelpong.agent.choice import load_agent
 from pixelpong.agent.expect import expect, find_ball, is_arriving
 from pixelpong.agent.file import load_shipped
+from pixelpong.agent.game import play_game
 from pixelpong.faces.look import reel as reels
 from pixelpong.faces.look.reel import encode_difference, make_reel
 from pixelpong.run.directory import RunDirectory
@@ -37,25 +38,26 @@ def pictures_in(text, size, count):
 @pytest.mark.slow
 @pytest.mark.parametrize("preset", ["fast", "classic"])
 def test_a_reel_holds_the_frames_and_what_the_network_saw(preset, toy_runs, monkeypatch):
-    chosen = find_game(RunDirectory.open(toy_runs[preset]), "latest")
+    agent = load_agent(RunDirectory.open(toy_runs[preset]), "latest")
     monkeypatch.setattr(reels, "MAX_STEPS", 300)
-    reel = json.loads(json.dumps(make_reel(chosen)))
-    explained = list(itertools.islice(chosen.agent.explain(chosen.replay), 300))
+    reel = json.loads(json.dumps(make_reel(agent, 3)))
+    moments = list(itertools.islice(play_game(agent, 3, explains_every=1), 300))
     count = reel["steps"]
-    assert count == len(explained)
+    assert count == len(moments)
     screens = pictures_in(reel["screen"], 210 * 160, count)
     palette = np.array(reel["palette"], np.uint8)
     fields = pictures_in(reel["field"], 6400, count)
     shares = pictures_in(reel["saliency"], 6400, count).view(np.int8)
-    for step, (moment, explanation) in enumerate(explained):
+    for step, moment in enumerate(moments):
+        explanation = moment.explanation
         np.testing.assert_array_equal(screens[step].reshape(210, 160), moment.screen)
         np.testing.assert_array_equal(palette[screens[step]].reshape(210, 160, 3), moment.frame)
         np.testing.assert_array_equal(fields[step].reshape(80, 80), explanation.field)
         largest = reel["saliency_max"][step]
         rounded = shares[step].reshape(80, 80) / 127 * largest
         np.testing.assert_allclose(rounded, explanation.saliency, atol=largest / 200 + 1e-4)
-    assert reel["points"][-1] == list(explained[-1][0].points)
-    assert reel["episode_return"] == chosen.replay.episode_return
+    assert reel["points"][-1] == list(moments[-1].points)
+    assert reel["episode_return"] == sum(moment.reward for moment in moments)
     assert reel["steps_per_second"] == 15.0
 
 
@@ -63,9 +65,8 @@ def test_a_reel_holds_the_frames_and_what_the_network_saw(preset, toy_runs, monk
 def test_each_time_the_ball_comes_the_reel_holds_what_the_network_answers(monkeypatch):
     monkeypatch.setattr(reels, "MAX_STEPS", 400)
     agent = load_shipped("club")
-    replay = agent.play_episode(0)
-    reel = make_reel(ChosenReplay(replay, agent, "a game"))
-    moments = list(itertools.islice(replay.watch(), 400))
+    reel = make_reel(agent, 0)
+    moments = list(itertools.islice(play_game(agent, 0), 400))
     pairs = [pair for pair in itertools.pairwise(moments) if is_arriving(*(m.screen for m in pair))]
     told = {each["step"]: each for each in reel["expectations"]}
     assert [now.step for _, now in pairs] == list(told)

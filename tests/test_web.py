@@ -19,7 +19,7 @@ from toys import toy_config
 from web_client import api, get, head, make_lines, metrics_line, serving
 from web_client import ask as ask_bytes
 
-from pixelpong.agent.choice import find_game, load_agent
+from pixelpong.agent.choice import load_agent
 from pixelpong.errors import ConfigError, PixelpongError, RunError
 from pixelpong.faces.look.reel import make_reel
 from pixelpong.faces.page import library
@@ -226,7 +226,9 @@ def test_a_reel_is_the_game_of_that_agent_also_after_its_process_has_died(run):
     newest, others = run.checkpoints.updates()[-1], set(multiprocessing.active_children())
     with serving(run.path.parent) as served:
         for update in (newest, 0):
-            wanted = json.loads(json.dumps(make_reel(find_game(run, str(update)))))
+            wanted = json.loads(
+                json.dumps(make_reel(load_agent(run, str(update)), run.config.seed))
+            )
             answer = httpx.get(f"{served.url}{api(run, f'/reels/{update}')}", timeout=60)
             assert (answer.headers["content-encoding"], answer.json()) == ("gzip", wanted)
         (child,) = set(multiprocessing.active_children()) - others

@@ -1,1 +1,1 @@
-"""An agent: its file, its network, the choice of a replay, and its explanation of the replay."""
+"""An agent: its file, its network, the words that name it, its games and their explanation."""

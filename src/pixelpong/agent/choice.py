@@ -1,4 +1,4 @@
-"""Which agent a word names, and a game that it plays."""
+"""Which agent a word names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import hashlib
 import itertools
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,26 +20,15 @@ from pixelpong.errors import (
     on_one_line,
 )
 from pixelpong.items import BUILTIN, HALF, SELF, Params
-from pixelpong.play.replay import Replay
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.files import NumberedFiles
 from pixelpong.run.names import LATEST, find_run
-from pixelpong.run.words import signed
 
 NO_AGENT = (BUILTIN, SELF, HALF)  # opponents that are not an agent's name
 PACKAGE = "package"  # used as a run's name: the agents that come with the package
 
 # The word for an agent below each return; above them all it is a champion.
 _STRENGTHS = ((-19.0, "untrained"), (-5.0, "beginner"), (8.0, "club"), (18.0, "strong"))
-
-
-@dataclass(frozen=True)
-class ChosenReplay:
-    """A game, the agent that played it and explains it, and one line about it."""
-
-    replay: Replay
-    agent: Agent
-    title: str
 
 
 def open_agent(word: str | Path | None, which: str = "best") -> tuple[RunDirectory | None, Agent]:
@@ -174,24 +162,3 @@ def name_strength(about: dict[str, Any]) -> str:
     if known is None:
         return _STRENGTHS[0][1]
     return next((word for limit, word in _STRENGTHS if known < limit), SHIPPED[-1])
-
-
-def find_game(
-    run: RunDirectory | None, which: str = "best", episode: int = 0, *, is_greedy: bool = True
-) -> ChosenReplay:
-    """Play a game with one of a run's agents; with one of the package's if `run` is None."""
-    if run is None:
-        return play_game(load_shipped(which), "the agent in the package", 0, episode, is_greedy)
-    return play_game(load_agent(run, which), run.path.name, run.config.seed, episode, is_greedy)
-
-
-def play_game(
-    agent: Agent, name: str, seed: int, episode: int, is_greedy: bool = True
-) -> ChosenReplay:
-    """Play a game with an agent, as the evaluation with this seed would."""
-    replay = agent.play_episode(seed, episode, is_greedy=is_greedy)
-    title = (
-        f"{name}, update {agent.about.get('update', 0)}, {'greedy' if is_greedy else 'sampled'} "
-        f"episode {episode}, return {signed(replay.episode_return, 0)}"
-    )
-    return ChosenReplay(replay, agent, title)

@@ -22,13 +22,11 @@ from numpy.typing import NDArray
 
 from pixelpong.config import Config
 from pixelpong.config.protocols import MAX_FRAMES, PROTOCOLS, Protocol
-from pixelpong.env import make_emulator
 from pixelpong.errors import CheckpointError, NumericsError, on_one_line
 from pixelpong.items import Params
 from pixelpong.learners import draw_params
 from pixelpong.learners.progress import Progress
-from pixelpong.play.networks import GREEDY, NETS, Explanation, Network
-from pixelpong.play.replay import Moment, Replay
+from pixelpong.play.networks import NETS, Network
 from pixelpong.run.arrays import (
     LARGEST_BYTE,
     Arrays,
@@ -40,7 +38,6 @@ from pixelpong.run.arrays import (
 )
 from pixelpong.run.files import write_whole
 from pixelpong.schema import Count, Meta, Return, convert, decode
-from pixelpong.seeding import make_rng
 
 FILE_LIMIT = 56 << 20  # bytes of a file, which may come from a stranger
 MAX_WEIGHTS = 24 << 20  # numbers in its first layer: 209 hidden units of the fast network
@@ -196,27 +193,6 @@ class Agent:
     def make_network(self) -> Network:
         """Make a network for one game: it remembers the frame before."""
         return NETS[self.algorithm](self.params)
-
-    def play_episode(self, seed: int, index: int = 0, *, is_greedy: bool = True) -> Replay:
-        """Play an episode of an evaluation with this seed, exactly as the evaluation would."""
-        rng = make_rng(seed, "evaluate", 0, index)
-        emulator, policy = make_emulator(self.protocol), self.make_network()
-        width = 2 + self.protocol.max_frame_skip
-        actions, episode_return = [], 0.0
-        while not emulator.is_over:
-            draws = rng.random(width).tolist()
-            actions.append(policy.act(emulator.screen, GREEDY if is_greedy else draws[0]))
-            episode_return += emulator.step(actions[-1], draws[1:])
-        taken = np.array(actions, np.int8)
-        return Replay(self.protocol, seed, index, taken, episode_return)
-
-    def explain(self, replay: Replay, every: int = 1) -> Iterator[tuple[Moment, Explanation]]:
-        """Watch a game that it has played: what it saw every few steps, and after the end."""
-        network = self.make_network()
-        for moment in replay.watch():
-            network.follow(moment.screen, moment.action)
-            if moment.step % every == 0 or moment.action is None:
-                yield moment, network.explain()
 
 
 @contextlib.contextmanager

@@ -54,7 +54,6 @@ class DuelEmulator(Emulator):
     """One game of Pong for two, frame by frame."""
 
     def __init__(self, mode: int = MODE) -> None:
-        self.draws = DRAW_PICTURE  # may be less for frames that nobody sees
         protocol = find_protocol("PongNoFrameskip-v4", max_frames=MAX_FRAMES)
         super().__init__(protocol, NativeConsole(mode))
 
@@ -70,7 +69,7 @@ class DuelEmulator(Emulator):
         """Emulate one frame with the moves STAY, UP or DOWN; a side serves only on its turn."""
         self.moves = left, right
         moves = left | SERVE * fires, right | SERVE * fires_right
-        self.console.run(bytes([moves[LEFT] << 4 | moves[RIGHT]]), self.draws)
+        self.console.run(bytes([moves[LEFT] << 4 | moves[RIGHT]]), DRAW_PICTURE)
         for side, move in ((LEFT, left), (RIGHT, right)):
             turned = self._presses[side] + {UP: -1, STAY: 0, DOWN: 1}[move]
             self._presses[side] = min(max(turned, _MIN_PRESSES), _MAX_PRESSES)

@@ -142,7 +142,8 @@ def record(
         speed: 1 is the game's own speed.
         seconds: length of the film; by default the whole game.
     """
-    from pixelpong.agent.choice import open_agent, play_game
+    from pixelpong.agent.choice import open_agent
+    from pixelpong.agent.game import play_game
     from pixelpong.faces.look.film import describe_film, make_film
     from pixelpong.run.files import require_place
 
@@ -150,19 +151,18 @@ def record(
         require_place(out)
     run, found = open_agent(agent, checkpoint)
     seed, name = (run.config.seed, run.path.name) if run else (0, str(agent))
-    chosen = play_game(found, name, seed, episode)
+    update = found.about.get("update", 0)
     folder = run.path / "videos" if run else Path()
-    file_name = f"update-{found.about.get('update', 0):06d}-episode-{episode}.mp4"
-    with stoppable() as should_stop:
-        facts = make_film(
-            chosen,
-            out or folder / file_name,
-            has_overlay=overlay,
-            scale=scale,
-            speed=speed,
-            seconds=seconds,
-            should_stop=should_stop,
-        )
+    facts = make_film(
+        found,
+        functools.partial(play_game, found, seed, episode),
+        f"{name}, update {update}, greedy episode {episode}",
+        out or folder / f"update-{update:06d}-episode-{episode}.mp4",
+        has_overlay=overlay,
+        scale=scale,
+        speed=speed,
+        seconds=seconds,
+    )
     return Result(facts, describe_film(facts))
 
 

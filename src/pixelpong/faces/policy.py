@@ -16,6 +16,7 @@ rollouts of a training. It needs the frame before and its last action: `act` rem
 from __future__ import annotations
 
 import contextlib
+import functools
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -25,7 +26,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.agent.file import Agent
-from pixelpong.engines import never
 from pixelpong.env.preprocess import FIELD_ROWS, preprocess
 from pixelpong.errors import ConfigError, Interrupted, expected
 from pixelpong.evaluation import Evaluation
@@ -207,16 +207,21 @@ class Policy:
             speed: 1 is the game's own speed.
             seconds: length of the film; None for the whole game, some 20 MB.
         """
-        from pixelpong.agent.choice import play_game
+        from pixelpong.agent.game import play_game
         from pixelpong.faces.look.film import make_film
         from pixelpong.faces.notebook import Media
 
-        chosen = play_game(self._agent, Path(self.name).name, seed, episode, not sampled)
-        how = {"scale": 2, "speed": speed, "seconds": seconds, "should_stop": never}
+        agent, how = self._agent, "sampled" if sampled else "greedy"
+        play = functools.partial(play_game, agent, seed, episode, is_greedy=not sampled)
+        name, update = Path(self.name).name, self.about.get("update", 0)
+        title = f"{name}, update {update}, {how} episode {episode}"
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "replay.mp4"
-            make_film(chosen, path, has_overlay=overlay, **how)  # type: ignore[arg-type]
-            return Media(path.read_bytes(), chosen.title)
+            make_film(
+                agent, play, title, path,
+                has_overlay=overlay, scale=2, speed=speed, seconds=seconds,
+            )  # fmt: skip
+            return Media(path.read_bytes(), title)
 
     def __repr__(self) -> str:
         words = [f"{self.algorithm} on {self.protocol.name}"]

@@ -1,8 +1,8 @@
 """Games of two players: pure functions of the players, the seed and the number of the game.
 
-An agent plays as in training: it decides every few frames on the newest picture and its moves
-stick, with coins of its own generator; on the left it sees the field mirrored. A game against
-`BUILTIN` is the cartridge's game for one. The winner of a point must serve at once.
+An agent plays as in training (`pixelpong.agent.game.Hand`), with draws of its own generator; on the
+left it sees the field mirrored. A game against `BUILTIN` is the cartridge's game for one. The
+winner of a point must serve at once.
 """
 
 from __future__ import annotations
@@ -10,16 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
 from pixelpong.agent.file import Agent
-from pixelpong.agent.hand import Hand
-from pixelpong.atari.machine import DRAW_NOTHING, DRAW_PICTURE
+from pixelpong.agent.game import Hand
 from pixelpong.env.duel import LEFT, MAX_FRAMES, MODE, RIGHT, DuelEmulator
 from pixelpong.items import STAY
 from pixelpong.seeding import make_rng
 from pixelpong.tournament.players import Player
-from pixelpong.tournament.scripts import Follower
+from pixelpong.tournament.scripts import Script
 
 GAME_FOR_ONE = 0  # the cartridge's mode in which it plays the left side
 
@@ -53,37 +50,25 @@ def order(one: Player, other: Player, number: int) -> tuple[Player, Player]:
 def play(one: Player, other: Player, number: int, rules: Rules) -> Played:
     """Play one of the games of a pair."""
     left, right = order(one, other, number)
-    *_, game = watch(left, right, number, rules, is_shown=False)
+    *_, game = watch(left, right, number, rules)
     score = (game.points[LEFT], game.points[RIGHT])
     return Played((left.name, right.name), number, score, game.num_frames)
 
 
-def watch(
-    left: Player, right: Player, number: int, rules: Rules, *, is_shown: bool = True
-) -> Iterator[DuelEmulator]:
-    """Play a game, and yield it after each frame.
-
-    If `is_shown`, every picture is drawn, not only those that an agent looks at.
-    """
+def watch(left: Player, right: Player, number: int, rules: Rules) -> Iterator[DuelEmulator]:
+    """Play a game, and yield it after each frame."""
     is_for_two = left.mind is not None
     game = DuelEmulator(MODE if is_for_two else GAME_FOR_ONE)
-    keys = left.key, right.key
-    hands = [
-        _sit(player, side, make_rng(rules.seed, "tournament", *keys, number, side), rules)
-        for side, player in ((LEFT, left), (RIGHT, right))
-        if player.mind is not None
-    ]
+    keys = left.key, right.key, number
+    hands: list[Hand | Script] = []
+    for side, mind in ((LEFT, left.mind), (RIGHT, right.mind)):
+        rng = make_rng(rules.seed, "tournament", *keys, side)
+        if isinstance(mind, Agent):
+            hands.append(Hand(mind, rng, is_left=side == LEFT, is_greedy=rules.is_greedy))
+        elif mind is not None:
+            hands.append(mind(side, rng))
     while not (game.is_over or max(game.points) >= rules.points or game.num_frames >= rules.frames):
         moves = [hand.move(game) for hand in hands]
-        is_drawn = is_shown or any(hand.looks for hand in hands)
-        game.draws = DRAW_PICTURE if is_drawn else DRAW_NOTHING
         first = moves[LEFT] if is_for_two else STAY
         game.act(first, moves[-1], fires=is_for_two, fires_right=is_for_two)
         yield game
-
-
-def _sit(player: Player, side: int, rng: np.random.Generator, rules: Rules) -> Hand | Follower:
-    assert player.mind is not None
-    if isinstance(player.mind, Agent):
-        return Hand(player.mind, rng, is_left=side == LEFT, is_greedy=rules.is_greedy)
-    return Follower(player.mind, side, rng)

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from pixelpong.agent.choice import open_agent
 from pixelpong.agent.file import Agent
@@ -28,7 +30,8 @@ class Player:
     """A player of a tournament."""
 
     name: str  # the word that names it
-    mind: Agent | Script | None  # what decides; None for the cartridge
+    # What decides: an agent, or what makes a script at a side; None for the cartridge.
+    mind: Agent | Callable[[int, np.random.Generator], Script] | None
     sha256: str  # of an agent's parameters, or else of the name
 
     @property

@@ -117,14 +117,14 @@ class _Player:
                 case "aim", place:
                     game.aim(place)
                 case "pause", is_paused:
-                    game.is_paused = is_paused
+                    game.pause(is_paused)
                 case "speed", speed:
                     game.speed = float(speed)
                 case "serve", _:
                     game.serve()
                 case "restart", _:
                     async with self._lock:
-                        await asyncio.to_thread(game.restart)
+                        await asyncio.to_thread(game.start, game.agent)
                 case "agent", which:
                     await self._seat(which)
 
@@ -135,7 +135,7 @@ class _Player:
             await self._websocket.send_json({"type": "error", "text": str(error)})
             return
         async with self._lock:
-            await asyncio.to_thread(self._game.seat, agent)
+            await asyncio.to_thread(self._game.start, agent)
             self._which = which
 
     async def _show(self) -> None:

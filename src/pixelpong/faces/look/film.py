@@ -19,7 +19,7 @@ import functools
 import io
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,16 +27,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.agent.choice import ChosenReplay
+from pixelpong.agent.file import Agent
+from pixelpong.agent.game import Moment
 from pixelpong.agent.legend import ACTION_COLOURS, ACTION_NAMES, PIXEL_COLOURS, PIXEL_NAMES
 from pixelpong.atari.palette import PALETTE
 from pixelpong.config.protocols import Protocol
-from pixelpong.errors import ConfigError, Interrupted, expected
+from pixelpong.errors import ConfigError, expected
 from pixelpong.faces.extras import require
 from pixelpong.faces.look.reel import scale_saliency, steps_per_second
 from pixelpong.items import DOWN, UP
-from pixelpong.play.networks import APPEARED, STAYED, VANISHED, Explanation
-from pixelpong.play.replay import Moment
+from pixelpong.play.networks import APPEARED, STAYED, VANISHED
 from pixelpong.run.files import write_whole
 from pixelpong.run.words import signed
 
@@ -86,16 +86,17 @@ FORMATS = {  # by the file's ending, which is also the container's name
 
 
 def make_film(
-    chosen: ChosenReplay,
+    agent: Agent,
+    play: Callable[..., Iterator[Moment]],  # `play_game` of the agent, with a seed and an index
+    title: str,
     path: Path,  # its ending chooses the format; an existing file is replaced
     *,
     has_overlay: bool,
     scale: int,  # pixels of the film per pixel of the game
     speed: float,  # 1 is the game's own
     seconds: float | None,  # of film; None for the whole game
-    should_stop: Callable[[], bool],  # called at every film frame; True: `Interrupted`, no file
 ) -> dict[str, Any]:
-    """Play a game again and write it as a film; return the report, as JSON."""
+    """Play a game and write it as a film; return the report, as JSON."""
     if path.suffix.lower() not in FORMATS:
         got = repr(path.suffix) if path.suffix else f"{path}, which has no ending"
         raise ConfigError(expected("a film's ending for --out", got, "use .mp4 or .gif"))
@@ -103,22 +104,20 @@ def make_film(
     _require_range("speed", speed, 0.1, 60)
     _require_range("seconds", 1.0 if seconds is None else seconds, 0.1, 1e6)
     require("Films need", "av", "PIL", extra="video")
-    rate, every = choose_pace(chosen.replay.protocol, speed, FORMATS[path.suffix.lower()].most)
+    rate, every = choose_pace(agent.protocol, speed, FORMATS[path.suffix.lower()].most)
     limit = None if seconds is None else max(1, int(rate * Fraction(seconds)))
-    overlay = Overlay(chosen, scale) if has_overlay else None
+    overlay = Overlay(agent, title, scale) if has_overlay else None
     size = overlay.size if overlay else (160 * scale, 210 * scale)
-    frames = _draw(chosen, overlay, scale, every, max(1, round(rate)))
+    moments = play(explains_every=every if overlay else 0)
+    shown = (each for each in moments if each.step % every == 0 or each.action is None)
+    frames = _draw(shown, overlay, scale, max(1, round(rate)))
     with write_film(path, size, rate) as add:
         for count, (moment, picture) in enumerate(itertools.islice(frames, limit), 1):  # noqa: B007
-            if should_stop():
-                raise Interrupted
             add(picture)
     return {
         "file": str(path),
         "bytes": path.stat().st_size,
-        "title": chosen.title,
-        "episode_return": chosen.replay.episode_return,
-        "episode_steps": len(chosen.replay),
+        "title": title,
         "steps": moment.step,
         "points": list(moment.points),
         "frames": count,
@@ -132,11 +131,10 @@ def make_film(
 def describe_film(report: dict[str, Any]) -> str:
     """The report of `make_film` in two lines."""
     lost, won = report["points"]
-    of_all = f"{report['steps']:,} of {report['episode_steps']:,} steps"
     return (
         f"{report['file']}: {report['seconds']:.1f} s, {report['width']}×{report['height']}, "
         f"{report['frames_per_second']:.4g} frames a second, {report['bytes'] / 1e6:.2f} MB\n"
-        f"{report['title']}; {of_all}; opponent {lost} : {won} agent"
+        f"{report['title']}; {report['steps']:,} steps; opponent {lost} : {won} agent"
     )
 
 
@@ -158,16 +156,11 @@ def _require_range(name: str, value: float, low: float, high: float) -> None:
 
 
 def _draw(
-    chosen: ChosenReplay, overlay: Overlay | None, scale: int, every: int, held: int
+    moments: Iterable[Moment], overlay: Overlay | None, scale: int, held: int
 ) -> Iterator[tuple[Moment, Picture]]:
-    """The moments shown, each with its picture; the last one `held` times."""
-    if overlay:
-        steps = chosen.agent.explain(chosen.replay, every)
-        pictures = ((moment, overlay.draw(moment, seen)) for moment, seen in steps)
-    else:
-        moments = (it for it in chosen.replay.watch() if it.step % every == 0 or it.action is None)
-        pictures = ((moment, draw_game(moment, scale)) for moment in moments)
-    for moment, picture in pictures:
+    """The moments, each with its picture; the last of a game `held` times."""
+    for moment in moments:
+        picture = overlay.draw(moment) if overlay else draw_game(moment, scale)
         yield from itertools.repeat((moment, picture), held if moment.action is None else 1)
 
 
@@ -266,18 +259,17 @@ class Overlay:
     Lengths are in units of `scale` pixels, but at least 2, so that the text can be read.
     """
 
-    def __init__(self, chosen: ChosenReplay, scale: int) -> None:
+    def __init__(self, agent: Agent, title: str, scale: int) -> None:
         """Lay it out, and draw what is the same in every picture."""
         from PIL import Image
 
         self._scale, self._unit = scale, max(scale, 2)
         self.size = (160 * scale + _WIDTH * self._unit, _HEIGHT * self._unit)  # pixels, both even
         self.corner = (0, _TITLE * self._unit + 105 * (self._unit - scale))
-        self._actions = chosen.agent.make_network().actions
-        self._num_steps = len(chosen.replay)
+        self._actions = agent.make_network().actions
         self._field, self._saliency = make_stamps(self._unit)
         self._draw_on(Image.new("P", self.size, PAPER))
-        title, x = chosen.title, 6 - 160 * scale / self._unit
+        x = 6 - 160 * scale / self._unit
         while self._length(title, 8) > _WIDTH - 6 - x:
             title = title.rstrip("…")[:-1] + "…"
         self._write(title, x, 2 - _TITLE, 8)
@@ -291,7 +283,7 @@ class Overlay:
         seen = {
             name: self._field[state]
             for state, name in PIXEL_NAMES.items()
-            if state != STAYED or chosen.agent.algorithm == "ppo"
+            if state != STAYED or agent.algorithm == "ppo"
         }
         moved = {f"for {ACTION_NAMES[way]}": self._saliency[n] for way, n in _STRONGEST.items()}
         for left, legend in ((_SEEN_LEFT, seen), (_MOVED_LEFT, moved)):
@@ -303,13 +295,15 @@ class Overlay:
                 x += 6.5 + self._length(word, 5)
         self._template = self._picture
 
-    def draw(self, moment: Moment, explanation: Explanation) -> Picture:
-        """The whole picture of a moment."""
+    def draw(self, moment: Moment) -> Picture:
+        """The whole picture of a moment, which has an explanation."""
+        explanation = moment.explanation
+        assert explanation is not None
         self._draw_on(self._template.copy())
         self._picture.paste(draw_game(moment, self._scale), self.corner)
         self._write(str(moment.points[0]), 8, 12.5, 18)
         self._write(str(moment.points[1]), 62, 12.5, 18)
-        self._write(f"{moment.step:,} of {self._num_steps:,}", 110, 16.5, 10)
+        self._write(f"{moment.step:,}", 110, 12.5, 18)
         chances = zip(self._actions, explanation.probabilities.tolist(), strict=True)
         bars = [(ACTION_NAMES[a], f"{p:.0%}", 0.0, p, ACTIONS[a]) for a, p in chances]
         if (value := explanation.value) is not None:

@@ -26,12 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.agent import expect
-from pixelpong.agent.choice import ChosenReplay
+from pixelpong.agent.file import Agent
+from pixelpong.agent.game import Moment, play_game
 from pixelpong.agent.legend import ACTION_NAMES
 from pixelpong.atari.palette import PALETTE
 from pixelpong.config.protocols import Protocol
 from pixelpong.play.networks import Explanation
-from pixelpong.play.replay import Moment
 
 MAX_STEPS = 12_000  # an episode has a few thousand
 FRAMES_PER_SECOND = 60
@@ -40,15 +40,16 @@ _SHAPES = {"screen": (210, 160), "field": (80, 80), "saliency": (80, 80)}
 _COLUMNS = ("actions", "rewards", "points", "probabilities", "values", "saliency_max")
 
 
-def make_reel(chosen: ChosenReplay) -> dict[str, Any]:
-    """Explain each step of an agent's game."""
-    replay, agent = chosen.replay, chosen.agent
+def make_reel(agent: Agent, seed: int) -> dict[str, Any]:
+    """Play the first greedy game of an evaluation with this seed, and explain each step."""
     network, before = agent.make_network(), None
     last = {name: np.zeros(shape, np.uint8) for name, shape in _SHAPES.items()}
     packed = {name: bytearray() for name in last}
     steps: list[tuple[Any, ...]] = []
     expectations: list[dict[str, Any]] = []
-    for moment, seen in itertools.islice(agent.explain(replay), MAX_STEPS):
+    for moment in itertools.islice(play_game(agent, seed, explains_every=1), MAX_STEPS):
+        seen = moment.explanation
+        assert seen is not None
         largest, saliency = scale_saliency(seen)
         pictures = {"screen": moment.screen, "field": seen.field, "saliency": saliency}
         for name, picture in pictures.items():
@@ -66,9 +67,9 @@ def make_reel(chosen: ChosenReplay) -> dict[str, Any]:
         before = moment
     return {
         "agent_update": agent.about["update"],
-        "episode_return": replay.episode_return,
+        "episode_return": moment.points[1] - moment.points[0],
         "steps": len(steps),
-        "steps_per_second": float(steps_per_second(replay.protocol)),
+        "steps_per_second": float(steps_per_second(agent.protocol)),
         "action_names": [ACTION_NAMES[action] for action in network.actions],
         "action_codes": list(network.actions),
         "palette": PALETTE.tolist(),

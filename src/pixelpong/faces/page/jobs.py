@@ -15,12 +15,10 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from pixelpong.agent.choice import find_game, play_game
-from pixelpong.agent.file import Agent
+from pixelpong.agent.choice import open_agent
 from pixelpong.errors import RunError
 from pixelpong.faces.look.reel import make_reel
 from pixelpong.processes import Processes
-from pixelpong.run.directory import RunDirectory
 
 NICENESS = 10
 REELS_KEPT = 20  # the newest, in memory; one has about a megabyte
@@ -65,9 +63,6 @@ def _begin() -> None:
 
 def play_and_explain(path: Path | None, which: str) -> bytes:
     """The reel, as JSON, of a greedy game; `path` is a run or an agent's file, None the package."""
-    if path is not None and path.is_file():
-        game = play_game(Agent.read(path), path.name, 0, 0)
-    else:
-        run = None if path is None else RunDirectory.open(path, lambda message: None)
-        game = find_game(run, which)
-    return json.dumps(make_reel(game), allow_nan=False, separators=(",", ":")).encode()
+    run, agent = open_agent(path, which)
+    reel = make_reel(agent, run.config.seed if run else 0)
+    return json.dumps(reel, allow_nan=False, separators=(",", ":")).encode()

@@ -1,0 +1,98 @@
+"""An agent's games: against the cartridge, step by step, and at a paddle of the game for two.
+
+An agent draws as in an evaluation, at each decision: for the action, for the frame skip, and a coin
+for each frame, which says whether the move before sticks. So seed and index hold a game, and no
+game needs to be recorded.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pixelpong.agent.file import Agent
+from pixelpong.atari.palette import PALETTE
+from pixelpong.env import make_emulator
+from pixelpong.env.duel import DuelEmulator
+from pixelpong.env.preprocess import mirror
+from pixelpong.items import STAY
+from pixelpong.play.networks import GREEDY, Explanation
+from pixelpong.seeding import make_rng
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The screen at one step of a game, and what the agent does."""
+
+    step: int  #: starting at 0; the last moment, after the end, has the number of steps
+    screen: NDArray[np.uint8]  #: [210, 160], palette indices
+    action: int | None  #: the agent's next action, in Gymnasium's numbers; None after the end
+    reward: float  #: of the step before
+    points: tuple[int, int]  #: won by the opponent and by the agent so far
+    explanation: Explanation | None  #: if requested
+
+    @property
+    def frame(self) -> NDArray[np.uint8]:
+        """[210, 160, 3], red, green and blue."""
+        return PALETTE[self.screen]
+
+
+def play_game(
+    agent: Agent, seed: int, index: int = 0, *, is_greedy: bool = True, explains_every: int = 0
+) -> Iterator[Moment]:
+    """Play a game of an evaluation with this seed, exactly as the evaluation would.
+
+    A game of T steps has T + 1 moments, the last after the end. Every `explains_every` steps, and
+    after the end, they have an explanation; by default never.
+    """
+    hand = Hand(agent, make_rng(seed, "evaluate", 0, index), is_greedy=is_greedy)
+    emulator = make_emulator(agent.protocol)
+    reward, lost, won = 0.0, 0, 0
+    for step in itertools.count():
+        is_over, screen = emulator.is_over, emulator.screen.copy()
+        action, draws = hand.decide(screen)
+        is_explained = explains_every and (step % explains_every == 0 or is_over)
+        explanation = hand.network.explain() if is_explained else None
+        yield Moment(step, screen, None if is_over else action, reward, (lost, won), explanation)
+        if is_over:
+            return
+        reward = emulator.step(action, draws)
+        lost, won = lost + (reward < 0), won + (reward > 0)
+
+
+class Hand:
+    """An agent at a paddle, which decides every few frames, on the newest picture."""
+
+    def __init__(
+        self,
+        agent: Agent,
+        rng: np.random.Generator,
+        *,
+        is_left: bool = False,
+        is_greedy: bool = True,
+    ) -> None:
+        """Take a side for one game; on the left, the agent sees the field mirrored."""
+        self.network, self._protocol, self._rng = agent.make_network(), agent.protocol, rng
+        self._is_left, self._is_greedy = is_left, is_greedy
+        self._coins: list[float] = []
+        self._action = self._held = STAY
+
+    def decide(self, screen: NDArray[np.uint8]) -> tuple[int, list[float]]:
+        """The action, and the draws for the frame skip and each frame; see `Emulator.step`."""
+        draw, *draws = self._rng.random(2 + self._protocol.max_frame_skip).tolist()
+        view = mirror(screen) if self._is_left else screen
+        return self.network.act(view, GREEDY if self._is_greedy else draw), draws
+
+    def move(self, game: DuelEmulator) -> int:
+        """The move in the next frame, STAY, UP or DOWN: it sticks as in training."""
+        if not self._coins:
+            self._action, (draw, *coins) = self.decide(game.screen)
+            low, high = self._protocol.frame_skips
+            self._coins = coins[: low + int(draw * (high - low + 1))]
+        if self._coins.pop(0) >= self._protocol.sticky:
+            self._held = self._action
+        return self._held
