@@ -129,23 +129,6 @@ class Tape:
         monkeypatch.setattr(owner, name, recorded)
 
 
-def die_once(file: Path) -> str:
-    """A job whose process is killed the first time."""
-    if not file.exists():
-        file.touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return "alive"
-
-
-def wait_for_stop(file: Path) -> str:
-    """A job that says by a file that it has begun, and ends when SIGTERM comes."""
-    stopped = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stopped.set())
-    file.touch()
-    assert stopped.wait(60)
-    return "stopped"
-
-
 def pid_at_work(run: Path) -> int:
     """The process that trains in a run directory; 0 if there is none."""
     with contextlib.suppress(OSError, ValueError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import functools
 import itertools
 import json
 import os
@@ -13,20 +12,17 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import workers_find_tests
-from fakes import pid_at_work, wait_for_stop
+from fakes import pid_at_work
 from toys import toy_config
 
-from pixelpong.engines import never
-from pixelpong.engines.jobs import Begun, Ended, Failed, Here, perform, run_jobs
 from pixelpong.errors import RunError
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.record import Record
-from pixelpong.sweep import statistics
-from pixelpong.sweep import sweep as sweep_module
+from pixelpong.sweep import jobs
 from pixelpong.sweep.grid import MAX_NAME, SAVE_EVERY, label_of, make_grid, name_trainings, varied
-from pixelpong.sweep.results import make_settings, summarize
+from pixelpong.sweep.jobs import JobEvent, open_place, run_jobs
+from pixelpong.sweep.results import interquartile_mean, make_settings, summarize
 from pixelpong.sweep.sweep import Sweep
 
 WORDS = [
@@ -36,16 +32,19 @@ WORDS = [
 """The same as `toy_config("classic")`."""
 
 
-class InProcess(Here):
-    """Runs jobs in this process, for tests that are not about processes."""
+class InProcess(jobs.Here):
+    """Trains in this process, for tests that are not about processes."""
 
-    def begin(self, name, job):
-        return functools.partial(perform, job)
+    def begin(self, run):
+        return jobs.train_run(run, 1)
+
+    def find_error(self, job):
+        return job
 
 
 @pytest.fixture
 def in_process(monkeypatch):
-    monkeypatch.setattr(sweep_module, "Here", InProcess)
+    monkeypatch.setattr(jobs, "Here", InProcess)
 
 
 def configs_of(*seeds, **changes):
@@ -57,12 +56,12 @@ def carry_out(sweep, stop_after=None):
     events = []
 
     def should_stop():
-        ended = sum(isinstance(event, Ended | Failed) for event in events)
-        return stop_after is not None and ended >= stop_after
+        return stop_after is not None and sum(event.is_over for event in events) >= stop_after
 
-    for event in sweep.carry_out(should_stop, engine="serial", threads=1):
-        events.append(event)
-    return [event.name for event in events if isinstance(event, Begun)]
+    with open_place("serial") as place:
+        for event in run_jobs(sweep.left(), place, should_stop):
+            events.append(event)
+    return [event.name for event in events if not event.is_over]
 
 
 @pytest.fixture(scope="module")
@@ -121,14 +120,14 @@ MISTAKES = {
     'learning_rat = 1\nseeds = "0"': "grid.toml: expected the name of an option, got "
     "'learning_rat'; did you mean learning_rate?",
     "learning_rate = [0.1, -1.0]": "expected learning_rate to be a number from 0 to 10, got -1",
-    "hidden = []": "expected a value of hidden, got an empty list; give one",
-    "rows = [1]": "expected rows = [{hidden = 32}, …], got 1",
+    "hidden = []": "expected 1 to 10,000 trainings, got 0; change the lists",
+    "rows = [1]": "expected rows = [{hidden = 32}, …], got [1]",
     "rows = [{hiden = 1}]": "did you mean hidden?",
-    'seeds = "3-1"': "expected seeds as 0-4 or 0,3,7, got '3-1'",
-    "seeds = 5": 'expected seeds = "0-4", got 5',
-    'engine = "serial"': "expected options of a training, got 'engine'; leave it out",
+    'seeds = "3-1"': "expected seeds as 0-4 or 0,3,7, at most 10,000 of them, got '3-1'",
+    "seed = [0, -5]": "expected seeds as 0-4 or 0,3,7, at most 10,000 of them, got '0,-5'",
+    'engine = "serial"': "expected options of a training, got engine; leave it out",
     'opponent = ["self", "haf"]': "an agent's file, got 'haf'; did you mean half?",
-    'seeds = "0-999"\nhidden = [1,2,3,4,5,6,7,8,9,10,11]': "at most 10,000 trainings, got 11,000",
+    'seeds = "0-999"\nhidden = [1,2,3,4,5,6,7,8,9,10,11]': "1 to 10,000 trainings, got 11,000",
 }
 
 
@@ -136,7 +135,7 @@ LINES = {
     "sweep": "expected --seeds or a file with a grid, got neither",
     "sweep none.toml": "expected a TOML file at none.toml",
     "sweep --seeds 0-1 --learning-rat 1": "did you mean --learning-rate?",
-    "sweep --seeds 0-99999": "expected --seeds as 0-4 or 0,3,7, at most 10,000 of them",
+    "sweep --seeds 0-99999": "expected seeds as 0-4 or 0,3,7, at most 10,000 of them",
     "sweep --seeds 0 --engine threads": "expected --engine to be one of ray, serial",
     "sweep --seeds 0 --engine serial --ray-address h:1": "--ray-address needs --engine ray",
 }
@@ -160,26 +159,14 @@ def test_a_mistake_is_one_line_and_makes_nothing(call, tmp_path):
 
 def test_the_interquartile_mean_leaves_out_a_quarter_at_each_end():
     """By hand, and by the definition of SciPy's ``trim_mean`` at 0.25, which rliable uses."""
-    assert statistics.interquartile_mean([1, 2, 3, 4, 5, 6, 7, 100]) == (3 + 4 + 5 + 6) / 4
-    assert statistics.interquartile_mean([5.0]) == 5
+    assert interquartile_mean([1, 2, 3, 4, 5, 6, 7, 100]) == (3 + 4 + 5 + 6) / 4
+    assert interquartile_mean([5.0]) == 5
     rng = np.random.default_rng(0)
     for size in range(1, 20):
         scores = rng.normal(size=(3, size))
         cut = int(0.25 * size)
         wanted = [np.mean(sorted(row)[cut : size - cut]) for row in scores]
-        assert statistics.interquartile_mean(scores) == pytest.approx(wanted)
-
-
-def test_a_performance_profile_is_the_share_above_each_threshold():
-    """rliable's literal resampling, beside the binomial distribution that it comes to."""
-    scores, thresholds = [-20.0, 3.0, 3.0, 18.0, 18.5, 19.0, 19.5, 20.0], [-21.0, -20.0, 18.2, 21.0]
-    shares = statistics.performance_profile(scores, thresholds)
-    assert shares.tolist() == [1.0, 7 / 8, 4 / 8, 0.0]
-    rng = np.random.default_rng(0)
-    drawn = np.array(scores)[rng.integers(8, size=(20_000, 8))]
-    literal = (drawn[:, :, None] > np.array(thresholds)).mean(axis=1)
-    wanted = np.percentile(literal, [2.5, 97.5], axis=0)
-    assert np.array(statistics.profile_band(scores, thresholds)) == pytest.approx(wanted)
+        assert interquartile_mean(scores) == pytest.approx(wanted)
 
 
 # --- carrying it out --------------------------------------------------------------------------
@@ -202,11 +189,11 @@ def test_a_sweep_that_was_stopped_continues_with_what_is_left(in_process, tmp_pa
         carry_out(sweep, stop_after=1)
         assert list(hashes_of(sweep)) == ["seed-0"]
     updates = []
-    train(sweep.runs["seed-1"], updates.append, lambda: len(updates) > 2)  # half done
+    train(sweep.records()[1].run, updates.append, lambda: len(updates) > 2)  # half done
     with Sweep(tmp_path / "s") as sweep:
         assert carry_out(sweep) == ["seed-1", "seed-2"]
         assert hashes_of(sweep) == hashes
-        assert [it["update"] for it in sweep.runs["seed-1"].metrics.read()] == [1, 2, 3]
+        assert [it["update"] for it in sweep.records()[1].run.metrics.read()] == [1, 2, 3]
 
 
 def test_one_that_was_killed_while_it_was_judged_is_judged_again(in_process, tmp_path):
@@ -215,14 +202,14 @@ def test_one_that_was_killed_while_it_was_judged_is_judged_again(in_process, tmp
         evaluations = tmp_path / "s" / "seed-0" / "evaluations.jsonl"
         judged = evaluations.read_bytes()
         evaluations.write_bytes(b"")
-        assert not sweep.records()["seed-0"].is_done
+        assert not sweep.records()[0].is_done
         assert carry_out(sweep) == ["seed-0"]
         assert json.loads(evaluations.read_bytes())["returns"] == json.loads(judged)["returns"]
 
 
 @pytest.mark.slow
 def test_one_that_fails_is_told_and_the_others_continue(in_process, tmp_path, call):
-    real = sweep_module.train
+    real = jobs.train
 
     def fail(run, *more):
         if run.path.name == "seed-1":
@@ -230,7 +217,7 @@ def test_one_that_fails_is_told_and_the_others_continue(in_process, tmp_path, ca
         return real(run, *more)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sweep_module, "train", fail)
+        patch.setattr(jobs, "train", fail)
         code, out, _ = call("sweep", "--seeds", "0-2", *WORDS, "--engine", "serial", "--out", "s")
     assert code == 1
     for words in (
@@ -245,7 +232,7 @@ def test_one_that_fails_is_told_and_the_others_continue(in_process, tmp_path, ca
 def test_a_folder_that_holds_something_is_left_alone_and_one_process_carries_it_out(call, tmp_path):
     (tmp_path / "s").mkdir()
     (tmp_path / "s" / "mine").write_text("precious")
-    words = ["sweep", "--seeds", "0", "--out"]
+    words = ["sweep", "--seeds", "0", "--engine", "serial", "--out"]
     assert "s is not empty: choose another --out" in call(*words, "s")[2]
     assert os.listdir(tmp_path / "s") == ["mine"]
     with Sweep.create(tmp_path / "old", configs_of(0)):
@@ -307,19 +294,22 @@ def test_settings_are_named_by_what_differs(make_record):
 # --- processes --------------------------------------------------------------------------------
 
 
-def test_a_job_whose_process_dies_is_told_and_the_next_one_begins():
-    with workers_find_tests():
-        events = list(run_jobs({"a": os.abort, "b": os.getppid}, Here(), never))
-    first, failed, second, ended = [event for event in events if event]
-    assert (first, second, ended) == (Begun("a"), Begun("b"), Ended("b"))
-    assert "the process of a died: exit code -6" in str(failed.error)
+def test_a_training_whose_process_dies_has_failed_and_a_stop_saves_the_next(tmp_path):
+    first, second = tmp_path / "s/seed-0", tmp_path / "s/seed-1"
+    killed = []
 
+    def should_stop():
+        if not killed and (pid := pid_at_work(first)):
+            os.kill(pid, signal.SIGKILL)
+            killed.append(pid)
+        return pid_at_work(second) > 0
 
-def test_a_job_is_asked_to_stop_and_its_end_is_heard(tmp_path):
-    jobs = {name: functools.partial(wait_for_stop, tmp_path / name) for name in "ab"}
-    with workers_find_tests():
-        events = [event for event in run_jobs(jobs, Here(), (tmp_path / "a").exists) if event]
-    assert events == [Begun("a"), Ended("a")]
+    configs = configs_of(0, 1, 2, updates=100_000, save_every=100_000)
+    with Sweep.create(tmp_path / "s", configs) as sweep, open_place("serial", None, 1) as place:
+        begun, failed, *rest = run_jobs(sweep.left(), place, should_stop)
+    assert (begun, failed.is_over, rest) == (JobEvent("seed-0"), True, [JobEvent("seed-1")])
+    assert "its process died: exit code -9" in failed.error
+    assert sweep.records()[1].run.checkpoints.load_latest().update > 0
 
 
 # --- Ray --------------------------------------------------------------------------------------
@@ -330,30 +320,33 @@ def test_ray_gives_the_same_bits_though_a_training_is_killed(ray_cluster, tmp_pa
     """Its process is killed in the middle; Ray's retry finds the checkpoint."""
     configs = configs_of(0, 1, updates=100, save_every=5)
     killed = []
-    with Sweep.create(tmp_path / "s", configs) as sweep:
-        for event in sweep.carry_out(never, engine="ray"):
-            pid = 0 if killed else pid_at_work(tmp_path / "s" / "seed-0")
-            if event is None and pid:
-                os.kill(pid, signal.SIGKILL)
-                killed.append(pid)
+
+    def kill_once():
+        if not killed and (pid := pid_at_work(tmp_path / "s" / "seed-0")):
+            os.kill(pid, signal.SIGKILL)
+            killed.append(pid)
+        return False
+
+    with Sweep.create(tmp_path / "s", configs) as sweep, open_place("ray") as place:
+        assert not any(event.error for event in run_jobs(sweep.left(), place, kill_once))
         found = hashes_of(sweep)
     assert killed
     for config in configs:
         alone = train(RunDirectory.create(tmp_path / str(config.seed), config))
         assert found[f"seed-{config.seed}"] == alone.params_sha256
-    assert [it["update"] for it in sweep.runs["seed-0"].metrics.read()] == list(range(1, 101))
+    assert [it["update"] for it in sweep.records()[0].run.metrics.read()] == list(range(1, 101))
 
 
 @pytest.mark.ray
 def test_a_stop_on_ray_saves_every_training(ray_cluster, tmp_path):
     configs = configs_of(0, 1, 2, updates=100_000, save_every=100_000)
     folder = tmp_path / "s"
-    with Sweep.create(folder, configs) as sweep:
+    with Sweep.create(folder, configs) as sweep, open_place("ray") as place:
         runs = [folder / "seed-0", folder / "seed-1"]
-        list(sweep.carry_out(lambda: all(map(pid_at_work, runs)), engine="ray"))
+        list(run_jobs(sweep.left(), place, lambda: all(map(pid_at_work, runs))))
     for run in map(RunDirectory.open, runs):
         assert run.checkpoints.load_latest().update > 0
-    assert not sweep.runs["seed-2"].has_begun
+    assert not sweep.records()[2].run.has_begun
     assert hashes_of(sweep) == {}
 
 

@@ -15,6 +15,7 @@ import json
 import shlex
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from pixelpong.evaluation import Evaluation
     from pixelpong.faces.notebook import Run
     from pixelpong.faces.policy import Policy
+    from pixelpong.sweep.sweep import Sweep
 
 __all__ = [
     "dashboard", "evaluate", "export", "play", "plot", "record", "resume", "runs", "sweep",
@@ -206,46 +208,42 @@ def sweep(
         options: of every training.
     """
     from pixelpong.agent.choice import settle_opponents
-    from pixelpong.config import EngineConfig
-    from pixelpong.engines import check
     from pixelpong.run.directory import make_folder
-    from pixelpong.sweep.grid import make_grid, read_seeds
-    from pixelpong.sweep.sweep import Sweep, choose_engine
+    from pixelpong.sweep.grid import make_grid
+    from pixelpong.sweep.jobs import open_place
+    from pixelpong.sweep.sweep import Sweep
 
-    on = {"engine": engine, "address": ray_address, "threads": threads_each}
+    place = open_place(engine, ray_address, threads_each)
     grid = None if grid is None else Path(grid)
     if grid is not None and grid.is_dir():
         if options or seeds or out:
             raise ConfigError(f"{grid} is a sweep: it continues with its own options only.")
-        return _sweep(lambda: Sweep(grid), on)
+        return _sweep(place, lambda: Sweep(grid))
     if grid is None and seeds is None:
         raise ConfigError(expected("--seeds or a file with a grid", "neither", "see --help"))
     content = {} if grid is None else read_toml(grid)
     if seeds is not None:
-        content.pop("seeds", None)
-        content["seed"] = read_seeds(seeds)
+        content = {**content, "seed": [], "seeds": seeds}
     configs = settle_opponents(make_grid(content, options, str(grid or "sweep")))
-    if choose_engine(engine, ray_address):
-        check(EngineConfig(engine="ray", ray_address=ray_address))
-    return _sweep(lambda: Sweep.create(out or make_folder(None, "sweep"), configs), on)
+    return _sweep(place, lambda: Sweep.create(out or make_folder(None, "sweep"), configs))
 
 
-def _sweep(open_or_create: Callable[[], Any], on: dict[str, Any]) -> Result:
+def _sweep(place: AbstractContextManager[Any], open_or_create: Callable[[], Sweep]) -> Result:
     """Train what is left of a sweep."""
-    from pixelpong.engines.jobs import Failed
     from pixelpong.faces import plots
     from pixelpong.faces.display import SweepDisplay
+    from pixelpong.sweep.jobs import run_jobs
 
-    with stoppable() as should_stop, open_or_create() as work:
+    with stoppable() as should_stop, place as jobs, open_or_create() as work:
         show = SweepDisplay(sys.stdout, work)
         failed = 0
-        for event in work.carry_out(should_stop, **on):
-            failed += isinstance(event, Failed)
+        for event in run_jobs(work.left(), jobs, should_stop):
+            failed += bool(event.error)
             show(event)
         work.write_table()
         facts = work.summarize()
         facts["resume"] = f"pixelpong sweep {shlex.quote(str(work.path))}"
-        done = [record for record in work.records().values() if record.is_done]
+        done = [record for record in work.records() if record.is_done]
         if done and importlib.util.find_spec("matplotlib") is not None:
             try:
                 plots.plot(done, "sweep", work.path / "sweep.svg")

@@ -16,8 +16,6 @@ from rich.live import Live
 
 from pixelpong.config import Config
 from pixelpong.engines import EngineStats
-from pixelpong.engines.jobs import Begun, Failed
-from pixelpong.engines.jobs import Ended as JobEnded
 from pixelpong.errors import number_of
 from pixelpong.evaluation import Evaluation, Verdict
 from pixelpong.faces.live import draw_screen, start_live
@@ -29,6 +27,7 @@ from pixelpong.run.record import Record
 from pixelpong.run.words import describe_times, duration, signed
 
 if TYPE_CHECKING:
+    from pixelpong.sweep.jobs import JobEvent
     from pixelpong.sweep.sweep import Sweep
 
 STARTING = "starting; the first training on a machine compiles for some 20 seconds"
@@ -135,21 +134,17 @@ class SweepDisplay:
 
     def __init__(self, stream: TextIO, sweep: Sweep) -> None:
         self._console, self._sweep = _make_console(stream), sweep
-        self._done = sum(record.is_done for record in sweep.records().values())
+        self._done = sum(record.is_done for record in sweep.records())
         self._console.print(f"{sweep.path}: {self._done} of {len(sweep.runs)} trainings are done")
 
-    def __call__(self, event: Begun | JobEnded | Failed | None) -> None:
-        """Show an event; None is time that has passed."""
-        match event:
-            case Begun(name):
-                self._console.print(f"{name}: begins")
-            case JobEnded(name):
-                record = Record.read(self._sweep.path / name)
-                self._done += record.is_done
-                done = f"{self._done} of {len(self._sweep.runs)} are done"
-                self._console.print(f"{name}: {record.verdict}; {done}", markup=False)
-            case Failed(name, error):
-                self._console.print(f"{name}: failed: {error}", markup=False)
+    def __call__(self, event: JobEvent) -> None:
+        """Show an event."""
+        word = f"failed: {event.error}" if event.error else "begins"
+        if event.is_over and not event.error:
+            record = Record.read(self._sweep.path / event.name)
+            self._done += record.is_done
+            word = f"{record.verdict}; {self._done} of {len(self._sweep.runs)} are done"
+        self._console.print(f"{event.name}: {word}", markup=False)
 
 
 def _make_console(stream: TextIO) -> Console:

@@ -2,7 +2,7 @@
 
     curve    estimated return over the steps, evaluations; of a single run also its episodes
     health   entropy, size of the gradient, losses, speed
-    sweep    curves, times to win and performance profiles of the settings of a sweep
+    sweep    curves, and times to win, of the settings of a sweep
 
 Runs that differ only in the seed are one line: the mean of the seeds, with a band from the lowest
 to the highest, as far as all of them go. Each seed is a thin line, up to its own end. Copies of a
@@ -31,8 +31,7 @@ from pixelpong.errors import ConfigError, RunError, expected
 from pixelpong.faces.extras import require
 from pixelpong.run.files import require_place, write_whole
 from pixelpong.run.record import Record
-from pixelpong.sweep import statistics
-from pixelpong.sweep.results import FEWEST, Setting, make_settings, seconds_of
+from pixelpong.sweep.results import Setting, make_settings, seconds_of
 
 Figure = Any  # a matplotlib Figure; the library is an extra, and may be missing
 Line = tuple[NDArray[Any], NDArray[Any]]  # of one seed: steps [N], ascending, and values [N]
@@ -173,15 +172,12 @@ def draw_health(settings: Settings) -> Figure:
 
 
 def draw_sweep(settings: Settings) -> Figure:
-    """Curves, times to win and performance profiles, with 95 % intervals."""
+    """Curves, and times to win with their 95 % intervals."""
     settings = dict(list(settings.items())[:MAX_SETTINGS])
     figure = new_figure(10, 8.5)
-    upper, lower = figure.subfigures(2, 1, height_ratios=[1.15, 1])
-    curves, (times, profiles) = upper.add_subplot(), lower.subplots(1, 2)
+    curves, times = figure.subplots(2, height_ratios=[1.15, 1])
     unit = _draw_returns(curves, settings)
     has_won = any(it.won for it in settings.values())
-    scores = [it.final_returns or [-21.0] for it in settings.values()]
-    thresholds = np.linspace(min(map(min, scores)) - 0.5, max(map(max, scores)) + 0.5, _POINTS)
     for number, setting in enumerate(settings.values()):
         style, won = line_style(number), setting.won
         dots = {"color": style["color"], "markeredgecolor": "white", "linestyle": "none"}
@@ -197,19 +193,12 @@ def draw_sweep(settings: Settings) -> Figure:
             f"{len(won)} of {len(setting.records)} won", (1, number), (0, 12), ha="right",
             color=GREY, xycoords=("axes fraction", "data"), textcoords="offset points", fontsize=9,
         )  # fmt: skip
-        if len(scores[number]) >= FEWEST:
-            low, high = statistics.profile_band(scores[number], thresholds)
-            profiles.fill_between(thresholds, low, high, color=style["color"], alpha=0.15, lw=0)
-        shares = statistics.performance_profile(scores[number], thresholds)
-        profiles.plot(thresholds, shares, **style)
     curves.set_ylim(-21.8, 21.8)
     curves.set_title("Mean and range of the seeds, as far as all go" + "; ▼ won" * has_won)
     times.set(ylim=(len(settings) - 0.4, -0.6), xlabel="seconds", yticks=range(len(settings)))
     times.set_yticklabels(list(settings), fontsize=9)
     times.set_xlim(left=0)
     times.set_title("Time to win: median, 95 % interval" if has_won else "Time of training")
-    profiles.set(ylim=(-0.03, 1.03), xlabel="final return", ylabel="share of trainings above it")
-    profiles.set_title("Performance profile, 95 % band")
     _draw_legend(figure, settings)
     return figure
 

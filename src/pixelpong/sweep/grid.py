@@ -22,35 +22,27 @@ from pixelpong.config.presets import combine
 from pixelpong.errors import ConfigError, expected
 
 MAX_TRAININGS = 10_000
-
 MAX_NAME = 100  # letters of a training's name, which is that of its folder
 SAVE_EVERY = 20  # updates, by default: a killed training loses a few seconds
 NOT_SWEPT = ("engine", "workers", "ray_address", "ray_mode", "verbose")  # set by the sweep
 
-_SEEDS = "seeds as 0-4 or 0,3,7"
 
+def read_seeds(words: Iterable[Any]) -> list[int]:
+    """Words such as ``0-4``, ``0,3,7`` or 5 as numbers, each once.
 
-def read_seeds(text: str, name: str = "--seeds") -> list[int]:
-    """``0-4`` or ``0,3,7`` as numbers, each once.
-
-    >>> read_seeds("0-2,7,1")
+    >>> read_seeds(["0-2,7", 1])
     [0, 1, 2, 7]
     """
-    what = _SEEDS.replace("seeds", name, 1)
-    found: dict[int, None] = {}
+    text = ",".join(map(str, words))
     try:
-        for part in text.split(","):
-            first, _, last = part.partition("-")
-            low, high = int(first), int(last or first)
-            if high - low >= MAX_TRAININGS or len(found) > MAX_TRAININGS:
-                more = f", at most {MAX_TRAININGS:,} of them"
-                raise ConfigError(expected(what + more, repr(text), "give fewer"))
-            found |= dict.fromkeys(range(low, high + 1))
-    except ValueError:
-        found = {}
-    if not found:
-        raise ConfigError(expected(what, repr(text), "see --help"))
-    return list(found)
+        parts = [part.partition("-") for part in text.split(",")]
+        ranges = [range(int(first), int(last or first) + 1) for first, _, last in parts]
+        if 0 < sum(map(len, ranges)) <= MAX_TRAININGS:
+            return list(dict.fromkeys(itertools.chain(*ranges)))
+    except (ValueError, OverflowError):
+        pass
+    what = f"seeds as 0-4 or 0,3,7, at most {MAX_TRAININGS:,} of them"
+    raise ConfigError(expected(what, repr(text), "change them"))
 
 
 def make_grid(content: Mapping[str, Any], given: Mapping[str, Any], origin: str) -> list[Config]:
@@ -60,47 +52,25 @@ def make_grid(content: Mapping[str, Any], given: Mapping[str, Any], origin: str)
     `given` options replace those of the file.
     """
     axes = {name: it if isinstance(it, list) else [it] for name, it in content.items()}
-    for name in (name for name, values in axes.items() if not values):
-        what = expected(f"a value of {name}", "an empty list", "give one")
-        raise ConfigError(f"{origin}: {what}")
     rows = axes.pop("rows", [{}])
-    if "seeds" in axes:
-        if "seed" in axes or not isinstance(content["seeds"], str):
-            got = "seed as well" if "seed" in axes else repr(content["seeds"])
-            raise ConfigError(f"{origin}: " + expected('seeds = "0-4"', got, "give one of them"))
-        axes["seed"] = read_seeds(content["seeds"], "seeds")
-        del axes["seeds"]
-    axes["seed"] = axes.pop("seed", [0])  # last, so that the seeds of a setting are neighbours
-    for name in given.keys() & axes.keys():
-        axes[name] = [given[name]]
+    if not all(isinstance(row, dict) for row in rows):
+        what = expected("rows = [{hidden = 32}, …]", rows, "change it")
+        raise ConfigError(f"{origin}: {what}")
+    if wrong := {*axes, *itertools.chain(*rows)}.intersection(NOT_SWEPT):
+        advice = "leave it out: --engine, --threads-each and --ray-address decide it"
+        what = expected("options of a training", ", ".join(sorted(wrong)), advice)
+        raise ConfigError(f"{origin}: {what}")
+    seeds = [*axes.pop("seed", []), *axes.pop("seeds", [])]
+    axes["seed"] = read_seeds(seeds or [0])  # last, so that those of a setting are neighbours
     count = math.prod(map(len, (rows, *axes.values())))
-    if count > MAX_TRAININGS:
-        what = f"{origin}: expected at most {MAX_TRAININGS:,} trainings"
-        raise ConfigError(f"{what}, got {count:,}; make the lists shorter")
-    _check(axes, rows, origin)
-    points = (
-        {**row, **dict(zip(axes, values, strict=True))}
-        for row in rows
-        for values in itertools.product(*axes.values())
-    )
-    saving, origins = {"save_every": SAVE_EVERY}, (origin, COMMAND_LINE)
-    configs = (combine(given.get("preset"), saving | point, given, origins) for point in points)
+    if not 0 < count <= MAX_TRAININGS:
+        what = expected(f"1 to {MAX_TRAININGS:,} trainings", f"{count:,}", "change the lists")
+        raise ConfigError(f"{origin}: {what}")
+    configs = []
+    for row, *values in itertools.product(rows, *axes.values()):
+        point = {"save_every": SAVE_EVERY} | row | dict(zip(axes, values, strict=True))
+        configs.append(combine(given.get("preset"), point, given, (origin, COMMAND_LINE)))
     return list(dict.fromkeys(configs))
-
-
-def _check(axes: Mapping[str, Sequence[Any]], rows: Sequence[Any], origin: str) -> None:
-    """Refuse names and values that cannot be used, before any combination is made."""
-    for row in rows:
-        if not isinstance(row, dict):
-            what = f"{origin}: " + expected("rows = [{hidden = 32}, …]", repr(row), "change it")
-            raise ConfigError(what)
-    named = [(name, value) for name, values in axes.items() for value in values]
-    for name, value in itertools.chain(named, *(row.items() for row in rows)):
-        if name in NOT_SWEPT:
-            advice = "leave it out: --engine, --threads-each and --ray-address decide it"
-            what = expected("options of a training", repr(name), advice)
-            raise ConfigError(f"{origin}: {what}")
-        Config().updated({name: value}, origin)
 
 
 def varied(configs: Iterable[Config]) -> list[str]:

@@ -2,6 +2,9 @@
 
 A *setting* is a configuration without its seed; its trainings differ in nothing else. Two runs of
 one seed are copies of each other, to the bit, so a setting has one of them.
+
+Source: Agarwal et al. (2021), "Deep reinforcement learning at the edge of the statistical
+precipice", section 4.3, and its library rliable.
 """
 
 from __future__ import annotations
@@ -13,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from pixelpong.config import Config
+from pixelpong.evaluation import bootstrap_interval
 from pixelpong.run.record import Record
-from pixelpong.sweep import statistics
+from pixelpong.seeding import make_rng
 from pixelpong.sweep.grid import label_of, varied
 
 FEWEST = 4  # trainings for a 95 % interval; that of fewer would say nothing
@@ -29,19 +33,9 @@ class Setting:
     records: tuple[Record, ...]
 
     @property
-    def done(self) -> list[Record]:
-        """The trainings of which nothing is left."""
-        return [record for record in self.records if record.is_done]
-
-    @property
     def won(self) -> list[Record]:
         """The trainings that have reached their target."""
         return [record for record in self.records if record.is_won]
-
-    @property
-    def final_returns(self) -> list[float]:
-        """The best known returns of the trainings that are done."""
-        return [record.best_known for record in self.done if record.best_known is not None]
 
     def summarize(self) -> dict[str, Any]:
         """Its numbers, as JSON.
@@ -50,14 +44,15 @@ class Setting:
         interquartile mean, are ``{"middle": …, "ci95": [low, high]}``: None if no training has
         one, and no interval (None) of fewer than `FEWEST`.
         """
+        done = [record for record in self.records if record.is_done]
         return {
             "label": self.label,
             "trainings": len(self.records),
-            "done": len(self.done),
+            "done": len(done),
             "won": len(self.won),
             "steps": _describe([it.steps for it in self.won], np.median),
             "seconds": _describe([seconds_of(it) for it in self.won], np.median),
-            "final_return": _describe(self.final_returns, statistics.interquartile_mean),
+            "final_return": _describe([it.best_known for it in done], interquartile_mean),
         }
 
 
@@ -88,23 +83,22 @@ def summarize(records: Iterable[Record]) -> dict[str, Any]:
 def make_rows(records: Sequence[Record]) -> list[dict[str, Any]]:
     """The table: of each run the options in which they differ, its state and its result."""
     names = [*varied([it.config for it in records if it.config]), "seed"]
-    return [_make_row(record, names) for record in records]
-
-
-def _make_row(record: Record, names: Sequence[str]) -> dict[str, Any]:
-    options = record.config.to_flat() if record.config else {}
-    low, high = record.greedy.ci95 if record.greedy else (None, None)
-    card = record.run.checkpoints.load_latest().card if record.run and record.is_done else {}
-    return {
-        "name": record.path.name,
-        **{name: options.get(name) for name in names},
-        **{name: getattr(record, name) for name in _COLUMNS},
-        "seconds": seconds_of(record),
-        "final_return": record.best_known,
-        "final_low": low,
-        "final_high": high,
-        "params_sha256": card["about"]["params_sha256"] if card else "",
-    }
+    rows = []
+    for record in records:
+        options = record.config.to_flat() if record.config else {}
+        low, high = record.greedy.ci95 if record.greedy else (None, None)
+        card = record.run.checkpoints.load_latest().card if record.run and record.is_done else {}
+        rows.append({
+            "name": record.path.name,
+            **{name: options.get(name) for name in names},
+            **{name: getattr(record, name) for name in _COLUMNS},
+            "seconds": seconds_of(record),
+            "final_return": record.best_known,
+            "final_low": low,
+            "final_high": high,
+            "params_sha256": card["about"]["params_sha256"] if card else "",
+        })  # fmt: skip
+    return rows
 
 
 def seconds_of(record: Record) -> float | None:
@@ -113,7 +107,21 @@ def seconds_of(record: Record) -> float | None:
     return greedy.total_seconds if greedy and greedy.is_won else record.total_seconds
 
 
+def interquartile_mean(scores: Any, axis: int = -1) -> Any:
+    """Mean of the middle half along an axis: a quarter, rounded down, is cut off at each end, as by
+    ``scipy.stats.trim_mean(scores, 0.25)``.
+
+    >>> float(interquartile_mean([-21.0, 17.0, 18.0, 19.0, 20.0, 21.0]))
+    18.5
+    """
+    ordered = np.sort(np.moveaxis(np.asarray(scores, np.float64), axis, -1))
+    cut = ordered.shape[-1] // 4
+    return ordered[..., cut : ordered.shape[-1] - cut].mean(axis=-1)
+
+
 def _describe(values: Sequence[float | None], middle: Callable[..., Any]) -> dict[str, Any] | None:
     known = [float(value) for value in values if value is not None]
-    ends = statistics.interval(known, middle) if len(known) >= FEWEST else None
-    return {"middle": float(middle(known)), "ci95": ends} if known else None
+    if not known:
+        return None
+    ends = bootstrap_interval(known, make_rng(0, "bootstrap"), middle)
+    return {"middle": float(middle(known)), "ci95": ends if len(known) >= FEWEST else None}

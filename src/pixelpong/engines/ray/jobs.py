@@ -1,4 +1,4 @@
-"""Jobs on Ray: each is a task with some cores, as many at a time as the cluster has room for.
+"""Trainings on Ray: each is a task with some cores, as many at a time as the cluster has room for.
 
 Ray itself starts a task again whose process or node died (``max_retries``).
 """
@@ -6,24 +6,23 @@ Ray itself starts a task again whose process or node died (``max_retries``).
 from __future__ import annotations
 
 import contextlib
-import functools
-import pickle
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import ray
 from ray import exceptions
 
-from pixelpong.engines.jobs import Job, Outcome, lost, perform
 from pixelpong.engines.ray.connection import connected, in_one_line, require_versions
-from pixelpong.errors import PixelpongError, WorkerError, expected
+from pixelpong.errors import WorkerError, expected
 from pixelpong.machine import collect_versions, count_cores
 
 RETRIES = 3  # of a task whose process or node died
+TrainRun = Callable[[Path, int], str]  # returns the error that ended it, or ""
 
 
 @contextlib.contextmanager
-def connected_tasks(cores: int, address: str | None) -> Iterator[Tasks]:
+def connected_tasks(train_run: TrainRun, cores: int, address: str | None) -> Iterator[Tasks]:
     """Connect, and refuse a cluster without a node of so many cores."""
     with connected(address, max(cores, count_cores())):
         largest = max(_cpus_of_nodes(), default=0)
@@ -31,14 +30,14 @@ def connected_tasks(cores: int, address: str | None) -> Iterator[Tasks]:
             what = f"a node with {cores} CPUs for each training"
             advice = "give fewer --threads-each"
             raise WorkerError(expected(what, f"{largest} on the largest", advice))
-        yield Tasks(cores)
+        yield Tasks(train_run, cores)
 
 
 class Tasks:
-    """Runs each job as a task with this many cores."""
+    """Trains each run in a task with this many cores."""
 
-    def __init__(self, cores: int) -> None:
-        self._cores, self._refs = cores, list[Any]()
+    def __init__(self, train_run: TrainRun, cores: int) -> None:
+        self._train_run, self._cores = train_run, cores
         self._task = ray.remote(_perform).options(
             num_cpus=cores, max_retries=RETRIES, scheduling_strategy="SPREAD"
         )
@@ -47,36 +46,33 @@ class Tasks:
         """How many tasks the whole cluster can run at a time."""
         return sum(cpus // self._cores for cpus in _cpus_of_nodes())
 
-    def begin(self, name: str, job: Job) -> Callable[[], Outcome]:
-        """Start a job; return what waits for its end."""
-        self._refs.append(self._task.remote(collect_versions(), pickle.dumps(job)))
-        return functools.partial(self._wait, name, self._refs[-1])
+    def begin(self, run: Path) -> Any:
+        """Start a training."""
+        return self._task.remote(collect_versions(), self._train_run, run.absolute(), self._cores)
 
-    def _wait(self, name: str, ref: Any) -> Outcome:
+    def find_error(self, ref: Any) -> str | None:
+        """What ended the training, "" if that was no error; None while it is under way."""
+        if not ray.wait([ref], timeout=0)[0]:
+            return None
         try:
-            outcome: Outcome = ray.get(ref)
-        except exceptions.TaskCancelledError:
-            return None  # it had not begun
-        except exceptions.RayTaskError as error:
-            if isinstance(error.cause, PixelpongError):
-                raise error.cause from None  # of the node, not of the job
-            return WorkerError(in_one_line(error))
-        except exceptions.RayError as error:
-            return lost(name, in_one_line(error))
-        return outcome
+            error: str = ray.get(ref)
+        except exceptions.RayTaskError as raised:
+            return in_one_line(raised.cause)
+        except exceptions.RayError as raised:
+            return f"its process died: {in_one_line(raised)}"
+        return error
 
-    def stop(self, *, force: bool) -> None:
-        """Have SIGINT raised in every task, or end it."""
-        for ref in self._refs:
-            with contextlib.suppress(exceptions.RayError, ValueError):
-                ray.cancel(ref, force=force)
+    def stop(self, ref: Any, *, force: bool) -> None:
+        """Have SIGINT raised in the task, or end it."""
+        with contextlib.suppress(exceptions.RayError, ValueError):
+            ray.cancel(ref, force=force)
 
 
 def _cpus_of_nodes() -> list[int]:
     return [int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
 
 
-def _perform(versions: dict[str, str], job: bytes) -> Outcome:
-    """In a worker's process: refuse versions other than the driver's, or do the job."""
+def _perform(versions: dict[str, str], train_run: TrainRun, run: Path, cores: int) -> str:
+    """In a worker's process: refuse versions other than the driver's, or train."""
     require_versions(versions)
-    return perform(pickle.loads(job))
+    return train_run(run, cores)
