@@ -29,7 +29,7 @@ from pixelpong.faces.api import evaluate
 from pixelpong.faces.policy import Policy
 from pixelpong.items import BUILTIN, SELF, Item
 from pixelpong.play.player import Player
-from pixelpong.run.arrays import encode_arrays, squeeze
+from pixelpong.run.arrays import squeeze
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.files import write_whole
 from pixelpong.run.words import signed
@@ -79,7 +79,7 @@ def write_agent(
     agent = load_agent(run, which)
     counts = _survey(agent, run.config, should_stop)
     rows, steps = _choose_steps(agent, max_bytes, counts)
-    small = Agent.of(*agent.round_off(rows, steps=steps), path)
+    small = Agent.decode(agent.encode(rows, steps), path)
     results = {}
     for way in ("greedy", "sampled"):
         how = {"sampled": way == "sampled", "seed": EVALUATION_SEED}
@@ -91,7 +91,7 @@ def write_agent(
         "versions": run.versions,
     }
     shipped = dataclasses.replace(agent, about=about)
-    content = encode_arrays(*shipped.round_off(rows, steps=steps))
+    content = shipped.encode(rows, steps)
     write_whole(path, content)
     return {"file": str(path), "bytes": len(content), "rows": len(rows), **about}
 

@@ -119,7 +119,7 @@ def test_the_loop_over_a_training_that_is_shown_runs(tmp_path, monkeypatch, caps
         (lambda: pixelpong.evaluate(episodes=0), ConfigError, "episodes to be a whole number"),
         (lambda: pixelpong.evaluate(hidden=3), ConfigError, "an option of environment or engine"),
         (lambda: pixelpong.evaluate(stiky=0.0), ConfigError, "did you mean sticky?"),
-        (lambda: pixelpong.Policy.load("x.safetensors"), CheckpointError, "no usable agent in"),
+        (lambda: pixelpong.Policy.load("x.safetensors"), CheckpointError, "a usable agent in"),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_one_line(call, kind, message, tmp_path, monkeypatch):

@@ -160,7 +160,7 @@ BAD = [
     ("play beginer --no-open", 1, "got beginer, which is not one; did you mean beginner?"),
     ("plot run mine", 1, "got mine, which is not one; check its name; in runs there are runs/fas"),
     ("evaluate run --checkpoint ²", 1, "Saved: 0, 3, best, latest"),
-    ("evaluate mine.toml", 1, "no usable agent in mine.toml"),
+    ("evaluate mine.toml", 1, "a usable agent in mine.toml"),
     ("verify --engines processes", 2, "expected engine to be one of serial, threads"),
     ("export run --out agent.onnx", 2, "must end in .safetensors, not 'agent.onnx'"),
     ("record run --scale 0", 2, "expected --scale to be a whole number of at least 1, got 0"),

@@ -93,7 +93,7 @@ def test_the_count_goes_on_over_a_saved_state(toy):
 @pytest.mark.parametrize("changes", [{"hidden": 21}, {"dtype": "float64"}])
 def test_the_state_of_another_network_is_refused(toy, changes):
     other = ReinforceLearner(toy.updated(changes, "test"))
-    with pytest.raises(CheckpointError, match=r"expected W1 of shape .*; resume with the"):
+    with pytest.raises(CheckpointError, match=r"got W1 of shape .*; resume with the"):
         ReinforceLearner(toy).set_state(*other.get_state())
 
 

@@ -207,7 +207,7 @@ def test_a_resume_against_nobody_leaves_the_run_as_it_was(tmp_path):
         ),
         ({"opponent": "haf"}, "did you mean half"),
         ({"opponent": ""}, "an agent's file, got ''; check its name"),
-        ({"opponent": "damaged.safetensors"}, "no usable agent in damaged"),
+        ({"opponent": "damaged.safetensors"}, "a usable agent in damaged"),
     ],
 )
 def test_an_opponent_that_cannot_be_met_is_one_line_and_leaves_no_run(

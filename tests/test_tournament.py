@@ -255,7 +255,7 @@ def test_bad_input_is_one_line_before_the_first_game(call, tmp_path, monkeypatch
         (["club", "builtin", "club"], "got club and club, which are the same; leave one out"),
         (["club", "perfcet"], "got 'perfcet'; did you mean perfect?"),
         (["club", "builtin", "--out", "none/it.json"], "expected a folder none, got none"),
-        (["club", "damaged.safetensors"], "no usable agent in damaged.safetensors"),
+        (["club", "damaged.safetensors"], "a usable agent in damaged.safetensors"),
     ):
         code, out, err = call("tournament", *words)
         assert (code in (1, 2), out, err.count("\n")) == (True, "", 1)

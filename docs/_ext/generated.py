@@ -94,7 +94,8 @@ def describe_protocols() -> str:
     for card in PROTOCOLS.values():
         low, high = card.frame_skips
         skip = str(low) if low == high else f"{low} to {high}, drawn for each step"
-        rows.append((f"`{card.name}`", skip, f"{card.sticky:g}", f"{card.max_frames:,}", card.note))
+        sticky, most = f"{card.sticky:g}", f"{card.max_frames:,}"
+        rows.append((f"`{card.environment}`", skip, sticky, most, card.note))
     head = ("Environment", "Frames a step", "Sticky actions", "Frames at most", "Where from")
     return _table(head, rows) + "\n"
 

@@ -76,11 +76,12 @@ def expected(what: str, got: object, advice: str) -> str:
 
 @contextlib.contextmanager
 def refusing(what: str, advice: str, kind: type[PixelpongError]) -> Iterator[None]:
-    """While inside, turn an `OSError` or a `ValueError` into an error of this kind."""
+    """While inside, turn an `OSError`, `ValueError` or `KeyError` into an error of this kind."""
     try:
         yield
-    except (OSError, ValueError) as error:
-        got = getattr(error, "strerror", None) or str(error)
+    except (OSError, ValueError, KeyError) as error:
+        what_is_missing = f"none with {error}" if isinstance(error, KeyError) else str(error)
+        got = getattr(error, "strerror", None) or what_is_missing
         raise kind(expected(what, got, advice)) from error
 
 

@@ -115,7 +115,7 @@ def understand(content: bytes) -> Any:
     known = {"update", "steps", "episodes", "estimated_return"}
     return {
         "algorithm": agent.algorithm,
-        "environment": agent.protocol.name,
+        "environment": agent.protocol.environment,
         "frame_skips": list(agent.protocol.frame_skips),
         "sticky": agent.protocol.sticky,
         "about": {name: agent.about[name] for name in known & agent.about.keys()},
@@ -306,7 +306,7 @@ def test_a_line_without_an_end_is_not_held_in_memory(tmp_path):
 @functools.cache
 def kept_agent() -> bytes:
     """An agent of the package in a file of four rows."""
-    return encode_arrays(*load_shipped().round_off(np.arange(4)))
+    return load_shipped().encode(np.arange(4))
 
 
 def forged_agent(card: dict | None = None, **arrays: np.ndarray) -> bytes:
@@ -320,7 +320,7 @@ def forged_agent(card: dict | None = None, **arrays: np.ndarray) -> bytes:
     [
         ({"frame_skips": [4, 1]}, "the wrong order"),
         ({"frame_skips": [1, 10**12]}, "not int <= 60"),
-        ({"environment": "Breakout"}, "an unknown environment 'Breakout'"),
+        ({"environment": "Breakout"}, "Invalid enum value 'Breakout'"),
         ({"shape": [32358, 20_000, 2]}, "a first layer of shape"),
         ({"about": {"update": 1, "estimated_return": 1e9}}, "not float <= 1000"),
         ({"algorithm": "other"}, "algorithm"),
@@ -358,10 +358,10 @@ def test_numbers_too_large_for_a_small_agent_leave_it_out_with_a_warning(tmp_pat
         params = {each: w.copy() for each, w in agent.params.items()}
         params[name].reshape(-1)[0] = value
         with pytest.raises(NumericsError, match="Numbers this large have no small file"):
-            dataclasses.replace(agent, params=params).round_off(np.arange(3))
+            dataclasses.replace(agent, params=params).encode(np.arange(3))
     many = {"W1": np.zeros((6400, MAX_WEIGHTS // 6400 + 1), np.float32)}
     with pytest.raises(NumericsError, match="network this large has no small file"):
-        dataclasses.replace(agent, params=many).round_off(np.arange(3))
+        dataclasses.replace(agent, params=many).encode(np.arange(3))
     real = ReinforceLearner.__init__
 
     def init(self, config):
@@ -421,5 +421,5 @@ def test_an_agent_of_another_algorithm_is_refused_before_it_plays(tmp_path):
     card = json.loads(facts) | {"algorithm": "reinforce"}
     path = tmp_path / "agent.safetensors"
     path.write_bytes(encode_arrays(kept, card))
-    with pytest.raises(CheckpointError, match="a first layer of shape .* for reinforce"):
+    with pytest.raises(CheckpointError, match="invalid rows"):
         Agent.read(path)

@@ -178,7 +178,7 @@ def test_the_agent_in_the_package_has_a_hash_and_a_damaged_one_is_refused():
     content = bytearray(file.read_bytes())
     for place in np.linspace(len(content) // 20, len(content) - 1, 25).astype(int):
         content[place] ^= 16
-        with pytest.raises(CheckpointError, match="no usable agent in a test"):
+        with pytest.raises(CheckpointError, match="a usable agent in a test"):
             Agent.decode(bytes(content), "a test")
         content[place] ^= 16
     assert Agent.decode(bytes(content), "a test").about["update"] > 0

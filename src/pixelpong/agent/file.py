@@ -12,7 +12,6 @@ import contextlib
 import dataclasses
 import functools
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -21,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.config import Config
-from pixelpong.config.protocols import MAX_FRAMES, PROTOCOLS, Protocol
-from pixelpong.errors import CheckpointError, NumericsError, on_one_line
+from pixelpong.config.protocols import Protocol
+from pixelpong.errors import CheckpointError, NumericsError, refusing
 from pixelpong.items import Params
-from pixelpong.learners import draw_params
+from pixelpong.learners import draw_params, fill, lines
 from pixelpong.learners.progress import Progress
 from pixelpong.play.networks import NETS, Network
 from pixelpong.run.arrays import (
@@ -37,7 +36,7 @@ from pixelpong.run.arrays import (
     unsqueeze,
 )
 from pixelpong.run.files import write_whole
-from pixelpong.schema import Count, Meta, Return, convert, decode
+from pixelpong.schema import Count, Meta, Positive, Return, convert, decode
 
 FILE_LIMIT = 56 << 20  # bytes of a file, which may come from a stranger
 MAX_WEIGHTS = 24 << 20  # numbers in its first layer: 209 hidden units of the fast network
@@ -87,106 +86,94 @@ class Agent:
     @classmethod
     def of(cls, arrays: Arrays, card: dict[str, Any], origin: object) -> Agent:
         """The agent in the arrays and the card of a file; those that cannot be are refused."""
-        with _understanding(origin):
-            facts, rows = convert(card, _Card), arrays["rows"]
-            others = {name: arrays[name] for name in ("W2", "b2") if name in arrays}
-            if (dtype := str(others["W2"].dtype)) not in ("float32", "float64"):
-                raise ValueError(f"numbers of the type {dtype}")
-            if rows.ndim != 1 or rows.dtype != np.uint16 or rows.max(initial=0) >= facts.shape[0]:
-                raise ValueError("invalid rows")
-            W1, shape = facts.draw(dtype), (len(rows), *facts.shape[1:])
-            if "scale" in arrays:
-                kept = unsqueeze(arrays["W1"], len(rows), math.prod(shape[1:]))
+        with _refusing(origin):
+            facts, protocol = convert(card, _Card), convert(card, Protocol)
+            dtype = arrays["W2"].dtype.name
+            params = {name: np.zeros(shape, dtype) for name, shape in facts.shapes.items()}
+            drawn = _draw_first_layer(facts.algorithm, facts.shape[1], dtype, facts.start)
+            W1 = params["W1"]
+            if is_small := "scale" in arrays:
+                if (num_rows := arrays["rows"].size) > len(W1):
+                    raise ValueError("invalid rows")
+                kept = unsqueeze(arrays["W1"], num_rows, W1[0].size)
                 with np.errstate(over="ignore", invalid="ignore"):  # refused with the network
-                    scaled = kept * arrays["scale"].astype(np.float32).reshape(len(rows), 1)
-                    W1[rows] += scaled.reshape(shape)
-            elif arrays["W1"].shape != shape or arrays["W1"].dtype != dtype:
-                raise ValueError("invalid rows")
+                    scaled = kept * arrays["scale"].astype(np.float32).reshape(num_rows, 1)
+                fill(params, {**arrays, "W1": scaled.reshape(num_rows, *W1.shape[1:])})
+                W1 += drawn
             else:
-                W1[rows] = arrays["W1"]
-            params, about = {"W1": W1} | others, card["about"]
-            agent = cls(params, facts.algorithm, facts.protocol, about, facts.start)
-            agent.make_network()  # checks that the numbers are finite, and their shapes
-            if "scale" not in arrays and fingerprint(params) != about["params_sha256"]:
+                W1[:] = drawn
+                fill(params, arrays)
+            agent = cls(params, facts.algorithm, protocol, card["about"], facts.start)
+            agent.make_network()  # checks the numbers
+            if not is_small and fingerprint(params) != agent.about["params_sha256"]:
                 raise ValueError("its seed gives other numbers with these versions of libraries")
             return agent
 
     @classmethod
     def decode(cls, content: bytes, origin: object) -> Agent:
         """The agent in the content of a file, which may come from a stranger."""
-        with _understanding(origin):
+        with _refusing(origin):
             if len(content) > FILE_LIMIT:
                 raise ValueError(f"more than {FILE_LIMIT} bytes")
             arrays, facts = decode_arrays(content)
             if len(facts) > CARD_LIMIT:
                 raise ValueError(f"a card of more than {CARD_LIMIT} bytes")
-            if math.prod(shape := decode(facts, _Card).shape) > MAX_WEIGHTS:
+            if math.prod(shape := decode(facts, _Card).shapes["W1"]) > MAX_WEIGHTS:
                 raise ValueError(f"a first layer of shape {shape}")
             return cls.of(arrays, decode(facts, dict[str, Any]), origin)
 
     @classmethod
     def read(cls, path: Path) -> Agent:
         """The agent in a file, of any origin."""
-        with _understanding(path), path.open("rb") as file:
+        with _refusing(path), path.open("rb") as file:
             content = file.read(FILE_LIMIT + 1)
         return cls.decode(content, path)
 
     def card(self) -> dict[str, Any]:
         """The facts of its file, as JSON."""
-        start = {} if self.start is None else {"start": vars(self.start)}
-        return start | {
+        rules = {name: it for name, it in vars(self.protocol).items() if name != "note"}
+        return rules | {
             "algorithm": self.algorithm,
-            "environment": self.protocol.name,
-            "frame_skips": list(self.protocol.frame_skips),
-            "sticky": self.protocol.sticky,
-            "max_frames": self.protocol.max_frames,
-            "shape": list(self.params["W1"].shape),
+            "shape": self.params["W1"].shape,
+            "start": self.start and vars(self.start),
             "about": self.about,
         }
 
-    def round_off(
-        self,
-        rows: NDArray[np.intp],
-        *,
-        levels: int = LARGEST_BYTE,
-        steps: NDArray[np.float64] | None = None,
-    ) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """The arrays and the card of a small file, with some `rows` [K] of the first layer.
-
-        The rows' change is kept since the start, if it is known, or else since 0.
+    def encode(
+        self, rows: NDArray[np.intp] | None = None, steps: NDArray[np.float64] | None = None
+    ) -> bytes:
+        """The content of a small file: what the first layer has changed, rounded.
 
         Args:
-            levels: steps in a row's largest number; fewer make the file smaller.
-            steps: [K] the step of each row, instead of `levels`.
+            rows: [K] of the first layer, ascending; by default those that are not 0.
+            steps: [K], of which a row's numbers become multiples; by default 127 of them are its
+                largest.
         """
-        if self.params["W1"].size > MAX_WEIGHTS:
+        W1 = lines(self.params["W1"])
+        if W1.size > MAX_WEIGHTS:
             raise NumericsError("A network this large has no small file; lower --hidden.")
-        kept, about = self.change_of(rows), self.about | {"is_rounded": True}
+        rows = np.flatnonzero(W1.any(axis=1)) if rows is None else rows
+        kept = self.change_of(rows)
         if steps is None:
-            steps = np.abs(kept).max(axis=1, initial=0) / levels
+            steps = np.abs(kept).max(axis=1, initial=0) / LARGEST_BYTE
         with np.errstate(over="ignore", invalid="ignore"):  # refused below
             scale = np.maximum(steps, _SMALLEST).astype(np.float16)
             others = {name: w.astype(np.float32) for name, w in self.params.items() if name != "W1"}
         if not all(np.isfinite(w).all() for w in (scale, *others.values())):
             raise NumericsError("Numbers this large have no small file; lower --learning-rate.")
-        W1 = squeeze(kept / scale.astype(np.float32)[:, None])
-        arrays = others | {"W1": W1, "rows": rows.astype(np.uint16), "scale": scale}
-        return arrays, self.card() | {"about": about}
+        squeezed = squeeze(kept / scale.astype(np.float32)[:, None])
+        arrays = others | {"W1": squeezed, "rows": rows.astype(np.uint16), "scale": scale}
+        return encode_arrays(arrays, self.card() | {"about": self.about | {"is_rounded": True}})
 
     def change_of(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
         """What `rows` of the first layer have changed since the start, or since 0: [K, N]."""
         W1 = self.params["W1"]
-        kept = W1.reshape(len(W1), -1)[rows].astype(np.float32)
-        if self.start is None:
-            return kept
         drawn = _draw_first_layer(self.algorithm, W1.shape[1], "float32", self.start)
-        return np.asarray(kept - drawn[rows].reshape(kept.shape))
+        return np.asarray(lines(W1)[rows].astype(np.float32) - lines(drawn)[rows])
 
     def write(self, path: Path) -> int:
         """Write a small file with all rows, rounded as they are; return its bytes."""
-        W1 = self.params["W1"]
-        rows = np.flatnonzero(W1.reshape(len(W1), -1).any(axis=1))
-        content = encode_arrays(*dataclasses.replace(self, start=None).round_off(rows))
+        content = dataclasses.replace(self, start=None).encode()
         write_whole(path, content)
         return len(content)
 
@@ -195,15 +182,9 @@ class Agent:
         return NETS[self.algorithm](self.params)
 
 
-@contextlib.contextmanager
-def _understanding(origin: object) -> Iterator[None]:
+def _refusing(origin: object) -> contextlib.AbstractContextManager[None]:
     """While inside, turn errors of a file that has no agent into a `CheckpointError`."""
-    try:
-        yield
-    except (OSError, ValueError, KeyError) as error:
-        why = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        message = f"There is no usable agent in {origin}: {' '.join(why.split())[:120]}."
-        raise CheckpointError(on_one_line(message)) from error
+    return refusing(f"a usable agent in {origin}", "choose another", CheckpointError)
 
 
 @dataclass(frozen=True)
@@ -216,50 +197,26 @@ class _About:
     estimated_return: Return | None = None
 
 
-_Size = Annotated[int, Meta(ge=1)]
-_Skip = Annotated[int, Meta(ge=1, le=60)]
-
-
 @dataclass(frozen=True)
 class _Card:
-    """What every agent's card has."""
+    """What every agent's card has besides the `Protocol`."""
 
-    environment: str
-    frame_skips: tuple[_Skip, _Skip]
-    sticky: Annotated[float, Meta(ge=0, le=1)]
     algorithm: Literal["reinforce", "ppo"]
-    shape: Annotated[tuple[_Size, ...], Meta(min_length=2, max_length=3)]  # of the first layer
+    shape: Annotated[tuple[Positive, ...], Meta(min_length=2)]  # of the first layer
     about: _About
     start: Start | None = None
-    max_frames: Annotated[int, Meta(ge=1, le=MAX_FRAMES)] = MAX_FRAMES
-
-    def __post_init__(self) -> None:
-        if self.environment not in PROTOCOLS:
-            raise ValueError(f"an unknown environment {self.environment[:40]!r}")
-        if self.frame_skips[0] > self.frame_skips[1]:
-            raise ValueError("frame_skips in the wrong order")
-        if self.shape != NETS[self.algorithm].shapes(self.shape[1])["W1"]:
-            raise ValueError(f"a first layer of shape {self.shape} for {self.algorithm}")
 
     @property
-    def protocol(self) -> Protocol:
-        """The game it was trained to play."""
-        return dataclasses.replace(
-            PROTOCOLS[self.environment],
-            frame_skips=self.frame_skips,
-            sticky=self.sticky,
-            max_frames=self.max_frames,
-        )
-
-    def draw(self, dtype: str) -> NDArray[Any]:
-        """The first layer before the first step; zeros if it is not known."""
-        if self.start is None:
-            return np.zeros(self.shape, dtype)
-        return _draw_first_layer(self.algorithm, self.shape[1], dtype, self.start).copy()
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Those of the parameters."""
+        return NETS[self.algorithm].shapes(self.shape[1])
 
 
 @functools.lru_cache(1)  # the agents of a training, and those in the package, have one start
-def _draw_first_layer(algorithm: str, hidden: int, dtype: str, start: Start) -> NDArray[Any]:
+def _draw_first_layer(algorithm: str, hidden: int, dtype: str, start: Start | None) -> NDArray[Any]:
+    """The first layer before the first step; zeros if it is not known."""
+    if start is None:
+        return np.zeros(NETS[algorithm].shapes(hidden)["W1"], dtype)
     return draw_params(algorithm, hidden, dtype, **vars(start))["W1"]
 
 
@@ -285,12 +242,12 @@ def encode_small(agent: Agent, arrays: Arrays, has_met_agents: bool) -> bytes:
     It has the rows with the largest mean squares of the gradient. Without the others, and with half
     a byte a number, it is some tenths of a point weaker, at most (``docs/log.md``).
     """
-    rows, squares = arrays["rows"], arrays["v.W1"]
-    sums = squares.sum(axis=tuple(range(1, squares.ndim)))
+    agent = dataclasses.replace(agent, start=None)
+    rows, sums = arrays["rows"], lines(arrays["v.W1"]).sum(axis=1)
     most = 24_576 if has_met_agents else 10_000
     rows = np.sort(rows[np.argsort(-sums, kind="stable")[:most]])
-    levels = 7 if agent.algorithm == "ppo" else LARGEST_BYTE
-    return encode_arrays(*dataclasses.replace(agent, start=None).round_off(rows, levels=levels))
+    largest = np.abs(agent.change_of(rows)).max(axis=1, initial=0)
+    return agent.encode(rows, largest / (7 if agent.algorithm == "ppo" else LARGEST_BYTE))
 
 
 def load_shipped(name: str = SHIPPED[-1]) -> Agent:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Annotated, Any, Literal
 
 from pixelpong.config.options import COMMAND_LINE, Option, option
-from pixelpong.config.protocols import MAX_FRAMES, Name, Protocol, find_protocol
+from pixelpong.config.protocols import FrameLimit, FrameSkip, Name, Protocol, find_protocol
 from pixelpong.errors import ConfigError, did_you_mean, expected
 from pixelpong.schema import Count, Meta, Number, Positive, Share, Weight
 
@@ -28,14 +28,12 @@ class EnvironmentConfig:
     environment: Name = option(
         "ALE/Pong-v5", "Protocol, by the name under which figures are published."
     )
-    frame_skip: Annotated[int, Meta(ge=1, le=60)] | None = option(
-        None, "Frames per step; by default the protocol's own."
-    )
+    frame_skip: FrameSkip | None = option(None, "Frames per step; by default the protocol's own.")
     sticky: Share | None = option(
         None,
         "Probability that a frame repeats the previous action; by default the protocol's own.",
     )
-    max_frames: Annotated[int, Meta(ge=1, le=MAX_FRAMES)] | None = option(
+    max_frames: FrameLimit | None = option(
         None, "Frames after which an episode is cut off; by default the protocol's own."
     )
 

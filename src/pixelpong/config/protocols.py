@@ -6,25 +6,32 @@ game is. The names are those under which results are published.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal
 
 from pixelpong.errors import ConfigError, expected
+from pixelpong.schema import Meta, Share
 
 Name = Literal["ALE/Pong-v5", "Pong-v0", "PongDeterministic-v4", "PongNoFrameskip-v4"]
 MAX_FRAMES = 108_000  # of an episode: 30 minutes of play
+FrameSkip = Annotated[int, Meta(ge=1, le=60)]
+FrameLimit = Annotated[int, Meta(ge=1, le=MAX_FRAMES)]
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """The rules behind an environment's name."""
+    """The rules behind an environment's name; an agent's file has them too."""
 
-    name: str
-    frame_skips: tuple[int, int]  # each step draws from this range, with equal probability
+    environment: Name
+    frame_skips: tuple[FrameSkip, FrameSkip]  # a step draws from this range, equally likely
     # The probability that a frame keeps the held action (Machado et al. 2018, section 5.2).
-    sticky: float
-    max_frames: int = MAX_FRAMES
-    note: str = ""
+    sticky: Share
+    max_frames: FrameLimit = MAX_FRAMES
+    note: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        if self.frame_skips[0] > self.frame_skips[1]:
+            raise ValueError("frame_skips in the wrong order")
 
     @property
     def max_frame_skip(self) -> int:
@@ -33,7 +40,7 @@ class Protocol:
 
 
 PROTOCOLS = {
-    protocol.name: protocol
+    protocol.environment: protocol
     for protocol in (
         Protocol("ALE/Pong-v5", (4, 4), 0.25, note="Machado et al. 2018; the default"),
         Protocol("Pong-v0", (2, 4), 0.25, note="the first Gym release; Karpathy, Ray, NumPy"),

@@ -104,7 +104,7 @@ def evaluate(
         "agent": policy.name,
         "update": policy.about.get("update"),
         "sampled": sampled,
-        "environment": protocol.name,
+        "environment": protocol.environment,
         "in_gymnasium": in_gymnasium,
         "frame_skip": list(protocol.frame_skips),
         "sticky": protocol.sticky,
@@ -125,7 +125,7 @@ def _configure(policy: Policy, options: dict[str, Any]) -> Config:
     protocol = policy.protocol
     if "environment" not in options:
         low, high = protocol.frame_skips
-        own |= {"environment": protocol.name, "sticky": protocol.sticky}
+        own |= {"environment": protocol.environment, "sticky": protocol.sticky}
         own["max_frames"] = protocol.max_frames
         own |= {"frame_skip": low} if low == high else {}
     return Config().updated(own | options, "evaluate")

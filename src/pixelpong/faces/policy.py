@@ -80,7 +80,7 @@ class Policy:
             CheckpointError: there is no such agent, or it is damaged.
 
         >>> policy = Policy.load("package")
-        >>> policy.protocol.name, policy.actions
+        >>> policy.protocol.environment, policy.actions
         ('ALE/Pong-v5', (0, 2, 3))
         """
         from pixelpong.agent.choice import open_agent
@@ -224,7 +224,7 @@ class Policy:
             return Media(path.read_bytes(), title)
 
     def __repr__(self) -> str:
-        words = [f"{self.algorithm} on {self.protocol.name}"]
+        words = [f"{self.algorithm} on {self.protocol.environment}"]
         if "update" in self.about:
             words.append(f"update {self.about['update']}")
         if self.about.get("estimated_return") is not None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from pixelpong import kernels
 from pixelpong.config import Config
-from pixelpong.errors import CheckpointError, NumericsError, expected
+from pixelpong.errors import CheckpointError, NumericsError, expected, refusing
 from pixelpong.items import Episode, Item, Params, Result
 from pixelpong.learners.progress import Progress
 from pixelpong.play.networks import NETS
@@ -160,27 +160,15 @@ class Learner:
 
     def set_state(self, arrays: Mapping[str, NDArray[Any]], counters: dict[str, Any]) -> None:
         """Continue from a state of `get_state`; refuse that of another network or algorithm."""
-        try:
+        advice = "resume with the --algorithm, --hidden and --dtype it has, or from another one"
+        with refusing("the state of this network in the checkpoint", advice, CheckpointError):
             self._restore(arrays, counters)
-        except (KeyError, ValueError) as error:
-            what, got = "a learner's state in the checkpoint", str(error).removeprefix("expected ")
-            raise CheckpointError(expected(what, got, "resume from another one")) from error
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]], counters: dict[str, Any]) -> None:
         self.progress = Progress.from_dict(counters)
         self._begin()
-        rows, own = arrays["rows"], self.params | self.memory
-        if rows.dtype != np.uint16 or rows.ndim != 1 or rows.max(initial=0) >= len(own["W1"]):
-            raise ValueError("rows that are not those of a first layer")
-        for name, w in own.items():
-            shape = (len(rows), *w.shape[1:]) if name.endswith("W1") else w.shape
-            need, have = (shape, w.dtype), (arrays[name].shape, arrays[name].dtype)
-            if have != need:
-                what, got = (f"{name} of shape {shape}, {dtype}" for shape, dtype in (need, have))
-                advice = "resume with the --algorithm, --hidden and --dtype it has"
-                raise CheckpointError(expected(what, got, advice))
-            w[rows if name.endswith("W1") else ...] = arrays[name]
-        self._has_memory[rows] = True
+        fill(self.params | self.memory, arrays)
+        self._has_memory[arrays["rows"]] = True
 
 
 def make_learner(config: Config) -> Learner:
@@ -200,6 +188,22 @@ def draw_params(algorithm: str, hidden: int, dtype: str, seed: int, attempt: int
     return NETS[algorithm].init(rng, hidden, dtype)
 
 
+def fill(own: Params, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Put the arrays of a `State` into a network's own, and what it remembers; refuse others.
+
+    Raises `ValueError` if their shapes or types differ, and `KeyError` if one is missing.
+    """
+    rows = arrays["rows"]
+    if rows.dtype != np.uint16 or rows.ndim != 1 or rows.max(initial=0) >= len(own["W1"]):
+        raise ValueError("invalid rows")
+    for name, w in own.items():
+        place, shape = (rows, (len(rows), *w.shape[1:])) if name.endswith("W1") else (..., w.shape)
+        got = arrays[name]
+        if (got.shape, got.dtype) != (shape, w.dtype):
+            raise ValueError(f"{name} of shape {got.shape}, {got.dtype}, not {shape}, {w.dtype}")
+        w[place] = got
+
+
 def lines(array: NDArray[Any]) -> NDArray[Any]:
     """A view as lines [·, C], each of them what belongs to one place of the first dimension."""
-    return array.reshape(len(array), -1)
+    return array.reshape(len(array), math.prod(array.shape[1:]))
