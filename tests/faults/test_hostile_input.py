@@ -38,11 +38,7 @@ from safetensors.numpy import load
 from toys import toy_config
 
 from pixelpong.agent import file as agent_file
-from pixelpong.agent.file import (
-    MAX_WEIGHTS,
-    Agent,
-    load_shipped,
-)
+from pixelpong.agent.file import MAX_WEIGHTS, Agent, load_shipped
 from pixelpong.config import Config
 from pixelpong.config.presets import read_toml
 from pixelpong.errors import (
