@@ -11,7 +11,6 @@ import sys
 import threading
 import types
 from pathlib import Path
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -200,6 +199,4 @@ def test_an_evaluation_shows_itself_in_words_and_a_histogram():
     assert repr(one) == f"<Evaluation: {one}; .returns>"
     shown = one._repr_html_()
     assert str(one) in shown
-    bars = ElementTree.fromstring(shown[shown.index("<svg") :]).findall("rect")
-    assert [bar.findtext("title") for bar in bars] == ["−21: 1 game", "+18: 2 games"]
-    assert float(bars[1].get("height")) == 2 * float(bars[0].get("height"))
+    assert "\n−21 █ 1\n+18 ██ 2\n" in shown

@@ -21,7 +21,7 @@ from pages import (
     step_of,
     wait_for,
 )
-from toys import toy_config
+from toys import toy_config, toy_evaluation
 from web_client import make_trained, serving
 
 from pixelpong.agent.choice import load_agent
@@ -50,10 +50,7 @@ def gallery(tmp_path_factory):
     make_trained(folder / HOSTILE, "classic", updates=4)
     shutil.copytree(folder / HOSTILE, folder / "sweep-001" / "classic-0")
     (folder / "sweep-001" / SWEEP_FILE).write_text("")
-    won = {
-        "update": 12, "mean_return": 18.5, "std": 1.0, "ci95": [18.1, 18.9],
-        "returns": [18.0, 19.0], "target": 18.0, "is_won": True, "timing": {"wall_seconds": 51.0},
-    }  # fmt: skip
+    won = toy_evaluation(12, 18.5, target=18.0, is_won=True, timing={"wall_seconds": 51.0})
     (folder / "seed-0" / "evaluations.jsonl").write_text(json.dumps(won) + "\n")
     return folder
 

@@ -23,7 +23,6 @@ import pixelpong
 from pixelpong.config import OPTIONS
 from pixelpong.config.presets import load_preset
 from pixelpong.env.native import load_game
-from pixelpong.evaluation import Evaluation, Verdict
 from pixelpong.faces.cli import COMMANDS, parse
 from pixelpong.faces.recorded import is_comparable
 from pixelpong.faces.report import describe_ending, fold
@@ -32,6 +31,7 @@ from pixelpong.loop import Outcome, train
 from pixelpong.play.worker import Worker
 from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
+from pixelpong.run.lines import Evaluation
 
 TOY = [
     "--max-frames", "300", "--hidden", "10", "--batch-size", "2", "--engine", "serial",
@@ -255,9 +255,9 @@ def test_evaluate_reports_as_python_does(call, report, trained):
 
 
 def test_a_training_that_has_won_says_so_and_what_comes_next():
-    greedy = Evaluation(18.675, 1.9, (18.385, 18.945), (18.0,) * 200, 3500.0)
-    verdict = Verdict(True, 18.0, 122, 999_424, 51.0, greedy, None)
-    facts = {"run": "my runs/a", "rank": (6, 21), "machine": "2 cores of an abacus"}
+    found = 18.675, 1.9, (18.385, 18.945), (18.0,) * 200, 3500.0
+    verdict = Evaluation(*found, 122, 18.0, True, {"wall_seconds": 51.0})
+    facts = {"run": "my runs/a", "machine": "2 cores of an abacus"}
     facts |= {"training_seconds": 40.0, "total_seconds": 51.0}
     progress = Progress(update=122, episodes=300, steps=999_424)
 
@@ -269,7 +269,6 @@ def test_a_training_that_has_won_says_so_and_what_comes_next():
     for words in (
         "Won: mean return +18.68 (+18.39 to +18.95) over 200 games of 3,500 steps; the target is +",
         "\nafter 999,424 steps and 0:51 in total, on 2 cores of an abacus\n",
-        "\nrank 6 of 21 by steps, among the recorded trainings\n",
         " pixelpong watch 'my runs/a'", " pixelpong play 'my runs/a'",
         " pixelpong record 'my runs/a'",
         "continue with:\n  pixelpong resume 'my runs/a' --until-return 19",
@@ -291,7 +290,7 @@ def test_a_terminals_lines_break_between_words_and_commands_can_be_pasted(column
     assert not any(line.endswith(("-", "runs/")) for line in lines)
 
 
-def test_only_a_training_like_the_recorded_ones_has_a_rank():
+def test_only_a_training_like_the_recorded_ones_is_compared_with_them():
     fast = load_preset("fast")
     assert is_comparable(fast.updated({"seed": 77, "workers": 3}, "test"))
     for changes in ({"hidden": 63}, {"until_return": 10.0}, {"sticky": 0.0}, {"num_envs": 64}):

@@ -7,6 +7,7 @@ import shutil
 
 import numpy as np
 import pytest
+from toys import toy_evaluation
 
 from pixelpong.agent.legend import ACTION_COLOURS, PIXEL_COLOURS
 from pixelpong.errors import ConfigError, RunError
@@ -149,8 +150,8 @@ def test_seeds_are_one_line_as_far_as_all_of_them_go_and_copies_count_once(curve
 def test_a_sweep_shows_wins_and_their_times(curves):
     runs = [curves(str(seed), seed, [-20, 18 + seed / 10]) for seed in range(4)]
     for run in runs[1:]:
-        line = {"update": 2, "mean_return": 19.0, "ci95": [18.5, 19.5], "target": 18.0}
-        run.run.evaluations.append(line | {"is_won": True, "timing": {"wall_seconds": 9.0}})
+        more = {"is_won": True, "timing": {"wall_seconds": 9.0}}
+        run.run.evaluations.append(toy_evaluation(2, 19.0, target=18.0, **more))
     figure = figure_of("sweep", *(Record.read(run.path) for run in runs))
     lines, times = figure.axes
     (won,) = (each.get_ydata() for each in lines.get_lines() if each.get_marker() == "v")

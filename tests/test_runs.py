@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from toys import toy_config, with_updates
+from toys import toy_config, toy_evaluation, with_updates
 
 from pixelpong.errors import WorkerError
 from pixelpong.faces.report import describe_runs
@@ -31,11 +31,6 @@ def here(tmp_path, monkeypatch) -> Path:
 
 def make(name: str, preset: str = "classic", **changes) -> RunDirectory:
     return RunDirectory.create(Path("runs") / name, toy_config(preset, **changes), [].append)
-
-
-def evaluation(update: int, mean: float, games: int, **more) -> dict:
-    ends = [mean - 0.5, mean + 0.5]
-    return {"update": update, "mean_return": mean, "ci95": ends, "returns": [mean] * games} | more
 
 
 @pytest.fixture
@@ -63,7 +58,7 @@ def test_a_run_is_training_stopped_or_interrupted(trained):
 def test_a_run_with_a_verdict_above_its_target_has_won(trained, mean, is_won):
     config = trained.config.updated({"until_return": 18.0, "updates": 3}, "test")
     trained.with_config(config).write_config(3)
-    trained.evaluations.append(evaluation(3, mean, 200, target=18.0, is_won=is_won))
+    trained.evaluations.append(toy_evaluation(3, mean, target=18.0, is_won=is_won))
     found = Record.read(trained.path)
     assert found.state == ("won" if is_won else "stopped")
     assert found.greedy.mean_return == found.best_known == mean
@@ -71,7 +66,7 @@ def test_a_run_with_a_verdict_above_its_target_has_won(trained, mean, is_won):
     assert found.verdict.startswith("won: " + said if is_won else "not won: ")
     assert said + ", target +18.0" in found.verdict
     # A win stays one, whatever a longer training finds later.
-    trained.evaluations.append(evaluation(4, 3.0, 10))
+    trained.evaluations.append(toy_evaluation(4, 3.0))
     assert Record.read(trained.path).state == found.state
 
 

@@ -13,7 +13,7 @@ import sys
 import numpy as np
 import pytest
 from fakes import pid_at_work
-from toys import toy_config
+from toys import toy_config, toy_evaluation
 
 from pixelpong.errors import RunError
 from pixelpong.loop import train
@@ -259,10 +259,8 @@ def make_record(tmp_path):
                 "timing": {"wall_seconds": seconds},
             })  # fmt: skip
         if final is not None:
-            run.evaluations.append({
-                "update": len(points), "mean_return": final, "ci95": [final, final],
-                "target": 18.0, "is_won": final >= 18, "timing": {"wall_seconds": seconds},
-            })  # fmt: skip
+            more = {"is_won": final >= 18, "timing": {"wall_seconds": seconds}}
+            run.evaluations.append(toy_evaluation(len(points), final, target=18.0, **more))
         return Record.read(run.path)
 
     return make

@@ -13,9 +13,11 @@ from pixelpong import session as session_module
 from pixelpong.items import BUILTIN
 from pixelpong.learners import progress as progress_module
 from pixelpong.learners.progress import POINT_WINDOW, Progress, expected_return
-from pixelpong.loop import Judged, Updated, train, training
+from pixelpong.loop import Evaluated, Updated, train, training
 from pixelpong.run.directory import RunDirectory
+from pixelpong.run.lines import Evaluation
 from pixelpong.run.record import Record
+from pixelpong.schema import convert
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.73, 0.999, 1.0])
@@ -61,7 +63,7 @@ def with_target(run, until_return, **changes):
 def train_and_watch(run):
     """The outcome, and the verdicts on the way."""
     events = list(training(run))
-    return events[-1].outcome, [event.verdict for event in events if isinstance(event, Judged)]
+    return events[-1].outcome, [it.evaluation for it in events if isinstance(it, Evaluated)]
 
 
 @pytest.fixture
@@ -70,7 +72,6 @@ def short_windows(monkeypatch):
     Progress.from_dict(dataclasses.asdict(Progress()))  # its bounds are read once: the real ones
     monkeypatch.setattr(progress_module, "POINT_WINDOW", 8)
     monkeypatch.setattr(evaluation, "VERDICT_EPISODES", 5)
-    monkeypatch.setattr(session_module, "SAMPLED_EPISODES", 4)
     monkeypatch.setattr(evaluation, "LOOKS", ((1, -42.0), (2, 0.0)))
     monkeypatch.setattr(
         session_module, "LOOK_EVERY", 2 * TOY["fast"]["num_envs"] * TOY["fast"]["num_steps"]
@@ -85,12 +86,11 @@ def test_a_target_that_an_evaluation_confirms_ends_the_training(make_run, short_
     verdict = outcome.verdict
     assert verdict.is_won
     assert verdict.update == outcome.progress.update == run.checkpoints.find_best() < 5
-    assert (len(verdict.greedy.returns), len(verdict.sampled.returns)) == (5, 4)
-    assert 0 < verdict.seconds == Record.read(run.path).total_seconds
+    assert len(verdict.returns) == 5
+    assert 0 < verdict.total_seconds == Record.read(run.path).total_seconds
     (line,) = run.evaluations.read()
-    assert line["mean_return"] == verdict.greedy.mean_return
+    assert convert(line, Evaluation) == verdict
     assert (line["target"], line["is_won"]) == (-21.0, True)
-    assert line["timing"]["wall_seconds"] == verdict.seconds
     assert run.checkpoints.updates() == [0, verdict.update], "of a run that has won, the last alone"
 
 
@@ -101,7 +101,7 @@ def test_a_training_that_dies_after_it_has_won_has_won_when_it_is_resumed(make_r
     again, (verdict,) = train_and_watch(RunDirectory.open(run.path))
     assert again.reason == outcome.reason == "until_return"
     assert again.params_sha256 == outcome.params_sha256
-    assert (verdict.greedy, verdict.sampled) == (outcome.verdict.greedy, outcome.verdict.sampled)
+    assert verdict == outcome.verdict
 
 
 @pytest.mark.slow
@@ -114,8 +114,7 @@ def test_a_target_that_is_not_reached_is_tried_again_and_at_the_end(
     assert outcome.reason == "updates"
     assert [verdict.update for verdict in seen] == [1, 3, 5, 6]
     assert not any(verdict.is_won for verdict in seen)
-    assert all(verdict.sampled is None for verdict in seen)
-    assert [len(verdict.greedy.returns) for verdict in seen] == [2, 2, 2, 5]  # hopeless
+    assert [len(verdict.returns) for verdict in seen] == [2, 2, 2, 5]  # hopeless
 
 
 def _count_updates(events) -> int:

@@ -15,7 +15,7 @@ import httpx
 import numpy as np
 import pytest
 from conftest import wait_until
-from toys import toy_config
+from toys import toy_config, toy_evaluation
 from web_client import api, get, head, make_lines, metrics_line, serving
 from web_client import ask as ask_bytes
 
@@ -63,7 +63,7 @@ def test_the_list_and_the_run_say_where_it_stands(client, run):
 
 def test_an_agents_word_comes_from_its_evaluation_if_it_has_one(tmp_path):
     run = make_lines(tmp_path / "run", updates=2)
-    run.evaluations.append({"update": 0, "mean_return": 18.5, "ci95": [18.1, 18.9]})
+    run.evaluations.append(toy_evaluation(0, 18.5))
     run.checkpoints.path(0).mkdir(parents=True)
     (agent,) = Library(tmp_path).tell("run")["agents"]
     assert agent["strength"] == "champion"

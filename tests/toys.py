@@ -29,6 +29,12 @@ def with_updates(run: RunDirectory, updates: int) -> RunDirectory:
     return run.with_config(run.config.updated({"updates": updates}, "test"))
 
 
+def toy_evaluation(update: int, mean: float, **more: Any) -> dict[str, Any]:
+    """A line of ``evaluations.jsonl`` about 200 equal games."""
+    found = {"mean_return": mean, "std": 1.0, "ci95": [mean - 0.5, mean + 0.5]}
+    return {"update": update, "returns": [mean] * 200, "mean_steps": 9.0} | found | more
+
+
 def lines_of(run: RunDirectory) -> list[dict[str, Any]]:
     """Every line of metrics, episodes and evaluations, without the wall times."""
     lines = [*run.metrics.read(), *run.episodes.read(), *run.evaluations.read()]

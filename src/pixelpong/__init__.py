@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from pixelpong.config.presets import preset_names as preset_names
     from pixelpong.env.gym import make_env as make_env
     from pixelpong.errors import PixelpongError as PixelpongError
-    from pixelpong.evaluation import Evaluation as Evaluation
     from pixelpong.faces.api import evaluate as evaluate
     from pixelpong.faces.notebook import Run as Run
     from pixelpong.faces.policy import Policy as Policy
     from pixelpong.faces.training import resume as resume
     from pixelpong.faces.training import train as train
     from pixelpong.faces.training import training as training
+    from pixelpong.run.lines import Evaluation as Evaluation
 
 _HOMES = {  # the module of each public name
     "train": "faces.training",
@@ -49,7 +49,7 @@ _HOMES = {  # the module of each public name
     "evaluate": "faces.api",
     "Run": "faces.notebook",
     "Policy": "faces.policy",
-    "Evaluation": "evaluation",
+    "Evaluation": "run.lines",
     "make_env": "env.gym",
     "Config": "config",
     "load_preset": "config.presets",

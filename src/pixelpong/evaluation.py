@@ -6,17 +6,15 @@ streams until N episodes have ended favours short ones, which in Pong are the lo
 
 from __future__ import annotations
 
-from collections import Counter
+import dataclasses
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
 from pixelpong.engines import Engine
-from pixelpong.errors import number_of
 from pixelpong.items import Item, Params
-from pixelpong.run.words import describe_mean, signed
+from pixelpong.run.lines import Evaluation
 from pixelpong.seeding import make_rng
 
 # The short evaluations that decide, one after the other, whether to play the verdict: greedy
@@ -25,100 +23,8 @@ from pixelpong.seeding import make_rng
 LOOKS = ((10, -0.5), (40, 0.3))
 # Greedy episodes of the verdict, used for nothing else: no short evaluation, no earlier verdict.
 VERDICT_EPISODES = 200
-SAMPLED_EPISODES = 40  # of sampled play after a win, reported with it
 
 _RESAMPLES = 10_000
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """Returns of a fixed number of episodes."""
-
-    mean_return: float  # −21 … 21
-    std: float  # standard deviation of the returns (of the sample, divisor n − 1)
-    ci95: tuple[float, float]  # 95 % bootstrap interval of the mean
-    returns: tuple[float, ...]  # each episode's, in order
-    mean_steps: float  # decisions per episode
-    # Which agent played where, how and with which seed, if it is told.
-    about: dict[str, Any] = field(default_factory=dict, compare=False)
-
-    @classmethod
-    def of(cls, returns: Sequence[float], steps: Sequence[int], seed: int) -> Evaluation:
-        """Summarise episodes; `seed` is that of the interval's bootstrap."""
-        values = np.array(returns)
-        return cls(
-            mean_return=float(values.mean()),
-            std=float(values.std(ddof=1)) if len(values) > 1 else 0.0,
-            ci95=bootstrap_interval(values, make_rng(seed, "bootstrap")),
-            returns=tuple(values.tolist()),
-            mean_steps=float(np.mean(steps)),
-        )
-
-    def __str__(self) -> str:
-        """Mean, interval and number of games; in front, a line about the agent if it is told.
-
-        >>> print(Evaluation(19.5, 0.5, (19.2, 19.8), (19.0, 20.0) * 5, 3500.0))
-        mean return +19.50 (+19.20 to +19.80) over 10 games of 3,500 steps
-        """
-        found = describe_mean(self.mean_return, self.ci95, len(self.returns))
-        line, about = f"mean return {found} of {self.mean_steps:,.0f} steps", self.about
-        if not about:
-            return line
-        how = "sampled" if about["sampled"] else "greedy"
-        where = f"{about['environment']}{' in Gymnasium' * about['in_gymnasium']}"
-        agent = f"{about['agent']}, update {about['update']}"
-        lines = [f"{agent}: {how} play on {where}, seed {about['seed']}", line]
-        if how == "greedy" and about["sticky"] == 0 and len(set(about["frame_skip"])) == 1:
-            lines.append("Nothing is random in this protocol: all greedy episodes are the same.")
-        return "\n".join(lines)
-
-    def __repr__(self) -> str:
-        """What it says, and where the returns are."""
-        return f"<Evaluation: {self}; .returns>"
-
-    def _repr_html_(self) -> str:
-        """Words and a histogram of the returns, for a notebook."""
-        return f"<p>{self}</p>{_draw_histogram(self.returns)}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
-        found = asdict(self)
-        return found.pop("about") | found
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Whether a training has reached its target return."""
-
-    is_won: bool  # whether the interval of the mean return of greedy play lies above the target
-    target: float  # mean return of greedy play
-    update: int  # of the checkpoint
-    steps: int  # decisions of the agent until then
-    seconds: float  # of the run up to the deciding games, with evaluations, without breaks
-    greedy: Evaluation  # the deciding one, or the short one that fell short before it
-    sampled: Evaluation | None  # None if it is not won
-
-
-def _draw_histogram(returns: Sequence[float]) -> str:
-    """How many games ended with each return from −21 to 21, as SVG."""
-    counts = Counter(round(value) for value in returns)
-    tallest = max(counts.values())
-    bars = []
-    for value, count in sorted(counts.items()):
-        height = round(70 * count / tallest)
-        title = f"{signed(value, 0)}: {number_of(count, 'game')}"
-        place = f'x="{9 * (value + 21) + 8}" y="{80 - height}" width="8" height="{height}"'
-        bars.append(
-            f'<rect {place} fill="currentColor" opacity="0.6"><title>{title}</title></rect>'
-        )
-    marks = []
-    for value, text in ((-21, "−21"), (-10, "−10"), (0, "0"), (10, "+10"), (21, "+21")):
-        place = f'x="{9 * (value + 21) + 12}" y="95" font-size="10" text-anchor="middle"'
-        marks.append(f'<text {place} fill="currentColor">{text}</text>')
-    label = f"Histogram of the returns of {number_of(len(returns), 'game')}"
-    head = f'<svg viewBox="0 0 403 100" width="403" role="img" aria-label="{label}">'
-    line = '<line x1="8" x2="395" y1="80.5" y2="80.5" stroke="currentColor"/>'
-    return "".join([head, *bars, line, *marks, "</svg>"])
 
 
 def evaluate(
@@ -143,15 +49,25 @@ def evaluate(
     for result in engine.run(items, params):
         played += result.episodes
         tell(len(played))
-    return Evaluation.of(
+    return summarize(
         [each.episode_return for each in played], [each.steps for each in played], seed
     )
 
 
-def judge(
-    play: Callable[..., Evaluation], target: float, *, at_once: bool
-) -> tuple[bool, Evaluation]:
-    """Whether a target return is reached, and the evaluation of greedy play that decides.
+def summarize(returns: Sequence[float], steps: Sequence[int], seed: int) -> Evaluation:
+    """The evaluation of some episodes; `seed` is that of the interval's bootstrap."""
+    values = np.array(returns)
+    return Evaluation(
+        mean_return=float(values.mean()),
+        std=float(values.std(ddof=1)) if len(values) > 1 else 0.0,
+        ci95=bootstrap_interval(values, make_rng(seed, "bootstrap")),
+        returns=tuple(values.tolist()),
+        mean_steps=float(np.mean(steps)),
+    )
+
+
+def judge(play: Callable[..., Evaluation], target: float, *, at_once: bool) -> Evaluation:
+    """The evaluation of greedy play that decides whether a target return is reached.
 
     It is reached if the 95 % interval of the mean return of `VERDICT_EPISODES` greedy episodes lies
     above it. With a weaker rule, a run that tries until it passes would win by luck. `play` takes
@@ -159,12 +75,12 @@ def judge(
     """
     first = 0
     for episodes, lead in () if at_once else LOOKS:
-        look = play(episodes, is_greedy=True, first=first)
+        look = play(episodes, first=first)
         first += episodes
         if look.mean_return < target + lead:
-            return False, look
-    greedy = play(VERDICT_EPISODES, is_greedy=True, first=first)
-    return greedy.ci95[0] >= target, greedy
+            return dataclasses.replace(look, target=target)
+    found = play(VERDICT_EPISODES, first=first)
+    return dataclasses.replace(found, target=target, is_won=found.ci95[0] >= target)
 
 
 def bootstrap_interval(

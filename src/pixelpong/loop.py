@@ -20,12 +20,12 @@ from dataclasses import dataclass
 
 from pixelpong.engines import EngineStats, make_engine, never
 from pixelpong.errors import Interrupted, RunError
-from pixelpong.evaluation import Evaluation, Verdict
 from pixelpong.learners import UpdateStats
 from pixelpong.learners.progress import Progress
 from pixelpong.play.worker import make_worker
 from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
+from pixelpong.run.lines import Evaluation
 from pixelpong.session import Session
 
 
@@ -36,7 +36,7 @@ class Outcome:
     reason: str  # the budget that was reached: an option of `BudgetConfig`; or interrupted
     progress: Progress
     params_sha256: str  # of the final parameters
-    verdict: Verdict | None  # the last one on the target return; None if there was none
+    verdict: Evaluation | None  # the last against the target return; None if there was none
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Updated:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """The newest parameters were evaluated."""
+    """The newest parameters were evaluated; against the target return if the evaluation has one."""
 
     progress: Progress
     evaluation: Evaluation
@@ -74,20 +74,13 @@ class Judging:
 
 
 @dataclass(frozen=True)
-class Judged:
-    """The newest parameters were evaluated against the target return."""
-
-    verdict: Verdict
-
-
-@dataclass(frozen=True)
 class Ended:
     """The training is over; everything is saved."""
 
     outcome: Outcome
 
 
-Event = Began | Updated | Evaluated | Judging | Judged | Ended
+Event = Began | Updated | Evaluated | Judging | Ended
 
 
 def training(
@@ -118,7 +111,7 @@ def training(
                         yield Judging(progress, session.games)
                         verdict = session.confirm(engine, is_last=bool(reason))
                         reason = "until_return" if verdict.is_won else reason
-                        yield Judged(verdict)
+                        yield Evaluated(progress, verdict)
                     if session.should_save():
                         session.save()
                     if reason:

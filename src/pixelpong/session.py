@@ -6,11 +6,10 @@ It restores the training, records every update, and saves checkpoints.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
 
 from pixelpong.agent.choice import keep_opponent
 from pixelpong.agent.file import Agent, encode_small, is_due
@@ -23,14 +22,14 @@ from pixelpong.errors import (
     expected,
     number_of,
 )
-from pixelpong.evaluation import SAMPLED_EPISODES, Evaluation, Verdict, evaluate, judge
+from pixelpong.evaluation import evaluate, judge
 from pixelpong.items import BUILTIN
 from pixelpong.learners import UpdateStats, make_learner
 from pixelpong.learners.progress import RETURN_WINDOW
 from pixelpong.run.arrays import fingerprint
 from pixelpong.run.checkpoints import Checkpoint
 from pixelpong.run.directory import RunDirectory
-from pixelpong.run.lines import EvaluationLine
+from pixelpong.run.lines import Evaluation
 from pixelpong.schema import Count, Seconds, convert
 
 # How far below the target the estimate of sampled play may be: greedy play is better.
@@ -38,7 +37,7 @@ LOOK_MARGIN = 1.0
 LOOK_EVERY = 100_000  # steps between two attempts to confirm the target
 
 
-@dataclass
+@dataclasses.dataclass
 class _Counts:
     """What a checkpoint's card has of the session, besides the learner's progress."""
 
@@ -71,8 +70,8 @@ class Session:
             run.warn(f"the newest sound checkpoint is of update {update}; {again}")
         run.write_config(update)
         self._recorded_update = update
-        evaluated = [it for it in run.evaluations.read(EvaluationLine) if it.update == update]
-        self._evaluation: Evaluation | EvaluationLine | None = evaluated[-1] if evaluated else None
+        evaluated = [it for it in run.evaluations.read(Evaluation) if it.update == update]
+        self._evaluation: Evaluation | None = evaluated[-1] if evaluated else None
         if self._evaluation and self._saved_score_of != "evaluation":
             self._saved_update = -1  # killed between the evaluation and its checkpoint
         self._begin = began
@@ -119,9 +118,7 @@ class Session:
     def evaluate(self, engine: Engine) -> Evaluation:
         """Evaluate the newest parameters and record the result."""
         episodes = self.config.schedule.evaluate_episodes
-        evaluation = self._evaluate(engine, episodes, is_greedy=True, update=0)
-        self._write_evaluation(evaluation, self.wall_seconds)
-        return evaluation
+        return self._write_evaluation(self._evaluate(engine, episodes))
 
     def should_confirm(self, *, is_last: bool) -> bool:
         """Whether to check for the target return: when the estimate comes near, and at the end."""
@@ -132,18 +129,15 @@ class Session:
         is_promising = estimate is not None and estimate >= target - LOOK_MARGIN
         return is_last or (is_promising and progress.steps >= self._counts.next_confirmation)
 
-    def confirm(self, engine: Engine, *, is_last: bool) -> Verdict:
+    def confirm(self, engine: Engine, *, is_last: bool) -> Evaluation:
         """Evaluate against the target and record the result; if `is_last`, play all episodes."""
         target, progress = self.config.budget.until_return, self.learner.progress
         assert target is not None
         play = functools.partial(self._evaluate, engine, update=progress.update)
-        is_won, greedy = judge(play, target, at_once=is_last)
-        seconds = self.wall_seconds
-        sampled = play(SAMPLED_EPISODES, is_greedy=False) if is_won else None
-        self._write_evaluation(greedy, seconds, target=target, is_won=is_won)
+        found = self._write_evaluation(judge(play, target, at_once=is_last))
         # One that is won is tried again if the process dies before it has told anybody.
-        self._counts.next_confirmation = progress.steps + (0 if is_won else LOOK_EVERY)
-        return Verdict(is_won, target, progress.update, progress.steps, seconds, greedy, sampled)
+        self._counts.next_confirmation = progress.steps + (0 if found.is_won else LOOK_EVERY)
+        return found
 
     def should_save(self) -> bool:
         """Whether a checkpoint is due: every few updates, and after an evaluation."""
@@ -196,24 +190,25 @@ class Session:
         except (RunError, NumericsError) as error:
             self._run.warn(f"{error}; the training continues without it")
 
-    def _evaluate(self, engine: Engine, episodes: int, **how: Any) -> Evaluation:
-        """Play episodes as `evaluate` does, and count them and their time."""
-        begin, params, seed = time.monotonic(), self.learner.params, self.config.seed
+    def _evaluate(self, engine: Engine, episodes: int, **which: int) -> Evaluation:
+        """Play greedy episodes as `evaluate` does, and count them and their time."""
+        begin, how = time.monotonic(), {"seed": self.config.seed, "episodes": episodes, **which}
 
         def tell(number: int) -> None:
             self.games[:] = number, episodes
 
         tell(0)
         try:
-            return evaluate(engine, params, seed=seed, episodes=episodes, tell=tell, **how)
+            return evaluate(engine, self.learner.params, is_greedy=True, tell=tell, **how)
         finally:
             self._counts.evaluation_seconds += time.monotonic() - begin
 
-    def _write_evaluation(self, evaluation: Evaluation, seconds: float, **verdict: Any) -> None:
-        line = {"update": self.learner.progress.update, **evaluation.to_dict(), **verdict}
-        self._run.evaluations.append(line | {"timing": {"wall_seconds": seconds}})
-        self._evaluation = evaluation
+    def _write_evaluation(self, found: Evaluation) -> Evaluation:
+        update, timing = self.learner.progress.update, {"wall_seconds": self.wall_seconds}
+        self._evaluation = dataclasses.replace(found, update=update, timing=timing)
+        self._run.evaluations.append(self._evaluation.to_dict())
         self._saved_update = -1  # the saved checkpoint has no score yet
+        return self._evaluation
 
     def _restore(self, checkpoint: Checkpoint) -> None:
         card = checkpoint.card

@@ -30,9 +30,9 @@ from pixelpong.machine import count_cores
 from pixelpong.schema import Count, Meta, Number, Positive
 
 if TYPE_CHECKING:
-    from pixelpong.evaluation import Evaluation
     from pixelpong.faces.notebook import Run
     from pixelpong.faces.policy import Policy
+    from pixelpong.run.lines import Evaluation
     from pixelpong.sweep.sweep import Sweep
 
 __all__ = [

@@ -17,12 +17,12 @@ from rich.live import Live
 from pixelpong.config import Config
 from pixelpong.engines import EngineStats
 from pixelpong.errors import number_of
-from pixelpong.evaluation import Evaluation, Verdict
 from pixelpong.faces.live import draw_screen, start_live
 from pixelpong.faces.recorded import is_comparable, steps_left
 from pixelpong.learners import UpdateStats
 from pixelpong.learners.progress import Progress
-from pixelpong.loop import Began, Ended, Evaluated, Event, Judged, Judging, Updated
+from pixelpong.loop import Began, Ended, Evaluated, Event, Judging, Updated
+from pixelpong.run.lines import Evaluation
 from pixelpong.run.record import Record
 from pixelpong.run.words import describe_times, duration, signed
 
@@ -55,15 +55,13 @@ class TrainingDisplay:
                 self._begin(event)
             case Updated(progress, stats, engine):
                 self._show(progress, stats, engine)
-            case Evaluated(progress, evaluation):
-                self._say(_evaluation_line(progress.update, evaluation))
+            case Evaluated(_, evaluation):
+                self._say(_evaluation_line(evaluation))
             case Judging(progress, games):
                 self._now = f"to see whether the mean return is above {signed(self._target)}"
                 self._games = games
                 if self._live is None:
                     self._say(f"update {progress.update}: playing greedy games {self._now}")
-            case Judged(verdict):
-                self._say(_evaluation_line(verdict.update, verdict.greedy, verdict))
             case Ended():
                 self.close()
 
@@ -241,8 +239,7 @@ def _timing(stats: UpdateStats, engine: EngineStats) -> dict[str, str]:
     }
 
 
-def _evaluation_line(update: int, evaluation: Evaluation, verdict: Verdict | None = None) -> str:
-    if verdict is None:
-        return f"update {update}: greedy {evaluation}"
-    word = "won" if verdict.is_won else "not yet"
-    return f"update {update}: {word}, greedy {evaluation}, target {signed(verdict.target)}"
+def _evaluation_line(it: Evaluation) -> str:
+    word = "" if it.target is None else "won, " if it.is_won else "not yet, "
+    target = "" if it.target is None else f", target {signed(it.target)}"
+    return f"update {it.update}: {word}greedy {it}{target}"

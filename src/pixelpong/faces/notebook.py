@@ -33,7 +33,6 @@ from pixelpong.config import Config
 from pixelpong.errors import PixelpongError, number_of
 from pixelpong.faces.plots import KINDS, draw_plot
 from pixelpong.faces.policy import Policy
-from pixelpong.faces.recorded import is_comparable, rank
 from pixelpong.faces.report import describe_ending
 from pixelpong.loop import Outcome
 from pixelpong.machine import count_cores, describe_machine
@@ -147,12 +146,9 @@ class Run:
         facts, outcome = Record.read(self.path).to_dict(), self.outcome
         if outcome is None:
             return facts
-        verdict = outcome.verdict
-        comparable = verdict and verdict.is_won and is_comparable(self.config)
         return facts | {
             "reason": outcome.reason,
             "params_sha256": outcome.params_sha256,
-            "rank": rank(verdict.steps) if verdict and comparable else None,
             "environment": self.config.environment.environment,
             "machine": f"{count_cores()} cores of {describe_machine()['processor'].split(',')[0]}",
         }

@@ -28,8 +28,9 @@ from numpy.typing import NDArray
 from pixelpong.agent.file import Agent
 from pixelpong.env.preprocess import FIELD_ROWS, preprocess
 from pixelpong.errors import ConfigError, Interrupted, expected
-from pixelpong.evaluation import Evaluation
+from pixelpong.evaluation import summarize
 from pixelpong.play.networks import GREEDY, Explanation
+from pixelpong.run.lines import Evaluation
 from pixelpong.run.words import signed
 from pixelpong.seeding import make_rng
 
@@ -185,7 +186,7 @@ class Policy:
                     if should_stop():
                         raise Interrupted
                 tell(number + 1)
-        return Evaluation.of(returns, steps, seed)
+        return summarize(returns, steps, seed)
 
     def replay(
         self,

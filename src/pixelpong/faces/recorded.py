@@ -37,13 +37,3 @@ def is_comparable(config: Config) -> bool:
     names = ("learning", "ppo", "network", "environment")
     is_same = all(getattr(config, name) == getattr(known, name) for name in names)
     return is_same and config.budget.until_return == known.budget.until_return
-
-
-def rank(steps: int) -> tuple[int, int]:
-    """The rank of a training that won after `steps`, and how many there are including it.
-
-    >>> rank(1)
-    (1, 21)
-    """
-    recorded = _recorded()["steps"]
-    return 1 + sum(other < steps for other in recorded), len(recorded) + 1

@@ -144,18 +144,14 @@ def describe_ending(facts: Facts, outcome: Outcome, *, is_brief: bool) -> str:
     if outcome.reason in _COUNTED:
         count = getattr(progress, _COUNTED[outcome.reason])
         more = f" --{outcome.reason.replace('_', '-')} {2 * count}"
-    if verdict is not None:
+    if verdict is not None and verdict.target is not None:
         word = "Won" if verdict.is_won else "Not won yet"
-        lines.append(f"{word}: {verdict.greedy}; the target is {signed(verdict.target)}")
-    if verdict is not None and verdict.is_won:
-        more = f" --until-return {min(verdict.target + 1, 21):g}"
-        took = describe_times(total=verdict.seconds)
-        lines.append(f"after {number_of(verdict.steps, 'step')} and {took}, on {facts['machine']}")
-        lines += [f"Sampled play: {verdict.sampled}"] if verdict.sampled else []
-        if facts["rank"]:
-            place, of_all = facts["rank"]
-            lines.append(f"rank {place} of {of_all} by steps, among the recorded trainings")
-        lines.append(_NEXT.format(run=run))
+        lines.append(f"{word}: {verdict}; the target is {signed(verdict.target)}")
+        if verdict.is_won:
+            more = f" --until-return {min(verdict.target + 1, 21):g}"
+            took = describe_times(total=verdict.total_seconds)
+            steps = number_of(progress.steps, "step")
+            lines += [f"after {steps} and {took}, on {facts['machine']}", _NEXT.format(run=run)]
     lines += [ended, f"params {outcome.params_sha256}"]
     return "\n".join([*lines, f"saved in {run}; continue with:", f"  pixelpong resume {run}{more}"])
 

@@ -6,17 +6,20 @@ import contextlib
 import errno
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pixelpong.errors import RunError, refusing
-from pixelpong.run.words import describe_mean
+from pixelpong.errors import RunError, number_of, refusing
+from pixelpong.run.words import signed
 from pixelpong.schema import Count, Return, Seconds, decode
 
 LINE_LIMIT = 1 << 20  # bytes; our lines have a few thousand
 GONE_ADVICE = "if the run was deleted, train again"
+MIN_GAMES = 10  # from which an interval is shown
+TOO_FEW = "too few games for an interval"
 
 
 @dataclass(frozen=True)
@@ -34,37 +37,67 @@ class EpisodeLine(Line):
 
 
 @dataclass(frozen=True)
-class Timing:
-    """The times of a line."""
+class Evaluation:
+    """Returns of a fixed number of games; those of a training are lines of its run."""
 
-    wall_seconds: Seconds | None = None  # of the run until then, without breaks
-
-
-@dataclass(frozen=True)
-class EvaluationLine(Line):
-    """A line of ``evaluations.jsonl``: what games of greedy play have found."""
-
-    mean_return: Return
-    ci95: tuple[Return, Return]  # of the mean
-    std: Return | None = None
-    returns: tuple[Return, ...] = ()
-    target: Return | None = None  # if it was to decide whether this is reached
-    is_won: bool = False  # whether it is
-    timing: Timing = Timing()
-
-    def __post_init__(self) -> None:
-        if not self.ci95[0] <= self.mean_return <= self.ci95[1]:
-            raise ValueError("ci95 that does not hold the mean return")
-
-    def __str__(self) -> str:
-        return describe_mean(self.mean_return, self.ci95, len(self.returns))
+    mean_return: Return  # −21 … 21
+    std: Return  # standard deviation of the returns (of the sample, divisor n − 1)
+    ci95: tuple[Return, Return]  # 95 % bootstrap interval of the mean
+    returns: tuple[Return, ...]  # each game's, in order
+    mean_steps: float  # decisions per game
+    update: Count = 0  # of the training, at which it was played
+    target: Return | None = None  # the mean return to reach, if that was the question
+    is_won: bool = False  # whether the interval of enough games lies above it
+    timing: dict[str, Seconds] = field(default_factory=dict, compare=False)
+    # Which agent played where, how and with which seed, if it is told.
+    about: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @property
     def total_seconds(self) -> float | None:
         """Time of the run until then, with evaluations."""
-        return self.timing.wall_seconds
+        return self.timing.get("wall_seconds")
+
+    @property
+    def found(self) -> str:
+        """The mean return, with its interval and the number of games.
+
+        >>> Evaluation(18.475, 1.9, (18.105, 18.83), (18.475,) * 200, 3500.0).found
+        '+18.48 (+18.11 to +18.83) over 200 games'
+        """
+        games, (low, high) = len(self.returns), (signed(end, 2) for end in self.ci95)
+        within = f"{low} to {high}" if games >= MIN_GAMES else TOO_FEW
+        return f"{signed(self.mean_return, 2)} ({within}) over {number_of(games, 'game')}"
+
+    def __str__(self) -> str:
+        """Mean, interval and number of games; in front, a line about the agent if it is told."""
+        line, about = f"mean return {self.found} of {self.mean_steps:,.0f} steps", self.about
+        if not about:
+            return line
+        how = "sampled" if about["sampled"] else "greedy"
+        where = f"{about['environment']}{' in Gymnasium' * about['in_gymnasium']}"
+        agent = f"{about['agent']}, update {about['update']}"
+        lines = [f"{agent}: {how} play on {where}, seed {about['seed']}", line]
+        if how == "greedy" and about["sticky"] == 0 and len(set(about["frame_skip"])) == 1:
+            lines.append("Nothing is random in this protocol: all greedy episodes are the same.")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        """What it says, and where the returns are."""
+        return f"<Evaluation: {self}; .returns>"
+
+    def _repr_html_(self) -> str:
+        """Words and a histogram of the returns, for a notebook."""
+        counts = sorted(Counter(round(value) for value in self.returns).items())
+        bars = (f"{signed(value, 0):>3} {'█' * count} {count}" for value, count in counts)
+        return "\n".join([f"<p>{self}</p><pre>", *bars, "</pre>"])
 
     def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        facts = asdict(self)
+        about = facts.pop("about")
+        return facts | about
+
+    def in_short(self) -> dict[str, Any]:
         """As JSON, without each game's return."""
         own = ("update", "mean_return", "std", "ci95", "target", "is_won", "total_seconds")
         return {name: getattr(self, name) for name in own} | {"games": len(self.returns)}

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from pixelpong.config import Config, EngineConfig
 from pixelpong.errors import MAX_GOT, PixelpongError, RunError, on_one_line
 from pixelpong.run.directory import FAILURE_FILE, RunDirectory, is_live
-from pixelpong.run.lines import EpisodeLine, EvaluationLine
+from pixelpong.run.lines import EpisodeLine, Evaluation
 from pixelpong.run.names import last_change, list_runs
 from pixelpong.run.words import describe_times, signed
 from pixelpong.schema import Figure, decode, encode
@@ -78,8 +78,8 @@ class Record:
     is_live: bool = False  # whether a process trains it
     modified: float = 0.0  # in seconds since 1970
     rows: tuple[dict[str, Any], ...] = ()  # of the metrics, with those of ``timing``
-    evaluations: tuple[EvaluationLine, ...] = ()
-    greedy: EvaluationLine | None = None  # the one that has won, or else the newest
+    evaluations: tuple[Evaluation, ...] = ()
+    greedy: Evaluation | None = None  # the one that has won, or else the newest
     update: int = 0  # the last
     steps: int = 0  # played
     episodes: int = 0  # finished
@@ -200,7 +200,7 @@ class Record:
             DAMAGED: f"damaged: {self.problem}",
         }[self.state]
         if (greedy := self.greedy) is not None:
-            found = f"greedy return {greedy}"
+            found = f"greedy return {greedy.found}"
             if greedy.target is not None:
                 found += f", target {signed(greedy.target)}"
             if greedy.is_won and greedy.total_seconds is not None:
@@ -240,7 +240,7 @@ class Record:
             "preset": config and config.preset,
             "seed": config and config.seed,
             "target": config and config.budget.until_return,
-            "greedy": greedy and greedy.to_dict(),
+            "greedy": greedy and greedy.in_short(),
         }
 
 
@@ -278,7 +278,7 @@ def _read(path: Path, is_training: bool) -> Record:
     modified = last_change(path) or 0.0
     try:
         run = RunDirectory.open(path, lambda _: None)  # a list has no room for warnings
-        evaluations, rows = tuple(run.evaluations.read(EvaluationLine)), _read_rows(run)
+        evaluations, rows = tuple(run.evaluations.read(Evaluation)), _read_rows(run)
     except (PixelpongError, OSError, ValueError, RecursionError) as error:
         return Record(path, None, on_one_line(str(error))[:MAX_GOT], is_training, modified)
     last = rows[-1] if rows else {}

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from decimal import ROUND_HALF_UP, Decimal
 
-MIN_GAMES = 10  # from which an interval is shown
-TOO_FEW = "too few games for an interval"
-
 
 def signed(value: float | None, digits: int = 1) -> str:
     """A return, with its sign; a dash if there is none. A half is rounded up, as on the page.
@@ -18,19 +15,6 @@ def signed(value: float | None, digits: int = 1) -> str:
         return "–"
     rounded = Decimal(float(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
     return f"{rounded:+z.{digits}f}".replace("-", "−")
-
-
-def describe_mean(mean: float, ci95: tuple[float, float], games: int) -> str:
-    """The mean return of some games, with its 95 % interval.
-
-    >>> print(describe_mean(18.475, (18.105, 18.83), 200))
-    +18.48 (+18.11 to +18.83) over 200 games
-    >>> print(describe_mean(-21.0, (-21.0, -21.0), 1))
-    −21.00 (too few games for an interval) over 1 game
-    """
-    low, high = (signed(end, 2) for end in ci95)
-    within = f"{low} to {high}" if games >= MIN_GAMES else TOO_FEW
-    return f"{signed(mean, 2)} ({within}) over {games:,} game{'s' * (games != 1)}"
 
 
 def duration(seconds: float) -> str:

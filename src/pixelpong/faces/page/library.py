@@ -147,7 +147,7 @@ def _tell_run(record: Record, run_id: str) -> dict[str, Any]:
         "config": run.config.to_flat() if run else {},
         "versions": run.versions if run else {},
         "machine": run.machine if run else {},
-        "evaluations": [it.to_dict() for it in record.evaluations[-MAX_EVALUATIONS:]],
+        "evaluations": [it.in_short() for it in record.evaluations[-MAX_EVALUATIONS:]],
         "health": list(map(vars, assess(record))),
         "agents": _list_agents(record),
         "best": None if best is None else str(best),
