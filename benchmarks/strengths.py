@@ -39,7 +39,7 @@ def write(word: str, name: str, out: Path, episodes: int) -> Player:
     run, _, update = word.rpartition("@")
     path = out / f"{name}.safetensors"
     report = write_agent(
-        RunDirectory.open(Path(run)),
+        RunDirectory(Path(run)),
         update,
         path,
         max_bytes=1000 * KILOBYTES[name],

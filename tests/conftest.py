@@ -130,7 +130,7 @@ def make_run(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Ru
     preset = request.getfixturevalue("mode") if chosen else "classic"
 
     def make(name: str = "run", preset: str = preset, **changes) -> RunDirectory:
-        return RunDirectory.create(tmp_path / name, toy_config(preset, **changes), [].append)
+        return RunDirectory.create(tmp_path / name, toy_config(preset, **changes))
 
     return make
 
@@ -173,7 +173,7 @@ def toy_runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     paths = {}
     for preset in ("fast", "classic"):
         paths[preset] = tmp_path_factory.mktemp("toys") / preset
-        train(RunDirectory.create(paths[preset], toy_config(preset, **changes), [].append))
+        train(RunDirectory.create(paths[preset], toy_config(preset, **changes)))
     return paths
 
 

@@ -32,9 +32,8 @@ FEW = {
 @pytest.fixture
 def make_run(mode, tmp_path):
     def make(name="run", **changes) -> RunDirectory:
-        make.warnings = []
         config = toy_config(mode, **FEW | changes)
-        return RunDirectory.create(tmp_path / name, config, make.warnings.append)
+        return RunDirectory.create(tmp_path / name, config)
 
     return make
 
@@ -69,7 +68,7 @@ def test_a_resumed_run_has_the_same_agents(make_run):
         train(run)
     assert broken.agents.updates() == [0, 2]
     assert broken.checkpoints.updates() == [0, 3]
-    broken.agents.write(5, b"of updates that were not saved", "")
+    broken.agents.write(5, b"of updates that were not saved")
     train(with_updates(broken, 6))
     assert broken.agents.updates() == whole.agents.updates() == [0, 2, 4, 6]
     for update in (2, 4, 6):
@@ -133,14 +132,16 @@ def test_an_agent_that_is_missing_is_refused_with_those_that_are_saved(make_run)
             load_agent(run, which)
 
 
-def test_if_the_checkpoints_of_a_won_run_are_damaged_the_newest_saved_agent_is_shown(make_run):
+def test_if_the_checkpoints_of_a_won_run_are_damaged_the_newest_saved_agent_is_shown(
+    make_run, capsys
+):
     train(run := make_run(updates=6))
     run.checkpoints.thin(1)
     assert run.checkpoints.updates() == [0, 6]
     run.checkpoints.path(6).write_bytes(b"damaged")
     for which, update in (("best", 6), ("latest", 6), ("6", 6)):
         assert load_agent(run, which).about["update"] == update
-        assert make_run.warnings.pop().endswith("taking the agent of update 6")
+        assert capsys.readouterr().err.endswith("taking the agent of update 6\n")
     run.agents.path(6).unlink()
     assert load_agent(run, "latest").about["update"] == 4
     with pytest.raises(CheckpointError, match="000006"):

@@ -152,7 +152,7 @@ def test_ctrl_c_saves_and_stops_a_script_that_may_go_on(tmp_path):
     with pytest.raises(KeyboardInterrupt) as stop:
         pixelpong.train("classic", run=path, quiet=True, **TOY | never)
     thread.join()
-    update = RunDirectory.open(path).checkpoints.load_latest().update
+    update = RunDirectory(path).checkpoints.load_latest().update
     assert str(stop.value) == f"update {update} is saved; continue with pixelpong.resume('{path}')"
     assert update > 0
     assert signal.getsignal(signal.SIGINT) is before

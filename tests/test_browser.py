@@ -96,7 +96,7 @@ def test_a_visit_to_the_list_and_to_comparisons(site, gallery, open_page, axe):
     band.wait_for(state="attached")
     assert band.get_attribute("opacity") == "0.2"
     assert page.locator(f"{RETURN} .plot path[stroke^='var(--series']").count() == 1
-    seeds = [RunDirectory.open(gallery / f"seed-{seed}") for seed in (0, 1)]
+    seeds = [RunDirectory(gallery / f"seed-{seed}") for seed in (0, 1)]
     wanted = np.mean([list(run.metrics.read())[-1]["entropy"] for run in seeds])
     told = page.locator("figure[data-curve=entropy] figcaption .number").inner_text()
     assert float(told) == pytest.approx(wanted, rel=5e-3), "the figure is that of the mean"
@@ -133,7 +133,7 @@ def test_a_visit_to_a_run(site, gallery, open_page, axe):
         zip(*(page.locator(f".facts {tag}").all_inner_texts() for tag in ("dt", "dd")), strict=True)
     )
     assert list(facts)[:3] == ["greedy return", "estimated return", "mean of the last 100"]
-    run = RunDirectory.open(gallery / "seed-0")
+    run = RunDirectory(gallery / "seed-0")
     lines = list(run.metrics.read())
     assert facts["update"] == "12"
     assert facts["steps played"] == f"{lines[-1]['steps']:,}"
@@ -188,7 +188,7 @@ def test_the_very_frames_are_shown_and_what_the_network_made_of_them(
 ):
     page = open_page(address(site, name))
     pause_at_start(page)
-    run = RunDirectory.open(gallery / name)
+    run = RunDirectory(gallery / name)
     moments = list(play_game(load_agent(run), run.config.seed, explains_every=1))
     last = len(moments) - 1
     for step in (0, 3, last, 1, last // 2, last - 1, 0, min(last, 11)):
@@ -285,7 +285,7 @@ def test_a_run_is_followed_from_its_first_moment_to_its_end(tmp_path, open_page,
         page.wait_for_selector("text=pixelpong train")
         require_fitting_and_accessible(page, axe)
         config = toy_config("fast", updates=None, total_timesteps=10**7)
-        run = RunDirectory.create(tmp_path / "runs" / "live", config, [].append)
+        run = RunDirectory.create(tmp_path / "runs" / "live", config)
         page.wait_for_selector("tbody tr:has-text('nothing trained yet')")
         assert page.locator("text=pixelpong train").count() == 0
         page.goto(address(served, "live"))

@@ -149,7 +149,7 @@ BAD = [
     ("train --updates 1 --hidden 200 --run full/new", 1, "has 1 MB free. Make room there"),
     ("train --run run", 1, "run exists; choose another --run"),
     ("train --run /proc/none/run", 1, "/proc/none"),
-    ("train --run run/config.json/x", 1, "config.json is not a directory"),
+    ("train --run run/config.json/x", 1, "expected to make the folder run/config.json/x, got "),
     ("resume none", 1, "expected a run directory, got none"),
     ("resume", 2, "the following arguments are required: RUN; see `pixelpong resume --help`"),
     ("resume run --seed 4", 2, "got seed 0 → 4; leave them out, or give allow_changes"),
@@ -209,7 +209,7 @@ def test_a_budget_that_is_spent_is_refused_and_what_is_not_named_stays(call, tmp
         assert (tmp_path / "run/config.json").read_bytes() == before
     for words, updates, episodes in (("--updates 4", 4, None), ("--episodes 9", None, 9)):
         assert call("resume", "run", *words.split(), "-q")[0] == 0
-        budget = RunDirectory.open(tmp_path / "run").config.budget
+        budget = RunDirectory(tmp_path / "run").config.budget
         assert (budget.updates, budget.episodes, budget.until_return) == (updates, episodes, 20)
 
 
@@ -225,7 +225,7 @@ def test_an_exported_agent_is_taken_wherever_a_run_is(call, report, trained):
 
 def test_a_run_is_shown_with_its_hashes_and_a_damaged_checkpoint_is_found(call, report, trained):
     told = report("runs", "run")
-    store = RunDirectory.open(trained).checkpoints
+    store = RunDirectory(trained).checkpoints
     assert told["params_sha256"] == store.load(3).card["about"]["params_sha256"]
     assert told["state_sha256"] == fingerprint(store.load(3).arrays)
     assert (told["update"], told["episodes"], told["config"]["hidden"]) == (3, 6, 10)
@@ -354,7 +354,7 @@ def test_debug_shows_the_traceback_and_the_workers_and_a_bug_is_one_line_too(
     err = call("resume", "run", "--updates", "5", "--debug")[2]
     assert "In the worker:" in err
     assert 'raise RuntimeError("planted")' in err
-    monkeypatch.setattr(RunDirectory, "open", lambda *_: 1 / 0)
+    monkeypatch.setattr(RunDirectory, "__init__", lambda *_: 1 / 0)
     assert call("plot", "run")[::2] == (
         1,
         "pixelpong: error: internal error (ZeroDivisionError: division by zero); "
@@ -408,7 +408,7 @@ def test_when_stdout_fails_the_training_ends_with_everything_saved(tmp_path, whe
     )  # fmt: skip
     assert (done.returncode, words in done.stderr) == (1, True)
     assert len(done.stderr.splitlines()) <= 1
-    run = RunDirectory.open(tmp_path / "run")
+    run = RunDirectory(tmp_path / "run")
     updates = [line["update"] for line in run.metrics.read()]
     assert run.checkpoints.updates()[-1] == (updates[-1] if updates else 0)
     assert updates or words

@@ -38,14 +38,14 @@ RATE = 15
 @pytest.fixture(scope="module", params=["fast", "classic"])
 def agent(request, toy_runs):
     """A trained agent."""
-    return load_agent(RunDirectory.open(toy_runs[request.param]))
+    return load_agent(RunDirectory(toy_runs[request.param]))
 
 
 @pytest.fixture(scope="module")
 def films(toy_runs, tmp_path_factory):
     """A game, its moments and its films with their reports, made once."""
     agent, folder = (
-        load_agent(RunDirectory.open(toy_runs["fast"])),
+        load_agent(RunDirectory(toy_runs["fast"])),
         tmp_path_factory.mktemp("films"),
     )
     play = functools.partial(play_game, agent, 3)

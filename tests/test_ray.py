@@ -123,7 +123,7 @@ def test_a_training_that_is_refused_leaves_no_run(begin, words, reason, make_run
         assert done.returncode == 2
         assert reason in done.stderr.replace("\n", "", 1), done.stderr
         assert [path.name for path in (tmp_path / "runs").iterdir()] == ["before"]
-        assert RunDirectory.open(tmp_path / "runs" / "before").config.engine.engine == "serial"
+        assert RunDirectory(tmp_path / "runs" / "before").config.engine.engine == "serial"
 
 
 @pytest.fixture

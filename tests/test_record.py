@@ -15,7 +15,7 @@ from pixelpong.run.record import Record, list_sweeps, records
 
 @pytest.fixture
 def run(toy_runs, mode):
-    return RunDirectory.open(toy_runs[mode])
+    return RunDirectory(toy_runs[mode])
 
 
 def test_columns_are_the_lines_of_the_files(run):
@@ -48,7 +48,7 @@ def test_the_same_numbers_and_times_everywhere(run):
 
 
 def test_a_record_is_read_again_only_if_the_run_has_changed(tmp_path):
-    run = RunDirectory.create(tmp_path / "run", toy_config("fast"), [].append)
+    run = RunDirectory.create(tmp_path / "run", toy_config("fast"))
     first = Record.read(run.path)
     assert Record.read(run.path) is first
     run.metrics.append({"update": 1, "steps": 10, "timing": {"wall_seconds": 2.5}})
@@ -62,7 +62,7 @@ def test_a_record_is_read_again_only_if_the_run_has_changed(tmp_path):
 
 def test_a_sweeps_runs_have_its_name_and_seeds_of_one_configuration_a_group(tmp_path):
     for name, options in (("a", {}), ("b", {"seed": 2, "engine": "threads"}), ("c", {"hidden": 9})):
-        RunDirectory.create(tmp_path / "s" / name, toy_config("fast", **options), [].append)
+        RunDirectory.create(tmp_path / "s" / name, toy_config("fast", **options))
     (tmp_path / "s" / record.SWEEP_FILE).touch()
     assert list_sweeps(tmp_path) == [tmp_path / "s"]
     assert list_sweeps(tmp_path / "none") == []

@@ -25,7 +25,7 @@ from pixelpong.tournament.scripts import SCRIPTS
 
 def test_a_run_is_opened_as_it_was_made(make_run):
     run = make_run(seed=7)
-    again = RunDirectory.open(run.path)
+    again = RunDirectory(run.path)
     assert again.config == run.config
     assert again.versions["numpy"]
     assert again.machine["processor"]
@@ -38,7 +38,7 @@ def test_a_directory_that_exists_is_never_written_to(make_run, tmp_path):
     with pytest.raises(RunError, match="run exists; choose another --run"):
         RunDirectory.create(run.path, run.config)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(RunError, match="empty exists; choose another --run.$"):
+    with pytest.raises(RunError, match="empty exists; choose another --run"):
         RunDirectory.create(tmp_path / "empty", run.config)
     assert before == {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
 
@@ -57,17 +57,16 @@ def test_what_is_no_run_is_one_line(make_run, content):
     run = make_run()
     (run.path / "config.json").write_bytes(content.encode("utf-8", "surrogateescape"))
     with pytest.raises(RunError, match="expected a run's configuration"):
-        RunDirectory.open(run.path)
+        RunDirectory(run.path)
 
 
 def test_a_missing_run_is_one_line(tmp_path):
-    with pytest.raises(RunError, match="expected a run directory, got .*none"):
-        RunDirectory.open(tmp_path / "none")
-    with pytest.raises(RunError, match="No such file"):
-        RunDirectory.open(tmp_path)
+    for path in (tmp_path / "none", tmp_path):
+        with pytest.raises(RunError, match="No such file"):
+            RunDirectory(path)
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "file" / "run", Path("/proc/run")):
-        with pytest.raises(RunError, match=r"is not a directory|^Cannot make"):
+        with pytest.raises(RunError, match="expected to make the folder"):
             RunDirectory.create(path, Config())
 
 
@@ -75,7 +74,7 @@ def test_only_one_training_writes_to_a_run(make_run):
     run = make_run()
     script = (
         "import sys; from pathlib import Path; from pixelpong.run.directory import RunDirectory\n"
-        "with RunDirectory.open(Path(sys.argv[1])).lock():\n"
+        "with RunDirectory(Path(sys.argv[1])).lock():\n"
         "    print('held', flush=True); sys.stdin.read()\n"
     )
     with subprocess.Popen(
@@ -97,20 +96,20 @@ def rewrite(run: RunDirectory, **changes) -> None:
     file.write_text(json.dumps(rest | {"sha256": sha256}))
 
 
-def test_another_version_machine_or_library_is_said(make_run):
+def test_another_version_machine_or_library_is_said(make_run, capsys):
     run = make_run()
     run.warn_of_other_machine()
     versions, machine = run.versions | {"numpy": "1.0"}, run.machine | {"processor": "6502"}
     rewrite(run, versions=versions, machine=machine)
-    warnings = []
-    RunDirectory.open(run.path, warnings.append).warn_of_other_machine()
-    (line,) = warnings
+    capsys.readouterr()
+    RunDirectory(run.path).warn_of_other_machine()
+    (line,) = capsys.readouterr().err.splitlines()
     assert "numpy 1.0 → " in line
     assert "processor 6502 → " in line
     assert "no longer promised" in line
     rewrite(run, format=9)
     with pytest.raises(RunError, match="got one of format 9, which another version wrote"):
-        RunDirectory.open(run.path)
+        RunDirectory(run.path)
 
 
 def test_lines_are_cut_back_to_an_update(tmp_path):
@@ -157,9 +156,10 @@ def test_a_file_that_cannot_be_used_is_one_line(tmp_path):
     for action in (lambda: list(file.read()), lambda: file.append({"update": 1}), file.sync):
         with pytest.raises(RunError, match="Is a directory"):
             action()
+    advice = "make room there; or if the run was deleted, train again"
     for path, why in (
-        (tmp_path / "gone" / "lines.jsonl", "No such file or directory; if the run was deleted, "),
-        (Path("/dev/full"), "No space left on device; make room there"),
+        (tmp_path / "gone" / "lines.jsonl", f"No such file or directory; {advice}"),
+        (Path("/dev/full"), f"No space left on device; {advice}"),
     ):
         with pytest.raises(RunError, match=f"expected to write to {path}, got {why}"):
             LineFile(path).append({"update": 1})

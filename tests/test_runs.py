@@ -30,7 +30,7 @@ def here(tmp_path, monkeypatch) -> Path:
 
 
 def make(name: str, preset: str = "classic", **changes) -> RunDirectory:
-    return RunDirectory.create(Path("runs") / name, toy_config(preset, **changes), [].append)
+    return RunDirectory.create(Path("runs") / name, toy_config(preset, **changes))
 
 
 @pytest.fixture

@@ -186,7 +186,7 @@ def test_an_agent_that_is_met_stays_as_it_was_whatever_becomes_of_its_file(tmp_p
     run = pixelpong.resume(run, updates=2, quiet=True)
     file.unlink()
     run = pixelpong.resume(run, updates=3, quiet=True)
-    one, two = (result_of(RunDirectory.open(each.path)) for each in (run, whole))
+    one, two = (result_of(RunDirectory(each.path)) for each in (run, whole))
     assert one == two
 
 

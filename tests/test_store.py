@@ -24,7 +24,7 @@ def make_checkpoint(update: int, score: float | None = None, of: str = "") -> Ch
 
 @pytest.fixture
 def store(tmp_path) -> CheckpointStore:
-    return CheckpointStore(tmp_path / "checkpoints", warn=print)
+    return CheckpointStore(tmp_path / "checkpoints")
 
 
 def assert_same(one: Checkpoint, two: Checkpoint) -> None:

@@ -342,7 +342,7 @@ def test_a_stop_on_ray_saves_every_training(ray_cluster, tmp_path):
     with Sweep.create(folder, configs) as sweep, open_place("ray") as place:
         runs = [folder / "seed-0", folder / "seed-1"]
         list(run_jobs(sweep.left(), place, lambda: all(map(pid_at_work, runs))))
-    for run in map(RunDirectory.open, runs):
+    for run in map(RunDirectory, runs):
         assert run.checkpoints.load_latest().update > 0
     assert not sweep.records()[2].run.has_begun
     assert hashes_of(sweep) == {}

@@ -98,7 +98,7 @@ def test_a_training_that_dies_after_it_has_won_has_won_when_it_is_resumed(make_r
     """Not a single update more: its parameters are those that won."""
     run = make_run(updates=50, until_return=-21.0)
     outcome, _ = train_and_watch(run)
-    again, (verdict,) = train_and_watch(RunDirectory.open(run.path))
+    again, (verdict,) = train_and_watch(RunDirectory(run.path))
     assert again.reason == outcome.reason == "until_return"
     assert again.params_sha256 == outcome.params_sha256
     assert verdict == outcome.verdict
@@ -133,7 +133,7 @@ def test_a_stop_does_not_change_when_the_target_is_tried(
     shown = []
     outcome = train(run, shown.append, should_stop=lambda: _count_updates(shown) >= stop)
     assert (outcome.reason, outcome.progress.update) == ("interrupted", stop)
-    train(RunDirectory.open(run.path))
+    train(RunDirectory(run.path))
     assert result_of(run) == result_of(reference)
     tried = [[line["update"] for line in each.evaluations.read()] for each in (run, reference)]
     assert tried[0] == tried[1] == [1, 3, 5, 6]
@@ -152,6 +152,6 @@ def test_the_time_to_win_leaves_the_evaluations_out(make_run, short_windows, mon
     monkeypatch.setattr(session_module, "evaluate", slow)
     run = make_run()
     for updates, began in ((3, -7.0), (4, None)):
-        train(with_target(RunDirectory.open(run.path), 21.0, updates=updates), began=began)
+        train(with_target(RunDirectory(run.path), 21.0, updates=updates), began=began)
         found = Record.read(run.path)
         assert (found.total_seconds, found.training_seconds) == (100 * updates - 193, 7)

@@ -24,7 +24,7 @@ from pixelpong.errors import ConfigError, PixelpongError, RunError
 from pixelpong.faces.look.reel import make_reel
 from pixelpong.faces.page import library
 from pixelpong.faces.page.library import Library
-from pixelpong.run.directory import RunDirectory, RunLock, is_live
+from pixelpong.run.directory import RunDirectory, is_live
 from pixelpong.run.record import SWEEP_FILE
 
 
@@ -32,7 +32,7 @@ from pixelpong.run.record import SWEEP_FILE
 def run(toy_runs, tmp_path_factory):
     """A trained run, in the folder that is served."""
     path = tmp_path_factory.mktemp("runs") / "toy"
-    return RunDirectory.open(shutil.copytree(toy_runs["fast"], path), [].append)
+    return RunDirectory(shutil.copytree(toy_runs["fast"], path))
 
 
 @pytest.fixture(scope="module")
@@ -160,8 +160,8 @@ def test_what_is_not_there_is_said_in_one_line(client, run, monkeypatch):
 @pytest.mark.slow
 def test_runs_that_begin_or_are_damaged_or_foreign_do_not_stop_the_list(tmp_path):
     make_lines(tmp_path / "sound", updates=2)
-    RunDirectory.create(tmp_path / "begins", toy_config("fast"), [].append)
-    foreign = RunDirectory.create(tmp_path / "foreign", toy_config("fast"), [].append)
+    RunDirectory.create(tmp_path / "begins", toy_config("fast"))
+    foreign = RunDirectory.create(tmp_path / "foreign", toy_config("fast"))
     config = foreign.path / "config.json"
     config.write_text(config.read_text().replace('"format": 1', '"format": 99'))
     for name, content in (("half", '{"format": 1, "con'), ("odd", '{"format": 1, "config": 3}')):
@@ -202,7 +202,7 @@ def test_nothing_is_written_where_runs_are(client, run):
 
 
 def test_a_run_is_live_while_its_lock_is_held_and_looking_stops_no_training(tmp_path):
-    run = RunDirectory.create(tmp_path / "toy", toy_config("fast"), [].append)
+    run = RunDirectory.create(tmp_path / "toy", toy_config("fast"))
     assert not is_live(run.path)
     looks = iter(range(5000))
     looker = threading.Thread(target=lambda: [is_live(run.path) for _ in looks])
@@ -213,7 +213,7 @@ def test_a_run_is_live_while_its_lock_is_held_and_looking_stops_no_training(tmp_
     with run.lock():
         assert is_live(run.path)
         with pytest.raises(RunError):
-            RunLock(run.path)
+            run.lock()
     assert not is_live(run.path), "this process lives, but it trains no more"
 
 

@@ -24,7 +24,7 @@ DOOR = Door(("127.0.0.1", "localhost"), PORT)
 
 @pytest.fixture(scope="module")
 def run(toy_runs):
-    return RunDirectory.open(toy_runs["fast"], [].append)
+    return RunDirectory(toy_runs["fast"])
 
 
 @pytest.fixture(scope="module")

@@ -181,14 +181,14 @@ def api(run: RunDirectory, rest: str = "") -> str:
 
 def make_trained(path: Path, preset: str = "fast", **changes: Any) -> RunDirectory:
     """A run that was trained for a second."""
-    run = RunDirectory.create(path, toy_config(preset, **{"updates": 6} | changes), [].append)
+    run = RunDirectory.create(path, toy_config(preset, **{"updates": 6} | changes))
     train(run)
     return run
 
 
 def make_lines(path: Path, updates: int, **changes: Any) -> RunDirectory:
     """A run of which there are lines of metrics alone."""
-    run = RunDirectory.create(path, toy_config("fast", **changes), [].append)
+    run = RunDirectory.create(path, toy_config("fast", **changes))
     run.metrics.append(*map(metrics_line, range(1, updates + 1)))
     return run
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -83,6 +84,11 @@ def refusing(what: str, advice: str, kind: type[PixelpongError]) -> Iterator[Non
         what_is_missing = f"none with {error}" if isinstance(error, KeyError) else str(error)
         got = getattr(error, "strerror", None) or what_is_missing
         raise kind(expected(what, got, advice)) from error
+
+
+def warn(message: str) -> None:
+    """Print one line about what is not as it should be, and does not stop the work."""
+    print(f"warning: {message}", file=sys.stderr)
 
 
 def did_you_mean(word: object, known: Iterable[str], otherwise: str) -> str:

@@ -21,6 +21,7 @@ from pixelpong.errors import (
     RunError,
     expected,
     number_of,
+    warn,
 )
 from pixelpong.evaluation import evaluate, judge
 from pixelpong.items import BUILTIN
@@ -67,7 +68,7 @@ class Session:
         lost, *_ = [file.cut_back(update) for file in run.line_files]  # metrics: a line an update
         if lost:
             again = f"{number_of(lost, 'update')} will be played again"
-            run.warn(f"the newest sound checkpoint is of update {update}; {again}")
+            warn(f"the newest sound checkpoint is of update {update}; {again}")
         run.write_config(update)
         self._recorded_update = update
         evaluated = [it for it in run.evaluations.read(Evaluation) if it.update == update]
@@ -90,7 +91,7 @@ class Session:
         self._evaluation = None
         if progress.attempt > stats.attempt:
             number = progress.attempt
-            self._run.warn(f"it won too few points: attempt {number}, with other parameters")
+            warn(f"it won too few points: attempt {number}, with other parameters")
         first = progress.episodes - len(stats.episodes) + 1
         self._run.episodes.append(
             *(
@@ -155,7 +156,6 @@ class Session:
         is_complete = self.learner.is_whole and update == self._recorded_update
         if update == self._saved_update or not is_complete:
             return
-        self._run.require_here()
         arrays, counters = self.learner.get_state()
         for file in self._run.line_files:
             file.sync()
@@ -180,7 +180,7 @@ class Session:
             has_met_agents = self.config.ppo.opponent != BUILTIN
             with self._optional():
                 content = encode_small(self._agent(), self.learner.get_state()[0], has_met_agents)
-                self._run.agents.write(update, content, "make room there")
+                self._run.agents.write(update, content)
 
     @contextlib.contextmanager
     def _optional(self) -> Iterator[None]:
@@ -188,7 +188,7 @@ class Session:
         try:
             yield
         except (RunError, NumericsError) as error:
-            self._run.warn(f"{error}; the training continues without it")
+            warn(f"{error}; the training continues without it")
 
     def _evaluate(self, engine: Engine, episodes: int, **which: int) -> Evaluation:
         """Play greedy episodes as `evaluate` does, and count them and their time."""

@@ -107,7 +107,7 @@ def _go(config: Config, name: str, parts: list[Part], should_stop: Callable[[], 
         for part in parts:
             step = config.updated(part, "verify")
             has_begun = path.exists()
-            run = RunDirectory.open(path) if has_begun else RunDirectory.create(path, step)
+            run = RunDirectory(path) if has_begun else RunDirectory.create(path, step)
             if train(run.with_config(step), should_stop=should_stop).reason == "interrupted":
                 raise Interrupted
         checkpoint = run.checkpoints.load_latest()

@@ -9,6 +9,7 @@ save runs in a child that has stopped itself, so that strace counts its calls an
 
 from __future__ import annotations
 
+import functools
 import json
 import mmap
 import os
@@ -26,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from test_store import make_checkpoint
 
 from pixelpong.errors import CheckpointError, RunError
+from pixelpong.run import checkpoints
 from pixelpong.run.arrays import fingerprint
 from pixelpong.run.checkpoints import Checkpoint, CheckpointStore
 
@@ -49,7 +51,7 @@ FSYNC = os.fsync
 def prepare(folder: Path, scenario: str) -> tuple[CheckpointStore, Checkpoint]:
     """The checkpoints that are there, and the one to be saved."""
     shutil.rmtree(folder, ignore_errors=True)
-    store = CheckpointStore(folder / "checkpoints", print)
+    store = CheckpointStore(folder / "checkpoints")
     if scenario == "first":
         return store, make_checkpoint(1)
     for update in (1, 2, 3):
@@ -85,7 +87,7 @@ def save_in_child(store: CheckpointStore, new: Checkpoint, arguments: list[str],
     child = os.fork()
     if child == 0:
         os.fsync = FSYNC
-        store = CheckpointStore(store.folder, lambda message: tell("warning", message))
+        checkpoints.warn = functools.partial(tell, "warning")
         os.kill(os.getpid(), signal.SIGSTOP)
         try:
             store.save(new)
@@ -143,8 +145,8 @@ def main() -> None:
             on_disk = [not NOT_OF_THE_DISK.fullmatch(name) for name in calls[fault["scenario"]]]
             print(json.dumps({"calls": calls[fault["scenario"]], "on_disk": on_disk}), flush=True)
             continue
-        with_warnings: list[str] = []
-        reader = CheckpointStore(store.folder, with_warnings.append)
+        reader, with_warnings = CheckpointStore(store.folder), []
+        checkpoints.warn = with_warnings.append
         before = load(reader)
         of_call = calls[fault["scenario"]], fault["index"], fault["what"], fault["is_lasting"]
         ended = save_in_child(store, new, [w for i in injection(*of_call) for w in ("-e", i)], log)

@@ -57,7 +57,7 @@ def die_again_and_again(folder: Path, mode: str, times: int, seed: int, *words: 
         driver.send(signal.SIGKILL)
         driver.wait(30.0)
         deaths.seconds.append(driver.seconds_until_gone(AGENTS_SECONDS if "ray" in words else 2.0))
-        run = RunDirectory.open(folder / "run")
+        run = RunDirectory(folder / "run")
         newest = run.checkpoints.load_latest().update
         deaths.lost.append(max(updates_of(run), default=0) - newest)
         deaths.updates.append(newest)
@@ -78,7 +78,7 @@ def require_nothing_lost(folder: Path, deaths: Deaths) -> None:
     updates = deaths.updates[-1] + 3
     driver = Driver(folder, "resume", "run", "--updates", str(updates))
     assert driver.wait(60.0) == 0, driver.said()
-    run = RunDirectory.open(folder / "run")
+    run = RunDirectory(folder / "run")
     whole = run.config.updated({"engine": "serial"}, "test")
     undisturbed = RunDirectory.create(folder / "undisturbed", whole)
     train(undisturbed)
@@ -114,7 +114,7 @@ def test_a_ray_that_dies_ends_its_driver_and_it_resumes_to_the_same_bits(tmp_pat
     os.kill(raylet, signal.SIGKILL)
     assert driver.wait(30 * patience()) == 1, driver.said()
     seconds = driver.seconds_until_gone(AGENTS_SECONDS)
-    run = RunDirectory.open(tmp_path / "run")
+    run = RunDirectory(tmp_path / "run")
     newest = run.checkpoints.load_latest().update
     lost = max(updates_of(run)) - newest
     require_nothing_lost(tmp_path, Deaths([lost], [seconds], [newest], shared, [driver]))
@@ -129,7 +129,7 @@ def test_ctrl_c_saves_and_leaves_nothing_of_ray_behind(tmp_path):
     assert driver.wait(20 * patience()) == 130, driver.said()
     driver.seconds_until_gone(5.0)
     assert driver.temporary_files() == []
-    assert RunDirectory.open(tmp_path / "run").checkpoints.load_latest().update >= 3
+    assert RunDirectory(tmp_path / "run").checkpoints.load_latest().update >= 3
 
 
 @pytest.mark.soak

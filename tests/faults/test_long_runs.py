@@ -165,5 +165,5 @@ def test_long_runs_of_training_hold_no_more_at_the_end(preset, tmp_path):
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 130
     settled = [each for each in samples if each.seconds >= WARM_UP]
-    last = list(RunDirectory.open(run).metrics.read())[-1]
+    last = list(RunDirectory(run).metrics.read())[-1]
     check(f"training {preset}", settled, 10.0, updates=last["update"], steps=last["steps"])

@@ -94,7 +94,7 @@ def train_with(run: RunDirectory, preset: str, place: str, value: float, update:
 
 def make(preset: str, folder: Path, **changes) -> RunDirectory:
     config = toy_config(preset, updates=UPDATES, save_agent_every=1, hidden=2, **changes)
-    return RunDirectory.create(folder, config, [].append)
+    return RunDirectory.create(folder, config)
 
 
 def assert_all_finite(folder: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_number_that_is_not_finite_stops_the_update_before_it_is_saved(
     assert "after update 2" in train_with(run, preset, place, value, 2)
     assert_all_finite(run.path)
     assert run.checkpoints.load_latest().update == 1
-    train(RunDirectory.open(run.path, [].append))
+    train(RunDirectory(run.path))
     assert run.checkpoints.load_latest().card["about"]["params_sha256"] == undisturbed[preset]
 
 

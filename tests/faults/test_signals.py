@@ -66,7 +66,7 @@ def interrupt(driver: Driver, stop: Stop) -> None:
     assert driver.said() in ("", "pixelpong: interrupted\n")
     assert driver.temporary_files() == []
     if (driver.folder / "run" / "config.json").exists():
-        run = RunDirectory.open(driver.folder / "run")
+        run = RunDirectory(driver.folder / "run")
         if run.checkpoints.updates() or driver.said() == "":
             assert run.checkpoints.load_latest().update == max(updates_of(run), default=0)
 
@@ -118,7 +118,7 @@ def test_a_signal_in_the_middle_of_an_update_loses_nothing(tmp_path, way):
     shared = driver.shared_files()
     interrupt(driver, Stop(signal.SIGINT, 0.0, 0.1, to_all=True))
     assert not any(path.exists() for path in shared)
-    run = RunDirectory.open(driver.folder / "run")
+    run = RunDirectory(driver.folder / "run")
     assert len(list(run.evaluations.read())) < max(updates_of(run))
 
 

@@ -50,7 +50,7 @@ def stop_and_go_on(path: Path, mode: str, engine: str, stops: list[int]) -> dict
         display = StopAfter(update)
         outcome = train(run, display, display.should_stop)
         assert (outcome.reason, outcome.progress.update) == ("interrupted", update)
-        run = RunDirectory.open(path)
+        run = RunDirectory(path)
         assert run.checkpoints.updates()[-1] == update
     train(run)
     return outcome_of(run)

@@ -76,7 +76,7 @@ def test_a_clock_that_jumps_changes_nothing(tmp_path, undisturbed):
     assert 0 < report["training_seconds"] < report["total_seconds"] + 1 < 200
     words = ["resume", "run", "--updates", "3", "--json"]
     assert json.loads(call(tmp_path, *words, changes=astray).stdout)["update"] == 3
-    for line in RunDirectory.open(tmp_path / "run").metrics.read():
+    for line in RunDirectory(tmp_path / "run").metrics.read():
         assert 0 < line["timing"]["wall_seconds"] < 200
 
 
@@ -95,7 +95,7 @@ def test_in_other_environments_the_result_is_the_same(tmp_path, undisturbed, cha
     name = "Läufe für Pong/ρ = 1, 漢字"
     done = call(tmp_path, *WORDS, "--run", name, changes=changes, umask=0o077)
     assert (done.returncode, "warning" in done.stderr, "Error" in done.stderr) == (0, False, False)
-    run = RunDirectory.open(tmp_path / name)
+    run = RunDirectory(tmp_path / name)
     assert run.checkpoints.load_latest().card["about"]["params_sha256"] == undisturbed
     for path in [run.path, *run.path.rglob("*")]:
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
@@ -110,7 +110,7 @@ def test_without_standard_streams_no_word_ends_up_in_a_file(tmp_path, undisturbe
     script = 'exec "$@" <&- >&- 2>&-'
     done = subprocess.run(["sh", "-c", script, "sh", *words], cwd=tmp_path, capture_output=True)
     assert done.returncode == 0
-    run = RunDirectory.open(tmp_path / "run")
+    run = RunDirectory(tmp_path / "run")
     assert run.checkpoints.load_latest().card["about"]["params_sha256"] == undisturbed
     assert re.fullmatch(rb"\d+\n", (tmp_path / "run" / "run.lock").read_bytes())
     for file in run.line_files:

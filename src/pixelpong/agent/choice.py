@@ -18,6 +18,7 @@ from pixelpong.errors import (
     did_you_mean,
     expected,
     on_one_line,
+    warn,
 )
 from pixelpong.items import BUILTIN, HALF, SELF, Params
 from pixelpong.run.directory import RunDirectory
@@ -54,7 +55,7 @@ def open_agent(word: str | Path | None, which: str = "best") -> tuple[RunDirecto
         if which not in ("best", word):
             raise ConfigError(f"{word} is one agent, so it has no checkpoint {which}.")
         return None, load_shipped(str(word))
-    run = RunDirectory.open(find_run(word, others=(PACKAGE, *SHIPPED)))
+    run = RunDirectory(find_run(word, others=(PACKAGE, *SHIPPED)))
     return run, load_agent(run, which)
 
 
@@ -83,7 +84,7 @@ def load_agent(run: RunDirectory, which: str = "best") -> Agent:
                 problems.append(str(error))
             continue
         if problems:
-            run.warn(f"{'; '.join(problems)}; taking the agent of update {update}")
+            warn(f"{'; '.join(problems)}; taking the agent of update {update}")
         return agent
     raise CheckpointError("; ".join(problems) or f"The agents of {run.path} have been removed.")
 

@@ -99,7 +99,7 @@ def _examine(path: Path) -> dict[str, Any]:
     from pixelpong.run.directory import RunDirectory
     from pixelpong.run.record import Record
 
-    run, damaged, hashes = RunDirectory.open(path), {}, {}
+    run, damaged, hashes = RunDirectory(path), {}, {}
     for update in run.checkpoints.updates():
         try:
             newest = run.checkpoints.load(update)

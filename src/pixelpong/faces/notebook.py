@@ -79,7 +79,7 @@ class Run:
         """Open a run by its directory, its name in the folder ``runs``, or ``"latest"``."""
         self.path = find_run(path)
         self.outcome = outcome
-        self._directory = RunDirectory.open(self.path)
+        self._directory = RunDirectory(self.path)
         self._is_brief = is_brief
 
     def __eq__(self, other: object) -> bool:

@@ -200,7 +200,7 @@ def _open(run: str | Path | Run, options: dict[str, Any], allow_changes: bool) -
     from pixelpong.run.names import find_run
     from pixelpong.run.record import Record
 
-    found = RunDirectory.open(find_run(getattr(run, "path", run)))  # type: ignore[arg-type]
+    found = RunDirectory(find_run(getattr(run, "path", run)))  # type: ignore[arg-type]
     kept = {}
     if set(options) & set(BUDGET):
         replaced = _COUNTS if _COUNTS & set(options) else ()

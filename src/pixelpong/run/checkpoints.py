@@ -10,12 +10,10 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from pixelpong.errors import CheckpointError, RunError, expected, refusing
+from pixelpong.errors import CheckpointError, RunError, expected, refusing, warn
 from pixelpong.run.arrays import Arrays, decode_arrays, encode_arrays, read_card
 from pixelpong.run.files import NumberedFiles
 from pixelpong.schema import Count, Return, decode
@@ -52,21 +50,15 @@ class _Card:
 class CheckpointStore(NumberedFiles):
     """The checkpoints of one run, each a file named by its update."""
 
-    def __init__(self, folder: Path, warn: Callable[[str], None]) -> None:
-        """Use `folder`, which need not exist yet; `warn` is called with one line."""
-        super().__init__(folder)
-        self._warn = warn
-
     def save(self, checkpoint: Checkpoint) -> None:
         """Write a checkpoint completely or not at all, then remove those no longer needed."""
-        content = encode_arrays(checkpoint.arrays, checkpoint.card)
-        self.write(checkpoint.update, content, "make room there, then resume")
+        self.write(checkpoint.update, encode_arrays(checkpoint.arrays, checkpoint.card))
         try:
             # Those after it are damaged ones that a resume skipped.
             self.cut_back(checkpoint.update)
             self.thin(KEEP_LAST)
         except RunError as error:
-            self._warn(f"{error}; they stay until the next save")
+            warn(f"{error}; they stay until the next save")
 
     def load(self, update: int) -> Checkpoint:
         """Read one checkpoint and check every bit of it."""
@@ -93,7 +85,7 @@ class CheckpointStore(NumberedFiles):
                 return self.load(update)
             except CheckpointError as error:
                 if os.path.lexists(self.path(update)):  # it has not just been removed
-                    self._warn(f"{error}; taking another checkpoint")
+                    warn(f"{error}; taking another checkpoint")
         got = f"{len(tried)} damaged ones" if tried else "none at all"
         advice = "put a copy of one there, or start a new run"
         raise CheckpointError(expected(f"a sound checkpoint in {self.folder}", got, advice))

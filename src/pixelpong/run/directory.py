@@ -16,32 +16,32 @@ Readers take no lock.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
+import copy
 import hashlib
+import itertools
 import json
 import os
 import re
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from pixelpong.config import Config, differences
-from pixelpong.errors import MAX_GOT, ConfigError, RunError, expected, on_one_line, refusing
+from pixelpong.errors import MAX_GOT, ConfigError, RunError, on_one_line, refusing, warn
 from pixelpong.machine import collect_versions, describe_machine
 from pixelpong.run.checkpoints import CheckpointStore
 from pixelpong.run.files import NumberedFiles, write_whole
-from pixelpong.run.lines import GONE_ADVICE, LineFile
+from pixelpong.run.lines import LineFile
 from pixelpong.schema import convert, decode, encode
 
 FORMAT = 1
 RUNS_FOLDER = Path("runs")
 FAILURE_FILE = "failure.json"
 LOCK_SECONDS = 1  # that a training waits for its lock
-_LINE_FILES = ("metrics", "episodes", "evaluations")
 
 
 @dataclass(frozen=True)
@@ -56,68 +56,33 @@ class _ConfigFile:
     changes: tuple[dict[str, Any], ...] = ()  # by resumes, and at which update
 
 
-def _warn_on_stderr(message: str) -> None:
-    print(f"warning: {message}", file=sys.stderr)
-
-
-@dataclass(frozen=True)
 class RunDirectory:
-    """An opened run directory; `warn` takes one-line warnings."""
+    """An existing run directory, to read or continue it."""
 
-    path: Path
-    config: Config
-    versions: dict[str, str]  # of the libraries that started it
-    machine: dict[str, str]
-    checkpoints: CheckpointStore
-    agents: NumberedFiles
-    metrics: LineFile
-    episodes: LineFile
-    evaluations: LineFile
-    warn: Callable[[str], None]
+    def __init__(self, path: Path) -> None:
+        """Open it; a `RunError` if it is none, or damaged."""
+        self.path = path
+        content, self.config = _read_config(path)
+        self.versions, self.machine = content["versions"], content["machine"]
+        self.checkpoints = CheckpointStore(path / "checkpoints")
+        self.agents = NumberedFiles(path / "agents")
+        self.metrics = LineFile(path / "metrics.jsonl")
+        self.episodes = LineFile(path / "episodes.jsonl")
+        self.evaluations = LineFile(path / "evaluations.jsonl")
+        self.line_files = self.metrics, self.episodes, self.evaluations
 
     @classmethod
-    def create(
-        cls, path: Path | None, config: Config, warn: Callable[[str], None] = _warn_on_stderr
-    ) -> RunDirectory:
+    def create(cls, path: Path | None, config: Config) -> RunDirectory:
         """Make a new run directory; without a path the next free ``runs/PRESET-NNN``."""
         path = make_folder(path, config.preset)
-        content = {
-            "format": FORMAT,
-            "config": config.to_flat(),
-            "versions": collect_versions(),
-            "machine": describe_machine(),
-        }
+        about = {"versions": collect_versions(), "machine": describe_machine()}
         try:
-            content = _write_config(path, content)
+            _write_config(path, {"format": FORMAT, "config": config.to_flat()} | about)
         except RunError:
             with contextlib.suppress(OSError):
                 path.rmdir()  # so that the name is free once there is room again
             raise
-        return cls._of(path, content, config, warn)
-
-    @classmethod
-    def open(cls, path: Path, warn: Callable[[str], None] = _warn_on_stderr) -> RunDirectory:
-        """Open an existing run directory, to read or continue it."""
-        if not path.is_dir():
-            got = f"{path}, which is not one"
-            raise RunError(expected("a run directory", got, "check its name"))
-        return cls._of(path, *_read_config(path), warn)
-
-    @classmethod
-    def _of(
-        cls, path: Path, content: dict[str, Any], config: Config, warn: Callable[[str], None]
-    ) -> RunDirectory:
-        store, agents = CheckpointStore(path / "checkpoints", warn), NumberedFiles(path / "agents")
-        versions, machine = content["versions"], content["machine"]
-        metrics, episodes, evaluations = (LineFile(path / f"{name}.jsonl") for name in _LINE_FILES)
-        return cls(
-            path, config, versions, machine, store, agents, metrics, episodes, evaluations, warn
-        )
-
-    @property
-    def line_files(self) -> tuple[LineFile, ...]:
-        """All files of lines."""
-        return tuple(getattr(self, name) for name in _LINE_FILES)
+        return cls(path)
 
     @property
     def has_begun(self) -> bool:
@@ -130,14 +95,11 @@ class RunDirectory:
         """The updates whose agent is saved, in a checkpoint or as a small file, ascending."""
         return sorted({*self.checkpoints.updates(), *self.agents.updates()})
 
-    def require_here(self) -> None:
-        """Check that the run has not been deleted during its training."""
-        if not (file := self.path / "config.json").is_file():
-            raise RunError(expected(f"the run's {file}", "no such file", GONE_ADVICE))
-
     def with_config(self, config: Config) -> RunDirectory:
         """This run with another configuration, which `write_config` does not write yet."""
-        return dataclasses.replace(self, config=config)
+        changed = copy.copy(self)
+        changed.config = config
+        return changed
 
     def write_config(self, update: int) -> None:
         """Write the configuration if it has changed; the caller must hold the lock.
@@ -147,14 +109,13 @@ class RunDirectory:
         content, before = _read_config(self.path)
         if before == self.config:
             return
-        changed = differences(before, self.config)
-        if changed:
+        if changed := differences(before, self.config):
             content["changes"] = [*content.get("changes", ()), {"update": update, **changed}]
         _write_config(self.path, content | {"config": self.config.to_flat()})
 
-    def lock(self) -> RunLock:
-        """Make this process the only one that writes here."""
-        return RunLock(self.path)
+    def lock(self) -> BinaryIO:
+        """Make this process the only one that writes here; see `lock_folder`."""
+        return lock_folder(self.path)
 
     @contextlib.contextmanager
     def noting_failure(self) -> Iterator[None]:
@@ -172,41 +133,32 @@ class RunDirectory:
 
     def warn_of_other_machine(self) -> None:
         """Warn if equality with an uninterrupted run is no longer promised."""
-        here = (collect_versions() | describe_machine()).items()
-        there = self.versions | self.machine
-        changed = [f"{name} {there.get(name)} → {it}" for name, it in here if it != there.get(name)]
+        here, there = collect_versions() | describe_machine(), self.versions | self.machine
+        changed = [f"{k} {there.get(k)} → {it}" for k, it in here.items() if it != there.get(k)]
         if changed:
-            self.warn(
+            warn(
                 f"this run was started elsewhere ({'; '.join(changed)}): it continues, but the "
                 "same bits as without a break are no longer promised"
             )
 
 
-class RunLock:
-    """Held while a training writes to a run directory; freed by the system when it ends."""
-
-    def __init__(self, path: Path) -> None:
-        with refusing(f"to write to {path}", "check its rights", RunError):
-            self._file = (path / "run.lock").open("a+b", buffering=0)
-        for _ in range(LOCK_SECONDS * 100):  # somebody may be looking, see `is_live`
-            if _can_lock(self._file, exclusive=True):
-                break
-            time.sleep(0.01)
-        else:
-            self._file.seek(0)
-            owner = self._file.read(20).strip().decode("ascii", "replace") or "unknown"
-            self._file.close()
-            who = on_one_line(f"Process {owner} trains in {path}")
-            raise RunError(f"{who}; wait for it, or stop it.")
-        with contextlib.suppress(OSError):  # a full disk has no room to name the owner
-            self._file.truncate(0)
-            self._file.write(b"%d\n" % os.getpid())
-
-    def __enter__(self) -> RunLock:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._file.close()
+def lock_folder(path: Path) -> BinaryIO:
+    """Make this process the only one that writes to a folder, until what this returns is closed."""
+    with refusing(f"to write to {path}", "check its rights", RunError):
+        file = (path / "run.lock").open("a+b", buffering=0)
+    for _ in range(LOCK_SECONDS * 100):  # somebody may be looking, see `is_live`
+        if _can_lock(file, exclusive=True):
+            break
+        time.sleep(0.01)
+    else:
+        file.seek(0)
+        owner = file.read(20).strip().decode("ascii", "replace") or "unknown"
+        file.close()
+        raise RunError(on_one_line(f"Process {owner} trains in {path}; wait for it, or stop it."))
+    with contextlib.suppress(OSError):  # a full disk has no room to name the owner
+        file.truncate(0)
+        file.write(b"%d\n" % os.getpid())
+    return file
 
 
 def is_live(path: Path) -> bool:
@@ -229,32 +181,26 @@ def _can_lock(file: BinaryIO, *, exclusive: bool) -> bool:
 
 
 def make_folder(path: Path | None, name: str) -> Path:
-    """Make a new folder, never one that exists; without a path ``runs/NAME-NNN``."""
-    number = largest_number(RUNS_FOLDER, name) if path is None else 0
-    while True:
-        number += 1
-        candidate = path or RUNS_FOLDER / f"{name}-{number:03d}"
-        try:
-            candidate.parent.mkdir(parents=True, exist_ok=True)
-            candidate.mkdir()
-            return candidate
-        except FileExistsError as error:
-            if path is None and candidate.is_dir():
-                continue  # another process was faster
-            if not candidate.exists():
-                raise RunError(f"{candidate.parent} is not a directory.") from error
-            is_run = (candidate / "config.json").is_file()
-            other = f", or `pixelpong resume {shlex.quote(str(candidate))}`" if is_run else ""
-            raise RunError(f"{candidate} exists; choose another --run{other}.") from error
-        except OSError as error:
-            why = error.strerror or str(error)
-            raise RunError(f"Cannot make {candidate}: {why}; choose another --run.") from error
+    """Make a new folder, never one that exists; without a path ``runs/NAME-NNN``.
 
-
-def largest_number(folder: Path, name: str) -> int:
-    """The largest NNN among the names NAME-NNN in a folder, so that no number is used twice."""
-    stems = (path.name.removeprefix(f"{name}-") for path in folder.glob(f"{name}-*"))
-    return max((int(stem) for stem in stems if re.fullmatch(r"\d{3,9}", stem)), default=0)
+    NNN is above all that are there, so that no number is used twice.
+    """
+    stems = (each.name.removeprefix(f"{name}-") for each in RUNS_FOLDER.glob(f"{name}-*"))
+    last = max((int(stem) for stem in stems if re.fullmatch(r"\d{3,9}", stem)), default=0)
+    for number in itertools.count(last + 1):
+        place = path or RUNS_FOLDER / f"{name}-{number:03d}"
+        with refusing(f"to make the folder {place}", "choose another --run", RunError):
+            try:
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.mkdir()
+                break
+            except FileExistsError:
+                if not place.exists():
+                    raise  # its parent is a file
+        if path is not None:
+            again = f"`pixelpong resume {shlex.quote(str(place))}`"
+            raise RunError(f"{place} exists; choose another --run, or if it is a run, {again}.")
+    return place
 
 
 def _read_config(path: Path) -> tuple[dict[str, Any], Config]:
@@ -272,12 +218,10 @@ def _read_config(path: Path) -> tuple[dict[str, Any], Config]:
             raise ValueError(str(error)) from error
 
 
-def _write_config(path: Path, content: dict[str, Any]) -> dict[str, Any]:
-    """Write the content with its hash, and return both."""
-    content = content | {"sha256": _hash_of(content)}
-    text = json.dumps(content, indent=1) + "\n"
-    write_whole(path / "config.json", text.encode(), advice="make room there")
-    return content
+def _write_config(path: Path, content: dict[str, Any]) -> None:
+    """Write the content with its hash."""
+    text = json.dumps(content | {"sha256": _hash_of(content)}, indent=1) + "\n"
+    write_whole(path / "config.json", text.encode())
 
 
 def _hash_of(content: dict[str, Any]) -> str:

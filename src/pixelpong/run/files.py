@@ -20,17 +20,11 @@ def require_place(path: Path) -> None:
         raise RunError(expected(f"a folder {path.parent}", "none", "make it first"))
 
 
-def write_whole(
-    path: Path,
-    content: bytes,
-    *,
-    advice: str = "make room there, or choose another file",
-    make_folder: bool = False,
-) -> None:
-    """Write or replace a file, completely or not at all; `advice` is for an error."""
+def write_whole(path: Path, content: bytes, *, make_folder: bool = False) -> None:
+    """Write or replace a file, completely or not at all."""
     temporary = path.with_name(f".{path.name}-{os.getpid()}")
     try:
-        with refusing(f"to write {path}", advice, RunError):  # ValueError: a name with a zero byte
+        with refusing(f"to write {path}", "make room there, or choose another place", RunError):
             if make_folder:
                 path.parent.mkdir(parents=True, exist_ok=True)
             temporary.unlink(missing_ok=True)  # left by a killed process
@@ -59,20 +53,17 @@ class NumberedFiles:
 
     def updates(self) -> list[int]:
         """The updates that have a file, ascending; the content is not checked."""
-        names: list[str] = []
-        is_none = contextlib.suppress(FileNotFoundError, NotADirectoryError)
-        with refusing(f"to read {self.folder}", "check the disk", RunError), is_none:
-            names = os.listdir(self.folder)
-        stems = (name.removesuffix(_ENDING) for name in names if name.endswith(_ENDING))
+        with refusing(f"to read {self.folder}", "check the disk", RunError):
+            stems = [path.stem for path in self.folder.glob(f"*{_ENDING}")]
         return sorted(int(stem) for stem in stems if stem.isascii() and stem.isdecimal())
 
     def path(self, update: int) -> Path:
         """The file of an update."""
         return self.folder / f"{update:06d}{_ENDING}"
 
-    def write(self, update: int, content: bytes, advice: str) -> None:
+    def write(self, update: int, content: bytes) -> None:
         """Write the file of an update, completely or not at all."""
-        write_whole(self.path(update), content, advice=advice, make_folder=True)
+        write_whole(self.path(update), content, make_folder=True)
 
     def remove(self, updates: Iterable[int]) -> None:
         """Remove the files of some updates; only for the holder of the run's lock."""

@@ -9,6 +9,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,6 @@ from pixelpong.errors import RunError, number_of, refusing
 from pixelpong.run.words import signed
 from pixelpong.schema import Count, Return, Seconds, decode
 
-LINE_LIMIT = 1 << 20  # bytes; our lines have a few thousand
-GONE_ADVICE = "if the run was deleted, train again"
 MIN_GAMES = 10  # from which an interval is shown
 TOO_FEW = "too few games for an interval"
 
@@ -116,7 +115,7 @@ class LineFile:
 
     def append(self, *lines: dict[str, Any]) -> None:
         """Add lines at the end."""
-        with self._to("write to"), self.path.open("ab", buffering=0) as file:
+        with self._open() as file:
             text = "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines).encode()
             before = file.seek(0, os.SEEK_END)
             if file.write(text) != len(text):
@@ -125,7 +124,7 @@ class LineFile:
 
     def sync(self) -> None:
         """Wait until the lines are on the disk, so that no checkpoint can be ahead of them."""
-        with self._to("write to"), self.path.open("ab", buffering=0) as file:
+        with self._open() as file:
             os.fsync(file.fileno())
 
     def read(self, kind: Any = dict[str, Any]) -> Iterator[Any]:
@@ -137,34 +136,29 @@ class LineFile:
 
         Damaged lines before it stay, so that no good line after them is lost.
         """
-        end = dropped = 0
-        for line_end, line in self._scan(Line):
-            if line is not None and line.update <= update:
-                end = line_end
-            elif line is not None:
-                dropped += 1
-        with self._to("cut back"):
-            if self.path.exists():
-                os.truncate(self.path, end)
-        return dropped
+        found = [(end, line.update) for end, line in self._scan(Line) if line is not None]
+        end = max((end for end, of in found if of <= update), default=0)
+        with self._open() as file:
+            file.truncate(end)
+        return sum(of > update for _, of in found)
+
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[FileIO]:
+        advice = "make room there; or if the run was deleted, train again"
+        with refusing(f"to write to {self.path}", advice, RunError):
+            with self.path.open("ab", buffering=0) as file:
+                yield file
 
     def _scan(self, kind: Any) -> Iterator[tuple[int, Any]]:
         """Yield the end of each whole line, and its content or None if it is damaged."""
-        with self._to("read"):
-            if not self.path.exists() or self.path.is_fifo():  # opening a pipe would block
-                return
+        is_new = contextlib.suppress(FileNotFoundError)
+        with refusing(f"to read {self.path}", "check the disk", RunError), is_new:
             with self.path.open("rb") as file:
-                end, is_long = 0, False
-                while raw := file.readline(LINE_LIMIT):
+                end = 0
+                for raw in file:
                     end += len(raw)
                     if raw.endswith(b"\n"):
-                        yield end, None if is_long else _decode_line(raw, kind)
-                    is_long = not raw.endswith(b"\n")
-
-    def _to(self, verb: str) -> contextlib.AbstractContextManager[None]:
-        is_there = self.path.parent.is_dir()
-        advice = "make room there, then resume" if is_there else GONE_ADVICE
-        return refusing(f"to {verb} {self.path}", advice, RunError)
+                        yield end, _decode_line(raw, kind)
 
 
 def _decode_line(raw: bytes, kind: Any) -> Any:

@@ -277,7 +277,7 @@ def identify(path: Path) -> tuple[int, ...]:
 def _read(path: Path, is_training: bool) -> Record:
     modified = last_change(path) or 0.0
     try:
-        run = RunDirectory.open(path, lambda _: None)  # a list has no room for warnings
+        run = RunDirectory(path)
         evaluations, rows = tuple(run.evaluations.read(Evaluation)), _read_rows(run)
     except (PixelpongError, OSError, ValueError, RecursionError) as error:
         return Record(path, None, on_one_line(str(error))[:MAX_GOT], is_training, modified)

@@ -139,7 +139,7 @@ def train_run(run: Path, threads: int, began: float | None = None) -> str:
     parent = os.getppid()
     try:
         with naming("a training"), stop_on_signals() as asked, threadpool_limits(threads):
-            found = RunDirectory.open(run)
+            found = RunDirectory(run)
             found.warn_of_other_machine()
             config = found.config.updated({"engine": "threads", "workers": threads}, "sweep")
             train(found.with_config(config), None, lambda: asked() or os.getppid() != parent, began)

@@ -19,7 +19,7 @@ from typing import Any
 
 from pixelpong.config import Config
 from pixelpong.errors import RunError, refusing
-from pixelpong.run.directory import RunDirectory, RunLock
+from pixelpong.run.directory import RunDirectory, lock_folder
 from pixelpong.run.files import write_whole
 from pixelpong.run.record import SWEEP_FILE, Record, is_sweep
 from pixelpong.sweep.grid import name_trainings
@@ -35,13 +35,13 @@ class Sweep:
             raise RunError(f"{path} is not a sweep: it has no {SWEEP_FILE}. Check its name.")
         self.path = path
         self.runs = sorted((it.parent for it in path.glob("*/config.json")), key=_in_order)
-        self._lock = RunLock(path)
+        self._lock = lock_folder(path)
 
     def __enter__(self) -> Sweep:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._lock.__exit__(*exc)
+        self._lock.close()
 
     @classmethod
     def create(cls, path: Path, configs: Sequence[Config]) -> Sweep:
