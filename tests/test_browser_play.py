@@ -118,7 +118,7 @@ def test_the_mouse_leads_the_paddle_and_where_it_rests_counts_however_quick_it_w
     page = open_game()
     page.evaluate(
         """() => {
-          const stage = document.querySelector(".play-stage canvas"), box = stage.getBoundingClientRect();
+          const stage = document.querySelector(".play canvas"), box = stage.getBoundingClientRect();
           for (const share of [0.3, 0.75]) stage.dispatchEvent(new PointerEvent("pointermove", {
             clientX: box.x + 60, clientY: box.y + share * box.height, bubbles: true,
             isPrimary: true }));

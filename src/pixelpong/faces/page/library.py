@@ -21,12 +21,14 @@ from pixelpong.errors import CheckpointError, RunError, expected
 from pixelpong.faces.page.health import assess
 from pixelpong.run.names import list_runs
 from pixelpong.run.record import Record, identify, list_sweeps
-from pixelpong.sweep.results import summarize
+from pixelpong.sweep.grid import varied
+from pixelpong.sweep.results import make_settings
 
 PACKAGE = "package"  # id of the agents in the package
 MAX_RUNS = 1000  # are listed
 MAX_EVALUATIONS = 500  # the newest are listed
 MAX_ROWS = 2000  # of columns: more than a chart is wide in pixels
+MIN_ROWS = 100  # of the columns of each of many runs
 
 
 class Library:
@@ -57,15 +59,26 @@ class Library:
             return _tell_of_agents(file.name, run_id, {"best": self.load_agent(run_id)})
         return _tell_run(self.record(run_id), run_id)
 
-    def tell_sweep(self, name: str) -> dict[str, Any]:
-        """The runs of a sweep, by id, and their numbers (`pixelpong.sweep.results.summarize`)."""
-        paths = self._paths()
-        ids = sorted(
-            (id for id in paths if id.startswith(f"{name}/")), key=lambda id: (len(id), id)
-        )
-        if not ids:
-            raise RunError("There is no sweep of this name.")
-        return {"runs": ids, **_summarize(tuple(Record.read(paths[id]) for id in ids))}
+    def compare(self, names: str) -> dict[str, Any]:
+        """Runs, and those of sweeps, with their curves and what came of each setting.
+
+        The names are ids and names of sweeps with commas between; one that is not there is left
+        out. ``options`` are those in which the runs differ.
+        """
+        asked, paths = names.split(","), self._paths()
+        chosen = [id for id in paths if id in asked or id.split("/")[0] in asked]
+        if not chosen:
+            raise RunError(expected("runs of the list", "other names", "reload the page"))
+        chosen.sort(key=lambda id: (len(id), id))
+        found = {Record.read(paths[id]): id for id in chosen}
+        configs = [record.config for record in found if record.config]
+        rows = max(MIN_ROWS, MAX_ROWS // len(found))
+        return {
+            "runs": [_tell_curves(record, id, rows) for record, id in found.items()],
+            "settings": _summarize(tuple(found.items())),
+            "options": [*varied(configs), "seed"],
+            "is_live": any(record.is_live for record in found),
+        }
 
     def find_agent(self, run_id: str, which: str) -> tuple[Path | None, str, Any]:
         """Where a saved agent is: path of the run or file, None for the package; name; stamp."""
@@ -119,8 +132,12 @@ class Library:
 
 
 @functools.lru_cache(8)
-def _summarize(records: tuple[Record, ...]) -> dict[str, Any]:
-    return summarize(records)
+def _summarize(found: tuple[tuple[Record, str], ...]) -> list[dict[str, Any]]:
+    ids = dict(found)
+    return [
+        {**setting.summarize(), "runs": [ids[record] for record in setting.records]}
+        for setting in make_settings(ids)
+    ]
 
 
 @functools.cache
@@ -137,21 +154,25 @@ def _tell_in_short(record: Record, run_id: str) -> dict[str, Any]:
     return {"id": run_id, **record.to_dict()}
 
 
+def _tell_curves(record: Record, run_id: str, rows: int) -> dict[str, Any]:
+    config = record.config.to_flat() if record.config else {}
+    curves = {"config": config, "columns": _list_columns(record, rows)}
+    return {**_tell_in_short(record, run_id), **curves}
+
+
 def _tell_run(record: Record, run_id: str) -> dict[str, Any]:
     run, best = record.run, None
     if run is not None:
         with contextlib.suppress(RunError):  # it is being deleted
             best = run.checkpoints.find_best()
     return {
-        **_tell_in_short(record, run_id),
-        "config": run.config.to_flat() if run else {},
+        **_tell_curves(record, run_id, MAX_ROWS),
         "versions": run.versions if run else {},
         "machine": run.machine if run else {},
         "evaluations": [it.in_short() for it in record.evaluations[-MAX_EVALUATIONS:]],
         "health": list(map(vars, assess(record))),
         "agents": _list_agents(record),
         "best": None if best is None else str(best),
-        "columns": _list_columns(record),
     }
 
 
@@ -169,9 +190,9 @@ def _tell_agent(which: str, about: dict[str, Any]) -> dict[str, Any]:
     return {"which": which, "strength": name_strength(about), **figures}
 
 
-def _list_columns(record: Record) -> dict[str, list[float | None]]:
-    """The metrics, thinned out evenly to at most `MAX_ROWS` rows, with the last one."""
-    step = max(1, -(-len(record.rows) // MAX_ROWS))
+def _list_columns(record: Record, most: int) -> dict[str, list[float | None]]:
+    """The metrics, thinned out evenly to at most `most` rows, with the last one."""
+    step = max(1, -(-len(record.rows) // most))
     rows = record.rows[::-1][::step][::-1]
     names = dict.fromkeys(name for row in rows for name in row)
     return {name: [_shorten(row.get(name)) for row in rows] for name in names}

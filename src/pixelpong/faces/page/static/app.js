@@ -4,15 +4,15 @@
 import {
   FIGURES, build, buildScroller, buildTable, describeRun, follow, rewrite, warnAbove,
 } from "./parts.js";
-import { mountComparison, mountSweep } from "./compare.js";
+import { mountComparison } from "./compare.js";
 import { mountGame } from "./play.js";
 import { mountRun } from "./run.js";
 
 const ticked = new Set(); // ids of the runs to compare, kept when you return to the list
 const main = document.getElementById("main");
 const VIEWS = {
-  runs: mountList, run: mountRun, compare: mountComparison, sweep: mountSweep,
-  play: mountGame,
+  runs: mountList, run: mountRun, compare: mountComparison, play: mountGame,
+  sweep: (view, signal, name) => mountComparison(view, signal, name, true),
   watch: (view, signal, id = "package", agent = "best") => mountRun(view, signal, id, agent),
 };
 let leave = null;
@@ -61,27 +61,32 @@ function mountList(element, signal) {
   };
   const head = ["run", "", ...FIGURES, "preset", "seed", "written"];
   follow("/api/runs", signal, ({ runs = [] }) => {
-    for (const id of ticked) if (!runs.some((run) => run.id === id)) ticked.delete(id);
+    const rows = Map.groupBy(runs, (run) => findSweep(run) ?? run.id);
+    for (const id of ticked) if (!rows.has(id)) ticked.delete(id);
     list.hidden = !runs.length;
-    rewrite(list, runs, () => [buildTable(head, listRows(runs, count))]);
+    rewrite(list, runs, () => [buildTable(head, listRows(runs, rows, count))]);
     rewrite(empty, runs.length, () => (runs.length ? [] : [buildEmpty()]));
     count();
   });
 }
 
-// A row for each run, and one for all runs of a sweep, which have its folder in their ids.
-function listRows(runs, onTick) {
-  const findSweep = ({ id }) => (id.includes("/") ? id.split("/")[0] : null);
+// The sweep to which a run belongs, which its id begins with; null if none.
+function findSweep({ id }) {
+  return id.includes("/") ? id.split("/")[0] : null;
+}
+
+// A row for each run, and one for all runs of a sweep.
+function listRows(runs, rows, onTick) {
   const groups = Map.groupBy(runs, (run) => (findSweep(run) ? null : run.group));
   const style = { dateStyle: "medium", timeStyle: "short" };
-  return [...Map.groupBy(runs, (run) => findSweep(run) ?? run.id).values()].map((members) => {
+  return [...rows].map(([id, members]) => {
     const [run] = members, sweep = findSweep(run), name = sweep ?? run.name;
     const alike = sweep ? [] : groups.get(run.group), seeds = Map.groupBy(alike, (it) => it.seed);
     const box = build("input", {
       type: "checkbox", "aria-label": `Compare ${name}`, disabled: run.state === "damaged",
-      checked: members.every(({ id }) => ticked.has(id)),
+      checked: ticked.has(id),
       onchange: () => {
-        for (const { id } of members) if (box.checked) ticked.add(id); else ticked.delete(id);
+        if (box.checked) ticked.add(id); else ticked.delete(id);
         onTick();
       },
     });

@@ -1,18 +1,20 @@
 // Curves of one run or of several, drawn as SVG over the agent's steps.
 //
-// A series has the `columns` of a run's metrics, or those of its `members` if it stands for several
-// runs, which become one curve and a band. Everything is placed in shares of the picture, so a
-// chart fits any width, also on paper, without being drawn again.
-import { build, formatCount, formatSigned, rewrite } from "./parts.js";
+// A series is one run or the seeds of a setting: its `members` are the columns of their metrics.
+// Several become a curve, their mean, with a band. Everything is placed in shares of the picture,
+// so a chart fits any width, also on paper, without being drawn again.
+import { build, formatCount, formatNumber, formatSigned, rewrite } from "./parts.js";
 
 const SIZE = 1000; // of the picture's own coordinates, from the upper left
 const REACH = 0.02; // of the width: how near a value is to be to the pointer
 const TICK_STEPS = [1, 2, 2.5, 5, 10];
-const GRID = 200; // points of the mean of several runs
+const GRID = 200; // points of the mean of several seeds
 const DASHES = ["", "8 4", "2 3", "8 3 2 3", "14 4", "14 3 2 3"]; // of compared curves
 
-const tellPercent = (value) => `${Number((100 * value).toFixed(1))} %`;
-const tellPlain = (value) => formatNumber(value, 3);
+const tellPercent = (value) => `${formatNumber(100 * value, { maximumFractionDigits: 1 })} %`;
+const tellPlain = (value) => formatNumber(value, { maximumSignificantDigits: 3 });
+const tellTick = (value) =>
+  formatNumber(value, { notation: "compact", maximumSignificantDigits: 4 });
 
 // A curve is a line or dots; only a line can represent its run.
 const STYLES = {
@@ -49,7 +51,7 @@ const CHARTS = [
   single("steps_per_second", "Speed", "steps per second", formatCount),
 ];
 
-/** A heading, and the charts; returns `update([{name, columns, members, target}])`. */
+/** A heading, and the charts; returns `update([{name, members, target}])`. */
 export function mountCurves(element) {
   const pointAll = (place) => charts.forEach((chart) => chart.point(place));
   const charts = CHARTS.map((chart) => new Chart(chart, pointAll));
@@ -81,39 +83,37 @@ class Chart {
   }
 
   update(series) {
-    const { chart } = this, isOne = series.length === 1, target = series[0]?.target;
+    const { chart } = this, isOne = series.length === 1;
     this.traces = this.listTraces(series).filter(({ points }) => points.length);
-    const all = this.traces.flatMap(({ points, band }) => band ?? points);
+    const all = this.traces.flatMap(({ points, seeds = [points] }) => seeds.flat());
     this.end = 1.01 * Math.max(0, ...all.map(([x]) => x)) || 1;
-    this.range = chart.range ?? padEnds(findEnds(all.flatMap(([, ...values]) => values)));
+    this.range = chart.range ?? padEnds(findEnds(all.map(([, value]) => value)));
     const lines = this.traces.filter(({ style }) => !style.isDots);
     this.mains = isOne ? lines.slice(-1) : lines;
     this.figure.dataset.points = this.traces[0]?.points.length ?? 0;
-    this.figure.hidden = !all.length && series.some((one) => listColumns(one)[0]?.steps?.length);
+    this.figure.hidden = !all.length && series.some(({ members: [first] }) => first.steps?.length);
     const hasKeys = this.traces.length > 1 && (isOne || chart.id === "return");
     const names = hasKeys ? this.traces.map(({ name }) => name) : [];
     rewrite(this.legend, names, () => (hasKeys ? this.traces.map(buildKey) : []));
-    this.draw(chart.id === "return" ? target : null);
+    this.draw(chart.id === "return" ? series[0]?.target : null);
     this.point(this.place ?? null);
   }
 
   /** The curves, each with its name, its style and its points, [steps, value]. */
   listTraces(series) {
-    const { curves } = this.chart, isOne = series.length === 1;
-    if (isOne && !series[0].members) {
-      const { columns } = series[0];
+    const { curves } = this.chart;
+    if (series.length === 1 && series[0].members.length === 1) {
       return curves.map(([column, name, style]) => (
-        { name, style: STYLES[style], points: pair(columns, column) }
+        { name, style: STYLES[style], points: pair(series[0].members[0], column) }
       ));
     }
     const lines = curves.filter(([, , style]) => !STYLES[style].isDots).reverse();
-    return series.map((one, place) => {
-      const all = listColumns(one).map((columns) => (
-        lines.map(([column]) => pair(columns, column)).find((points) => points.length) ?? []
-      ));
-      const compared = { colour: `series-${place + 1}`, width: 2, dash: DASHES[place] };
-      const joined = one.members ? joinRuns(all) : { points: all[0] };
-      return { name: one.name, style: isOne ? STYLES.solid : compared, ...joined };
+    const find = (columns) => (
+      lines.map(([column]) => pair(columns, column)).find((points) => points.length)
+    );
+    return series.map(({ name, members }, place) => {
+      const style = { colour: `series-${place + 1}`, width: 2.25, dash: DASHES[place] };
+      return { name, style, ...joinSeeds(members.map(find).filter(Boolean)) };
     });
   }
 
@@ -139,9 +139,12 @@ class Chart {
       words.push(write(this.x(tick), SIZE, 17, tellTick(tick)));
     }
     words.push(write(SIZE / 2, SIZE, 33, "steps of the agent"));
-    for (const { style, points, band } of this.traces) {
-      if (band) paths.push(this.drawBand(style, band));
-      paths.push(drawLine(style, points.map(([x, y]) => [this.x(x), this.y(y)])));
+    const place = ([x, y]) => [this.x(x), this.y(y)];
+    for (const { style, points, seeds = [], band = [] } of this.traces) {
+      const thin = { ...style, width: 0.75, dash: null, opacity: 0.5 };
+      paths.push(...seeds.map((seed) => drawLine(thin, seed.map(place))));
+      paths.push(drawLine({ fill: style.colour, opacity: 0.2 }, band.map(place)));
+      paths.push(drawLine(style, points.map(place)));
     }
     if (target != null) {
       draw("target", `M0 ${this.y(target)}h${SIZE}`);
@@ -152,13 +155,6 @@ class Chart {
     const box = { viewBox: `0 0 ${SIZE} ${SIZE}`, preserveAspectRatio: "none" };
     const picture = build("svg:svg", box, paths, this.cursor);
     this.plot.replaceChildren(build("svg:svg", { "aria-hidden": "true" }, picture, words));
-  }
-
-  drawBand({ colour }, band) {
-    const tell = ([x, y]) => `${this.x(x).toFixed(1)} ${this.y(y).toFixed(1)}`;
-    const ends = [...band.map(([x, , high]) => [x, high]), ...band.toReversed()];
-    const d = `M${ends.map(tell).join("L")}z`;
-    return build("svg:path", { d, fill: `var(--${colour})`, opacity: 0.2 });
   }
 
   /**
@@ -195,12 +191,12 @@ function buildKey({ name, style }) {
 }
 
 /** A line through places, or dots there: lines of no length, whose ends are round. */
-export function drawLine({ colour, width, dash, isDots, opacity }, places) {
+export function drawLine({ colour, fill, width, dash, isDots, opacity }, places) {
   const all = places.map(([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`);
   return build("svg:path", {
-    d: isDots ? all.map((place) => `M${place}h0`).join("") : `M${all.join("L")}`,
-    fill: "none", stroke: `var(--${colour})`, opacity, "stroke-width": width,
-    "stroke-dasharray": dash || null, "stroke-linecap": isDots && "round",
+    d: isDots ? all.map((place) => `M${place}h0`).join("") : all.length && `M${all.join("L")}`,
+    fill: fill ? `var(--${fill})` : "none", stroke: colour && `var(--${colour})`, opacity,
+    "stroke-width": width, "stroke-dasharray": dash || null, "stroke-linecap": isDots && "round",
   });
 }
 
@@ -210,31 +206,27 @@ function pair({ steps, ...columns }, name) {
   return all.filter(([, value]) => value != null);
 }
 
-function listColumns({ columns, members }) {
-  return members ?? [columns];
-}
-
-/**
- * Mean, and lowest and highest, of several runs, from where all have begun. One that has ended
- * stays where it ended.
- */
-export function joinRuns(all) {
-  const lines = all.filter((points) => points.length);
-  if (!lines.length) return { points: [] };
-  const from = Math.max(...lines.map(([first]) => first[0]));
-  const to = Math.max(...lines.map((points) => points.at(-1)[0]));
-  const places = lines.map(() => 0), points = [], band = [];
+/** The mean of several seeds, and around it a band from lowest to highest, as far as all go. */
+export function joinSeeds(seeds) {
+  if (seeds.length < 2) return { points: seeds[0] ?? [] };
+  const from = Math.max(...seeds.map(([first]) => first[0]));
+  const to = Math.max(from, Math.min(...seeds.map((points) => points.at(-1)[0])));
+  const points = [], high = [], low = [];
   for (let step = 0; step <= GRID; step += 1) {
     const x = from + ((to - from) * step) / GRID;
-    const values = lines.map((line, run) => {
-      while (places[run] + 1 < line.length && line[places[run] + 1][0] <= x) places[run] += 1;
-      const [[x0, y0], next] = line.slice(places[run], places[run] + 2);
-      return next ? y0 + ((next[1] - y0) * (x - x0)) / (next[0] - x0) : y0;
-    });
+    const values = seeds.map((seed) => interpolate(seed, x)), [lowest, highest] = findEnds(values);
     points.push([x, values.reduce((sum, value) => sum + value, 0) / values.length]);
-    band.push([x, ...findEnds(values)]);
+    high.push([x, highest]);
+    low.unshift([x, lowest]);
   }
-  return { points, band };
+  return { seeds, points, band: [...high, ...low] };
+}
+
+function interpolate(points, x) {
+  const next = points.findIndex(([each]) => each > x);
+  if (next < 1) return points.at(next)[1];
+  const [[x0, y0], [x1, y1]] = points.slice(next - 1, next + 1);
+  return y0 + ((y1 - y0) * (x - x0)) / (x1 - x0);
 }
 
 function findEnds(values) {
@@ -256,15 +248,4 @@ function listTicks([low, high], count) {
   const step = power * TICK_STEPS.find((each) => each * power >= rough * 0.999);
   const first = Math.ceil(low / step - 1e-9), last = Math.floor(high / step + 1e-9);
   return Array.from({ length: last - first + 1 }, (_, place) => (first + place) * step);
-}
-
-function formatNumber(value, digits) {
-  return Number(value.toPrecision(digits)).toString().replace("-", "−");
-}
-
-/** 1500000 → "1.5M" */
-function tellTick(value) {
-  const units = [[1e6, "M"], [1e3, "k"], [1, ""]];
-  const [divisor, sign] = units.find(([each]) => Math.abs(value) >= each) ?? units[2];
-  return formatNumber(value / divisor, 4) + sign;
 }

@@ -80,7 +80,7 @@ export function follow(path, signal, show) {
       if (text !== last) show(status === 200 ? answer : { ...known, status, problem, isGone });
       last = text;
     }
-    timer = setTimeout(again, known?.is_live || known?.runs ? LIVE_MS : REST_MS);
+    timer = setTimeout(again, (known?.is_live ?? known?.runs) ? LIVE_MS : REST_MS);
   };
   document.addEventListener("visibilitychange", again, { signal });
   signal.addEventListener("abort", () => clearTimeout(timer));
@@ -100,19 +100,23 @@ export function tellProblem({ status, state, problem, isGone, id }) {
   return status !== 200 || state === "damaged" ? problem : ""; // a failed run can be shown
 }
 
-/** A number with its sign and a true minus: "+0.50", "−21". */
-export function formatSigned(value, digits = 0) {
+/** A number with a true minus, in a style of `Intl.NumberFormat`. */
+export function formatNumber(value, style) {
   if (value == null || !Number.isFinite(value)) return "–";
-  const text = Math.abs(value).toFixed(digits);
-  if (Number(text) === 0) return text;
-  return (value < 0 ? "−" : "+") + text;
+  return value.toLocaleString("en", style).replace("-", "−");
+}
+
+/** A number with its sign: "+0.50", "−21". */
+export function formatSigned(value, digits = 0) {
+  const size = { minimumFractionDigits: digits, maximumFractionDigits: digits };
+  return formatNumber(value, { signDisplay: "exceptZero", ...size });
 }
 
 /** 1234567 → "1.23 million"; small ones with thousands' commas. */
 export function formatCount(value) {
-  if (value == null) return "–";
-  if (value >= 1e6) return `${(value / 1e6).toFixed(2)} million`;
-  return Math.round(value).toLocaleString("en");
+  if (value < 1e6) return formatNumber(value, { maximumFractionDigits: 0 });
+  const style = { notation: "compact", compactDisplay: "long", minimumFractionDigits: 2 };
+  return formatNumber(value, style);
 }
 
 /** 83 → "1:23"; hours if there are any. */

@@ -41,7 +41,7 @@ export function mountRun(element, signal, id, agent = null) {
     rewrite(facts, listFacts(run), () => [buildTerms("facts number", listFacts(run))]);
     rewrite(health, run.health, () => run.health.map(buildFinding));
     note.hidden = run.columns.update?.length > 0;
-    drawCurves([{ name: run.name, target: run.target, columns: addEvaluations(run) }]);
+    drawCurves([{ name: run.name, target: run.target, members: [addEvaluations(run)] }]);
     rewrite(rest, [run.evaluations, run.config], () => [
       ...buildEvaluations(run.evaluations), buildConfiguration(run),
     ]);
