@@ -93,8 +93,12 @@ def test_the_runs_of_a_sweep_are_listed_by_its_name_and_theirs_and_one_from_else
     ids = {each["name"]: each["id"] for each in shelf.list()}
     assert ids == {each: each for each in ids} | {"toy": shelf.id_of(run.path)}
     assert ids.keys() == {"single", "sweep-001/seed-0", "toy"}
-    with pytest.raises(PixelpongError):
-        shelf.find_agent(ids["toy"], "99")
+    several = shelf.compare("single,sweep-001,gone")
+    assert [each["id"] for each in several["runs"]] == ["single", "sweep-001/seed-0"]
+    assert several["settings"][0]["runs"] == ["sweep-001/seed-0"], "of copies the further one"
+    for ask in (lambda: shelf.find_agent(ids["toy"], "99"), lambda: shelf.compare("gone")):
+        with pytest.raises(PixelpongError):
+            ask()
     agent = shelf.load_agent(ids["toy"], "latest")
     assert agent.about["update"] == run.checkpoints.updates()[-1]
     for run_id, which in (("0" * 16, "best"), (ids["toy"], "77"), ("../toy", "best")):

@@ -45,7 +45,7 @@ def make_app(library: Library, reels: Reels) -> Starlette:
             Route("/api/runs", lambda _: _answer({"runs": library.list()})),
             Route("/api/runs/{run_id:path}/reels/{which}", tell_reel),
             Route("/api/runs/{run_id:path}", lambda it: _answer(library.tell(**it.path_params))),
-            Route("/api/comparisons/{names:path}", lambda it: _answer(library.compare(**it.path_params))),
+            Route("/api/several/{ids:path}", lambda it: _answer(library.compare(**it.path_params))),
             WebSocketRoute("/game", play),
         ],
         middleware=[Middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)],

@@ -59,24 +59,21 @@ class Library:
             return _tell_of_agents(file.name, run_id, {"best": self.load_agent(run_id)})
         return _tell_run(self.record(run_id), run_id)
 
-    def compare(self, names: str) -> dict[str, Any]:
-        """Runs, and those of sweeps, with their curves and what came of each setting.
+    def compare(self, ids: str) -> dict[str, Any]:
+        """Runs with their curves, the options in which they differ, and what came of each setting.
 
-        The names are ids and names of sweeps with commas between; one that is not there is left
-        out. ``options`` are those in which the runs differ.
+        There are commas between the ids. A sweep stands for its runs; what is gone is left out.
         """
-        asked, paths = names.split(","), self._paths()
+        asked, paths = ids.split(","), self._paths()
         chosen = [id for id in paths if id in asked or id.split("/")[0] in asked]
         if not chosen:
-            raise RunError(expected("runs of the list", "other names", "reload the page"))
-        chosen.sort(key=lambda id: (len(id), id))
-        found = {Record.read(paths[id]): id for id in chosen}
-        configs = [record.config for record in found if record.config]
+            raise RunError(expected("runs of the list", "other ids", "reload the page"))
+        found = {Record.read(paths[id]): id for id in sorted(chosen, key=lambda id: (len(id), id))}
         rows = max(MIN_ROWS, MAX_ROWS // len(found))
         return {
             "runs": [_tell_curves(record, id, rows) for record, id in found.items()],
+            "options": ["seed", *varied(record.config for record in found if record.config)],
             "settings": _summarize(tuple(found.items())),
-            "options": [*varied(configs), "seed"],
             "is_live": any(record.is_live for record in found),
         }
 

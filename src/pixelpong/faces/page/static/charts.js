@@ -140,10 +140,10 @@ class Chart {
     }
     words.push(write(SIZE / 2, SIZE, 33, "steps of the agent"));
     const place = ([x, y]) => [this.x(x), this.y(y)];
-    for (const { style, points, seeds = [], band = [] } of this.traces) {
+    for (const { style, points, seeds = [], band } of this.traces) {
       const thin = { ...style, width: 0.75, dash: null, opacity: 0.5 };
       paths.push(...seeds.map((seed) => drawLine(thin, seed.map(place))));
-      paths.push(drawLine({ fill: style.colour, opacity: 0.2 }, band.map(place)));
+      if (band) paths.push(drawLine({ fill: style.colour, opacity: 0.2 }, band.map(place)));
       paths.push(drawLine(style, points.map(place)));
     }
     if (target != null) {
@@ -194,7 +194,7 @@ function buildKey({ name, style }) {
 export function drawLine({ colour, fill, width, dash, isDots, opacity }, places) {
   const all = places.map(([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`);
   return build("svg:path", {
-    d: isDots ? all.map((place) => `M${place}h0`).join("") : all.length && `M${all.join("L")}`,
+    d: isDots ? all.map((place) => `M${place}h0`).join("") : `M${all.join("L")}`,
     fill: fill ? `var(--${fill})` : "none", stroke: colour && `var(--${colour})`, opacity,
     "stroke-width": width, "stroke-dasharray": dash || null, "stroke-linecap": isDots && "round",
   });

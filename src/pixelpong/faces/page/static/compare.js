@@ -40,7 +40,7 @@ export function mountComparison(element, signal, ids = "", isSweep = false) {
     const content = runs.map(({ columns, ...run }) => run);
     rewrite(table, content, () => [buildRuns(runs, options, isSweep ? [] : chosen)]);
   };
-  follow(`/api/comparisons/${ids}`, signal, (newest) => { answer = newest; show(); });
+  follow(`/api/several/${ids}`, signal, (newest) => { answer = newest; show(); });
 }
 
 function joinRuns(runs) {
