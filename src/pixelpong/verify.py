@@ -7,12 +7,10 @@ their times are compared.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,21 +29,6 @@ from pixelpong.seeding import make_rng
 
 NUM_FRAMES = 2000  # to compare with ALE, a second
 WORKER_COUNTS = (1, 2, 3)
-Part = dict[str, Any]  # the options that change in a part of a training
-
-
-@dataclass(frozen=True)
-class Way:
-    """One way through the same training, and its result."""
-
-    name: str
-    params_sha256: str
-    state_sha256: str  # of the optimizer's memory and the streams, too
-    lines_sha256: str  # of metrics and episodes
-
-    def matches(self, other: Way) -> bool:
-        """Whether all bits are the same; ignores the name."""
-        return dataclasses.replace(self, name=other.name) == other
 
 
 def compare_with_ale(seed: int, frames: int = NUM_FRAMES) -> int | None:
@@ -79,40 +62,42 @@ def compare_with_ale(seed: int, frames: int = NUM_FRAMES) -> int | None:
 
 def compare_ways(
     config: Config, engines: list[str], should_stop: Callable[[], bool] = never
-) -> Iterator[Way]:
-    """Train in every way and yield each when it is done; the first is the reference.
+) -> Iterator[dict[str, Any]]:
+    """Train in every way; yield its name and hashes, and whether they are those of the first way.
 
-    Each engine runs without a stop, and then stopped and resumed. `Interrupted` is raised if
-    `should_stop`, called several times a second, returns True.
+    Each engine runs without a stop, and then stopped and resumed at every update. `Interrupted` is
+    raised if `should_stop`, called several times a second, returns True.
     """
-    updates = config.budget.updates
+    updates, wanted = config.budget.updates, None
     assert updates is not None
     for engine in engines:
+        ways = {}
         for workers in (1,) if engine == "serial" else WORKER_COUNTS:
-            name = engine if engine == "serial" else f"{engine}, {number_of(workers, 'worker')}"
-            yield _go(config, name, [{"engine": engine, "workers": workers}], should_stop)
-    for stop in range(1, updates):
-        engine = engines[stop % len(engines)]
-        name = f"{engine}, stopped at update {stop} and resumed"
-        parts = [{"engine": engine, "workers": 2, "updates": each} for each in (stop, updates)]
-        yield _go(config, name, parts, should_stop)
-    every = [{"engine": engines[-1], "workers": 2, "updates": 1 + k} for k in range(updates)]
-    yield _go(config, f"{engines[-1]}, stopped and resumed at every update", every, should_stop)
+            ways[number_of(workers, "worker")] = [{"engine": engine, "workers": workers}]
+        steps = [{"engine": engine, "workers": 2, "updates": 1 + k} for k in range(updates)]
+        ways["stopped and resumed at every update"] = steps
+        for name, parts in ways.items():
+            hashes = _train_in_parts(config, parts, should_stop)
+            wanted = wanted or hashes
+            yield {"name": f"{engine}, {name}", "is_same": hashes == wanted, **hashes}
 
 
-def _go(config: Config, name: str, parts: list[Part], should_stop: Callable[[], bool]) -> Way:
-    """Train in parts, each resumed from the one before."""
+def _train_in_parts(
+    config: Config, parts: list[dict[str, Any]], should_stop: Callable[[], bool]
+) -> dict[str, str]:
+    """Train in parts that change some options, each resumed from the one before; the hashes."""
     with tempfile.TemporaryDirectory(prefix="pixelpong-verify-") as folder:
         path = Path(folder) / "run"
         for part in parts:
             step = config.updated(part, "verify")
-            has_begun = path.exists()
-            run = RunDirectory(path) if has_begun else RunDirectory.create(path, step)
+            run = RunDirectory(path) if path.exists() else RunDirectory.create(path, step)
             if train(run.with_config(step), should_stop=should_stop).reason == "interrupted":
                 raise Interrupted
         checkpoint = run.checkpoints.load_latest()
         lines = [line for file in (run.metrics, run.episodes) for line in file.read()]
         text = json.dumps([line | {"timing": None} for line in lines])
-        params = checkpoint.card["about"]["params_sha256"]
-        sha256 = hashlib.sha256(text.encode()).hexdigest()
-        return Way(name, params, fingerprint(checkpoint.arrays), sha256)
+        return {
+            "params_sha256": checkpoint.card["about"]["params_sha256"],
+            "state_sha256": fingerprint(checkpoint.arrays),  # with the optimizer and the streams
+            "lines_sha256": hashlib.sha256(text.encode()).hexdigest(),
+        }

@@ -159,30 +159,31 @@ def tournament(
     from pixelpong.tournament.players import find_players
     from pixelpong.tournament.tournament import carry_out, summarize
 
-    rules, played, error = Rules(seed, not sampled, points), [], None
+    rules, played = Rules(seed, not sampled, points), []
+    error: PixelpongError | Stopped | None = None
+    found = find_players(players)
+    total = games * len(found) * (len(found) - 1)
+    if out:
+        require_place(out)
     with stoppable() as should_stop:
-        found = find_players(players)
-        if out:
-            require_place(out)
-        total = games * len(found) * (len(found) - 1)
         try:
             for each in carry_out(found, games, rules, workers or count_cores(), should_stop):
                 played.append(each)
                 count(len(played), total, "games")
+            if len(played) < total:
+                error = Stopped("only some games were played", None)
         except PixelpongError as caught:
             error = caught
         count(total, total, "games")
-    result = None
-    if played:
-        facts = summarize(found, played, games, rules)
-        result = Result(facts, describe_tournament(facts))
-        if out:
-            write_whole(out, json.dumps(facts, indent=1).encode() + b"\n")
-    if error is not None:
+    if error and not played:
+        raise error
+    facts = summarize(found, played, games, rules)
+    result = Result(facts, describe_tournament(facts))
+    if out:
+        write_whole(out, json.dumps(facts, indent=1).encode() + b"\n")
+    if error:
         error.result = result
         raise error
-    if result is None or len(played) < total:
-        raise Stopped("only some games were played", result)
     return result
 
 
@@ -287,19 +288,16 @@ def verify(
     differs_at = compare_with_ale(seed)
     found = "as on ALE" if differs_at is None else f"DIFFERENT from ALE after frame {differs_at}"
     print(f"{NUM_FRAMES} frames of the game: memory, reward and picture {found}", flush=True)
-    ways, lines, is_equal = [], [], differs_at is None
+    ways = []
     with stoppable() as should_stop:
         for config in configs:
-            of_this: list[Any] = []
             for way in compare_ways(config, names, should_stop):
-                of_this.append(way)
-                word = "same" if way.matches(of_this[0]) else "DIFFERENT"
-                line = f"{way.params_sha256[:16]}  {word:9}  {config.preset}, {way.name}"
+                ways.append({"preset": config.preset, **way})
+                word = "same" if way["is_same"] else "DIFFERENT"
+                line = f"{way['params_sha256'][:16]}  {word:9}  {config.preset}, {way['name']}"
                 print(line, flush=True)
-            ways += [{"preset": config.preset, **vars(way)} for way in of_this]
-            is_same = all(way.matches(of_this[0]) for way in of_this)
-            found = f"all {len(of_this)} ways gave the same bits" if is_same else "the bits differ"
-            lines.append(f"{config.preset}: {found}")
-            is_equal &= is_same
+    is_same = all(way["is_same"] for way in ways)
+    found = f"all {len(ways)} ways gave the same bits" if is_same else "the bits differ"
+    is_equal = is_same and differs_at is None
     facts = {"is_equal": is_equal, "differs_from_ale_at": differs_at, "ways": ways}
-    return Result(facts, "\n".join(lines), exit_code=0 if is_equal else 1)
+    return Result(facts, f"{presets}: {found}", exit_code=0 if is_equal else 1)
