@@ -155,13 +155,13 @@ def test_a_pair_changes_sides_but_the_cartridge_keeps_its_own_and_games_end_by_t
 
 
 def test_at_the_most_probable_ratings_everybody_wins_as_many_points_as_expected():
-    """The likelihood's equation, also for many fits at once and with the prior."""
+    """The likelihood's equation."""
     rng = np.random.default_rng(0)
     wins = rng.integers(0, 40, (5, 6, 6)).astype(np.float64) * (1 - np.eye(6))
-    for one, theta in zip(wins, ratings.fit(wins, prior=0), strict=True):
+    for one in wins:
+        theta, _ = ratings.fit(one, prior=0)
         p = 1 / (1 + np.exp(theta[None, :] - theta[:, None]))
         np.testing.assert_allclose(((one + one.T) * p).sum(axis=1), one.sum(axis=1), atol=1e-6)
-        np.testing.assert_allclose(ratings.fit(one, prior=0), theta, atol=1e-9)
 
 
 def test_a_whitewash_is_finite_400_more_are_ten_times_the_odds_and_games_differ():
