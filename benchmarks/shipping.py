@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.agent.choice import load_agent
+from pixelpong.agent.choice import Agents
 from pixelpong.agent.file import Agent
 from pixelpong.config import Config
 from pixelpong.env import make_emulator
@@ -64,7 +64,7 @@ def write_agent(
 
     Args:
         run: the agent's run.
-        which: see `pixelpong.agent.choice.load_agent`.
+        which: see `pixelpong.agent.choice.Agents.load`.
         path: of the file.
         max_bytes: the size limit of its first layer.
         episodes: of its evaluation, each of greedy and of sampled play.
@@ -76,7 +76,7 @@ def write_agent(
         RunError: the file cannot be written.
         Interrupted: `should_stop` returned True; nothing is written.
     """
-    agent = load_agent(run, which)
+    agent = Agents.of_run(run).load(which)
     counts = _survey(agent, run.config, should_stop)
     rows, steps = _choose_steps(agent, max_bytes, counts)
     small = Agent.decode(agent.encode(rows, steps), path)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from toys import toy_config, with_updates
 
 from pixelpong.agent import file as agents
-from pixelpong.agent.choice import load_agent, name_strength, open_agent
-from pixelpong.agent.file import Agent, is_due, load_shipped
+from pixelpong.agent.choice import Agents, open_agent
+from pixelpong.agent.file import Agent, is_due
 from pixelpong.agent.game import play_game
 from pixelpong.engines.serial import SerialEngine
 from pixelpong.errors import CheckpointError
@@ -119,7 +119,7 @@ def test_numbers_that_are_multiples_of_a_step_are_half_a_step_off(make_run):
 
 def trained_agent(run) -> Agent:
     train(run)
-    return dataclasses.replace(load_agent(run, "latest"), start=None)
+    return dataclasses.replace(Agents.of_run(run).load("latest"), start=None)
 
 
 def test_an_agent_that_is_missing_is_refused_with_those_that_are_saved(make_run):
@@ -129,7 +129,7 @@ def test_an_agent_that_is_missing_is_refused_with_those_that_are_saved(make_run)
     listed = r"Saved: 0, 2, 4, best, latest\.$"
     for which, said in (("7", "at update 7"), ("bset", "as 'bset'")):
         with pytest.raises(CheckpointError, match=f"^No agent was saved {said}. {listed}"):
-            load_agent(run, which)
+            Agents.of_run(run).load(which)
 
 
 def test_if_the_checkpoints_of_a_won_run_are_damaged_the_newest_saved_agent_is_shown(
@@ -140,12 +140,12 @@ def test_if_the_checkpoints_of_a_won_run_are_damaged_the_newest_saved_agent_is_s
     assert run.checkpoints.updates() == [0, 6]
     run.checkpoints.path(6).write_bytes(b"damaged")
     for which, update in (("best", 6), ("latest", 6), ("6", 6)):
-        assert load_agent(run, which).about["update"] == update
+        assert Agents.of_run(run).load(which).about["update"] == update
         assert capsys.readouterr().err.endswith("taking the agent of update 6\n")
     run.agents.path(6).unlink()
-    assert load_agent(run, "latest").about["update"] == 4
+    assert Agents.of_run(run).load("latest").about["update"] == 4
     with pytest.raises(CheckpointError, match="000006"):
-        load_agent(run, "6")
+        Agents.of_run(run).load("6")
 
 
 # --- playing ----------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ def test_if_the_checkpoints_of_a_won_run_are_damaged_the_newest_saved_agent_is_s
 def test_an_agent_plays_the_very_episodes_of_its_evaluation(make_run, is_greedy):
     run = make_run()
     train(run)
-    agent = load_agent(run, "latest")
+    agent = Agents.of_run(run).load("latest")
     engine = SerialEngine(lambda: make_worker(run.config))
     found = evaluate(engine, agent.params, seed=5, episodes=3, is_greedy=is_greedy)
     played = [[*play_game(agent, 5, index, is_greedy=is_greedy)] for index in range(3)]
@@ -186,12 +186,7 @@ def test_the_agents_in_the_package_are_what_their_cards_say():
     assert open_agent(None)[1].about == agent.about
 
 
-def test_the_agents_in_the_package_have_their_names():
-    for name in agents.SHIPPED:
-        assert name_strength(agents.load_shipped(name).about) == name
-
-
 def test_an_agent_that_the_package_does_not_have_is_refused_with_the_list():
-    assert agents.load_shipped("best").about == agents.load_shipped("champion").about
-    with pytest.raises(CheckpointError, match="It has: beginner, club, strong, champion"):
-        load_shipped("master")
+    assert open_agent("package")[1].about == agents.load_shipped("champion").about
+    with pytest.raises(CheckpointError, match="Saved: beginner, club, strong, champion"):
+        open_agent("package", "master")

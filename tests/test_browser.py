@@ -24,7 +24,7 @@ from pages import (
 from toys import toy_config, toy_evaluation
 from web_client import make_trained, serving
 
-from pixelpong.agent.choice import load_agent
+from pixelpong.agent.choice import Agents
 from pixelpong.agent.game import play_game
 from pixelpong.agent.legend import ACTION_COLOURS, ACTION_NAMES
 from pixelpong.items import DOWN, UP
@@ -174,7 +174,7 @@ def test_a_visit_to_a_run(site, gallery, open_page, axe):
     first = run.list_agents()[0]
     page.locator(".chooser select").select_option(str(first))
     page.wait_for_selector(f".outcome:has-text('The agent after update {first}:')")
-    *_, last = play_game(load_agent(run, str(first)), run.config.seed)
+    *_, last = play_game(Agents.of_run(run).load(str(first)), run.config.seed)
     assert f"in {last.step:,} steps" in page.locator(".outcome").inner_text()
 
     page.emulate_media(media="print")
@@ -189,7 +189,7 @@ def test_the_very_frames_are_shown_and_what_the_network_made_of_them(
     page = open_page(address(site, name))
     pause_at_start(page)
     run = RunDirectory(gallery / name)
-    moments = list(play_game(load_agent(run), run.config.seed, explains_every=1))
+    moments = list(play_game(Agents.of_run(run).load(), run.config.seed, explains_every=1))
     last = len(moments) - 1
     for step in (0, 3, last, 1, last // 2, last - 1, 0, min(last, 11)):
         moment, explanation = moments[step], moments[step].explanation

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from pixelpong.agent import game as games
-from pixelpong.agent.choice import load_agent
+from pixelpong.agent.choice import Agents
 from pixelpong.agent.game import play_game
 from pixelpong.agent.legend import ACTION_COLOURS, ACTION_NAMES, PIXEL_COLOURS, PIXEL_NAMES
 from pixelpong.config.protocols import PROTOCOLS
@@ -38,14 +38,14 @@ RATE = 15
 @pytest.fixture(scope="module", params=["fast", "classic"])
 def agent(request, toy_runs):
     """A trained agent."""
-    return load_agent(RunDirectory(toy_runs[request.param]))
+    return Agents.of_run(RunDirectory(toy_runs[request.param])).load()
 
 
 @pytest.fixture(scope="module")
 def films(toy_runs, tmp_path_factory):
     """A game, its moments and its films with their reports, made once."""
     agent, folder = (
-        load_agent(RunDirectory(toy_runs["fast"])),
+        Agents.of_run(RunDirectory(toy_runs["fast"])).load(),
         tmp_path_factory.mktemp("films"),
     )
     play = functools.partial(play_game, agent, 3)

@@ -10,7 +10,7 @@ import zlib
 import numpy as np
 import pytest
 
-from pixelpong.agent.choice import load_agent
+from pixelpong.agent.choice import Agents
 from pixelpong.agent.expect import expect, find_ball, is_arriving
 from pixelpong.agent.file import load_shipped
 from pixelpong.agent.game import play_game
@@ -38,7 +38,7 @@ def pictures_in(text, size, count):
 @pytest.mark.slow
 @pytest.mark.parametrize("preset", ["fast", "classic"])
 def test_a_reel_holds_the_frames_and_what_the_network_saw(preset, toy_runs, monkeypatch):
-    agent = load_agent(RunDirectory(toy_runs[preset]), "latest")
+    agent = Agents.of_run(RunDirectory(toy_runs[preset])).load("latest")
     monkeypatch.setattr(reels, "MAX_STEPS", 300)
     reel = json.loads(json.dumps(make_reel(agent, 3)))
     moments = list(itertools.islice(play_game(agent, 3, explains_every=1), 300))

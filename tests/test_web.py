@@ -19,7 +19,7 @@ from toys import toy_config, toy_evaluation
 from web_client import api, get, head, make_lines, metrics_line, serving
 from web_client import ask as ask_bytes
 
-from pixelpong.agent.choice import load_agent
+from pixelpong.agent.choice import Agents
 from pixelpong.errors import ConfigError, PixelpongError, RunError
 from pixelpong.faces.look.reel import make_reel
 from pixelpong.faces.page import library
@@ -74,7 +74,7 @@ def test_long_runs_are_thinned_keep_their_last_line_and_have_no_odd_numbers(tmp_
     told = Library(tmp_path).tell("run")["columns"]["update"]
     assert len(told) <= library.MAX_ROWS
     assert told[-1] == 10_000
-    assert set(np.diff(told)) == {5}
+    assert set(np.diff(told)) == {10}
     run.metrics.append(metrics_line(10_001, entropy=None), metrics_line(10_002, steps=10**100))
     run.metrics.append(metrics_line(10_003, loss=True), metrics_line(10_004, x="text"))
     last = {name: column[-1] for name, column in Library(tmp_path).tell("run")["columns"].items()}
@@ -89,7 +89,6 @@ def test_the_runs_of_a_sweep_are_listed_by_its_name_and_theirs_and_one_from_else
     make_lines(tmp_path / "single", updates=1)
     (tmp_path / "sweep-001" / SWEEP_FILE).write_text("{}")
     shelf = Library(tmp_path, run.path)
-    assert shelf.load_agent("package") is shelf.load_agent("package"), "one for all games"
     ids = {each["name"]: each["id"] for each in shelf.list()}
     assert ids == {each: each for each in ids} | {"toy": shelf.id_of(run.path)}
     assert ids.keys() == {"single", "sweep-001/seed-0", "toy"}
@@ -132,7 +131,7 @@ def test_ids_are_names_and_those_that_are_odd_or_taken_are_marked(tmp_path):
 
 def test_an_agents_file_is_watched_and_played_against(tmp_path, run):
     file = tmp_path / "mine.safetensors"
-    load_agent(run, "latest").write(file)
+    Agents.of_run(run).load("latest").write(file)
     with serving(tmp_path / "runs", page="/#play", agent=(file, "best")) as served:
         run_id = Library(tmp_path / "runs").id_of(file)
         assert re.fullmatch("mine.safetensors~[0-9a-f]{8}", run_id)
@@ -145,17 +144,11 @@ def test_an_agents_file_is_watched_and_played_against(tmp_path, run):
         assert get(served.port, "/api/runs").json() == {"runs": []}
 
 
-def test_what_is_not_there_is_said_in_one_line(client, run, monkeypatch):
-    def no_agent(name):
-        raise FileNotFoundError(f"{name}.safetensors")
-
+def test_what_is_not_there_is_said_in_one_line(client, run):
     agents = client.get("/api/runs/package").json()["agents"]
-    assert agents[-1]["which"] == "champion"
-    library.load_package.cache_clear()
-    monkeypatch.setattr(library, "load_shipped", no_agent)
+    assert (agents[-1]["which"], agents[-1]["strength"]) == ("champion", "champion")
     for path in (
         api(run, "/reels/999999"), "/api/runs/0123456789abcdef", "/api/runs/package/reels/1",
-        "/api/runs/package",
     ):  # fmt: skip
         answer = client.get(path)
         assert (answer.status_code, len(answer.json()["problem"].splitlines())) == (404, 1)
@@ -231,7 +224,7 @@ def test_a_reel_is_the_game_of_that_agent_also_after_its_process_has_died(run):
     with serving(run.path.parent) as served:
         for update in (newest, 0):
             wanted = json.loads(
-                json.dumps(make_reel(load_agent(run, str(update)), run.config.seed))
+                json.dumps(make_reel(Agents.of_run(run).load(str(update)), run.config.seed))
             )
             answer = httpx.get(f"{served.url}{api(run, f'/reels/{update}')}", timeout=60)
             assert (answer.headers["content-encoding"], answer.json()) == ("gzip", wanted)

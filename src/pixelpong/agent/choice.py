@@ -6,10 +6,10 @@ import hashlib
 import itertools
 import os
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from pixelpong.agent.file import SHIPPED, Agent, load_shipped
+from pixelpong.agent.file import SHIPPED, SHIPPED_FOLDER, Agent
 from pixelpong.config import Config
 from pixelpong.errors import (
     CheckpointError,
@@ -22,79 +22,86 @@ from pixelpong.errors import (
 )
 from pixelpong.items import BUILTIN, HALF, SELF, Params
 from pixelpong.run.directory import RunDirectory
-from pixelpong.run.files import NumberedFiles
 from pixelpong.run.names import LATEST, find_run
 
 NO_AGENT = (BUILTIN, SELF, HALF)  # opponents that are not an agent's name
 PACKAGE = "package"  # used as a run's name: the agents that come with the package
 
-# The word for an agent below each return; above them all it is a champion.
-_STRENGTHS = ((-19.0, "untrained"), (-5.0, "beginner"), (8.0, "club"), (18.0, "strong"))
+
+@dataclass(frozen=True)
+class Agents:
+    """What has agents: a run, the package or a file."""
+
+    files: dict[str, list[Path]]  # by the agent's name, oldest first; read the first that is sound
+    best: str | None  # the name of the best
+    path: Path | None = None  # of the run or file
+    run: RunDirectory | None = None
+
+    @classmethod
+    def of_run(cls, run: RunDirectory) -> Agents:
+        """Those of a run, named by their updates."""
+        folders, best = (run.checkpoints, run.agents), run.checkpoints.find_best()
+        files = {str(it): [folder.path(it) for folder in folders] for it in run.list_agents()}
+        return cls(files, None if best is None else str(best), run.path, run)
+
+    def load(self, which: str = "best") -> Agent:
+        """An agent by name; ``"best"`` and ``"latest"`` are names too.
+
+        If a run's file is damaged, the other one of the same update is taken, or else, of the best
+        and the latest, the newest one that can be read; with a warning.
+        """
+        order = [*self.files][::-1]
+        if which == "best" and self.best is not None:
+            order.sort(key=lambda name: name != self.best)
+        elif which not in ("best", "latest"):
+            order = [which] if which in self.files else []
+        if not order:
+            listed = ", ".join([*self.files, "best", "latest"] if self.files else ["none"])
+            at = f"at update {which}" if which.isdecimal() else f"as {which!r}"
+            raise CheckpointError(on_one_line(f"No agent was saved {at}. Saved: {listed}."))
+        problems = []
+        for path in itertools.chain.from_iterable(self.files[name] for name in order):
+            try:
+                agent = Agent.read(path, is_own=self.run is not None)
+            except CheckpointError as error:
+                if self.run is None or os.path.lexists(path):  # else a training has removed it
+                    problems.append(str(error))
+                continue
+            if problems:
+                warn(f"{'; '.join(problems)}; taking the agent of update {agent.about['update']}")
+            return agent
+        raise CheckpointError("; ".join(problems) or "These agents have just been removed.")
 
 
-def open_agent(word: str | Path | None, which: str = "best") -> tuple[RunDirectory | None, Agent]:
-    """The agent that a word names, and its run if it has one.
+def find_agents(word: str | Path | None, which: str = "best") -> tuple[Agents, str]:
+    """What has the agent that a word names, and the agent's name there.
 
         agents/000120.safetensors   a file, of any origin
         package, champion, club     an agent in the package; None means the same as ``package``
-        fast-001, latest            a run's agent `which`, see `load_agent`
+        fast-001, latest            a run's agent `which`, see `Agents.load`
         fast-001@120                the run's agent of update 120
 
     A path to a file comes first, then the package: ``./club`` is a path.
     """
-    if word is not None and os.path.isfile(word):  # no error for a name that is too long
-        if which != "best":
-            raise ConfigError(f"{word} is one agent, so it has no checkpoint {which}.")
-        return None, Agent.read(Path(word))
-    name, at, named = str(word or PACKAGE).rpartition("@")
-    if at and not os.path.exists(str(word)):
-        return open_agent(name, named)
-    if word is None or word == PACKAGE:
-        return None, load_shipped(which)
-    if word in SHIPPED:
-        if which not in ("best", word):
-            raise ConfigError(f"{word} is one agent, so it has no checkpoint {which}.")
-        return None, load_shipped(str(word))
-    run = RunDirectory(find_run(word, others=(PACKAGE, *SHIPPED)))
-    return run, load_agent(run, which)
+    word = PACKAGE if word is None else word
+    name, at, named = str(word).rpartition("@")
+    if at and not os.path.exists(word):  # no error for a name that is too long
+        word, which = name, named
+    is_file = os.path.isfile(word)
+    if (is_file or word in SHIPPED) and which not in ("best", word):
+        raise ConfigError(f"{word} is one agent, so it has no checkpoint {which}.")
+    if is_file:
+        return Agents({"best": [Path(word)]}, "best", Path(word)), which
+    if word == PACKAGE or word in SHIPPED:
+        files = {name: [SHIPPED_FOLDER / f"{name}.safetensors"] for name in SHIPPED}
+        return Agents(files, SHIPPED[-1]), which if word == PACKAGE else str(word)
+    return Agents.of_run(RunDirectory(find_run(word, others=(PACKAGE, *SHIPPED)))), which
 
 
-def load_agent(run: RunDirectory, which: str = "best") -> Agent:
-    """An agent of a run: ``"best"``, ``"latest"``, or the number of an update.
-
-    If a file is damaged, the agent that was saved at the same update is taken, or else, of the best
-    and the latest, the newest one that can be read; with a warning.
-    """
-    saved, checkpoints = run.list_agents(), run.checkpoints.updates()
-    if which in ("best", "latest"):
-        first = run.checkpoints.find_best() if which == "best" else max(checkpoints, default=None)
-        order = sorted(saved, key=lambda update: (update == first, update), reverse=True)
-    else:
-        order = [update for update in saved if str(update) == which]
-    if not order:
-        listed = ", ".join([*map(str, saved), "best", "latest"] if saved else ["none"])
-        at = f"at update {which}" if which.isdecimal() else f"as {which!r}"
-        raise CheckpointError(on_one_line(f"No agent was saved {at}. Saved: {listed}."))
-    problems = []
-    for update, folder in itertools.product(order, (run.checkpoints, run.agents)):
-        try:
-            agent = _load(run, folder, update)
-        except CheckpointError as error:
-            if os.path.lexists(folder.path(update)):  # a training has not just removed it
-                problems.append(str(error))
-            continue
-        if problems:
-            warn(f"{'; '.join(problems)}; taking the agent of update {update}")
-        return agent
-    raise CheckpointError("; ".join(problems) or f"The agents of {run.path} have been removed.")
-
-
-def _load(run: RunDirectory, folder: NumberedFiles, update: int) -> Agent:
-    """The agent of an update in `folder`, which is the checkpoints or the saved agents."""
-    if folder is run.agents:
-        return Agent.read(folder.path(update))
-    found = run.checkpoints.load(update)
-    return Agent.of(found.arrays, found.card, folder.path(update))
+def open_agent(word: str | Path | None, which: str = "best") -> tuple[RunDirectory | None, Agent]:
+    """The agent that a word names, see `find_agents`, and its run if it has one."""
+    found, which = find_agents(word, which)
+    return found.run, found.load(which)
 
 
 def settle_opponents(configs: Iterable[Config]) -> list[Config]:
@@ -145,21 +152,3 @@ def _load_opponent(word: str) -> Agent:
         got = f"{word}, which is of {agent.algorithm}"
         raise ConfigError(expected("--opponent to be an agent of PPO", got, "choose another"))
     return agent
-
-
-def name_strength(about: dict[str, Any]) -> str:
-    """How well an agent plays, in a word; `about` is `Agent.about`.
-
-    An agent in the package has its own name. For others the return of an evaluation counts, or else
-    the training's estimate.
-
-    >>> name_strength({"estimated_return": 12.5}), name_strength({})
-    ('strong', 'untrained')
-    """
-    if "name" in about:
-        return str(about["name"])
-    greedy = about.get("evaluation", {}).get("greedy", {}).get("mean_return")
-    known = about.get("estimated_return") if greedy is None else greedy
-    if known is None:
-        return _STRENGTHS[0][1]
-    return next((word for limit, word in _STRENGTHS if known < limit), SHIPPED[-1])

@@ -32,6 +32,7 @@ from pixelpong.run.arrays import (
     decode_arrays,
     encode_arrays,
     fingerprint,
+    read_card,
     squeeze,
     unsqueeze,
 )
@@ -44,6 +45,7 @@ CARD_LIMIT = 1 << 20  # bytes of a card; the agents in the package have about a 
 
 # The agents in the package, the strongest last: one training at four stages.
 SHIPPED = ("beginner", "club", "strong", "champion")
+SHIPPED_FOLDER = Path(__file__).parent / "shipped"
 _SMALLEST = 6e-8  # the smallest step in float16
 
 
@@ -123,9 +125,12 @@ class Agent:
             return cls.of(arrays, decode(facts, dict[str, Any]), origin)
 
     @classmethod
-    def read(cls, path: Path) -> Agent:
-        """The agent in a file, of any origin."""
+    def read(cls, path: Path, *, is_own: bool = False) -> Agent:
+        """The agent in a file, of any origin; one of a training of our own may be of any size."""
         with _refusing(path), path.open("rb") as file:
+            if is_own:
+                arrays, facts = decode_arrays(file.read())
+                return cls.of(arrays, decode(facts, dict[str, Any]), path)
             content = file.read(FILE_LIMIT + 1)
         return cls.decode(content, path)
 
@@ -188,7 +193,7 @@ def _refusing(origin: object) -> contextlib.AbstractContextManager[None]:
 
 
 @dataclass(frozen=True)
-class _About:
+class About:
     """The facts shown about an agent; its card may have more."""
 
     update: Count
@@ -203,7 +208,7 @@ class _Card:
 
     algorithm: Literal["reinforce", "ppo"]
     shape: Annotated[tuple[Positive, ...], Meta(min_length=2)]  # of the first layer
-    about: _About
+    about: About
     start: Start | None = None
 
     @property
@@ -218,6 +223,12 @@ def _draw_first_layer(algorithm: str, hidden: int, dtype: str, start: Start | No
     if start is None:
         return np.zeros(NETS[algorithm].shapes(hidden)["W1"], dtype)
     return draw_params(algorithm, hidden, dtype, **vars(start))["W1"]
+
+
+def read_about(path: Path) -> About:
+    """The facts about the agent in a file, whose arrays are not read."""
+    with _refusing(path):
+        return decode(read_card(path), _Card).about
 
 
 def is_due(update: int, every: int) -> bool:
@@ -251,10 +262,5 @@ def encode_small(agent: Agent, arrays: Arrays, has_met_agents: bool) -> bytes:
 
 
 def load_shipped(name: str = SHIPPED[-1]) -> Agent:
-    """An agent of `SHIPPED`; ``"best"`` and ``"latest"`` mean the strongest."""
-    name = SHIPPED[-1] if name in ("best", "latest") else name
-    if name not in SHIPPED:
-        listed = ", ".join(SHIPPED)
-        raise CheckpointError(f"The package has no agent {name!r}. It has: {listed}.")
-    agent = Agent.read(Path(__file__).parent / "shipped" / f"{name}.safetensors")
-    return dataclasses.replace(agent, about=agent.about | {"name": name})
+    """An agent of `SHIPPED`."""
+    return Agent.read(SHIPPED_FOLDER / f"{name}.safetensors")

@@ -260,15 +260,13 @@ def watch(
 
 
 def _serve_game(agent: str | Path, checkpoint: str, page: str, *how: Any) -> None:
-    from pixelpong.agent.choice import open_agent
+    from pixelpong.agent.choice import find_agents
     from pixelpong.run.directory import RUNS_FOLDER
 
-    run, found = open_agent(agent, checkpoint)  # reports an error here, and not on the page
-    if run is not None:
-        which = str(found.about["update"]) if "@" in str(agent) else checkpoint
-        return _serve(run.path.parent, page, *how, agent=(run.path, which))
-    name = found.about.get("name")
-    _serve(RUNS_FOLDER, page, *how, agent=(None, name) if name else (Path(agent), "best"))
+    found, which = find_agents(agent, checkpoint)
+    found.load(which)  # reports an error here, and not on the page
+    folder = found.run.path.parent if found.run else RUNS_FOLDER
+    _serve(folder, page, *how, agent=(found.path, which))
 
 
 def _serve(runs_dir: Path, page: str, host: str, port: int, no_open: bool, **about: Any) -> None:

@@ -26,7 +26,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from pixelpong.agent.choice import (
-    load_agent,
+    Agents,
 )
 from pixelpong.agent.file import Agent
 from pixelpong.config import Config
@@ -103,7 +103,7 @@ class Run:
 
     def agent(self, which: int | str = "best") -> Agent:
         """One of its agents: that of an update, ``"best"`` or ``"latest"``."""
-        return load_agent(self._directory, str(which))
+        return Agents.of_run(self._directory).load(str(which))
 
     def plot(self, kind: str = "curve", *, others: Iterable[str | Path | Run] = ()) -> Media:
         """Draw the ``curve`` or the ``health``, with that of others to compare."""
