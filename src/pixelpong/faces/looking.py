@@ -138,7 +138,7 @@ def record(
         episode: number of the game.
         out: a .mp4 or .gif file; by default an MP4 in RUN/videos, or here if there is no run.
         overlay: show next to it what the agent sees and decides.
-        scale: pixels of the film per pixel of the game.
+        scale: pixels of the film per pixel of the game; with the overlay at least 2.
         speed: 1 is the game's own speed.
         seconds: length of the film; by default the whole game.
     """

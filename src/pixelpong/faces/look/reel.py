@@ -50,8 +50,8 @@ def make_reel(agent: Agent, seed: int) -> dict[str, Any]:
     for moment in itertools.islice(play_game(agent, seed, explains_every=1), MAX_STEPS):
         seen = moment.explanation
         assert seen is not None
-        largest, saliency = scale_saliency(seen)
-        pictures = {"screen": moment.screen, "field": seen.field, "saliency": saliency}
+        largest, moved = scale_saliency(seen, 127)
+        pictures = {"screen": moment.screen, "field": seen.field, "saliency": moved.view(np.uint8)}
         for name, picture in pictures.items():
             packed[name] += encode_difference(last[name], picture)
         last = pictures
@@ -97,11 +97,11 @@ def _describe_arrival(moment: Moment, answers: expect.Expectation) -> dict[str, 
     }
 
 
-def scale_saliency(explanation: Explanation) -> tuple[float, NDArray[np.uint8]]:
-    """The largest saliency, and [80, 80] in 127ths of it: int8, seen as uint8."""
+def scale_saliency(explanation: Explanation, most: int) -> tuple[float, NDArray[np.int8]]:
+    """The largest saliency, and all of it, [80, 80], scaled to −most … most."""
     largest = float(np.abs(explanation.saliency).max())
-    scaled = np.rint(explanation.saliency * (127 / largest if largest else 0.0))
-    return largest, scaled.astype(np.int8).view(np.uint8)
+    scaled = np.rint(explanation.saliency * (most / largest if largest else 0.0))
+    return largest, scaled.astype(np.int8)
 
 
 def encode_difference(last: NDArray[np.uint8], picture: NDArray[np.uint8]) -> bytes:
