@@ -264,14 +264,17 @@ class _Sheet:
         return round(x * self._scale), round(y * self._scale)
 
     def paste(self, picture: Picture, x: float, y: float) -> None:
+        """Put a picture here."""
         self.picture.paste(picture, self._at(x, y))
 
     def write(
         self, text: str, x: float, y: float, size: int = 7, slot: int = INK, anchor: str = "la"
     ) -> None:
+        """Write a line, in a size and a colour of the palette."""
         self._pen.text(self._at(x, y), text, slot, _load_font(size * self._scale), anchor)
 
     def fill(self, slot: int, x: float, y: float, width: float, height: float) -> None:
+        """Draw a rectangle in a colour of the palette."""
         (left, top), (wide, high) = self._at(x, y), self._at(width, height)
         self.picture.paste(slot, (left, top, left + wide, top + high))
 
