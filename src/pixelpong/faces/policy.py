@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.agent.file import Agent
-from pixelpong.env.preprocess import FIELD_ROWS, preprocess
+from pixelpong.env.preprocess import BACKGROUND_REDS
 from pixelpong.errors import ConfigError, Interrupted, expected
 from pixelpong.evaluation import summarize
 from pixelpong.play.networks import GREEDY, Explanation
@@ -37,12 +37,8 @@ from pixelpong.seeding import make_rng
 if TYPE_CHECKING:
     from pixelpong.faces.notebook import Media, Run
 
-# For n episodes: [n, 80, 80] the field of the frame before, [n] the action chosen at it.
-Memory = tuple[NDArray[np.bool_], NDArray[np.int8]]
-_NOTHING = -1  # the action at the start of an episode
-
-# Palette indices of black and of the ball: the network distinguishes only these two.
-_BACKGROUND, _DRAWN = 0, 14
+# The screen before and the action chosen at it; None at the start of an episode.
+Memory = tuple[NDArray[np.uint8], int] | None
 
 
 class Policy:
@@ -58,7 +54,6 @@ class Policy:
         """Wrap an agent that has been read; `load` reads one by name."""
         self._agent, self.name = agent, name
         self._network = agent.make_network()
-        self._screen = np.full((210, 160), _BACKGROUND, np.uint8)
         self.algorithm, self.protocol = agent.algorithm, agent.protocol
         self.params, self.about = agent.params, agent.about
         self.actions = self._network.actions
@@ -97,7 +92,7 @@ class Policy:
 
     def reset(self) -> None:
         """Start an episode: forget the frame before."""
-        self._memory = _empty_memory(1)
+        self._memory: Memory = None
 
     def act(self, observation: NDArray[np.uint8], rng: np.random.Generator | None = None) -> int:
         """See the next frame and decide.
@@ -117,7 +112,9 @@ class Policy:
         >>> policy.act(observation) in policy.actions
         True
         """
-        return self._step(observation, self._memory, 0, GREEDY if rng is None else rng.random())
+        draw = GREEDY if rng is None else rng.random()
+        self._memory = self._look(observation, self._memory, draw)
+        return self._memory[1]
 
     def probabilities(self, observation: NDArray[np.uint8]) -> NDArray[np.float64]:
         """The probabilities of `actions`, [A], if this were the next frame."""
@@ -148,16 +145,16 @@ class Policy:
         Raises:
             ConfigError: these are not such frames.
         """
-        observation = np.asarray(observation)
-        frames = observation if observation.ndim == 4 else observation[None]
-        fields, asked = _empty_memory(len(frames)) if state is None else map(np.copy, state)
-        if episode_start is not None:
-            asked[np.asarray(episode_start, bool)] = _NOTHING
-        draws = [GREEDY if deterministic else self.rng.random() for _ in frames]
-        steps = enumerate(zip(frames, draws, strict=True))
-        chosen = [self._step(frame, (fields, asked), i, draw) for i, (frame, draw) in steps]
-        actions = np.array(chosen, np.int64)
-        return actions if observation.ndim == 4 else actions[0], (fields, asked)
+        frames = np.asarray(observation)
+        frames = frames if frames.ndim == 4 else frames[None]
+        before = [None] * len(frames) if state is None else state
+        after = []
+        for place, frame in enumerate(frames):
+            begins = episode_start is not None and episode_start[place]
+            draw = GREEDY if deterministic else self.rng.random()
+            after.append(self._look(frame, None if begins else before[place], draw))
+        actions = np.array([action for _, action in after], np.int64)
+        return actions if np.ndim(observation) == 4 else actions[0], after
 
     def evaluate_in_gymnasium(
         self,
@@ -232,36 +229,22 @@ class Policy:
             words.append(f"estimated return {signed(self.about['estimated_return'])}")
         return f"Policy({', '.join(words)})"
 
-    def _look(self, frame: NDArray[np.uint8], memory: Memory, index: int, draw: float) -> int:
-        """Decide at a frame, with the memory of its episode."""
+    def _look(
+        self, frame: NDArray[np.uint8], before: Memory, draw: float
+    ) -> tuple[NDArray[np.uint8], int]:
+        """Decide at a frame, and return what to remember of it."""
         is_array = isinstance(frame, np.ndarray)
         if not is_array or frame.shape != (210, 160, 3) or frame.dtype != np.uint8:
             got = f"{frame.dtype} {list(frame.shape)}" if is_array else type(frame).__name__
             what = "frames of 210 rows, 160 columns and 3 colours, uint8"
             raise ConfigError(expected(what, got, "use make_env(observation='frame')"))
-        fields, asked = memory
         self._network.reset()
-        if asked[index] != _NOTHING:
-            self._draw(fields[index])
-            self._network.follow(self._screen, int(asked[index]))
-        self._draw(preprocess(frame) > 0)
-        return self._network.act(self._screen, draw)
-
-    def _step(self, frame: NDArray[np.uint8], memory: Memory, index: int, draw: float) -> int:
-        """Decide, and remember the frame and the decision."""
-        fields, asked = memory
-        asked[index] = self._look(frame, memory, index, draw)
-        fields[index] = self._screen[FIELD_ROWS][::2, ::2] == _DRAWN
-        return int(asked[index])
+        if before is not None:
+            self._network.follow(*before)
+        # Palette indices of black and of the ball: it distinguishes only these two.
+        screen = np.where(np.isin(frame[..., 0], BACKGROUND_REDS), 0, 14).astype(np.uint8)
+        return screen, self._network.act(screen, draw)
 
     def _explain(self, observation: NDArray[np.uint8]) -> Explanation:
-        self._look(observation, self._memory, 0, GREEDY)
+        self._look(observation, self._memory, GREEDY)
         return self._network.explain()
-
-    def _draw(self, field: NDArray[np.bool_]) -> None:
-        """Draw a screen on which the network sees exactly this field."""
-        self._screen[FIELD_ROWS][::2, ::2] = np.where(field, _DRAWN, _BACKGROUND)
-
-
-def _empty_memory(count: int) -> Memory:
-    return np.zeros((count, 80, 80), np.bool_), np.full(count, _NOTHING, np.int8)

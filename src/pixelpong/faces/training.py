@@ -12,7 +12,6 @@ Ctrl-C, or the stop button of a notebook, saves the last complete update and the
 from __future__ import annotations
 
 import contextlib
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -23,7 +22,7 @@ from pixelpong import interrupts
 from pixelpong.config import BUDGET, Config, differences, require_used
 from pixelpong.config.presets import combine, read_toml
 from pixelpong.engines import check
-from pixelpong.errors import ConfigError, Interrupted, RunError, expected
+from pixelpong.errors import ConfigError, Interrupted, expected
 from pixelpong.schema import Seconds
 
 if TYPE_CHECKING:
@@ -93,27 +92,22 @@ def train(
     ...     run.metrics()["episodes"].tolist()
     [2, 4, 6]
     """
-    return _go(lambda: _create("train", preset, options, run, name, config), quiet, every)
+    options |= {"run": run, "name": name, "config": config}
+    return _go(lambda: _create("train", preset, **options), quiet, every)
 
 
-def training(
-    preset: str | Config | None = None,
-    *,
-    run: str | Path | None = None,
-    name: str | None = None,
-    config: str | Path | None = None,
-    **options: Any,
-) -> Iterator[Event]:
+def training(preset: str | Config | None = None, **options: Any) -> Iterator[Event]:
     """The same as `train`, event by event, so that you can plot or stop in between.
 
-    Leaving the loop ends the training; the last complete update is saved, and `resume` continues.
+    It takes what `train` takes, but for ``quiet`` and ``every``. Leaving the loop ends the
+    training; the last complete update is saved, and `resume` continues.
 
     Yields:
-        `pixelpong.loop.Began`, `Updated`, `Evaluated`, `Judging`, `Judged`, and in the end `Ended`.
+        `pixelpong.loop.Began`, `Updated`, `Judging`, `Evaluated`, and in the end `Ended`.
     """
     from pixelpong import loop
 
-    yield from loop.training(_create("training", preset, options, run, name, config))
+    yield from loop.training(_create("training", preset, **options))
 
 
 def resume(
@@ -170,78 +164,62 @@ def _go(open_or_create: Callable[[], RunDirectory], quiet: bool, every: float) -
 
 
 def _create(
-    origin: str, preset: Any, options: dict[str, Any], path: Any, name: str | None, file: Any
+    origin: str,
+    preset: str | Config | None,
+    *,
+    run: str | Path | None = None,
+    name: str | None = None,
+    config: str | Path | None = None,
+    **options: Any,
 ) -> RunDirectory:
     """Create the directory of a new run, after all checks that can refuse it."""
     from pixelpong.agent.choice import settle_opponents
     from pixelpong.run.directory import RUNS_FOLDER, RunDirectory
     from pixelpong.run.names import require_new_name
 
-    content = read_toml(Path(file)) if file else {}
-    config = combine(preset, content, options, (str(file), origin))
-    _require_budget(config, origin)
-    if name is not None and path is not None:
+    content = read_toml(Path(config)) if config else {}
+    combined = combine(preset, content, options, (str(config), origin))
+    _require_budget(combined, origin)
+    if name is not None and run is not None:
         raise ConfigError(expected("run or name", "both", "leave one of them out"))
-    place = Path(path) if path is not None else RUNS_FOLDER / name if name is not None else None
+    place = RUNS_FOLDER / name if name is not None else None if run is None else Path(run)
     if place is not None:
         require_new_name(place.name if name is None else name)
-    check(config.engine)
-    (config,) = settle_opponents([config])
-    _require_room(place or RUNS_FOLDER, config)
-    return RunDirectory.create(place, config)
+    check(combined.engine)
+    (settled,) = settle_opponents([combined])
+    return RunDirectory.create(place, settled)
 
 
-_COUNTS = set(BUDGET) - {"until_return"}  # naming one replaces all of them
-
-
-def _open(run: str | Path | Run, options: dict[str, Any], allow_changes: bool) -> RunDirectory:
+def _open(word: str | Path | Run, options: dict[str, Any], allow_changes: bool) -> RunDirectory:
     """Open a run to continue, after all checks that can refuse it; nothing is written yet."""
     from pixelpong.run.directory import RunDirectory
     from pixelpong.run.names import find_run
     from pixelpong.run.record import Record
 
-    found = RunDirectory(find_run(getattr(run, "path", run)))  # type: ignore[arg-type]
-    kept = {}
-    if set(options) & set(BUDGET):
-        replaced = _COUNTS if _COUNTS & set(options) else ()
-        kept = {k: v for k, v in vars(found.config.budget).items() if k not in replaced}
-    config = found.config.updated(kept | options, "resume")
+    run = RunDirectory(find_run(getattr(word, "path", word)))  # type: ignore[arg-type]
+    if names := set(options) & set(BUDGET):
+        # A count replaces all counts; the target stays, and with a new target the counts do.
+        stays = BUDGET if names == {"until_return"} else ["until_return"]
+        options = {it: getattr(run.config.budget, it) for it in stays} | options
+    config = run.config.updated(options, "resume")
     require_used(options, config, "resume")
-    changed = differences(found.config, config)
+    changed = differences(run.config, config)
     if changed and not allow_changes:
         shown = ", ".join(f"{name} {old} → {new}" for name, (old, new) in changed.items())
-        what = f"the options that {found.path} was trained with"
+        what = f"the options that {run.path} was trained with"
         raise ConfigError(expected(what, shown, "leave them out, or give allow_changes"))
     _require_budget(config, "resume")
-    stands, is_sound = Record.read(found.path), found.checkpoints.is_sound
-    target, won = config.budget.until_return, [it for it in stands.evaluations if it.is_won]
-    if target is not None and any((it.target or 0) >= target and is_sound(it.update) for it in won):
-        raise ConfigError(f"{found.path} has won; to train it further, name a higher until_return.")
-    spent = config.budget.reached(stands)
-    is_saved = stands.is_done and is_sound(stands.update)
-    if spent and (is_saved or _COUNTS & set(options)):
-        goal = getattr(config.budget, spent)
-        raise ConfigError(
-            f"{found.path} has reached {goal:,} {spent}, so this budget is already spent; name a "
-            f"larger one, such as {spent} = {2 * goal:,}."
-        )
+    record, target = Record.read(run.path), config.budget.until_return
+    is_won = target is not None and any(
+        it.is_won and (it.target or 0) >= target for it in record.evaluations
+    )
+    is_over = is_won or (config.budget.reached(record) and (names or record.is_done))
+    if is_over and run.checkpoints.is_sound(record.update):  # another is trained again
+        advice = "name a larger budget, or a higher until_return"
+        raise ConfigError(f"Nothing is left to train in {run.path} ({record.verdict}); {advice}.")
     check(config.engine)
-    found.warn_of_other_machine()
-    return found.with_config(config)
-
-
-def _require_room(path: Path, config: Config) -> None:
-    """Refuse a disk that has no room for one checkpoint."""
-    from pixelpong.env.features import NUM_INPUTS
-
-    rows = 6400 if config.learning.algorithm == "reinforce" else 2 * NUM_INPUTS
-    needed = 4 * rows * config.network.hidden  # bytes of the first layer
-    there = next(each for each in (path, *path.absolute().parents) if each.exists())
-    usage = shutil.disk_usage(there)
-    if usage.total and usage.free < needed:  # 0: it is no disk
-        free, needed = usage.free // 10**6, needed // 10**6
-        told = f"A checkpoint takes up to {needed} MB, but {there} has {free} MB free."
-        raise RunError(f"{told} Make room there, or choose another folder.")
+    run.warn_of_other_machine()
+    return run.with_config(config)
 
 
 def _require_budget(config: Config, origin: str) -> None:
