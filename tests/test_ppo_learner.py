@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -17,7 +17,6 @@ from pixelpong.learn import gated
 from pixelpong.learn.optimizer import adam
 from pixelpong.learn.ppo import LossWeights, Minibatch, generalized_advantages, loss_gradient
 from pixelpong.learn.returns import standardize
-from pixelpong.learners.passes import Crew
 from pixelpong.learners.ppo import PPOLearner
 from pixelpong.play.worker import make_worker
 from pixelpong.run.arrays import fingerprint
@@ -213,25 +212,16 @@ def test_who_does_a_piece_and_when_changes_no_bit(config, monkeypatch):
     config = config.updated({"dtype": "float32"}, "test")
     rng = np.random.default_rng(0)
 
-    def carry_out(self, pieces):
-        pieces = list(pieces)
+    def do_all(self, do, *columns):
+        pieces = list(zip(*columns, strict=True))
         for place in rng.permutation(len(pieces)):
-            pieces[place]()
+            do(*pieces[place])
+        return ()
 
     learners = PPOLearner(config), PPOLearner(config)
     results = play(config, learners[0])
     learners[0].apply(results)
-    monkeypatch.setattr(Crew, "carry_out", carry_out)
+    monkeypatch.setattr(ThreadPoolExecutor, "map", do_all)
     learners[1].apply(results)
     for name, w in learners[0].params.items():
         np.testing.assert_array_equal(learners[1].params[name], w)
-
-
-@pytest.mark.parametrize("size", [1, 2, 8])
-def test_a_crew_does_every_piece_once_and_raises_what_one_of_them_did(size):
-    done = []
-    with Crew(size) as crew:
-        crew.carry_out(functools.partial(done.append, number) for number in range(100))
-        assert sorted(done) == list(range(100))
-        with pytest.raises(ZeroDivisionError):
-            crew.carry_out([lambda: None, lambda: 1 / 0, lambda: None])

@@ -16,6 +16,7 @@ from pixelpong.learners.reinforce import ReinforceLearner
 from pixelpong.play import sums
 from pixelpong.play.worker import make_worker
 from pixelpong.run.arrays import fingerprint
+from pixelpong.schema import convert
 
 
 def play_batch(config, learner):
@@ -105,4 +106,4 @@ def test_running_mean_is_the_seeds():
     assert progress.running_mean == pytest.approx(-21 * 0.99 - 19 * 0.01)
     assert progress.mean_return_100 == -20.0
     assert (progress.episodes, progress.steps, progress.frames) == (2, 20, 80)
-    assert Progress.from_dict(dataclasses.asdict(progress)) == progress
+    assert convert(dataclasses.asdict(progress), Progress) == progress

@@ -40,7 +40,7 @@ def test_the_estimate_waits_for_a_thousand_points():
     assert progress.estimated_return == pytest.approx(expected_return(0.999))
     progress.count([], [(BUILTIN, -1)] * POINT_WINDOW, 10, 5.0, 5)
     assert progress.estimated_return == -21
-    assert Progress.from_dict(dataclasses.asdict(progress)) == progress
+    assert convert(dataclasses.asdict(progress), Progress) == progress
 
 
 @pytest.fixture
@@ -69,7 +69,6 @@ def train_and_watch(run):
 @pytest.fixture
 def short_windows(monkeypatch):
     """An estimate after the first update, and evaluations of five episodes."""
-    Progress.from_dict(dataclasses.asdict(Progress()))  # its bounds are read once: the real ones
     monkeypatch.setattr(progress_module, "POINT_WINDOW", 8)
     monkeypatch.setattr(evaluation, "VERDICT_EPISODES", 5)
     monkeypatch.setattr(evaluation, "LOOKS", ((1, -42.0), (2, 0.0)))

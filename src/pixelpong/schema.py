@@ -8,7 +8,6 @@ A dataclass declares a file's content. The types of its fields contain their bou
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 from typing import Annotated, Any, TypeVar
@@ -55,16 +54,6 @@ def convert(value: Any, kind: type[T]) -> T:
         return msgspec.convert(value, kind)
     except msgspec.MsgspecError as error:
         raise ValueError(_explain(error)) from error
-
-
-def restore(values: dict[str, Any], kind: type[T]) -> T:
-    """Undo `dataclasses.asdict` of a `kind`; no field may be missing, even one with a default."""
-    found = convert(values, kind)
-    assert dataclasses.is_dataclass(found)
-    for each in dataclasses.fields(found):
-        if each.name not in values:
-            raise ValueError(f"no {each.name}")
-    return found
 
 
 def encode(value: Any, *, indent: int | None = None) -> bytes:

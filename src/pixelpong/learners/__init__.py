@@ -22,6 +22,7 @@ from pixelpong.errors import CheckpointError, NumericsError, expected, refusing
 from pixelpong.items import Episode, Item, Params, Result
 from pixelpong.learners.progress import Progress
 from pixelpong.play.networks import NETS
+from pixelpong.schema import convert
 from pixelpong.seeding import make_rng
 
 # Arrays, and counters as in JSON: everything the future depends on. Of what has a row per input,
@@ -136,8 +137,7 @@ class Learner:
         They show in the sums of the squares of what it has changed: of the first layer, some rows.
         """
         for name, w in (self.params | self.memory).items():
-            changed = rows if name.endswith("W1") else np.arange(len(w), dtype=np.uint16)
-            numbers[name] = kernels.sum_of_squares(lines(w), changed)
+            numbers[name] = kernels.sum_of_squares(lines(w), changed(name, w, rows))
         for name, number in numbers.items():
             if not math.isfinite(number):
                 what = f"finite numbers after update {self.progress.update}"
@@ -165,7 +165,7 @@ class Learner:
             self._restore(arrays, counters)
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]], counters: dict[str, Any]) -> None:
-        self.progress = Progress.from_dict(counters)
+        self.progress = convert(counters, Progress)
         self._begin()
         fill(self.params | self.memory, arrays)
         self._has_memory[arrays["rows"]] = True
@@ -202,6 +202,11 @@ def fill(own: Params, arrays: Mapping[str, NDArray[Any]]) -> None:
         if (got.shape, got.dtype) != (shape, w.dtype):
             raise ValueError(f"{name} of shape {got.shape}, {got.dtype}, not {shape}, {w.dtype}")
         w[place] = got
+
+
+def changed(name: str, array: NDArray[Any], rows: NDArray[np.uint16]) -> NDArray[np.uint16]:
+    """The places in an array that an update changes: `rows` if it has a row per input, or all."""
+    return rows if name.endswith("W1") else np.arange(len(array), dtype=np.uint16)
 
 
 def lines(array: NDArray[Any]) -> NDArray[Any]:

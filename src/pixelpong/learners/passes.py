@@ -15,11 +15,8 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections import deque
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -56,35 +53,6 @@ class Steps:
         return len(self.played)
 
 
-class Crew(ThreadPoolExecutor):
-    """Threads that take pieces of work from one list; the caller's thread is one of them."""
-
-    def __init__(self, size: int) -> None:
-        """Start no thread yet; `size` counts the caller's, too."""
-        super().__init__(max(1, size - 1), "learner")
-        self._num_helpers = size - 1
-
-    def carry_out(self, pieces: Iterable[Callable[[], None]]) -> None:
-        """Do all pieces, in any order; an error in one of them is raised here."""
-        left = deque(pieces)
-        helpers = [self.submit(_take, left) for _ in range(self._num_helpers)]
-        try:
-            _take(left)
-        finally:
-            wait(helpers)
-        for each in helpers:
-            each.result()
-
-
-def _take(left: deque[Callable[[], None]]) -> None:
-    while left:
-        try:
-            piece = left.popleft()
-        except IndexError:  # another thread was faster
-            return
-        piece()
-
-
 class Passes:
     """Buffers for the work on minibatches, reused from one to the next."""
 
@@ -113,7 +81,7 @@ class Passes:
         steps: Steps,
         chosen: NDArray[np.int64],
         weights: LossWeights,
-        crew: Crew,
+        pool: ThreadPoolExecutor,
     ) -> LossStats:
         """Find the gradient in the pre-activations and the output layer; return the loss.
 
@@ -128,11 +96,11 @@ class Passes:
         played[:, ADVANTAGE] = standardize(played[:, ADVANTAGE])
         self._make_room(size, len(steps.indices), W1)
 
-        def list_steps() -> None:
-            self._num_rows = kernels.list_steps(
-                steps.indices, steps.offsets, chosen,
-                self._place, self._rows, self._starts, self._steps,
-            )  # fmt: skip
+        num_rows = pool.submit(
+            kernels.list_steps,
+            steps.indices, steps.offsets, chosen,
+            self._place, self._rows, self._starts, self._steps,
+        )  # fmt: skip
 
         def differentiate(piece: int, some: slice) -> None:
             z = self._z[some]
@@ -144,11 +112,17 @@ class Passes:
 
         self._num_pieces = count = min(MAX_PIECES, -(-size // PIECE))
         pieces = _cut([size * piece // count for piece in range(count + 1)])
-        crew.carry_out([list_steps, *(partial(differentiate, *each) for each in enumerate(pieces))])
+        list(pool.map(differentiate, range(count), pieces))
+        self._num_rows = num_rows.result()
         return LossStats(*(self._sums[:count].sum(axis=0) / size).tolist())
 
     def descend(
-        self, params: Params, memory: Params, learning_rate: float, step: int, crew: Crew
+        self,
+        params: Params,
+        memory: Params,
+        learning_rate: float,
+        step: int,
+        pool: ThreadPoolExecutor,
     ) -> float:
         """Take a step along the gradient found, and return its norm; steps are numbered from 1.
 
@@ -173,7 +147,7 @@ class Passes:
         work = starts + self._row_work[: count + 1]
         shares = [int(work[-1]) * piece // num_pieces for piece in range(num_pieces + 1)]
         pieces = _cut(np.searchsorted(work, shares).tolist())
-        crew.carry_out(partial(descend, *each) for each in enumerate(pieces))
+        list(pool.map(descend, range(num_pieces), pieces))
         totals = [self._squares[:num_pieces].sum(dtype=np.float64)]
         for name, g in _split(self._dW2[:num_pieces].sum(axis=0)).items():
             w, m, v = arrays[name]

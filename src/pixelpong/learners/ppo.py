@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -18,20 +18,11 @@ from pixelpong.config import Config
 from pixelpong.items import ACTIONS, BUILTIN, HALF, SELF, UP, Item, Result
 from pixelpong.learn.ppo import LossWeights, generalized_advantages
 from pixelpong.learners import Learner, State
-from pixelpong.learners.passes import Crew, Passes, Steps
+from pixelpong.learners.passes import Passes, Steps
 from pixelpong.machine import count_cores
-from pixelpong.schema import convert
 from pixelpong.seeding import make_rng
 
 _UP = ACTIONS.index(UP)
-
-
-@dataclass(frozen=True)
-class _Counters:
-    """The counters in a checkpoint besides `Progress`."""
-
-    adam_steps: int
-    opponent: str  # the option, when the streams began
 
 
 class PPOLearner(Learner):
@@ -48,11 +39,6 @@ class PPOLearner(Learner):
         engine = config.engine
         workers = engine.workers if engine.engine == "threads" else None
         self._num_threads = min(workers or count_cores(), count_cores())
-
-    def _begin(self) -> None:
-        """Set parameters and Adam's memory for the first step of the attempt."""
-        super()._begin()
-        self._adam_steps = 0
 
     def items(self) -> list[Item]:
         """The next steps of each stream."""
@@ -82,18 +68,15 @@ class PPOLearner(Learner):
         """Parameters, Adam's memory, the streams, and the counts."""
         arrays, counters = super().get_state()
         arrays["streams"] = self._streams.view(np.uint8).reshape(len(self._streams), -1)
-        own = _Counters(self._adam_steps, self.config.ppo.opponent)
-        return arrays, counters | vars(own)
+        return arrays, counters
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]], counters: dict[str, Any]) -> None:
         super()._restore(arrays, counters)
-        own = convert(counters, _Counters)
-        self._adam_steps = own.adam_steps
         # With more streams than before, the new ones begin at their start; with another opponent,
         # those that do not play against it yet: an opponent is fixed for a game's life.
         streams = np.ascontiguousarray(arrays["streams"]).view(kernels.STREAM)[:, 0]
         self._streams = np.zeros(len(self._streams), kernels.STREAM)
-        both = zip(self._opponents(own.opponent), self._opponents(), strict=True)
+        both = zip(self._opponents(self.progress.opponent), self._opponents(), strict=True)
         for index, (before, now) in enumerate(both):
             if before == now and index < len(streams):
                 self._streams[index] = streams[index]
@@ -114,6 +97,7 @@ class PPOLearner(Learner):
         if is_time and won is not None and won < self.config.ppo.anneal_from:
             self.progress.attempt += 1
             self.progress.attempt_began = self.progress.steps
+            self.progress.adam_steps = 0
             self.progress.recent_points.clear()
             self._begin()
 
@@ -145,20 +129,17 @@ class PPOLearner(Learner):
         weights = LossWeights(config.clip_coef, config.vf_coef, left**2 * config.ent_coef)
         rng = make_rng(self.config.seed, "learn", self.progress.update + 1)
         norms, losses, num_chunks = [], [], min(config.num_minibatches, len(steps))
-        with Crew(self._num_threads) as crew:
+        with ThreadPoolExecutor(self._num_threads, "learner") as pool:
             for _ in range(config.update_epochs):
                 for chosen in np.array_split(rng.permutation(len(steps)), num_chunks):
-                    stats = self._passes.differentiate(
-                        self.params, steps, np.sort(chosen), weights, crew
-                    )
+                    some = np.sort(chosen)
+                    stats = self._passes.differentiate(self.params, steps, some, weights, pool)
                     losses.append(vars(stats))
-                    self._adam_steps += 1
-                    norms.append(
-                        self._passes.descend(
-                            self.params, self.memory, learning_rate, self._adam_steps, crew
-                        )
-                    )
+                    self.progress.adam_steps += 1
+                    step = learning_rate, self.progress.adam_steps
+                    norms.append(self._passes.descend(self.params, self.memory, *step, pool))
         self._streams = np.concatenate([each.stream for each in played])
+        self.progress.opponent = config.opponent
         means = {name: math.fsum(each[name] for each in losses) / len(losses) for name in losses[0]}
         del means["entropy"]  # the rollouts have that of the policy that played
         figures = {"grad_norm": math.fsum(norms) / len(norms), **means}

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pixelpong.items import BUILTIN, Episode, Result
-from pixelpong.schema import restore
 
 RETURN_WINDOW = 100  # episodes in the mean return
 POINT_WINDOW = 1000  # points in the share of points won
@@ -28,6 +27,8 @@ class Progress:
     running_mean: float | None = None
     recent_returns: list[float] = field(default_factory=list)  # RETURN_WINDOW, oldest first
     recent_points: list[int] = field(default_factory=list)  # POINT_WINDOW rewards, oldest first
+    adam_steps: int = 0  # of this attempt
+    opponent: str = BUILTIN  # the option in the last update, for the streams
 
     def count(
         self,
@@ -105,11 +106,6 @@ class Progress:
             "estimated_return": self.estimated_return,
             "points_won_1000": self.points_won_1000,
         }
-
-    @classmethod
-    def from_dict(cls, counters: Any) -> Progress:
-        """Read it from a learner's counters."""
-        return restore(counters, cls)
 
 
 def expected_return(share: float) -> float:

@@ -8,11 +8,12 @@ up the groups. Both make the same additions.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
-from numpy.typing import NDArray
 
 from pixelpong import kernels
-from pixelpong.items import NUM_PIXELS, Params, SparseGrads
+from pixelpong.items import NUM_PIXELS, Episode, Result, SparseGrads
 
 GROUP_SIZE = 20  # episodes; the last group of a batch may be smaller
 # Episodes from which on an item is a whole group: then there are 15 of them or more to share.
@@ -24,33 +25,20 @@ def games_per_item(batch_size: int) -> int:
     return GROUP_SIZE if batch_size >= LARGE_BATCH else 1
 
 
-class GradientSum:
-    """A sum of gradients, added up one after the other."""
-
-    def __init__(self, hidden: int, dtype: str) -> None:
-        """An empty sum, for a network of `hidden` units."""
-        self.arrays: Params = {
-            "W1": np.zeros((NUM_PIXELS, hidden), dtype),
-            "W2": np.zeros(hidden, dtype),
-        }
-        # The rows of W1 that a gradient has reached.
-        self.has_gradient: NDArray[np.bool_] = np.zeros(NUM_PIXELS, np.bool_)
-
-    def add(self, grads: SparseGrads) -> None:
-        """Add one gradient."""
-        self.has_gradient[grads.rows] = True
-        kernels.add_rows(self.arrays["W1"], grads.rows, grads.W1)
-        self.arrays["W2"] += grads.W2
-
-    def take(self) -> SparseGrads:
-        """The sum as one gradient; after this it is empty."""
-        rows = np.flatnonzero(self.has_gradient).astype(np.uint16)
-        grads = SparseGrads(rows, self.arrays["W1"][rows], self.arrays["W2"].copy())
-        self.clear()
-        return grads
-
-    def clear(self) -> None:
-        """Start again at zero."""
-        self.arrays["W1"][self.has_gradient] = 0
-        self.arrays["W2"][:] = 0
-        self.has_gradient[:] = False
+def join(results: Iterable[Result]) -> Result:
+    """One or more results of games as one; their gradients are added one after the other."""
+    episodes: list[Episode] = []
+    frames, seconds, W1, W2 = 0, 0.0, np.zeros(0), np.zeros(0)
+    has_gradient = np.zeros(NUM_PIXELS, np.bool_)
+    for each in results:
+        assert each.grads is not None
+        if not episodes:
+            W2 = np.zeros_like(each.grads.W2)
+            W1 = np.zeros((NUM_PIXELS, len(W2)), W2.dtype)
+        episodes += each.episodes
+        frames, seconds = frames + each.frames, seconds + each.seconds
+        has_gradient[each.grads.rows] = True
+        kernels.add_rows(W1, each.grads.rows, each.grads.W1)
+        W2 += each.grads.W2
+    rows = np.flatnonzero(has_gradient).astype(np.uint16)
+    return Result(tuple(episodes), frames, seconds, grads=SparseGrads(rows, W1[rows], W2))

@@ -14,7 +14,7 @@ from pixelpong.items import Item, Params, Result, read_only
 from pixelpong.learn.returns import standardize
 from pixelpong.play.networks import NETS
 from pixelpong.play.player import Player
-from pixelpong.play.sums import GradientSum
+from pixelpong.play.sums import join
 from pixelpong.seeding import make_rng
 
 
@@ -29,18 +29,9 @@ class Worker:
         """Play an item; of games to learn from, return the sum of their gradients."""
         if item.games == 1:
             return self._play_one(item, params)
-        total = GradientSum(len(params["W2"]), params["W2"].dtype.name)
-        results = []
-        for index in range(item.index, item.index + item.games):
-            results.append(self._play_one(dataclasses.replace(item, index=index, games=1), params))
-            assert results[-1].grads is not None
-            total.add(results[-1].grads)
-        return Result(
-            tuple(episode for each in results for episode in each.episodes),
-            sum(each.frames for each in results),
-            sum(each.seconds for each in results),
-            grads=total.take(),
-        )
+        places = range(item.index, item.index + item.games)
+        games = (dataclasses.replace(item, index=index, games=1) for index in places)
+        return join(self._play_one(game, params) for game in games)
 
     def _play_one(self, item: Item, params: Params) -> Result:
         result = self._player.play(item, params)
