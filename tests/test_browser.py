@@ -125,10 +125,10 @@ def test_the_address_of_a_run_is_its_name(site, open_page):
 
 def test_a_visit_to_a_run(site, gallery, open_page, axe):
     page = open_page(address(site, "seed-0"))
-    page.wait_for_selector(".verdict span")
+    page.wait_for_selector(".verdict:not(:empty)")
     verdict = page.locator(".verdict").inner_text()
     assert "Won: greedy return +18.50" in verdict
-    assert "over 2 games, target +18.0, after 0:51 in total" in verdict
+    assert "over 200 games, target +18.0, after 0:51 in total" in verdict
     facts = dict(
         zip(*(page.locator(f".facts {tag}").all_inner_texts() for tag in ("dt", "dd")), strict=True)
     )
@@ -286,7 +286,7 @@ def test_a_run_is_followed_from_its_first_moment_to_its_end(tmp_path, open_page,
         require_fitting_and_accessible(page, axe)
         config = toy_config("fast", updates=None, total_timesteps=10**7)
         run = RunDirectory.create(tmp_path / "runs" / "live", config)
-        page.wait_for_selector("tbody tr:has-text('nothing trained yet')")
+        page.wait_for_selector("tbody tr:has-text('interrupted')")
         assert page.locator("text=pixelpong train").count() == 0
         page.goto(address(served, "live"))
         page.wait_for_selector("text=No update is finished yet")
@@ -295,13 +295,13 @@ def test_a_run_is_followed_from_its_first_moment_to_its_end(tmp_path, open_page,
         training = threading.Thread(target=train, args=(run,), kwargs={"should_stop": stop.is_set})
         training.start()
         try:
-            page.wait_for_selector(".state.live:has-text('training now')")
+            page.wait_for_selector(".state.training:has-text('training')")
             points = "Number(document.querySelector('[data-curve=entropy]').dataset.points)"
             wait_for(page, f"{points} > {page.evaluate(points)} + 10")
         finally:
             stop.set()
             training.join(60)
-        page.wait_for_selector(".state.rest:has-text('interrupted')")
+        page.wait_for_selector(".state:has-text('interrupted')")
         page.wait_for_selector(".viewer[data-step]")
     page.wait_for_selector("#banner:has-text('server')")
     with serving(tmp_path / "runs", port=served.port):

@@ -1,7 +1,7 @@
 // Several runs side by side: those that were chosen, or those of a sweep.
 import {
   FIGURES, build, buildScroller, buildTable, describeRun, follow, formatCount, formatSeconds,
-  formatSigned, formatValue, rewrite, tellProblem,
+  formatSigned, rewrite, tellProblem,
 } from "./parts.js";
 import { mountCurves } from "./charts.js";
 
@@ -72,7 +72,7 @@ function buildRuns(runs, options, chosen) {
   };
   const rows = runs.map((run) => [
     build("a", { href: `#run/${run.id}` }, run.name), remove(run.id), ...describeRun(run),
-    ...options.map((name) => formatValue(run.config[name])),
+    ...options.map((name) => `${run.config[name] ?? "–"}`),
   ]);
   const names = options.map((name) => `--${name.replaceAll("_", "-")}`);
   return buildTable(["run", "", ...FIGURES, ...names], rows);

@@ -127,24 +127,6 @@ export function formatSeconds(value) {
   return `${hours ? `${hours}:${two(minutes)}` : minutes}:${two(seconds % 60)}`;
 }
 
-/** A value of the configuration. */
-export function formatValue(value) {
-  return typeof value === "string" ? value : JSON.stringify(value ?? "–").replaceAll('"', "");
-}
-
-// The state of a run, in words and as a class for its mark; see pixelpong.run.record.
-const STATES = {
-  training: ["training now", "live"], won: ["won", "won"], stopped: ["stopped", "rest"],
-  interrupted: ["interrupted", "rest"], failed: ["failed", "broken"],
-  damaged: ["cannot be read", "broken"],
-};
-
-export function describeState({ state, update }) {
-  const [word, kind] = STATES[state] ?? STATES.damaged;
-  if (update || kind === "broken") return { word, kind };
-  return kind === "live" ? { word: "starting", kind } : { word: "nothing trained yet", kind };
-}
-
 /** Three returns; the first that is known says most. */
 export function listReturns({ greedy, estimated_return: estimate, mean_return_100: mean }) {
   const all = [
@@ -157,9 +139,8 @@ export function listReturns({ greedy, estimated_return: estimate, mean_return_10
 /** A row of figures about a run; `figures` are their names. */
 export function describeRun(run) {
   const [name, text] = listReturns(run).find(([, each]) => each !== "–") ?? ["", "–"];
-  const { word, kind } = describeState(run), steps = formatCount(run.steps);
-  const state = build("span", { class: `state ${kind}` }, word);
-  const value = build("span", {}, build("strong", {}, text), ` ${name.replace(" return", "")}`);
-  return [state, value, steps, formatSeconds(run.total_seconds)];
+  const state = build("span", { class: `state ${run.state}` }, run.state);
+  const value = [build("strong", {}, text), ` ${name.replace(" return", "")}`];
+  return [state, value, formatCount(run.steps), formatSeconds(run.total_seconds)];
 }
 export const FIGURES = ["state", "return", "steps", "time"];

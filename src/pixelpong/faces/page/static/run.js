@@ -1,17 +1,16 @@
 // One run: its result, its health, a game of its agent, its curves, its configuration.
 import {
-  build, buildScroller, buildTable, buildTerms, describeState, follow, formatCount, formatSigned,
-  formatValue, listReturns, rewrite, tellProblem,
+  build, buildScroller, buildTable, buildTerms, follow, formatCount, formatSigned, listReturns,
+  rewrite, tellProblem,
 } from "./parts.js";
 import { mountCurves } from "./charts.js";
 import { Games } from "./viewer.js";
 
 const MIN_GAMES = 10; // from which an interval is shown, as everywhere
-const LEVELS = { good: ["✓", "Good"], note: ["i", "Note"], warning: ["!", "Warning"] };
 
 /** The view of a run; if an `agent` is given, of that agent's game alone. */
 export function mountRun(element, signal, id, agent = null) {
-  const heading = build("h1", {}, id), state = build("span", { class: "state" });
+  const heading = build("h1", {}, id), state = build("span");
   const problem = build("p", { class: "problem", role: "alert" });
   const verdict = build("p", { class: "verdict" }), health = build("ul", { class: "health" });
   const play = build("a", { class: "button primary", href: `#play/${id}/best` }, "Play against it");
@@ -19,9 +18,8 @@ export function mountRun(element, signal, id, agent = null) {
   const curves = build("section"), rest = build("section");
   const note = build("p", { class: "quiet" }, "No update is finished yet.");
   const [before, after] = [[verdict, build("p", {}, play), facts, health], [curves, note, rest]];
-  const back = build("p", { class: "quiet" }, build("a", { href: "#runs" }, "← All runs"));
   const title = build("div", { class: "row" }, heading, state);
-  element.append(back, title, problem, ...before, stage, ...after);
+  element.append(title, problem, ...before, stage, ...after);
   const games = new Games(stage, agent ?? "best"), drawCurves = mountCurves(curves);
   signal.addEventListener("abort", () => games.leave());
   follow(`/api/runs/${id}`, signal, (run) => {
@@ -32,12 +30,10 @@ export function mountRun(element, signal, id, agent = null) {
     document.title = `${heading.textContent} · pixelpong`;
     if (!run.isGone) games.update(run);
     if (agent) return;
-    const { word, kind } = describeState(run);
-    Object.assign(state, { textContent: word, className: `state ${kind}` });
+    Object.assign(state, { textContent: run.state, className: `state ${run.state}` });
     play.hidden = run.isGone || !run.agents.length;
-    const sentence = run.verdict[0].toUpperCase() + run.verdict.slice(1);
-    const sign = run.state === "won" ? [buildSign("✓")] : [];
-    rewrite(verdict, sentence, () => [...sign, build("span", {}, sentence)]);
+    const kind = run.state === "won" ? "verdict sign good" : "verdict";
+    Object.assign(verdict, { textContent: capitalize(run.verdict), className: kind });
     rewrite(facts, listFacts(run), () => [buildTerms("facts number", listFacts(run))]);
     rewrite(health, run.health, () => run.health.map(buildFinding));
     note.hidden = run.columns.update?.length > 0;
@@ -57,8 +53,8 @@ function addEvaluations({ columns, evaluations }) {
   return { ...columns, greedy_return: greedy };
 }
 
-function buildSign(sign) {
-  return build("span", { class: "sign", "aria-hidden": "true" }, sign);
+function capitalize(words) {
+  return words[0].toUpperCase() + words.slice(1);
 }
 
 function listFacts(run) {
@@ -74,14 +70,10 @@ function listFacts(run) {
 }
 
 function buildFinding({ level, title, text, advice }) {
-  const [sign, word] = LEVELS[level] ?? LEVELS.note;
-  return build(
-    "li", { class: `health-item ${level}` }, buildSign(sign),
-    build(
-      "div", {}, build("p", {}, build("strong", {}, `${word}: ${title}.`), " ", text),
-      advice && build("p", { class: "quiet" }, advice),
-    ),
-  );
+  const words = build("strong", {}, `${capitalize(level)}: ${title}.`);
+  const more = advice && build("p", { class: "quiet" }, advice);
+  const all = build("div", {}, build("p", {}, words, " ", text), more);
+  return build("li", { class: `health-item sign ${level}` }, all);
 }
 
 function buildEvaluations(lines) {
@@ -102,7 +94,7 @@ function buildConfiguration({ config, versions, machine }) {
   return build(
     "details", {}, build("summary", {}, build("h2", {}, "Configuration and versions")),
     tables.flatMap(([title, content]) => {
-      const terms = Object.entries(content).map(([name, value]) => [name, formatValue(value)]);
+      const terms = Object.entries(content).map(([name, value]) => [name, `${value ?? "–"}`]);
       return [build("h3", {}, title), buildTerms("config", terms)];
     }),
   );
