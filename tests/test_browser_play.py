@@ -104,6 +104,7 @@ def test_a_choice_of_agents_and_the_end_of_a_game(site, open_game, monkeypatch):
     assert choice.evaluate("(select) => [...select.options].map((o) => o.value)") == ["0", "1", "2"]
     choice.select_option("1")
     assert wait_until(lambda: page.url.endswith("/1"))
+    wait_for(page, f"{TITLE} === 'Ready?'")
     assert page.evaluate("document.activeElement.className") == "play-stage"
     page.get_by_label("Speed").select_option("2")
     page.keyboard.press("Space")

@@ -25,20 +25,17 @@ READY, PLAYING, SERVE, PAUSED, OVER = "ready", "playing", "serve", "paused", "ov
 
 
 class Game:
-    """A game; its `agent` plays the right side, and `speed` is in frames per tick."""
+    """A game; the agent plays the right side, and `speed` is in frames per tick."""
 
     def __init__(self, agent: Agent, rng: np.random.Generator) -> None:
-        """Load the emulator, in a tenth of a second or more; `rng` draws the agent's coins."""
-        self.speed, self._rng, self._emulator = 1.0, rng, DuelEmulator()
-        self._person: Callable[[DuelEmulator], int] = lambda _: STAY
-        self.start(agent)
+        """A new game, which begins with `serve`; `rng` draws the agent's coins.
 
-    def start(self, agent: Agent) -> None:
-        """Start a new game, 0 to 0, which begins with `serve`."""
-        agent.make_network().act(self.screen)  # before the clock runs: it may compile
-        self.agent, self._hand = agent, Hand(agent, self._rng)
-        self._emulator.reset()
+        To load the emulator takes a tenth of a second or more.
+        """
+        self.speed, self._emulator, self._hand = 1.0, DuelEmulator(), Hand(agent, rng)
+        self._person: Callable[[DuelEmulator], int] = lambda _: STAY
         self._state, self._serves, self._credit = READY, False, 0.0
+        agent.make_network().act(self.screen)  # before the clock runs: it may compile
 
     def tick(self) -> None:
         """Advance by a sixtieth of a second, unless the game stands still."""

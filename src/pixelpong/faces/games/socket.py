@@ -3,22 +3,22 @@
 Messages to the browser, as JSON text:
 
     {"type": "palette", "colours": [[red, green, blue], …]}   first of all
-    {"type": "state", "phase", "points": [left, right], "speed", "agent"}
-    {"type": "error", "text"}                           before the close, or after a failed request
+    {"type": "state", "phase", "points": [left, right], "speed"}
+    {"type": "error", "text"}                                 before the close
 
 Pictures are binary: [210, 160] palette indices, each as its difference from the one before
 (`pixelpong.faces.look.reel.encode_difference`; the first from zeros). The browser sends the
-messages of `read_message`, as JSON text; anything else closes the socket with the reason.
+messages of `read_message`, as JSON text; anything else closes the socket with the reason. Another
+game is another socket.
 
-A frame, a decision and a picture take 0.2 ms together and run on the event loop; loading and
-restarting run in threads. Nothing here writes a file.
+A frame, a decision and a picture take 0.2 ms together and run on the event loop; loading runs in
+threads. Nothing here writes a file.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import os
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
@@ -49,9 +49,7 @@ _VALUES: dict[str, Any] = {
     "aim": Annotated[float, msgspec.Meta(ge=0, le=1)],  # mouse or finger, from top to bottom
     "serve": None,  # or begin
     "pause": bool,
-    "restart": None,
     "speed": Literal["0.5", "1", "2"],  # times the game's own sixty frames a second
-    "agent": Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9]{1,20}$")],
 }
 
 
@@ -61,11 +59,10 @@ async def play_socket(websocket: WebSocket, load_agent: LoadAgent) -> None:
     run_id, which = (websocket.query_params.get(name, "") for name in ("run", "agent"))
     with contextlib.suppress(WebSocketDisconnect):
         try:
-            load = functools.partial(load_agent, run_id)
-            agent = await asyncio.to_thread(load, which)
+            agent = await asyncio.to_thread(load_agent, run_id, which)
             rng = make_rng(int.from_bytes(os.urandom(4), "little"), "play")
             game = await asyncio.to_thread(Game, agent, rng)
-            await _Player(websocket, load, game, which).play()
+            await _play(websocket, game)
         except (PixelpongError, ValueError) as error:
             with contextlib.suppress(RuntimeError):  # it has left
                 await websocket.send_json({"type": "error", "text": on_one_line(str(error))[:500]})
@@ -89,70 +86,47 @@ def read_message(text: str) -> tuple[str, Any]:
     return message.type, convert(message.value, _VALUES[message.type])
 
 
-class _Player:
-    def __init__(
-        self, websocket: WebSocket, load_agent: Callable[[str], Agent], game: Game, which: str
-    ) -> None:
-        self._websocket, self._load_agent, self._game = websocket, load_agent, game
-        self._which, self._lock = which, asyncio.Lock()
+async def _play(websocket: WebSocket, game: Game) -> None:
+    """Run until the browser leaves or sends something invalid."""
+    tasks = [asyncio.create_task(each(websocket, game)) for each in (_listen, _show)]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def play(self) -> None:
-        """Run until the browser leaves or sends something invalid."""
-        tasks = [asyncio.create_task(self._listen()), asyncio.create_task(self._show())]
-        try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _listen(self) -> None:
-        game = self._game
-        while True:
-            match read_message(await self._websocket.receive_text()):
-                case "move", direction:
-                    game.move(_DIRECTIONS[direction])
-                case "aim", place:
-                    game.aim(place)
-                case "pause", is_paused:
-                    game.pause(is_paused)
-                case "speed", speed:
-                    game.speed = float(speed)
-                case "serve", _:
-                    game.serve()
-                case "restart", _:
-                    async with self._lock:
-                        await asyncio.to_thread(game.start, game.agent)
-                case "agent", which:
-                    await self._seat(which)
+async def _listen(websocket: WebSocket, game: Game) -> None:
+    while True:
+        match read_message(await websocket.receive_text()):
+            case "move", direction:
+                game.move(_DIRECTIONS[direction])
+            case "aim", place:
+                game.aim(place)
+            case "pause", is_paused:
+                game.pause(is_paused)
+            case "speed", speed:
+                game.speed = float(speed)
+            case "serve", _:
+                game.serve()
 
-    async def _seat(self, which: str) -> None:
-        try:
-            agent = await asyncio.to_thread(self._load_agent, which)
-        except PixelpongError as error:
-            await self._websocket.send_json({"type": "error", "text": str(error)})
-            return
-        async with self._lock:
-            await asyncio.to_thread(self._game.start, agent)
-            self._which = which
 
-    async def _show(self) -> None:
-        """Run the game's clock, and send what is new."""
-        await self._websocket.send_json({"type": "palette", "colours": PALETTE.tolist()})
-        now = asyncio.get_running_loop().time
-        due, told, last = now(), None, np.zeros(210 * 160, np.uint8)
-        while True:
-            async with self._lock:
-                self._game.tick()
-                state = {"type": "state", **self._game.describe(), "agent": self._which}
-                screen = self._game.screen.reshape(-1).copy()
-            if state != told:
-                await self._websocket.send_json(state)
-            picture = encode_difference(last, screen)
-            if len(picture) > 2:
-                await self._websocket.send_bytes(picture)
-            told, last = state, screen
-            due = max(due + 1 / PICTURES_PER_SECOND, now() - 0.1)  # never catch up for long
-            await asyncio.sleep(max(due - now(), 0))
+async def _show(websocket: WebSocket, game: Game) -> None:
+    """Run the game's clock, and send what is new."""
+    await websocket.send_json({"type": "palette", "colours": PALETTE.tolist()})
+    now = asyncio.get_running_loop().time
+    due, told, last = now(), None, np.zeros(210 * 160, np.uint8)
+    while True:
+        game.tick()
+        state, screen = {"type": "state", **game.describe()}, game.screen.reshape(-1).copy()
+        if state != told:
+            await websocket.send_json(state)
+        picture = encode_difference(last, screen)
+        if len(picture) > 2:
+            await websocket.send_bytes(picture)
+        told, last = state, screen
+        due = max(due + 1 / PICTURES_PER_SECOND, now() - 0.1)  # never catch up for long
+        await asyncio.sleep(max(due - now(), 0))

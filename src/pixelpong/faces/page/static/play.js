@@ -37,8 +37,8 @@ class GameView {
     const speed = this.find(".speed"), setSpeed = () => this.send("speed", speed.value);
     on(speed, "change", () => act(setSpeed));
     on(this.find(".pause"), "click", () => act(() => this.pause()));
-    on(this.find(".restart"), "click", () => act(() => this.send("restart")));
-    on(this.find(".primary"), "click", () => act(() => this.begin()));
+    on(this.find(".restart"), "click", () => act(() => this.connect()));
+    on(this.find(".primary"), "click", () => act(() => this.connect()));
     on(document, "keydown", (event) => this.press(event));
     on(document, "keyup", ({ code }) => this.steer(this.held.filter((each) => each !== code)));
     on(window, "blur", () => this.steer([]));
@@ -50,16 +50,20 @@ class GameView {
     this.connect();
   }
 
+  /** Begin a game, in place of the one before. */
   connect() {
+    this.socket?.close();
     const query = new URLSearchParams({ run: this.run.id, agent: this.agent });
     const socket = new WebSocket(`${location.origin.replace("http", "ws")}/game?${query}`);
     const screen = new Uint8Array(this.canvas.width * this.canvas.height), note = this.find(".problem");
     Object.assign(this, { socket, direction: "stay", held: [], state: null });
     note.textContent = "";
-    this.linkToWatch();
+    this.find(".watch").href = `#watch/${this.run.id}/${this.agent}`;
     this.say("", "Connecting…");
     socket.binaryType = "arraybuffer";
+    socket.onopen = () => this.send("speed", this.find(".speed").value);
     socket.onmessage = ({ data }) => {
+      if (socket !== this.socket) return;
       const message = typeof data === "string" ? JSON.parse(data) : { type: "picture" };
       if (message.type === "palette") this.palette = message.colours;
       else if (message.type === "error") note.textContent = message.text;
@@ -70,6 +74,7 @@ class GameView {
       }
     };
     socket.onclose = () => {
+      if (socket !== this.socket) return;
       const reason = note.textContent, title = reason ? "No game" : "The connection was lost";
       this.say("", title, reason || "Is pixelpong still running?", "Try again");
       this.state = null;
@@ -109,11 +114,6 @@ class GameView {
     });
   }
 
-  begin() {
-    if (this.state) this.send("restart");
-    else this.connect();
-  }
-
   press(event) {
     const isElsewhere = event.target.closest?.("select, input");
     if (event.ctrlKey || event.metaKey || event.altKey || isElsewhere) return;
@@ -124,7 +124,7 @@ class GameView {
       event.preventDefault();
       if (!event.repeat) this.serve();
     } else if (event.code === "KeyP" && !event.repeat) this.pause();
-    else if (event.code === "KeyR" && !event.repeat) this.send("restart");
+    else if (event.code === "KeyR" && !event.repeat) this.connect();
   }
 
   // If several keys are held, the last one pressed counts.
@@ -145,13 +145,8 @@ class GameView {
 
   choose(agent) {
     this.agent = agent;
-    this.linkToWatch();
     history.replaceState(null, "", `#play/${this.run.id}/${agent}`);
-    this.send("agent", agent);
-  }
-
-  linkToWatch() {
-    this.find(".watch").href = `#watch/${this.run.id}/${this.agent}`;
+    this.connect();
   }
 
   tap(event) {
