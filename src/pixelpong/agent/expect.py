@@ -7,11 +7,12 @@ answers. Nothing is estimated: each height is an answer of the network itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pixelpong.agent.game import Moment
 from pixelpong.env.preprocess import FIELD_ROWS
 from pixelpong.play.networks import Network
 
@@ -22,14 +23,6 @@ ARRIVING = range(132, 140)  # columns of a ball that reaches the paddle in the n
 
 _FIELD_ROWS_SEEN = 159  # the row below is the border's, in the ball's colour
 _BALL_SIZE, _PADDLE_SIZE = 4 * 2, PADDLE_ROWS * 4
-
-
-@dataclass(frozen=True)
-class Expectation:
-    """The answers of a network for each of `HEIGHTS`."""
-
-    probabilities: NDArray[np.float64]  # [heights, A], of the network's `actions`
-    values: NDArray[np.float64] | None  # [heights], the expected outcome of the point
 
 
 def find_ball(screen: NDArray[np.uint8]) -> tuple[int, int] | None:
@@ -59,27 +52,26 @@ def place_paddle(screen: NDArray[np.uint8], height: int) -> NDArray[np.uint8]:
     return moved
 
 
-def is_arriving(before: NDArray[np.uint8], now: NDArray[np.uint8]) -> bool:
-    """Whether the ball flies towards the agent's paddle, and reaches it in the next step."""
-    last, ball = find_ball(before), find_ball(now)
-    if last is None or ball is None or find_paddle(now) is None:
-        return False
-    return last[1] < ball[1] and ball[1] in ARRIVING
+def expect(network: Network, before: Moment, now: Moment) -> dict[str, Any] | None:
+    """Ask a network about every height of its paddle; it forgets the game that it was in.
 
-
-def expect(
-    network: Network, before: NDArray[np.uint8], now: NDArray[np.uint8], action: int
-) -> Expectation:
-    """Ask a network about every height of its paddle; it forgets the episode that it was in.
-
-    `before` is the screen of the step before, and `action` that step's action, as in Gymnasium.
+    The answers, as JSON, have a row for each of `HEIGHTS`; None if the ball does not reach the
+    paddle in the next step. `before` is the moment of the step before.
     """
+    last, ball, paddle = find_ball(before.screen), find_ball(now.screen), find_paddle(now.screen)
+    if last is None or ball is None or paddle is None or not last[1] < ball[1] in ARRIVING:
+        return None
     answers = []
     for height in HEIGHTS:
         network.reset()
-        network.follow(place_paddle(before, height), action)
-        network.follow(place_paddle(now, height), None)
+        network.follow(place_paddle(before.screen, height), before.action)
+        network.act(place_paddle(now.screen, height))
         answers.append(network.answer())
-    has_value = answers[0][1] is not None
-    values = np.array([value for _, value in answers], np.float64)
-    return Expectation(np.array([each for each, _ in answers]), values if has_value else None)
+    values = [value for _, value in answers]
+    return {
+        "step": now.step,
+        "ball": ball,
+        "paddle": paddle,
+        "probabilities": [np.round(each, 3).tolist() for each, _ in answers],
+        "values": None if None in values else np.round(np.array(values, float), 3).tolist(),
+    }

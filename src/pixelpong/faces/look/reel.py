@@ -27,23 +27,21 @@ from numpy.typing import NDArray
 
 from pixelpong.agent import expect
 from pixelpong.agent.file import Agent
-from pixelpong.agent.game import Moment, play_game
+from pixelpong.agent.game import play_game
 from pixelpong.agent.legend import ACTION_NAMES
 from pixelpong.atari.palette import PALETTE
 from pixelpong.config.protocols import Protocol
 from pixelpong.play.networks import Explanation
 
 MAX_STEPS = 12_000  # an episode has a few thousand
-FRAMES_PER_SECOND = 60
 
-_SHAPES = {"screen": (210, 160), "field": (80, 80), "saliency": (80, 80)}
 _COLUMNS = ("actions", "rewards", "points", "probabilities", "values", "saliency_max")
 
 
 def make_reel(agent: Agent, seed: int) -> dict[str, Any]:
     """Play the first greedy game of an evaluation with this seed, and explain each step."""
     network, before = agent.make_network(), None
-    last = {name: np.zeros(shape, np.uint8) for name, shape in _SHAPES.items()}
+    last: dict[str, Any] = {"screen": 0, "field": 0, "saliency": 0}
     packed = {name: bytearray() for name in last}
     steps: list[tuple[Any, ...]] = []
     expectations: list[dict[str, Any]] = []
@@ -60,10 +58,8 @@ def make_reel(agent: Agent, seed: int) -> dict[str, Any]:
         steps.append(
             (moment.action, moment.reward, moment.points, chances, value, round(largest, 4))
         )
-        if before is not None and expect.is_arriving(before.screen, moment.screen):
-            assert before.action is not None
-            answers = expect.expect(network, before.screen, moment.screen, before.action)
-            expectations.append(_describe_arrival(moment, answers))
+        if before and (answers := expect.expect(network, before, moment)):
+            expectations.append(answers)
         before = moment
     return {
         "agent_update": agent.about["update"],
@@ -83,18 +79,7 @@ def make_reel(agent: Agent, seed: int) -> dict[str, Any]:
 
 def steps_per_second(protocol: Protocol) -> Fraction:
     """Decisions of the agent a second, at the game's own speed."""
-    return Fraction(2 * FRAMES_PER_SECOND, sum(protocol.frame_skips))
-
-
-def _describe_arrival(moment: Moment, answers: expect.Expectation) -> dict[str, Any]:
-    values = answers.values
-    return {
-        "step": moment.step,
-        "ball": expect.find_ball(moment.screen),
-        "paddle": expect.find_paddle(moment.screen),
-        "probabilities": np.round(answers.probabilities, 3).tolist(),
-        "values": None if values is None else np.round(values, 3).tolist(),
-    }
+    return 60 / Fraction(sum(protocol.frame_skips), 2)
 
 
 def scale_saliency(explanation: Explanation, most: int) -> tuple[float, NDArray[np.int8]]:
@@ -104,7 +89,7 @@ def scale_saliency(explanation: Explanation, most: int) -> tuple[float, NDArray[
     return largest, scaled.astype(np.int8)
 
 
-def encode_difference(last: NDArray[np.uint8], picture: NDArray[np.uint8]) -> bytes:
+def encode_difference(last: NDArray[np.uint8] | int, picture: NDArray[np.uint8]) -> bytes:
     """What changed from one picture to the next: count, places, values; see the module."""
     places = np.flatnonzero(picture != last)
     count = np.array([len(places)], "<u2")
