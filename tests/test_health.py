@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from toys import toy_config
 
 from pixelpong.faces.page import health
 from pixelpong.faces.page.health import assess
+from pixelpong.run.directory import RunDirectory
 from pixelpong.run.record import Record
 
 
 def columns(size=60, **changes):
     sound = {
-        "update": [float(i) for i in range(1, size + 1)],
+        "update": list(range(1, size + 1)),
         "steps": [4096.0 * i for i in range(1, size + 1)],
         "estimated_return": [-20 + 20 * i / size for i in range(size)],
         "entropy": [1.0 - 0.5 * i / size for i in range(size)],
@@ -33,9 +34,12 @@ def findings(algorithm="ppo", **changes):
 
 
 def record_of(figures, algorithm="ppo"):
-    run = SimpleNamespace(config=toy_config("fast" if algorithm == "ppo" else "classic"))
+    config = toy_config("fast" if algorithm == "ppo" else "classic")
     rows = [dict(zip(figures, row, strict=True)) for row in zip(*figures.values(), strict=True)]
-    return Record(Path("run"), run, rows=tuple(rows))
+    with tempfile.TemporaryDirectory() as folder:
+        run = RunDirectory.create(Path(folder) / "run", config)
+        run.metrics.append(*rows)
+        return Record.read(run.path)
 
 
 def titles(**changes):
@@ -91,10 +95,10 @@ def test_the_largest_entropy_is_that_of_the_actions_there_are():
 
 
 def test_too_early_or_without_figures_it_says_so():
-    for figures in ({}, {"update": [1.0, 2.0]}, columns(4)):
+    for figures in ({}, {"update": [1, 2]}, columns(4)):
         (only,) = assess(record_of(figures))
         assert only.title == "Too early to tell"
-    bare = {"update": [float(i) for i in range(20)]}
+    bare = {"update": list(range(20))}
     unknown = {name: [None] * 20 for name in columns()} | bare
     for figures in (bare, unknown):
         assert [each.title for each in assess(record_of(figures))] == ["All is well"]

@@ -26,7 +26,6 @@ import shlex
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -36,24 +35,12 @@ from pixelpong.machine import collect_versions, describe_machine
 from pixelpong.run.checkpoints import CheckpointStore
 from pixelpong.run.files import NumberedFiles, write_whole
 from pixelpong.run.lines import LineFile
-from pixelpong.schema import convert, decode, encode
+from pixelpong.schema import decode, encode
 
 FORMAT = 1
 RUNS_FOLDER = Path("runs")
 FAILURE_FILE = "failure.json"
 LOCK_SECONDS = 1  # that a training waits for its lock
-
-
-@dataclass(frozen=True)
-class _ConfigFile:
-    """The contents of ``config.json``."""
-
-    format: int
-    config: dict[str, Any]  # the options, flat
-    versions: dict[str, str]  # of the libraries that started the run
-    machine: dict[str, str]
-    sha256: str  # of the rest
-    changes: tuple[dict[str, Any], ...] = ()  # by resumes, and at which update
 
 
 class RunDirectory:
@@ -204,13 +191,13 @@ def make_folder(path: Path | None, name: str) -> Path:
 
 
 def _read_config(path: Path) -> tuple[dict[str, Any], Config]:
-    """The content of ``config.json``, checked against `_ConfigFile`, and the configuration."""
+    """The content of ``config.json``, checked against its hash, and the configuration in it."""
     file = path / "config.json"
     with refusing(f"a run's configuration in {file}", "is it a run?", RunError):
         content = decode(file.read_bytes(), dict[str, Any])
         if (found := content.get("format")) != FORMAT:
             raise ValueError(f"one of format {str(found)[:20]}, which another version wrote")
-        if convert(content, _ConfigFile).sha256 != _hash_of(content):
+        if content.pop("sha256", None) != _hash_of(content):
             raise ValueError("a damaged one: its SHA-256 differs")
         try:
             return content, Config().updated(content["config"], str(file))
@@ -219,12 +206,9 @@ def _read_config(path: Path) -> tuple[dict[str, Any], Config]:
 
 
 def _write_config(path: Path, content: dict[str, Any]) -> None:
-    """Write the content with its hash."""
     text = json.dumps(content | {"sha256": _hash_of(content)}, indent=1) + "\n"
     write_whole(path / "config.json", text.encode())
 
 
 def _hash_of(content: dict[str, Any]) -> str:
-    """SHA-256 of everything except the hash."""
-    rest = {name: value for name, value in content.items() if name != "sha256"}
-    return hashlib.sha256(encode(rest)).hexdigest()
+    return hashlib.sha256(encode(content)).hexdigest()

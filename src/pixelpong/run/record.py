@@ -27,7 +27,6 @@ import hashlib
 import math
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -53,50 +52,54 @@ STATES = (
 
 SWEEP_FILE = "sweep.csv"  # marks a folder with the runs of a sweep
 
-# A change of one of these files changes a record.
-_FILES = ("config.json", "metrics.jsonl", "evaluations.jsonl", FAILURE_FILE)
-
-_OF_LAST = (  # figures of the last line of the metrics
-    "update", "steps", "episodes", "estimated_return", "mean_return_100", "training_seconds",
-)  # fmt: skip
+_COUNTS = ("update", "steps", "episodes")
+_FIGURES = ("estimated_return", "mean_return_100", "training_seconds")
 _LISTED = (
-    "name", "state", "is_live", "problem", "verdict", "group", *_OF_LAST, "total_seconds", "bytes",
-    "modified",
+    "name", "state", "is_live", "problem", "verdict", "group", *_COUNTS, *_FIGURES,
+    "total_seconds", "bytes", "modified",
 )  # fmt: skip
 
-_Figures = dict[str, Figure | None]
-_MetricsLine = dict[str, Figure | _Figures | None]
+_MetricsLine = dict[str, Figure | dict[str, Figure | None] | None]
 
 
-@dataclass(frozen=True, eq=False)
 class Record:
-    """One run, read at one moment; `read` makes it."""
+    """One run, read at one moment; get it from `read`."""
 
-    path: Path
-    run: RunDirectory | None  # None if it is damaged
-    error: str = ""  # that ended its last training, or by which it cannot be read
-    is_live: bool = False  # whether a process trains it
-    modified: float = 0.0  # in seconds since 1970
+    run: RunDirectory | None = None  # None if it is damaged
+    error = ""  # that ended its last training, or by which it cannot be read
     rows: tuple[dict[str, Any], ...] = ()  # of the metrics, with those of ``timing``
     evaluations: tuple[Evaluation, ...] = ()
-    greedy: Evaluation | None = None  # the one that has won, or else the newest
-    update: int = 0  # the last
-    steps: int = 0  # played
-    episodes: int = 0  # finished
-    estimated_return: float | None = None  # of sampled play; None before the first 1,000 points
-    mean_return_100: float | None = None  # of the last 100 episodes; None before the first
-    training_seconds: float | None = None  # without evaluations
-    total_seconds: float | None = None  # with them
+
+    def __init__(self, path: Path, *, is_live: bool) -> None:
+        """Read the run; `is_live` says whether a process trains it."""
+        self.path, self.is_live = path, is_live
+        self.modified = last_change(path) or 0.0  # in seconds since 1970
+        try:
+            run = RunDirectory(path)
+            self.evaluations, self.rows = tuple(run.evaluations.read(Evaluation)), _read_rows(run)
+            self.run, self.error = run, _read_failure(path)
+        except PixelpongError as error:
+            self.error = on_one_line(str(error))[:MAX_GOT]
+        last = self.rows[-1] if self.rows else {}
+        self.update, self.steps, self.episodes = (last.get(name) or 0 for name in _COUNTS)
+        # The return is of sampled play, None before the first 1,000 points; the mean is of the last
+        # 100 episodes, None before the first; the time is without evaluations.
+        self.estimated_return, self.mean_return_100, self.training_seconds = map(last.get, _FIGURES)
+        times = [last.get("wall_seconds"), *(it.total_seconds for it in self.evaluations)]
+        self.total_seconds = max((each for each in times if each is not None), default=None)
+        won = [it for it in self.evaluations if it.is_won]
+        # The evaluation that has won, or else the newest.
+        self.greedy = next(reversed(won or self.evaluations), None)
 
     @staticmethod
     def read(path: Path) -> Record:
         """The record of a run now; damage raises nothing, and the record names the problem."""
+        files = "config.json", "metrics.jsonl", "evaluations.jsonl", FAILURE_FILE
         is_training = is_live(path)
-        stamp = is_training, *(identify(path / name) for name in _FILES)
-        known = _KNOWN.get(path)
-        if known is None or known[0] != stamp:
-            known = _KNOWN[path] = stamp, _read(path, is_training)
-        return known[1]
+        stamp = is_training, *(identify(path / name) for name in files)
+        if path not in _KNOWN or _KNOWN[path][0] != stamp:
+            _KNOWN[path] = stamp, Record(path, is_live=is_training)
+        return _KNOWN[path][1]
 
     @property
     def name(self) -> str:
@@ -274,24 +277,6 @@ def identify(path: Path) -> tuple[int, ...]:
     return file.st_ino, file.st_size, file.st_mtime_ns
 
 
-def _read(path: Path, is_training: bool) -> Record:
-    modified = last_change(path) or 0.0
-    try:
-        run = RunDirectory(path)
-        evaluations, rows = tuple(run.evaluations.read(Evaluation)), _read_rows(run)
-    except (PixelpongError, OSError, ValueError, RecursionError) as error:
-        return Record(path, None, on_one_line(str(error))[:MAX_GOT], is_training, modified)
-    last = rows[-1] if rows else {}
-    won = [it for it in evaluations if it.is_won]
-    times = [last.get("wall_seconds"), *(it.total_seconds for it in evaluations)]
-    return Record(
-        path, run, _read_failure(path), is_training, modified, rows, evaluations,
-        greedy=next(reversed(won or evaluations), None),
-        total_seconds=max((each for each in times if each is not None), default=None),
-        **{name: last[name] for name in _OF_LAST if last.get(name) is not None},
-    )  # fmt: skip
-
-
 def _read_rows(run: RunDirectory) -> tuple[dict[str, Any], ...]:
     """The lines of the metrics, as far as their updates ascend."""
     rows: list[dict[str, Any]] = []
@@ -303,9 +288,9 @@ def _read_rows(run: RunDirectory) -> tuple[dict[str, Any], ...]:
 
 
 def _read_failure(path: Path) -> str:
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, KeyError):
         found = decode((path / FAILURE_FILE).read_bytes(), dict[str, str])
-        return on_one_line(found.get("error", ""))[:MAX_GOT]
+        return on_one_line(found["error"])[:MAX_GOT]
     return ""
 
 
