@@ -80,7 +80,7 @@ def test_any_name_can_stand_in_a_legend_and_two_of_one_name_are_told_apart(
 ):
     odd = Record.read(shutil.copytree(toy_runs["fast"], tmp_path / name))
     figure = figure_of("curve", odd, Record.read(toy_runs["classic"]))
-    labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert len({*labels}) == 2
     assert labels[0].strip().replace("\\$", "$") == name
     with plots.house_style():
@@ -139,7 +139,7 @@ def test_seeds_are_one_line_as_far_as_all_of_them_go_and_copies_count_once(curve
     runs = curves("a", 0, [-20, -10, 0, 8]), curves("b", 1, [-18, -14]), curves("copy", 0, [-20])
     axes = figure_of("curve", *runs, curves("other", 0, [-20], hidden=9)).axes[0]
     drawn = {line.get_label(): line.get_xydata() for line in axes.get_lines()}
-    assert len(axes.get_lines()) == 2 + 2, "two lines of seeds, and a line for each setting"
+    assert len(axes.get_lines()) == 3 + 2, "a line for each seed, and one for each setting"
     mean, other = drawn["hidden 20, 2 seeds"], drawn["other"]
     assert (mean[0].tolist(), mean[-1].tolist()) == ([100, -19], [200, -12])
     assert other.tolist() == [[100, -20]]
@@ -154,9 +154,8 @@ def test_a_sweep_shows_wins_and_their_times(curves):
         run.run.evaluations.append(toy_evaluation(2, 19.0, target=18.0, **more))
     figure = figure_of("sweep", *(Record.read(run.path) for run in runs))
     lines, times = figure.axes
-    (won,) = (each.get_ydata() for each in lines.get_lines() if each.get_marker() == "v")
-    assert list(won) == [19.0] * 3
-    assert "3 of 4 won" in {text.get_text() for text in times.texts}
+    assert [each.lines[0].get_ydata().tolist() for each in lines.containers] == [[19.0]] * 3
+    assert [text.get_text() for text in times.texts] == ["classic, 4 seeds: 3 of 4 won"]
     assert list(times.get_lines()[0].get_xdata()) == [9.0] * 3
 
 
@@ -188,9 +187,8 @@ def test_letters_can_be_read_and_lines_are_told_apart_without_colours(toy):
     for figure in toy[1].values():
         for text in figure.findobj(lambda each: hasattr(each, "get_fontsize")):
             assert text.get_fontsize() >= 9, text.get_text()
-    first = [plots.line_style(number) for number in range(6)]
-    assert len({str(look["linestyle"]) for look in first}) == 6
-    assert len({look["color"] for look in first}) == 6
+    assert len({*map(str, plots.DASHES)}) == len(plots.DASHES) == 6
+    assert len({plots.colour_of(number) for number in range(6)}) == 6
 
 
 @pytest.mark.parametrize("colours", [ACTION_COLOURS, {OFF: "#ffffff"} | PIXEL_COLOURS])

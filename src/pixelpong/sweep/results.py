@@ -30,6 +30,7 @@ class Setting:
     """The trainings of a configuration, one for each seed."""
 
     label: str  # the options that differ among the settings; "" if there is one setting
+    config: Config  # with the first seed
     records: tuple[Record, ...]
 
     @property
@@ -68,7 +69,7 @@ def make_settings(records: Iterable[Record]) -> list[Setting]:
             seeds[seed] = max(seeds.get(seed, record), record, key=lambda each: each.steps)
     names = varied([*configs.values()])
     return [
-        Setting(label_of(configs[group], names), tuple(seeds.values()))
+        Setting(label_of(configs[group], names), configs[group], tuple(seeds.values()))
         for group, seeds in found.items()
     ]
 
