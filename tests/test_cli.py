@@ -146,7 +146,7 @@ BAD = [
     ("train --config zero.toml --run new", 2, "zero.toml: expected updates to be a whole"),
     ("train --opponent nobody --run new", 2, "--opponent to be builtin, self, half"),
     ("train --opponent run --run new", 2, "expected"),
-    ("train --run run", 1, "run exists; choose another --run"),
+    ("train --run run", 1, "run exists; choose another name"),
     ("train --run /proc/none/run", 1, "/proc/none"),
     ("train --run run/config.json/x", 1, "expected to make the folder run/config.json/x, got "),
     ("resume none", 1, "expected a run directory, got none"),

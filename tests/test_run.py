@@ -35,10 +35,10 @@ def test_a_run_is_opened_as_it_was_made(make_run):
 def test_a_directory_that_exists_is_never_written_to(make_run, tmp_path):
     run = make_run()
     before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
-    with pytest.raises(RunError, match="run exists; choose another --run"):
+    with pytest.raises(RunError, match="run exists; choose another name"):
         RunDirectory.create(run.path, run.config)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(RunError, match="empty exists; choose another --run"):
+    with pytest.raises(RunError, match="empty exists; choose another name"):
         RunDirectory.create(tmp_path / "empty", run.config)
     assert before == {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
 

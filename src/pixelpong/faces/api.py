@@ -209,7 +209,6 @@ def sweep(
         options: of every training.
     """
     from pixelpong.agent.choice import settle_opponents
-    from pixelpong.run.directory import make_folder
     from pixelpong.sweep.grid import make_grid
     from pixelpong.sweep.jobs import open_place
     from pixelpong.sweep.sweep import Sweep
@@ -226,7 +225,7 @@ def sweep(
     if seeds is not None:
         content = {**content, "seed": [], "seeds": seeds}
     configs = settle_opponents(make_grid(content, options, str(grid or "sweep")))
-    return _sweep(place, lambda: Sweep.create(out or make_folder(None, "sweep"), configs))
+    return _sweep(place, lambda: Sweep.create(out, configs))
 
 
 def _sweep(place: AbstractContextManager[Any], open_or_create: Callable[[], Sweep]) -> Result:
@@ -241,7 +240,6 @@ def _sweep(place: AbstractContextManager[Any], open_or_create: Callable[[], Swee
         for event in run_jobs(work.left(), jobs, should_stop):
             failed += bool(event.error)
             show(event)
-        work.write_table()
         facts = work.summarize()
         facts["resume"] = f"pixelpong sweep {shlex.quote(str(work.path))}"
         done = [record for record in work.records() if record.is_done]

@@ -167,16 +167,17 @@ def _can_lock(file: BinaryIO, *, exclusive: bool) -> bool:
     return False
 
 
-def make_folder(path: Path | None, name: str) -> Path:
+def make_folder(path: Path | None, name: str, command: str = "resume") -> Path:
     """Make a new folder, never one that exists; without a path ``runs/NAME-NNN``.
 
-    NNN is above all that are there, so that no number is used twice.
+    NNN is above all that are there, so that no number is used twice. `command` is the one that
+    continues what is in such a folder.
     """
     stems = (each.name.removeprefix(f"{name}-") for each in RUNS_FOLDER.glob(f"{name}-*"))
     last = max((int(stem) for stem in stems if re.fullmatch(r"\d{3,9}", stem)), default=0)
     for number in itertools.count(last + 1):
         place = path or RUNS_FOLDER / f"{name}-{number:03d}"
-        with refusing(f"to make the folder {place}", "choose another --run", RunError):
+        with refusing(f"to make the folder {place}", "choose another name", RunError):
             try:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.mkdir()
@@ -185,8 +186,8 @@ def make_folder(path: Path | None, name: str) -> Path:
                 if not place.exists():
                     raise  # its parent is a file
         if path is not None:
-            again = f"`pixelpong resume {shlex.quote(str(place))}`"
-            raise RunError(f"{place} exists; choose another --run, or if it is a run, {again}.")
+            again = f"`pixelpong {command} {shlex.quote(str(place))}`"
+            raise RunError(f"{place} exists; choose another name, or continue it with {again}.")
     return place
 
 

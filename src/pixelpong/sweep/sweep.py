@@ -1,7 +1,7 @@
 """A sweep: a folder of runs.
 
     DIR/
-      sweep.csv     a row for each training; it marks the folder as a sweep
+      sweep.csv     a row for each training, in the end; it marks the folder as a sweep
       NAME/         the run directory of each training
 
 All runs are made first, so the folder shows what is left to do. The result of a training is only in
@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pixelpong.config import Config
-from pixelpong.errors import RunError, refusing
-from pixelpong.run.directory import RunDirectory, lock_folder
+from pixelpong.errors import RunError
+from pixelpong.run.directory import RunDirectory, lock_folder, make_folder
 from pixelpong.run.files import write_whole
 from pixelpong.run.record import SWEEP_FILE, Record, is_sweep
 from pixelpong.sweep.grid import name_trainings
@@ -34,7 +33,8 @@ class Sweep:
         if not is_sweep(path):
             raise RunError(f"{path} is not a sweep: it has no {SWEEP_FILE}. Check its name.")
         self.path = path
-        self.runs = sorted((it.parent for it in path.glob("*/config.json")), key=_in_order)
+        found = (file.parent for file in path.glob("*/config.json"))
+        self.runs = sorted(found, key=lambda it: (len(it.name), it.name))  # seed-2 before seed-10
         self._lock = lock_folder(path)
 
     def __enter__(self) -> Sweep:
@@ -44,20 +44,13 @@ class Sweep:
         self._lock.close()
 
     @classmethod
-    def create(cls, path: Path, configs: Sequence[Config]) -> Sweep:
-        """Make a new sweep in a new or empty folder; no two `configs` are the same."""
-        with refusing(f"a new folder {path} for the sweep", "choose another --out", RunError):
-            path.mkdir(parents=True, exist_ok=True)
-            is_free = not any(path.iterdir())
-        if not is_free:
-            more = f"if it is a sweep, continue it with `pixelpong sweep {path}`"
-            raise RunError(f"{path} is not empty: choose another --out, or {more}.")
+    def create(cls, path: Path | None, configs: Sequence[Config]) -> Sweep:
+        """Make a new sweep in a new folder; no two `configs` are the same."""
+        path = make_folder(path, "sweep", "sweep")
         for name, config in zip(name_trainings(configs), configs, strict=True):
             RunDirectory.create(path / name, config)
         write_whole(path / SWEEP_FILE, b"name\n")
-        sweep = cls(path)
-        sweep.write_table()
-        return sweep
+        return cls(path)
 
     def records(self) -> list[Record]:
         """Each training as it is now."""
@@ -68,19 +61,11 @@ class Sweep:
         return [record.path for record in self.records() if not record.is_done]
 
     def summarize(self) -> dict[str, Any]:
-        """The results so far, as JSON: all numbers, and the table."""
-        records = self.records()
-        return {"sweep": str(self.path), **summarize(records), "runs": make_rows(records)}
-
-    def write_table(self) -> None:
-        """Write ``sweep.csv``."""
-        text, rows = io.StringIO(), make_rows(self.records())
+        """The results so far, as JSON: all numbers, and the table, which is also written."""
+        records, text = self.records(), io.StringIO()
+        rows = make_rows(records)
         table = csv.DictWriter(text, rows[0], lineterminator="\n")
         table.writeheader()
         table.writerows(rows)
         write_whole(self.path / SWEEP_FILE, text.getvalue().encode())
-
-
-def _in_order(path: Path) -> list[tuple[int, str]]:
-    """The sort key of names with numbers: seed-2 before seed-10."""
-    return [(int(it), "") if it.isdigit() else (-1, it) for it in re.split(r"(\d+)", path.name)]
+        return {"sweep": str(self.path), **summarize(records), "runs": rows}
