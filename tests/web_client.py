@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from conftest import wait_until
 from toys import toy_config
 
-from pixelpong.faces.page import serve
+from pixelpong.faces.page.server import serve
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
 
@@ -44,7 +44,6 @@ def serving(runs_dir: Path, **options: Any) -> Iterator[Served]:
         "host": "127.0.0.1",
         "port": 0,
         "opens_browser": False,
-        "page": "/",
         "tell": told.append,
         "should_stop": stop.is_set,
     }

@@ -8,14 +8,16 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pixelpong.errors import ConfigError
+from pixelpong.faces.extras import require
 from pixelpong.faces.report import Result, describe_facts, describe_runs
 from pixelpong.faces.training import stoppable
 from pixelpong.machine import collect_versions, count_cores, describe_machine
-from pixelpong.schema import Count, Positive, Seconds
+from pixelpong.schema import Count, Meta, Positive, Seconds
 
+Port = Annotated[int, Meta(ge=0, le=65535)]
 Order = Literal["age", "name", "return", "seed", "size", "state", "steps"]  # of a list of runs
 
 
@@ -215,7 +217,7 @@ def dashboard(
     runs_dir: str | Path = "runs",
     *,
     host: str = "127.0.0.1",
-    port: int = 8080,
+    port: Port = 8080,
     no_open: bool = False,
 ) -> None:
     """Show a page with all runs, live, in a browser; extra [play].
@@ -223,10 +225,10 @@ def dashboard(
     Args:
         runs_dir: where the runs are.
         host: address to listen on; if others reach it, a token is made.
-        port: port; if it is taken, the next free one.
+        port: port; if it is taken, any free one.
         no_open: open no browser.
     """
-    _serve(Path(runs_dir), "/", host, port, no_open)
+    _serve(Path(runs_dir), host, port, no_open)
 
 
 def play(
@@ -234,14 +236,14 @@ def play(
     *,
     checkpoint: str = "best",
     host: str = "127.0.0.1",
-    port: int = 8080,
+    port: Port = 8080,
     no_open: bool = False,
 ) -> None:
     """Play against an agent, in a browser; extra [play].
 
     Arguments are those of `evaluate` and `dashboard`.
     """
-    _serve_game(agent, checkpoint, "/#play", host, port, no_open)
+    _serve_game("play", agent, checkpoint, host, port, no_open)
 
 
 def watch(
@@ -249,41 +251,33 @@ def watch(
     *,
     checkpoint: str = "best",
     host: str = "127.0.0.1",
-    port: int = 8080,
+    port: Port = 8080,
     no_open: bool = False,
 ) -> None:
     """Watch an agent's game, explained step by step, in a browser; extra [play].
 
     Arguments are those of `evaluate` and `dashboard`.
     """
-    _serve_game(agent, checkpoint, "/#watch", host, port, no_open)
+    _serve_game("watch", agent, checkpoint, host, port, no_open)
 
 
-def _serve_game(agent: str | Path, checkpoint: str, page: str, *how: Any) -> None:
+def _serve_game(view: str, agent: str | Path, checkpoint: str, *how: Any) -> None:
     from pixelpong.agent.choice import find_agents
     from pixelpong.run.directory import RUNS_FOLDER
 
     found, which = find_agents(agent, checkpoint)
     found.load(which)  # reports an error here, and not on the page
     folder = found.run.path.parent if found.run else RUNS_FOLDER
-    _serve(folder, page, *how, agent=(found.path, which))
+    _serve(folder, *how, view, (found.path, which))
 
 
-def _serve(runs_dir: Path, page: str, host: str, port: int, no_open: bool, **about: Any) -> None:
-    from pixelpong.faces.page import serve
+def _serve(runs_dir: Path, host: str, port: int, no_open: bool, *page: Any) -> None:
+    require("The page needs", "starlette", "uvicorn", "websockets", extra="play")
+    from pixelpong.faces.page.server import serve
 
     tell = functools.partial(print, file=sys.stderr, flush=True)
     with stoppable() as should_stop:
-        serve(
-            runs_dir,
-            host=host,
-            port=port,
-            opens_browser=not no_open,
-            page=page,
-            tell=tell,
-            should_stop=should_stop,
-            **about,
-        )
+        serve(runs_dir, host, port, not no_open, *page, tell=tell, should_stop=should_stop)
 
 
 def version() -> Result:

@@ -13,9 +13,15 @@ import hmac
 import ipaddress
 import os
 import socket
+import subprocess
+import sys
+import threading
+import urllib.parse
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import uvicorn
 from starlette.datastructures import MutableHeaders
@@ -23,12 +29,11 @@ from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pixelpong.errors import ConfigError
+from pixelpong.errors import ConfigError, refusing
 from pixelpong.faces.page.app import make_app
 from pixelpong.faces.page.jobs import Reels
 from pixelpong.faces.page.library import Library
 
-PORTS_TRIED = 100
 ASK_SECONDS = 0.1
 HEADERS = {
     "content-security-policy": (
@@ -41,120 +46,32 @@ HEADERS = {
 }
 
 
-@dataclass(frozen=True)
-class Door:
-    """The names and the port of the server, and the token it requires."""
-
-    hosts: tuple[str, ...]  # in lower case; the first is shown
-    port: int
-    token: str | None = None  # a secret; None if only this machine can reach the server
-
-    def url(self, page: str, host: str = "") -> str:
-        """The address of a page, for a browser on this machine or, by `host`, on another."""
-        path, mark, fragment = page.partition("#")
-        token = f"?token={self.token}" if self.token else ""
-        return f"http://{host or self.hosts[0]}:{self.port}{path}{token}{mark}{fragment}"
-
-
-def listen(host: str, port: int) -> tuple[socket.socket, Door]:
-    """Listen on an IPv4 address, at `port` or the next free one; 0 is any."""
-    if not 0 <= port < 65536:
-        raise ConfigError(f"--port must be from 0 to 65535, not {port}.")
-    try:
-        found = socket.getaddrinfo(host, None, socket.AF_INET, socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
-        raise ConfigError(f"--host: {host[:60]!r} is no address of this machine.") from error
-    own = ipaddress.ip_address(found[0][4][0])
-    bound = _bind(str(own), port)
-    names = ["127.0.0.1", "localhost"]
-    if own.is_unspecified:
-        names.append(socket.gethostname().lower())
-    elif not own.is_loopback:
-        names = [host.lower()]
-    token = None if own.is_loopback else os.urandom(16).hex()
-    return bound, Door(tuple(names), bound.getsockname()[1], token)
-
-
-def _bind(address: str, port: int) -> socket.socket:
-    """A socket that listens at the port, or at the next free one."""
-    for each in range(port, min(port + PORTS_TRIED, 65536)) if port else (0,):
-        # With the protocol named, asyncio sends without delay; otherwise an answer takes 40 ms.
-        bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        try:
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            bound.bind((address, each))
-            bound.listen()  # at once: if two processes could bind, one fails here
-            return bound
-        except OSError as error:
-            bound.close()
-            if error.errno != errno.EADDRINUSE:
-                text = f"Cannot listen on {address}:{each}: {error.strerror or error}."
-                raise ConfigError(f"{text} Choose another --host or --port.") from error
-    last = port + PORTS_TRIED - 1
-    raise ConfigError(f"The ports from {port} to {last} are all taken; give another --port.")
-
-
-class Guard:
-    """An ASGI application that passes on to `app` only what `door` allows."""
-
-    def __init__(self, app: ASGIApp, door: Door) -> None:
-        self._app, self._door = app, door
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request, token = HTTPConnection(scope), self._door.token
-        cookie = f"pixelpong-{self._door.port}"
-        shows_token = _is_same(request.query_params.get("token"), token)
-
-        async def send_with_headers(message: Message) -> None:
-            if message["type"].endswith((".response.start", "websocket.accept")):
-                headers = MutableHeaders(raw=list(message.get("headers", [])))
-                headers.update(HEADERS)
-                headers.setdefault("cache-control", "no-cache" if "etag" in headers else "no-store")
-                if shows_token:
-                    value = f"{cookie}={token}; HttpOnly; SameSite=Strict; Path=/"
-                    headers.append("set-cookie", value)
-                message["headers"] = headers.raw
-            await send(message)
-
-        app = self._find_refusal(request)
-        if not (
-            app or token is None or shows_token or _is_same(request.cookies.get(cookie), token)
-        ):
-            app = _refuse(401, "Open the address with the token that was printed at the start.")
-        await (app or self._app)(scope, receive, send_with_headers)
-
-    def _find_refusal(self, request: HTTPConnection) -> ASGIApp | None:
-        """The refusal of a request that is not meant for us."""
-        headers, door = request.headers, self._door
-        hosts = [host.lower() for host in headers.getlist("host")]
-        names = {f"{name}:{door.port}" for name in door.hosts}
-        if door.port == 80:
-            names.update(door.hosts)
-        if len(hosts) != 1 or (door.token is None and hosts[0] not in names):
-            return _refuse(403, f"This is not its name: open http://{door.hosts[0]}:{door.port}/")
-        origins = [origin.lower() for origin in headers.getlist("origin")]
-        is_socket = request.scope["type"] == "websocket"
-        if (origins or is_socket) and origins != [f"http://{hosts[0]}"]:
-            return _refuse(403, "Only pages of this server are answered.")
-        return None
-
-
-def _refuse(status: int, text: str) -> JSONResponse:
-    return JSONResponse({"problem": text}, status)
-
-
-def _is_same(got: str | None, wanted: str | None) -> bool:
-    """Compare in a time that does not reveal how much is right."""
-    if got is None or wanted is None:
-        return False
-    return hmac.compare_digest(got.encode(errors="replace"), wanted.encode())
-
-
-def run_server(
-    listening: socket.socket, door: Door, library: Library, should_stop: Callable[[], bool]
+def serve(
+    runs_dir: Path,  # need not exist yet
+    host: str,  # if other machines can reach it, a token is made
+    port: int,  # if it is taken, any free one is used; 0 for any
+    opens_browser: bool,
+    view: str = "",  # to open: "play", "watch", or the list of runs
+    agent: tuple[Path | None, str] = (None, "best"),  # path of run or file, None: package; which
+    *,
+    tell: Callable[[str], None],
+    should_stop: Callable[[], bool],  # called ten times a second
 ) -> None:
-    """Serve until `should_stop` returns True; then end all requests, within a second or two."""
-    reels = Reels()
+    """Serve the page until `should_stop` returns True; then end, within a second or two."""
+    listening, door = listen(host, port)
+    if port not in (0, door.port):
+        tell(f"port {port} is taken; using {door.port}")
+    path, which = agent
+    library, reels = Library(runs_dir, path), Reels()
+    page = f"#{view}/{urllib.parse.quote(library.id_of(path))}/{which}" if view else ""
+    tell(f"pixelpong is at {door.url(page)}")
+    if len(door.hosts) > 1:
+        tell(f"from another machine: {door.url(page, door.hosts[1])}")
+    tell("press Ctrl-C to stop")
+    if not (runs_dir.is_dir() or view):
+        tell(f"{runs_dir} does not exist yet; runs will be listed as soon as it does")
+    if opens_browser:
+        _open_browser(door.url(page))
     config = uvicorn.Config(
         Guard(make_app(library, reels), door),
         http="h11",
@@ -170,10 +87,106 @@ def run_server(
         timeout_graceful_shutdown=1,
     )
     server = uvicorn.Server(config)
-    with ThreadPoolExecutor(1) as pool:  # in the main thread it would capture signals
+    # Not in the main thread, where it would handle signals.
+    with listening, ThreadPoolExecutor(1) as pool:
         serving = pool.submit(server.run, [listening])
         while not serving.done() and not should_stop():
             wait([serving], ASK_SECONDS)
         server.should_exit = True
         reels.close()
         serving.result()
+
+
+def _open_browser(url: str) -> None:
+    """Open `url` with the webbrowser module in another process: it may print, or wait."""
+    displays = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+    if sys.platform.startswith("linux") and not any(map(os.environ.get, displays)):
+        return  # the only browser would be one in the terminal, over our own output
+    command = [sys.executable, "-P", "-m", "webbrowser", url]
+    quiet: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    how = quiet | {"start_new_session": True}
+    threading.Thread(target=subprocess.run, args=(command,), kwargs=how, daemon=True).start()
+
+
+@dataclass(frozen=True)
+class Door:
+    """Where the server listens, and the token it requires."""
+
+    hosts: tuple[str, ...]  # its names, in lower case; the second is for other machines
+    port: int
+    token: str | None = None  # a secret; None if only this machine can reach the server
+
+    def url(self, page: str = "", host: str = "") -> str:
+        """The address of a page, for a browser on this machine or, by `host`, on another."""
+        token = f"?token={self.token}" if self.token else ""
+        return f"http://{host or self.hosts[0]}:{self.port}/{token}{page}"
+
+
+def listen(host: str, port: int) -> tuple[socket.socket, Door]:
+    """Listen on an IPv4 address, at `port` or else at any free one."""
+    what, advice = f"to listen on {host[:60]}:{port}", "choose another --host or --port"
+    with refusing(what, advice, ConfigError):
+        own = ipaddress.ip_address(socket.getaddrinfo(host, None, socket.AF_INET)[0][4][0])
+        try:
+            bound = socket.create_server((str(own), port))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+            bound = socket.create_server((str(own), 0))
+    bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else an answer takes 40 ms
+    names = ("127.0.0.1", socket.gethostname().lower()) if own.is_unspecified else (host.lower(),)
+    token = None if own.is_loopback else os.urandom(16).hex()
+    return bound, Door(names, bound.getsockname()[1], token)
+
+
+class Guard:
+    """An ASGI application that passes on to `app` only what `door` allows."""
+
+    def __init__(self, app: ASGIApp, door: Door) -> None:
+        self._app, self._door = app, door
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request, token = HTTPConnection(scope), self._door.token
+        cookie = f"pixelpong-{self._door.port}"
+        shows_token = _is_same(request.query_params.get("token"), token)
+        has_token = shows_token or _is_same(request.cookies.get(cookie), token)
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"].endswith((".response.start", "websocket.accept")):
+                headers = MutableHeaders(raw=list(message.get("headers", [])))
+                headers.update(HEADERS)
+                headers.setdefault("cache-control", "no-cache" if "etag" in headers else "no-store")
+                if shows_token:
+                    value = f"{cookie}={token}; HttpOnly; SameSite=Strict; Path=/"
+                    headers.append("set-cookie", value)
+                message["headers"] = headers.raw
+            await send(message)
+
+        app = self._find_refusal(request, has_token) or self._app
+        await app(scope, receive, send_with_headers)
+
+    def _find_refusal(self, request: HTTPConnection, has_token: bool) -> ASGIApp | None:
+        """The refusal of a request that is not meant for us."""
+        headers, door = request.headers, self._door
+        hosts = [host.lower() for host in headers.getlist("host")]
+        origins = [origin.lower() for origin in headers.getlist("origin")]
+        # A browser leaves the port 80 out.
+        names = [f"{it}:{door.port}".removesuffix(":80") for it in ("localhost", *door.hosts)]
+        if len(hosts) != 1 or (door.token is None and hosts[0] not in names):
+            return _refuse(403, f"This is not its name: open {door.url()}")
+        if (origins or request.scope["type"] == "websocket") and origins != [f"http://{hosts[0]}"]:
+            return _refuse(403, "Only pages of this server are answered.")
+        if door.token is not None and not has_token:
+            return _refuse(401, "Open the address with the token that was printed at the start.")
+        return None
+
+
+def _refuse(status: int, text: str) -> JSONResponse:
+    return JSONResponse({"problem": text}, status)
+
+
+def _is_same(got: str | None, wanted: str | None) -> bool:
+    """Compare in a time that does not reveal how much is right."""
+    if got is None or wanted is None:
+        return False
+    return hmac.compare_digest(got.encode(errors="replace"), wanted.encode())
