@@ -48,8 +48,6 @@ from pixelpong.run.directory import RunDirectory
 from pixelpong.seeding import make_rng
 from pixelpong.session import Session
 
-_TIMEOUT = 600.0
-
 Measure = Callable[[float], float]
 """Measures for about this many seconds; returns steps per second."""
 
@@ -219,7 +217,8 @@ def _prepare_ray(stack: contextlib.ExitStack, num_workers: int, seed: int) -> di
     measures: dict[str, Measure] = {}
     for mode in ("classic", "fast"):
         session = _new_session(stack, mode, num_workers, seed)
-        engine = RayEngine(functools.partial(make_worker, session.config), num_workers, _TIMEOUT)
+        config = session.config
+        engine = RayEngine(functools.partial(make_worker, config), config.engine)
         stack.enter_context(contextlib.closing(engine))
         measures[f"{mode}_ray"] = functools.partial(measure_training, engine, session)
     return measures

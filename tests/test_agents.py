@@ -16,7 +16,7 @@ from pixelpong.agent import file as agents
 from pixelpong.agent.choice import Agents, open_agent
 from pixelpong.agent.file import Agent, is_due
 from pixelpong.agent.game import play_game
-from pixelpong.engines.serial import SerialEngine
+from pixelpong.engines import Engine
 from pixelpong.errors import CheckpointError
 from pixelpong.evaluation import evaluate
 from pixelpong.loop import train
@@ -156,7 +156,7 @@ def test_an_agent_plays_the_very_episodes_of_its_evaluation(make_run, is_greedy)
     run = make_run()
     train(run)
     agent = Agents.of_run(run).load("latest")
-    engine = SerialEngine(lambda: make_worker(run.config))
+    engine = Engine(lambda: make_worker(run.config))
     found = evaluate(engine, agent.params, seed=5, episodes=3, is_greedy=is_greedy)
     played = [[*play_game(agent, 5, index, is_greedy=is_greedy)] for index in range(3)]
     assert tuple(sum(each.reward for each in game) for game in played) == found.returns

@@ -33,8 +33,7 @@ from fakes import (
 )
 
 from pixelpong.config import EngineConfig
-from pixelpong.engines import count_cores, make_engine, never, threads
-from pixelpong.engines.serial import SerialEngine
+from pixelpong.engines import Engine, count_cores, make_engine, never, threads
 from pixelpong.engines.threads import ThreadEngine
 from pixelpong.errors import Interrupted, WorkerError
 
@@ -49,8 +48,6 @@ ENGINES = {
 
 FAULTY = {name: ENGINES[name] for name in ("ray-2", "ray-tasks")}
 """Those whose workers are in other processes, which may die; actors, all of a node together."""
-"""Those whose workers are in other processes, which may die; actors, all of a node together."""
-
 
 CONCURRENT = {"threads": EngineConfig(engine="threads", workers=2), **FAULTY}
 
@@ -186,7 +183,6 @@ def test_workers_are_made_one_after_the_other():
         return EchoWorker()
 
     with closing(ThreadEngine(make, 3)) as engine:
-        assert wait_until(lambda: len(together) == 3)
         assert len(list(engine.run([(i, 0.0) for i in range(6)], None))) == 6
     assert together == [1, 1, 1]
 
@@ -194,8 +190,8 @@ def test_workers_are_made_one_after_the_other():
 def test_a_system_that_cannot_start_so_many_threads_is_one_line(monkeypatch):
     refuse = Mock(side_effect=RuntimeError("can't start new thread"))
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    with pytest.raises(WorkerError, match="to start 3 workers, got can't .*; give fewer --workers"):
-        ThreadEngine(EchoWorker, 3)
+    with pytest.raises(WorkerError, match="first item of each thread, got .*: can't start new"):
+        list(ThreadEngine(EchoWorker, 3).run([(0, 0.0)], None))
 
 
 def test_no_thread_is_left_when_the_engine_closes(tmp_path):
@@ -295,7 +291,7 @@ def test_workers_use_one_blas_thread(start):
 
 def test_serial_keeps_one_worker_for_all_items():
     make = Mock(side_effect=EchoWorker)
-    engine = SerialEngine(make)
+    engine = Engine(make)
     for _ in range(2):
         list(engine.run([(0, 0.0)] * 3, None))
     assert make.call_count == 1

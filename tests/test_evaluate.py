@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pixelpong
-from pixelpong.engines.serial import SerialEngine
+from pixelpong.engines import Engine
 from pixelpong.evaluation import bootstrap_interval, evaluate
 from pixelpong.learners.reinforce import ReinforceLearner
 from pixelpong.play.worker import make_worker
@@ -14,7 +14,7 @@ from pixelpong.play.worker import make_worker
 
 @pytest.fixture
 def play(toy):
-    engine = SerialEngine(lambda: make_worker(toy))
+    engine = Engine(lambda: make_worker(toy))
     params = ReinforceLearner(toy).params
 
     def go(**changes):

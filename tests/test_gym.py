@@ -15,7 +15,7 @@ from gymnasium.utils.env_checker import check_env
 import pixelpong
 from pixelpong.agent.file import load_shipped
 from pixelpong.agent.game import play_game
-from pixelpong.engines.serial import SerialEngine
+from pixelpong.engines import Engine
 from pixelpong.env.preprocess import difference, preprocess
 from pixelpong.errors import ConfigError
 from pixelpong.evaluation import evaluate
@@ -196,7 +196,7 @@ def trained(tmp_path_factory):
 def test_a_policy_decides_bit_for_bit_as_an_evaluation_does(trained, name, is_greedy):
     """Five episodes, played by the workers and in a plain Gymnasium loop."""
     policy = pixelpong.Policy.load(trained[name])
-    engine = SerialEngine(lambda: make_worker(trained[name].config))
+    engine = Engine(lambda: make_worker(trained[name].config))
     wanted = evaluate(engine, policy.params, seed=2, episodes=5, is_greedy=is_greedy)
     env = pixelpong.make_env(max_frames=SHORT)
     returns = []

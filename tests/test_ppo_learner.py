@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pixelpong.config.presets import load_preset
-from pixelpong.engines.serial import SerialEngine
+from pixelpong.engines import Engine
 from pixelpong.env.features import NUM_INPUTS
 from pixelpong.errors import CheckpointError
 from pixelpong.learn import gated
@@ -34,7 +34,7 @@ def config():
 
 
 def play(config, learner):
-    return list(SerialEngine(lambda: make_worker(config)).run(learner.items(), learner.params))
+    return list(Engine(lambda: make_worker(config)).run(learner.items(), learner.params))
 
 
 def dense_update(config, params, moments, results, step):

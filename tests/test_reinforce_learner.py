@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from pixelpong.engines.serial import SerialEngine
+from pixelpong.engines import Engine
 from pixelpong.errors import CheckpointError
 from pixelpong.items import BUILTIN, NUM_PIXELS, Episode, Result
 from pixelpong.learn.optimizer import rmsprop
@@ -20,7 +20,7 @@ from pixelpong.schema import convert
 
 
 def play_batch(config, learner):
-    return list(SerialEngine(lambda: make_worker(config)).run(learner.items(), learner.params))
+    return list(Engine(lambda: make_worker(config)).run(learner.items(), learner.params))
 
 
 def dense_sum(results, params):

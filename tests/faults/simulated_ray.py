@@ -1,6 +1,6 @@
 """Ray and its cluster, made of nothing, for `pixelpong.engines.ray`.
 
-Nodes come and go. An actor does two calls at a time; a task is done wherever a core is free. If the
+Nodes come and go. A task is done wherever a core is free. If the
 process of one dies, or its node is lost, it is lost.
 """
 
@@ -19,7 +19,7 @@ from unittest.mock import patch
 from simulation import ITEM_TIMEOUT, World
 
 from pixelpong.engines import ray as engine
-from pixelpong.engines.ray import connection, crew
+from pixelpong.engines.ray import actor, connection
 
 exceptions = engine.exceptions
 
@@ -164,7 +164,7 @@ class Doer:
 
 
 class Cluster:
-    """The module `ray`, as the engine and its places use it."""
+    """The module `ray`, as the engine uses it, and its actor and its task."""
 
     def __init__(self, world: World, num_nodes: int) -> None:
         self.world, self.exceptions = world, exceptions
@@ -189,7 +189,7 @@ class Cluster:
             raise ref.value
         return ref.value
 
-    def wait(self, refs: list[Ref], num_returns: int, timeout: float) -> tuple[list, list]:
+    def wait(self, refs: list[Ref], timeout: float, num_returns: int = 1) -> tuple[list, list]:
         self.world.wait_for(lambda: sum(ref.is_done for ref in refs) >= num_returns, timeout)
         done = [ref for ref in refs if ref.is_done][:num_returns]
         return done, [ref for ref in refs if ref not in done]
@@ -212,11 +212,6 @@ class Cluster:
     def cancel(self, ref: Ref, *, force: bool) -> None:
         assert force
         self._tasks[ref].end(exceptions.TaskCancelledError())
-
-    def as_remote(self, what: Any, **options: Any) -> Any:
-        """`ray.remote`: a class makes actors, a function tasks."""
-        make = self._make_actor if isinstance(what, type) else self._do_task
-        return functools.partial(make, what, options)
 
     # --- what happens in it ---
 
@@ -245,11 +240,15 @@ class Cluster:
         """While inside, code runs in the process of `doer`."""
         self.here = doer.pid
         if doer.wanted is None and self.world.rng.random() < 0.3:
-            crew._own_crew.cache_clear()  # a process that has not played yet
+            actor._own_actor.cache_clear()  # a process that has not played yet
         yield
 
-    def _make_actor(self, what: type, options: dict[str, Any], *args: Any) -> Any:
-        doer = Doer(self, options, functools.partial(what, *args))
+    def options(self, **options: Any) -> Any:
+        """Of the remote `Actor`."""
+        return SimpleNamespace(remote=functools.partial(self._make_actor, options))
+
+    def _make_actor(self, options: dict[str, Any], *args: Any) -> Any:
+        doer = Doer(self, options, functools.partial(actor.Actor, *args))
 
         def method(name: str) -> Any:
             def remote(*args: Any) -> Ref:
@@ -257,11 +256,12 @@ class Cluster:
 
             return SimpleNamespace(remote=remote)
 
-        return SimpleNamespace(doer=doer, **{name: method(name) for name in ("describe", "play")})
+        return SimpleNamespace(doer=doer, **{name: method(name) for name in ("begin", "play")})
 
-    def _do_task(self, what: Callable[..., Any], options: dict[str, Any], *args: Any) -> Ref:
-        doer = Doer(self, options, lambda: None)
-        ref = doer.ask(lambda _: what(*_values(args)))
+    def remote(self, *args: Any) -> Ref:
+        """Call the task."""
+        doer = Doer(self, {"num_cpus": 1, "scheduling_strategy": "SPREAD"}, lambda: None)
+        ref = doer.ask(lambda _: actor.call_in_task(*_values(args)))
         self._tasks[ref] = doer
         return ref
 
@@ -292,7 +292,7 @@ def _values(args: tuple[Any, ...]) -> list[Any]:
 
 
 def one_thread(make_worker: Callable[[], Any], num_workers: int) -> SimpleNamespace:
-    """A place's threads: one of them, for in a simulated world nothing waits."""
+    """An actor's threads: one of them, for in a simulated world nothing waits."""
     play = make_worker().play
     return SimpleNamespace(run=lambda items, params: (play(item, params) for item in items))
 
@@ -305,13 +305,13 @@ _collect_versions = functools.cache(engine.collect_versions)
 def simulated(world: World) -> Iterator[None]:
     """While inside, `RayEngine` lives in `world`."""
     cluster = Cluster(world, world.rng.randint(1, 4))
-    crew._own_crew.cache_clear()
+    actor._own_actor.cache_clear()
     with (
         patch.multiple(engine, ray=cluster, time=world, connected=lambda *_: nullcontext()),
-        patch.multiple(engine, _as_remote=cluster.as_remote, describe_machine=_describe_machine),
-        patch.multiple(crew, threadpool_limits=lambda limits: None, ThreadEngine=one_thread),
-        patch.multiple(crew, describe_machine=_describe_machine),
-        patch.object(crew, "os", SimpleNamespace(getpid=lambda: cluster.here)),
+        patch.multiple(engine, _Actor=cluster, _task=cluster, describe_machine=_describe_machine),
+        patch.multiple(actor, threadpool_limits=lambda limits: None, ThreadEngine=one_thread),
+        patch.multiple(actor, describe_machine=_describe_machine),
+        patch.object(actor, "os", SimpleNamespace(getpid=lambda: cluster.here)),
         patch.object(engine, "collect_versions", _collect_versions),
         patch.object(connection, "collect_versions", _collect_versions),
     ):

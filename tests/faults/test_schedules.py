@@ -18,8 +18,9 @@ import pytest
 from simulated_ray import simulated as simulated_ray
 from simulation import ITEM_TIMEOUT, World, config_of, recorded_worker
 
+from pixelpong.config import EngineConfig
+from pixelpong.engines import Engine
 from pixelpong.engines.ray import RayEngine
-from pixelpong.engines.serial import SerialEngine
 from pixelpong.engines.threads import ThreadEngine
 from pixelpong.errors import Interrupted, WorkerError
 from pixelpong.items import Item
@@ -57,7 +58,7 @@ class Training:
 def undisturbed(mode: str) -> str:
     """The hash of a training in one process, in which nothing happens."""
     training = Training(mode)
-    with closing(SerialEngine(functools.partial(recorded_worker, mode))) as engine:
+    with closing(Engine(functools.partial(recorded_worker, mode))) as engine:
         while not training.is_done():
             training.update(engine)
     return training.hash()
@@ -98,7 +99,8 @@ def make_rays(mode: str, world: World):
     workers = world.rng.choice((None, 1, 2, 3))
     kind = world.rng.choice(("actors", "tasks"))
     make = functools.partial(recorded_worker, mode)
-    return lambda: RayEngine(make, workers, ITEM_TIMEOUT, lambda: world.happens(0.01), None, kind)
+    config = EngineConfig(workers=workers, worker_timeout=ITEM_TIMEOUT, ray_mode=kind)
+    return lambda: RayEngine(make, config, lambda: world.happens(0.01))
 
 
 class NervousWorker:

@@ -11,22 +11,15 @@ import importlib.util
 import traceback
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from pixelpong.config import EngineConfig
-from pixelpong.errors import ConfigError, PixelpongError, WorkerError, expected
+from pixelpong.errors import ConfigError, Interrupted, PixelpongError, WorkerError, expected
 from pixelpong.machine import count_cores
 
-
-class ItemWorker(Protocol):
-    """Plays items for an engine, and keeps what is expensive to make."""
-
-    def play(self, item: Any, params: Any) -> Any:
-        """A pure function of its arguments."""
-
-
-# Makes a worker; for Ray, whose workers are in other processes, it must be picklable.
-MakeWorker = Callable[[], ItemWorker]
+# Makes a worker, whose `play(item, params)` is a pure function of its arguments; the worker keeps
+# what is expensive to make. For Ray, whose workers are in other processes, it must be picklable.
+MakeWorker = Callable[[], Any]
 
 
 @dataclass(frozen=True)
@@ -38,12 +31,23 @@ class EngineStats:
     restarts: int = 0  # of Ray's workers
 
 
-class Engine(Protocol):
-    """Plays items."""
+def never() -> bool:
+    """Never request a stop."""
+    return False
 
-    @property
-    def stats(self) -> EngineStats:
-        """Who plays, and what was lost."""
+
+class Engine:
+    """Plays items: one after the other, in this process. The other engines play several at once.
+
+    Use it to debug, and to check the others.
+    """
+
+    stats = EngineStats()
+
+    def __init__(self, make_worker: MakeWorker, should_stop: Callable[[], bool] = never) -> None:
+        """`should_stop` is called several times a second."""
+        self._make_worker, self._should_stop = make_worker, should_stop
+        self._worker: Any = None
 
     def run(self, items: Sequence[Any], params: Any) -> Generator[Any, None, None]:
         """The result of each item, in the order of the items; they are played as they are taken.
@@ -52,14 +56,17 @@ class Engine(Protocol):
         up, and drops what is being played; so does a stop, which raises `Interrupted`. An item that
         raises, or kills its worker repeatedly, raises a `WorkerError`.
         """
+        self._worker = self._worker or self._make_worker()
+        for item in items:
+            if self._should_stop():
+                raise Interrupted
+            with naming(item):
+                result = self._worker.play(item, params)
+            yield result
 
     def close(self) -> None:
         """End all workers. Nothing is left behind; closing twice is harmless."""
-
-
-def never() -> bool:
-    """Never request a stop."""
-    return False
+        self._worker = None
 
 
 @contextlib.contextmanager
@@ -80,17 +87,14 @@ def naming(item: Any) -> Iterator[None]:
 def make_engine(
     config: EngineConfig, make_worker: MakeWorker, should_stop: Callable[[], bool] = never
 ) -> Engine:
-    """Make the engine that `config` names; `should_stop` is called several times a second."""
+    """Make the engine that `config` names."""
     if config.engine == "serial":
-        from pixelpong.engines.serial import SerialEngine
-
-        return SerialEngine(make_worker, should_stop)
+        return Engine(make_worker, should_stop)
     if config.engine == "ray":
         require_ray()
         from pixelpong.engines.ray import RayEngine
 
-        shared = config.workers, config.worker_timeout, should_stop
-        return RayEngine(make_worker, *shared, config.ray_address, config.ray_mode)
+        return RayEngine(make_worker, config, should_stop)
     from pixelpong.engines.threads import ThreadEngine
 
     return ThreadEngine(make_worker, config.workers or count_cores(), should_stop)

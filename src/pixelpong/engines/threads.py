@@ -16,41 +16,35 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
-from pixelpong.engines import EngineStats, MakeWorker, naming, never
-from pixelpong.errors import Interrupted, WorkerError, expected
+from pixelpong.engines import Engine, EngineStats, MakeWorker, naming, never
+from pixelpong.errors import Interrupted
 
 POLL_SECONDS = 0.1  # between two checks for a requested stop
 TRIM_SECONDS = 10.0  # between two times that freed memory goes back to the system
 
 
-class ThreadEngine:
-    """Plays one item per thread at a time."""
+class ThreadEngine(Engine):
+    """Plays one item per thread at a time. Each thread makes its worker when it plays first."""
 
     def __init__(
         self, make_worker: MakeWorker, num_workers: int, should_stop: Callable[[], bool] = never
     ) -> None:
-        """Start the threads; each makes its worker while the caller continues."""
         self.stats, self._should_stop = EngineStats(num_workers), should_stop
         self._next_trim = time.monotonic() + TRIM_SECONDS
-        self._crew = _Crew(make_worker)
+        self._workers = _Workers(make_worker)
         self._pool = ThreadPoolExecutor(num_workers, "worker")
-        try:
-            for _ in range(num_workers):
-                self._pool.submit(self._crew.prepare)
-        except RuntimeError as error:
-            self.close()
-            advice = "give fewer --workers"
-            raise WorkerError(expected(f"to start {num_workers} workers", error, advice)) from error
 
     def run(self, items: Sequence[Any], params: Any) -> Generator[Any, None, None]:
         """The result of each item, in the order of the items."""
-        futures = deque(self._pool.submit(self._crew.play, item, params) for item in items)
+        with naming("the first item of each thread"):
+            futures = deque(self._pool.submit(self._workers.play, item, params) for item in items)
         try:
             for item in items:
-                while not futures[0].done():
+                is_done = False
+                while not is_done:
                     if self._should_stop():
                         raise Interrupted
-                    wait([futures[0]], POLL_SECONDS)
+                    is_done = bool(wait([futures[0]], POLL_SECONDS).done)
                 with naming(item):
                     result = futures.popleft().result()
                 yield result
@@ -61,7 +55,6 @@ class ThreadEngine:
 
     def close(self) -> None:
         """End the threads once their current items are done."""
-        self._crew.is_dismissed = True
         self._pool.shutdown(cancel_futures=True)
 
     def _trim(self) -> None:
@@ -78,25 +71,16 @@ class ThreadEngine:
                 ctypes.CDLL(None).malloc_trim(0)
 
 
-class _Crew:
-    """The workers, one per thread. The threads do not hold the engine, so it can be freed."""
+class _Workers:
+    """One per thread. The threads hold these and not the engine, so that it can be freed."""
 
     def __init__(self, make_worker: MakeWorker) -> None:
-        self.is_dismissed = False
         self._make_worker, self._own = make_worker, threading.local()
         self._making = threading.Lock()  # one at a time: the first compiles for all
 
-    def prepare(self) -> None:
-        """Make this thread's worker, unless there is one."""
-        if hasattr(self._own, "worker"):
-            return
-        with self._making:
-            if self.is_dismissed:
-                raise Interrupted
-            with naming("the start of the worker"):
-                self._own.worker = self._make_worker()
-
     def play(self, item: Any, params: Any) -> Any:
         """The item's result."""
-        self.prepare()
+        if not hasattr(self._own, "worker"):
+            with self._making, naming("the start of the worker"):
+                self._own.worker = self._make_worker()
         return self._own.worker.play(item, params)

@@ -9,15 +9,14 @@ and go in the middle of a run.
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
 import os
 import pickle
 import time
 import warnings
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
 # Two settings that Ray reads when it is first imported. Our own Ray listens only at the loopback
@@ -33,129 +32,94 @@ import ray
 from ray import exceptions
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from pixelpong.engines import EngineStats, MakeWorker, never
-from pixelpong.engines.ray.connection import connected, in_one_line
-from pixelpong.engines.ray.crew import Crew, call_in_task, unpack
-from pixelpong.errors import Interrupted, PixelpongError, WorkerError, expected
+from pixelpong.config import EngineConfig
+from pixelpong.engines import Engine, EngineStats, MakeWorker, naming, never
+from pixelpong.engines.ray.actor import Actor, call_in_task, unpack
+from pixelpong.engines.ray.connection import connected, in_one_line, raised_by
+from pixelpong.errors import Interrupted, WorkerError, expected
 from pixelpong.machine import collect_versions, describe_machine
 
 MAX_LOSSES = 3  # of a chunk, before the run is given up
-MAX_CHUNK = 32  # items per worker in a chunk: a lost actor loses no more than two chunks
-START_SECONDS = 180.0  # more for the first chunk of a place, which makes its workers
-PLACE_SECONDS = 25.0  # without any place in the cluster before we call it full or gone
+MAX_CHUNK = 32  # items per worker in a chunk, which is what a lost actor loses
+START_SECONDS = 180.0  # more for the first chunk of a slot, which makes its workers
+PLACE_SECONDS = 25.0  # without any slot in the cluster before we call it full or gone
 RECRUIT_SECONDS = 1.0  # between two checks whether the cluster has grown
 POLL_SECONDS = 0.1  # between two checks whether a stop was requested
-OTHER_PROCESSOR = "the processor of {} differs from the driver's: the last bits may differ, too"
 
-
-class _Run:
-    """The items of one run: which wait, in chunks of neighbours, and which are done."""
-
-    def __init__(self, items: Sequence[Any], params: Any) -> None:
-        """Take the items, and Ray's reference to the params."""
-        self.items, self.params = items, params
-        self.waiting = deque([range(len(items))])
-        self.losses: Counter[int] = Counter()  # by a chunk's first item
-        self.results: dict[int, Any] = {}
-
-    def take(self, share: float, size: int) -> range:
-        """The next chunk for one that has a share of all workers, `size` of them.
-
-        It is the share of half of what waits, so that all end at the same time, but of a quarter
-        of all items at least, since each call has its price.
-        """
-        first = self.waiting.popleft()
-        left = sum(map(len, self.waiting), len(first))
-        wanted = math.ceil(max(left / 2, len(self.items) / 4) * share)
-        size = min(max(wanted, size), MAX_CHUNK * size)
-        if size < len(first):
-            self.waiting.appendleft(first[size:])
-        return first[:size]
-
-
-@dataclass
-class _Call:
-    """A call of a place's `Crew`, under way."""
-
-    run: _Run | None = None  # none if it asks for the place's description
-    chunk: range = range(0)
-    deadline: float = math.inf
+_Actor = ray.remote(Actor)
+# Spread, so that many nodes share the memory traffic of the workers.
+_task = ray.remote(num_cpus=1, max_retries=0, scheduling_strategy="SPREAD")(call_in_task)
 
 
 @dataclass(eq=False)
-class _Place:
-    """An actor, or room for one task at a time, as the driver sees it."""
+class _Run:
+    """The items of one run: which wait, and which are done."""
+
+    items: Sequence[Any]
+    params: Any  # Ray's reference to them
+    waiting: list[int]
+    results: dict[int, Any] = field(default_factory=dict)
+    losses: Counter[int] = field(default_factory=Counter)  # by a chunk's first item
+
+
+@dataclass(eq=False)
+class _Slot:
+    """An actor, or room for one task at a time; and what it is doing."""
 
     size: int  # workers that play there at once
     node: str = ""  # of an actor, its id
     actor: Any = None
-    calls: dict[Any, _Call] = field(default_factory=dict)  # by Ray's reference to the answer
     pid: int = 0  # 0 until there is room for it; each task may have another one
     has_played: bool = False  # so its workers are made
+    answer: Any = None  # Ray's reference to that of the call under way
+    run: _Run | None = None  # of that call; none if it begins the slot
+    chunk: Sequence[int] = ()  # neighbouring items
+    deadline: float = math.inf
+
+    def call(self, recipe: Any, method: str, *args: Any) -> None:
+        """Call a method of the slot's `Actor`."""
+        if self.actor is None:
+            self.answer = _task.remote(recipe, method, *args)
+        else:
+            self.answer = getattr(self.actor, method).remote(*args)
 
     def end(self) -> None:
         """Give it up, whatever it is doing."""
         with contextlib.suppress(exceptions.RayError, ValueError):
-            if self.actor is not None:
+            if self.actor is None:
+                ray.cancel(self.answer, force=True)
+            else:
                 ray.kill(self.actor)
-                return
-            for ref in self.calls:
-                ray.cancel(ref, force=True)
 
 
-class RayEngine:
-    """Plays items in Ray's workers."""
+class RayEngine(Engine):
+    """Plays items in Ray's workers: one per core of the whole cluster, or as many as configured."""
 
     def __init__(
-        self,
-        make_worker: MakeWorker,
-        num_workers: int | None,
-        item_timeout: float,
-        should_stop: Callable[[], bool] = never,
-        address: str | None = None,
-        mode: str = "actors",
+        self, make_worker: MakeWorker, config: EngineConfig, should_stop: Callable[[], bool] = never
     ) -> None:
-        """Connect, and ask for workers; they get ready while the driver continues.
-
-        By default there is one worker per core of the whole cluster, and more if it grows. The mode
-        is ``"actors"``, one per node with threads, or ``"tasks"``, one per core. `item_timeout` is
-        the seconds that one item may take; `address` is as in `connected`.
-        """
-        self._has_actors = mode == "actors"
-        self._recipe: Any = pickle.dumps(make_worker)
-        self._num_workers, self._item_timeout = num_workers, item_timeout
-        self._should_stop = should_stop
-        self._places: list[_Place] = []
-        self._next_recruiting = self._placed_at = 0.0
-        self._items_again = self._restarts = 0
-        self._last_failure = ""
-        self._versions, self._processor = collect_versions(), describe_machine()["processor"]
+        """Connect. The workers are made when they play first."""
+        self._config, self._should_stop = config, should_stop
+        self._recipe: Any = pickle.dumps((collect_versions(), pickle.dumps(make_worker)))
+        self._processor = describe_machine()["processor"]
+        self._slots: list[_Slot] = []
+        self._next_recruiting = self._ready_at = 0.0
+        self._failure = ""  # the reason of the last loss, while no slot is ready
         self._exit = contextlib.ExitStack()
-        self._exit.enter_context(connected(address, num_workers))
-        if not self._has_actors:  # each call has the recipe, which may hold an agent to meet
+        self._exit.enter_context(connected(config.ray_address, config.workers))
+        if config.ray_mode == "tasks":  # each call has the recipe, which may hold an agent to meet
             self._recipe = ray.put(self._recipe)
-        self._recruit()
-
-    @property
-    def stats(self) -> EngineStats:
-        """The workers that have a place now, and what was lost since the start."""
-        workers = sum(place.size for place in self._places if place.pid)
-        return EngineStats(max(1, workers), self._items_again, self._restarts)
 
     @property
     def worker_pids(self) -> list[int]:
         """Process ids of the actors, each on its own machine."""
-        return [place.pid for place in self._places if place.pid]
+        return [slot.pid for slot in self._slots if slot.pid]
 
     def run(self, items: Sequence[Any], params: Any) -> Generator[Any, None, None]:
         """The result of each item, in the order of the items."""
-        try:
-            run = _Run(items, ray.put(params))
-        except (exceptions.ObjectStoreFullError, exceptions.OutOfDiskError) as error:
-            what = "room for the parameters in Ray's object store"
-            advice = "give it more with 'ray start --object-store-memory', or fewer --hidden"
-            raise WorkerError(expected(what, in_one_line(error), advice)) from error
-        self._placed_at = time.monotonic()
+        with naming("the parameters, sent to Ray's object store"):
+            run = _Run(items, ray.put(params), list(range(len(items))))
+        self._ready_at = time.monotonic()
         self._hand_out(run)
         for position in range(len(items)):
             while position not in run.results:
@@ -168,13 +132,13 @@ class RayEngine:
 
     def close(self) -> None:
         """End the actors and the connection."""
-        places, self._places = self._places, []
-        for place in places:
+        slots, self._slots = self._slots, []
+        for slot in slots:
             # A task ends soon, and nobody hears it. If one finishes while it is cancelled, Ray's
             # core ends the driver: between two locks it is neither running nor done, and a check
             # fails (``task_manager.cc``, Ray 2.60).
-            if place.actor is not None:
-                place.end()
+            if slot.actor is not None:
+                slot.end()
         self._exit.close()
 
     def _recruit(self) -> None:
@@ -184,116 +148,92 @@ class RayEngine:
             return
         self._next_recruiting = now + RECRUIT_SECONDS
         nodes = {it["NodeID"]: it["Resources"].get("CPU", 0) for it in ray.nodes() if it["Alive"]}
-        size = sum(place.size for place in self._places)
-        if not self._has_actors:
-            wanted = self._num_workers or int(sum(nodes.values()))
-            new = [_Place(1) for _ in range(wanted - size)]
-        else:
-            new = self._make_actors(nodes, (self._num_workers or math.inf) - size)
-        for place in new:
-            self._places.append(place)
-            self._call(place, _Call(), "describe", self._versions)
-
-    def _make_actors(self, nodes: dict[str, float], missing: float) -> list[_Place]:
-        """An actor on each node without one, until no worker is missing."""
-        new = []
-        taken = {place.node for place in self._places}
-        for node, cores in nodes.items():
-            if node not in taken and (size := int(min(cores, missing))) > 0:
-                # Two calls at a time: its threads start the second one while the first one ends.
+        missing = self._config.workers or sum(nodes.values())
+        missing = int(missing) - sum(slot.size for slot in self._slots)
+        new = [_Slot(1) for _ in range(missing)] if self._config.ray_mode == "tasks" else []
+        for node in nodes if self._config.ray_mode == "actors" else ():
+            size = min(int(nodes[node]), missing)
+            if size > 0 and all(slot.node != node for slot in self._slots):
                 there = NodeAffinitySchedulingStrategy(node, soft=False)
-                make = _as_remote(Crew, num_cpus=size, max_concurrency=2, scheduling_strategy=there)
-                new.append(_Place(size, node, make(self._recipe, size)))
+                make = _Actor.options(num_cpus=size, scheduling_strategy=there).remote
+                new.append(_Slot(size, node, make(self._recipe, size)))
                 missing -= size
-        return new
-
-    def _call(self, place: _Place, call: _Call, method: str, *args: Any) -> None:
-        """Call a method of a place's `Crew`."""
-        if place.actor is not None:
-            ref = getattr(place.actor, method).remote(*args)
-        else:  # spread, so that many nodes share the memory traffic of the workers
-            ref = _as_remote(call_in_task, num_cpus=1, max_retries=0, scheduling_strategy="SPREAD")(
-                self._recipe, method, *args
-            )
-        place.calls[ref] = call
+        for slot in new:
+            slot.call(self._recipe, "begin")
+        self._slots += new
 
     def _hand_out(self, run: _Run) -> None:
-        """Give each place a chunk, and each actor a second one."""
-        all_workers = sum(place.size for place in self._places)
-        for num_calls in range(1 + self._has_actors):
-            for place in self._places:
-                if place.pid and run.waiting and len(place.calls) == num_calls:
-                    chunk = run.take(place.size / all_workers, place.size)
-                    owed = len(chunk) + sum(len(call.chunk) for call in place.calls.values())
-                    seconds = self._item_timeout * math.ceil(owed / place.size)
-                    seconds += 0.0 if place.has_played else START_SECONDS
-                    call = _Call(run, chunk, time.monotonic() + seconds)
-                    items = pickle.dumps(run.items[chunk.start : chunk.stop], protocol=5)
-                    self._call(place, call, "play", run.params, items)
+        """Give each idle slot a chunk: a quarter of its share, or all if there is no other slot."""
+        workers = sum(slot.size for slot in self._slots)
+        parts = 4 if len(self._slots) > 1 else 1
+        for slot in self._slots:
+            if slot.pid and run.waiting and slot.answer is None:
+                share = math.ceil(len(run.items) / workers / parts)
+                length = slot.size * min(share, MAX_CHUNK)
+                slot.run, slot.chunk = run, run.waiting[:length]
+                run.waiting = run.waiting[length:]
+                seconds = self._config.worker_timeout * math.ceil(len(slot.chunk) / slot.size)
+                seconds += 0.0 if slot.has_played else START_SECONDS
+                slot.deadline = time.monotonic() + seconds
+                items = pickle.dumps([run.items[place] for place in slot.chunk], protocol=5)
+                slot.call(self._recipe, "play", run.params, items)
 
     def _hear(self, run: _Run) -> None:
-        """Take the next answer, or wait for a moment; give up places that failed or are late."""
-        owed = {ref: place for place in self._places for ref in place.calls}
+        """Take the next answer, or wait for a moment; give up slots that failed or are late."""
+        owed = {slot.answer: slot for slot in self._slots if slot.answer is not None}
         if not owed:  # the next recruiting is near
             time.sleep(POLL_SECONDS)
-        for ref in ray.wait(list(owed), num_returns=1, timeout=POLL_SECONDS)[0] if owed else ():
-            try:
-                self._take(run, owed[ref], ref)
-            except exceptions.RayError as error:
-                self._lose(run, owed[ref], in_one_line(error))
+        for ref in ray.wait(list(owed), timeout=POLL_SECONDS)[0] if owed else ():
+            self._take(run, owed[ref])
         now = time.monotonic()
-        for place in list(self._places):
-            if any(now > call.deadline for call in place.calls.values()):
-                self._lose(run, place, "did not answer before its deadline")
-        if any(place.pid for place in self._places):
-            self._placed_at, self._last_failure = now, ""
-        elif now - self._placed_at > PLACE_SECONDS:
+        for slot in [slot for slot in self._slots if now > slot.deadline]:
+            self._lose(run, slot, "did not answer before its deadline")
+        if workers := sum(slot.size for slot in self._slots if slot.pid):
+            self.stats = replace(self.stats, workers=workers)
+            self._ready_at, self._failure = now, ""
+        elif now - self._ready_at > PLACE_SECONDS:
             free = int(ray.available_resources().get("CPU", 0))
             total = int(ray.cluster_resources().get("CPU", 0))
             what = f"room for a worker within {PLACE_SECONDS:.0f} s"
-            got = self._last_failure or f"{free} free of {total} CPUs in the cluster"
+            got = self._failure or f"{free} free of {total} CPUs in the cluster"
             advice = "wait for its other jobs, add nodes or give fewer --workers, then resume"
             raise WorkerError(expected(what, got, advice))
 
-    def _take(self, run: _Run, place: _Place, ref: Any) -> None:
-        """Take the answer of a place."""
-        call = place.calls[ref]
+    def _take(self, run: _Run, slot: _Slot) -> None:
+        """Take the answer of a slot."""
         try:
-            answer = ray.get(ref)
+            answer = ray.get(slot.answer)
         except exceptions.RayTaskError as error:
-            if call.run in (None, run):  # else of a run that was given up
-                own = error.cause if isinstance(error.cause, PixelpongError) else None
-                raise own or WorkerError(in_one_line(error)) from error
+            if slot.run in (None, run):  # else of a run that was given up
+                raise raised_by(error) from error
+        except exceptions.RayError as error:
+            self._lose(run, slot, in_one_line(error))
+            return
         else:
-            if call.run is None:
-                place.pid = answer["pid"]
-                if answer["processor"] != self._processor:
-                    warnings.warn(OTHER_PROCESSOR.format(answer["host"]), stacklevel=2)
-            elif call.run is run:
-                run.results.update(zip(call.chunk, unpack(answer), strict=True))
-        place.has_played = call.run is not None
-        del place.calls[ref]
+            if slot.run is None:
+                slot.pid, host, processor = answer
+                if processor != self._processor:
+                    reason = "differs from the driver's: the last bits may differ, too"
+                    warnings.warn(f"the processor of {host} {reason}", stacklevel=2)
+            elif slot.run is run:
+                run.results.update(zip(slot.chunk, unpack(answer), strict=True))
+        slot.has_played = slot.run is not None
+        slot.answer, slot.deadline = None, math.inf
 
-    def _lose(self, run: _Run, place: _Place, reason: str) -> None:
-        """End a place, put its chunks back in front, and ask for another place at once."""
-        self._places.remove(place)
-        place.end()
-        self._last_failure = reason
-        if place.pid:
-            self._restarts += 1
-            self._next_recruiting = 0.0
-        lost = [call.chunk for call in place.calls.values() if call.run is run]
-        run.waiting.extendleft(reversed(lost))
-        self._items_again += sum(map(len, lost))
-        for first in (chunk.start for chunk in lost):
-            run.losses[first] += 1
-            if run.losses[first] == MAX_LOSSES:
-                got = f"{MAX_LOSSES} workers that failed, the last one {reason}"
-                advice = "run again with --engine serial to see why"
-                raise WorkerError(expected(f"a result for {run.items[first]}", got, advice))
-
-
-@functools.cache
-def _as_remote(what: Any, **options: Any) -> Callable[..., Any]:
-    """What makes an actor of a class, or calls a function in a task."""
-    return ray.remote(what).options(**options).remote
+    def _lose(self, run: _Run, slot: _Slot, reason: str) -> None:
+        """End a slot, put its chunk back in front, and ask for another slot at once."""
+        self._slots.remove(slot)
+        slot.end()
+        self._failure = reason
+        if not slot.pid:
+            return
+        self._next_recruiting = 0.0
+        again = slot.chunk if slot.run is run else ()
+        run.waiting = sorted([*again, *run.waiting])
+        workers, items_again, restarts = astuple(self.stats)
+        self.stats = EngineStats(workers, items_again + len(again), restarts + 1)
+        run.losses.update(again[:1])
+        if again and run.losses[again[0]] == MAX_LOSSES:
+            got = f"{MAX_LOSSES} workers that failed, the last one {reason}"
+            advice = "run again with --engine serial to see why"
+            raise WorkerError(expected(f"a result for {run.items[again[0]]}", got, advice))

@@ -9,13 +9,16 @@ import shutil
 import signal
 import socket
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import ray
+from ray import exceptions
 
-from pixelpong.errors import ConfigError, WorkerError, expected
+from pixelpong.errors import ConfigError, PixelpongError, WorkerError, expected, refusing
 from pixelpong.machine import collect_versions, count_cores
 
 CONNECT_TIMEOUT = 5.0  # seconds for the address to accept the connection and to send something
@@ -36,22 +39,25 @@ def connected(address: str | None, num_workers: int | None) -> Iterator[None]:
     address = address or os.environ.get("RAY_ADDRESS") or "local"
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     advice = "see it with 'ray status' on its head node"
-    with contextlib.ExitStack() as stack, contextlib.ExitStack() as beginning:
+    environment: dict[str, str] = {}
+    own_handler = signal.getsignal(signal.SIGTERM)  # Ray replaces it
+    with contextlib.ExitStack() as stack:
         if address == "local":
             advice = "see Ray's message with --debug, or use --engine threads"
             options |= {"num_cpus": num_workers or count_cores(), "include_dashboard": False}
             options |= {"object_store_memory": STORE_BYTES}
-            beginning.enter_context(kept_here(stack.enter_context(local_folder())))
+            environment = environment_of(stack.enter_context(local_folder()))
         else:
             _refuse_silence(address)
         stack.callback(ray.shutdown)
-        beginning.enter_context(_own_signals())
         try:
-            ray.init(address, **options)
+            with patch.dict(os.environ, environment):
+                ray.init(address, **options)
         except Exception as error:
             got = in_one_line(error)
             raise WorkerError(expected(f"a Ray cluster at {address}", got, advice)) from error
-        beginning.close()
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, own_handler)
         yield
 
 
@@ -63,30 +69,19 @@ def check_address(address: str | None) -> None:
 
 
 def _refuse_silence(address: str) -> None:
-    """Refuse an address that Ray would try for a long time."""
+    """Refuse an address that Ray would try for two minutes."""
     if address == "auto" or os.environ.get("RAY_USE_TLS"):
         return  # Ray looks for one on this machine, and reports at once if there is none
     host, _, port = address.rpartition(":")
     if not host or "/" in host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise ConfigError(expected("--ray-address auto or HOST:PORT", address, "see --help"))
-    try:
-        with socket.create_connection((host, int(port)), CONNECT_TIMEOUT) as end:
-            if not end.recv(1):  # Ray speaks first
-                raise OSError("a connection that was closed")
-    except OSError as error:
-        advice = "start one with 'ray start --head', or leave --ray-address out"
-        raise ConfigError(expected(f"a Ray cluster at {address}", error, advice)) from error
-
-
-@contextlib.contextmanager
-def _own_signals() -> Iterator[None]:
-    """Keep our own handler of SIGTERM, which Ray replaces."""
-    try:
-        before = signal.getsignal(signal.SIGTERM)
-        yield
-        signal.signal(signal.SIGTERM, before)
-    except ValueError:  # not in the main thread, so nothing can replace it
-        pass
+    advice = "start one with 'ray start --head', or leave --ray-address out"
+    with (
+        refusing(f"a Ray cluster at {address}", advice, ConfigError),
+        socket.create_connection((host, int(port)), CONNECT_TIMEOUT) as end,
+    ):
+        if not end.recv(1):  # Ray speaks first
+            raise OSError("a connection that was closed")
 
 
 @contextlib.contextmanager
@@ -95,27 +90,25 @@ def local_folder() -> Iterator[Path]:
     above = Path(tempfile.gettempdir())
     if len(str(above)) > 20:  # a socket's path holds 107 characters, and Ray adds 70
         above = Path("/tmp")
-    for left in above.glob(f"{_FOLDER}-*"):
-        pid = left.name.split("-")[2]
-        if pid.isdecimal() and not Path(f"/proc/{pid}").exists():
+    for left in above.glob(f"{_FOLDER}-*-*"):
+        if not Path("/proc", left.name.split("-")[2]).exists():
             shutil.rmtree(left, ignore_errors=True)
-    folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER}-{os.getpid()}-", dir=above))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    prefix = f"{_FOLDER}-{os.getpid()}-"
+    with tempfile.TemporaryDirectory(
+        prefix=prefix, dir=above, ignore_cleanup_errors=True
+    ) as folder:
+        yield Path(folder)
 
 
-@contextlib.contextmanager
-def kept_here(folder: Path) -> Iterator[None]:
-    """While inside, a Ray that starts keeps its files in `folder` and uses no outside network.
+def environment_of(folder: Path) -> dict[str, str]:
+    """Variables for the start of a Ray that keeps its files here and uses no outside network.
 
     Its process for usage statistics starts even if these are switched off, and then asks the
     network which cloud it is in. A proxy that does not exist keeps its requests on this machine.
     """
-    # The secret of our own processes would otherwise be written to the home folder.
+    # The secret of our own processes would otherwise be written to the home folder. It stays.
     os.environ.setdefault("RAY_AUTH_TOKEN", os.urandom(32).hex())
-    settings = {
+    return {
         "RAY_TMPDIR": str(folder),
         "RAY_USAGE_STATS_ENABLED": "0",
         # If the driver is killed during the start, its helpers look this long for their Ray.
@@ -129,14 +122,6 @@ def kept_here(folder: Path) -> Iterator[None]:
         "no_proxy": "localhost,127.0.0.1",
         **dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9"),
     }
-    before = dict(os.environ)
-    os.environ.update(settings)
-    try:
-        yield
-    finally:
-        for name in settings:
-            os.environ.pop(name)
-        os.environ.update(before)
 
 
 def require_versions(versions: dict[str, str]) -> None:
@@ -154,3 +139,10 @@ def in_one_line(error: BaseException) -> str:
     """Ray's message, without its pages of advice."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text[:200]}"
+
+
+def raised_by(error: exceptions.RayTaskError) -> PixelpongError:
+    """What a process of Ray has raised."""
+    return (
+        error.cause if isinstance(error.cause, PixelpongError) else WorkerError(in_one_line(error))
+    )

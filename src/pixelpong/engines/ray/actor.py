@@ -6,7 +6,6 @@ import functools
 import os
 import pickle
 import socket
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,33 +18,33 @@ from pixelpong.machine import describe_machine
 LARGE = 2**16  # bytes of an array from which on it is not copied into a pickle
 
 
-class Crew:
-    """The workers of a place, as threads of its process."""
+class Actor:
+    """Plays chunks of items in threads of its process."""
 
     def __init__(self, recipe: bytes, size: int) -> None:
-        """Make none yet; `recipe` is the pickled maker of a worker."""
+        """`recipe` is pickled: the driver's versions, and the pickled maker of a worker."""
         self._recipe, self._size = recipe, size
-        self._engine: ThreadEngine | None = None
-        self._starting = threading.Lock()
 
-    def describe(self, versions: dict[str, str]) -> dict[str, Any]:
-        """What the driver needs to know about the place; refuse versions that are not its own."""
+    @functools.cached_property
+    def _engine(self) -> ThreadEngine:
+        versions, recipe = pickle.loads(self._recipe)
         require_versions(versions)
-        processor = describe_machine()["processor"]
-        return {"host": socket.gethostname(), "pid": os.getpid(), "processor": processor}
+        make_worker = pickle.loads(recipe)
+        # BLAS threads that fight over cores are the classic way to become slower in parallel;
+        # environment variables come too late once NumPy is imported.
+        threadpool_limits(limits=1)
+        return ThreadEngine(make_worker, self._size)
+
+    def begin(self) -> tuple[int, str, str]:
+        """An actor's first call: refuse other versions; return process id, host and processor."""
+        assert self._engine
+        return os.getpid(), socket.gethostname(), describe_machine()["processor"]
 
     def play(self, params: Any, items: bytes) -> list[pickle.PickleBuffer]:
-        """Play pickled items; return their packed results. The first call makes the workers.
+        """Play pickled items; return their packed results.
 
-        Driver and crew pickle these themselves, which is faster than Ray's way.
+        Driver and actor pickle these themselves, which is faster than Ray's way.
         """
-        with self._starting:
-            if self._engine is None:
-                make_worker = pickle.loads(self._recipe)
-                # BLAS threads that fight over cores are the classic way to become slower in
-                # parallel; environment variables come too late once NumPy is imported.
-                threadpool_limits(limits=1)
-                self._engine = ThreadEngine(make_worker, self._size)
         return pack(list(self._engine.run(pickle.loads(items), params)))
 
 
@@ -67,10 +66,10 @@ def unpack(answer: Sequence[Any]) -> Any:
     return pickle.loads(answer[0], buffers=answer[1:])
 
 
-# Of a process that runs tasks: its crew of one, with workers that are made only once.
-_own_crew = functools.lru_cache(maxsize=1)(functools.partial(Crew, size=1))
+# Of a process that runs tasks: its actor of one thread, whose worker is made only once.
+_own_actor = functools.lru_cache(maxsize=1)(functools.partial(Actor, size=1))
 
 
 def call_in_task(recipe: bytes, method: str, *args: Any) -> Any:
-    """Call a method of this process's own `Crew`."""
-    return getattr(_own_crew(recipe), method)(*args)
+    """Call a method of this process's own `Actor`."""
+    return getattr(_own_actor(recipe), method)(*args)
