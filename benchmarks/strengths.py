@@ -25,8 +25,7 @@ from pixelpong.engines import never
 from pixelpong.items import BUILTIN
 from pixelpong.machine import count_cores
 from pixelpong.run.directory import RunDirectory
-from pixelpong.tournament.games import Rules
-from pixelpong.tournament.players import Player, find_player
+from pixelpong.tournament.games import Player, Rules, find_player
 from pixelpong.tournament.scripts import SCRIPTS
 from pixelpong.tournament.tournament import carry_out, summarize
 

@@ -7,14 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from pixelpong.agent.expect import (
-    ARRIVING,
-    HEIGHTS,
-    expect,
-    find_ball,
-    find_paddle,
-    place_paddle,
-)
+from pixelpong.agent.expect import ARRIVING, BALL, HEIGHTS, PADDLE, expect, find, place_paddle
 from pixelpong.agent.file import load_shipped
 from pixelpong.agent.game import Moment, play_game
 from pixelpong.env import features
@@ -54,11 +47,11 @@ def make(request):
 
 
 def test_the_paddle_is_found_and_put_elsewhere_and_nothing_else_changes():
-    assert (find_ball(NOW.screen), find_paddle(NOW.screen)) == ((36, 134), 64)
+    assert (find(NOW.screen, BALL), find(NOW.screen, PADDLE)) == ((36, 134), (64, 140))
     np.testing.assert_array_equal(place_paddle(NOW.screen, 142), draw_screen((36, 134), 142))
-    assert find_paddle(NOW.screen) == 64, "the screen itself is as it was"
+    assert find(NOW.screen, PADDLE) == (64, 140), "the screen itself is as it was"
     cut_off = place_paddle(NOW.screen, 150)
-    assert find_paddle(cut_off) is None
+    assert find(cut_off, PADDLE) is None
 
 
 def test_each_height_is_what_a_network_says_that_is_asked_there(make):

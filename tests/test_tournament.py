@@ -24,8 +24,7 @@ from pixelpong.items import BUILTIN, STAY
 from pixelpong.seeding import make_rng
 from pixelpong.tournament import games, ratings
 from pixelpong.tournament import tournament as tournaments_module
-from pixelpong.tournament.games import Played, Rules, order, play
-from pixelpong.tournament.players import Player, find_player, find_players
+from pixelpong.tournament.games import Played, Player, Rules, find_player, find_players, order, play
 from pixelpong.tournament.scripts import SCRIPTS, Script, find_ball
 from pixelpong.tournament.tournament import carry_out, summarize
 

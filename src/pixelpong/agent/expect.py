@@ -22,25 +22,19 @@ HEIGHTS = range(0, 144, 2)  # rows of the field for the paddle's upper edge
 ARRIVING = range(132, 140)  # columns of a ball that reaches the paddle in the next step
 
 _FIELD_ROWS_SEEN = 159  # the row below is the border's, in the ball's colour
-_BALL_SIZE, _PADDLE_SIZE = 4 * 2, PADDLE_ROWS * 4
+_SIZES = {BALL: 4 * 2, PADDLE: PADDLE_ROWS * 4}  # in pixels
 
 
-def find_ball(screen: NDArray[np.uint8]) -> tuple[int, int] | None:
-    """Row in the field and column of the ball's upper left pixel; None if it is not all in sight.
+def find(screen: NDArray[np.uint8], colour: int) -> tuple[int, int] | None:
+    """Row in the field and column of the ball or the paddle; None if it is not all in sight.
 
     A `screen` has the palette indices [210, 160], here and below.
     """
-    places = np.argwhere(screen[FIELD_ROWS][:_FIELD_ROWS_SEEN] == BALL)
-    if len(places) != _BALL_SIZE:
+    places = np.argwhere(screen[FIELD_ROWS][:_FIELD_ROWS_SEEN] == colour)
+    if len(places) != _SIZES[colour]:
         return None
     row, column = places.min(axis=0).tolist()
     return row, column
-
-
-def find_paddle(screen: NDArray[np.uint8]) -> int | None:
-    """The height of the agent's paddle, as in `HEIGHTS`; None if it is not all in sight."""
-    rows, _ = np.nonzero(screen[FIELD_ROWS] == PADDLE)
-    return int(rows.min()) if len(rows) == _PADDLE_SIZE else None
 
 
 def place_paddle(screen: NDArray[np.uint8], height: int) -> NDArray[np.uint8]:
@@ -58,7 +52,8 @@ def expect(network: Network, before: Moment, now: Moment) -> dict[str, Any] | No
     The answers, as JSON, have a row for each of `HEIGHTS`; None if the ball does not reach the
     paddle in the next step. `before` is the moment of the step before.
     """
-    last, ball, paddle = find_ball(before.screen), find_ball(now.screen), find_paddle(now.screen)
+    last, ball = (find(moment.screen, BALL) for moment in (before, now))
+    paddle = find(now.screen, PADDLE)
     if last is None or ball is None or paddle is None or not last[1] < ball[1] in ARRIVING:
         return None
     answers = []
@@ -71,7 +66,7 @@ def expect(network: Network, before: Moment, now: Moment) -> dict[str, Any] | No
     return {
         "step": now.step,
         "ball": ball,
-        "paddle": paddle,
+        "paddle": paddle[0],
         "probabilities": [np.round(each, 3).tolist() for each, _ in answers],
         "values": None if None in values else np.round(np.array(values, float), 3).tolist(),
     }

@@ -155,8 +155,7 @@ def tournament(
         workers: processes that play; by default one per core.
     """
     from pixelpong.run.files import require_place, write_whole
-    from pixelpong.tournament.games import Rules
-    from pixelpong.tournament.players import find_players
+    from pixelpong.tournament.games import Rules, find_players
     from pixelpong.tournament.tournament import carry_out, summarize
 
     rules, played = Rules(seed, not sampled, points), []

@@ -1,24 +1,79 @@
-"""Games of two players: pure functions of the players, the seed and the number of the game.
+"""The players of a tournament, and their games.
 
-An agent plays as in training (`pixelpong.agent.game.Hand`), with draws of its own generator; on the
-left it sees the field mirrored. A game against `BUILTIN` is the cartridge's game for one. The
-winner of a point must serve at once.
+builtin                      the cartridge's own player, always on the left
+perfect, person, predictor   scripts (`pixelpong.tournament.scripts`)
+champion, FILE               agents: of the package, of a file
+RUN, RUN@100                 agents: the best of a run, that of an update
+
+A game is a pure function of the players, the seed and its number. An agent plays as in training
+(`pixelpong.agent.game.Hand`), with draws of its own generator; on the left it sees the field
+mirrored. A game against `BUILTIN` is the cartridge's game for one. The winner of a point must serve
+at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import difflib
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from pixelpong.agent.choice import open_agent
 from pixelpong.agent.file import Agent
 from pixelpong.agent.game import Hand
 from pixelpong.env.duel import LEFT, MAX_FRAMES, MODE, RIGHT, DuelEmulator
-from pixelpong.items import STAY
+from pixelpong.errors import ConfigError, RunError, expected
+from pixelpong.items import BUILTIN, STAY
+from pixelpong.run.arrays import fingerprint
 from pixelpong.seeding import make_rng
-from pixelpong.tournament.players import Player
-from pixelpong.tournament.scripts import Script
+from pixelpong.tournament.scripts import SCRIPTS, Script
 
-GAME_FOR_ONE = 0  # the cartridge's mode in which it plays the left side
+MAX_PLAYERS = 64  # a thousand players would have half a million pairs
+
+
+@dataclass(frozen=True)
+class Player:
+    """A player of a tournament."""
+
+    name: str  # the word that names it
+    # What decides: an agent, or what makes a script at a side; None for the cartridge.
+    mind: Agent | Callable[[int, np.random.Generator], Script] | None
+    sha256: str  # of an agent's parameters, or else of the name
+
+    @property
+    def key(self) -> int:
+        """A number for its generators that depends on no other player."""
+        return int(self.sha256[:8], 16)
+
+
+def find_players(words: Sequence[str]) -> list[Player]:
+    """Load the players, all before the first game; refuse too few, too many and equal ones."""
+    if not 2 <= len(words) <= MAX_PLAYERS:
+        advice = "name more" if len(words) < 2 else "leave some out"
+        raise ConfigError(expected(f"2 to {MAX_PLAYERS} players", len(words), advice))
+    players: dict[str, Player] = {}
+    for player in map(find_player, words):
+        if same := players.get(player.sha256):
+            got = f"{same.name} and {player.name}, which are the same"
+            raise ConfigError(expected("different players", got, "leave one out"))
+        players[player.sha256] = player
+    return list(players.values())
+
+
+def find_player(word: str) -> Player:
+    """Load one player."""
+    if word == BUILTIN or word in SCRIPTS:
+        return Player(word, SCRIPTS.get(word), hashlib.sha256(word.encode()).hexdigest())
+    try:
+        _, agent = open_agent(word)
+    except RunError:
+        if near := difflib.get_close_matches(word, [BUILTIN, *SCRIPTS], n=1):
+            advice = f"did you mean {near[0]}?"
+            raise ConfigError(expected("a player", repr(word), advice)) from None
+        raise
+    return Player(word, agent, fingerprint(agent.params))
 
 
 @dataclass(frozen=True)
@@ -57,18 +112,21 @@ def play(one: Player, other: Player, number: int, rules: Rules) -> Played:
 
 def watch(left: Player, right: Player, number: int, rules: Rules) -> Iterator[DuelEmulator]:
     """Play a game, and yield it after each frame."""
-    is_for_two = left.mind is not None
-    game = DuelEmulator(MODE if is_for_two else GAME_FOR_ONE)
-    keys = left.key, right.key, number
-    hands: list[Hand | Script] = []
-    for side, mind in ((LEFT, left.mind), (RIGHT, right.mind)):
-        rng = make_rng(rules.seed, "tournament", *keys, side)
-        if isinstance(mind, Agent):
-            hands.append(Hand(mind, rng, is_left=side == LEFT, is_greedy=rules.is_greedy))
-        elif mind is not None:
-            hands.append(mind(side, rng))
+    game, moves = DuelEmulator(0 if left.mind is None else MODE), []  # 0 is the game for one
+    for side, player in ((LEFT, left), (RIGHT, right)):
+        rng = make_rng(rules.seed, "tournament", left.key, right.key, number, side)
+        moves.append(_sit(player, side, rng, rules))
     while not (game.is_over or max(game.points) >= rules.points or game.num_frames >= rules.frames):
-        moves = [hand.move(game) for hand in hands]
-        first = moves[LEFT] if is_for_two else STAY
-        game.act(first, moves[-1], fires=is_for_two, fires_right=is_for_two)
+        game.act(*(move(game) for move in moves), fires=True)
         yield game
+
+
+def _sit(
+    player: Player, side: int, rng: np.random.Generator, rules: Rules
+) -> Callable[[DuelEmulator], int]:
+    """What gives a player's move in the next frame."""
+    if player.mind is None:
+        return lambda _: STAY
+    if isinstance(player.mind, Agent):
+        return Hand(player.mind, rng, is_left=side == LEFT, is_greedy=rules.is_greedy).move
+    return player.mind(side, rng).move

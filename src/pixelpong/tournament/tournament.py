@@ -18,8 +18,7 @@ import numpy as np
 from pixelpong.errors import WorkerError, expected
 from pixelpong.machine import collect_versions, describe_commit, describe_machine
 from pixelpong.processes import Processes
-from pixelpong.tournament.games import Played, Rules, play
-from pixelpong.tournament.players import Player
+from pixelpong.tournament.games import Played, Player, Rules, play
 from pixelpong.tournament.ratings import rate
 
 _POLL_SECONDS = 0.1  # between checks of whether a stop was requested
