@@ -48,13 +48,13 @@ def time_batch(engine: Engine, config: Config, size: int) -> dict[str, Any]:
 def measure(config: Config, sizes: list[int]) -> dict[str, Any]:
     """A row for each batch size, after two batches that start the workers."""
     with contextlib.closing(
-        make_engine(config.engine, functools.partial(lab.make_worker, config))
+        make_engine(config, functools.partial(lab.make_worker, config))
     ) as engine:
         for _ in range(2):
             time_batch(engine, config, 2 * count_cores())
         rows = [time_batch(engine, config, size) for size in sizes]
     return {
-        "engine": config.engine.engine,
+        "engine": config.engine,
         "batches": rows,
         "commit": describe_commit(),
         "versions": collect_versions(),

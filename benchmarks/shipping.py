@@ -85,7 +85,7 @@ def write_agent(
         how = {"sampled": way == "sampled", "seed": EVALUATION_SEED}
         results[way] = evaluate(Policy(small), episodes, **how).to_dict()
     about = agent.about | {
-        "config": run.config.to_flat(),
+        "config": vars(run.config),
         "evaluation_seed": EVALUATION_SEED,
         "evaluation": results,
         "versions": run.versions,
@@ -135,7 +135,7 @@ def _survey(agent: Agent, config: Config, should_stop: Callable[[], bool]) -> ND
     if agent.algorithm != "ppo":
         return _survey_classic(agent, should_stop)
     counts = _survey_fast(agent, BUILTIN, should_stop)
-    if config.ppo.opponent != BUILTIN:
+    if config.opponent != BUILTIN:
         counts += _survey_fast(agent, SELF, should_stop)
     return counts
 

@@ -135,7 +135,7 @@ def test_options_that_change_the_result_must_be_allowed(toy):
     with pytest.raises(ConfigError, match="seed 0 → 1; leave them out, or give allow_changes"):
         pixelpong.resume(toy, seed=1, quiet=True)
     changed = pixelpong.resume(toy, quiet=True, updates=3, gamma=0.9, allow_changes=True)
-    assert changed.config.learning.gamma == 0.9
+    assert changed.config.gamma == 0.9
 
 
 def test_ctrl_c_saves_and_stops_a_script_that_may_go_on(tmp_path):

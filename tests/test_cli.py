@@ -203,7 +203,7 @@ def test_a_budget_that_is_spent_is_refused_and_what_is_not_named_stays(call, tmp
         assert (tmp_path / "run/config.json").read_bytes() == before
     for words, updates, episodes in (("--updates 4", 4, None), ("--episodes 9", None, 9)):
         assert call("resume", "run", *words.split(), "-q")[0] == 0
-        budget = RunDirectory(tmp_path / "run").config.budget
+        budget = RunDirectory(tmp_path / "run").config
         assert (budget.updates, budget.episodes, budget.until_return) == (updates, episodes, 20)
 
 

@@ -15,11 +15,11 @@ from pixelpong.errors import ConfigError
 
 def test_defaults_are_the_seeds_numbers():
     config = Config()
-    assert config.network.hidden == 200
-    assert config.reinforce.batch_size == 10
-    assert config.learning.learning_rate == 1e-4
-    assert config.reinforce.decay_rate == 0.99
-    assert config.learning.gamma == 0.99
+    assert config.hidden == 200
+    assert config.batch_size == 10
+    assert config.learning_rate == 1e-4
+    assert config.decay_rate == 0.99
+    assert config.gamma == 0.99
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_defaults_are_the_seeds_numbers():
     ],
 )
 def test_presets_reproduce_the_seeds_settings(preset, expected):
-    flat = load_preset(preset).to_flat()
+    flat = vars(load_preset(preset))
     assert flat["preset"] == preset
     assert {name: flat[name] for name in expected} == expected
     assert (flat["learning_rate"], flat["gamma"], flat["hidden"]) == (1e-4, 0.99, 200)
@@ -40,7 +40,7 @@ def test_presets_reproduce_the_seeds_settings(preset, expected):
 
 def test_flat_form_and_configuration_are_inverse():
     config = load_preset("ray").updated({"sticky": 0.5, "until_return": 3}, "test")
-    assert Config().updated(config.to_flat(), "test") == config
+    assert Config().updated(vars(config), "test") == config
 
 
 def test_an_unknown_key_is_refused_with_the_nearest_name():
@@ -68,7 +68,7 @@ def test_a_value_out_of_range_says_what_was_expected_and_what_was_got(name, valu
 
 def test_numpys_numbers_are_numbers_and_become_pythons():
     given = {"updates": np.int64(3), "sticky": np.float32(0.5), "gamma": np.int8(1)}
-    flat = Config().updated(given, "here").to_flat()
+    flat = vars(Config().updated(given, "here"))
     assert [repr(flat[name]) for name in given] == ["3", "0.5", "1.0"]
 
 
@@ -94,7 +94,7 @@ def test_the_command_line_goes_over_the_file_over_the_preset(
     """A budget replaces the preset's; one on the command line is added to the file's."""
     (tmp_path / "mine.toml").write_text(content)
     content = read_toml(tmp_path / "mine.toml")
-    flat = combine(preset, content, given, ("mine.toml", "train")).to_flat()
+    flat = vars(combine(preset, content, given, ("mine.toml", "train")))
     assert {name: flat[name] for name in wanted} == wanted
 
 
@@ -157,7 +157,7 @@ def test_any_mapping_gives_a_configuration_or_a_declared_error(changes):
     except ConfigError as error:
         assert str(error).startswith("drawn: expected ")
     else:
-        assert Config().updated(config.to_flat(), "again") == config
+        assert Config().updated(vars(config), "again") == config
 
 
 def test_a_protocol_can_be_changed_in_part():

@@ -32,24 +32,24 @@ from fakes import (
     UnstartableWorker,
 )
 
-from pixelpong.config import EngineConfig
+from pixelpong.config import Config
 from pixelpong.engines import Engine, count_cores, make_engine, never, threads
 from pixelpong.engines.threads import ThreadEngine
 from pixelpong.errors import Interrupted, WorkerError
 
 ENGINES = {
-    "serial": EngineConfig(engine="serial"),
-    "threads-1": EngineConfig(engine="threads", workers=1),
-    "threads-3": EngineConfig(engine="threads", workers=3),
-    "ray-1": EngineConfig(engine="ray", workers=1),
-    "ray-2": EngineConfig(engine="ray", workers=2),
-    "ray-tasks": EngineConfig(engine="ray", workers=2, ray_mode="tasks"),
+    "serial": Config(engine="serial"),
+    "threads-1": Config(engine="threads", workers=1),
+    "threads-3": Config(engine="threads", workers=3),
+    "ray-1": Config(engine="ray", workers=1),
+    "ray-2": Config(engine="ray", workers=2),
+    "ray-tasks": Config(engine="ray", workers=2, ray_mode="tasks"),
 }
 
 FAULTY = {name: ENGINES[name] for name in ("ray-2", "ray-tasks")}
 """Those whose workers are in other processes, which may die; actors, all of a node together."""
 
-CONCURRENT = {"threads": EngineConfig(engine="threads", workers=2), **FAULTY}
+CONCURRENT = {"threads": Config(engine="threads", workers=2), **FAULTY}
 
 
 def engines_of(configs):

@@ -58,7 +58,7 @@ def test_agents_are_listed_and_loaded(run):
     assert run.agent("latest").about["update"] == 12
     with pytest.raises(CheckpointError, match="Saved: [0-9, ]*12, best, latest"):
         run.agent(77)
-    assert run.config.network.hidden == 8
+    assert run.config.hidden == 8
 
 
 @pytest.mark.slow

@@ -49,14 +49,14 @@ def dense_update(config, params, moments, results, step):
     records = np.array([side.steps for side in sides])
     values, steps = records["value"], records[:, :-1]
     advantages = generalized_advantages(
-        steps["reward"], steps["is_end"], values, config.learning.gamma, config.ppo.gae_lambda
+        steps["reward"], steps["is_end"], values, config.gamma, config.gae_lambda
     )
     targets = (advantages + values[:, :-1]).ravel()
     actions, logs = steps["action"].ravel(), steps["log_probability"].ravel()
     rng = make_rng(config.seed, "learn", 1)
-    weights = LossWeights(config.ppo.clip_coef, config.ppo.vf_coef, config.ppo.ent_coef)
-    for _ in range(config.ppo.update_epochs):
-        for chosen in np.array_split(rng.permutation(len(x)), config.ppo.num_minibatches):
+    weights = LossWeights(config.clip_coef, config.vf_coef, config.ent_coef)
+    for _ in range(config.update_epochs):
+        for chosen in np.array_split(rng.permutation(len(x)), config.num_minibatches):
             step += 1
             y, z = gated.forward(params, x[chosen])
             batch = Minibatch(
@@ -68,7 +68,7 @@ def dense_update(config, params, moments, results, step):
             touched = x[chosen].any(axis=0)
             for name in params:
                 w, m, v = adam(
-                    params[name], grads[name], *moments[name], config.learning.learning_rate, step
+                    params[name], grads[name], *moments[name], config.learning_rate, step
                 )
                 if name == "W1":  # rows that no chosen step has seen stay as they are
                     old = (params[name], *moments[name])

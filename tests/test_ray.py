@@ -17,7 +17,7 @@ from fakes import EchoWorker
 from ledgers import seal
 
 import pixelpong.engines.ray as ray_engine
-from pixelpong.config import EngineConfig
+from pixelpong.config import Config
 from pixelpong.config.presets import load_preset
 from pixelpong.engines import Engine
 from pixelpong.engines.ray import RayEngine, connection
@@ -56,7 +56,7 @@ def test_no_state_leaks_from_task_to_task(ray_cluster):
     learner, make = make_learner(config), functools.partial(make_worker, config)
     items, params = learner.items(), learner.params
     wanted = [seal(result) for result in Engine(make).run(items, params)]
-    with closing(RayEngine(make, EngineConfig(workers=2, ray_mode="tasks"))) as engine:
+    with closing(RayEngine(make, Config(workers=2, ray_mode="tasks"))) as engine:
         for order in ([0, 1, 2, 3, 4, 5], [5, 0, 3, 1, 4, 2], [2, 2, 5, 5, 0, 0]):
             played = engine.run([items[number] for number in order], params)
             assert [seal(result) for result in played] == [wanted[number] for number in order]
@@ -66,7 +66,7 @@ def test_tasks_that_play_are_not_cancelled_when_the_engine_closes(ray_cluster, m
     """If one finished at that moment, Ray's core would end this process."""
     cancelled = []
     monkeypatch.setattr(ray_engine.ray, "cancel", lambda *args, **options: cancelled.append(args))
-    engine = RayEngine(EchoWorker, EngineConfig(workers=2, ray_mode="tasks"))
+    engine = RayEngine(EchoWorker, Config(workers=2, ray_mode="tasks"))
     next(engine.run([(0, 0.0), (1, 0.2), (2, 0.2)], None))
     engine.close()
     assert not cancelled
@@ -128,7 +128,7 @@ def test_a_training_that_is_refused_leaves_no_run(begin, words, reason, make_run
         assert done.returncode == 2
         assert reason in done.stderr.replace("\n", "", 1), done.stderr
         assert [path.name for path in (tmp_path / "runs").iterdir()] == ["before"]
-        assert RunDirectory(tmp_path / "runs" / "before").config.engine.engine == "serial"
+        assert RunDirectory(tmp_path / "runs" / "before").config.engine == "serial"
 
 
 @pytest.fixture
@@ -168,10 +168,10 @@ def test_a_cluster_that_cannot_be_joined_is_one_line(check, monkeypatch):
 
 
 def test_a_cluster_without_room_is_one_line(ray_cluster, monkeypatch):
-    with closing(RayEngine(EchoWorker, EngineConfig(workers=2))) as first:
+    with closing(RayEngine(EchoWorker, Config(workers=2))) as first:
         list(first.run([(0, 0.05)], None))
         monkeypatch.setattr(ray_engine, "PLACE_SECONDS", 1.0)
-        with closing(RayEngine(EchoWorker, EngineConfig(workers=2))) as second:
+        with closing(RayEngine(EchoWorker, Config(workers=2))) as second:
             with pytest.raises(WorkerError, match="room for a worker .*, got 0 free of 2 CPUs"):
                 list(second.run([(0, 0.0)], None))
 
@@ -179,14 +179,14 @@ def test_a_cluster_without_room_is_one_line(ray_cluster, monkeypatch):
 def test_other_versions_on_a_node_are_refused(ray_cluster, monkeypatch):
     versions = {**ray_engine.collect_versions(), "numpy": "1.0"}
     monkeypatch.setattr(ray_engine, "collect_versions", lambda: versions)
-    with closing(RayEngine(EchoWorker, EngineConfig(workers=1))) as engine:
+    with closing(RayEngine(EchoWorker, Config(workers=1))) as engine:
         with pytest.raises(WorkerError, match=r"expected numpy 1.0 on every node, got numpy 2"):
             list(engine.run([(0, 0.0)], None))
 
 
 def test_another_processor_on_a_node_is_said(ray_cluster, monkeypatch):
     monkeypatch.setattr(ray_engine, "describe_machine", lambda: {"processor": "an abacus"})
-    with closing(RayEngine(EchoWorker, EngineConfig(workers=1))) as engine:
+    with closing(RayEngine(EchoWorker, Config(workers=1))) as engine:
         with pytest.warns(UserWarning, match="the processor of .* differs from the driver's"):
             list(engine.run([(0, 0.0)], None))
 
@@ -196,7 +196,7 @@ def test_parameters_that_do_not_fit_into_the_store_are_one_line(ray_cluster, mon
         raise ray_engine.exceptions.ObjectStoreFullError("it is full")
 
     monkeypatch.setattr(ray_engine.ray, "put", refuse)
-    with closing(RayEngine(EchoWorker, EngineConfig(workers=1))) as engine:
+    with closing(RayEngine(EchoWorker, Config(workers=1))) as engine:
         with pytest.raises(
             WorkerError, match="the parameters, sent to Ray's .*, got ObjectStoreFull"
         ):

@@ -14,7 +14,7 @@ from fakes import EchoWorker
 from lose_a_node import LocalCluster
 from outcomes import outcome_of
 
-from pixelpong.config import EngineConfig
+from pixelpong.config import Config
 from pixelpong.config.presets import load_preset
 from pixelpong.engines.ray import RayEngine
 from pixelpong.loop import Updated, train
@@ -58,7 +58,7 @@ def test_a_lost_node_and_a_new_one_change_nothing(cluster, tmp_path):
 def test_a_job_finds_its_cluster_by_the_environment(cluster, monkeypatch):
     """As `ray job submit` starts it: no address on the command line."""
     monkeypatch.setenv("RAY_ADDRESS", cluster.address)
-    with closing(RayEngine(EchoWorker, EngineConfig())) as engine:
+    with closing(RayEngine(EchoWorker, Config())) as engine:
         list(engine.run([(0, 0.0)], None))
         assert wait_until(lambda: list(engine.run([(0, 0.0)], None)) and engine.stats.workers == 2)
 

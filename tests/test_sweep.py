@@ -86,19 +86,19 @@ def hashes_of(sweep):
 def test_a_grid_is_the_product_of_its_lists_the_seeds_of_a_setting_side_by_side():
     content = {"seeds": "0-2", "hidden": [8, 16], "preset": ["classic", "fast"], "updates": 1000}
     configs = make_grid(content, {}, "grid.toml")
-    found = [(each.preset, each.network.hidden, each.seed) for each in configs]
+    found = [(each.preset, each.hidden, each.seed) for each in configs]
     assert sorted(found) == sorted(itertools.product(["classic", "fast"], [8, 16], range(3)))
     assert [each.seed for each in configs] == [0, 1, 2] * 4
-    assert {each.budget.updates for each in configs} == {1000}
-    assert {each.schedule.save_every for each in configs} == {SAVE_EVERY}
-    assert configs[0].learning.algorithm != configs[-1].learning.algorithm
+    assert {each.updates for each in configs} == {1000}
+    assert {each.save_every for each in configs} == {SAVE_EVERY}
+    assert configs[0].algorithm != configs[-1].algorithm
 
 
 def test_the_command_line_takes_the_place_of_what_the_grid_says():
     content = {"hidden": [8, 16, 32], "rows": [{"updates": 5}, {"updates": 6}], "save_every": 7}
     (config,) = make_grid(content, {"hidden": 4, "updates": 9}, "grid.toml")
-    assert (config.network.hidden, config.budget.updates) == (4, 9)
-    assert config.schedule.save_every == 7
+    assert (config.hidden, config.updates) == (4, 9)
+    assert config.save_every == 7
 
 
 def test_names_are_those_of_folders_and_no_two_are_the_same():

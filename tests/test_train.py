@@ -13,7 +13,7 @@ from fakes import Tape
 from toys import result_of
 
 from pixelpong import kernels, learners
-from pixelpong.config import BudgetConfig
+from pixelpong.config import Config
 from pixelpong.errors import CheckpointError, RunError, WorkerError
 from pixelpong.learners.progress import Progress
 from pixelpong.learners.reinforce import ReinforceLearner
@@ -86,7 +86,7 @@ def test_the_budget_that_is_reached_first_ends_the_training():
         ({"total_timesteps": 100}, {"steps": 140}, "total_timesteps"),
         ({"updates": 9, "total_timesteps": 100}, {"update": 1, "steps": 100}, "total_timesteps"),
     ):
-        assert BudgetConfig(**budget).reached(Progress(**progress)) == reason
+        assert Config(**budget).reached(Progress(**progress)) == reason
 
 
 @pytest.mark.slow

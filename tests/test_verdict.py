@@ -56,7 +56,7 @@ def make_run(make_run):
 
 def with_target(run, until_return, **changes):
     changes["until_return"] = until_return
-    updates = run.config.budget.updates  # a target replaces the preset's other budgets
+    updates = run.config.updates  # a target replaces the preset's other budgets
     return run.with_config(run.config.updated({"updates": updates} | changes, "test"))
 
 

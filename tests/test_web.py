@@ -51,7 +51,7 @@ def test_the_list_and_the_run_say_where_it_stands(client, run):
     last = list(run.metrics.read())[-1]
     assert {name: listed[name] for name in ("update", "steps", "episodes")}.items() <= last.items()
     assert (listed["preset"], listed["is_live"], listed["problem"]) == ("fast", False, "")
-    assert (listed["id"], told["config"]) == ("toy", run.config.to_flat())
+    assert (listed["id"], told["config"]) == ("toy", vars(run.config))
     assert (told["versions"], told["machine"]) == (run.versions, run.machine)
     steps = {line["update"]: line["steps"] for line in run.metrics.read()}
     assert [(each["which"], each["steps"]) for each in told["agents"]] == [

@@ -21,7 +21,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 import pixelpong
-from pixelpong.config import OPTIONS, Config
+from pixelpong.config import OPTIONS, SECTIONS
 from pixelpong.config.options import Option
 from pixelpong.config.presets import load_preset, preset_names
 from pixelpong.config.protocols import PROTOCOLS
@@ -33,17 +33,17 @@ WIDTH = 80
 
 def describe_options() -> str:
     """A table a section: flag, file key, help, unit, values, source, default, presets."""
-    presets = {name: load_preset(name).to_flat() for name in preset_names()}
+    presets = {name: vars(load_preset(name)) for name in preset_names()}
     sections: dict[str, list[Option]] = {}
     for each in OPTIONS.values():
         sections.setdefault(each.section, []).append(each)
     parts = []
     for section, options in sections.items():
-        owner = type(getattr(Config(), section)) if section else Config
-        purpose = (owner.__doc__ or "").strip().splitlines()[0]
         head = ("Option and key", "What it is", "Default", "Presets")
         rows = [_describe_option(each, presets) for each in options]
-        parts.append(f"## {section.capitalize() or 'Run'}\n\n{purpose}\n\n{_table(head, rows)}")
+        parts.append(
+            f"## {section.capitalize() or 'Run'}\n\n{SECTIONS[section]}\n\n{_table(head, rows)}"
+        )
     return "\n\n".join(parts) + "\n"
 
 
@@ -65,7 +65,7 @@ def _describe_option(each: Option, presets: dict[str, dict[str, Any]]) -> tuple[
 
 def describe_presets() -> str:
     """One table: every option that some preset sets, with what each preset has."""
-    presets = {name: load_preset(name).to_flat() for name in preset_names()}
+    presets = {name: vars(load_preset(name)) for name in preset_names()}
     rows = []
     for name, each in OPTIONS.items():
         values = [flat[name] for flat in presets.values()]

@@ -33,7 +33,7 @@ from pixelpong.session import Session
 class Outcome:
     """How a training ended."""
 
-    reason: str  # the budget that was reached: an option of `BudgetConfig`; or interrupted
+    reason: str  # the budget that was reached: one of `config.BUDGET`; or interrupted
     progress: Progress
     params_sha256: str  # of the final parameters
     verdict: Evaluation | None  # the last against the target return; None if there was none
@@ -98,7 +98,7 @@ def training(
         session = Session(run, time.monotonic() if began is None else began)
         learner, progress, verdict = session.learner, session.learner.progress, None
         engine = make_engine(
-            config.engine, functools.partial(make_worker, config, session.opponent), should_stop
+            config, functools.partial(make_worker, config, session.opponent), should_stop
         )
         with contextlib.closing(engine):
             try:
@@ -106,7 +106,7 @@ def training(
                 while True:
                     if session.should_evaluate():
                         yield Evaluated(progress, session.evaluate(engine))
-                    reason = config.budget.reached(progress)
+                    reason = config.reached(progress)
                     if session.should_confirm(is_last=bool(reason)):
                         yield Judging(progress, session.games)
                         verdict = session.confirm(engine, is_last=bool(reason))

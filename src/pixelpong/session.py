@@ -113,17 +113,17 @@ class Session:
 
     def should_evaluate(self) -> bool:
         """Whether an evaluation is due after this update and has not been made."""
-        every, update = self.config.schedule.evaluate_every, self.learner.progress.update
+        every, update = self.config.evaluate_every, self.learner.progress.update
         return bool(every and update and update % every == 0 and self._evaluation is None)
 
     def evaluate(self, engine: Engine) -> Evaluation:
         """Evaluate the newest parameters and record the result."""
-        episodes = self.config.schedule.evaluate_episodes
+        episodes = self.config.evaluate_episodes
         return self._write_evaluation(self._evaluate(engine, episodes))
 
     def should_confirm(self, *, is_last: bool) -> bool:
         """Whether to check for the target return: when the estimate comes near, and at the end."""
-        target, progress = self.config.budget.until_return, self.learner.progress
+        target, progress = self.config.until_return, self.learner.progress
         if target is None or progress.update == 0:
             return False
         estimate = progress.estimated_return
@@ -132,7 +132,7 @@ class Session:
 
     def confirm(self, engine: Engine, *, is_last: bool) -> Evaluation:
         """Evaluate against the target and record the result; if `is_last`, play all episodes."""
-        target, progress = self.config.budget.until_return, self.learner.progress
+        target, progress = self.config.until_return, self.learner.progress
         assert target is not None
         play = functools.partial(self._evaluate, engine, update=progress.update)
         found = self._write_evaluation(judge(play, target, at_once=is_last))
@@ -143,7 +143,7 @@ class Session:
     def should_save(self) -> bool:
         """Whether a checkpoint is due: every few updates, and after an evaluation."""
         update = self.learner.progress.update
-        is_due = update % self.config.schedule.save_every == 0 or self._evaluation is not None
+        is_due = update % self.config.save_every == 0 or self._evaluation is not None
         return is_due and update != self._saved_update
 
     def save(self) -> None:
@@ -176,8 +176,8 @@ class Session:
     def _keep_agent(self) -> None:
         """Save the agent as a small file if that is due."""
         update = self.learner.progress.update
-        if is_due(update, self.config.schedule.save_agent_every):
-            has_met_agents = self.config.ppo.opponent != BUILTIN
+        if is_due(update, self.config.save_agent_every):
+            has_met_agents = self.config.opponent != BUILTIN
             with self._optional():
                 content = encode_small(self._agent(), self.learner.get_state()[0], has_met_agents)
                 self._run.agents.write(update, content)

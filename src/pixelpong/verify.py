@@ -68,7 +68,7 @@ def compare_ways(
     Each engine runs without a stop, and then stopped and resumed at every update. `Interrupted` is
     raised if `should_stop`, called several times a second, returns True.
     """
-    updates, wanted = config.budget.updates, None
+    updates, wanted = config.updates, None
     assert updates is not None
     for engine in engines:
         ways = {}

@@ -18,7 +18,7 @@ import pytest
 from simulated_ray import simulated as simulated_ray
 from simulation import ITEM_TIMEOUT, World, config_of, recorded_worker
 
-from pixelpong.config import EngineConfig
+from pixelpong.config import Config
 from pixelpong.engines import Engine
 from pixelpong.engines.ray import RayEngine
 from pixelpong.engines.threads import ThreadEngine
@@ -35,7 +35,7 @@ class Training:
 
     def __init__(self, mode: str) -> None:
         self.learner = make_learner(config_of(mode))
-        self.updates = config_of(mode).budget.updates
+        self.updates = config_of(mode).updates
         self._lines: list[str] = []
 
     def update(self, engine) -> None:
@@ -99,7 +99,7 @@ def make_rays(mode: str, world: World):
     workers = world.rng.choice((None, 1, 2, 3))
     kind = world.rng.choice(("actors", "tasks"))
     make = functools.partial(recorded_worker, mode)
-    config = EngineConfig(workers=workers, worker_timeout=ITEM_TIMEOUT, ray_mode=kind)
+    config = Config(workers=workers, worker_timeout=ITEM_TIMEOUT, ray_mode=kind)
     return lambda: RayEngine(make, config, lambda: world.happens(0.01))
 
 

@@ -105,8 +105,8 @@ def require_nothing_lost(run: RunDirectory, ledger: Ledger, folder: Path) -> int
     undisturbed = RunDirectory.create(folder / "undisturbed", serial)
     train(undisturbed)
     assert outcome_of(run) == outcome_of(undisturbed)
-    num_items = {"reinforce": serial.reinforce.batch_size, "ppo": serial.ppo.num_envs}
-    return require_exactly_once(ledger, updates, num_items[serial.learning.algorithm])
+    num_items = {"reinforce": serial.batch_size, "ppo": serial.num_envs}
+    return require_exactly_once(ledger, updates, num_items[serial.algorithm])
 
 
 @pytest.mark.slow

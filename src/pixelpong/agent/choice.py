@@ -112,7 +112,7 @@ def settle_opponents(configs: Iterable[Config]) -> list[Config]:
     names = {word: word for word in NO_AGENT}
     settled = []
     for config in configs:
-        word = config.ppo.opponent
+        word = config.opponent
         if word not in names:
             run, at, which = word.partition("@")
             is_latest = run == LATEST and not os.path.isfile(word)
@@ -129,14 +129,14 @@ def keep_opponent(run: RunDirectory) -> Params | None:
     may change or go. Another word has another file, so a process that dies between writing this
     file and the configuration mixes up nothing.
     """
-    word = run.config.ppo.opponent
+    word = run.config.opponent
     if word in NO_AGENT:
         return None
     path = run.path / f"opponent-{hashlib.sha256(word.encode()).hexdigest()[:12]}.safetensors"
     if not path.exists():
         _load_opponent(word).write(path)
     params = Agent.read(path).params
-    return {name: w.astype(run.config.network.dtype) for name, w in params.items()}
+    return {name: w.astype(run.config.dtype) for name, w in params.items()}
 
 
 def _load_opponent(word: str) -> Agent:

@@ -82,7 +82,7 @@ class Agent:
             "params_sha256": fingerprint(params),
             "is_rounded": False,
         }
-        algorithm, protocol = config.learning.algorithm, config.environment.protocol
+        algorithm, protocol = config.algorithm, config.protocol
         return cls(params, algorithm, protocol, about, Start(config.seed, progress.attempt))
 
     @classmethod

@@ -1,16 +1,15 @@
 """The configuration of a run: one definition for the flag, the file key, the help and the check.
 
-Each concern is a frozen dataclass; each option is one `option(...)`. The command line and the
-TOML format are made from these, flat: ``batch_size`` here is ``--batch-size`` as a flag and
-``batch_size = 10`` in a file. Presets and files: `config.presets`; the command line: `faces.cli`.
+Each option is a field of `Config`; the command line and the TOML format are made from these:
+``batch_size`` here is ``--batch-size`` as a flag and ``batch_size = 10`` in a file. Presets and
+files: `config.presets`; the command line: `faces.cli`.
 """
 
 from __future__ import annotations
 
 import typing
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, Literal
 
 from pixelpong.config.options import COMMAND_LINE, Option, option
@@ -19,14 +18,37 @@ from pixelpong.errors import ConfigError, did_you_mean, expected
 from pixelpong.schema import Count, Meta, Number, Positive, Share, Weight
 
 DEFAULT_PRESET = "fast"
+# What the options are about, by section.
+SECTIONS = {
+    "": "Everything needed to make a run again, bit for bit.",
+    "environment": "What is played.",
+    "network": "The policy network, with one hidden layer.",
+    "learning": "How it learns.",
+    "reinforce": "REINFORCE only.",
+    "ppo": "PPO only.",
+    "budget": "When it stops: whichever comes first. Giving one replaces the preset's.",
+    "schedule": "Periodic work.",
+    "engine": "Who does the work, and what is printed of it. Never changes the result.",
+}
 
 
 @dataclass(frozen=True)
-class EnvironmentConfig:
-    """What is played."""
+class Config:
+    """Everything needed to make a run again, bit for bit.
+
+    The first option of a section names it.
+    """
+
+    preset: str = option(
+        DEFAULT_PRESET,
+        "Set of options from which the others start: classic, fast, half, karpathy, numpy or ray.",
+    )
+    seed: Count = option(0, "Seed of everything random in the run.", short="-s")
 
     environment: Name = option(
-        "ALE/Pong-v5", "Protocol, by the name under which figures are published."
+        "ALE/Pong-v5",
+        "Protocol, by the name under which figures are published.",
+        section="environment",
     )
     frame_skip: FrameSkip | None = option(None, "Frames per step; by default the protocol's own.")
     sticky: Share | None = option(
@@ -37,51 +59,29 @@ class EnvironmentConfig:
         None, "Frames after which an episode is cut off; by default the protocol's own."
     )
 
-    @property
-    def protocol(self) -> Protocol:
-        """The protocol in effect."""
-        return find_protocol(self.environment, self.frame_skip, self.sticky, self.max_frames)
-
-
-@dataclass(frozen=True)
-class NetworkConfig:
-    """The policy network, with one hidden layer."""
-
-    hidden: Annotated[int, Meta(ge=1, le=65536)] = option(200, "Hidden units.", source="Karpathy")
+    hidden: Annotated[int, Meta(ge=1, le=65536)] = option(
+        200, "Hidden units.", source="Karpathy", section="network"
+    )
     dtype: Literal["float32", "float64"] = option(
         "float32", "Floating-point type of the parameters."
     )
 
-
-@dataclass(frozen=True)
-class LearningConfig:
-    """How it learns."""
-
     algorithm: Literal["reinforce", "ppo"] = option(
         "reinforce",
         "REINFORCE with RMSProp on whole episodes, or PPO with Adam on segments of streams.",
+        section="learning",
     )
     learning_rate: Weight = option(1e-4, "Step size of the optimizer.", source="Karpathy")
     gamma: Share = option(0.99, "Discount of a reward one step later.", source="Karpathy")
 
-
-@dataclass(frozen=True)
-class ReinforceConfig:
-    """REINFORCE only."""
-
     batch_size: Annotated[int, Meta(ge=1, le=100_000)] = option(
-        10, "Episodes per update.", source="Karpathy"
+        10, "Episodes per update.", source="Karpathy", section="reinforce"
     )
     decay_rate: Share = option(
         0.99, "Share of the old mean square that RMSProp keeps.", source="Karpathy"
     )
 
-
-@dataclass(frozen=True)
-class PPOConfig:
-    """PPO only."""
-
-    num_envs: Number = option(32, "Games played side by side.")
+    num_envs: Number = option(32, "Games played side by side.", section="ppo")
     num_steps: Annotated[int, Meta(ge=1, le=100_000)] = option(
         128, "Steps of each game per update."
     )
@@ -120,12 +120,7 @@ class PPOConfig:
         "or an agent: a run or a file.",
     )
 
-
-@dataclass(frozen=True)
-class BudgetConfig:
-    """When it stops: whichever comes first. Giving one replaces the preset's."""
-
-    updates: Positive | None = option(None, "Stop after this many updates.")
+    updates: Positive | None = option(None, "Stop after this many updates.", section="budget")
     episodes: Positive | None = option(None, "Stop at the first update with this many episodes.")
     total_timesteps: Positive | None = option(
         None, "Stop at the first update with this many steps."
@@ -134,43 +129,17 @@ class BudgetConfig:
         None, "Stop when an evaluation confirms this mean return of greedy play."
     )
 
-    def reached(self, stand: Any) -> str | None:
-        """The name of the first option that `stand`, which has counts, has reached, or None.
-
-        The target return is not checked here: an evaluation decides on it.
-        """
-        return next((name for name, share in self.spent(stand).items() if share >= 1), None)
-
-    def spent(self, stand: Any) -> dict[str, float]:
-        """The share of each option that counts, if it is set, that `stand` has used up."""
-        counts = {
-            "updates": stand.update, "episodes": stand.episodes, "total_timesteps": stand.steps,
-        }  # fmt: skip
-        goals = {name: getattr(self, name) for name in counts}
-        return {name: counts[name] / goal for name, goal in goals.items() if goal}
-
-
-BUDGET = tuple(each.name for each in fields(BudgetConfig))  # giving one replaces all others
-
-
-@dataclass(frozen=True)
-class ScheduleConfig:
-    """Periodic work."""
-
-    save_every: Positive = option(10, "Updates between two checkpoints.")
+    save_every: Positive = option(10, "Updates between two checkpoints.", section="schedule")
     save_agent_every: Count = option(
         10, "Updates between the first agents that are saved; 0 is never."
     )
     evaluate_every: Count = option(0, "Updates between two evaluations; 0 is never.")
     evaluate_episodes: Positive = option(10, "Greedy episodes in each evaluation.")
 
-
-@dataclass(frozen=True)
-class EngineConfig:
-    """Who does the work, and what is printed of it. Never changes the result."""
-
     engine: Literal["serial", "threads", "ray"] = option(
-        "threads", "How episodes are played: one by one, in one thread per worker, or by Ray."
+        "threads",
+        "How episodes are played: one by one, in one thread per worker, or by Ray.",
+        section="engine",
     )
     workers: Number | None = option(None, "Workers; by default one per core.")
     worker_timeout: Annotated[float, Meta(ge=0.1, le=86400)] = option(
@@ -184,31 +153,22 @@ class EngineConfig:
     )
     verbose: bool = option(False, "Also print one line per point, per episode and per batch.")
 
+    @property
+    def protocol(self) -> Protocol:
+        """The rules of the game in effect."""
+        return find_protocol(self.environment, self.frame_skip, self.sticky, self.max_frames)
 
-@dataclass(frozen=True)
-class Config:
-    """Everything needed to make a run again, bit for bit."""
+    def spent(self, stand: Any) -> dict[str, float]:
+        """The share of each budget that counts, if it is set, that `stand` has used up."""
+        goals = {name: getattr(self, name) for name in COUNTED}
+        return {name: getattr(stand, COUNTED[name]) / goal for name, goal in goals.items() if goal}
 
-    preset: str = option(
-        DEFAULT_PRESET,
-        "Set of options from which the others start: classic, fast, half, karpathy, numpy or ray.",
-    )
-    seed: Count = option(0, "Seed of everything random in the run.", short="-s")
-    environment: EnvironmentConfig = EnvironmentConfig()
-    network: NetworkConfig = NetworkConfig()
-    learning: LearningConfig = LearningConfig()
-    reinforce: ReinforceConfig = ReinforceConfig()
-    ppo: PPOConfig = PPOConfig()
-    budget: BudgetConfig = BudgetConfig()
-    schedule: ScheduleConfig = ScheduleConfig()
-    engine: EngineConfig = EngineConfig()
+    def reached(self, stand: Any) -> str | None:
+        """The name of the first budget that `stand`, which has counts, has used up, or None.
 
-    def to_flat(self) -> dict[str, Any]:
-        """All options by name, as in a file."""
-        flat: dict[str, Any] = {}
-        for name, value in vars(self).items():
-            flat |= vars(value) if is_dataclass(value) else {name: value}
-        return flat
+        The target return is not checked here: an evaluation decides on it.
+        """
+        return next((name for name, share in self.spent(stand).items() if share >= 1), None)
 
     def updated(self, changes: Mapping[str, Any], origin: str) -> Config:
         """This configuration with `changes` applied.
@@ -223,30 +183,20 @@ class Config:
         values = {name: _find(name, origin).check(value, origin) for name, value in changes.items()}
         if any(values.get(name) is not None for name in BUDGET):
             values = dict.fromkeys(BUDGET) | values
-        sections: dict[str, dict[str, Any]] = defaultdict(dict)
-        for name, value in values.items():
-            sections[OPTIONS[name].section][name] = value
-        own = sections.pop("", {})
-        parts = {name: replace(getattr(self, name), **part) for name, part in sections.items()}
-        return replace(self, **own, **parts)
+        return replace(self, **values)
 
 
-_FREE = ("preset", "budget", "schedule", "engine")  # may change when a run is resumed
+def _list_options() -> Iterator[Option]:
+    types, section = typing.get_type_hints(Config, include_extras=True), ""
+    for each in fields(Config):
+        section = each.metadata.get("section", section)
+        facts = {**each.metadata, "section": section}
+        yield Option(each.name, types[each.name], each.default, **facts)
 
 
-def _list_options(owner: type, section: str = "") -> Iterator[Option]:
-    types = typing.get_type_hints(owner, include_extras=True)
-    for each in fields(owner):
-        if is_dataclass(each.default):
-            yield from _list_options(types[each.name], each.name)
-        else:
-            is_free = (section or each.name) in _FREE
-            known = each.name, types[each.name], each.default
-            yield Option(*known, is_free=is_free, section=section, **each.metadata)
-
-
-# By name, in the order of the dataclasses.
-OPTIONS: dict[str, Option] = {each.name: each for each in _list_options(Config)}
+OPTIONS = {each.name: each for each in _list_options()}
+COUNTED = {"updates": "update", "episodes": "episodes", "total_timesteps": "steps"}
+BUDGET = (*COUNTED, "until_return")  # giving one replaces all others
 
 
 def _find(name: str, origin: str) -> Option:
@@ -269,7 +219,7 @@ def require_used(names: Iterable[str], config: Config, origin: str) -> None:
     pixelpong.errors.ConfigError: here: expected options of REINFORCE, the algorithm in use, got \
 num_envs, which belongs to PPO; leave it out, or use a preset with PPO, such as fast
     """
-    algorithm = config.learning.algorithm
+    algorithm = config.algorithm
     for name in names:
         owner = OPTIONS[name].section
         if owner in ALGORITHMS and owner != algorithm:
@@ -286,7 +236,7 @@ def differences(old: Config, new: Config, *, with_free: bool = False) -> dict[st
 
     Options that do not change the result, such as the budget or the engine, need `with_free`.
     """
-    before, after = old.to_flat(), new.to_flat()
+    before, after = vars(old), vars(new)
     return {
         name: (before[name], after[name])
         for name, each in OPTIONS.items()

@@ -21,18 +21,13 @@ _KINDS = {int: "a whole number", float: "a number", str: "a text", bool: "true o
 
 @dataclass(frozen=True)
 class Option:
-    """One option, for the command line, the documentation and the check.
-
-    If `is_free`, it does not change the parameters after a given number of updates, so a resumed
-    run may have another value.
-    """
+    """One option, for the command line, the documentation and the check."""
 
     name: str
     type: Any
     default: Any
     help: str = ""
     source: str = ""  # of the default
-    is_free: bool = False
     section: str = ""  # of `pixelpong.config.Config`; "" for `Config` itself
     short: str = ""  # a letter with a hyphen
 
@@ -40,6 +35,11 @@ class Option:
     def flag(self) -> str:
         """Its spelling on the command line."""
         return "--" + self.name.replace("_", "-")
+
+    @property
+    def is_free(self) -> bool:
+        """It does not change the parameters after N updates: a resumed run may change its value."""
+        return self.name == "preset" or self.section in ("budget", "schedule", "engine")
 
     @property
     def _values(self) -> Any:

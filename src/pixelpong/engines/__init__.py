@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pixelpong.config import EngineConfig
+from pixelpong.config import Config
 from pixelpong.errors import ConfigError, Interrupted, PixelpongError, WorkerError, expected
 from pixelpong.machine import count_cores
 
@@ -85,7 +85,7 @@ def naming(item: Any) -> Iterator[None]:
 
 
 def make_engine(
-    config: EngineConfig, make_worker: MakeWorker, should_stop: Callable[[], bool] = never
+    config: Config, make_worker: MakeWorker, should_stop: Callable[[], bool] = never
 ) -> Engine:
     """Make the engine that `config` names."""
     if config.engine == "serial":
@@ -100,7 +100,7 @@ def make_engine(
     return ThreadEngine(make_worker, config.workers or count_cores(), should_stop)
 
 
-def check(config: EngineConfig) -> None:
+def check(config: Config) -> None:
     """Refuse an engine that cannot start, before a run is made for it."""
     if config.engine == "ray":
         require_ray()

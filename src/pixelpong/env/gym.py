@@ -51,7 +51,7 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
         **rules: Any,
     ) -> None:
         _check_words(observation=observation, actions=actions, render_mode=render_mode)
-        self.protocol = Config().updated(rules, "make_env").environment.protocol
+        self.protocol = Config().updated(rules, "make_env").protocol
         self.actions = ACTION_SETS[actions]
         self.render_mode = render_mode
         self.metadata = self.metadata | {"render_fps": 60 / self.protocol.max_frame_skip}

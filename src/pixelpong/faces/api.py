@@ -94,12 +94,12 @@ def evaluate(
             found = policy.evaluate_in_gymnasium(seed, episodes, sampled, should_stop, tell)
         else:
             make = functools.partial(make_worker, config)
-            with contextlib.closing(make_engine(config.engine, make, should_stop)) as engine:
+            with contextlib.closing(make_engine(config, make, should_stop)) as engine:
                 found = evaluation.evaluate(
                     engine, policy.params, seed=seed, episodes=episodes,
                     is_greedy=not sampled, tell=tell,
                 )  # fmt: skip
-    protocol = config.environment.protocol
+    protocol = config.protocol
     about = {
         "agent": policy.name,
         "update": policy.about.get("update"),
@@ -279,7 +279,7 @@ def verify(
     changes |= {"num_envs": batch_size, "verbose": False, **options}
     configs = [load_preset(name).updated(changes, "verify") for name in presets.split(",")]
     if "opponent" in options:  # REINFORCE has the built-in one alone
-        configs = [each for each in configs if each.learning.algorithm == "ppo"] or configs
+        configs = [each for each in configs if each.algorithm == "ppo"] or configs
     for config in configs:
         require_used(options, config, "verify")
     differs_at = compare_with_ale(seed)

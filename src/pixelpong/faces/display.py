@@ -68,11 +68,11 @@ class TrainingDisplay:
     def _begin(self, event: Began) -> None:
         run, progress, config = event.run, event.progress, event.run.config
         self._clock = Clock(config, event.seconds)
-        self._is_verbose, self._target = config.engine.verbose, config.budget.until_return
+        self._is_verbose, self._target = config.verbose, config.until_return
         verb = f"resuming after update {progress.update}" if progress.update else "training"
         self._title = (
-            f"{run.path}: {verb}, preset {config.preset}, {config.environment.environment}, "
-            f"seed {config.seed}, engine {config.engine.engine}"
+            f"{run.path}: {verb}, preset {config.preset}, {config.environment}, "
+            f"seed {config.seed}, engine {config.engine}"
         )
         self._points = [*zip(*Record.read(run.path).curve(), strict=True)]
         if self._console.is_terminal and not self._console.is_dumb_terminal:
@@ -183,7 +183,7 @@ class Clock:
     """
 
     def __init__(self, config: Config, seconds: float) -> None:
-        self._budget, self._is_recorded = config.budget, is_comparable(config)
+        self._config, self._is_recorded = config, is_comparable(config)
         self._begin = time.monotonic() - seconds
         # Steps and the spent share after the first update, and the seconds of those that follow.
         self._steps, self._share, self._seconds = 0, -1.0, 0.0
@@ -214,7 +214,7 @@ class Clock:
 
     def _spent(self, progress: Progress) -> float:
         """The spent share of the budget option that will be reached first, 0 … 1."""
-        return min(1.0, max(self._budget.spent(progress).values(), default=0.0))
+        return min(1.0, max(self._config.spent(progress).values(), default=0.0))
 
 
 def _metrics(progress: Progress, stats: UpdateStats) -> dict[str, str]:

@@ -114,7 +114,7 @@ def _examine(path: Path) -> dict[str, Any]:
     return Record.read(path).to_dict() | {
         "checkpoints": run.checkpoints.updates(),
         "damaged": damaged,
-        "config": run.config.to_flat(),
+        "config": vars(run.config),
         "changed": changed_from_preset(run.config),
         "versions": run.versions,
         "machine": run.machine,

@@ -127,7 +127,7 @@ class Run:
         found, config = Record.read(self.path), self.config
         times = describe_times(found.training_seconds, found.total_seconds)
         rows = [
-            f"Run('{self.path}'): {config.preset} on {config.environment.environment}",
+            f"Run('{self.path}'): {config.preset} on {config.environment}",
             found.verdict,
             f"update {found.update}, {number_of(found.episodes, 'episode')}, "
             f"{number_of(found.steps, 'step')}{', ' * bool(times)}{times}",
@@ -149,6 +149,6 @@ class Run:
         return facts | {
             "reason": outcome.reason,
             "params_sha256": outcome.params_sha256,
-            "environment": self.config.environment.environment,
+            "environment": self.config.environment,
             "machine": f"{count_cores()} cores of {describe_machine()['processor'].split(',')[0]}",
         }

@@ -154,7 +154,7 @@ def draw_health(settings: Settings) -> Figure:
         if low >= 0:
             axes.set_ylim(0, 1.08 * high if high > 0 else 1)
         if sign == "entropy":
-            for algorithm in sorted({it.config.learning.algorithm for it in settings.values()}):
+            for algorithm in sorted({it.config.algorithm for it in settings.values()}):
                 actions = _ACTIONS[algorithm]
                 most = math.log(actions)
                 axes.axhline(most, color=GREY, linewidth=1, linestyle=":")
@@ -247,7 +247,7 @@ def _finish(figure: Figure, what: str, settings: Settings) -> Figure:
         figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=9)
     else:
         config = setting.config
-        title = f"{what} of {name} ({config.preset} on {config.environment.environment})"
+        title = f"{what} of {name} ({config.preset} on {config.environment})"
     figure.suptitle(title, fontsize=13)
     return figure
 

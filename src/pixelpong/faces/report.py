@@ -16,6 +16,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pixelpong.config import COUNTED
 from pixelpong.errors import number_of, on_one_line
 from pixelpong.run.words import describe_times, duration, signed
 
@@ -118,8 +119,6 @@ def count(number: int, total: int, what: str) -> None:
 
 # --- a training -------------------------------------------------------------------------------
 
-# Budgets that count, and what they count.
-_COUNTED = {"updates": "update", "episodes": "episodes", "total_timesteps": "steps"}
 _NEXT = """
 watch it         pixelpong watch {run}
 play against it  pixelpong play {run}
@@ -141,8 +140,8 @@ def describe_ending(facts: Facts, outcome: Outcome, *, is_brief: bool) -> str:
     if is_brief:
         return f"{ended}; saved in {run}"
     lines, more = [], ""
-    if outcome.reason in _COUNTED:
-        count = getattr(progress, _COUNTED[outcome.reason])
+    if outcome.reason in COUNTED:
+        count = getattr(progress, COUNTED[outcome.reason])
         more = f" --{outcome.reason.replace('_', '-')} {2 * count}"
     if verdict is not None and verdict.target is not None:
         word = "Won" if verdict.is_won else "Not won yet"

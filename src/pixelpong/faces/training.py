@@ -185,7 +185,7 @@ def _create(
     place = RUNS_FOLDER / name if name is not None else None if run is None else Path(run)
     if place is not None:
         require_new_name(place.name if name is None else name)
-    check(combined.engine)
+    check(combined)
     (settled,) = settle_opponents([combined])
     return RunDirectory.create(place, settled)
 
@@ -200,7 +200,7 @@ def _open(word: str | Path | Run, options: dict[str, Any], allow_changes: bool) 
     if names := set(options) & set(BUDGET):
         # A count replaces all counts; the target stays, and with a new target the counts do.
         stays = BUDGET if names == {"until_return"} else ["until_return"]
-        options = {it: getattr(run.config.budget, it) for it in stays} | options
+        options = {it: getattr(run.config, it) for it in stays} | options
     config = run.config.updated(options, "resume")
     require_used(options, config, "resume")
     changed = differences(run.config, config)
@@ -209,21 +209,21 @@ def _open(word: str | Path | Run, options: dict[str, Any], allow_changes: bool) 
         what = f"the options that {run.path} was trained with"
         raise ConfigError(expected(what, shown, "leave them out, or give allow_changes"))
     _require_budget(config, "resume")
-    record, target = Record.read(run.path), config.budget.until_return
+    record, target = Record.read(run.path), config.until_return
     is_won = target is not None and any(
         it.is_won and (it.target or 0) >= target for it in record.evaluations
     )
-    is_over = is_won or (config.budget.reached(record) and (names or record.is_done))
+    is_over = is_won or (config.reached(record) and (names or record.is_done))
     if is_over and run.checkpoints.is_sound(record.update):  # another is trained again
         advice = "name a larger budget, or a higher until_return"
         raise ConfigError(f"Nothing is left to train in {run.path} ({record.verdict}); {advice}.")
-    check(config.engine)
+    check(config)
     run.warn_of_other_machine()
     return run.with_config(config)
 
 
 def _require_budget(config: Config, origin: str) -> None:
     """Refuse a training that would never end; a preset's always does."""
-    if all(value is None for value in vars(config.budget).values()):
+    if all(getattr(config, name) is None for name in BUDGET):
         advice = f"give {', '.join(BUDGET[:-1])} or {BUDGET[-1]}"
         raise ConfigError(f"{origin}: " + expected("a budget", "none", advice))

@@ -81,8 +81,8 @@ class Learner:
 
     def _begin(self) -> None:
         """Set parameters and the optimizer's memory for the first step of the attempt."""
-        network, seed, attempt = self.config.network, self.config.seed, self.progress.attempt
-        self.params = draw_params(self.algorithm, network.hidden, network.dtype, seed, attempt)
+        config, attempt = self.config, self.progress.attempt
+        self.params = draw_params(self.algorithm, config.hidden, config.dtype, config.seed, attempt)
         self.memory: Params = {
             kind + name: np.zeros_like(w)
             for kind in self.moments
@@ -173,7 +173,7 @@ class Learner:
 
 def make_learner(config: Config) -> Learner:
     """Make a new learner."""
-    if config.learning.algorithm == "ppo":
+    if config.algorithm == "ppo":
         from pixelpong.learners.ppo import PPOLearner
 
         return PPOLearner(config)

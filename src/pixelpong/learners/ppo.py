@@ -33,17 +33,16 @@ class PPOLearner(Learner):
     def __init__(self, config: Config) -> None:
         """Begin at the start."""
         super().__init__(config)
-        self._streams = np.zeros(config.ppo.num_envs, kernels.STREAM)
-        self._passes = Passes(config.network.hidden, config.network.dtype)
+        self._streams = np.zeros(config.num_envs, kernels.STREAM)
+        self._passes = Passes(config.hidden, config.dtype)
         # Several trainings on one machine share its cores by their numbers of workers.
-        engine = config.engine
-        workers = engine.workers if engine.engine == "threads" else None
+        workers = config.workers if config.engine == "threads" else None
         self._num_threads = min(workers or count_cores(), count_cores())
 
     def items(self) -> list[Item]:
         """The next steps of each stream."""
         round_of = self.config.seed, self.progress.update + 1
-        num_steps, streams = self.config.ppo.num_steps, np.split(self._streams, len(self._streams))
+        num_steps, streams = self.config.num_steps, np.split(self._streams, len(self._streams))
         return [
             Item("train", *round_of, index, steps=num_steps, stream=stream, opponent=opponent)
             for index, (stream, opponent) in enumerate(zip(streams, self._opponents(), strict=True))
@@ -51,7 +50,7 @@ class PPOLearner(Learner):
 
     def _opponents(self, word: str | None = None) -> list[str]:
         """Whom each stream plays against, from its first game to its last; by the option now."""
-        word = word or self.config.ppo.opponent
+        word = word or self.config.opponent
         both = (SELF, BUILTIN) if word == HALF else (word, word)
         return [both[index % 2] for index in range(len(self._streams))]
 
@@ -90,11 +89,11 @@ class PPOLearner(Learner):
         against the built-in opponent, whose points can be compared.
         Source: Gomes, Selman and Kautz (1998), for search.
         """
-        limit, won = self.config.ppo.restart_after, self.progress.points_won_1000
+        limit, won = self.config.restart_after, self.progress.points_won_1000
         played = self.progress.steps - self.progress.attempt_began
-        is_alone = self.config.ppo.opponent == BUILTIN
+        is_alone = self.config.opponent == BUILTIN
         is_time = is_alone and 0 < limit <= played < limit + steps
-        if is_time and won is not None and won < self.config.ppo.anneal_from:
+        if is_time and won is not None and won < self.config.anneal_from:
             self.progress.attempt += 1
             self.progress.attempt_began = self.progress.steps
             self.progress.adam_steps = 0
@@ -109,25 +108,25 @@ class PPOLearner(Learner):
         says nothing; there it falls with the steps (``anneal_steps``). Lambda goes from its start
         to its end at the same rate: a value that has learned much can be trusted sooner.
         """
-        if steps := self.config.ppo.anneal_steps:
+        if steps := self.config.anneal_steps:
             return max(1 - self.progress.steps / steps, 0.0)
-        won, start = self.progress.points_won_1000, self.config.ppo.anneal_from
+        won, start = self.progress.points_won_1000, self.config.anneal_from
         if won is None or won <= start:
             return 1.0
         return (1 - won) / (1 - start)
 
     def lambda_at(self, left: float) -> float:
         """Lambda of the advantages, from the share of the learning rate that is left."""
-        config = self.config.ppo
+        config = self.config
         return config.gae_lambda_end + left * (config.gae_lambda - config.gae_lambda_end)
 
     def _learn(self, played: list[Result]) -> tuple[dict[str, float], NDArray[np.uint16]]:
         """All passes over the round, with the current share of rate and bonus."""
-        config, gamma, left = self.config.ppo, self.config.learning.gamma, self.share_left()
-        steps = lay_out(played, gamma, self.lambda_at(left))
-        learning_rate = left * self.config.learning.learning_rate
+        config, left = self.config, self.share_left()
+        steps = lay_out(played, config.gamma, self.lambda_at(left))
+        learning_rate = left * config.learning_rate
         weights = LossWeights(config.clip_coef, config.vf_coef, left**2 * config.ent_coef)
-        rng = make_rng(self.config.seed, "learn", self.progress.update + 1)
+        rng = make_rng(config.seed, "learn", self.progress.update + 1)
         norms, losses, num_chunks = [], [], min(config.num_minibatches, len(steps))
         with ThreadPoolExecutor(self._num_threads, "learner") as pool:
             for _ in range(config.update_epochs):

@@ -24,7 +24,7 @@ class ReinforceLearner(Learner):
     def items(self) -> list[Item]:
         """The episodes of the next batch."""
         update = self.progress.update + 1
-        seed, size = self.config.seed, self.config.reinforce.batch_size
+        seed, size = self.config.seed, self.config.batch_size
         games = games_per_item(size)
         return [
             Item("train", seed, update, index, games=min(games, size - index))
@@ -36,7 +36,7 @@ class ReinforceLearner(Learner):
 
         `pixelpong.play.sums` explains the order.
         """
-        size = GROUP_SIZE // games_per_item(self.config.reinforce.batch_size)
+        size = GROUP_SIZE // games_per_item(self.config.batch_size)
         left = iter(results)
         groups = iter(lambda: list(itertools.islice(left, size)), [])
         return [join(map(join, groups))]
@@ -53,8 +53,8 @@ class ReinforceLearner(Learner):
             kernels.rmsprop(
                 *map(lines, (w, grads[name], self.memory[f"v.{name}"])),
                 changed(name, w, touched),
-                self.config.learning.learning_rate,
-                self.config.reinforce.decay_rate,
+                self.config.learning_rate,
+                self.config.decay_rate,
             )
         squares = kernels.sum_of_squares(total.W1, np.arange(len(total.rows), dtype=np.uint16))
         squares += float(np.square(total.W2, dtype=np.float64).sum())

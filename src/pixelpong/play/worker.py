@@ -50,10 +50,10 @@ def make_worker(config: Config, opponent: Params | None = None) -> Worker:
 
     `opponent` has the parameters of the agent that is met, if any.
     """
-    protocol, algorithm = config.environment.protocol, config.learning.algorithm
+    protocol, algorithm = config.protocol, config.algorithm
     # All kernels are compiled in a game of one frame, so that no item has to wait for it.
     short = Player(dataclasses.replace(protocol, max_frames=1), algorithm)
-    params = NETS[algorithm].init(make_rng(0, "bench"), 1, config.network.dtype)
+    params = NETS[algorithm].init(make_rng(0, "bench"), 1, config.dtype)
     item = Item("train", 0, 0, 0, steps=1 if algorithm == "ppo" else None)
-    Worker(short, config.learning.gamma)._play_one(item, params)
-    return Worker(Player(protocol, algorithm, opponent), config.learning.gamma)
+    Worker(short, config.gamma)._play_one(item, params)
+    return Worker(Player(protocol, algorithm, opponent), config.gamma)

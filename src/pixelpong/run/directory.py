@@ -64,7 +64,7 @@ class RunDirectory:
         path = make_folder(path, config.preset)
         about = {"versions": collect_versions(), "machine": describe_machine()}
         try:
-            _write_config(path, {"format": FORMAT, "config": config.to_flat()} | about)
+            _write_config(path, {"format": FORMAT, "config": vars(config)} | about)
         except RunError:
             with contextlib.suppress(OSError):
                 path.rmdir()  # so that the name is free once there is room again
@@ -98,7 +98,7 @@ class RunDirectory:
             return
         if changed := differences(before, self.config):
             content["changes"] = [*content.get("changes", ()), {"update": update, **changed}]
-        _write_config(self.path, content | {"config": self.config.to_flat()})
+        _write_config(self.path, content | {"config": vars(self.config)})
 
     def lock(self) -> BinaryIO:
         """Make this process the only one that writes here; see `lock_folder`."""

@@ -21,7 +21,6 @@ a second.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import hashlib
 import math
@@ -33,7 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.config import Config, EngineConfig
+from pixelpong.config import OPTIONS, Config
 from pixelpong.errors import MAX_GOT, PixelpongError, RunError, on_one_line
 from pixelpong.run.directory import FAILURE_FILE, RunDirectory, is_live
 from pixelpong.run.lines import EpisodeLine, Evaluation
@@ -117,8 +116,9 @@ class Record:
         """Shared by all runs of one configuration, whatever their seeds and engines are."""
         if self.config is None:
             return None
-        alike = dataclasses.replace(self.config, seed=0, engine=EngineConfig())
-        return hashlib.sha256(encode(alike.to_flat())).hexdigest()[:16]
+        own = [name for name, it in OPTIONS.items() if it.section != "engine" and name != "seed"]
+        alike = {name: getattr(self.config, name) for name in own}
+        return hashlib.sha256(encode(alike)).hexdigest()[:16]
 
     # ---- metrics
 
@@ -167,7 +167,7 @@ class Record:
             return WON
         if self.error:
             return FAILED
-        return STOPPED if self.run.config.budget.reached(self) else INTERRUPTED
+        return STOPPED if self.run.config.reached(self) else INTERRUPTED
 
     @property
     def problem(self) -> str:
@@ -188,12 +188,12 @@ class Record:
         if self.state != STOPPED or self.config is None:
             return self.state == WON
         is_evaluated = self.greedy is not None and self.greedy.update == self.update
-        return is_evaluated or self.config.budget.until_return is None
+        return is_evaluated or self.config.until_return is None
 
     @property
     def verdict(self) -> str:
         """State and result as one sentence, such as "won: greedy return +18.47 …"."""
-        target = self.config.budget.until_return if self.config else None
+        target = self.config.until_return if self.config else None
         words = {
             TRAINING: f"training, update {self.update}",
             WON: "won",
@@ -242,7 +242,7 @@ class Record:
             **{name: getattr(self, name) for name in _LISTED},
             "preset": config and config.preset,
             "seed": config and config.seed,
-            "target": config and config.budget.until_return,
+            "target": config and config.until_return,
             "greedy": greedy and greedy.in_short(),
         }
 

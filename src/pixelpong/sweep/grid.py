@@ -87,7 +87,7 @@ def label_of(config: Config, names: Sequence[str]) -> str:
     >>> label_of(Config(), ["preset", "seed"])
     'preset fast, seed 0'
     """
-    flat = config.to_flat()
+    flat = vars(config)
     return ", ".join(f"{name} {flat[name]}" for name in names)
 
 

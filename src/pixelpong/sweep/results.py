@@ -86,7 +86,7 @@ def make_rows(records: Sequence[Record]) -> list[dict[str, Any]]:
     names = [*varied([it.config for it in records if it.config]), "seed"]
     rows = []
     for record in records:
-        options = record.config.to_flat() if record.config else {}
+        options = vars(record.config) if record.config else {}
         low, high = record.greedy.ci95 if record.greedy else (None, None)
         card = record.run.checkpoints.load_latest().card if record.run and record.is_done else {}
         rows.append({

@@ -27,7 +27,7 @@ def load_preset(name: str) -> Config:
     Raises:
         ConfigError: no preset has this name.
 
-    >>> load_preset("ray").reinforce.batch_size
+    >>> load_preset("ray").batch_size
     4
     """
     if name not in preset_names():

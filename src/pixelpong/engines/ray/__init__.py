@@ -32,7 +32,7 @@ import ray
 from ray import exceptions
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from pixelpong.config import EngineConfig
+from pixelpong.config import Config
 from pixelpong.engines import Engine, EngineStats, MakeWorker, naming, never
 from pixelpong.engines.ray.actor import Actor, call_in_task, unpack
 from pixelpong.engines.ray.connection import connected, in_one_line, raised_by
@@ -96,7 +96,7 @@ class RayEngine(Engine):
     """Plays items in Ray's workers: one per core of the whole cluster, or as many as configured."""
 
     def __init__(
-        self, make_worker: MakeWorker, config: EngineConfig, should_stop: Callable[[], bool] = never
+        self, make_worker: MakeWorker, config: Config, should_stop: Callable[[], bool] = never
     ) -> None:
         """Connect. The workers are made when they play first."""
         self._config, self._should_stop = config, should_stop

@@ -55,7 +55,7 @@ def assess(record: Record) -> list[Finding]:
     if len(record.rows) < MIN_UPDATES:
         text = f"It has finished {number_of(record.update, 'update')}; checks begin after "
         return [Finding(NOTE, "Too early to tell", f"{text}{MIN_UPDATES}.")]
-    is_ppo = record.config.learning.algorithm == "ppo"
+    is_ppo = record.config.algorithm == "ppo"
     entropy = _mean(record, "entropy") / math.log(3 if is_ppo else 2)
     up, kl = _mean(record, "up_share"), _mean(record, "kl")
     steps, returns = record.curve()

@@ -126,7 +126,7 @@ def _summarize(found: tuple[tuple[Record, str], ...]) -> list[dict[str, Any]]:
 
 
 def _tell_curves(record: Record, rows: int) -> dict[str, Any]:
-    config = record.config.to_flat() if record.config else {}
+    config = vars(record.config) if record.config else {}
     return {**record.to_dict(), "config": config, "columns": _list_columns(record, rows)}
 
 
