@@ -24,7 +24,7 @@ from pixelpong.config import OPTIONS
 from pixelpong.config.presets import load_preset
 from pixelpong.env.native import load_game
 from pixelpong.faces.cli import COMMANDS, parse
-from pixelpong.faces.recorded import is_comparable
+from pixelpong.faces.display import is_comparable
 from pixelpong.faces.report import describe_ending, fold
 from pixelpong.learners.progress import Progress
 from pixelpong.loop import Outcome, train

@@ -155,7 +155,7 @@ def test_a_resumed_training_says_so(make_run):
 
 def test_the_time_to_the_win_is_that_of_the_recorded_trainings():
     from pixelpong.config.presets import load_preset
-    from pixelpong.faces.recorded import steps_left
+    from pixelpong.faces.display import steps_left
 
     fast = load_preset("fast").updated({"seed": 7, "workers": 3}, "test")
     clock, other = (
@@ -178,7 +178,7 @@ import sys
 from rich.console import Console
 from pixelpong.faces import live
 live.REFRESH_PER_SECOND = 20
-shown = "the header", [(0, -21.0), (1000, 21.0)], 18.0, {}, "now", "footer"
+shown = "the header", [(0, -21.0), (1000, 21.0)], 18.0, {}, ["now", "footer"]
 drawing = live.start_live(Console(), lambda width: live.draw_screen(*shown, width))
 sys.stdin.readline()
 drawing.stop()
@@ -209,10 +209,3 @@ def test_a_resize_leaves_no_copies(tmp_path, monkeypatch):
             assert wait_until(functools.partial(is_drawn, columns)), tmux("capture-pane", "-p")
     finally:
         tmux("kill-server")
-
-
-@pytest.mark.slow
-def test_verbose_says_where_the_time_of_an_update_went(make_run, terminal):
-    run = make_run(engine="threads", workers=2, verbose=True, updates=40)
-    train(run, TrainingDisplay(terminal))
-    assert re.search(r"rollouts .*learning .*2 workers +\d+% busy", plain(terminal), re.DOTALL)

@@ -1,36 +1,39 @@
 """What a training shows: a live screen on a terminal, plain lines elsewhere.
 
 Both show what it is doing, the share of the last 1,000 points won, the return estimated from it,
-steps, speed, and the time to the win. `--verbose` adds the originals' lines (one per point, episode
-and batch), and on the screen the times of each update.
+steps, speed, and the time to the win. `--verbose` adds the originals' lines: one per point, episode
+and batch.
 """
 
 from __future__ import annotations
 
+import functools
+import math
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-from pixelpong.config import Config
-from pixelpong.engines import EngineStats
-from pixelpong.errors import number_of
+from pixelpong.config import Config, differences
+from pixelpong.config.presets import load_preset
 from pixelpong.faces.live import draw_screen, start_live
-from pixelpong.faces.recorded import is_comparable, steps_left
 from pixelpong.learners import UpdateStats
 from pixelpong.learners.progress import Progress
 from pixelpong.loop import Began, Ended, Evaluated, Event, Judging, Updated
 from pixelpong.run.lines import Evaluation
 from pixelpong.run.record import Record
 from pixelpong.run.words import describe_times, duration, signed
+from pixelpong.schema import decode
 
 if TYPE_CHECKING:
     from pixelpong.sweep.jobs import JobEvent
     from pixelpong.sweep.sweep import Sweep
 
 STARTING = "starting; the first training on a machine compiles for some 20 seconds"
+ESTIMATES = "time to the win", "at most"
 FOOTER = "Ctrl-C saves everything and stops     watch it: pixelpong dashboard"
 
 
@@ -43,18 +46,16 @@ class TrainingDisplay:
         self._pause, self._next_line = seconds_between_lines, 0.0
         self._held_back: list[str] = []
         self._live: Live | None = None
-        self._now, self._is_over = STARTING, False
+        self._now, self._footer = STARTING, FOOTER
         self._games: Sequence[int] = ()  # while games are judged: how many are over, of how many
-        self._points: list[tuple[int, float]] = []
-        self._metrics: dict[str, str] = {}
-        self._estimates: dict[str, str] = {}
+        self._shown: dict[str, str] = {}
 
     def __call__(self, event: Event) -> None:
         match event:
             case Began():
                 self._begin(event)
-            case Updated(progress, stats, engine):
-                self._show(progress, stats, engine)
+            case Updated(progress, stats):
+                self._show(progress, stats)
             case Evaluated(_, evaluation):
                 self._say(_evaluation_line(evaluation))
             case Judging(progress, games):
@@ -80,7 +81,7 @@ class TrainingDisplay:
         else:
             self._say(self._title)
 
-    def _show(self, progress: Progress, stats: UpdateStats, engine: EngineStats) -> None:
+    def _show(self, progress: Progress, stats: UpdateStats) -> None:
         if self._is_verbose:
             for line in verbose_lines(progress, stats):
                 self._console.print(line)
@@ -88,34 +89,27 @@ class TrainingDisplay:
         self._now, self._games = "playing and learning", ()
         if progress.estimated_return is not None:
             self._points.append((progress.steps, progress.estimated_return))
-        self._metrics = _metrics(progress, stats)
-        self._estimates = self._clock.estimates(progress)
+        self._shown = _metrics(progress, stats) | self._clock.estimates(progress)
         if self._live is None:
-            self._held_back = ["  ".join(map(" ".join, self._shown().items()))]
+            named = {"time": self._clock.read()} | self._shown
+            self._held_back = ["  ".join(f"{name} {value}" for name, value in named.items())]
             if time.monotonic() >= self._next_line:
                 self._say()
                 self._next_line = time.monotonic() + self._pause
-        elif self._is_verbose:
-            self._metrics |= _timing(stats, engine)
-
-    def _shown(self) -> dict[str, str]:
-        return {"time": self._clock.read()} | self._metrics | self._estimates
 
     def draw(self, width: int) -> RenderableType:
         """The live screen now."""
-        now, footer = f"now: {self._now}", FOOTER
-        if self._games:
-            now = "now: {} of {} games {}".format(*self._games, self._now)
-        if self._is_over:
-            now = footer = ""
-        return draw_screen(
-            self._title, self._points, self._target, self._shown(), now, footer, width
-        )
+        games = "{} of {} games ".format(*self._games) if self._games else ""
+        shown = {"time": self._clock.read()} | self._shown
+        rest = [f"now: {games}{self._now}", self._footer] if self._footer else []
+        return draw_screen(self._title, self._points, self._target, shown, rest, width)
 
     def close(self) -> None:
         """Print what was held back, and leave the terminal as it was."""
         if self._live is not None:
-            self._is_over, self._estimates = True, {}
+            self._footer = ""
+            for name in ESTIMATES:
+                self._shown.pop(name, None)
             self._live.stop()
             self._live = None
         self._say()
@@ -209,12 +203,37 @@ class Clock:
             to_win = f"about {duration(seconds)}"
         if share > self._share:
             at_most = duration(self._seconds * (1 - share) / (share - self._share))
-        estimates = {"time to the win": to_win} if self._is_recorded else {}
-        return estimates | {"at most": at_most}
+        found = dict(zip(ESTIMATES, (to_win, at_most), strict=True))
+        return found if self._is_recorded else {ESTIMATES[1]: at_most}
 
     def _spent(self, progress: Progress) -> float:
         """The spent share of the budget option that will be reached first, 0 … 1."""
         return min(1.0, max(self._config.spent(progress).values(), default=0.0))
+
+
+def is_comparable(config: Config) -> bool:
+    """Whether a training learns as the recorded ones did; seed and engine may differ."""
+    fast = load_preset("fast")
+    is_same = not differences(fast, config).keys() - {"seed"}
+    return is_same and config.until_return == fast.until_return
+
+
+def steps_left(estimated_return: float | None) -> int:
+    """Steps to the win from this estimated return, by the median of the recorded trainings.
+
+    >>> steps_left(None) > steps_left(-10.0) > steps_left(17.0) > 0
+    True
+    """
+    known = -math.inf if estimated_return is None else estimated_return
+    # From the start, when it is None.
+    return [steps for reached, steps in _read_steps() if reached is None or reached <= known][-1]
+
+
+@functools.cache
+def _read_steps() -> list[tuple[float | None, int]]:
+    """What ``benchmarks/solve.json`` says of trainings of the preset ``fast``."""
+    content = Path(__file__).with_name("recorded.json").read_bytes()
+    return decode(content, list[tuple[float | None, int]])
 
 
 def _metrics(progress: Progress, stats: UpdateStats) -> dict[str, str]:
@@ -227,15 +246,6 @@ def _metrics(progress: Progress, stats: UpdateStats) -> dict[str, str]:
         "estimated return": signed(progress.estimated_return),
         "steps a second": f"{stats.steps_per_second:,.0f}",
         "mean of 100 games": signed(progress.mean_return_100),
-    }
-
-
-def _timing(stats: UpdateStats, engine: EngineStats) -> dict[str, str]:
-    busy = stats.play_seconds / (engine.workers * stats.rollout_seconds)
-    return {
-        "rollouts": f"{stats.rollout_seconds:.2f} s",
-        "learning": f"{stats.learn_seconds:.3f} s",
-        number_of(engine.workers, "worker"): f"{busy:.0%} busy",
     }
 
 

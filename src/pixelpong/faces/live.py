@@ -5,10 +5,10 @@ It is at most 80 × 24 in a small terminal, and drawn once a second in its own t
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
@@ -52,41 +52,38 @@ def draw_screen(
     points: Sequence[tuple[int, float]],  # (steps, return), ascending
     target: float | None,
     metrics: Mapping[str, str],
-    now: str,
-    footer: str,
+    rest: Sequence[str],
     width: int,
 ) -> RenderableType:
     """The whole screen; without the curve if it is narrow."""
-    table, count = Table.grid(padding=(0, 2)), 2 if width >= 70 else 1
-    cells = [
-        (Text(name, "dim", no_wrap=True), Text(value, no_wrap=True))
-        for name, value in metrics.items()
-    ]
+    table, cells, count = Table.grid(padding=(0, 2)), [], 4 if width >= 70 else 2
+    for name, value in metrics.items():
+        cells += [Text(name, "dim", no_wrap=True), Text(value, no_wrap=True)]
     for place in range(0, len(cells), count):
-        table.add_row(*itertools.chain(*cells[place : place + count]))
+        table.add_row(*cells[place : place + count])
     return Group(
         Text(title, "bold", overflow="ellipsis", no_wrap=True),
         *(draw_curve(points, target, width) if width >= 40 else ()),
         table,
-        Text(now, "cyan"),
-        *[Text(footer, "dim", overflow="ellipsis", no_wrap=True)] * bool(footer),
+        *(Text(line, "cyan", overflow="ellipsis", no_wrap=True) for line in rest),
     )
 
 
 def draw_curve(points: Sequence[tuple[int, float]], target: float | None, width: int) -> list[Text]:
     """A curve of returns against steps, in Braille dots, with a line at the target."""
     columns = width - _LEFT
-    last = points[-1][0] if points else 1
-    ends = [(round(steps / last * (2 * columns - 1)), _dot_row(value)) for steps, value in points]
-    dots = np.zeros((ROWS, 4, columns, 2), np.int64)
-    for (x0, y0), (x1, y1) in itertools.pairwise([*ends[:1], *ends]):
-        count = max(abs(x1 - x0), abs(y1 - y0)) + 1
-        x, y = (np.linspace(*pair, count).round().astype(int) for pair in ((x0, x1), (y0, y1)))
-        dots[y // 4, y % 4, x // 2, x % 2] = 1
-    bits = (dots * _DOTS[:, None, :]).sum(axis=(1, 3))
+    bits = np.zeros((ROWS, columns), np.int64)
+    end = "estimated return, once 1,000 points are played"
+    if points:
+        steps, values = zip(*points, strict=True)
+        x = np.arange(2 * columns)
+        at = np.interp(x, np.array(steps) * (x[-1] / steps[-1]), values, left=np.nan)
+        x, y = x[~np.isnan(at)], _dot_row(at[~np.isnan(at)])
+        np.bitwise_or.at(bits, (y // 4, x // 2), _DOTS[y % 4, x % 2])
+        end = f"{steps[-1]:,} steps"
     labels, goal = {0: "+21", ROWS // 2: "0", ROWS - 1: "−21"}, None
     if target is not None:
-        goal = _dot_row(target) // 4
+        goal = int(_dot_row(np.array(target))) // 4
         labels[goal] = signed(target, 0)
     lines = []
     for number, row in enumerate(bits.tolist()):
@@ -95,10 +92,9 @@ def draw_curve(points: Sequence[tuple[int, float]], target: float | None, width:
         line = Text(f"{labels.get(number, ''):>{_LEFT - 1}} {drawn}", "green")
         line.stylize("dim", 0, _LEFT)
         lines.append(line)
-    end = f"{last:,} steps" if points else "estimated return, once 1,000 points are played"
     return [*lines, Text(f"{'':{_LEFT}}0{end:>{columns - 1}}", "dim")]
 
 
-def _dot_row(value: float) -> int:
+def _dot_row(value: NDArray[np.float64]) -> NDArray[np.int64]:
     share = (_TOP - value) / (_TOP - _BOTTOM)
-    return min(max(round(share * (4 * ROWS - 1)), 0), 4 * ROWS - 1)
+    return np.clip(np.rint(share * (4 * ROWS - 1)), 0, 4 * ROWS - 1).astype(np.int64)
