@@ -155,7 +155,7 @@ def test_an_attempt_that_is_behind_is_given_up_and_only_then(config):
         if update == 4:  # it is as good as can be when the second attempt is looked at
             learner.progress.recent_points.extend([1] * 1000)
             results = [_won(each) for each in results]
-        attempts.append(learner.apply(results).attempt)
+        attempts.append(learner.apply(results).figures["attempt"])
         points.append(len(learner.progress.recent_points))
         fresh = gated.init_params(make_rng(config.seed, "params", 2), NUM_INPUTS, 10, "float64")
         assert (fingerprint(fresh) == fingerprint(learner.params)) == (update == 2)
@@ -172,7 +172,7 @@ def test_an_attempt_that_is_behind_is_given_up_and_only_then(config):
         gated.init_params(make_rng(config.seed, "params", 3), NUM_INPUTS, 10, "float64")
     ), "a restored one counts on: without those points it is given up too"
     never = PPOLearner(config.updated({"anneal_from": 1.0}, "test"))
-    assert {never.apply(play(config, never)).attempt for _ in range(5)} == {1}
+    assert {never.apply(play(config, never)).figures["attempt"] for _ in range(5)} == {1}
 
 
 def _won(result):

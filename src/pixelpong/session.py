@@ -89,7 +89,7 @@ class Session:
         """Write the lines of this update."""
         progress = self.learner.progress
         self._evaluation = None
-        if progress.attempt > stats.attempt:
+        if progress.attempt > stats.figures["attempt"]:
             number = progress.attempt
             warn(f"it won too few points: attempt {number}, with other parameters")
         first = progress.episodes - len(stats.episodes) + 1
@@ -107,7 +107,7 @@ class Session:
             "wall_seconds": total,
             "training_seconds": total - self._counts.evaluation_seconds,
         }
-        self._run.metrics.append(progress.line() | stats.line() | {"timing": timing})
+        self._run.metrics.append(progress.line() | stats.figures | {"timing": timing})
         self._recorded_update = progress.update
         self._keep_agent()
 

@@ -41,7 +41,7 @@ class Training:
     def update(self, engine) -> None:
         asked = self.learner.items(), self.learner.params
         stats = self.learner.apply(engine.run(*asked))
-        line = self.learner.progress.line() | stats.line()
+        line = self.learner.progress.line() | stats.figures
         episodes = [episode.line() for episode in stats.episodes]
         self._lines.append(json.dumps([line, episodes]))
 

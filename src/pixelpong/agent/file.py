@@ -61,8 +61,8 @@ class Start:
 class Agent:
     """A network, with its origin.
 
-    `about` is JSON: ``update``, ``steps``, ``estimated_return``, ``params_sha256`` of the trained
-    parameters, ``is_rounded`` if `params` are rounded.
+    `about` is JSON: `Progress.line`, ``params_sha256`` of the trained parameters, ``is_rounded`` if
+    `params` are rounded.
     """
 
     params: Params
@@ -74,14 +74,7 @@ class Agent:
     @classmethod
     def of_training(cls, config: Config, params: Params, progress: Progress) -> Agent:
         """The agent at the current point of a training."""
-        about = {
-            "update": progress.update,
-            "steps": progress.steps,
-            "episodes": progress.episodes,
-            "estimated_return": progress.estimated_return,
-            "params_sha256": fingerprint(params),
-            "is_rounded": False,
-        }
+        about = progress.line() | {"params_sha256": fingerprint(params), "is_rounded": False}
         algorithm, protocol = config.algorithm, config.protocol
         return cls(params, algorithm, protocol, about, Start(config.seed, progress.attempt))
 

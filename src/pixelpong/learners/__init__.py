@@ -37,34 +37,17 @@ class UpdateStats:
     episodes: tuple[Episode, ...]
     running_means: tuple[float | None, ...]  # the originals' running mean after each of them
     steps: int
-    points_won: int
-    points_lost: int
-    entropy: float  # mean entropy of the policy over the steps, in nats
-    up_share: float
     play_seconds: float
     rollout_seconds: float  # wall time from requesting the first item to adding the last result
     learn_seconds: float  # wall time of the learner's work after that
-    attempt: int  # 2 if it has started again with other parameters
-    figures: Mapping[str, float]  # ``grad_norm``, and the losses of the algorithm
+    # The part of a metrics line that says what was played and learned: `Progress.count`, the
+    # attempt (2 if it has started again), ``grad_norm``, and the losses of the algorithm.
+    figures: dict[str, Any]
 
     @property
     def steps_per_second(self) -> float:
         """Decisions per second of the whole update, rollouts and learning."""
         return self.steps / (self.rollout_seconds + self.learn_seconds)
-
-    def line(self) -> dict[str, Any]:
-        """The part of a metrics line that says what was played and learned in this update."""
-        returns = [episode.episode_return for episode in self.episodes]
-        points = self.points_won + self.points_lost
-        return {
-            "mean_return": sum(returns) / len(returns) if returns else None,
-            "points_won_share": self.points_won / points if points else None,
-            "steps_per_point": self.steps / points if points else None,
-            "entropy": self.entropy,
-            "up_share": self.up_share,
-            "attempt": self.attempt,
-            **self.figures,
-        }
 
 
 class Learner:
@@ -105,15 +88,14 @@ class Learner:
             figures, rows = self._learn(played)
         self._has_memory[rows] = True
         counts = self._count(played)
-        self._refuse_non_finite(rows, figures | {"entropy": counts["entropy"]})
+        counts["figures"] |= {"attempt": attempt} | figures
+        self._refuse_non_finite(rows, counts["figures"])
         self._end(counts["steps"])
         self.is_whole = True
         return UpdateStats(
             **counts,
             rollout_seconds=since - begin,
             learn_seconds=time.perf_counter() - since,
-            attempt=attempt,
-            figures=figures,
         )
 
     def _take(self, results: Iterable[Result]) -> list[Result]:
@@ -131,15 +113,17 @@ class Learner:
     def _end(self, steps: int) -> None:
         """End an update of that many steps, which is counted."""
 
-    def _refuse_non_finite(self, rows: NDArray[np.uint16], numbers: dict[str, float]) -> None:
+    def _refuse_non_finite(self, rows: NDArray[np.uint16], figures: dict[str, Any]) -> None:
         """Refuse an update with numbers that are not finite, before it is whole and can be saved.
 
         They show in the sums of the squares of what it has changed: of the first layer, some rows.
         """
-        for name, w in (self.params | self.memory).items():
-            numbers[name] = kernels.sum_of_squares(lines(w), changed(name, w, rows))
-        for name, number in numbers.items():
-            if not math.isfinite(number):
+        sums = {
+            name: kernels.sum_of_squares(lines(w), changed(name, w, rows))
+            for name, w in (self.params | self.memory).items()
+        }
+        for name, number in (figures | sums).items():
+            if not math.isfinite(number or 0):
                 what = f"finite numbers after update {self.progress.update}"
                 advice = "lower --learning-rate and resume from the last checkpoint"
                 raise NumericsError(expected(what, f"others in {name}", advice))

@@ -44,6 +44,7 @@ class Progress:
         from, `entropy` and `ups` are sums over them.
         """
         episodes = tuple(episode for each in results for episode in each.episodes)
+        returns, rewards = ([each.episode_return for each in episodes], [it for _, it in points])
         known = [reward for opponent, reward in points if opponent == BUILTIN]
         self.update += 1
         self.steps += steps
@@ -53,11 +54,14 @@ class Progress:
             "episodes": episodes,
             "running_means": tuple(map(self._end_episode, episodes)),
             "steps": steps,
-            "points_won": sum(reward > 0 for _, reward in points),
-            "points_lost": sum(reward < 0 for _, reward in points),
-            "entropy": entropy / steps,
-            "up_share": ups / steps,
             "play_seconds": math.fsum(each.seconds for each in results),
+            "figures": {
+                "mean_return": _mean(returns),
+                "points_won_share": _mean([reward > 0 for reward in rewards]),
+                "steps_per_point": steps / len(points) if points else None,
+                "entropy": entropy / steps,  # of the policy, in nats
+                "up_share": ups / steps,
+            },
         }
 
     def _end_episode(self, episode: Episode) -> float | None:
@@ -72,16 +76,12 @@ class Progress:
     @property
     def mean_return_100(self) -> float | None:
         """Mean return of the last 100 episodes, or of all while there are fewer."""
-        if not self.recent_returns:
-            return None
-        return math.fsum(self.recent_returns) / len(self.recent_returns)
+        return _mean(self.recent_returns)
 
     @property
     def points_won_1000(self) -> float | None:
         """Share of the last 1,000 points that were won, or of all while there are fewer."""
-        if not self.recent_points:
-            return None
-        return self.recent_points.count(1) / len(self.recent_points)
+        return _mean([reward > 0 for reward in self.recent_points])
 
     @property
     def estimated_return(self) -> float | None:
@@ -96,16 +96,15 @@ class Progress:
 
     def line(self) -> dict[str, Any]:
         """The part of a metrics line that says what has been reached since the start."""
-        return {
-            "update": self.update,
-            "steps": self.steps,
-            "frames": self.frames,
-            "episodes": self.episodes,
-            "mean_return_100": self.mean_return_100,
-            "running_mean": self.running_mean,
-            "estimated_return": self.estimated_return,
-            "points_won_1000": self.points_won_1000,
-        }
+        names = (
+            "update", "steps", "frames", "episodes", "mean_return_100", "running_mean",
+            "estimated_return", "points_won_1000",
+        )  # fmt: skip
+        return {name: getattr(self, name) for name in names}
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None
 
 
 def expected_return(share: float) -> float:
