@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +27,6 @@ from pixelpong import kernels
 from pixelpong.env.features import NUM_INPUTS
 from pixelpong.items import Params
 from pixelpong.learn.gated import NUM_OUTPUTS
-from pixelpong.learn.optimizer import ADAM_DECAYS
 from pixelpong.learn.ppo import LossStats, LossWeights
 from pixelpong.learn.returns import standardize
 from pixelpong.learners import lines
@@ -36,6 +36,7 @@ MAX_PIECES = 16  # of a minibatch; more threads than this have nothing to do
 # Adam's work on a row of the first layer; the unit is adding up one row of the gradient.
 _ROW_COST = 12
 ADVANTAGE = 2  # the advantage's column in `Steps.played`
+_KINDS = ("", "m.", "v.")  # of an array in Adam's step: the parameters, and its memory of them
 _OUTPUTS = np.arange(NUM_OUTPUTS, dtype=np.uint16)
 
 
@@ -63,7 +64,6 @@ class Passes:
         self._rows = np.zeros(NUM_INPUTS, np.uint16)
         self._starts = np.zeros(NUM_INPUTS + 1, np.int32)
         self._row_work = _ROW_COST * np.arange(NUM_INPUTS + 1, dtype=np.int32)
-        self._num_rows = self._num_pieces = 0
         self._steps = np.zeros(0, np.uint16)
         self._z = np.zeros((0, columns), dtype)
         self._dW1 = np.empty((NUM_INPUTS, columns), dtype)
@@ -75,86 +75,64 @@ class Passes:
         self._squares = np.zeros((MAX_PIECES, 2, columns), dtype)[:, 0]
         self._sums = np.zeros((MAX_PIECES, len(dataclasses.fields(LossStats))))
 
-    def differentiate(
+    def descend(
         self,
-        params: Params,
+        own: Params,
         steps: Steps,
         chosen: NDArray[np.int64],
         weights: LossWeights,
+        scales: NDArray[np.float64],
         pool: ThreadPoolExecutor,
-    ) -> LossStats:
-        """Find the gradient in the pre-activations and the output layer; return the loss.
+    ) -> tuple[LossStats, float]:
+        """Take a step along the gradient of a minibatch; return the loss and the gradient's norm.
 
-        The minibatch is `chosen` [M], numbers of steps, ascending, so that steps close in time,
-        which share inputs, are worked on together.
+        Args:
+            own: the parameters and Adam's memory of them, the running means ``m.NAME`` of the
+                gradient and ``v.NAME`` of its square; changed.
+            chosen: [M], the minibatch as numbers of `steps`, ascending, so that steps close in
+                time, which share inputs, are worked on together.
+            scales: [2] as in `pixelpong.kernels.adam_rows`.
         """
-        size = len(chosen)
-        W1, W2 = lines(params["W1"]), _join(params["W2"], params["b2"])
-        numbers = np.array([*vars(weights).values(), size])
-        starts, stops = steps.offsets[chosen], steps.offsets[chosen + 1]
+        size, (W1, means, squares) = len(chosen), (lines(own[f"{it}W1"]) for it in _KINDS)
+        W2, numbers = _join(own["W2"], own["b2"]), np.array([*vars(weights).values(), size])
+        begins, ends = steps.offsets[chosen], steps.offsets[chosen + 1]
         played = steps.played[chosen]
         played[:, ADVANTAGE] = standardize(played[:, ADVANTAGE])
         self._make_room(size, len(steps.indices), W1)
 
-        num_rows = pool.submit(
-            kernels.list_steps,
-            steps.indices, steps.offsets, chosen,
-            self._place, self._rows, self._starts, self._steps,
-        )  # fmt: skip
-
         def differentiate(piece: int, some: slice) -> None:
+            """From the inputs of some steps to the gradient in the pre-activations and in W2."""
             z = self._z[some]
-            kernels.sum_rows(W1, steps.indices, starts[some], stops[some], z)
+            kernels.sum_rows(W1, steps.indices, begins[some], ends[some], z)
             kernels.differentiate(
                 W2, z, played[some], numbers,
                 self._h[piece], self._y[piece], self._dW2[piece], self._sums[piece],
             )  # fmt: skip
 
-        self._num_pieces = count = min(MAX_PIECES, -(-size // PIECE))
-        pieces = _cut([size * piece // count for piece in range(count + 1)])
-        list(pool.map(differentiate, range(count), pieces))
-        self._num_rows = num_rows.result()
-        return LossStats(*(self._sums[:count].sum(axis=0) / size).tolist())
-
-    def descend(
-        self,
-        params: Params,
-        memory: Params,
-        learning_rate: float,
-        step: int,
-        pool: ThreadPoolExecutor,
-    ) -> float:
-        """Take a step along the gradient found, and return its norm; steps are numbered from 1.
-
-        Changes the parameters and Adam's memory of them: the running means ``m.NAME`` of the
-        gradient and ``v.NAME`` of its square.
-        """
-        arrays = {
-            name: [lines(each) for each in (w, memory[f"m.{name}"], memory[f"v.{name}"])]
-            for name, w in params.items()
-        }
-        decay_m, decay_v = ADAM_DECAYS
-        scales = np.array([learning_rate / (1 - decay_m**step), 1 / (1 - decay_v**step)])
-        count, num_pieces = self._num_rows, self._num_pieces
-        rows, starts = self._rows[:count], self._starts[: count + 1]
-        W1, means, squares = arrays["W1"]
-
-        def descend(piece: int, some: slice) -> None:
+        def step(piece: int, some: slice) -> None:
+            """From there to the new rows of some inputs."""
             g = self._dW1[some]
             kernels.sum_rows(self._z, self._steps, starts[:-1][some], starts[1:][some], g)
             kernels.adam_rows(W1, g, means, squares, rows[some], scales, self._squares[piece])
 
+        lists = steps.indices, steps.offsets, chosen, self._place, self._rows, self._starts
+        listing = pool.submit(kernels.list_steps, *lists, self._steps)
+        num_pieces = min(MAX_PIECES, -(-size // PIECE))
+        shares = np.arange(num_pieces + 1)
+        list(pool.map(differentiate, range(num_pieces), _cut(size * shares // num_pieces)))
+        count = listing.result()
+        rows, starts = self._rows[:count], self._starts[: count + 1]
         work = starts + self._row_work[: count + 1]
-        shares = [int(work[-1]) * piece // num_pieces for piece in range(num_pieces + 1)]
-        pieces = _cut(np.searchsorted(work, shares).tolist())
-        list(pool.map(descend, range(num_pieces), pieces))
+        places = np.searchsorted(work, int(work[-1]) * shares // num_pieces)
+        list(pool.map(step, range(num_pieces), _cut(places)))
         totals = [self._squares[:num_pieces].sum(dtype=np.float64)]
         for name, g in _split(self._dW2[:num_pieces].sum(axis=0)).items():
-            w, m, v = arrays[name]
+            w, m, v = (lines(own[f"{it}{name}"]) for it in _KINDS)
             sums = np.zeros(w.shape[1], w.dtype)
             kernels.adam_rows(w, g, m, v, _OUTPUTS, scales, sums)
             totals.append(sums.sum(dtype=np.float64))
-        return math.sqrt(math.fsum(totals))
+        loss = LossStats(*(self._sums[:num_pieces].sum(axis=0) / size).tolist())
+        return loss, math.sqrt(math.fsum(totals))
 
     def _make_room(self, size: int, num_entries: int, W1: NDArray[Any]) -> None:
         """Make room for a minibatch of this many steps, in a round of this many entries."""
@@ -165,8 +143,8 @@ class Passes:
             self._steps = np.empty(num_entries, kind)
 
 
-def _cut(ends: list[int]) -> list[slice]:
-    return list(itertools.starmap(slice, itertools.pairwise(ends)))
+def _cut(ends: NDArray[Any]) -> Iterator[slice]:
+    return itertools.starmap(slice, itertools.pairwise(ends.tolist()))
 
 
 def _join(W2: NDArray[Any], b2: NDArray[Any]) -> NDArray[Any]:

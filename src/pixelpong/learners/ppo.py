@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pixelpong import kernels
 from pixelpong.config import Config
 from pixelpong.items import ACTIONS, BUILTIN, HALF, SELF, UP, Item, Result
+from pixelpong.learn.optimizer import ADAM_DECAYS
 from pixelpong.learn.ppo import LossWeights, generalized_advantages
 from pixelpong.learners import Learner, State
 from pixelpong.learners.passes import Passes, Steps
@@ -126,17 +127,20 @@ class PPOLearner(Learner):
         steps = lay_out(played, config.gamma, self.lambda_at(left))
         learning_rate = left * config.learning_rate
         weights = LossWeights(config.clip_coef, config.vf_coef, left**2 * config.ent_coef)
-        rng = make_rng(config.seed, "learn", self.progress.update + 1)
-        norms, losses, num_chunks = [], [], min(config.num_minibatches, len(steps))
+        rng = make_rng(self.config.seed, "learn", self.progress.update + 1)
+        own, norms, losses = self.params | self.memory, [], []
+        num_chunks = min(config.num_minibatches, len(steps))
         with ThreadPoolExecutor(self._num_threads, "learner") as pool:
             for _ in range(config.update_epochs):
                 for chosen in np.array_split(rng.permutation(len(steps)), num_chunks):
-                    some = np.sort(chosen)
-                    stats = self._passes.differentiate(self.params, steps, some, weights, pool)
-                    losses.append(vars(stats))
                     self.progress.adam_steps += 1
-                    step = learning_rate, self.progress.adam_steps
-                    norms.append(self._passes.descend(self.params, self.memory, *step, pool))
+                    decay_m, decay_v = (1 - d**self.progress.adam_steps for d in ADAM_DECAYS)
+                    scales = np.array([learning_rate / decay_m, 1 / decay_v])
+                    loss, norm = self._passes.descend(
+                        own, steps, np.sort(chosen), weights, scales, pool
+                    )
+                    losses.append(vars(loss))
+                    norms.append(norm)
         self._streams = np.concatenate([each.stream for each in played])
         self.progress.opponent = config.opponent
         means = {name: math.fsum(each[name] for each in losses) / len(losses) for name in losses[0]}

@@ -155,12 +155,11 @@ class Network:
         )
         return int(type(self)._kernel(game, networks, parts(stream, len(networks)), draws, t))
 
-    def played(self, num_steps: int, num_looks: int = 0) -> Played:
-        """A copy of the first steps of the record, and of the looks that follow."""
-        offsets = self.offsets[: num_steps + 1].copy()
-        steps = self.steps[: num_steps + num_looks].copy()
-        hidden = self.hidden[:num_steps].copy()
-        return Played(steps, self.indices[: offsets[-1]].copy(), offsets, hidden)
+    def played(self, num_steps: int, end: int) -> Played:
+        """A copy of the first steps of the record, and of the looks that follow up to `end`."""
+        offsets, hidden = self.offsets[: num_steps + 1].copy(), self.hidden[:num_steps].copy()
+        indices = self.indices[: offsets[-1]].copy()
+        return Played(self.steps[:end].copy(), indices, offsets, hidden)
 
     # --- one screen after another ---
 

@@ -75,19 +75,12 @@ class Player:
                 _count(stream, own, counted, t)
                 episodes.append(_end(stream, item.opponent))
                 counted, frames = t, frames + episodes[-1].frames
+        if item.steps is not None:
+            _count(stream, own, counted, item.steps)
+            stream["console"], frames = console.get_state(), frames + int(memory["num_frames"])
         learned = sides if item.opponent == SELF else [own]
-        if item.steps is None:
-            played = own.played(t)
-            return Result(tuple(episodes), frames, time.perf_counter() - begin, (played,))
-        _count(stream, own, counted, item.steps)
-        stream["console"] = console.get_state()
-        return Result(
-            tuple(episodes),
-            frames + int(memory["num_frames"]),
-            time.perf_counter() - begin,
-            tuple(each.played(item.steps, num_looks=1) for each in learned),
-            stream,
-        )
+        played = tuple(each.played(t if item.steps is None else item.steps, t) for each in learned)
+        return Result(tuple(episodes), frames, time.perf_counter() - begin, played, stream)
 
     def _seat(self, item: Item, params: Params) -> tuple[Network, list[Network]]:
         """The learning network; and all that play, the right side's first."""
