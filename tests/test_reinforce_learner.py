@@ -51,7 +51,7 @@ def test_an_update_is_one_step_of_rmsprop_on_the_sum_over_the_batch(toy):
     stats = learner.apply(results)
     for name in before:
         np.testing.assert_allclose(learner.params[name], wanted[name], rtol=2e-6, atol=1e-7)
-        np.testing.assert_allclose(learner.memory[f"v.{name}"], wanted_cache[name], rtol=2e-6)
+        np.testing.assert_allclose(learner.own[f"v.{name}"], wanted_cache[name], rtol=2e-6)
     norm = np.sqrt(sum(float((g.astype(float) ** 2).sum()) for g in total.values()))
     assert stats.figures["grad_norm"] == pytest.approx(norm, rel=1e-5)
 
@@ -65,7 +65,7 @@ def test_groups_as_items_give_the_bits_of_single_episodes(toy, monkeypatch):
     assert [item.games for item in two.items()] == [20, 20, 5]
     two.apply(play_batch(config, two))
     assert fingerprint(one.params) == fingerprint(two.params)
-    assert fingerprint(one.memory) == fingerprint(two.memory)
+    assert fingerprint(one.own) == fingerprint(two.own)
     assert vars(one.progress) == vars(two.progress)
 
 

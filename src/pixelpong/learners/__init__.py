@@ -66,7 +66,8 @@ class Learner:
         """Set parameters and the optimizer's memory for the first step of the attempt."""
         config, attempt = self.config, self.progress.attempt
         self.params = draw_params(self.algorithm, config.hidden, config.dtype, config.seed, attempt)
-        self.memory: Params = {
+        # The parameters, and what the optimizer remembers of each of them.
+        self.own = self.params | {
             kind + name: np.zeros_like(w)
             for kind in self.moments
             for name, w in self.params.items()
@@ -119,8 +120,8 @@ class Learner:
         They show in the sums of the squares of what it has changed: of the first layer, some rows.
         """
         sums = {
-            name: kernels.sum_of_squares(lines(w), changed(name, w, rows))
-            for name, w in (self.params | self.memory).items()
+            name: kernels.sum_of_squares(lines(w), places(name, w, rows))
+            for name, w in self.own.items()
         }
         for name, number in (figures | sums).items():
             if not math.isfinite(number or 0):
@@ -136,10 +137,7 @@ class Learner:
         [K], ascending: those of the first layer that training has touched. It has no others.
         """
         rows = np.flatnonzero(self._has_memory).astype(np.uint16)
-        arrays = {
-            name: w[rows] if name.endswith("W1") else w
-            for name, w in (self.params | self.memory).items()
-        }
+        arrays = {name: w[places(name, w, rows)] for name, w in self.own.items()}
         return arrays | {"rows": rows}, dataclasses.asdict(self.progress)
 
     def set_state(self, arrays: Mapping[str, NDArray[Any]], counters: dict[str, Any]) -> None:
@@ -151,7 +149,7 @@ class Learner:
     def _restore(self, arrays: Mapping[str, NDArray[Any]], counters: dict[str, Any]) -> None:
         self.progress = convert(counters, Progress)
         self._begin()
-        fill(self.params | self.memory, arrays)
+        fill(self.own, arrays)
         self._has_memory[arrays["rows"]] = True
 
 
@@ -181,15 +179,14 @@ def fill(own: Params, arrays: Mapping[str, NDArray[Any]]) -> None:
     if rows.dtype != np.uint16 or rows.ndim != 1 or rows.max(initial=0) >= len(own["W1"]):
         raise ValueError("invalid rows")
     for name, w in own.items():
-        place, shape = (rows, (len(rows), *w.shape[1:])) if name.endswith("W1") else (..., w.shape)
-        got = arrays[name]
-        if (got.shape, got.dtype) != (shape, w.dtype):
+        some, got = places(name, w, rows), arrays[name]
+        if (got.shape, got.dtype) != (shape := (len(some), *w.shape[1:]), w.dtype):
             raise ValueError(f"{name} of shape {got.shape}, {got.dtype}, not {shape}, {w.dtype}")
-        w[place] = got
+        w[some] = got
 
 
-def changed(name: str, array: NDArray[Any], rows: NDArray[np.uint16]) -> NDArray[np.uint16]:
-    """The places in an array that an update changes: `rows` if it has a row per input, or all."""
+def places(name: str, array: NDArray[Any], rows: NDArray[np.uint16]) -> NDArray[np.uint16]:
+    """The places in an array that training has touched: `rows` if it has one per input, or all."""
     return rows if name.endswith("W1") else np.arange(len(array), dtype=np.uint16)
 
 

@@ -128,7 +128,7 @@ class PPOLearner(Learner):
         learning_rate = left * config.learning_rate
         weights = LossWeights(config.clip_coef, config.vf_coef, left**2 * config.ent_coef)
         rng = make_rng(self.config.seed, "learn", self.progress.update + 1)
-        own, norms, losses = self.params | self.memory, [], []
+        norms, losses = [], []
         num_chunks = min(config.num_minibatches, len(steps))
         with ThreadPoolExecutor(self._num_threads, "learner") as pool:
             for _ in range(config.update_epochs):
@@ -137,7 +137,7 @@ class PPOLearner(Learner):
                     decay_m, decay_v = (1 - d**self.progress.adam_steps for d in ADAM_DECAYS)
                     scales = np.array([learning_rate / decay_m, 1 / decay_v])
                     loss, norm = self._passes.descend(
-                        own, steps, np.sort(chosen), weights, scales, pool
+                        self.own, steps, np.sort(chosen), weights, scales, pool
                     )
                     losses.append(vars(loss))
                     norms.append(norm)

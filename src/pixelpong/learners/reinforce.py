@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pixelpong import kernels
 from pixelpong.items import BUILTIN, Item, Result
-from pixelpong.learners import Learner, changed, lines
+from pixelpong.learners import Learner, lines, places
 from pixelpong.play.sums import GROUP_SIZE, games_per_item, join
 
 
@@ -51,8 +51,8 @@ class ReinforceLearner(Learner):
         touched = np.union1d(total.rows, np.flatnonzero(self._has_memory)).astype(np.uint16)
         for name, w in self.params.items():
             kernels.rmsprop(
-                *map(lines, (w, grads[name], self.memory[f"v.{name}"])),
-                changed(name, w, touched),
+                *map(lines, (w, grads[name], self.own[f"v.{name}"])),
+                places(name, w, touched),
                 self.config.learning_rate,
                 self.config.decay_rate,
             )
