@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
+import subprocess
 import sys
 import time
 from typing import Any
@@ -21,7 +22,7 @@ from pixelpong import lab
 from pixelpong.config import Config
 from pixelpong.config.presets import load_preset
 from pixelpong.engines import Engine, make_engine
-from pixelpong.machine import collect_versions, count_cores, describe_commit, describe_machine
+from pixelpong.machine import collect_versions, count_cores, describe_machine
 
 RAYS_PAGE = {
     1: "about 1 s on 64 cores",
@@ -53,10 +54,11 @@ def measure(config: Config, sizes: list[int]) -> dict[str, Any]:
         for _ in range(2):
             time_batch(engine, config, 2 * count_cores())
         rows = [time_batch(engine, config, size) for size in sizes]
+    commit = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
     return {
         "engine": config.engine,
         "batches": rows,
-        "commit": describe_commit(),
+        "commit": subprocess.check_output(commit, text=True).strip(),
         "versions": collect_versions(),
         "machine": {**describe_machine(), "cores": count_cores()},
     }

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
-from pixelpong.machine import count_cores, read_core_limit
+from pixelpong.machine import count_cores
 
 
 @pytest.mark.parametrize(
-    ("inner", "outer", "limit"),
-    [
-        ("150000 100000", "max 100000", 1.5),
-        ("max 100000", "400000 100000", 4.0),
-        ("800000 100000", "200000 100000", 2.0),
-        ("max 100000", "max 100000", None),
-        ("", "", None),
-    ],
+    ("limit", "cores"),
+    [("150000 100000", 1), ("400000 100000", 4), ("50000 100000", 1), ("max 100000", 64), ("", 64)],
 )
-def test_the_smallest_limit_of_the_control_groups_holds(tmp_path, inner, outer, limit):
-    (tmp_path / "proc/self").mkdir(parents=True)
-    (tmp_path / "proc/self/cgroup").write_text("0::/slice/container\n")
-    group = tmp_path / "sys/fs/cgroup/slice/container"
-    group.mkdir(parents=True)
-    (group / "cpu.max").write_text(inner)
-    (group.parent / "cpu.max").write_text(outer)
-    assert read_core_limit(tmp_path) == limit
+def test_the_limit_of_the_container_holds(tmp_path, monkeypatch, limit, cores):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: range(64))
+    (tmp_path / "cpu.max").write_text(limit)
+    assert count_cores(tmp_path / "cpu.max") == cores
 
 
 def test_without_control_groups_the_cores_of_the_process_count(tmp_path):
-    assert read_core_limit(tmp_path) is None
-    assert count_cores() >= 1
+    assert count_cores(tmp_path / "none") == len(os.sched_getaffinity(0))

@@ -11,25 +11,8 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-class _Mark:
-    """Whether a signal came. It has no lock, unlike an Event: a second signal may interrupt the
-    handler of the first one, in the same thread, and would wait for that lock for ever.
-    """
-
-    is_set = False
-
-    def set(self, *_: object) -> None:
-        """Handle a signal."""
-        self.is_set = True
-
-
-_asked = _Mark()  # by a signal, to stop
-_command = _Mark()  # set if this process is a command of its own
 
 
 class Interrupt(KeyboardInterrupt):
@@ -38,62 +21,67 @@ class Interrupt(KeyboardInterrupt):
     """
 
 
+class _Handler:
+    """Handles signals. It has no lock, unlike an Event: a second signal may interrupt the handler
+    of the first one, in the same thread, and would wait for that lock for ever.
+    """
+
+    is_command = False  # if this process is a command of its own, and no notebook or script
+    is_asked = False  # by a signal, to stop
+    is_raising = False  # if the first signal raises `Interrupt`
+
+    def __call__(self, *_: object) -> None:
+        is_first, self.is_asked = not self.is_asked, True
+        if is_first and self.is_raising:
+            raise Interrupt
+
+
+_handler = _Handler()
+
+
 def note_signals() -> None:
     """From now on, only record signals: an exception raised during an import may get lost."""
-    _command.set()
-    _handle_signals(_asked.set)
+    _handler.is_command = True
+    for number in _SIGNALS:
+        signal.signal(number, _handler)
 
 
 def is_command() -> bool:
     """Whether this process is a command of its own, and no notebook or script."""
-    return _command.is_set
+    return _handler.is_command
 
 
 def heed_signals() -> None:
     """From now on, the first signal raises `Interrupt`; at once if one was recorded."""
-
-    def interrupt(*_: object) -> None:
-        _asked.set()
-        _handle_signals(_ignore)
+    _handler.is_raising = True
+    if _handler.is_asked:
         raise Interrupt
-
-    _handle_signals(interrupt)
-    if _asked.is_set:
-        interrupt()
 
 
 def ignore_signals() -> None:
     """From now on, ignore signals, so that the process can end undisturbed."""
-    _handle_signals(signal.SIG_IGN)
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 @contextmanager
 def stop_on_signals() -> Iterator[Callable[[], bool]]:
-    """While inside, SIGINT and SIGTERM only set a mark; yields the function that reads it.
+    """While inside, SIGINT and SIGTERM are only recorded; yields whether there was one.
 
-    In a command, once it is set, later signals change nothing, inside or after: every wait during
-    the exit has a deadline. Elsewhere, as in a notebook, the previous handlers return. Outside the
+    In a command, once one came, later ones change nothing, inside or after: every wait during the
+    exit has a deadline. Elsewhere, as in a notebook, the previous handlers return. Outside the
     main thread, where Python cannot handle signals, this does nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
-    before = [signal.getsignal(number) for number in _SIGNALS]
-    _asked.is_set &= _command.is_set  # elsewhere, one that stopped the last training is done with
-    _handle_signals(_asked.set)
+    was_raising, _handler.is_raising = _handler.is_raising, False
+    _handler.is_asked &= _handler.is_command  # elsewhere, the last training's stop is done with
+    before = {number: signal.signal(number, _handler) for number in _SIGNALS}
     try:
-        yield lambda: _asked.is_set
+        yield lambda: _handler.is_asked
     finally:
-        if not (_asked.is_set and _command.is_set):
-            for number, handler in zip(_SIGNALS, before, strict=True):
-                if handler is not None:  # None: not set by Python
-                    signal.signal(number, handler)
-
-
-def _handle_signals(handler: Any) -> None:
-    for number in _SIGNALS:
-        signal.signal(number, handler)
-
-
-def _ignore(*_: object) -> None:
-    """Ignore a signal. With SIG_IGN, Python prints a message if one is already on its way."""
+        _handler.is_raising = was_raising
+        for number, handler in before.items():
+            if handler is not None:  # None: not set by Python
+                signal.signal(number, handler)

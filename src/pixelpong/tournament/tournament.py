@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pixelpong.errors import WorkerError, expected
-from pixelpong.machine import collect_versions, describe_commit, describe_machine
+from pixelpong.machine import collect_versions, describe_machine
 from pixelpong.processes import Processes
 from pixelpong.tournament.games import Played, Player, Rules, play
 from pixelpong.tournament.ratings import rate
@@ -92,7 +92,6 @@ def summarize(
         "games": list(map(dataclasses.asdict, played)),
         "versions": collect_versions(),
         "machine": describe_machine(),
-        "commit": describe_commit(),
     }
 
 
