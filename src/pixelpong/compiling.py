@@ -35,7 +35,7 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any
                     raise  # it was loaded, so the error is not the cache's
             with contextlib.suppress(OSError):  # of writing the cache, after compiling
                 if not is_compiled:
-                    for path in Path(kernel.stats.cache_path).glob("*.nb[ci]"):
+                    for path in Path(str(kernel.stats.cache_path)).glob("*.nb[ci]"):
                         path.unlink(missing_ok=True)
                 return kernel(*args)
             return kernel(*args)
