@@ -21,9 +21,8 @@ from pixelpong.run.directory import RunDirectory
 from pixelpong.run.record import Record
 from pixelpong.sweep import jobs
 from pixelpong.sweep.grid import MAX_NAME, SAVE_EVERY, label_of, make_grid, name_trainings, varied
-from pixelpong.sweep.jobs import JobEvent, open_place, run_jobs
-from pixelpong.sweep.results import interquartile_mean, make_settings, summarize
-from pixelpong.sweep.sweep import Sweep
+from pixelpong.sweep.jobs import open_place, run_jobs
+from pixelpong.sweep.sweep import Sweep, interquartile_mean, make_settings, summarize
 
 WORDS = [
     "--preset", "classic", "--max-frames", "300", "--hidden", "20", "--batch-size", "3",
@@ -56,12 +55,13 @@ def carry_out(sweep, stop_after=None):
     events = []
 
     def should_stop():
-        return stop_after is not None and sum(event.is_over for event in events) >= stop_after
+        ended = sum(what != "begins" for _, what in events)
+        return stop_after is not None and ended >= stop_after
 
     with open_place("serial") as place:
         for event in run_jobs(sweep.left(), place, should_stop):
             events.append(event)
-    return [event.name for event in events if not event.is_over]
+    return [run.name for run, what in events if what == "begins"]
 
 
 @pytest.fixture(scope="module")
@@ -303,9 +303,9 @@ def test_a_training_whose_process_dies_has_failed_and_a_stop_saves_the_next(tmp_
 
     configs = configs_of(0, 1, 2, updates=100_000, save_every=100_000)
     with Sweep.create(tmp_path / "s", configs) as sweep, open_place("serial", None, 1) as place:
-        begun, failed, *rest = run_jobs(sweep.left(), place, should_stop)
-    assert (begun, failed.is_over, rest) == (JobEvent("seed-0"), True, [JobEvent("seed-1")])
-    assert "its process died: exit code -9" in failed.error
+        begun, (run, failed), *rest = run_jobs(sweep.left(), place, should_stop)
+    assert (begun, run, rest) == ((first, "begins"), first, [(second, "begins")])
+    assert "its process died: exit code -9" in failed
     assert sweep.records()[1].run.checkpoints.load_latest().update > 0
 
 
@@ -325,7 +325,7 @@ def test_ray_gives_the_same_bits_though_a_training_is_killed(ray_cluster, tmp_pa
         return False
 
     with Sweep.create(tmp_path / "s", configs) as sweep, open_place("ray") as place:
-        assert not any(event.error for event in run_jobs(sweep.left(), place, kill_once))
+        assert not any("failed" in what for _, what in run_jobs(sweep.left(), place, kill_once))
         found = hashes_of(sweep)
     assert killed
     for config in configs:

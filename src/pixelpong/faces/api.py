@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import importlib.util
 import json
 import shlex
 import sys
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pixelpong.config import OPTIONS, Config, require_used
 from pixelpong.config.options import Option
 from pixelpong.config.presets import load_preset, read_toml
-from pixelpong.errors import ConfigError, PixelpongError, RunError, expected
+from pixelpong.errors import ConfigError, PixelpongError, expected
 from pixelpong.faces.looking import dashboard, export, play, plot, record, runs, version, watch
 from pixelpong.faces.report import Result, count, describe_tournament, describe_trainings
 from pixelpong.faces.training import Stopped, resume, stoppable, train
@@ -230,25 +229,21 @@ def sweep(
 def _sweep(place: AbstractContextManager[Any], open_or_create: Callable[[], Sweep]) -> Result:
     """Train what is left of a sweep."""
     from pixelpong.faces import plots
-    from pixelpong.faces.display import SweepDisplay
     from pixelpong.sweep.jobs import run_jobs
 
     with stoppable() as should_stop, place as jobs, open_or_create() as work:
-        show = SweepDisplay(sys.stdout, work)
-        failed = 0
-        for event in run_jobs(work.left(), jobs, should_stop):
-            failed += bool(event.error)
-            show(event)
-        facts = work.summarize()
+        print(f"{work.path}: {len(work.left())} of {len(work.runs)} trainings left", flush=True)
+        for run, what in run_jobs(work.left(), jobs, should_stop):
+            print(f"{run.name}: {what}; {len(work.left())} left", flush=True)
+        facts, left = work.summarize(), work.left()
         facts["resume"] = f"pixelpong sweep {shlex.quote(str(work.path))}"
-        done = [record for record in work.records() if record.is_done]
-        if done and importlib.util.find_spec("matplotlib") is not None:
+        if done := [record for record in work.records() if record.is_done]:
             try:
                 plots.plot(done, "sweep", work.path / "sweep.svg")
-            except RunError as error:  # no result depends on it
+            except PixelpongError as error:  # no result depends on it
                 print(f"no picture: {error}", file=sys.stderr, flush=True)
-        result = Result(facts, describe_trainings(facts), exit_code=1 if failed else 0)
-        if should_stop() and not all(row["is_done"] for row in facts["runs"]):
+        result = Result(facts, describe_trainings(facts), exit_code=1 if left else 0)
+        if should_stop() and left:
             raise Stopped(f"continue with {facts['resume']}", result)
     return result
 

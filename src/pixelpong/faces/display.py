@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from rich.console import Console, RenderableType
 from rich.live import Live
@@ -28,10 +28,6 @@ from pixelpong.run.record import Record
 from pixelpong.run.words import describe_times, duration, signed
 from pixelpong.schema import decode
 
-if TYPE_CHECKING:
-    from pixelpong.sweep.jobs import JobEvent
-    from pixelpong.sweep.sweep import Sweep
-
 STARTING = "starting; the first training on a machine compiles for some 20 seconds"
 ESTIMATES = "time to the win", "at most"
 FOOTER = "Ctrl-C saves everything and stops     watch it: pixelpong dashboard"
@@ -42,7 +38,13 @@ class TrainingDisplay:
 
     def __init__(self, stream: TextIO, seconds_between_lines: float = 0.0) -> None:
         """Show nothing yet; `seconds_between_lines` is a minimum, used without a terminal."""
-        self._console = _make_console(stream)
+        # A terminal's lines are folded between words; a file's stay whole, for other programs. A
+        # notebook is no terminal, though it says so, and rich would make HTML of each line there.
+        is_terminal = stream.isatty()
+        self._console = Console(
+            file=stream, highlight=False, soft_wrap=not is_terminal,
+            force_terminal=is_terminal, force_jupyter=False,
+        )  # fmt: skip
         self._pause, self._next_line = seconds_between_lines, 0.0
         self._held_back: list[str] = []
         self._live: Live | None = None
@@ -119,34 +121,6 @@ class TrainingDisplay:
         for line in (*self._held_back, *lines):
             self._console.print(line, markup=False)
         self._held_back = []
-
-
-class SweepDisplay:
-    """Prints a line on `stream` for each training of a sweep that begins or ends."""
-
-    def __init__(self, stream: TextIO, sweep: Sweep) -> None:
-        self._console, self._sweep = _make_console(stream), sweep
-        self._done = sum(record.is_done for record in sweep.records())
-        self._console.print(f"{sweep.path}: {self._done} of {len(sweep.runs)} trainings are done")
-
-    def __call__(self, event: JobEvent) -> None:
-        """Show an event."""
-        word = f"failed: {event.error}" if event.error else "begins"
-        if event.is_over and not event.error:
-            record = Record.read(self._sweep.path / event.name)
-            self._done += record.is_done
-            word = f"{record.verdict}; {self._done} of {len(self._sweep.runs)} are done"
-        self._console.print(f"{event.name}: {word}", markup=False)
-
-
-def _make_console(stream: TextIO) -> Console:
-    # A terminal's lines are folded between words; a file's stay whole, for other programs. A
-    # notebook is no terminal, though it says so, and rich would make HTML of each line there.
-    is_terminal = stream.isatty()
-    return Console(
-        file=stream, highlight=False, soft_wrap=not is_terminal,
-        force_terminal=is_terminal, force_jupyter=False,
-    )  # fmt: skip
 
 
 def verbose_lines(progress: Progress, stats: UpdateStats) -> Iterator[str]:

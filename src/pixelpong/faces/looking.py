@@ -66,7 +66,7 @@ def runs(*words: str | Path, sort: Order = "age") -> Result:
 def _sum_up(path: Path) -> dict[str, Any]:
     """A sweep as a line of a list of runs."""
     from pixelpong.run.record import records
-    from pixelpong.sweep.results import summarize
+    from pixelpong.sweep.sweep import summarize
 
     inside = records(path)
     found = summarize(inside)

@@ -211,7 +211,7 @@ def _listed(values: Facts) -> str:
 
 
 def describe_trainings(facts: Facts) -> str:
-    """Each setting: how many won, after how long, and how well they play; then what went wrong."""
+    """Each setting: how many won, after how long, and how well they play; then what is left."""
     lines = []
     for group in facts["settings"]:
         lines += [group["label"]] * bool(group["label"])
@@ -222,10 +222,6 @@ def describe_trainings(facts: Facts) -> str:
             "final return": _spread(group["final_return"], functools.partial(signed, digits=2)),
         }
         lines += pairs(rows)
-    wrong = [row for row in facts["runs"] if row["problem"]]
-    lines += [f"failed: {row['name']}: {row['problem']}" for row in wrong[:10]]
-    if len(wrong) > 10:
-        lines.append(f"and {len(wrong) - 10} more: see {facts['sweep']}/sweep.csv")
     if left := sum(not row["is_done"] for row in facts["runs"]):
         lines += [f"{number_of(left, 'training')} left; continue with:", f"  {facts['resume']}"]
     return "\n".join([*lines, f"saved in {facts['sweep']}"])
@@ -250,14 +246,10 @@ def describe_tournament(facts: Facts) -> str:
         mean = signed(each["mean_return"])
         rows.append((str(rank), shorten(each["name"], 34), rating, mean, share))
     lines = table(("rank", "player", "rating", "mean return", "points won"), rows, left=(1,))
-    room = min(75 - 6 * len(players), 24)
-    if room < 8:
-        lines += ["", f"{len(players)} players are too many for a table; --json has them all"]
-    else:
-        ranks = [str(rank) for rank in range(1, len(players) + 1)]
-        cells = zip(ranks, players, facts["matrix"], strict=True)
-        matrix = [[rank, shorten(it["name"], room), *map(signed, row)] for rank, it, row in cells]
-        lines += ["", *table(["", "mean return against"[:room], *ranks], matrix, left=(1,))]
+    ranks = [str(rank) for rank in range(1, len(players) + 1)]
+    cells = zip(ranks, players, facts["matrix"], strict=True)
+    matrix = [[rank, shorten(it["name"], 14), *map(signed, row)] for rank, it, row in cells]
+    lines += ["", *table(["", "return against", *ranks], matrix, left=(1,))]
     done, total = facts["games_played"], facts["games_planned"]
     of_all = f"only {done:,} of {total:,} games were played"
     return "\n".join([*lines, number_of(done, "game") if done == total else of_all])

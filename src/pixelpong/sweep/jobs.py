@@ -13,7 +13,6 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,40 +24,33 @@ from pixelpong.interrupts import stop_on_signals
 from pixelpong.loop import train
 from pixelpong.machine import count_cores
 from pixelpong.run.directory import RunDirectory
+from pixelpong.run.record import Record
 
 POLL_SECONDS = 0.1  # between two looks at what is under way
 STOP_SECONDS = 30.0  # that trainings have to end after a requested stop
 
 
-@dataclass(frozen=True)
-class JobEvent:
-    """A training has begun, or is over; with an error if it failed."""
-
-    name: str
-    is_over: bool = False
-    error: str = ""
-
-
 def run_jobs(
     runs: Iterable[Path], place: Any, should_stop: Callable[[], bool]
-) -> Iterator[JobEvent]:
+) -> Iterator[tuple[Path, str]]:
     """Train runs at a place of `open_place`, as many at a time as it has room for.
 
-    After a requested stop, or if the generator is closed, those under way are asked to end.
+    Yields a run and what has happened to it. After a requested stop, or if the generator is closed,
+    those under way are asked to end.
     """
     waiting, under_way = deque(runs), dict[Path, Any]()
     try:
         while (waiting or under_way) and not should_stop():
             while waiting and len(under_way) < place.room():
                 run = waiting.popleft()
-                yield JobEvent(run.name)
+                yield run, "begins"
                 under_way[run] = place.begin(run)
             time.sleep(POLL_SECONDS)
             for run, job in list(under_way.items()):
                 error = place.find_error(job)
                 if error is not None:
                     del under_way[run]
-                    yield JobEvent(run.name, is_over=True, error=error)
+                    yield run, f"failed: {error}" if error else Record.read(run).verdict
     finally:
         left = list(under_way.values())
         for job in left:

@@ -1,28 +1,41 @@
-"""A sweep: a folder of runs.
+"""A sweep, a folder of runs, and what came of it: one set of numbers for all who show it.
 
     DIR/
       sweep.csv     a row for each training, in the end; it marks the folder as a sweep
       NAME/         the run directory of each training
 
 All runs are made first, so the folder shows what is left to do. The result of a training is only in
-its run directory; the table is made from the `Record` of each.
+its run directory; everything else is made from the `Record` of each.
+
+A *setting* is a configuration without its seed; its trainings differ in nothing else. Two runs of
+one seed are copies of each other, to the bit, so a setting has one of them.
+
+Source of the statistics: Agarwal et al. (2021), "Deep reinforcement learning at the edge of the
+statistical precipice", section 4.3, and its library rliable.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pixelpong.config import Config
 from pixelpong.errors import RunError
+from pixelpong.evaluation import bootstrap_interval
 from pixelpong.run.directory import RunDirectory, lock_folder, make_folder
 from pixelpong.run.files import write_whole
 from pixelpong.run.record import SWEEP_FILE, Record, is_sweep
-from pixelpong.sweep.grid import name_trainings
-from pixelpong.sweep.results import make_rows, summarize
+from pixelpong.seeding import make_rng
+from pixelpong.sweep.grid import label_of, name_trainings, varied
+
+FEWEST = 4  # trainings for a 95 % interval; that of fewer would say nothing
+_COLUMNS = ("state", "problem", "is_done", "is_won", "steps")
 
 
 class Sweep:
@@ -69,3 +82,106 @@ class Sweep:
         table.writerows(rows)
         write_whole(self.path / SWEEP_FILE, text.getvalue().encode())
         return {"sweep": str(self.path), **summarize(records), "runs": rows}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The trainings of a configuration, one for each seed."""
+
+    label: str  # the options that differ among the settings; "" if there is one setting
+    config: Config  # with the first seed
+    records: tuple[Record, ...]
+
+    @property
+    def won(self) -> list[Record]:
+        """The trainings that have reached their target."""
+        return [record for record in self.records if record.is_won]
+
+    def summarize(self) -> dict[str, Any]:
+        """Its numbers, as JSON.
+
+        ``steps`` and ``seconds`` until those that have won did, medians, and ``final_return``, the
+        interquartile mean, are ``{"middle": …, "ci95": [low, high]}``: None if no training has
+        one, and no interval (None) of fewer than `FEWEST`.
+        """
+        done = [record for record in self.records if record.is_done]
+        return {
+            "label": self.label,
+            "trainings": len(self.records),
+            "done": len(done),
+            "won": len(self.won),
+            "steps": _describe([it.steps for it in self.won], np.median),
+            "seconds": _describe([seconds_of(it) for it in self.won], np.median),
+            "final_return": _describe([it.best_known for it in done], interquartile_mean),
+        }
+
+
+def make_settings(records: Iterable[Record]) -> list[Setting]:
+    """The settings of some runs, in the order of their first runs; damaged runs are left out."""
+    found: dict[Any, dict[int, Record]] = {}
+    configs: dict[Any, Config] = {}
+    for record in records:
+        if record.config is not None:
+            configs.setdefault(record.group, record.config)
+            seeds, seed = found.setdefault(record.group, {}), record.config.seed
+            # Of two copies, the one that has come further.
+            seeds[seed] = max(seeds.get(seed, record), record, key=lambda each: each.steps)
+    names = varied([*configs.values()])
+    return [
+        Setting(label_of(configs[group], names), configs[group], tuple(seeds.values()))
+        for group, seeds in found.items()
+    ]
+
+
+def summarize(records: Iterable[Record]) -> dict[str, Any]:
+    """The numbers of some runs, as JSON: of all together, and of each of the ``settings``."""
+    settings = [setting.summarize() for setting in make_settings(records)]
+    totals = {name: sum(it[name] for it in settings) for name in ("trainings", "done", "won")}
+    return {**totals, "settings": settings}
+
+
+def make_rows(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """The table: of each run the options in which they differ, its state and its result."""
+    names = [*varied([it.config for it in records if it.config]), "seed"]
+    rows = []
+    for record in records:
+        options = vars(record.config) if record.config else {}
+        low, high = record.greedy.ci95 if record.greedy else (None, None)
+        card = record.run.checkpoints.load_latest().card if record.run and record.is_done else {}
+        rows.append({
+            "name": record.path.name,
+            **{name: options.get(name) for name in names},
+            **{name: getattr(record, name) for name in _COLUMNS},
+            "seconds": seconds_of(record),
+            "final_return": record.best_known,
+            "final_low": low,
+            "final_high": high,
+            "params_sha256": card["about"]["params_sha256"] if card else "",
+        })  # fmt: skip
+    return rows
+
+
+def seconds_of(record: Record) -> float | None:
+    """Total time until a training won, or else until now."""
+    greedy = record.greedy
+    return greedy.total_seconds if greedy and greedy.is_won else record.total_seconds
+
+
+def interquartile_mean(scores: Any, axis: int = -1) -> Any:
+    """Mean of the middle half along an axis: a quarter, rounded down, is cut off at each end, as by
+    ``scipy.stats.trim_mean(scores, 0.25)``.
+
+    >>> float(interquartile_mean([-21.0, 17.0, 18.0, 19.0, 20.0, 21.0]))
+    18.5
+    """
+    ordered = np.sort(np.moveaxis(np.asarray(scores, np.float64), axis, -1))
+    cut = ordered.shape[-1] // 4
+    return ordered[..., cut : ordered.shape[-1] - cut].mean(axis=-1)
+
+
+def _describe(values: Sequence[float | None], middle: Callable[..., Any]) -> dict[str, Any] | None:
+    known = [float(value) for value in values if value is not None]
+    if not known:
+        return None
+    ends = bootstrap_interval(known, make_rng(0, "bootstrap"), middle)
+    return {"middle": float(middle(known)), "ci95": ends if len(known) >= FEWEST else None}

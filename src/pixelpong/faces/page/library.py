@@ -23,7 +23,7 @@ from pixelpong.faces.page.health import assess
 from pixelpong.run.names import list_runs
 from pixelpong.run.record import Record, identify, list_sweeps
 from pixelpong.sweep.grid import varied
-from pixelpong.sweep.results import make_settings
+from pixelpong.sweep.sweep import make_settings
 
 MAX_EVALUATIONS = 500  # the newest are listed
 MAX_ROWS = 1000  # of columns: more than a chart is wide in pixels
