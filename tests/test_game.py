@@ -24,6 +24,7 @@ from pixelpong.faces.games.game import OVER, PAUSED, PLAYING, READY, SERVE, Game
 from pixelpong.faces.page.library import Library
 from pixelpong.items import DOWN, NUM_PIXELS, STAY, UP
 from pixelpong.play.networks import GREEDY, PlainNetwork
+from pixelpong.schema import decode
 from pixelpong.seeding import make_rng
 
 
@@ -225,9 +226,8 @@ class Browser:
         self.screen = self.pixels.reshape(210, 160)
         self.state, self.colours, self.errors = {}, [], []
 
-    def say(self, kind, value=None):
-        message = {"type": kind} if value is None else {"type": kind, "value": value}
-        self.socket.send(json.dumps(message))
+    def say(self, name, value=True):
+        self.socket.send(json.dumps({name: value}))
 
     def take(self):
         """The next message."""
@@ -239,12 +239,11 @@ class Browser:
             self.pictures += 1
             return
         content = json.loads(data)
-        if content["type"] == "state":
+        if "phase" in content:
             self.state = content
-        elif content["type"] == "palette":
-            self.colours = content["colours"]
         else:
-            self.errors.append(content["text"])
+            self.colours = content.get("palette", self.colours)
+            self.errors += [content["problem"]] if "problem" in content else []
 
     def take_until(self, condition, messages=3000):
         for _ in range(messages):
@@ -304,21 +303,17 @@ def test_a_game_that_cannot_be_is_said_in_one_line(join):
 
 
 NONSENSE = [
-    "", "x", "[]", "null", "7", '"serve"', "{", "{}", '{"type": 1}', '{"type": ["serve"]}',
-    '{"type": "exec"}', '{"type": "move"}', '{"type": "move", "value": "left"}',
-    '{"type": "move", "value": ["up"]}', '{"type": "aim", "value": NaN}',
-    '{"type": "aim", "value": 1e999}', '{"type": "aim", "value": -0.1}',
-    '{"type": "aim", "value": true}', '{"type": "speed", "value": "9"}',
-    '{"type": "speed", "value": true}', '{"type": "pause", "value": 1}', '{"type": "pause"}',
-    '{"type": "serve", "value": 1}', '{"type": "serve", "more": 1}', "[" * 200,
+    "", "x", "[]", "null", "7", '"serve"', "{", '{"exec": 1}', '{"move": "left"}',
+    '{"move": ["up"]}', '{"aim": NaN}', '{"aim": 1e999}', '{"aim": -0.1}', '{"aim": true}',
+    '{"speed": "9"}', '{"speed": true}', '{"pause": 1}', '{"serve": 1}', "[" * 200,
 ]  # fmt: skip
 
 
 def test_nonsense_is_no_message_and_ends_the_game_with_a_reason(join):
     for text in NONSENSE:
         with pytest.raises(ValueError):
-            sockets.read_message(text)
-    for message in NONSENSE[::9]:
+            decode(text.encode(), sockets.Message)
+    for message in NONSENSE[::7]:
         with join() as socket:
             socket.send(message)
             assert Browser(socket).take_to_the_end()

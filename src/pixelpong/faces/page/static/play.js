@@ -64,10 +64,10 @@ class GameView {
     socket.onopen = () => this.send("speed", this.find(".speed").value);
     socket.onmessage = ({ data }) => {
       if (socket !== this.socket) return;
-      const message = typeof data === "string" ? JSON.parse(data) : { type: "picture" };
-      if (message.type === "palette") this.palette = message.colours;
-      else if (message.type === "error") note.textContent = message.text;
-      else if (message.type === "state") this.show(message);
+      const { palette, problem, ...state } = typeof data === "string" ? JSON.parse(data) : {};
+      if (palette) this.palette = palette;
+      else if (problem) note.textContent = problem;
+      else if (state.phase) this.show(state);
       else {
         applyDifference(screen, new DataView(data));
         drawScreen(this.canvas, screen, this.palette);
@@ -81,9 +81,9 @@ class GameView {
     };
   }
 
-  send(type, value) {
+  send(name, value = true) {
     const { socket } = this;
-    if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ type, value }));
+    if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ [name]: value }));
   }
 
   show(state) {
