@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import platform
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+from pixelpong.errors import ConfigError
 
 _PACKAGES = ("pixelpong", "numpy", "ale-py", "numba", "llvmlite")
 
@@ -46,3 +49,10 @@ def count_cores(limit: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
         quota, period = map(int, limit.read_text().split())
         cores = min(cores, quota // period)
     return max(1, cores)
+
+
+def require(what: str, *libraries: str, extra: str) -> None:
+    """Refuse what needs a library that is not installed; the error names the extra with it."""
+    for library in libraries:
+        if importlib.util.find_spec(library) is None:
+            raise ConfigError(f"{what} {library}: pip install 'pixelpong[{extra}]'")

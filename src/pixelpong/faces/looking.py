@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pixelpong.errors import ConfigError
-from pixelpong.faces.extras import require
 from pixelpong.faces.report import Result, describe_facts, describe_runs
 from pixelpong.faces.training import stoppable
-from pixelpong.machine import collect_versions, count_cores, describe_machine
+from pixelpong.machine import collect_versions, count_cores, describe_machine, require
 from pixelpong.schema import Count, Meta, Positive, Seconds
 
 Port = Annotated[int, Meta(ge=0, le=65535)]

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.errors import ConfigError, RunError, expected, on_one_line
-from pixelpong.faces.extras import require
+from pixelpong.machine import require
 from pixelpong.run.files import require_place, write_whole
 from pixelpong.run.record import Record
 from pixelpong.sweep.sweep import Setting, make_settings, seconds_of

@@ -35,7 +35,7 @@ def require_new_name(name: str) -> None:
         raise ConfigError(expected("the name of a run", repr(name), advice))
 
 
-def find_run(word: str | Path, folder: Path = RUNS_FOLDER, others: Iterable[str] = ()) -> Path:
+def find_run(word: str | Path, others: Iterable[str] = ()) -> Path:
     """The directory of the run that `word` names; ``./latest`` is a path.
 
     `others` are words that the caller accepts too; an error suggests them.
@@ -44,24 +44,22 @@ def find_run(word: str | Path, folder: Path = RUNS_FOLDER, others: Iterable[str]
         got = "an empty name" if word == "" else repr(word)
         raise RunError(expected("a run directory", got, "name a run"))
     if word == LATEST:
-        for run in list_runs(folder):
+        for run in list_runs(RUNS_FOLDER):
             with contextlib.suppress(OSError):
                 if (run / "metrics.jsonl").stat().st_size > 0:
                     return run
         advice = "train one: pixelpong train"
-        raise RunError(expected(f"a run with an update in {folder}", "none", advice))
-    path, named = Path(word), folder / word
-    if _is_run(path):
-        return path
-    if os.path.isdir(path):
-        if inside := list_runs(path):
-            got, advice = f"{path}, which is a folder of runs", f"name one: {_listed(inside)}"
-            raise RunError(expected("a run directory", got, advice))
-        return path  # opening it says what is missing
-    if _is_run(named):
-        return named
-    got = f"{path}, which is not one"
-    raise RunError(expected("a run directory", got, _advise(named, others)))
+        raise RunError(expected(f"a run with an update in {RUNS_FOLDER}", "none", advice))
+    path = Path(word)
+    for each in (path, RUNS_FOLDER / word):
+        if is_run(each):
+            return each
+    folder = path if os.path.isdir(path) else RUNS_FOLDER
+    names = [run.name for run in list_runs(folder)]
+    listed = ", ".join(names[:MAX_LISTED]) + ", and others" * (len(names) > MAX_LISTED)
+    advice = "check its name" + f"; the runs in {folder} are {listed}" * bool(names)
+    advice = did_you_mean(path.name, [LATEST, *others, *names], advice)
+    raise RunError(expected("a run directory", f"{path}, which is not one", advice))
 
 
 def list_runs(folder: Path) -> list[Path]:
@@ -70,33 +68,18 @@ def list_runs(folder: Path) -> list[Path]:
         paths = [Path(entry.path) for entry in os.scandir(folder)]
     except OSError:
         return []
-    runs = filter(_is_run, paths)
-    return sorted(runs, key=lambda path: (last_change(path) or 0, path), reverse=True)
+    return sorted(filter(is_run, paths), key=lambda path: (last_change(path), path), reverse=True)
 
 
-def last_change(path: Path) -> float | None:
-    """When the run last changed, in seconds since 1970; None if it is missing."""
-    times = []
+def last_change(path: Path) -> float:
+    """When the run last changed, in seconds since 1970; 0 if it is missing."""
+    times = [0.0]
     for name in ("metrics.jsonl", "config.json"):
-        try:
+        with contextlib.suppress(OSError):
             times.append((path / name).stat().st_mtime)
-        except OSError:
-            continue
-    return max(times, default=None)
+    return max(times)
 
 
-def _is_run(path: Path) -> bool:
+def is_run(path: Path) -> bool:
+    """Whether a path is that of a run."""
     return os.path.isfile(path / "config.json")  # no error for a name that is too long
-
-
-def _advise(named: Path, others: Iterable[str]) -> str:
-    """What to do about a name that no run has."""
-    runs = list_runs(named.parent)
-    known = [LATEST, *others, *(run.name for run in runs)]
-    there = f"; in {named.parent} there are {_listed(runs)}" if runs else ""
-    return did_you_mean(named.name, known, f"check its name{there}")
-
-
-def _listed(runs: list[Path]) -> str:
-    names = ", ".join(map(str, runs[:MAX_LISTED]))
-    return names + f" and {len(runs) - MAX_LISTED} more" * (len(runs) > MAX_LISTED)

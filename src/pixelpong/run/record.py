@@ -72,7 +72,7 @@ class Record:
     def __init__(self, path: Path, *, is_live: bool) -> None:
         """Read the run; `is_live` says whether a process trains it."""
         self.path, self.is_live = path, is_live
-        self.modified = last_change(path) or 0.0  # in seconds since 1970
+        self.modified = last_change(path)  # in seconds since 1970
         try:
             run = RunDirectory(path)
             self.evaluations, self.rows = tuple(run.evaluations.read(Evaluation)), _read_rows(run)

@@ -32,9 +32,9 @@ from pixelpong.agent.legend import ACTION_COLOURS, ACTION_NAMES, PIXEL_COLOURS, 
 from pixelpong.atari.palette import PALETTE
 from pixelpong.config.protocols import Protocol
 from pixelpong.errors import ConfigError, expected
-from pixelpong.faces.extras import require
 from pixelpong.faces.look.reel import scale_saliency, steps_per_second
 from pixelpong.items import DOWN, STAY, UP
+from pixelpong.machine import require
 from pixelpong.play.networks import APPEARED, NETS, STAYED, VANISHED
 from pixelpong.run.files import write_whole
 from pixelpong.run.words import signed

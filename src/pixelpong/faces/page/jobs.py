@@ -53,9 +53,6 @@ class Reels:
 
 
 def _begin() -> None:
-    silence = os.open(os.devnull, os.O_WRONLY)  # for what libraries print
-    os.dup2(silence, 1)
-    os.dup2(silence, 2)
     if hasattr(os, "nice"):
         os.nice(NICENESS)
     threadpool_limits(1)

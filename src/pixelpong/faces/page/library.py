@@ -20,12 +20,11 @@ from pixelpong.agent.choice import PACKAGE, Agents, find_agents
 from pixelpong.agent.file import SHIPPED, About, Agent, read_about
 from pixelpong.errors import CheckpointError, RunError, expected
 from pixelpong.faces.page.health import assess
-from pixelpong.run.names import list_runs
+from pixelpong.run.names import is_run, list_runs
 from pixelpong.run.record import Record, identify, list_sweeps
 from pixelpong.sweep.grid import varied
 from pixelpong.sweep.sweep import make_settings
 
-MAX_EVALUATIONS = 500  # the newest are listed
 MAX_ROWS = 1000  # of columns: more than a chart is wide in pixels
 MIN_ROWS = 100  # of the columns of each of many runs
 
@@ -111,7 +110,7 @@ class Library:
         folders = (self._runs_dir, *list_sweeps(self._runs_dir))
         paths = [path for folder in folders for path in list_runs(folder)]
         for path in (self._runs_dir, self._own):
-            if path is not None and os.path.isfile(path / "config.json"):
+            if path is not None and is_run(path):
                 paths.append(path)
         return {self.id_of(path): path.resolve() for path in paths}
 
@@ -140,7 +139,7 @@ def _tell_run(record: Record) -> dict[str, Any]:
         **_tell_curves(record, MAX_ROWS),
         "versions": run.versions if run else {},
         "machine": run.machine if run else {},
-        "evaluations": [it.in_short() for it in record.evaluations[-MAX_EVALUATIONS:]],
+        "evaluations": [it.in_short() for it in record.evaluations],
         "health": list(map(vars, assess(record))),
         "agents": [_tell_agent(found, which, evaluated.get(which)) for which in found.files],
         "best": found.best,

@@ -74,16 +74,12 @@ def serve(
         _open_browser(door.url(page))
     config = uvicorn.Config(
         Guard(make_app(library, reels), door),
-        http="h11",
         ws="websockets-sansio",
         ws_per_message_deflate=False,  # frames of the game are packed already
         lifespan="off",
-        loop="asyncio",
         log_config=None,
-        access_log=False,
         log_level="critical",
         server_header=False,
-        proxy_headers=False,  # there is no proxy
         timeout_graceful_shutdown=1,
     )
     server = uvicorn.Server(config)
