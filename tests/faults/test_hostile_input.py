@@ -49,11 +49,12 @@ from pixelpong.errors import (
     expected,
 )
 from pixelpong.faces.games.game import Game
-from pixelpong.faces.games.socket import read_message
+from pixelpong.faces.games.socket import Message
 from pixelpong.learners.reinforce import ReinforceLearner
 from pixelpong.loop import train
 from pixelpong.run.arrays import TABLE_LIMIT, decode_arrays, encode_arrays
 from pixelpong.run.directory import RunDirectory
+from pixelpong.schema import decode
 from pixelpong.seeding import make_rng
 
 
@@ -190,15 +191,16 @@ def test_any_bytes_are_read_or_refused_in_one_line(file, number):
 @pytest.mark.slow
 @quick_and_soak(100, 2000)
 def test_what_a_browser_says_to_the_game_is_understood_or_refused(number):
-    message = as_text({"type": "aim", "value": 0.5})
+    message = as_text({"aim": 0.5})
 
     def check(content: bytes) -> None:
         try:
-            kind, value = read_message(content.decode("utf-8", "surrogateescape"))
+            found = decode(content, Message)
         except ValueError as error:
             assert "\n" not in str(error)
         else:
-            assert agrees({"type": kind, "value": value}, json.loads(content))
+            given = json.loads(content)
+            assert agrees({name: getattr(found, name) for name in given}, given)
 
     for_examples(number, st.binary(max_size=200) | broken(message), check)
     for change in changes_of(json.loads(message)):
