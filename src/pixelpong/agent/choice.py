@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -104,22 +103,19 @@ def open_agent(word: str | Path | None, which: str = "best") -> tuple[RunDirecto
     return found.run, found.load(which)
 
 
-def settle_opponents(configs: Iterable[Config]) -> list[Config]:
-    """Check that every opponent can be loaded, and return the configurations; writes nothing.
+def settle_opponent(config: Config) -> Config:
+    """Check that the opponent can be loaded, and return the configuration; writes nothing.
 
     ``latest`` becomes the name of that run, because another one will soon be the latest.
     """
-    names = {word: word for word in NO_AGENT}
-    settled = []
-    for config in configs:
-        word = config.opponent
-        if word not in names:
-            run, at, which = word.partition("@")
-            is_latest = run == LATEST and not os.path.isfile(word)
-            names[word] = f"{find_run(LATEST)}{at}{which}" if is_latest else word
-            _load_opponent(word)
-        settled.append(config.updated({"opponent": names[word]}, "the opponent"))
-    return settled
+    word = config.opponent
+    if word in NO_AGENT:
+        return config
+    _load_opponent(word)
+    run, at, which = word.partition("@")
+    if run == LATEST and not os.path.isfile(word):
+        word = f"{find_run(LATEST)}{at}{which}"
+    return config.updated({"opponent": word}, "the opponent")
 
 
 def keep_opponent(run: RunDirectory) -> Params | None:

@@ -206,7 +206,7 @@ def sweep(
         threads_each: threads of each training; by default 1 with Ray, else one per core.
         options: of every training.
     """
-    from pixelpong.agent.choice import settle_opponents
+    from pixelpong.agent.choice import settle_opponent
     from pixelpong.sweep.grid import make_grid
     from pixelpong.sweep.jobs import open_place
     from pixelpong.sweep.sweep import Sweep
@@ -222,7 +222,7 @@ def sweep(
     content = {} if grid is None else read_toml(grid)
     if seeds is not None:
         content = {**content, "seed": [], "seeds": seeds}
-    configs = settle_opponents(make_grid(content, options, str(grid or "sweep")))
+    configs = [settle_opponent(it) for it in make_grid(content, options, str(grid or "sweep"))]
     return _sweep(place, lambda: Sweep.create(out, configs))
 
 

@@ -173,7 +173,7 @@ def _create(
     **options: Any,
 ) -> RunDirectory:
     """Create the directory of a new run, after all checks that can refuse it."""
-    from pixelpong.agent.choice import settle_opponents
+    from pixelpong.agent.choice import settle_opponent
     from pixelpong.run.directory import RUNS_FOLDER, RunDirectory
     from pixelpong.run.names import require_new_name
 
@@ -186,8 +186,7 @@ def _create(
     if place is not None:
         require_new_name(place.name if name is None else name)
     check(combined)
-    (settled,) = settle_opponents([combined])
-    return RunDirectory.create(place, settled)
+    return RunDirectory.create(place, settle_opponent(combined))
 
 
 def _open(word: str | Path | Run, options: dict[str, Any], allow_changes: bool) -> RunDirectory:

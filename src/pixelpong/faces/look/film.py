@@ -30,7 +30,6 @@ from pixelpong.agent.file import Agent
 from pixelpong.agent.game import Moment
 from pixelpong.agent.legend import ACTION_COLOURS, ACTION_NAMES, PIXEL_COLOURS, PIXEL_NAMES
 from pixelpong.atari.palette import PALETTE
-from pixelpong.config.protocols import Protocol
 from pixelpong.errors import ConfigError, expected
 from pixelpong.faces.look.reel import scale_saliency, steps_per_second
 from pixelpong.items import DOWN, STAY, UP
@@ -86,7 +85,9 @@ def make_film(
         if value is not None and not low <= value <= high:  # also refuses NaN
             raise ConfigError(expected(f"{name} from {low:g} to {high:g}", value, "change it"))
     require("Films need", "av", "PIL", extra="video")
-    rate, every = choose_pace(agent.protocol, speed)
+    pace = Fraction(speed).limit_denominator(100) * steps_per_second(agent.protocol)
+    every = math.ceil(pace / MOST)  # steps per film frame
+    rate = pace / every  # film frames per second
     draw = functools.partial(draw_game, scale=scale)
     if has_overlay:
         draw = functools.partial(draw_overlay, agent=agent, title=title, scale=max(scale, 2))
@@ -115,18 +116,6 @@ def describe_film(report: dict[str, Any]) -> str:
         f"{report['frames_per_second']:.4g} frames a second, {report['bytes'] / 1e6:.2f} MB\n"
         f"{report['title']}; {report['steps']:,} steps; opponent {lost} : {won} agent"
     )
-
-
-def choose_pace(protocol: Protocol, speed: float) -> tuple[Fraction, int]:
-    """Film frames per second, `MOST` at most, and steps per film frame.
-
-    >>> from pixelpong.config.protocols import PROTOCOLS
-    >>> [choose_pace(PROTOCOLS["ALE/Pong-v5"], speed) for speed in (1, 4)]
-    [(Fraction(15, 1), 1), (Fraction(30, 1), 2)]
-    """
-    steps = Fraction(speed).limit_denominator(100) * steps_per_second(protocol)
-    every = math.ceil(steps / MOST)
-    return steps / every, every
 
 
 def _choose(moments: Iterable[Moment], every: int, held: int) -> Iterator[Moment]:
