@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
@@ -20,8 +20,6 @@ from pixelpong.machine import collect_versions, describe_machine
 from pixelpong.processes import Processes
 from pixelpong.tournament.games import Played, Player, Rules, play
 from pixelpong.tournament.ratings import rate
-
-_POLL_SECONDS = 0.1  # between checks of whether a stop was requested
 
 
 def carry_out(
@@ -41,22 +39,22 @@ def carry_out(
     if workers == 1:
         yield from (play(*task) for task in itertools.takewhile(lambda _: not should_stop(), tasks))
         return
-    waiting: set[Future[Played]] = set()
     with Processes(workers) as pool:
+        games = [pool.submit(play, *task) for task in tasks]
         try:
-            while True:
-                room = 0 if should_stop() else workers + 1 - len(waiting)
-                waiting |= {pool.submit(play, *it) for it in itertools.islice(tasks, room)}
-                if not waiting:
-                    return
-                done, waiting = wait(waiting, _POLL_SECONDS, FIRST_COMPLETED)
-                for each in done:
-                    yield each.result()
+            for game in as_completed(games):
+                if not game.cancelled():
+                    yield game.result()
+                if should_stop():
+                    for each in games:
+                        each.cancel()  # those that have not begun
         except BrokenProcessPool as error:
             if not should_stop():  # otherwise the signal went to all processes
                 advice = "look for too little memory, or give fewer --workers"
                 what = "processes that play to the end"
                 raise WorkerError(expected(what, "one that died", advice)) from error
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def summarize(
