@@ -79,12 +79,20 @@ class Agent:
         return cls(params, algorithm, protocol, about, Start(config.seed, progress.attempt))
 
     @classmethod
-    def of(cls, arrays: Arrays, card: dict[str, Any], origin: object) -> Agent:
-        """The agent in the arrays and the card of a file; those that cannot be are refused."""
+    def decode(cls, content: bytes, origin: object, *, is_own: bool = False) -> Agent:
+        """The agent in the content of a file; one of a training of our own may be of any size."""
         with _refusing(origin):
+            if len(content) > FILE_LIMIT and not is_own:
+                raise ValueError(f"more than {FILE_LIMIT} bytes")
+            arrays, written = decode_arrays(content)
+            if len(written) > CARD_LIMIT:
+                raise ValueError(f"a card of more than {CARD_LIMIT} bytes")
+            card = decode(written, dict[str, Any])
             facts, protocol = convert(card, _Card), convert(card, Protocol)
-            dtype = arrays["W2"].dtype.name
-            params = {name: np.zeros(shape, dtype) for name, shape in facts.shapes.items()}
+            shapes, dtype = NETS[facts.algorithm].shapes(facts.shape[1]), arrays["W2"].dtype.name
+            if math.prod(shapes["W1"]) > MAX_WEIGHTS and not is_own:
+                raise ValueError(f"a first layer of shape {shapes['W1']}")
+            params = {name: np.zeros(shape, dtype) for name, shape in shapes.items()}
             drawn = _draw_first_layer(facts.algorithm, facts.shape[1], dtype, facts.start)
             W1 = params["W1"]
             if is_small := "scale" in arrays:
@@ -105,27 +113,11 @@ class Agent:
             return agent
 
     @classmethod
-    def decode(cls, content: bytes, origin: object) -> Agent:
-        """The agent in the content of a file, which may come from a stranger."""
-        with _refusing(origin):
-            if len(content) > FILE_LIMIT:
-                raise ValueError(f"more than {FILE_LIMIT} bytes")
-            arrays, facts = decode_arrays(content)
-            if len(facts) > CARD_LIMIT:
-                raise ValueError(f"a card of more than {CARD_LIMIT} bytes")
-            if math.prod(shape := decode(facts, _Card).shapes["W1"]) > MAX_WEIGHTS:
-                raise ValueError(f"a first layer of shape {shape}")
-            return cls.of(arrays, decode(facts, dict[str, Any]), origin)
-
-    @classmethod
     def read(cls, path: Path, *, is_own: bool = False) -> Agent:
-        """The agent in a file, of any origin; one of a training of our own may be of any size."""
+        """The agent in a file, see `decode`."""
         with _refusing(path), path.open("rb") as file:
-            if is_own:
-                arrays, facts = decode_arrays(file.read())
-                return cls.of(arrays, decode(facts, dict[str, Any]), path)
-            content = file.read(FILE_LIMIT + 1)
-        return cls.decode(content, path)
+            content = file.read(-1 if is_own else FILE_LIMIT + 1)
+        return cls.decode(content, path, is_own=is_own)
 
     def card(self) -> dict[str, Any]:
         """The facts of its file, as JSON."""
@@ -203,11 +195,6 @@ class _Card:
     shape: Annotated[tuple[Positive, ...], Meta(min_length=2)]  # of the first layer
     about: About
     start: Start | None = None
-
-    @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Those of the parameters."""
-        return NETS[self.algorithm].shapes(self.shape[1])
 
 
 @functools.lru_cache(1)  # the agents of a training, and those in the package, have one start

@@ -53,7 +53,6 @@ class UpdateStats:
 class Learner:
     """What both algorithms have in common."""
 
-    algorithm: ClassVar[str]  # its name
     moments: ClassVar[tuple[str, ...]]  # before a parameter's name: those the optimizer keeps of it
 
     def __init__(self, config: Config) -> None:
@@ -65,7 +64,8 @@ class Learner:
     def _begin(self) -> None:
         """Set parameters and the optimizer's memory for the first step of the attempt."""
         config, attempt = self.config, self.progress.attempt
-        self.params = draw_params(self.algorithm, config.hidden, config.dtype, config.seed, attempt)
+        network = config.algorithm, config.hidden, config.dtype
+        self.params = draw_params(*network, config.seed, attempt)
         # The parameters, and what the optimizer remembers of each of them.
         self.own = self.params | {
             kind + name: np.zeros_like(w)
@@ -89,7 +89,8 @@ class Learner:
             figures, rows = self._learn(played)
         self._has_memory[rows] = True
         counts = self._count(played)
-        counts["figures"] |= {"attempt": attempt} | figures
+        # The entropy is that of the policy that played.
+        counts["figures"] = figures | counts["figures"] | {"attempt": attempt}
         self._refuse_non_finite(rows, counts["figures"])
         self._end(counts["steps"])
         self.is_whole = True

@@ -29,7 +29,7 @@ _UP = ACTIONS.index(UP)
 class PPOLearner(Learner):
     """Learns from the next steps of all streams, in several passes over each round."""
 
-    algorithm, moments = "ppo", ("m.", "v.")
+    moments = "m.", "v."
 
     def __init__(self, config: Config) -> None:
         """Begin at the start."""
@@ -116,20 +116,15 @@ class PPOLearner(Learner):
             return 1.0
         return (1 - won) / (1 - start)
 
-    def lambda_at(self, left: float) -> float:
-        """Lambda of the advantages, from the share of the learning rate that is left."""
-        config = self.config
-        return config.gae_lambda_end + left * (config.gae_lambda - config.gae_lambda_end)
-
     def _learn(self, played: list[Result]) -> tuple[dict[str, float], NDArray[np.uint16]]:
         """All passes over the round, with the current share of rate and bonus."""
         config, left = self.config, self.share_left()
-        steps = lay_out(played, config.gamma, self.lambda_at(left))
+        gae_lambda = config.gae_lambda_end + left * (config.gae_lambda - config.gae_lambda_end)
+        steps = lay_out(played, config.gamma, gae_lambda)
         learning_rate = left * config.learning_rate
         weights = LossWeights(config.clip_coef, config.vf_coef, left**2 * config.ent_coef)
-        rng = make_rng(self.config.seed, "learn", self.progress.update + 1)
-        norms, losses = [], []
-        num_chunks = min(config.num_minibatches, len(steps))
+        rng = make_rng(config.seed, "learn", self.progress.update + 1)
+        found, num_chunks = [], min(config.num_minibatches, len(steps))
         with ThreadPoolExecutor(self._num_threads, "learner") as pool:
             for _ in range(config.update_epochs):
                 for chosen in np.array_split(rng.permutation(len(steps)), num_chunks):
@@ -139,15 +134,12 @@ class PPOLearner(Learner):
                     loss, norm = self._passes.descend(
                         self.own, steps, np.sort(chosen), weights, scales, pool
                     )
-                    losses.append(vars(loss))
-                    norms.append(norm)
+                    found.append(vars(loss) | {"grad_norm": norm})
         self._streams = np.concatenate([each.stream for each in played])
         self.progress.opponent = config.opponent
-        means = {name: math.fsum(each[name] for each in losses) / len(losses) for name in losses[0]}
-        del means["entropy"]  # the rollouts have that of the policy that played
-        figures = {"grad_norm": math.fsum(norms) / len(norms), **means}
+        means = {name: math.fsum(each[name] for each in found) / len(found) for name in found[0]}
         rows = np.flatnonzero(np.bincount(steps.indices)).astype(np.uint16)
-        return figures | {"learning_rate": learning_rate}, rows
+        return means | {"learning_rate": learning_rate}, rows
 
 
 def lay_out(played: list[Result], gamma: float, gae_lambda: float) -> Steps:

@@ -19,7 +19,7 @@ from pixelpong.play.sums import GROUP_SIZE, games_per_item, join
 class ReinforceLearner(Learner):
     """Learns from whole episodes, one step per batch."""
 
-    algorithm, moments = "reinforce", ("v.",)
+    moments = ("v.",)
 
     def items(self) -> list[Item]:
         """The episodes of the next batch."""

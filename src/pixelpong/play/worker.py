@@ -27,13 +27,10 @@ class Worker:
 
     def play(self, item: Item, params: Params) -> Result:
         """Play an item; of games to learn from, return the sum of their gradients."""
-        if item.games == 1:
-            return self._play_one(item, params)
-        places = range(item.index, item.index + item.games)
-        games = (dataclasses.replace(item, index=index, games=1) for index in places)
-        return join(self._play_one(game, params) for game in games)
-
-    def _play_one(self, item: Item, params: Params) -> Result:
+        if item.games > 1:
+            places = range(item.index, item.index + item.games)
+            games = (dataclasses.replace(item, index=index, games=1) for index in places)
+            return join(self.play(game, params) for game in games)
         result = self._player.play(item, params)
         if item.steps is not None:
             return result
@@ -55,5 +52,5 @@ def make_worker(config: Config, opponent: Params | None = None) -> Worker:
     short = Player(dataclasses.replace(protocol, max_frames=1), algorithm)
     params = NETS[algorithm].init(make_rng(0, "bench"), 1, config.dtype)
     item = Item("train", 0, 0, 0, steps=1 if algorithm == "ppo" else None)
-    Worker(short, config.gamma)._play_one(item, params)
+    Worker(short, config.gamma).play(item, params)
     return Worker(Player(protocol, algorithm, opponent), config.gamma)
