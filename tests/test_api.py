@@ -65,7 +65,7 @@ def test_a_training_event_by_event_is_the_same_and_can_be_left(tmp_path, toy):
             break
     del event
     left = pixelpong.resume(tmp_path / "left", updates=2, quiet=True)
-    assert events[-1].outcome.params_sha256 == hash_of(toy) == hash_of(left)
+    assert events[-1].params_sha256 == hash_of(toy) == hash_of(left)
 
 
 def test_a_training_comes_out_as_that_of_the_command_line(toy, report):

@@ -27,7 +27,7 @@ from pixelpong.faces.cli import COMMANDS, parse
 from pixelpong.faces.display import is_comparable
 from pixelpong.faces.report import describe_ending, fold
 from pixelpong.learners.progress import Progress
-from pixelpong.loop import Outcome, train
+from pixelpong.loop import Ended, train
 from pixelpong.play.worker import Worker
 from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
@@ -256,7 +256,7 @@ def test_a_training_that_has_won_says_so_and_what_comes_next():
     progress = Progress(update=122, episodes=300, steps=999_424)
 
     def describe(verdict, is_brief=False):
-        outcome = Outcome("until_return", progress, "90", verdict)
+        outcome = Ended("until_return", progress, "90", verdict)
         return describe_ending(facts, outcome, is_brief=is_brief)
 
     text = describe(verdict)

@@ -163,14 +163,14 @@ def test_the_time_to_the_win_is_that_of_the_recorded_trainings():
     )
     for steps, seconds in ((4_000, 20.0), (204_000, 10.0)):
         played = Progress(steps=steps, recent_points=[1] * 500 + [-1] * 500)
-        for each in (clock, other):
-            each.count(played, SimpleNamespace(rollout_seconds=seconds, learn_seconds=1.0))
+        stats = SimpleNamespace(rollout_seconds=seconds, learn_seconds=1.0)
+        found, of_other = (each.count(played, stats) for each in (clock, other))
         if steps == 4_000:
-            assert {*clock.estimates(played).values()} == {"–"}, "it has only compiled"
+            assert {*found.values()} == {"–"}, "it has only compiled"
     to_win, at_most = steps_left(0.0) * 11 / 200_000, 11 * (5_000_000 - 204_000) / 200_000
     known = {"time to the win": f"about {duration(to_win)}", "at most": duration(at_most)}
-    assert clock.estimates(played) == known
-    assert other.estimates(played) == {"at most": known["at most"]}, "nothing like it is recorded"
+    assert found == known
+    assert of_other == {"at most": known["at most"]}, "nothing like it is recorded"
 
 
 DRAWING = """

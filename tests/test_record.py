@@ -32,7 +32,7 @@ def test_columns_are_the_lines_of_the_files(run):
     assert np.isnan(found.steps_at([99]))
     evaluated = [(each.update, each.mean_return) for each in found.evaluations]
     assert evaluated == [(it["update"], it["mean_return"]) for it in run.evaluations.read()]
-    assert (found.greedy.update, found.agents[-1]) == (12, 12)
+    assert (found.greedy.update, found.run.list_agents()[-1]) == (12, 12)
 
 
 def test_the_same_numbers_and_times_everywhere(run):

@@ -63,7 +63,7 @@ def with_target(run, until_return, **changes):
 def train_and_watch(run):
     """The outcome, and the verdicts on the way."""
     events = list(training(run))
-    return events[-1].outcome, [it.evaluation for it in events if isinstance(it, Evaluated)]
+    return events[-1], [it.evaluation for it in events if isinstance(it, Evaluated)]
 
 
 @pytest.fixture

@@ -30,16 +30,6 @@ from pixelpong.session import Session
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """How a training ended."""
-
-    reason: str  # the budget that was reached: one of `config.BUDGET`; or interrupted
-    progress: Progress
-    params_sha256: str  # of the final parameters
-    verdict: Evaluation | None  # the last against the target return; None if there was none
-
-
-@dataclass(frozen=True)
 class Began:
     """The training starts, or continues from `progress`."""
 
@@ -77,7 +67,10 @@ class Judging:
 class Ended:
     """The training is over; everything is saved."""
 
-    outcome: Outcome
+    reason: str  # the budget that was reached: an option of `Config`; or interrupted
+    progress: Progress
+    params_sha256: str  # of the final parameters
+    verdict: Evaluation | None  # the last against the target return; None if there was none
 
 
 Event = Began | Updated | Evaluated | Judging | Ended
@@ -90,7 +83,7 @@ def training(
 
     `Began` comes first, `Ended` last. Closing the generator early saves the last complete update.
     `should_stop` is called several times a second. If it returns True, the current update is
-    dropped, the last complete one is saved, and the outcome's reason is ``"interrupted"``.
+    dropped, the last complete one is saved, and the reason is ``"interrupted"``.
     `began` is when the command started, on the monotonic clock; now by default.
     """
     config = run.config
@@ -129,7 +122,7 @@ def training(
             session.save()
         if reason == "until_return":
             session.thin_out()
-    yield Ended(Outcome(reason, progress, fingerprint(learner.params), verdict))
+    yield Ended(reason, progress, fingerprint(learner.params), verdict)
 
 
 def train(
@@ -137,11 +130,11 @@ def train(
     show: Callable[[Event], object] | None = None,
     should_stop: Callable[[], bool] = never,
     began: float | None = None,
-) -> Outcome:
+) -> Ended:
     """Train to the end, and call `show` with each event of `training`."""
     with contextlib.closing(training(run, should_stop, began)) as events:
         for event in events:
             if show is not None:
                 show(event)
     assert isinstance(event, Ended)
-    return event.outcome
+    return event

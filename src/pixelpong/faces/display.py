@@ -87,11 +87,10 @@ class TrainingDisplay:
         if self._is_verbose:
             for line in verbose_lines(progress, stats):
                 self._console.print(line)
-        self._clock.count(progress, stats)
         self._now, self._games = "playing and learning", ()
         if progress.estimated_return is not None:
             self._points.append((progress.steps, progress.estimated_return))
-        self._shown = _metrics(progress, stats) | self._clock.estimates(progress)
+        self._shown = _metrics(progress, stats) | self._clock.count(progress, stats)
         if self._live is None:
             named = {"time": self._clock.read()} | self._shown
             self._held_back = ["  ".join(f"{name} {value}" for name, value in named.items())]
@@ -154,35 +153,30 @@ class Clock:
         self._config, self._is_recorded = config, is_comparable(config)
         self._begin = time.monotonic() - seconds
         # Steps and the spent share after the first update, and the seconds of those that follow.
-        self._steps, self._share, self._seconds = 0, -1.0, 0.0
+        self._steps, self._seconds = 0, 0.0
+        self._share: float | None = None
 
     def read(self) -> str:
         """The time of the run until now."""
         return describe_times(total=time.monotonic() - self._begin)
 
-    def count(self, progress: Progress, stats: UpdateStats) -> None:
-        """Count an update."""
-        if self._share < 0:
-            self._steps, self._share = progress.steps, self._spent(progress)
+    def count(self, progress: Progress, stats: UpdateStats) -> dict[str, str]:
+        """Count an update; return the time left, as far as it is known: to the win, as recorded
+        trainings like this one needed it, and until the budget is spent."""
+        # The spent share of the budget option that will be reached first.
+        share = min(1.0, max(self._config.spent(progress).values(), default=0.0))
+        if self._share is None:
+            self._steps, self._share = progress.steps, share
         else:
             self._seconds += stats.rollout_seconds + stats.learn_seconds
-
-    def estimates(self, progress: Progress) -> dict[str, str]:
-        """The time left, as far as it is known: to the win, as recorded trainings like this one
-        needed it, and until the budget is spent."""
         to_win = at_most = "–"
-        played, share = progress.steps - self._steps, self._spent(progress)
-        if played > 0:
+        if (played := progress.steps - self._steps) > 0:
             seconds = steps_left(progress.estimated_return) * self._seconds / played
             to_win = f"about {duration(seconds)}"
-        if share > self._share:
-            at_most = duration(self._seconds * (1 - share) / (share - self._share))
+        if (spent := share - self._share) > 0:
+            at_most = duration(self._seconds * (1 - share) / spent)
         found = dict(zip(ESTIMATES, (to_win, at_most), strict=True))
         return found if self._is_recorded else {ESTIMATES[1]: at_most}
-
-    def _spent(self, progress: Progress) -> float:
-        """The spent share of the budget option that will be reached first, 0 … 1."""
-        return min(1.0, max(self._config.spent(progress).values(), default=0.0))
 
 
 def is_comparable(config: Config) -> bool:

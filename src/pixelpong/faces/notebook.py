@@ -25,20 +25,18 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from pixelpong.agent.choice import (
-    Agents,
-)
+from pixelpong.agent.choice import Agents
 from pixelpong.agent.file import Agent
 from pixelpong.config import Config
-from pixelpong.errors import PixelpongError, number_of
+from pixelpong.errors import PixelpongError, RunError, number_of
 from pixelpong.faces.plots import KINDS, draw_plot
 from pixelpong.faces.policy import Policy
 from pixelpong.faces.report import describe_ending
-from pixelpong.loop import Outcome
+from pixelpong.loop import Ended
 from pixelpong.machine import count_cores, describe_machine
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.names import find_run
-from pixelpong.run.record import Record
+from pixelpong.run.record import DAMAGED, Record
 from pixelpong.run.words import describe_times
 
 
@@ -67,20 +65,22 @@ class Media:
         Path(path).write_bytes(self.content)
 
 
-class Run:
-    """One training to look at; nothing here changes it.
+class Run(Record):
+    """One training to look at, as it was when it was opened; nothing here changes it.
 
     If `outcome` is given, this process has just trained it: ``print(run)`` says how that ended.
     """
 
+    run: RunDirectory
+
     def __init__(
-        self, path: str | Path, outcome: Outcome | None = None, *, is_brief: bool = False
+        self, path: str | Path, outcome: Ended | None = None, *, is_brief: bool = False
     ) -> None:
         """Open a run by its directory, its name in the folder ``runs``, or ``"latest"``."""
-        self.path = find_run(path)
-        self.outcome = outcome
-        self._directory = RunDirectory(self.path)
-        self._is_brief = is_brief
+        super().__init__(find_run(path))
+        if self.state == DAMAGED:
+            raise RunError(self.problem)
+        self.outcome, self._is_brief = outcome, is_brief
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Run) and self.path.resolve() == other.path.resolve()
@@ -91,24 +91,24 @@ class Run:
     @property
     def config(self) -> Config:
         """The configuration of its training."""
-        return self._directory.config
+        return self.run.config
 
     def metrics(self) -> dict[str, NDArray[Any]]:
-        """Every figure of every update so far as arrays, NaN if there was none."""
-        return Record.read(self.path).columns()
+        """Every figure of every update as arrays, NaN if there was none."""
+        return self.columns()
 
     def agents(self) -> list[int]:
         """The updates whose agent is saved; `agent` loads one."""
-        return self._directory.list_agents()
+        return self.run.list_agents()
 
     def agent(self, which: int | str = "best") -> Agent:
         """One of its agents: that of an update, ``"best"`` or ``"latest"``."""
-        return Agents.of_run(self._directory).load(str(which))
+        return Agents.of_run(self.run).load(str(which))
 
     def plot(self, kind: str = "curve", *, others: Iterable[str | Path | Run] = ()) -> Media:
         """Draw the ``curve`` or the ``health``, with that of others to compare."""
         runs = [self, *(other if isinstance(other, Run) else Run(other) for other in others)]
-        content = draw_plot([Record.read(run.path) for run in runs], kind, "png")
+        content = draw_plot(runs, kind, "png")
         return Media(content, f"{kind} of {', '.join(run.path.name for run in runs)}")
 
     def replay(self, checkpoint: int | str = "best", episode: int = 0, **how: Any) -> Media:
@@ -124,14 +124,13 @@ class Run:
         return words
 
     def __repr__(self) -> str:
-        found, config = Record.read(self.path), self.config
-        times = describe_times(found.training_seconds, found.total_seconds)
+        times = describe_times(self.training_seconds, self.total_seconds)
         rows = [
-            f"Run('{self.path}'): {config.preset} on {config.environment}",
-            found.verdict,
-            f"update {found.update}, {number_of(found.episodes, 'episode')}, "
-            f"{number_of(found.steps, 'step')}{', ' * bool(times)}{times}",
-            f"{number_of(len(found.agents), 'agent')} saved",
+            f"Run('{self.path}'): {self.config.preset} on {self.config.environment}",
+            self.verdict,
+            f"update {self.update}, {number_of(self.episodes, 'episode')}, "
+            f"{number_of(self.steps, 'step')}{', ' * bool(times)}{times}",
+            f"{number_of(len(self.agents()), 'agent')} saved",
             f".plot(kind) with {', '.join(KINDS)}; .replay(); .metrics(); .agents(); .config",
         ]
         return "\n  ".join(rows)
@@ -143,7 +142,7 @@ class Run:
 
     def to_dict(self) -> dict[str, Any]:
         """The run as JSON; if it has just been trained, with how that ended."""
-        facts, outcome = Record.read(self.path).to_dict(), self.outcome
+        facts, outcome = super().to_dict(), self.outcome
         if outcome is None:
             return facts
         return facts | {

@@ -21,7 +21,7 @@ from pixelpong.errors import number_of, on_one_line
 from pixelpong.run.words import describe_times, duration, signed
 
 if TYPE_CHECKING:
-    from pixelpong.loop import Outcome
+    from pixelpong.loop import Ended
 
 Facts = dict[str, Any]
 
@@ -126,7 +126,7 @@ film it          pixelpong record {run} --overlay --out best.mp4
 """
 
 
-def describe_ending(facts: Facts, outcome: Outcome, *, is_brief: bool) -> str:
+def describe_ending(facts: Facts, outcome: Ended, *, is_brief: bool) -> str:
     """How a training ended: won or not, and the commands that come next."""
     run, progress, verdict = shlex.quote(facts["run"]), outcome.progress, outcome.verdict
     words = {"interrupted": "interrupted", "until_return": "done"}

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.config import OPTIONS, Config
-from pixelpong.errors import MAX_GOT, PixelpongError, RunError, on_one_line
+from pixelpong.errors import MAX_GOT, PixelpongError, on_one_line
 from pixelpong.run.directory import FAILURE_FILE, RunDirectory, is_live
 from pixelpong.run.lines import EpisodeLine, Evaluation
 from pixelpong.run.names import last_change, list_runs
@@ -62,16 +62,16 @@ _MetricsLine = dict[str, Figure | dict[str, Figure | None] | None]
 
 
 class Record:
-    """One run, read at one moment; get it from `read`."""
+    """One run, read at one moment; `read` knows those that have not changed."""
 
     run: RunDirectory | None = None  # None if it is damaged
     error = ""  # that ended its last training, or by which it cannot be read
     rows: tuple[dict[str, Any], ...] = ()  # of the metrics, with those of ``timing``
     evaluations: tuple[Evaluation, ...] = ()
 
-    def __init__(self, path: Path, *, is_live: bool) -> None:
-        """Read the run; `is_live` says whether a process trains it."""
-        self.path, self.is_live = path, is_live
+    def __init__(self, path: Path) -> None:
+        """Read the run; damage raises nothing, and the record names the problem."""
+        self.path, self.is_live = path, is_live(path)  # whether a process trains it
         self.modified = last_change(path)  # in seconds since 1970
         try:
             run = RunDirectory(path)
@@ -92,12 +92,11 @@ class Record:
 
     @staticmethod
     def read(path: Path) -> Record:
-        """The record of a run now; damage raises nothing, and the record names the problem."""
+        """The record of a run now."""
         files = "config.json", "metrics.jsonl", "evaluations.jsonl", FAILURE_FILE
-        is_training = is_live(path)
-        stamp = is_training, *(identify(path / name) for name in files)
+        stamp = is_live(path), *(identify(path / name) for name in files)
         if path not in _KNOWN or _KNOWN[path][0] != stamp:
-            _KNOWN[path] = stamp, Record(path, is_live=is_training)
+            _KNOWN[path] = stamp, Record(path)
         return _KNOWN[path][1]
 
     @property
@@ -215,14 +214,6 @@ class Record:
         return f"{words}{': ' if self.state == WON else '; '}{found}"
 
     # ---- files
-
-    @property
-    def agents(self) -> list[int]:
-        """The updates whose agent is saved, ascending."""
-        if self.run is not None:
-            with contextlib.suppress(OSError, RunError):  # it is being deleted
-                return self.run.list_agents()
-        return []
 
     @functools.cached_property
     def bytes(self) -> int:
