@@ -7,10 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
-from pixelpong.agent.expect import ARRIVING, BALL, HEIGHTS, PADDLE, expect, find, place_paddle
 from pixelpong.agent.file import load_shipped
 from pixelpong.agent.game import Moment, play_game
 from pixelpong.env import features
+from pixelpong.faces.look.reel import ARRIVING, BALL, HEIGHTS, PADDLE, expect, find, place_paddle
 from pixelpong.items import DOWN, STAY, UP
 from pixelpong.learn import gated
 from pixelpong.learn.network import init_params

@@ -14,7 +14,7 @@ from pixelpong.errors import ConfigError
 from pixelpong.faces.report import Result, describe_facts, describe_runs
 from pixelpong.faces.training import stoppable
 from pixelpong.machine import collect_versions, count_cores, describe_machine, require
-from pixelpong.schema import Count, Meta, Positive, Seconds
+from pixelpong.schema import Count, Meta
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
 Order = Literal["age", "name", "return", "seed", "size", "state", "steps"]  # of a list of runs
@@ -128,9 +128,9 @@ def record(
     episode: Count = 0,
     out: Path | None = None,
     overlay: bool = False,
-    scale: Positive = 3,
-    speed: Seconds = 1.0,
-    seconds: Seconds | None = None,
+    scale: Annotated[int, Meta(ge=1, le=10)] = 3,
+    speed: Annotated[float, Meta(ge=0.1, le=60)] = 1.0,
+    seconds: Annotated[float, Meta(ge=0.1, le=1_000_000)] | None = None,
 ) -> Result:
     """Make a film of a game that an agent plays; extra [video].
 

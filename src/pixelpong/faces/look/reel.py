@@ -8,10 +8,12 @@ base64.
     screen    [210, 160] palette indices
     field     [80, 80] the state of a pixel: 0 off, 1 stayed, 2 appeared, 3 vanished
     saliency  [80, 80] what it adds to logit(UP) − logit(DOWN), in 127ths of that step's largest
-              as int8 (a uint8 above 127 is negative); ``saliency_max`` has the largest
+              as int8 (a uint8 above 127 is negative)
 
-``expectations`` has what the agent would do with its paddle elsewhere, at each step at which the
-ball is about to reach it (`pixelpong.agent.expect`). ``static/viewer.js`` shows a reel.
+``expectations`` has what the agent would do, and what it expects, if its paddle were at another
+height, at each step at which the ball is about to reach it. The paddle is put at one height after
+another, in the frame and in the one before, and the network sees both. Nothing is estimated: each
+height is an answer of the network itself. ``static/viewer.js`` shows a reel.
 """
 
 from __future__ import annotations
@@ -25,17 +27,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.agent import expect
 from pixelpong.agent.file import Agent
-from pixelpong.agent.game import play_game
+from pixelpong.agent.game import Moment, play_game
 from pixelpong.agent.legend import ACTION_NAMES
 from pixelpong.atari.palette import PALETTE
 from pixelpong.config.protocols import Protocol
-from pixelpong.play.networks import Explanation
+from pixelpong.env.preprocess import FIELD_ROWS
+from pixelpong.play.networks import Explanation, Network
 
 MAX_STEPS = 12_000  # an episode has a few thousand
 
-_COLUMNS = ("actions", "rewards", "points", "probabilities", "values", "saliency_max")
+_COLUMNS = ("actions", "points", "probabilities", "values")
+
+BALL, BACKGROUND, PADDLE = 14, 34, 200  # palette indices of Pong while it is played
+PADDLE_ROWS, PADDLE_COLUMNS = 16, slice(140, 144)
+HEIGHTS = range(0, 144, 2)  # rows of the field for the paddle's upper edge
+ARRIVING = range(132, 140)  # columns of a ball that reaches the paddle in the next step
+
+_FIELD_ROWS_SEEN = 159  # the row below is the border's, in the ball's colour
+_SIZES = {BALL: 4 * 2, PADDLE: PADDLE_ROWS * 4}  # in pixels
 
 
 def make_reel(agent: Agent, seed: int) -> dict[str, Any]:
@@ -48,21 +58,18 @@ def make_reel(agent: Agent, seed: int) -> dict[str, Any]:
     for moment in itertools.islice(play_game(agent, seed, explains_every=1), MAX_STEPS):
         seen = moment.explanation
         assert seen is not None
-        largest, moved = scale_saliency(seen, 127)
-        pictures = {"screen": moment.screen, "field": seen.field, "saliency": moved.view(np.uint8)}
+        saliency = scale_saliency(seen, 127).view(np.uint8)
+        pictures = {"screen": moment.screen, "field": seen.field, "saliency": saliency}
         for name, picture in pictures.items():
             packed[name] += encode_difference(last[name], picture)
         last = pictures
         chances = np.round(seen.probabilities, 4).tolist()
         value = None if seen.value is None else round(seen.value, 4)
-        steps.append(
-            (moment.action, moment.reward, moment.points, chances, value, round(largest, 4))
-        )
-        if before and (answers := expect.expect(network, before, moment)):
+        steps.append((moment.action, moment.points, chances, value))
+        if before and (answers := expect(network, before, moment)):
             expectations.append(answers)
         before = moment
     return {
-        "agent_update": agent.about["update"],
         "episode_return": moment.points[1] - moment.points[0],
         "steps": len(steps),
         "steps_per_second": float(steps_per_second(agent.protocol)),
@@ -71,8 +78,8 @@ def make_reel(agent: Agent, seed: int) -> dict[str, Any]:
         "palette": PALETTE.tolist(),
         **{name: base64.b64encode(zlib.compress(it, 6)).decode() for name, it in packed.items()},
         **dict(zip(_COLUMNS, zip(*steps, strict=True), strict=True)),
-        "heights": list(expect.HEIGHTS),
-        "paddle_rows": expect.PADDLE_ROWS,
+        "heights": list(HEIGHTS),
+        "paddle_rows": PADDLE_ROWS,
         "expectations": expectations,
     }
 
@@ -82,11 +89,10 @@ def steps_per_second(protocol: Protocol) -> Fraction:
     return 60 / Fraction(sum(protocol.frame_skips), 2)
 
 
-def scale_saliency(explanation: Explanation, most: int) -> tuple[float, NDArray[np.int8]]:
-    """The largest saliency, and all of it, [80, 80], scaled to −most … most."""
-    largest = float(np.abs(explanation.saliency).max())
-    scaled = np.rint(explanation.saliency * (most / largest if largest else 0.0))
-    return largest, scaled.astype(np.int8)
+def scale_saliency(explanation: Explanation, most: int) -> NDArray[np.int8]:
+    """The saliency, [80, 80], scaled to −most … most."""
+    largest = np.abs(explanation.saliency).max() or 1.0
+    return np.rint(explanation.saliency * (most / largest)).astype(np.int8)
 
 
 def encode_difference(last: NDArray[np.uint8] | int, picture: NDArray[np.uint8]) -> bytes:
@@ -94,3 +100,50 @@ def encode_difference(last: NDArray[np.uint8] | int, picture: NDArray[np.uint8])
     places = np.flatnonzero(picture != last)
     count = np.array([len(places)], "<u2")
     return count.tobytes() + places.astype("<u2").tobytes() + picture.ravel()[places].tobytes()
+
+
+def find(screen: NDArray[np.uint8], colour: int) -> tuple[int, int] | None:
+    """Row in the field and column of the ball or the paddle; None if it is not all in sight.
+
+    A `screen` has the palette indices [210, 160], here and below.
+    """
+    places = np.argwhere(screen[FIELD_ROWS][:_FIELD_ROWS_SEEN] == colour)
+    if len(places) != _SIZES[colour]:
+        return None
+    row, column = places.min(axis=0).tolist()
+    return row, column
+
+
+def place_paddle(screen: NDArray[np.uint8], height: int) -> NDArray[np.uint8]:
+    """A copy of a screen with the agent's paddle at another height, as in `HEIGHTS`."""
+    moved = screen.copy()
+    field = moved[FIELD_ROWS]
+    field[field == PADDLE] = BACKGROUND
+    field[height : height + PADDLE_ROWS, PADDLE_COLUMNS] = PADDLE
+    return moved
+
+
+def expect(network: Network, before: Moment, now: Moment) -> dict[str, Any] | None:
+    """Ask a network about every height of its paddle; it forgets the game that it was in.
+
+    The answers, as JSON, have a row for each of `HEIGHTS`; None if the ball does not reach the
+    paddle in the next step. `before` is the moment of the step before.
+    """
+    last, ball = (find(moment.screen, BALL) for moment in (before, now))
+    paddle = find(now.screen, PADDLE)
+    if last is None or ball is None or paddle is None or not last[1] < ball[1] in ARRIVING:
+        return None
+    answers = []
+    for height in HEIGHTS:
+        network.reset()
+        network.follow(place_paddle(before.screen, height), before.action)
+        network.act(place_paddle(now.screen, height))
+        answers.append(network.answer())
+    values = [value for _, value in answers]
+    return {
+        "step": now.step,
+        "ball": ball,
+        "paddle": paddle[0],
+        "probabilities": [np.round(each, 3).tolist() for each, _ in answers],
+        "values": None if None in values else np.round(np.array(values, float), 3).tolist(),
+    }
