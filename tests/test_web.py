@@ -117,7 +117,7 @@ def test_ids_are_names_and_those_that_are_odd_or_taken_are_marked(tmp_path):
     shelf = Library(tmp_path / "runs", tmp_path / "elsewhere/fast-001")
     ids = {each["id"]: each["name"] for each in shelf.list()}
     plain = {name for name in ids if "~" not in name}
-    assert plain == {"fast-001", "größe-1", "s/reels"}
+    assert plain == {"fast-001", "größe-1", "s/reels", "linked", "far"}
     assert len(ids) == len(plain) + len(odd) + 2, "the folder itself, and the one from elsewhere"
     for run_id in ids.keys() - plain:
         assert re.fullmatch(r"[\w.-]*~[0-9a-f]{8}", run_id)

@@ -61,9 +61,9 @@ def _answer(content: Any, status: int = 200) -> Response:
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:
-    if isinstance(error, HTTPException):
-        return _answer({"problem": error.detail}, error.status_code)
-    if isinstance(error, PixelpongError):
-        return _answer({"problem": on_one_line(str(error))[:500]}, 404)
-    text = f"The server failed with {type(error).__name__}; reload, or restart it."
-    return _answer({"problem": text}, 500)
+    match error:
+        case HTTPException():
+            return _answer({"problem": error.detail}, error.status_code)
+        case PixelpongError():
+            return _answer({"problem": on_one_line(str(error))}, 404)
+    return _answer({"problem": f"The server failed: {type(error).__name__}; restart it."}, 500)

@@ -55,8 +55,8 @@ def assess(record: Record) -> list[Finding]:
     if len(record.rows) < MIN_UPDATES:
         text = f"It has finished {number_of(record.update, 'update')}; checks begin after "
         return [Finding(NOTE, "Too early to tell", f"{text}{MIN_UPDATES}.")]
-    is_ppo = record.config.algorithm == "ppo"
-    entropy = _mean(record, "entropy") / math.log(3 if is_ppo else 2)
+    num_actions = 3 if record.config.algorithm == "ppo" else 2
+    entropy = _mean(record, "entropy") / math.log(num_actions)
     up, kl = _mean(record, "up_share"), _mean(record, "kl")
     steps, returns = record.curve()
     if not len(returns):
@@ -69,10 +69,8 @@ def assess(record: Record) -> list[Finding]:
     if entropy < ENTROPY_GONE and not strength >= STRONG_RETURN:
         text = f"The policy's entropy is {100 * entropy:.0f} % of the largest: it no longer tries "
         text += "anything, so it can learn no more from what it does."
-        advice = (
-            "Start a new run with a lower --learning-rate" + ", or a higher --ent-coef" * is_ppo
-        )
-        found.append(Finding(WARNING, "Entropy gone", text, f"{advice}."))
+        advice = "Start a new run with a lower --learning-rate or, with PPO, a higher --ent-coef."
+        found.append(Finding(WARNING, "Entropy gone", text, advice))
     if up >= ONE_ACTION or up <= 1 - ONE_ACTION:
         text = f"The paddle goes up at {100 * up:.0f} % of the steps: it is stuck at one edge."
         advice = "Wait some updates; if it stays, start a new run with another --seed or a lower "
@@ -85,8 +83,6 @@ def assess(record: Record) -> list[Finding]:
         text = "Nothing in the figures gives cause for concern."
         if len(returns):
             text += f" It plays at a return of about {signed(strength)}."
-        if not math.isnan(entropy):
-            text += f" {100 * entropy:.0f} % of the largest entropy is left."
         found.append(Finding(GOOD, "All is well", text))
     if strength < STRONG_RETURN and since < before + STALLED_GAIN:
         text = f"The return has not improved for {STALLED_STEPS:,} steps: its best was "

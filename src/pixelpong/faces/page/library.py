@@ -7,12 +7,14 @@ half-written, of another version or being deleted is listed with its problem, or
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import functools
 import hashlib
 import math
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,15 +30,15 @@ from pixelpong.sweep.sweep import make_settings
 MAX_ROWS = 1000  # of columns: more than a chart is wide in pixels
 MIN_ROWS = 100  # of the columns of each of many runs
 
-# The word for an agent below each return; above them all it is a champion.
-_STRENGTHS = ((-19.0, "untrained"), (-5.0, "beginner"), (8.0, "club"), (18.0, "strong"))
+STRENGTHS = ("untrained", *SHIPPED)  # a word for how well an agent plays,
+LIMITS = (-19.0, -5.0, 8.0, 18.0)  # the first below the first of these returns, and so on
 
 
 class Library:
     """All runs of `runs_dir`, which need not exist yet; `own` is a run or file from elsewhere."""
 
     def __init__(self, runs_dir: Path, own: Path | None = None) -> None:
-        self._runs_dir, self._own = runs_dir.resolve(), own
+        self._runs_dir, self._own = runs_dir, own
 
     def list(self) -> list[dict[str, Any]]:
         """All runs in short, the newest first."""
@@ -46,13 +48,11 @@ class Library:
     def tell(self, run_id: str) -> dict[str, Any]:
         """All about a run; of the package, or of a file, its agents."""
         path = self._find(run_id)
-        if path is None or path.is_file():
-            found, _ = find_agents(path)
-            agents = [_tell_agent(found, which) for which in found.files]
-            name = path.name if path else "the agents in the package"
-            told = {"name": name, "agents": agents, "best": found.best, "is_live": False}
-            return {"id": run_id, **told}
-        return {"id": run_id, **_tell_run(Record.read(path))}
+        if path is not None and is_run(path):
+            return {"id": run_id, **_tell_run(Record.read(path))}
+        name = path.name if path else "the agents in the package"
+        about = {"id": run_id, "name": name, "is_live": False}
+        return about | _tell_agents(find_agents(path)[0], {})
 
     def compare(self, ids: str) -> dict[str, Any]:
         """Runs with their curves, the options in which they differ, and what came of each setting.
@@ -89,19 +89,15 @@ class Library:
         """The id of a run or file: no two have the same, and each is a sound part of an address."""
         if path is None:
             return PACKAGE
-        there = path.resolve()
-        is_inside = there.is_relative_to(self._runs_dir)
-        name = there.relative_to(self._runs_dir).as_posix() if is_inside else ""
+        name = Path(os.path.relpath(path, self._runs_dir)).as_posix()
         if re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", name) and name != PACKAGE:
             return name
-        mark = hashlib.sha256(os.fsencode(there)).hexdigest()[:8]  # it has no name there
-        return re.sub(r"[^\w.-]+", "-", there.name) + f"~{mark}"
+        mark = hashlib.sha256(os.fsencode(path.absolute())).hexdigest()[:8]
+        return re.sub(r"[^\w.-]+", "-", path.name) + f"~{mark}"
 
     def _find(self, run_id: str) -> Path | None:
         """The path of the run or file with this id; None for the package."""
-        known: dict[str, Path | None] = {PACKAGE: None, **self._runs()}
-        if self._own is not None and self._own.is_file():
-            known[self.id_of(self._own)] = self._own
+        known = {PACKAGE: None, self.id_of(self._own): self._own, **self._runs()}
         if run_id not in known:
             raise RunError(expected("a run of the list", "another id", "reload the page"))
         return known[run_id]
@@ -109,10 +105,8 @@ class Library:
     def _runs(self) -> dict[str, Path]:
         folders = (self._runs_dir, *list_sweeps(self._runs_dir))
         paths = [path for folder in folders for path in list_runs(folder)]
-        for path in (self._runs_dir, self._own):
-            if path is not None and is_run(path):
-                paths.append(path)
-        return {self.id_of(path): path.resolve() for path in paths}
+        own = [path for path in (self._runs_dir, self._own) if path is not None and is_run(path)]
+        return {self.id_of(path): path for path in [*paths, *own]}
 
 
 @functools.lru_cache(8)
@@ -134,38 +128,29 @@ def _tell_run(record: Record) -> dict[str, Any]:
     if run is not None:
         with contextlib.suppress(RunError):  # it is being deleted
             found = Agents.of_run(run)
-    evaluated = {str(it.update): it.mean_return for it in record.evaluations}
     return {
         **_tell_curves(record, MAX_ROWS),
         "versions": run.versions if run else {},
         "machine": run.machine if run else {},
         "evaluations": [it.in_short() for it in record.evaluations],
         "health": list(map(vars, assess(record))),
-        "agents": [_tell_agent(found, which, evaluated.get(which)) for which in found.files],
-        "best": found.best,
+        **_tell_agents(found, {str(it.update): it.mean_return for it in record.evaluations}),
     }
 
 
-def _tell_agent(agents: Agents, which: str, evaluated: float | None = None) -> dict[str, Any]:
-    about = About(0)
-    for path in agents.files[which]:
-        with contextlib.suppress(CheckpointError):
-            about = read_about(path)
-            break
-    known = about.estimated_return if evaluated is None else evaluated
-    strength = which if which in SHIPPED else name_strength(known)
-    figures = {"steps": about.steps, "estimated_return": about.estimated_return}
-    return {"which": which, "strength": strength, **figures}
-
-
-def name_strength(mean_return: float | None) -> str:
-    """How well an agent plays, in a word.
-
-    >>> name_strength(12.5), name_strength(None)
-    ('strong', 'untrained')
-    """
-    known = -math.inf if mean_return is None else mean_return
-    return next((word for limit, word in _STRENGTHS if known < limit), SHIPPED[-1])
+def _tell_agents(found: Agents, evaluated: Mapping[str, float]) -> dict[str, Any]:
+    """Some agents, of which some have been `evaluated`."""
+    told = []
+    for which, paths in found.files.items():
+        about = About(0)
+        for path in reversed(paths):
+            with contextlib.suppress(CheckpointError):
+                about = read_about(path)
+        known = evaluated.get(which, about.estimated_return)
+        place = bisect.bisect(LIMITS, -math.inf if known is None else known)
+        strength = which if which in SHIPPED else STRENGTHS[place]
+        told.append({"which": which, "strength": strength} | vars(about))
+    return {"agents": told, "best": found.best}
 
 
 def _list_columns(record: Record, most: int) -> dict[str, list[float | None]]:
