@@ -89,13 +89,13 @@ def test_the_runs_of_a_sweep_are_listed_by_its_name_and_theirs_and_one_from_else
     make_lines(tmp_path / "single", updates=1)
     (tmp_path / "sweep-001" / SWEEP_FILE).write_text("{}")
     shelf = Library(tmp_path, run.path)
-    ids = {each["name"]: each["id"] for each in shelf.list()}
+    ids = {each["name"]: each["id"] for each in shelf.list()["runs"]}
     assert ids == {each: each for each in ids} | {"toy": shelf.id_of(run.path)}
     assert ids.keys() == {"single", "sweep-001/seed-0", "toy"}
     several = shelf.compare("single,sweep-001,gone")
     assert [each["id"] for each in several["runs"]] == ["single", "sweep-001/seed-0"]
     assert several["settings"][0]["runs"] == ["sweep-001/seed-0"], "of copies the further one"
-    for ask in (lambda: shelf.find_agent(ids["toy"], "99"), lambda: shelf.compare("gone")):
+    for ask in (lambda: shelf.reel(ids["toy"], "99"), lambda: shelf.compare("gone")):
         with pytest.raises(PixelpongError):
             ask()
     agent = shelf.load_agent(ids["toy"], "latest")
@@ -115,7 +115,7 @@ def test_ids_are_names_and_those_that_are_odd_or_taken_are_marked(tmp_path):
     (tmp_path / "runs/linked").symlink_to(tmp_path / "runs/fast-001")
     (tmp_path / "runs/far").symlink_to(tmp_path / "elsewhere/fast-001")
     shelf = Library(tmp_path / "runs", tmp_path / "elsewhere/fast-001")
-    ids = {each["id"]: each["name"] for each in shelf.list()}
+    ids = {each["id"]: each["name"] for each in shelf.list()["runs"]}
     plain = {name for name in ids if "~" not in name}
     assert plain == {"fast-001", "größe-1", "s/reels", "linked", "far"}
     assert len(ids) == len(plain) + len(odd) + 2, "the folder itself, and the one from elsewhere"

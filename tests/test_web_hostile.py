@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import hmac
 import itertools
-import sys
-import types
 
 import pytest
 from web_client import api, ask_app
 
 from pixelpong.faces.page.app import make_app
-from pixelpong.faces.page.jobs import Reels
 from pixelpong.faces.page.library import Library
 from pixelpong.faces.page.server import HEADERS, Door, Guard
 from pixelpong.run.directory import RunDirectory
@@ -35,11 +32,9 @@ def page(run):
         await websocket.accept()
         await websocket.close()
 
-    stand_in = types.ModuleType("pixelpong.faces.games.socket")
-    stand_in.play_socket = play_socket
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "pixelpong.faces.games.socket", stand_in)
-        app = make_app(Library(run.path.parent), Reels())
+        patch.setattr("pixelpong.faces.page.app.play_socket", play_socket)
+        app = make_app(Library(run.path.parent))
         yield lambda door=DOOR: Guard(app, door)
 
 

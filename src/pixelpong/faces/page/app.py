@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import mimetypes
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,38 +16,31 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
-from starlette.websockets import WebSocket
 
 from pixelpong.errors import PixelpongError, on_one_line
-from pixelpong.faces.page.jobs import Reels
+from pixelpong.faces.games.socket import play_socket
 from pixelpong.faces.page.library import Library
 
 STATIC = Path(__file__).parent / "static"
 
 
-def make_app(library: Library, reels: Reels) -> Starlette:
+def make_app(library: Library) -> Starlette:
     """The application, without the checks of `pixelpong.faces.page.server.Guard`."""
     # The system's table of types may be wrong, and no browser runs a script of a wrong type.
     mimetypes.add_type("text/javascript", ".js")
 
-    def tell_reel(request: Request) -> Response:
-        reel = reels.get(*library.find_agent(**request.path_params))
-        return Response(reel, media_type="application/json")
-
-    async def play(websocket: WebSocket) -> None:
-        from pixelpong.faces.games.socket import play_socket
-
-        await play_socket(websocket, library.load_agent)
+    def tell(function: Callable[..., Any]) -> Callable[[Request], Response]:
+        return lambda request: _answer(function(**request.path_params))  # runs in a thread
 
     app = Starlette(
-        routes=[  # a function that is not async runs in a thread
+        routes=[
             Route("/", lambda _: FileResponse(STATIC / "index.html")),
             Mount("/static", StaticFiles(directory=STATIC)),
-            Route("/api/runs", lambda _: _answer({"runs": library.list()})),
-            Route("/api/runs/{run_id:path}/reels/{which}", tell_reel),
-            Route("/api/runs/{run_id:path}", lambda it: _answer(library.tell(**it.path_params))),
-            Route("/api/several/{ids:path}", lambda it: _answer(library.compare(**it.path_params))),
-            WebSocketRoute("/game", play),
+            Route("/api/runs", tell(library.list)),
+            Route("/api/runs/{run_id:path}/reels/{which}", tell(library.reel)),
+            Route("/api/runs/{run_id:path}", tell(library.tell)),
+            Route("/api/several/{ids:path}", tell(library.compare)),
+            WebSocketRoute("/game", lambda websocket: play_socket(websocket, library.load_agent)),
         ],
         middleware=[Middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)],
         exception_handlers=dict.fromkeys((HTTPException, PixelpongError, Exception), _answer_error),

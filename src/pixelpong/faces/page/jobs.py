@@ -6,7 +6,6 @@ The process is not the server's and has a lower priority than a training, so nei
 from __future__ import annotations
 
 import functools
-import json
 import os
 import threading
 from concurrent.futures.process import BrokenProcessPool
@@ -32,7 +31,7 @@ class Reels:
         self._is_closed = False
         self._get = functools.lru_cache(REELS_KEPT)(self._make)
 
-    def get(self, path: Path | None, which: str, stamp: Any) -> bytes:
+    def get(self, path: Path | None, which: str, stamp: Any) -> dict[str, Any]:
         """The result of `play_and_explain`; `stamp` changes with the agent."""
         with self._lock:
             return self._get(path, which, stamp)
@@ -42,9 +41,9 @@ class Reels:
         self._is_closed = True
         self._pool.kill()
 
-    def _make(self, path: Path | None, which: str, stamp: Any) -> bytes:
+    def _make(self, path: Path | None, which: str, stamp: Any) -> dict[str, Any]:
         try:
-            made: bytes = self._pool.submit(play_and_explain, path, which).result()
+            made: dict[str, Any] = self._pool.submit(play_and_explain, path, which).result()
             return made
         except BrokenProcessPool:
             if not self._is_closed:
@@ -58,8 +57,7 @@ def _begin() -> None:
     threadpool_limits(1)
 
 
-def play_and_explain(path: Path | None, which: str) -> bytes:
-    """The reel, as JSON, of a greedy game; `path` is a run or an agent's file, None the package."""
+def play_and_explain(path: Path | None, which: str) -> dict[str, Any]:
+    """The reel of a greedy game; `path` is a run or an agent's file, None the package."""
     run, agent = open_agent(path, which)
-    reel = make_reel(agent, run.config.seed if run else 0)
-    return json.dumps(reel, allow_nan=False, separators=(",", ":")).encode()
+    return make_reel(agent, run.config.seed if run else 0)

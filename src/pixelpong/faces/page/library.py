@@ -22,6 +22,7 @@ from pixelpong.agent.choice import PACKAGE, Agents, find_agents
 from pixelpong.agent.file import SHIPPED, About, Agent, read_about
 from pixelpong.errors import CheckpointError, RunError, expected
 from pixelpong.faces.page.health import assess
+from pixelpong.faces.page.jobs import Reels
 from pixelpong.run.names import is_run, list_runs
 from pixelpong.run.record import Record, identify, list_sweeps
 from pixelpong.sweep.grid import varied
@@ -38,12 +39,12 @@ class Library:
     """All runs of `runs_dir`, which need not exist yet; `own` is a run or file from elsewhere."""
 
     def __init__(self, runs_dir: Path, own: Path | None = None) -> None:
-        self._runs_dir, self._own = runs_dir, own
+        self._runs_dir, self._own, self._reels = runs_dir, own, Reels()
 
-    def list(self) -> list[dict[str, Any]]:
+    def list(self) -> dict[str, Any]:
         """All runs in short, the newest first."""
         found = [{"id": id, **Record.read(path).to_dict()} for id, path in self._runs().items()]
-        return sorted(found, key=lambda each: each["modified"], reverse=True)
+        return {"runs": sorted(found, key=lambda each: each["modified"], reverse=True)}
 
     def tell(self, run_id: str) -> dict[str, Any]:
         """All about a run; of the package, or of a file, its agents."""
@@ -72,14 +73,18 @@ class Library:
             "is_live": any(record.is_live for record in found),
         }
 
-    def find_agent(self, run_id: str, which: str) -> tuple[Path | None, str, Any]:
-        """Where a saved agent is: path of the run or file, None for the package; name; stamp."""
+    def reel(self, run_id: str, which: str) -> dict[str, Any]:
+        """A game of a saved agent (`pixelpong.faces.look.reel`), played now or lately."""
         path = self._find(run_id)
         found, _ = find_agents(path)
         if which not in found.files:
             listed = ", ".join(found.files) or "none yet"
             raise RunError(f"There is no agent of this name. Saved: {listed}.")
-        return path, which, tuple(map(identify, found.files[which]))
+        return self._reels.get(path, which, tuple(map(identify, found.files[which])))
+
+    def close(self) -> None:
+        """End the game that is being played for a reel."""
+        self._reels.close()
 
     def load_agent(self, run_id: str, which: str = "best") -> Agent:
         """An agent of a run, of a file or of the package; ``"best"`` and ``"latest"`` are names."""

@@ -31,7 +31,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pixelpong.errors import ConfigError, refusing
 from pixelpong.faces.page.app import make_app
-from pixelpong.faces.page.jobs import Reels
 from pixelpong.faces.page.library import Library
 
 ASK_SECONDS = 0.1
@@ -62,7 +61,7 @@ def serve(
     if port not in (0, door.port):
         tell(f"port {port} is taken; using {door.port}")
     path, which = agent
-    library, reels = Library(runs_dir, path), Reels()
+    library = Library(runs_dir, path)
     page = f"#{view}/{urllib.parse.quote(library.id_of(path))}/{which}" if view else ""
     tell(f"pixelpong is at {door.url(page)}")
     if len(door.hosts) > 1:
@@ -73,7 +72,7 @@ def serve(
     if opens_browser:
         _open_browser(door.url(page))
     config = uvicorn.Config(
-        Guard(make_app(library, reels), door),
+        Guard(make_app(library), door),
         ws="websockets-sansio",
         ws_per_message_deflate=False,  # frames of the game are packed already
         lifespan="off",
@@ -89,7 +88,7 @@ def serve(
         while not serving.done() and not should_stop():
             wait([serving], ASK_SECONDS)
         server.should_exit = True
-        reels.close()
+        library.close()
         serving.result()
 
 
