@@ -33,7 +33,7 @@ function route() {
   if (name === "main") return; // the skip link
   leave?.abort();
   leave = new AbortController();
-  warnAbove(null);
+  warnAbove();
   const view = build("div", { class: "view" });
   main.replaceChildren(view);
   (Object.hasOwn(VIEWS, name ?? "") ? VIEWS[name] : mountList)(view, leave.signal, ...rest);
@@ -48,7 +48,9 @@ function route() {
 
 function mountList(element, signal) {
   document.title = "Runs · pixelpong";
-  const list = buildScroller("Runs"), empty = build("div"), words = build("span");
+  const list = buildScroller("Runs"), words = build("span");
+  const empty = build("p", { class: "empty", hidden: true });
+  empty.append(document.getElementById("empty").content.cloneNode(true));
   const link = build("a", { class: "button primary" }, "Compare");
   const bar = build("div", { class: "compare-bar" }, words, link);
   element.append(build("h1", {}, "Runs"), empty, bar, list);
@@ -65,7 +67,7 @@ function mountList(element, signal) {
     for (const id of ticked) if (!rows.has(id)) ticked.delete(id);
     list.hidden = !runs.length;
     rewrite(list, runs, () => [buildTable(head, listRows(runs, rows, count))]);
-    rewrite(empty, runs.length, () => (runs.length ? [] : [buildEmpty()]));
+    empty.hidden = runs.length > 0;
     count();
   });
 }
@@ -103,17 +105,6 @@ function listRows(runs, rows, onTick) {
       run.state === "damaged" ? run.problem : written,
     ];
   });
-}
-
-function buildEmpty() {
-  const link = (page, words) => build("a", { href: `#${page}/package/best` }, words);
-  return build(
-    "p", { class: "empty" }, build("strong", {}, "No runs yet."),
-    " Train one in another terminal, and it appears here:",
-    build("code", {}, "pixelpong train --preset fast"),
-    "Or look at the agents that came with the package: ", link("watch", "watch"), " or ",
-    link("play", "play against one"), ".",
-  );
 }
 
 addEventListener("hashchange", route);

@@ -8,7 +8,6 @@ import { build, formatCount, formatNumber, formatSigned, rewrite } from "./parts
 const SIZE = 1000; // of the picture's own coordinates, from the upper left
 const REACH = 0.02; // of the width: how near a value is to be to the pointer
 const TICK_STEPS = [1, 2, 2.5, 5, 10];
-const GRID = 200; // points of the mean of several seeds
 const DASHES = ["", "8 4", "2 3", "8 3 2 3", "14 4", "14 3 2 3"]; // of compared curves
 
 const tellPercent = (value) => `${formatNumber(100 * value, { maximumFractionDigits: 1 })} %`;
@@ -23,6 +22,7 @@ const STYLES = {
   dashed: { colour: "series-2", width: 1.25, dash: "7 4" },
   solid: { colour: "series-1", width: 2.25 },
 };
+const THIN = { width: 0.75, dash: null, opacity: 0.5 }; // a seed among others
 
 const single = (id, title, unit, tell = tellPlain) =>
   ({ id, title, unit, tell, curves: [[id, title.toLowerCase(), "solid"]] });
@@ -129,27 +129,28 @@ class Chart {
   draw(target) {
     const isLarge = this.chart.id === "return", paths = [], words = [];
     const tell = this.chart.tell === tellPercent ? tellPercent : tellTick;
-    const draw = (kind, d) => paths.push(build("svg:path", { class: kind, d }));
+    const draw = (style, places) => paths.push(drawLine(style, places));
     for (const tick of listTicks(this.range, isLarge ? 6 : 4)) {
-      draw(Math.abs(tick) < 1e-12 ? "zero" : "grid", `M0 ${this.y(tick)}h${SIZE}`);
-      words.push(write(0, this.y(tick), 4, tell(tick), "tick", -6));
+      const y = this.y(tick), colour = Math.abs(tick) < 1e-12 ? "quiet" : "line";
+      draw({ colour }, [[0, y], [SIZE, y]]);
+      words.push(write(0, y, 4, tell(tick), "tick", -6));
     }
     for (const tick of listTicks([0, this.end], isLarge ? 6 : 3)) {
-      draw("grid", `M${this.x(tick)} 0v${SIZE}`);
-      words.push(write(this.x(tick), SIZE, 17, tellTick(tick)));
+      const x = this.x(tick);
+      draw({ colour: "line" }, [[x, 0], [x, SIZE]]);
+      words.push(write(x, SIZE, 17, tellTick(tick)));
     }
     words.push(write(SIZE / 2, SIZE, 33, "steps of the agent"));
     const place = ([x, y]) => [this.x(x), this.y(y)];
     for (const { style, points, seeds = [], band } of this.traces) {
-      const thin = { ...style, width: 0.75, dash: null, opacity: 0.5 };
-      paths.push(...seeds.map((seed) => drawLine(thin, seed.map(place))));
-      if (band) paths.push(drawLine({ fill: style.colour, opacity: 0.2 }, band.map(place)));
-      paths.push(drawLine(style, points.map(place)));
+      for (const seed of seeds) draw({ ...style, ...THIN }, seed.map(place));
+      if (band) draw({ fill: style.colour, opacity: 0.2 }, band.map(place));
+      draw(style, points.map(place));
     }
     if (target != null) {
-      draw("target", `M0 ${this.y(target)}h${SIZE}`);
-      const name = `target ${this.chart.tell(target)}`;
-      words.push(write(0, this.y(target), -5, name, "target-name", 6));
+      const y = this.y(target), name = `target ${this.chart.tell(target)}`;
+      draw({ colour: "note", dash: "4 3" }, [[0, y], [SIZE, y]]);
+      words.push(write(0, y, -5, name, "target-name", 6));
     }
     this.cursor = build("svg:path", { class: "cursor" });
     const box = { viewBox: `0 0 ${SIZE} ${SIZE}`, preserveAspectRatio: "none" };
@@ -206,27 +207,21 @@ function pair({ steps, ...columns }, name) {
   return all.filter(([, value]) => value != null);
 }
 
-/** The mean of several seeds, and around it a band from lowest to highest, as far as all go. */
+/**
+ * The mean of several seeds at the steps of the first, and around it a band from lowest to highest,
+ * as far as all go.
+ */
 export function joinSeeds(seeds) {
   if (seeds.length < 2) return { points: seeds[0] ?? [] };
   const from = Math.max(...seeds.map(([first]) => first[0]));
-  const to = Math.max(from, Math.min(...seeds.map((points) => points.at(-1)[0])));
-  const points = [], high = [], low = [];
-  for (let step = 0; step <= GRID; step += 1) {
-    const x = from + ((to - from) * step) / GRID;
-    const values = seeds.map((seed) => interpolate(seed, x)), [lowest, highest] = findEnds(values);
-    points.push([x, values.reduce((sum, value) => sum + value, 0) / values.length]);
-    high.push([x, highest]);
-    low.unshift([x, lowest]);
-  }
-  return { seeds, points, band: [...high, ...low] };
-}
-
-function interpolate(points, x) {
-  const next = points.findIndex(([each]) => each > x);
-  if (next < 1) return points.at(next)[1];
-  const [[x0, y0], [x1, y1]] = points.slice(next - 1, next + 1);
-  return y0 + ((y1 - y0) * (x - x0)) / (x1 - x0);
+  const to = Math.min(...seeds.map((points) => points.at(-1)[0]));
+  const rows = seeds[0].filter(([x]) => from <= x && x <= to).map(([x]) => (
+    [x, seeds.map((points) => points.findLast(([each]) => each <= x)[1])]
+  ));
+  const points = rows.map(([x, values]) => [x, values.reduce((a, b) => a + b) / values.length]);
+  const low = rows.map(([x, values]) => [x, Math.min(...values)]);
+  const high = rows.map(([x, values]) => [x, Math.max(...values)]);
+  return { seeds, points, band: [...low, ...high.reverse()] };
 }
 
 function findEnds(values) {

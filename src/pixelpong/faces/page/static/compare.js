@@ -14,8 +14,8 @@ export function mountComparison(element, signal, ids = "", isSweep = false) {
   const summary = buildScroller("What came of it");
   const words = "Medians, and of the return the mean of the middle half; with 95 % intervals.";
   const box = build("input", { type: "checkbox", checked: true, onchange: () => show() });
-  const joining = "Join runs that differ only in their seed: their mean, and from lowest to highest";
-  const joins = build("label", { class: "row" }, box, `${joining}, as far as all of them go.`);
+  const joining = "Join runs that differ only in their seed: mean and range, as far as all go.";
+  const joins = build("label", { class: "row" }, box, joining);
   document.title = `${title} · pixelpong`;
   element.append(build("h1", {}, title), problem);
   if (isSweep) element.append(summary, build("p", { class: "quiet" }, words));

@@ -76,7 +76,7 @@ export function follow(path, signal, show) {
       if (signal.aborted) return;
       if (answer.status === 200) known = answer;
       const { status, problem, text } = answer, isGone = status !== 0 && status !== 200;
-      warnAbove(status ? null : `${problem} Trying again.`);
+      warnAbove(status ? "" : `${problem} Trying again.`);
       if (text !== last) show(status === 200 ? answer : { ...known, status, problem, isGone });
       last = text;
     }
@@ -87,11 +87,9 @@ export function follow(path, signal, show) {
   again();
 }
 
-/** Show the banner over the page, or hide it. */
-export function warnAbove(text) {
-  const banner = document.getElementById("banner");
-  if (banner.textContent !== (text ?? "")) banner.textContent = text ?? "";
-  banner.hidden = !text;
+/** Show the banner over the page; without words hide it. */
+export function warnAbove(words = "") {
+  rewrite(document.getElementById("banner"), words, () => [words]);
 }
 
 /** Why an answer cannot be shown, or is an old one; "" if neither. */
@@ -115,7 +113,7 @@ export function formatSigned(value, digits = 0) {
 /** 1234567 → "1.23 million"; small ones with thousands' commas. */
 export function formatCount(value) {
   if (value < 1e6) return formatNumber(value, { maximumFractionDigits: 0 });
-  const style = { notation: "compact", compactDisplay: "long", minimumFractionDigits: 2 };
+  const style = { notation: "compact", compactDisplay: "long", maximumFractionDigits: 2 };
   return formatNumber(value, style);
 }
 

@@ -5,7 +5,8 @@ import { ask, build } from "./parts.js";
 import { applyDifference, drawScreen } from "./pictures.js";
 import { buildChooser, findAgent } from "./viewer.js";
 
-const HEIGHT = 210, FIRST_ROW = 34, NUM_ROWS = 160; // of the picture; of the field in it
+const HEIGHT = 210, COLUMNS = 160; // of the picture
+const FIRST_ROW = 34, NUM_ROWS = 160; // of the field in it
 const KEYS = { KeyW: "up", KeyS: "down", ArrowUp: "up", ArrowDown: "down" };
 
 /** The view of a game against an agent of a run, or of the package. */
@@ -55,7 +56,7 @@ class GameView {
     this.socket?.close();
     const query = new URLSearchParams({ run: this.run.id, agent: this.agent });
     const socket = new WebSocket(`${location.origin.replace("http", "ws")}/game?${query}`);
-    const screen = new Uint8Array(this.canvas.width * this.canvas.height), note = this.find(".problem");
+    const screen = new Uint8Array(COLUMNS * HEIGHT), note = this.find(".problem");
     Object.assign(this, { socket, direction: "stay", held: [], state: null });
     note.textContent = "";
     this.find(".watch").href = `#watch/${this.run.id}/${this.agent}`;

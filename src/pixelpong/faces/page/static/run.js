@@ -1,12 +1,9 @@
 // One run: its result, its health, a game of its agent, its curves, its configuration.
 import {
-  build, buildScroller, buildTable, buildTerms, follow, formatCount, formatSigned, listReturns,
-  rewrite, tellProblem,
+  build, buildTerms, follow, formatCount, listReturns, rewrite, tellProblem,
 } from "./parts.js";
 import { mountCurves } from "./charts.js";
 import { Games } from "./viewer.js";
-
-const MIN_GAMES = 10; // from which an interval is shown, as everywhere
 
 /** The view of a run; if an `agent` is given, of that agent's game alone. */
 export function mountRun(element, signal, id, agent = null) {
@@ -38,9 +35,7 @@ export function mountRun(element, signal, id, agent = null) {
     rewrite(health, run.health, () => run.health.map(buildFinding));
     note.hidden = run.columns.update?.length > 0;
     drawCurves([{ name: run.name, target: run.target, members: [addEvaluations(run)] }]);
-    rewrite(rest, [run.evaluations, run.config], () => [
-      ...buildEvaluations(run.evaluations), buildConfiguration(run),
-    ]);
+    rewrite(rest, run.config, () => [buildConfiguration(run)]);
   });
 }
 
@@ -74,19 +69,6 @@ function buildFinding({ level, title, text, advice }) {
   const more = advice && build("p", { class: "quiet" }, advice);
   const all = build("div", {}, build("p", {}, words, " ", text), more);
   return build("li", { class: `health-item sign ${level}` }, all);
-}
-
-function buildEvaluations(lines) {
-  if (!lines.length) return [];
-  const rows = lines.map(({ update, mean_return: mean, ci95: [low, high], std, games }) => [
-    formatCount(update), formatSigned(mean, 2),
-    games < MIN_GAMES ? "too few games" : `${formatSigned(low, 2)} … ${formatSigned(high, 2)}`,
-    std?.toFixed(2) ?? "–", `${games}`,
-  ]);
-  const head = ["update", "greedy return", "95 % interval", "deviation", "games"];
-  const scroller = buildScroller("Evaluations");
-  scroller.append(buildTable(head, rows.reverse()));
-  return [build("h2", {}, "Evaluations"), scroller];
 }
 
 function buildConfiguration({ config, versions, machine }) {

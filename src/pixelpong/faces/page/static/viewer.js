@@ -93,9 +93,10 @@ class Player {
     this.find = (selector) => this.root.querySelector(selector);
     this.bars = reel.action_names.map((name) => {
       const bar = build("span", { class: "bar", "aria-hidden": "true" });
+      bar.style.setProperty("--colour", `var(--${name})`);
       const share = build("span", { class: "number" });
       const word = build("span", {}, `${SYMBOLS[name]} ${name}`);
-      return { row: build("li", { class: `action ${name}` }, word, share, bar), bar, share };
+      return { row: build("li", { class: "action" }, word, share, bar), bar, share };
     });
     this.find(".actions").append(...this.bars.map(({ row }) => row));
     this.find(".thoughts p").hidden = this.find(".outcomes").parentNode.hidden = !this.hasValue;
@@ -122,9 +123,10 @@ class Player {
       const [lostBefore, wonBefore] = reel.points[Math.max(0, step - 1)];
       return lost > lostBefore || won > wonBefore ? [{ step, isWon: won > wonBefore }] : [];
     });
-    const marks = this.points.map(({ step, isWon }) => build("svg:path", {
-      class: isWon ? "won" : "lost", d: isWon ? `M${x(step)} 0v14` : `M${x(step)} 100v-14`,
-    }));
+    const marks = this.points.map(({ step, isWon }) => {
+      const [colour, from, to] = isWon ? ["accent", 0, 14] : ["warn", 100, 86];
+      return drawLine({ colour, width: 3 }, [[x(step), from], [x(step), to]]);
+    });
     const box = { viewBox: "0 0 1000 100", preserveAspectRatio: "none", "aria-hidden": "true" };
     this.find(".timeline").prepend(build("svg:svg", box, drawLine(curve, line), marks));
   }
@@ -133,19 +135,16 @@ class Player {
     const { find, reel } = this, overlay = find("[type=checkbox]"), speed = find("select");
     const points = this.points.map(({ step }) => step);
     const comings = reel.expectations.map(({ step }) => step);
-    const buttons = this.root.querySelectorAll(".controls button");
-    const [toPrevious, back, play, forward, toNext] = buttons;
     const on = (element, name, task) => element.addEventListener(name, task);
     const nudge = (steps) => { this.setPlaying(false); this.go(this.step + steps); };
     this.range = find("[type=range]");
     this.range.max = this.last;
     on(this.range, "input", () => this.go(Number(this.range.value)));
-    on(toPrevious, "click", () => this.jump(points, -1));
-    on(back, "click", () => nudge(-1));
-    on(play, "click", () => this.setPlaying(!this.isPlaying));
-    on(forward, "click", () => nudge(1));
-    on(toNext, "click", () => this.jump(points, 1));
-    on(find(".expectation button"), "click", () => { nudge(0); this.jump(comings, 1); });
+    const tasks = [
+      () => this.jump(points, -1), () => nudge(-1), () => this.setPlaying(!this.isPlaying),
+      () => nudge(1), () => this.jump(points, 1), () => { nudge(0); this.jump(comings, 1); },
+    ];
+    this.root.querySelectorAll("button").forEach((each, which) => on(each, "click", tasks[which]));
     speed.append(...SPEEDS.map((each) => (
       build("option", { value: each, selected: each === taste.speed }, `${each}×`)
     )));
