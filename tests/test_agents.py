@@ -136,7 +136,7 @@ def test_if_the_checkpoints_of_a_won_run_are_damaged_the_newest_saved_agent_is_s
     make_run, capsys
 ):
     train(run := make_run(updates=6))
-    run.checkpoints.thin(1)
+    run.checkpoints.thin(6, 1)
     assert run.checkpoints.updates() == [0, 6]
     run.checkpoints.path(6).write_bytes(b"damaged")
     for which, update in (("best", 6), ("latest", 6), ("6", 6)):

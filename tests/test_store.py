@@ -44,7 +44,7 @@ def test_the_last_two_the_best_and_the_first_are_kept(store):
     assert store.updates() == [0, 2, 5, 6]
     assert KEEP_LAST == 2
     assert (store.find_best(), store.load_latest().update) == (2, 6)
-    store.thin(keep_last=1)
+    store.thin(6, keep_last=1)
     assert store.updates() == [0, 2, 6]
 
 

@@ -121,7 +121,7 @@ def training(
                 raise
             session.save()
         if reason == "until_return":
-            session.thin_out()
+            run.checkpoints.thin(progress.update, 1)
     yield Ended(reason, progress, fingerprint(learner.params), verdict)
 
 

@@ -5,24 +5,15 @@ It restores the training, records every update, and saves checkpoints.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import time
-from collections.abc import Iterator
 
 from pixelpong.agent.choice import keep_opponent
 from pixelpong.agent.file import Agent, encode_small, is_due
 from pixelpong.config import Config
 from pixelpong.engines import Engine, EngineStats
-from pixelpong.errors import (
-    CheckpointError,
-    NumericsError,
-    RunError,
-    expected,
-    number_of,
-    warn,
-)
+from pixelpong.errors import CheckpointError, NumericsError, RunError, expected, number_of, warn
 from pixelpong.evaluation import evaluate, judge
 from pixelpong.items import BUILTIN
 from pixelpong.learners import UpdateStats, make_learner
@@ -165,28 +156,18 @@ class Session:
         self._run.checkpoints.save(Checkpoint(arrays, card))
         self._saved_update = update
 
-    def thin_out(self) -> None:
-        """Keep only the last checkpoint, the best and the first; for a training that has won."""
-        with self._optional():
-            self._run.checkpoints.thin(1)
-
     def _agent(self) -> Agent:
         return Agent.of_training(self.config, self.learner.params, self.learner.progress)
 
     def _keep_agent(self) -> None:
-        """Save the agent as a small file if that is due."""
+        """Save the agent as a small file if that is due; no result depends on it."""
         update = self.learner.progress.update
-        if is_due(update, self.config.save_agent_every):
-            has_met_agents = self.config.opponent != BUILTIN
-            with self._optional():
-                content = encode_small(self._agent(), self.learner.get_state()[0], has_met_agents)
-                self._run.agents.write(update, content)
-
-    @contextlib.contextmanager
-    def _optional(self) -> Iterator[None]:
-        """While inside, a write that fails is a warning: no result depends on it."""
+        if not is_due(update, self.config.save_agent_every):
+            return
+        has_met_agents = self.config.opponent != BUILTIN
         try:
-            yield
+            content = encode_small(self._agent(), self.learner.get_state()[0], has_met_agents)
+            self._run.agents.write(update, content)
         except (RunError, NumericsError) as error:
             warn(f"{error}; the training continues without it")
 

@@ -53,12 +53,7 @@ class CheckpointStore(NumberedFiles):
     def save(self, checkpoint: Checkpoint) -> None:
         """Write a checkpoint completely or not at all, then remove those no longer needed."""
         self.write(checkpoint.update, encode_arrays(checkpoint.arrays, checkpoint.card))
-        try:
-            # Those after it are damaged ones that a resume skipped.
-            self.cut_back(checkpoint.update)
-            self.thin(KEEP_LAST)
-        except RunError as error:
-            warn(f"{error}; they stay until the next save")
+        self.thin(checkpoint.update, KEEP_LAST)
 
     def load(self, update: int) -> Checkpoint:
         """Read one checkpoint and check every bit of it."""
@@ -90,10 +85,15 @@ class CheckpointStore(NumberedFiles):
         advice = "put a copy of one there, or start a new run"
         raise CheckpointError(expected(f"a sound checkpoint in {self.folder}", got, advice))
 
-    def thin(self, keep_last: int) -> None:
-        """Remove all but the last `keep_last`, the best and update 0; the caller holds the lock."""
-        updates = self.updates()
-        self.remove({*updates} - {0, *updates[-keep_last:], self.find_best()})
+    def thin(self, update: int, keep_last: int) -> None:
+        """Remove those after `update`, which a resume skipped as damaged, and all but the last
+        `keep_last`, the best and update 0; the caller holds the lock."""
+        try:
+            self.cut_back(update)
+            updates = self.updates()
+            self.remove({*updates} - {0, *updates[-keep_last:], self.find_best()})
+        except RunError as error:
+            warn(f"{error}; they stay until the next save")
 
     def find_best(self) -> int | None:
         """The update with the highest score, the newest of equals; its file may be damaged."""

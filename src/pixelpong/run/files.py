@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -23,25 +22,23 @@ def require_place(path: Path) -> None:
 def write_whole(path: Path, content: bytes, *, make_folder: bool = False) -> None:
     """Write or replace a file, completely or not at all."""
     temporary = path.with_name(f".{path.name}-{os.getpid()}")
-    try:
-        with refusing(f"to write {path}", "make room there, or choose another place", RunError):
-            if make_folder:
-                path.parent.mkdir(parents=True, exist_ok=True)
-            temporary.unlink(missing_ok=True)  # left by a killed process
-            with temporary.open("xb") as file:
+    with refusing(f"to write {path}", "make room there, or choose another place", RunError):
+        if make_folder:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with temporary.open("wb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)
-            if os.name == "posix":  # elsewhere a folder cannot be flushed
-                folder = os.open(path.parent, os.O_RDONLY)
-                try:
-                    os.fsync(folder)
-                finally:
-                    os.close(folder)
-    finally:
-        with contextlib.suppress(OSError, ValueError):
-            temporary.unlink()
+        finally:
+            temporary.unlink(missing_ok=True)
+        if os.name == "posix":  # elsewhere a folder cannot be flushed
+            folder = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
 
 
 class NumberedFiles:

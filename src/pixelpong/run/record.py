@@ -184,10 +184,9 @@ class Record:
 
         A training that was killed in its last evaluation must play that again.
         """
-        if self.state != STOPPED or self.config is None:
-            return self.state == WON
         is_evaluated = self.greedy is not None and self.greedy.update == self.update
-        return is_evaluated or self.config.until_return is None
+        has_target = self.config is not None and self.config.until_return is not None
+        return self.state == WON or (self.state == STOPPED and (is_evaluated or not has_target))
 
     @property
     def verdict(self) -> str:
