@@ -15,6 +15,7 @@ import pytest
 from fakes import pid_at_work
 from toys import toy_config, toy_evaluation
 
+from pixelpong import loop, resume
 from pixelpong.errors import RunError
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
@@ -35,7 +36,11 @@ class InProcess(jobs.Here):
     """Trains in this process, for tests that are not about processes."""
 
     def begin(self, run):
-        return jobs.train_run(run, 1)
+        try:
+            resume(run, quiet=True, engine="serial")
+        except RunError as error:
+            return str(error)
+        return ""
 
     def find_error(self, job):
         return job
@@ -58,7 +63,7 @@ def carry_out(sweep, stop_after=None):
         ended = sum(what != "begins" for _, what in events)
         return stop_after is not None and ended >= stop_after
 
-    with open_place("serial") as place:
+    with open_place(resume, "serial") as place:
         for event in run_jobs(sweep.left(), place, should_stop):
             events.append(event)
     return [run.name for run, what in events if what == "begins"]
@@ -208,7 +213,7 @@ def test_one_that_was_killed_while_it_was_judged_is_judged_again(in_process, tmp
 
 @pytest.mark.slow
 def test_one_that_fails_is_told_and_the_others_continue(in_process, tmp_path, call):
-    real = jobs.train
+    real = loop.train
 
     def fail(run, *more):
         if run.path.name == "seed-1":
@@ -216,7 +221,7 @@ def test_one_that_fails_is_told_and_the_others_continue(in_process, tmp_path, ca
         return real(run, *more)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(jobs, "train", fail)
+        patch.setattr(loop, "train", fail)
         code, out, _ = call("sweep", "--seeds", "0-2", *WORDS, "--engine", "serial", "--out", "s")
     assert code == 1
     for words in (
@@ -302,10 +307,13 @@ def test_a_training_whose_process_dies_has_failed_and_a_stop_saves_the_next(tmp_
         return pid_at_work(second) > 0
 
     configs = configs_of(0, 1, 2, updates=100_000, save_every=100_000)
-    with Sweep.create(tmp_path / "s", configs) as sweep, open_place("serial", None, 1) as place:
+    with (
+        Sweep.create(tmp_path / "s", configs) as sweep,
+        open_place(resume, "serial", None, 1) as place,
+    ):
         begun, (run, failed), *rest = run_jobs(sweep.left(), place, should_stop)
     assert (begun, run, rest) == ((first, "begins"), first, [(second, "begins")])
-    assert "its process died: exit code -9" in failed
+    assert "exit code -9" in failed
     assert sweep.records()[1].run.checkpoints.load_latest().update > 0
 
 
@@ -324,7 +332,7 @@ def test_ray_gives_the_same_bits_though_a_training_is_killed(ray_cluster, tmp_pa
             killed.append(pid)
         return False
 
-    with Sweep.create(tmp_path / "s", configs) as sweep, open_place("ray") as place:
+    with Sweep.create(tmp_path / "s", configs) as sweep, open_place(resume, "ray") as place:
         assert not any("failed" in what for _, what in run_jobs(sweep.left(), place, kill_once))
         found = hashes_of(sweep)
     assert killed
@@ -338,7 +346,7 @@ def test_ray_gives_the_same_bits_though_a_training_is_killed(ray_cluster, tmp_pa
 def test_a_stop_on_ray_saves_every_training(ray_cluster, tmp_path):
     configs = configs_of(0, 1, 2, updates=100_000, save_every=100_000)
     folder = tmp_path / "s"
-    with Sweep.create(folder, configs) as sweep, open_place("ray") as place:
+    with Sweep.create(folder, configs) as sweep, open_place(resume, "ray") as place:
         runs = [folder / "seed-0", folder / "seed-1"]
         list(run_jobs(sweep.left(), place, lambda: all(map(pid_at_work, runs))))
     for run in map(RunDirectory, runs):

@@ -211,7 +211,7 @@ def sweep(
     from pixelpong.sweep.jobs import open_place
     from pixelpong.sweep.sweep import Sweep
 
-    place = open_place(engine, ray_address, threads_each)
+    place = open_place(resume, engine, ray_address, threads_each)
     grid = None if grid is None else Path(grid)
     if grid is not None and grid.is_dir():
         if options or seeds or out:

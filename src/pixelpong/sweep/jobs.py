@@ -1,13 +1,11 @@
 """Trainings, each in a process of its own: one after the other here, or as Ray's tasks.
 
-What a training has reached is in its run directory alone, so a process answers with the error that
-ended it, or with nothing.
+Each is ``pixelpong resume RUN``, and what it has reached is in its run directory alone.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
 import subprocess
 import sys
 import time
@@ -16,14 +14,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from threadpoolctl import threadpool_limits
-
-from pixelpong.engines import has_ray, naming, require_ray
-from pixelpong.errors import ConfigError, PixelpongError
-from pixelpong.interrupts import stop_on_signals
-from pixelpong.loop import train
+from pixelpong.engines import has_ray, require_ray
+from pixelpong.errors import ConfigError
 from pixelpong.machine import count_cores
-from pixelpong.run.directory import RunDirectory
 from pixelpong.run.record import Record
 
 POLL_SECONDS = 0.1  # between two looks at what is under way
@@ -65,11 +58,15 @@ def run_jobs(
 
 @contextlib.contextmanager
 def open_place(
-    engine: str | None = None, address: str | None = None, threads: int | None = None
+    resume: Callable[..., object],
+    engine: str | None = None,
+    address: str | None = None,
+    threads: int | None = None,
 ) -> Iterator[Any]:
     """Where trainings run: on Ray, or one after the other here.
 
     Args:
+        resume: `pixelpong.resume`, for Ray's tasks.
         engine: ``"ray"`` or ``"serial"``; by default Ray if it is installed.
         address: of a running Ray cluster whose nodes all see the runs; it asks for Ray.
         threads: of each training; by default 1 with Ray, otherwise one per core.
@@ -82,18 +79,15 @@ def open_place(
     require_ray()
     from pixelpong.engines.ray.jobs import connected_tasks
 
-    with connected_tasks(train_run, threads or 1, address) as tasks:
+    with connected_tasks(resume, threads or 1, address) as tasks:
         yield tasks
 
 
 class Here:
-    """Trains in a new process of this machine, one at a time.
-
-    The process has its own group, so a terminal's Ctrl-C does not reach it: this one passes it on.
-    """
+    """Trains in a new process of this machine, one at a time."""
 
     def __init__(self, threads: int) -> None:
-        self._threads = str(threads)
+        self._options = f"--quiet --engine threads --workers {threads}".split()
 
     def room(self) -> int:
         """One."""
@@ -101,18 +95,17 @@ class Here:
 
     def begin(self, run: Path) -> subprocess.Popen[str]:
         """Start a training."""
-        return subprocess.Popen(
-            [sys.executable, "-m", "pixelpong.sweep.jobs", str(run), self._threads],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True,
-        )  # fmt: skip
+        command = [sys.executable, "-m", "pixelpong", "resume", str(run), *self._options]
+        pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+        return subprocess.Popen(command, stdout=nothing, stderr=pipe, text=True)
 
     def find_error(self, process: subprocess.Popen[str]) -> str | None:
         """What ended the training, "" if that was no error; None while it is under way."""
         code = process.poll()
         if code is None:
             return None
-        answer = process.communicate()[0].strip()
-        return f"its process died: exit code {code}; too little memory?" if code else answer
+        *_, last = process.communicate()[1].splitlines() or [f"exit code {code}"]
+        return last.removeprefix("pixelpong: error: ") if code else ""
 
     def stop(self, process: subprocess.Popen[str], *, force: bool) -> None:
         """Ask the training to end, or end it."""
@@ -121,24 +114,3 @@ class Here:
             process.communicate()
         else:
             process.terminate()
-
-
-def train_run(run: Path, threads: int, began: float | None = None) -> str:
-    """Train a run to its end, in a process of its own; return the error that ended it, or "".
-
-    It stops and saves if SIGINT or SIGTERM comes, or if the parent process is gone.
-    """
-    parent = os.getppid()
-    try:
-        with naming("a training"), stop_on_signals() as asked, threadpool_limits(threads):
-            found = RunDirectory(run)
-            found.warn_of_other_machine()
-            config = found.config.updated({"engine": "threads", "workers": threads}, "sweep")
-            train(found.with_config(config), None, lambda: asked() or os.getppid() != parent, began)
-    except PixelpongError as error:
-        return str(error)
-    return ""
-
-
-if __name__ == "__main__":
-    print(train_run(Path(sys.argv[1]), int(sys.argv[2]), time.monotonic() - time.process_time()))

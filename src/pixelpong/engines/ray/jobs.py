@@ -18,11 +18,11 @@ from pixelpong.errors import WorkerError, expected
 from pixelpong.machine import collect_versions, count_cores
 
 RETRIES = 3  # of a task whose process or node died
-TrainRun = Callable[[Path, int], str]  # returns the error that ended it, or ""
+Resume = Callable[..., object]
 
 
 @contextlib.contextmanager
-def connected_tasks(train_run: TrainRun, cores: int, address: str | None) -> Iterator[Tasks]:
+def connected_tasks(resume: Resume, cores: int, address: str | None) -> Iterator[Tasks]:
     """Connect, and refuse a cluster without a node of so many cores."""
     with connected(address, max(cores, count_cores())):
         largest = max(_cpus_of_nodes(), default=0)
@@ -30,14 +30,14 @@ def connected_tasks(train_run: TrainRun, cores: int, address: str | None) -> Ite
             what = f"a node with {cores} CPUs for each training"
             advice = "give fewer --threads-each"
             raise WorkerError(expected(what, f"{largest} on the largest", advice))
-        yield Tasks(train_run, cores)
+        yield Tasks(resume, cores)
 
 
 class Tasks:
     """Trains each run in a task with this many cores."""
 
-    def __init__(self, train_run: TrainRun, cores: int) -> None:
-        self._train_run, self._cores = train_run, cores
+    def __init__(self, resume: Resume, cores: int) -> None:
+        self._resume, self._cores = resume, cores
         self._task = ray.remote(_perform).options(
             num_cpus=cores, max_retries=RETRIES, scheduling_strategy="SPREAD"
         )
@@ -48,19 +48,17 @@ class Tasks:
 
     def begin(self, run: Path) -> Any:
         """Start a training."""
-        return self._task.remote(collect_versions(), self._train_run, run.absolute(), self._cores)
+        return self._task.remote(collect_versions(), self._resume, run.absolute(), self._cores)
 
     def find_error(self, ref: Any) -> str | None:
         """What ended the training, "" if that was no error; None while it is under way."""
         if not ray.wait([ref], timeout=0)[0]:
             return None
         try:
-            error: str = ray.get(ref)
-        except exceptions.RayTaskError as raised:
-            return in_one_line(raised.cause)
-        except exceptions.RayError as raised:
-            return f"its process died: {in_one_line(raised)}"
-        return error
+            ray.get(ref)
+        except exceptions.RayError as error:
+            return in_one_line(getattr(error, "cause", error))
+        return ""
 
     def stop(self, ref: Any, *, force: bool) -> None:
         """Have SIGINT raised in the task, or end it."""
@@ -72,7 +70,7 @@ def _cpus_of_nodes() -> list[int]:
     return [int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
 
 
-def _perform(versions: dict[str, str], train_run: TrainRun, run: Path, cores: int) -> str:
+def _perform(versions: dict[str, str], resume: Resume, run: Path, cores: int) -> None:
     """In a worker's process: refuse versions other than the driver's, or train."""
     require_versions(versions)
-    return train_run(run, cores)
+    resume(run, quiet=True, engine="threads", workers=cores)
