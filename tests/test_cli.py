@@ -144,7 +144,7 @@ BAD = [
     ("train --config mine.toml", 2, "mine.toml: expected the name of an option, got 'bach_size'; "
      "did you mean batch_size?"),
     ("train --config zero.toml --run new", 2, "zero.toml: expected updates to be a whole"),
-    ("train --opponent nobody --run new", 2, "--opponent to be builtin, self, half"),
+    ("train --opponent slef --run new", 1, "got slef, which is not one; did you mean self?"),
     ("train --opponent run --run new", 2, "expected"),
     ("train --run run", 1, "run exists; choose another name"),
     ("train --run /proc/none/run", 1, "/proc/none"),

@@ -193,7 +193,7 @@ def test_an_agent_that_is_met_stays_as_it_was_whatever_becomes_of_its_file(tmp_p
 def test_a_resume_against_nobody_leaves_the_run_as_it_was(tmp_path):
     run = pixelpong.train(small(updates=1), run=tmp_path / "run", quiet=True)
     before = (run.path / "config.json").read_bytes()
-    with pytest.raises(pixelpong.PixelpongError, match="to be builtin, self, half, a run"):
+    with pytest.raises(pixelpong.PixelpongError, match="got nobody-001, which is not one"):
         pixelpong.resume(run, opponent="nobody-001", updates=2, allow_changes=True, quiet=True)
     assert (run.path / "config.json").read_bytes() == before
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,8 +14,6 @@ from pixelpong.config import Config
 from pixelpong.errors import (
     CheckpointError,
     ConfigError,
-    RunError,
-    did_you_mean,
     expected,
     on_one_line,
     warn,
@@ -72,7 +71,9 @@ class Agents:
         raise CheckpointError("; ".join(problems) or "These agents have just been removed.")
 
 
-def find_agents(word: str | Path | None, which: str = "best") -> tuple[Agents, str]:
+def find_agents(
+    word: str | Path | None, which: str = "best", others: Iterable[str] = ()
+) -> tuple[Agents, str]:
     """What has the agent that a word names, and the agent's name there.
 
         agents/000120.safetensors   a file, of any origin
@@ -80,7 +81,8 @@ def find_agents(word: str | Path | None, which: str = "best") -> tuple[Agents, s
         fast-001, latest            a run's agent `which`, see `Agents.load`
         fast-001@120                the run's agent of update 120
 
-    A path to a file comes first, then the package: ``./club`` is a path.
+    A path to a file comes first, then the package: ``./club`` is a path. `others` are words that
+    the caller accepts too; an error suggests them.
     """
     word = PACKAGE if word is None else word
     name, at, named = str(word).rpartition("@")
@@ -94,12 +96,14 @@ def find_agents(word: str | Path | None, which: str = "best") -> tuple[Agents, s
     if word == PACKAGE or word in SHIPPED:
         files = {name: [SHIPPED_FOLDER / f"{name}.safetensors"] for name in SHIPPED}
         return Agents(files, SHIPPED[-1]), which if word == PACKAGE else str(word)
-    return Agents.of_run(RunDirectory(find_run(word, others=(PACKAGE, *SHIPPED)))), which
+    return Agents.of_run(RunDirectory(find_run(word, (PACKAGE, *SHIPPED, *others)))), which
 
 
-def open_agent(word: str | Path | None, which: str = "best") -> tuple[RunDirectory | None, Agent]:
+def open_agent(
+    word: str | Path | None, which: str = "best", others: Iterable[str] = ()
+) -> tuple[RunDirectory | None, Agent]:
     """The agent that a word names, see `find_agents`, and its run if it has one."""
-    found, which = find_agents(word, which)
+    found, which = find_agents(word, which, others)
     return found.run, found.load(which)
 
 
@@ -137,13 +141,7 @@ def keep_opponent(run: RunDirectory) -> Params | None:
 
 def _load_opponent(word: str) -> Agent:
     """The agent that a training plays against."""
-    try:
-        _, agent = open_agent(word)
-    except RunError as error:
-        what = f"--opponent to be {', '.join(NO_AGENT)}, a run or an agent's file"
-        raise ConfigError(
-            expected(what, repr(word), did_you_mean(word, NO_AGENT, "check its name"))
-        ) from error
+    _, agent = open_agent(word, others=NO_AGENT)
     if agent.algorithm != "ppo":
         got = f"{word}, which is of {agent.algorithm}"
         raise ConfigError(expected("--opponent to be an agent of PPO", got, "choose another"))

@@ -60,16 +60,18 @@ class DuelEmulator(Emulator):
     def reset(self) -> None:
         """Start a game."""
         super().reset()
-        self.points, self.moves = [0, 0], (STAY, STAY)  # of the left and the right side
+        self.points = [0, 0]  # of the left and the right side
         self.frames_since_point = 0
         self._winner: int | None = None
         self._presses = [0.0, 0.0]
 
-    def act(self, left: int, right: int, *, fires: bool = False, fires_right: bool = True) -> None:
-        """Emulate one frame with the moves STAY, UP or DOWN; a side serves only on its turn."""
-        self.moves = left, right
-        moves = left | SERVE * fires, right | SERVE * fires_right
-        self.console.run(bytes([moves[LEFT] << 4 | moves[RIGHT]]), DRAW_PICTURE)
+    def act(self, left: int, right: int, *, fires: bool = False) -> None:
+        """Emulate one frame with the moves STAY, UP or DOWN.
+
+        The right side serves when it is its turn; the left side if it `fires`, too.
+        """
+        buttons = (left | SERVE * fires) << 4 | right | SERVE
+        self.console.run(bytes([buttons]), DRAW_PICTURE)
         for side, move in ((LEFT, left), (RIGHT, right)):
             turned = self._presses[side] + {UP: -1, STAY: 0, DOWN: 1}[move]
             self._presses[side] = min(max(turned, _MIN_PRESSES), _MAX_PRESSES)

@@ -13,7 +13,6 @@ at once.
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from pixelpong.agent.choice import open_agent
 from pixelpong.agent.file import Agent
 from pixelpong.agent.game import Hand
 from pixelpong.env.duel import LEFT, MAX_FRAMES, MODE, RIGHT, DuelEmulator
-from pixelpong.errors import ConfigError, RunError, expected
+from pixelpong.errors import ConfigError, expected
 from pixelpong.items import BUILTIN, STAY
 from pixelpong.run.arrays import fingerprint
 from pixelpong.seeding import make_rng
@@ -41,11 +40,6 @@ class Player:
     # What decides: an agent, or what makes a script at a side; None for the cartridge.
     mind: Agent | Callable[[int, np.random.Generator], Script] | None
     sha256: str  # of an agent's parameters, or else of the name
-
-    @property
-    def key(self) -> int:
-        """A number for its generators that depends on no other player."""
-        return int(self.sha256[:8], 16)
 
 
 def find_players(words: Sequence[str]) -> list[Player]:
@@ -66,13 +60,7 @@ def find_player(word: str) -> Player:
     """Load one player."""
     if word == BUILTIN or word in SCRIPTS:
         return Player(word, SCRIPTS.get(word), hashlib.sha256(word.encode()).hexdigest())
-    try:
-        _, agent = open_agent(word)
-    except RunError:
-        if near := difflib.get_close_matches(word, [BUILTIN, *SCRIPTS], n=1):
-            advice = f"did you mean {near[0]}?"
-            raise ConfigError(expected("a player", repr(word), advice)) from None
-        raise
+    _, agent = open_agent(word, others=(BUILTIN, *SCRIPTS))
     return Player(word, agent, fingerprint(agent.params))
 
 
@@ -113,8 +101,9 @@ def play(one: Player, other: Player, number: int, rules: Rules) -> Played:
 def watch(left: Player, right: Player, number: int, rules: Rules) -> Iterator[DuelEmulator]:
     """Play a game, and yield it after each frame."""
     game, moves = DuelEmulator(0 if left.mind is None else MODE), []  # 0 is the game for one
+    keys = [int(each.sha256[:8], 16) for each in (left, right)]  # they depend on no other player
     for side, player in ((LEFT, left), (RIGHT, right)):
-        rng = make_rng(rules.seed, "tournament", left.key, right.key, number, side)
+        rng = make_rng(rules.seed, "tournament", *keys, number, side)
         moves.append(_sit(player, side, rng, rules))
     while not (game.is_over or max(game.points) >= rules.points or game.num_frames >= rules.frames):
         game.act(*(move(game) for move in moves), fires=True)
