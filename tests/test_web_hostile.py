@@ -8,9 +8,8 @@ import itertools
 import pytest
 from web_client import api, ask_app
 
-from pixelpong.faces.page.app import make_app
 from pixelpong.faces.page.library import Library
-from pixelpong.faces.page.server import HEADERS, Door, Guard
+from pixelpong.faces.page.server import HEADERS, Door, Guard, make_app
 from pixelpong.run.directory import RunDirectory
 
 PORT = 8080
@@ -33,7 +32,7 @@ def page(run):
         await websocket.close()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pixelpong.faces.page.app.play_socket", play_socket)
+        patch.setattr("pixelpong.faces.page.server.play_socket", play_socket)
         app = make_app(Library(run.path.parent))
         yield lambda door=DOOR: Guard(app, door)
 

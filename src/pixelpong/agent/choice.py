@@ -88,7 +88,7 @@ def find_agents(
     name, at, named = str(word).rpartition("@")
     if at and not os.path.exists(word):  # no error for a name that is too long
         word, which = name, named
-    is_file = os.path.isfile(word)
+    is_file = os.path.isfile(word) or str(word).endswith(".safetensors")
     if (is_file or word in SHIPPED) and which not in ("best", word):
         raise ConfigError(f"{word} is one agent, so it has no checkpoint {which}.")
     if is_file:

@@ -85,8 +85,6 @@ class Policy:
         if not isinstance(word, str | Path):
             advice = "give the name or the path of an agent or a run, or a Run"
             raise ConfigError(expected("an agent", repr(what), advice))
-        if Path(word).suffix == ".safetensors":  # says what is wrong with a file that is not there
-            return cls(Agent.read(Path(word)), str(word))
         run, agent = open_agent(word, str(checkpoint))
         return cls(agent, str(word if run is None else run.path))
 

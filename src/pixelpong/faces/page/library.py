@@ -3,6 +3,8 @@
 The id of a run is its place in the folder, such as ``fast-001`` or ``sweep-001/seed-0``, and is
 looked up in a table, so no part of a request ever becomes part of a path. A run that is
 half-written, of another version or being deleted is listed with its problem, or not at all.
+
+Games are played and explained in a process of low priority: neither server nor training waits.
 """
 
 from __future__ import annotations
@@ -14,20 +16,27 @@ import hashlib
 import math
 import os
 import re
+import threading
 from collections.abc import Mapping
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
-from pixelpong.agent.choice import PACKAGE, Agents, find_agents
+from threadpoolctl import threadpool_limits
+
+from pixelpong.agent.choice import PACKAGE, Agents, find_agents, open_agent
 from pixelpong.agent.file import SHIPPED, About, Agent, read_about
 from pixelpong.errors import CheckpointError, RunError, expected
+from pixelpong.faces.look.reel import make_reel
 from pixelpong.faces.page.health import assess
-from pixelpong.faces.page.jobs import Reels
+from pixelpong.processes import Processes
 from pixelpong.run.names import is_run, list_runs
 from pixelpong.run.record import Record, identify, list_sweeps
 from pixelpong.sweep.grid import varied
 from pixelpong.sweep.sweep import make_settings
 
+NICENESS = 10  # of the process that makes reels
+REELS_KEPT = 20  # the newest, in memory; one has about a megabyte
 MAX_ROWS = 1000  # of columns: more than a chart is wide in pixels
 MIN_ROWS = 100  # of the columns of each of many runs
 
@@ -39,7 +48,9 @@ class Library:
     """All runs of `runs_dir`, which need not exist yet; `own` is a run or file from elsewhere."""
 
     def __init__(self, runs_dir: Path, own: Path | None = None) -> None:
-        self._runs_dir, self._own, self._reels = runs_dir, own, Reels()
+        self._runs_dir, self._own = runs_dir, own
+        self._pool, self._lock, self._is_closed = Processes(1, _begin), threading.Lock(), False
+        self._reels = functools.lru_cache(REELS_KEPT)(self._make_reel)
 
     def list(self) -> dict[str, Any]:
         """All runs in short, the newest first."""
@@ -80,11 +91,23 @@ class Library:
         if which not in found.files:
             listed = ", ".join(found.files) or "none yet"
             raise RunError(f"There is no agent of this name. Saved: {listed}.")
-        return self._reels.get(path, which, tuple(map(identify, found.files[which])))
+        with self._lock:
+            return self._reels(path, which, tuple(map(identify, found.files[which])))
+
+    def _make_reel(self, path: Path | None, which: str, stamp: Any) -> dict[str, Any]:
+        """A new reel; `stamp` changes with the agent."""
+        try:
+            made: dict[str, Any] = self._pool.submit(play_and_explain, path, which).result()
+            return made
+        except BrokenProcessPool:
+            if not self._is_closed:
+                self._pool = Processes(1, _begin)
+            raise RunError("The process that plays the games has ended; try again.") from None
 
     def close(self) -> None:
-        """End the game that is being played for a reel."""
-        self._reels.close()
+        """End the process that makes reels."""
+        self._is_closed = True
+        self._pool.kill()
 
     def load_agent(self, run_id: str, which: str = "best") -> Agent:
         """An agent of a run, of a file or of the package; ``"best"`` and ``"latest"`` are names."""
@@ -114,6 +137,18 @@ class Library:
         return {self.id_of(path): path for path in [*paths, *own]}
 
 
+def _begin() -> None:
+    if hasattr(os, "nice"):
+        os.nice(NICENESS)
+    threadpool_limits(1)
+
+
+def play_and_explain(path: Path | None, which: str) -> dict[str, Any]:
+    """The reel of a greedy game; `path` is a run or an agent's file, None the package."""
+    run, agent = open_agent(path, which)
+    return make_reel(agent, run.config.seed if run else 0)
+
+
 @functools.lru_cache(8)
 def _summarize(found: tuple[tuple[Record, str], ...]) -> list[dict[str, Any]]:
     ids = dict(found)
@@ -129,10 +164,8 @@ def _tell_curves(record: Record, rows: int) -> dict[str, Any]:
 
 
 def _tell_run(record: Record) -> dict[str, Any]:
-    run, found = record.run, Agents({}, None)
-    if run is not None:
-        with contextlib.suppress(RunError):  # it is being deleted
-            found = Agents.of_run(run)
+    run = record.run
+    found = Agents.of_run(run) if run else Agents({}, None)
     return {
         **_tell_curves(record, MAX_ROWS),
         "versions": run.versions if run else {},

@@ -1,4 +1,4 @@
-"""Who is served, and where: the address, the checks of each request, uvicorn behind them.
+"""The page's server: what is served, where, and to whom; uvicorn behind it.
 
 Every web page that a person visits can reach a server on that person's machine. So a request must
 name this server as its host (a foreign name that points here is refused), a page of another origin
@@ -11,6 +11,8 @@ from __future__ import annotations
 import errno
 import hmac
 import ipaddress
+import json
+import mimetypes
 import os
 import socket
 import subprocess
@@ -24,15 +26,22 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
+from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
-from starlette.requests import HTTPConnection
-from starlette.responses import JSONResponse
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import Mount, Route, WebSocketRoute
+from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pixelpong.errors import ConfigError, refusing
-from pixelpong.faces.page.app import make_app
+from pixelpong.errors import ConfigError, PixelpongError, on_one_line, refusing
+from pixelpong.faces.games.socket import play_socket
 from pixelpong.faces.page.library import Library
 
+STATIC = Path(__file__).parent / "static"
 ASK_SECONDS = 0.1
 HEADERS = {
     "content-security-policy": (
@@ -168,16 +177,14 @@ class Guard:
         # A browser leaves the port 80 out.
         names = [f"{it}:{door.port}".removesuffix(":80") for it in ("localhost", *door.hosts)]
         if len(hosts) != 1 or (door.token is None and hosts[0] not in names):
-            return _refuse(403, f"This is not its name: open {door.url()}")
+            return _answer_problem(403, f"This is not its name: open {door.url()}")
         if (origins or request.scope["type"] == "websocket") and origins != [f"http://{hosts[0]}"]:
-            return _refuse(403, "Only pages of this server are answered.")
+            return _answer_problem(403, "Only pages of this server are answered.")
         if door.token is not None and not has_token:
-            return _refuse(401, "Open the address with the token that was printed at the start.")
+            return _answer_problem(
+                401, "Open the address with the token that was printed at the start."
+            )
         return None
-
-
-def _refuse(status: int, text: str) -> JSONResponse:
-    return JSONResponse({"problem": text}, status)
 
 
 def _is_same(got: str | None, wanted: str | None) -> bool:
@@ -185,3 +192,46 @@ def _is_same(got: str | None, wanted: str | None) -> bool:
     if got is None or wanted is None:
         return False
     return hmac.compare_digest(got.encode(errors="replace"), wanted.encode())
+
+
+def make_app(library: Library) -> Starlette:
+    """The routes: static files, runs as JSON, agents' games, a person's game."""
+    # The system's table of types may be wrong, and no browser runs a script of a wrong type.
+    mimetypes.add_type("text/javascript", ".js")
+
+    def tell(function: Callable[..., Any]) -> Callable[[Request], Response]:
+        return lambda request: _answer(function(**request.path_params))  # runs in a thread
+
+    app = Starlette(
+        routes=[
+            Route("/", lambda _: FileResponse(STATIC / "index.html")),
+            Mount("/static", StaticFiles(directory=STATIC)),
+            Route("/api/runs", tell(library.list)),
+            Route("/api/runs/{run_id:path}/reels/{which}", tell(library.reel)),
+            Route("/api/runs/{run_id:path}", tell(library.tell)),
+            Route("/api/several/{ids:path}", tell(library.compare)),
+            WebSocketRoute("/game", lambda websocket: play_socket(websocket, library.load_agent)),
+        ],
+        middleware=[Middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)],
+        exception_handlers=dict.fromkeys((HTTPException, PixelpongError, Exception), _answer_error),
+    )
+    app.router.redirect_slashes = False
+    return app
+
+
+def _answer(content: Any, status: int = 200) -> Response:
+    text = json.dumps(content, allow_nan=False, separators=(",", ":"))
+    return Response(text, status, media_type="application/json")
+
+
+def _answer_problem(status: int, text: str) -> Response:
+    return _answer({"problem": text}, status)
+
+
+async def _answer_error(request: Request, error: Exception) -> Response:
+    match error:
+        case HTTPException():
+            return _answer_problem(error.status_code, error.detail)
+        case PixelpongError():
+            return _answer_problem(404, on_one_line(str(error)))
+    return _answer_problem(500, f"The server failed: {type(error).__name__}; restart it.")
