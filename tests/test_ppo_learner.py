@@ -212,11 +212,10 @@ def test_who_does_a_piece_and_when_changes_no_bit(config, monkeypatch):
     config = config.updated({"dtype": "float32"}, "test")
     rng = np.random.default_rng(0)
 
-    def do_all(self, do, *columns):
-        pieces = list(zip(*columns, strict=True))
-        for place in rng.permutation(len(pieces)):
-            do(*pieces[place])
-        return ()
+    def do_all(self, do, pieces):
+        pieces = list(pieces)
+        found = {place: do(pieces[place]) for place in rng.permutation(len(pieces)).tolist()}
+        return [found[place] for place in range(len(pieces))]
 
     learners = PPOLearner(config), PPOLearner(config)
     results = play(config, learners[0])

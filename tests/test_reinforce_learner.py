@@ -13,7 +13,6 @@ from pixelpong.items import BUILTIN, NUM_PIXELS, Episode, Result
 from pixelpong.learn.optimizer import rmsprop
 from pixelpong.learners.progress import Progress
 from pixelpong.learners.reinforce import ReinforceLearner
-from pixelpong.play import sums
 from pixelpong.play.worker import make_worker
 from pixelpong.run.arrays import fingerprint
 from pixelpong.schema import convert
@@ -61,7 +60,7 @@ def test_groups_as_items_give_the_bits_of_single_episodes(toy, monkeypatch):
     config = toy.updated({"batch_size": 45, "hidden": 5}, "test")
     one, two = ReinforceLearner(config), ReinforceLearner(config)
     one.apply(play_batch(config, one))
-    monkeypatch.setattr(sums, "LARGE_BATCH", 45)
+    monkeypatch.setattr("pixelpong.play.worker.LARGE_BATCH", 45)
     assert [item.games for item in two.items()] == [20, 20, 5]
     two.apply(play_batch(config, two))
     assert fingerprint(one.params) == fingerprint(two.params)

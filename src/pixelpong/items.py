@@ -44,7 +44,7 @@ class Item:
     update: int
     index: int  # the place in the round, of the stream or of the first game
     is_greedy: bool = False  # take the most probable action instead of drawing one
-    games: int = 1  # consecutive ones; their gradients are added up (`pixelpong.play.sums`)
+    games: int = 1  # consecutive ones; their gradients are added up (`pixelpong.play.worker`)
     steps: int | None = None  # of the stream; None for whole games
     # [1] `pixelpong.kernels.records.STREAM`, where the stream goes on; None at its start.
     stream: NDArray[np.void] | None = field(default=None, repr=False)

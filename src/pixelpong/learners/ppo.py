@@ -19,7 +19,7 @@ from pixelpong.items import ACTIONS, BUILTIN, HALF, SELF, UP, Item, Result
 from pixelpong.learn.optimizer import ADAM_DECAYS
 from pixelpong.learn.ppo import LossWeights, generalized_advantages
 from pixelpong.learners import Learner, State
-from pixelpong.learners.passes import Passes, Steps
+from pixelpong.learners.passes import Steps, descend
 from pixelpong.machine import count_cores
 from pixelpong.seeding import make_rng
 
@@ -35,7 +35,6 @@ class PPOLearner(Learner):
         """Begin at the start."""
         super().__init__(config)
         self._streams = np.zeros(config.num_envs, kernels.STREAM)
-        self._passes = Passes(config.hidden, config.dtype)
         # Several trainings on one machine share its cores by their numbers of workers.
         workers = config.workers if config.engine == "threads" else None
         self._num_threads = min(workers or count_cores(), count_cores())
@@ -131,9 +130,7 @@ class PPOLearner(Learner):
                     self.progress.adam_steps += 1
                     decay_m, decay_v = (1 - d**self.progress.adam_steps for d in ADAM_DECAYS)
                     scales = np.array([learning_rate / decay_m, 1 / decay_v])
-                    loss, norm = self._passes.descend(
-                        self.own, steps, np.sort(chosen), weights, scales, pool
-                    )
+                    loss, norm = descend(self.own, steps, np.sort(chosen), weights, scales, pool)
                     found.append(vars(loss) | {"grad_norm": norm})
         self._streams = np.concatenate([each.stream for each in played])
         self.progress.opponent = config.opponent
@@ -149,15 +146,8 @@ def lay_out(played: list[Result], gamma: float, gae_lambda: float) -> Steps:
     steps, values = records[:, :-1], records["value"]
     advantages = generalized_advantages(steps["reward"], steps["is_end"], values, gamma, gae_lambda)
     columns = steps["action"], steps["log_probability"], advantages, advantages + values[:, :-1]
-    # Kernels read wherever offsets say. Those that do not cover their entries exactly, which only
-    # a bug could make, are refused.
-    each = np.array([side.offsets for side in sides])
-    lengths, ends = np.diff(each), [len(side.indices) for side in sides]
-    if each[:, 0].any() or lengths.min() < 0 or each[:, -1].tolist() != ends:
-        raise RuntimeError("steps whose offsets do not fit their entries")
-    assert sum(ends) < 1 << 31, "more inputs than 32 bits can count"
-    return Steps(
-        np.concatenate([side.indices for side in sides]),
-        np.concatenate([[0], lengths.ravel()]).cumsum(dtype=np.int32),
-        np.column_stack([column.ravel() for column in columns]),
-    )
+    indices = np.concatenate([side.indices for side in sides])
+    assert len(indices) < 1 << 31, "more inputs than 32 bits can count"
+    lengths = np.diff([side.offsets for side in sides]).ravel()
+    offsets = np.concatenate([[0], lengths]).cumsum(dtype=np.int32)
+    return Steps(indices, offsets, np.column_stack([column.ravel() for column in columns]))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pixelpong import kernels
 from pixelpong.items import BUILTIN, Item, Result
 from pixelpong.learners import Learner, lines, places
-from pixelpong.play.sums import GROUP_SIZE, games_per_item, join
+from pixelpong.play.worker import GROUP_SIZE, games_per_item, join
 
 
 class ReinforceLearner(Learner):
@@ -34,7 +34,7 @@ class ReinforceLearner(Learner):
     def _take(self, results: Iterable[Result]) -> list[Result]:
         """Add the groups up as they come, so that adding overlaps with playing.
 
-        `pixelpong.play.sums` explains the order.
+        `pixelpong.play.worker` explains the order.
         """
         size = GROUP_SIZE // games_per_item(self.config.batch_size)
         left = iter(results)
