@@ -6,9 +6,9 @@ import functools
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pixelpong.errors import ConfigError
 from pixelpong.faces.report import Result, describe_facts, describe_runs
@@ -16,8 +16,11 @@ from pixelpong.faces.training import stoppable
 from pixelpong.machine import collect_versions, count_cores, describe_machine, require
 from pixelpong.schema import Count, Meta
 
+if TYPE_CHECKING:
+    from pixelpong.run.record import Record
+
 Port = Annotated[int, Meta(ge=0, le=65535)]
-Order = Literal["age", "name", "return", "seed", "size", "state", "steps"]  # of a list of runs
+Order = Literal["age", "name", "return", "size"]  # of a list of runs
 
 
 def runs(*words: str | Path, sort: Order = "age") -> Result:
@@ -30,33 +33,24 @@ def runs(*words: str | Path, sort: Order = "age") -> Result:
     """
     from pixelpong.run.directory import RUNS_FOLDER
     from pixelpong.run.names import find_run
-    from pixelpong.run.record import STATES, Record, list_sweeps, records
+    from pixelpong.run.record import list_sweeps
 
-    found, sweeps = [], []
-    for word in dict.fromkeys(words or (RUNS_FOLDER,)):
-        folder = Path(word) if Path(word) == RUNS_FOLDER else _find_folder(word)
-        if folder is None:
-            path = find_run(word)
-            if len(words) == 1:
-                facts = _examine(path)
-                return Result(facts, describe_facts(facts), exit_code=1 if facts["damaged"] else 0)
-            found.append(Record.read(path))
-            continue
-        found += records(folder)
-        sweeps += [_sum_up(path) for path in list_sweeps(folder)]
+    words = tuple(dict.fromkeys(words)) or (RUNS_FOLDER,)
+    folders = [folder for folder in map(_find_folder, words) if folder]
+    if len(words) == 1 and not folders:
+        facts = _examine(find_run(words[0]))
+        return Result(facts, describe_facts(facts), exit_code=1 if facts["damaged"] else 0)
     ranks: dict[str, Callable[[Record], Any]] = {
         "age": lambda it: -it.modified,
         "name": lambda it: it.name,
         "return": lambda it: 99.0 if it.best_known is None else -it.best_known,
-        "seed": lambda it: it.config.seed if it.config else -1,
         "size": lambda it: -it.bytes,
-        "state": lambda it: list(STATES).index(it.state),
-        "steps": lambda it: -it.steps,
     }
-    found.sort(key=lambda it: (ranks[sort](it), str(it.path)))
+    found = sorted(_find_records(words), key=lambda it: (ranks[sort](it), str(it.path)))
+    sweeps = [_sum_up(path) for folder in folders for path in list_sweeps(folder)]
     facts = {"runs": [it.to_dict() for it in found], "sweeps": sweeps}
     if not found and not sweeps:
-        where = ", ".join(map(str, words or (RUNS_FOLDER,)))
+        where = ", ".join(map(str, words))
         return Result(facts, f"There are no runs in {where}; train one: pixelpong train")
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 80
     return Result(facts, describe_runs(facts, width))
@@ -89,7 +83,21 @@ def _find_folder(word: str | Path) -> Path | None:
         return RUNS_FOLDER / word
     # `isdir` and `exists` find that a name is too long, which is no error here.
     is_folder = os.path.isdir(word) and not os.path.exists(Path(word) / "config.json")
-    return Path(word) if is_folder else None
+    return Path(word) if is_folder or Path(word) == RUNS_FOLDER else None
+
+
+def _find_records(words: Iterable[str | Path]) -> list[Record]:
+    """The runs that words name, alone or as folders."""
+    from pixelpong.run.names import find_run
+    from pixelpong.run.record import Record, records
+
+    found: list[Record] = []
+    for word in words:
+        if folder := _find_folder(word):
+            found += sorted(records(folder), key=lambda it: it.path)
+        else:
+            found.append(Record.read(find_run(word)))
+    return found
 
 
 def _examine(path: Path) -> dict[str, Any]:
@@ -180,16 +188,9 @@ def plot(
         out: a .png, .svg or .pdf file; by default RUN/plots/KIND.png.
     """
     from pixelpong.faces import plots
-    from pixelpong.run.names import find_run
-    from pixelpong.run.record import Record, records
 
-    if not runs:
+    if not (found := _find_records(runs)):
         raise ConfigError("Name a run to plot, such as latest.")
-    found: list[Record] = []
-    for word in runs:
-        folder = _find_folder(word)
-        own = sorted(records(folder), key=lambda it: it.path) if folder else []
-        found += own or [Record.read(find_run(word))]
     file = plots.plot(found, kind, out)
     return Result({"file": str(file)}, str(file))
 

@@ -98,18 +98,6 @@ def shorten(text: str, room: int) -> str:
     return text if len(text) <= room else f"…{text[len(text) - room + 1 :]}"
 
 
-def age(seconds: float) -> str:
-    """How long ago something was.
-
-    >>> [age(each) for each in (5, 240, 7_300, 260_000, -3)]
-    ['5s', '4m', '2h', '3d', '0s']
-    """
-    for unit, length in (("d", 86_400), ("h", 3_600), ("m", 60)):
-        if seconds >= length:
-            return f"{seconds // length:.0f}{unit}"
-    return f"{max(seconds, 0):.0f}s"
-
-
 def count(number: int, total: int, what: str) -> None:
     """Show a counter on a terminal, which disappears at the end."""
     if sys.stderr.isatty():
@@ -165,7 +153,7 @@ def describe_runs(facts: Facts, width: int = 80) -> str:
         greedy, best = it["greedy"], it["estimated_return"]
         shown = signed(greedy["mean_return"]) if greedy else "~" * (best is not None) + signed(best)
         seed = "–" if it["seed"] is None else str(it["seed"])
-        size, since = f"{it['bytes'] / 1e6:,.1f} MB", age(time.time() - it["modified"])
+        size, since = f"{it['bytes'] / 1e6:,.1f} MB", duration(max(time.time() - it["modified"], 0))
         row = (shorten(it["name"], 28), it["state"], shown, f"{it['steps']:,}", seed)
         rows.append((*row, (it["preset"] or "–")[:10], size, since))
     heads = ("run", "state", "return", "steps", "seed", "preset", "size", "age")
