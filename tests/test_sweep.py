@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 from fakes import pid_at_work
 from toys import toy_config, toy_evaluation
@@ -23,7 +22,7 @@ from pixelpong.run.record import Record
 from pixelpong.sweep import jobs
 from pixelpong.sweep.grid import MAX_NAME, SAVE_EVERY, label_of, make_grid, name_trainings, varied
 from pixelpong.sweep.jobs import open_place, run_jobs
-from pixelpong.sweep.sweep import Sweep, interquartile_mean, make_settings, summarize
+from pixelpong.sweep.sweep import Sweep, make_settings, summarize
 
 WORDS = [
     "--preset", "classic", "--max-frames", "300", "--hidden", "20", "--batch-size", "3",
@@ -159,21 +158,6 @@ def test_a_mistake_is_one_line_and_makes_nothing(call, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-# --- statistics -------------------------------------------------------------------------------
-
-
-def test_the_interquartile_mean_leaves_out_a_quarter_at_each_end():
-    """By hand, and by the definition of SciPy's ``trim_mean`` at 0.25, which rliable uses."""
-    assert interquartile_mean([1, 2, 3, 4, 5, 6, 7, 100]) == (3 + 4 + 5 + 6) / 4
-    assert interquartile_mean([5.0]) == 5
-    rng = np.random.default_rng(0)
-    for size in range(1, 20):
-        scores = rng.normal(size=(3, size))
-        cut = int(0.25 * size)
-        wanted = [np.mean(sorted(row)[cut : size - cut]) for row in scores]
-        assert interquartile_mean(scores) == pytest.approx(wanted)
-
-
 # --- carrying it out --------------------------------------------------------------------------
 
 
@@ -270,7 +254,7 @@ def make_record(tmp_path):
     return make
 
 
-def test_a_setting_counts_what_won_and_takes_the_middle_half_of_all_returns(make_record):
+def test_a_setting_counts_what_won_and_takes_medians(make_record):
     results = ((0, 30, 18.5), (1, 50, 19.0), (2, 40, 19.5), (3, 99, -20.0))
     goal = {"updates": 2, "until_return": 18.0}
     records = [make_record(f"seed-{it}", it, final, s, **goal) for it, s, final in results]
@@ -278,9 +262,9 @@ def test_a_setting_counts_what_won_and_takes_the_middle_half_of_all_returns(make
     records.append(make_record("half", 4, points=[(1000, -20.0)], **goal))
     (setting,) = summarize(records)["settings"]
     assert (setting["trainings"], setting["done"], setting["won"]) == (5, 4, 3)
-    assert setting["seconds"] == {"middle": 40.0, "ci95": None}
-    assert setting["steps"]["middle"] == 2000
-    assert setting["final_return"]["middle"] == (18.5 + 19) / 2
+    assert setting["seconds"] == {"median": 40.0, "ci95": None}
+    assert setting["steps"]["median"] == 2000
+    assert setting["final_return"]["median"] == (18.5 + 19) / 2
     low, high = setting["final_return"]["ci95"]
     assert -20 <= low < high <= 19.5
     assert summarize([]) == {"trainings": 0, "done": 0, "won": 0, "settings": []}

@@ -13,8 +13,6 @@ import functools
 import json
 import shlex
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
     from pixelpong.faces.notebook import Run
     from pixelpong.faces.policy import Policy
     from pixelpong.run.lines import Evaluation
-    from pixelpong.sweep.sweep import Sweep
 
 __all__ = [
     "dashboard", "evaluate", "export", "play", "plot", "record", "resume", "runs", "sweep",
@@ -207,33 +204,30 @@ def sweep(
         options: of every training.
     """
     from pixelpong.agent.choice import settle_opponent
+    from pixelpong.faces import plots
     from pixelpong.sweep.grid import make_grid
-    from pixelpong.sweep.jobs import open_place
+    from pixelpong.sweep.jobs import open_place, run_jobs
     from pixelpong.sweep.sweep import Sweep
 
-    place = open_place(resume, engine, ray_address, threads_each)
-    grid = None if grid is None else Path(grid)
-    if grid is not None and grid.is_dir():
+    if grid is not None and Path(grid).is_dir():
         if options or seeds or out:
             raise ConfigError(f"{grid} is a sweep: it continues with its own options only.")
-        return _sweep(place, lambda: Sweep(grid))
-    if grid is None and seeds is None:
+        open_or_create = functools.partial(Sweep, Path(grid))
+    elif grid is None and seeds is None:
         raise ConfigError(expected("--seeds or a file with a grid", "neither", "see --help"))
-    content = {} if grid is None else read_toml(grid)
-    if seeds is not None:
-        content = {**content, "seed": [], "seeds": seeds}
-    configs = [settle_opponent(it) for it in make_grid(content, options, str(grid or "sweep"))]
-    return _sweep(place, lambda: Sweep.create(out, configs))
-
-
-def _sweep(place: AbstractContextManager[Any], open_or_create: Callable[[], Sweep]) -> Result:
-    """Train what is left of a sweep."""
-    from pixelpong.faces import plots
-    from pixelpong.sweep.jobs import run_jobs
-
-    with stoppable() as should_stop, place as jobs, open_or_create() as work:
+    else:
+        content = {} if grid is None else read_toml(Path(grid))
+        if seeds is not None:
+            content = {**content, "seed": [], "seeds": seeds}
+        configs = [settle_opponent(it) for it in make_grid(content, options, str(grid or "sweep"))]
+        open_or_create = functools.partial(Sweep.create, out, configs)
+    with (
+        stoppable() as should_stop,
+        open_place(resume, engine, ray_address, threads_each) as place,
+        open_or_create() as work,
+    ):
         print(f"{work.path}: {len(work.left())} of {len(work.runs)} trainings left", flush=True)
-        for run, what in run_jobs(work.left(), jobs, should_stop):
+        for run, what in run_jobs(work.left(), place, should_stop):
             print(f"{run.name}: {what}; {len(work.left())} left", flush=True)
         facts, left = work.summarize(), work.left()
         facts["resume"] = f"pixelpong sweep {shlex.quote(str(work.path))}"

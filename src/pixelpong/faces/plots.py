@@ -132,9 +132,9 @@ def draw_sweep(settings: Settings) -> Figure:
         seconds = [seconds_of(run) or 0.0 for run in shown]
         times.plot(seconds, [number] * len(seconds), "o", color=colour_of(number), alpha=0.6)
         if found := setting.summarize()["seconds"]:
-            middle, (low, high) = found["middle"], found["ci95"] or (found["middle"],) * 2
-            reach = [[middle - low], [high - middle]]
-            times.errorbar(middle, number, xerr=reach, fmt="D", color=BLACK, capsize=4, zorder=4)
+            median = found["median"]
+            reach = [[abs(end - median)] for end in found["ci95"] or (median, median)]
+            times.errorbar(median, number, xerr=reach, fmt="D", color=BLACK, capsize=4, zorder=4)
         won = f"{name}: {len(setting.won)} of {len(setting.records)} won"
         _write_at_the_end(times, number - 0.2, won)
     times.set(xlim=(0, None), ylim=(len(settings) - 0.5, -0.7), yticks=[], xlabel="seconds")
@@ -150,16 +150,14 @@ def draw_health(settings: Settings) -> Figure:
     for place, sign in enumerate(signs, 1):
         axes = figure.add_subplot(rows, 3, place)
         _draw_lines(axes, settings, sign, _smooth)
-        low, high = axes.dataLim.intervaly
-        if low >= 0:
-            axes.set_ylim(0, 1.08 * high if high > 0 else 1)
         if sign == "entropy":
             for algorithm in sorted({it.config.algorithm for it in settings.values()}):
                 actions = _ACTIONS[algorithm]
-                most = math.log(actions)
-                axes.axhline(most, color=GREY, linewidth=1, linestyle=":")
-                _write_at_the_end(axes, most, f"ln {actions}: all actions alike")
-                axes.set_ylim(0, max(axes.get_ylim()[1], 1.15 * most))
+                axes.axhline(math.log(actions), color=GREY, linewidth=1, linestyle=":")
+                _write_at_the_end(axes, math.log(actions), f"ln {actions}: all actions alike")
+            axes.margins(y=0.15)
+        if axes.dataLim.ymin >= 0:
+            axes.set_ylim(bottom=0)
         axes.set_title(_SIGNS[sign], fontsize=11)
     return _finish(figure, "Health of the training", settings)
 

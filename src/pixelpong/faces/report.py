@@ -216,11 +216,11 @@ def describe_trainings(facts: Facts) -> str:
 
 
 def _spread(found: Facts | None, show: Callable[[float], str]) -> str:
-    """The middle of several trainings, with its 95 % interval."""
+    """The median of several trainings, with its 95 % interval."""
     if found is None:
         return ""
     ends = f" ({show(found['ci95'][0])} to {show(found['ci95'][1])})" if found["ci95"] else ""
-    return show(found["middle"]) + ends
+    return show(found["median"]) + ends
 
 
 def describe_tournament(facts: Facts) -> str:

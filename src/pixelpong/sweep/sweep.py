@@ -9,16 +9,13 @@ its run directory; everything else is made from the `Record` of each.
 
 A *setting* is a configuration without its seed; its trainings differ in nothing else. Two runs of
 one seed are copies of each other, to the bit, so a setting has one of them.
-
-Source of the statistics: Agarwal et al. (2021), "Deep reinforcement learning at the edge of the
-statistical precipice", section 4.3, and its library rliable.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -100,9 +97,9 @@ class Setting:
     def summarize(self) -> dict[str, Any]:
         """Its numbers, as JSON.
 
-        ``steps`` and ``seconds`` until those that have won did, medians, and ``final_return``, the
-        interquartile mean, are ``{"middle": …, "ci95": [low, high]}``: None if no training has
-        one, and no interval (None) of fewer than `FEWEST`.
+        ``steps`` and ``seconds`` until those that have won did, and ``final_return`` of those that
+        are done, are ``{"median": …, "ci95": [low, high]}``: None if no training has one, and no
+        interval (None) of fewer than `FEWEST`.
         """
         done = [record for record in self.records if record.is_done]
         return {
@@ -110,9 +107,9 @@ class Setting:
             "trainings": len(self.records),
             "done": len(done),
             "won": len(self.won),
-            "steps": _describe([it.steps for it in self.won], np.median),
-            "seconds": _describe([seconds_of(it) for it in self.won], np.median),
-            "final_return": _describe([it.best_known for it in done], interquartile_mean),
+            "steps": _describe([it.steps for it in self.won]),
+            "seconds": _describe([seconds_of(it) for it in self.won]),
+            "final_return": _describe([it.best_known for it in done]),
         }
 
 
@@ -167,21 +164,9 @@ def seconds_of(record: Record) -> float | None:
     return greedy.total_seconds if greedy and greedy.is_won else record.total_seconds
 
 
-def interquartile_mean(scores: Any, axis: int = -1) -> Any:
-    """Mean of the middle half along an axis: a quarter, rounded down, is cut off at each end, as by
-    ``scipy.stats.trim_mean(scores, 0.25)``.
-
-    >>> float(interquartile_mean([-21.0, 17.0, 18.0, 19.0, 20.0, 21.0]))
-    18.5
-    """
-    ordered = np.sort(np.moveaxis(np.asarray(scores, np.float64), axis, -1))
-    cut = ordered.shape[-1] // 4
-    return ordered[..., cut : ordered.shape[-1] - cut].mean(axis=-1)
-
-
-def _describe(values: Sequence[float | None], middle: Callable[..., Any]) -> dict[str, Any] | None:
+def _describe(values: Sequence[float | None]) -> dict[str, Any] | None:
     known = [float(value) for value in values if value is not None]
     if not known:
         return None
-    ends = bootstrap_interval(known, make_rng(0, "bootstrap"), middle)
-    return {"middle": float(middle(known)), "ci95": ends if len(known) >= FEWEST else None}
+    ends = bootstrap_interval(known, make_rng(0, "bootstrap"), np.median)
+    return {"median": float(np.median(known)), "ci95": ends if len(known) >= FEWEST else None}

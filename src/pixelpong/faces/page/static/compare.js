@@ -12,7 +12,7 @@ export function mountComparison(element, signal, ids = "", isSweep = false) {
   const chosen = ids.split(",").filter(Boolean), title = isSweep ? ids : "Comparison";
   const problem = build("p", { class: "problem" }), table = buildScroller("The runs");
   const summary = buildScroller("What came of it");
-  const words = "Medians, and of the return the mean of the middle half; with 95 % intervals.";
+  const words = "Medians, with 95 % intervals.";
   const box = build("input", { type: "checkbox", checked: true, onchange: () => show() });
   const joining = "Join runs that differ only in their seed: mean and range, as far as all go.";
   const joins = build("label", { class: "row" }, box, joining);
@@ -52,7 +52,7 @@ function joinRuns(runs) {
 function buildSettings(settings) {
   const tell = (found, format) => {
     const ends = found?.ci95 ? ` (${found.ci95.map(format).join(" to ")})` : "";
-    return found ? format(found.middle) + ends : "–";
+    return found ? format(found.median) + ends : "–";
   };
   const rows = settings.map(({ label, won, trainings, steps, seconds, final_return: value }) => [
     label || "all seeds", `${won} of ${trainings}`, tell(steps, formatCount),
