@@ -9,7 +9,6 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted with the checkpoint
 from __future__ import annotations
 
 import argparse
-import codecs
 import contextlib
 import inspect
 import io
@@ -18,10 +17,8 @@ import os
 import re
 import shutil
 import sys
-import textwrap
 import traceback
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NoReturn, get_args
 
 from pixelpong.config import OPTIONS
@@ -42,7 +39,6 @@ from pixelpong.sweep.grid import NOT_SWEPT
 
 EXIT_INTERRUPTED = 130
 
-_METAVARS = {int: "INT", float: "FLOAT", str: "TEXT", Path: "FILE"}
 # What annotations name that is not imported, and on the command line a text.
 _TEXTS = dict.fromkeys(("Run", "Policy", "Evaluation"), str)
 _SHORT = {"seed": "-s", "quiet": "-q", "out": "-o"}
@@ -116,11 +112,8 @@ One of them, with examples: pixelpong train --help"""
 def main(argv: list[str] | None = None, begin: Callable[[], None] = lambda: None) -> int:
     """Run one command and return its exit code; `begin` is called once the words are parsed."""
     words = sys.argv[1:] if argv is None else argv
-    _open_missing_streams()
-    codecs.register_error("pixelpong", _spell_plainly)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="pixelpong")
+    if isinstance(sys.stdout, io.TextIOWrapper):  # it may know only ASCII
+        sys.stdout.reconfigure(errors="backslashreplace")
     as_json = "--json" in words
     try:
         function, places, options = parse(words)
@@ -161,14 +154,12 @@ def _print(result: Any, as_json: bool) -> None:
 
 
 def _describe(error: Exception) -> str:
-    match error:
-        case PixelpongError():
-            return str(error)
-        case OSError():
-            got, advice = error.strerror or str(error), "fix that, then try again or resume"
-            return expected("the system to read or write", got, advice)
-        case MemoryError():
-            return expected("enough memory", "too little", "ask for less, or close other programs")
+    if isinstance(error, PixelpongError):
+        return str(error)
+    if isinstance(error, OSError | MemoryError):
+        return (
+            f"The system refuses: {error or 'out of memory'}. Fix that, then try again or resume."
+        )
     return f"internal error ({type(error).__name__}: {error}); please report it with --debug"
 
 
@@ -198,7 +189,12 @@ def parse(words: list[str]) -> tuple[Callable[..., Any], list[str], dict[str, An
     options = vars(found)
     name = options.pop("command")
     if unknown:
-        raise ConfigError(_describe_unknown(unknown, name))
+        word = next((it for it in unknown if it.startswith("-")), unknown[0]).partition("=")[0]
+        known = [each.flag for each in flags_of(name)]
+        advice = did_you_mean(word, known, f"see `pixelpong {name} --help`")
+        if "preset" in COMMANDS[name] and word in preset_names():
+            advice = f"did you mean --preset {word}?"
+        raise ConfigError(expected(f"an option of {name}", repr(word), advice))
     places = options.pop("places", [])
     options = {name: value for name, value in options.items() if name not in ("json", "debug")}
     return getattr(api, name), places if isinstance(places, list) else [places], options
@@ -216,31 +212,29 @@ def make_parser(chosen: str, *, shows_all: bool = False) -> argparse.ArgumentPar
     parser = _Parser("pixelpong", description="Trains an agent to play Atari Pong.")
     parser.add_argument("--help-all", action="help", help=argparse.SUPPRESS)
     listed = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
-    width = max(shutil.get_terminal_size().columns - 2, 20)  # narrower, nothing can be folded
     for name in COMMANDS:
         about, arguments = read_docstring(name)
         examples = [f"  pixelpong {each}" for each in EXAMPLES if each.split()[0] == name]
         one = listed.add_parser(
             name,
             help=about,
-            description=textwrap.fill(about, width),
-            epilog=fold("\n".join(["examples:", *examples]), width),
+            description=about,
+            epilog="\n".join(["examples:", *examples]),
+            usage=f"pixelpong {name} [options]",
             formatter_class=argparse.RawDescriptionHelpFormatter,
             argument_default=argparse.SUPPRESS,
             allow_abbrev=False,
         )
-        usage = f"pixelpong {name} [options]"
         if place := _find_place(name):
-            metavar, nargs = place.name.upper(), None
+            metavar = place.name.upper()
+            nargs, shown = None, metavar
             if place.kind == place.VAR_POSITIONAL:
-                nargs, usage = "*", f"{usage} {metavar}..."
-            elif place.default is place.empty:
-                usage += f" {metavar}"
-            else:
-                nargs, usage = "?", f"{usage} [{metavar}]"
+                nargs, shown = "*", f"{metavar}..."
+            elif place.default is not place.empty:
+                nargs, shown = "?", f"[{metavar}]"
             help = arguments.get(place.name)
             one.add_argument("places", nargs=nargs, metavar=metavar, help=help)
-        one.usage = usage
+            one.usage += f" {shown}"
         if name == chosen:
             _add_flags(one, name, shows_all=shows_all)
     return parser
@@ -287,9 +281,7 @@ def flags_of(name: str) -> list[Option]:
 
 
 def _add_flags(parser: argparse.ArgumentParser, name: str, *, shows_all: bool) -> None:
-    is_long = not set(COMMANDS[name]) <= set(_PLAIN)
-    help = "Print all options." if is_long else argparse.SUPPRESS
-    parser.add_argument("--help-all", action="help", help=help)
+    parser.add_argument("--help-all", action="help", help="Print all options.")
     sections: dict[str, Any] = {"": parser}
     for each in flags_of(name):
         is_plain = each.name in _PLAIN if each.section else each.name not in _ADVANCED
@@ -302,7 +294,7 @@ def _add_flags(parser: argparse.ArgumentParser, name: str, *, shows_all: bool) -
         if each.kind is bool:  # a preset's or a file's value can be undone
             facts["action"] = argparse.BooleanOptionalAction if each.section else "store_true"
         else:
-            facts["metavar"] = "NAME" if each.choices else _METAVARS[each.kind]
+            facts["metavar"] = "NAME" if each.choices else each.kind.__name__.upper()
             facts["type"] = each.read
         sections[section].add_argument(*filter(None, (each.short, each.flag)), **facts)
 
@@ -314,40 +306,3 @@ def _describe_option(option: Option) -> str:
     if not option.section and option.default not in (None, False):
         parts.append(f"(default: {option.default})")
     return " ".join(parts).replace("%", "%%")
-
-
-def _describe_unknown(unknown: list[str], name: str) -> str:
-    advice = f"see `pixelpong {name} --help`"
-    word = next((word.partition("=")[0] for word in unknown if word.startswith("-")), None)
-    if word is None:
-        if "preset" in COMMANDS[name] and unknown[0] in preset_names():
-            advice = f"did you mean --preset {unknown[0]}?"
-        return expected("an option", repr(unknown[0]), advice)
-    known = [each.flag for each in flags_of(name)]
-    return expected("an option of this command", word, did_you_mean(word, known, advice))
-
-
-# --- streams ----------------------------------------------------------------------------------
-
-
-def _open_missing_streams() -> None:
-    """Open the standard streams that this process was started without.
-
-    The first file that a process opens gets the first free number. Without this, our output, or
-    that of C code, could go into one of our files.
-    """
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # for the workers too
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w" if number else "r"))  # noqa: SIM115
-
-
-def _spell_plainly(error: UnicodeError) -> tuple[str, int]:
-    """For streams with only ASCII: a minus sign must not become a question mark."""
-    assert isinstance(error, UnicodeEncodeError)
-    plain = {"−": "-", "–": "-", "→": "->", "×": "x"}
-    letters = error.object[error.start : error.end]
-    return "".join(plain.get(letter, "?") for letter in letters), error.end

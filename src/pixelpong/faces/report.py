@@ -7,7 +7,6 @@ prints, ``result.to_dict()`` what it prints with ``--json``.
 from __future__ import annotations
 
 import functools
-import re
 import shlex
 import sys
 import textwrap
@@ -71,25 +70,19 @@ def pairs(values: Mapping[str, object]) -> list[str]:
 
 
 def fold(text: str, width: int) -> str:
-    """Break long lines between words, with a hanging indent; a command can still be pasted.
+    """Break long lines between words; a command stays whole, so that it can be pasted.
 
     >>> print(fold("mean return +18.47 over 200 games", 30))
     mean return +18.47 over 200
       games
     """
-    folded = []
-    for line in text.split("\n"):
-        name = re.match(r" *\S+(?: \S+)* {2,}", line)
-        is_command = "pixelpong " in line
-        parts = textwrap.wrap(
-            line,
-            max(width, 30) - 2 * is_command,
-            subsequent_indent=" " * (len(name[0]) if name else 2),
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        folded.append((" \\\n" if is_command else "\n").join(parts))
-    return "\n".join(folded)
+    how: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+    return "\n".join(
+        line
+        if "pixelpong " in line
+        else textwrap.fill(line, max(width, 30), subsequent_indent="  ", **how)
+        for line in text.split("\n")
+    )
 
 
 def shorten(text: str, room: int) -> str:
