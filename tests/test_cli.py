@@ -134,12 +134,12 @@ BAD = [
     ("train --clip-coef 0", 2, "--clip-coef to be a number from 0.001 to 10, got 0.0"),
     ("train --config grid.toml", 2, "got [1, 2]; give one value, or the list to `pixelpong sweep`"),
     ("train --name x --run y", 2, "expected run or name, got both; leave one of them out"),
-    ("train --batch-size 20", 2, "got batch_size, which belongs to REINFORCE; leave it out, or"),
-    ("resume run --num-envs 8", 2, "got num_envs, which belongs to PPO; leave it out"),
+    ("train --batch-size 20", 2, "batch_size is an option of REINFORCE, which is not in use"),
+    ("resume run --num-envs 8", 2, "num_envs is an option of PPO, which is not in use."),
     ("train --batch-size", 2, "--batch-size: expected one argument; see `pixelpong train --help`"),
     ("train --batch-size abc", 2, "expected --batch-size to be a whole number from 1 to 100000, "
      "got 'abc'"),
-    ("train --preset slow", 2, "expected the name of a preset, got 'slow'; use one of"),
+    ("train --preset slow", 2, "expected --preset to be one of classic, fast, half"),
     ("train --config none.toml", 2, "expected a TOML file at none.toml, got No such file"),
     ("train --config mine.toml", 2, "mine.toml: expected the name of an option, got 'bach_size'; "
      "did you mean batch_size?"),
@@ -391,7 +391,7 @@ def test_interrupted_and_resumed_pong_ends_with_the_hash_of_the_undisturbed(tmp_
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("where", "words"), [("| head -1", ""), ("> /dev/full", "got No space left on device")]
+    ("where", "words"), [("| head -1", ""), ("> /dev/full", "No space left on device")]
 )
 def test_when_stdout_fails_the_training_ends_with_everything_saved(tmp_path, where, words):
     train = f"{sys.executable} -m pixelpong train {' '.join(TOY)} --updates 100000 --run run"

@@ -101,11 +101,16 @@ def test_the_command_line_goes_over_the_file_over_the_preset(
 @pytest.mark.parametrize(
     ("preset", "content", "given", "words"),
     [
-        (None, "", {"batch_size": 20}, r"train: .*got batch_size, which belongs to REINF"),
-        ("classic", "", {"num_envs": 8}, r"train: .*got num_envs, which belongs to PPO"),
-        (None, "decay_rate = 0.9", {}, r"mine\.toml: .*got decay_rate, which belongs to REINFORCE"),
-        (None, "num_envs = 8", {"algorithm": "reinforce"}, r"mine\.toml: expected .*of REINFORCE,"),
-        ("classic", "preset = 'fast'\nvf_coef = 3", {}, "got vf_coef, .*a preset with PPO"),
+        (None, "", {"batch_size": 20}, "train: batch_size is an option of REINFORCE"),
+        ("classic", "", {"num_envs": 8}, "train: num_envs is an option of PPO"),
+        (None, "decay_rate = 0.9", {}, r"mine\.toml: decay_rate is an option of REINFORCE"),
+        (
+            None,
+            "num_envs = 8",
+            {"algorithm": "reinforce"},
+            r"mine\.toml: num_envs is .* PPO, which",
+        ),
+        ("classic", "preset = 'fast'\nvf_coef = 3", {}, "vf_coef .*a preset with PPO"),
     ],
 )
 def test_an_option_of_the_other_algorithm_is_refused(tmp_path, preset, content, given, words):
@@ -163,5 +168,3 @@ def test_any_mapping_gives_a_configuration_or_a_declared_error(changes):
 def test_a_protocol_can_be_changed_in_part():
     card = find_protocol("Pong-v0", frame_skip=3)
     assert (card.frame_skips, card.sticky) == ((3, 3), 0.25)
-    with pytest.raises(ConfigError, match="use one of ALE/Pong-v5"):
-        find_protocol("Breakout-v5")

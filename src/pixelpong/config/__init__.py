@@ -12,12 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, Literal
 
-from pixelpong.config.options import COMMAND_LINE, Option, option
+from pixelpong.config.options import Option, option
 from pixelpong.config.protocols import FrameLimit, FrameSkip, Name, Protocol, find_protocol
 from pixelpong.errors import ConfigError, did_you_mean, expected
 from pixelpong.schema import Count, Meta, Number, Positive, Share, Weight
 
-DEFAULT_PRESET = "fast"
 # What the options are about, by section.
 SECTIONS = {
     "": "Everything needed to make a run again, bit for bit.",
@@ -39,9 +38,8 @@ class Config:
     The first option of a section names it.
     """
 
-    preset: str = option(
-        DEFAULT_PRESET,
-        "Set of options from which the others start: classic, fast, half, karpathy, numpy or ray.",
+    preset: Literal["classic", "fast", "half", "karpathy", "numpy", "ray"] = option(
+        "fast", "Set of options from which the others start."
     )
     seed: Count = option(0, "Seed of everything random in the run.", short="-s")
 
@@ -180,7 +178,12 @@ class Config:
         Raises:
             ConfigError: a name is unknown, or a value has the wrong type or is out of range.
         """
-        values = {name: _find(name, origin).check(value, origin) for name, value in changes.items()}
+        for name in changes:
+            if name not in OPTIONS:
+                advice = did_you_mean(name, OPTIONS, "see `pixelpong train --help-all`")
+                what = expected("the name of an option", repr(name), advice)
+                raise ConfigError(f"{origin}: {what}")
+        values = {name: OPTIONS[name].check(value, origin) for name, value in changes.items()}
         if any(values.get(name) is not None for name in BUDGET):
             values = dict.fromkeys(BUDGET) | values
         return replace(self, **values)
@@ -199,13 +202,6 @@ COUNTED = {"updates": "update", "episodes": "episodes", "total_timesteps": "step
 BUDGET = (*COUNTED, "until_return")  # giving one replaces all others
 
 
-def _find(name: str, origin: str) -> Option:
-    if name not in OPTIONS:
-        advice = did_you_mean(name, OPTIONS, "see `pixelpong train --help-all`")
-        raise ConfigError(f"{origin}: " + expected("the name of an option", repr(name), advice))
-    return OPTIONS[name]
-
-
 # By name, which is also the section of its options: its title, and a preset that uses it.
 ALGORITHMS = {"reinforce": ("REINFORCE", "classic"), "ppo": ("PPO", "fast")}
 
@@ -216,19 +212,16 @@ def require_used(names: Iterable[str], config: Config, origin: str) -> None:
     >>> require_used(["num_envs", "seed"], Config().updated({"algorithm": "ppo"}, "here"), "here")
     >>> require_used(["num_envs", "seed"], Config(), "here")
     Traceback (most recent call last):
-    pixelpong.errors.ConfigError: here: expected options of REINFORCE, the algorithm in use, got \
-num_envs, which belongs to PPO; leave it out, or use a preset with PPO, such as fast
+    pixelpong.errors.ConfigError: here: num_envs is an option of PPO, which is not in use. Leave \
+it out, or use a preset with PPO, such as fast.
     """
-    algorithm = config.algorithm
     for name in names:
         owner = OPTIONS[name].section
-        if owner in ALGORITHMS and owner != algorithm:
+        if owner in ALGORITHMS and owner != config.algorithm:
             title, preset = ALGORITHMS[owner]
-            spelled = OPTIONS[name].flag if origin == COMMAND_LINE else name
-            what = f"options of {ALGORITHMS[algorithm][0]}, the algorithm in use"
-            advice = f"leave it out, or use a preset with {title}, such as {preset}"
-            got = f"{spelled}, which belongs to {title}"
-            raise ConfigError(f"{origin}: " + expected(what, got, advice))
+            told = f"{origin}: {name} is an option of {title}, which is not in use."
+            advice = f"Leave it out, or use a preset with {title}, such as {preset}."
+            raise ConfigError(f"{told} {advice}")
 
 
 def differences(old: Config, new: Config, *, with_free: bool = False) -> dict[str, tuple[Any, Any]]:

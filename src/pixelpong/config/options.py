@@ -88,18 +88,11 @@ class Option:
             otherwise = "change it"
             if isinstance(value, list):
                 otherwise = "give one value, or the list to `pixelpong sweep`"
-            advice = did_you_mean(_spell(value), self.choices, otherwise)
-            what = expected(f"{spelled} to be {self.describe_values()}", _spell(value), advice)
+            advice = did_you_mean(value, self.choices, otherwise)
+            what = expected(f"{spelled} to be {self.describe_values()}", repr(value), advice)
             raise ConfigError(f"{origin}: {what}") from None
 
 
 def option(default: Any, help: str, **facts: Any) -> Any:
     """One option as a field of a dataclass; `facts` are other fields of `Option`."""
     return field(default=default, metadata={"help": help, **facts})
-
-
-def _spell(value: Any) -> str:
-    try:
-        return repr(value)
-    except (ValueError, RecursionError):  # a number of more than 4,300 digits, or nested too deeply
-        return f"a {type(value).__name__} that Python cannot write"

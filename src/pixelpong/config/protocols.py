@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
-from pixelpong.errors import ConfigError, expected
 from pixelpong.schema import Meta, Share
 
 Name = Literal["ALE/Pong-v5", "Pong-v0", "PongDeterministic-v4", "PongNoFrameskip-v4"]
@@ -39,7 +38,7 @@ class Protocol:
         return self.frame_skips[1]
 
 
-PROTOCOLS = {
+PROTOCOLS: dict[str, Protocol] = {
     protocol.environment: protocol
     for protocol in (
         Protocol("ALE/Pong-v5", (4, 4), 0.25, note="Machado et al. 2018; the default"),
@@ -61,9 +60,6 @@ def find_protocol(
     >>> find_protocol("ALE/Pong-v5", sticky=0.0).sticky
     0.0
     """
-    if name not in PROTOCOLS:
-        known = ", ".join(PROTOCOLS)
-        raise ConfigError(expected("an environment name", repr(name), f"use one of {known}"))
     frame_skips = None if frame_skip is None else (frame_skip, frame_skip)
     given = {"frame_skips": frame_skips, "sticky": sticky, "max_frames": max_frames}
     changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}

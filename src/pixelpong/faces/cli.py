@@ -220,11 +220,11 @@ def make_parser(chosen: str, *, shows_all: bool = False) -> argparse.ArgumentPar
             help=about,
             description=about,
             epilog="\n".join(["examples:", *examples]),
-            usage=f"pixelpong {name} [options]",
             formatter_class=argparse.RawDescriptionHelpFormatter,
             argument_default=argparse.SUPPRESS,
             allow_abbrev=False,
         )
+        usage = f"pixelpong {name} [options]"
         if place := _find_place(name):
             metavar = place.name.upper()
             nargs, shown = None, metavar
@@ -234,7 +234,8 @@ def make_parser(chosen: str, *, shows_all: bool = False) -> argparse.ArgumentPar
                 nargs, shown = "?", f"[{metavar}]"
             help = arguments.get(place.name)
             one.add_argument("places", nargs=nargs, metavar=metavar, help=help)
-            one.usage += f" {shown}"
+            usage += f" {shown}"
+        one.usage = usage
         if name == chosen:
             _add_flags(one, name, shows_all=shows_all)
     return parser

@@ -8,17 +8,13 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from pixelpong.config import BUDGET, DEFAULT_PRESET, Config, differences, require_used
-from pixelpong.errors import ConfigError, did_you_mean, expected, refusing
-
-FILE_LIMIT = 1 << 16  # bytes of a file of options; all options take a thousand or two
+from pixelpong.config import BUDGET, OPTIONS, Config, differences, require_used
+from pixelpong.errors import ConfigError, refusing
 
 
 def preset_names() -> list[str]:
     """The names of the package's presets."""
-    files = resources.files("pixelpong.config.presets")
-    names = (file.name for file in files.iterdir())
-    return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
+    return list(OPTIONS["preset"].choices)
 
 
 def load_preset(name: str) -> Config:
@@ -30,10 +26,8 @@ def load_preset(name: str) -> Config:
     >>> load_preset("ray").batch_size
     4
     """
-    if name not in preset_names():
-        advice = did_you_mean(name, preset_names(), f"use one of {', '.join(preset_names())}")
-        raise ConfigError(expected("the name of a preset", repr(name), advice))
-    text = resources.files("pixelpong.config.presets").joinpath(f"{name}.toml").read_text("utf-8")
+    OPTIONS["preset"].check(name, "preset")
+    text = resources.files(__name__).joinpath(f"{name}.toml").read_text("utf-8")
     return Config().updated(tomllib.loads(text) | {"preset": name}, f"preset {name}")
 
 
@@ -43,8 +37,7 @@ def changed_from_preset(config: Config) -> dict[str, Any]:
     >>> changed_from_preset(load_preset("fast").updated({"seed": 3}, "here"))
     {'seed': 3}
     """
-    preset = load_preset(config.preset) if config.preset in preset_names() else Config()
-    found = differences(preset, config, with_free=True)
+    found = differences(load_preset(config.preset), config, with_free=True)
     return {name: value for name, (_, value) in found.items()}
 
 
@@ -52,13 +45,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     """The options in a TOML file, flat; names and values are not checked."""
     advice = "check its name, and write lines like `batch_size = 10`"
     with refusing(f"a TOML file at {path}", advice, ConfigError), path.open("rb") as file:
-        content = file.read(FILE_LIMIT + 1)
-        if len(content) > FILE_LIMIT:
-            raise ValueError(f"more than {FILE_LIMIT} bytes")
-        try:
-            return tomllib.loads(content.decode())
-        except RecursionError as error:
-            raise ValueError("lists that are nested too deeply") from error
+        return tomllib.load(file)
 
 
 def combine(
@@ -69,11 +56,11 @@ def combine(
 ) -> Config:
     """Make the configuration from preset, file and what is given; later ones override earlier ones.
 
-    The preset is the first one, or the file's, or else `DEFAULT_PRESET`. Neither the file's
-    unchecked `content` nor the `given` options are checked yet; `origins` are those of both.
+    The preset is the first one, or the file's, or else the default. Neither the file's `content`
+    nor the `given` options are checked yet; `origins` are those of both.
     """
     if not isinstance(preset, Config):
-        preset = load_preset(preset or content.get("preset", DEFAULT_PRESET))
+        preset = load_preset(preset or content.get("preset", Config.preset))
     config = preset.updated({**content, "preset": preset.preset}, origins[0])
     # A given budget replaces the preset's, and is added to the file's.
     kept = {option: content[option] for option in BUDGET if option in content}
