@@ -163,7 +163,7 @@ BAD = [
     ("verify --engines processes", 2, "expected engine to be one of serial, threads"),
     ("export run --out agent.onnx", 2, "must end in .safetensors, not 'agent.onnx'"),
     ("play --port 65536", 2, "expected --port to be a whole number from 0 to 65535, got 65536"),
-    ("record run --scale 0", 2, "expected --scale to be a whole number of at least 1, got 0"),
+    ("record run --scale 0", 2, "expected --scale to be a whole number from 1 to 10, got 0"),
 ]  # fmt: skip
 
 

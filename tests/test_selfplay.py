@@ -201,12 +201,9 @@ def test_a_resume_against_nobody_leaves_the_run_as_it_was(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        (
-            {"opponent": "nobody-001"},
-            "builtin, self, half, a run or an agent's file, got 'nobody-001'",
-        ),
+        ({"opponent": "nobody-001"}, "a run directory, got nobody-001, which is not one"),
         ({"opponent": "haf"}, "did you mean half"),
-        ({"opponent": ""}, "an agent's file, got ''; check its name"),
+        ({"opponent": ""}, "got an empty name; name a run"),
         ({"opponent": "damaged.safetensors"}, "a usable agent in damaged"),
     ],
 )
