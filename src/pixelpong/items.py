@@ -50,11 +50,6 @@ class Item:
     stream: NDArray[np.void] | None = field(default=None, repr=False)
     opponent: str = BUILTIN  # BUILTIN, SELF, or the word that names an agent
 
-    @property
-    def is_left(self) -> bool:
-        """Whether the network plays the left side; against another agent odd streams do."""
-        return self.opponent not in (BUILTIN, SELF) and self.index % 2 == 1
-
 
 @dataclass(frozen=True)
 class Played:

@@ -115,11 +115,7 @@ def expected_return(share: float) -> float:
     >>> expected_return(0.0), expected_return(0.5), expected_return(1.0)
     (-21.0, 0.0, 21.0)
     """
-    return _mean_margin(share) - _mean_margin(1 - share)
-
-
-def _mean_margin(share: float) -> float:
-    """Σ_k P(win 21 to k) (21 − k)."""
+    won, lost = share, 1 - share
     return math.fsum(
-        math.comb(20 + k, k) * share**21 * (1 - share) ** k * (21 - k) for k in range(21)
+        math.comb(20 + k, k) * (21 - k) * (won**21 * lost**k - lost**21 * won**k) for k in range(21)
     )

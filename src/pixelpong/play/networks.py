@@ -111,12 +111,13 @@ class Network:
         return ()
 
     def use(self, params: Params) -> None:
-        """Decide with these parameters, of the same shapes, from now on; they are not changed."""
+        """Decide with these parameters, of the same shapes, on other frames; they do not change."""
         first, params = self.params["W1"], read_only(params)
         assert (first.shape, first.dtype) == (params["W1"].shape, params["W1"].dtype)
         self.params = params
         each = (params[name] for name in ("W1", "W2", "b2") if name in params)
         self._params = tuple(w.reshape(len(w), -1) if w.ndim == 3 else w for w in each)
+        self.forget()
 
     # --- many steps ---
 

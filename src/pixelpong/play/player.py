@@ -51,8 +51,6 @@ class Player:
         console, game = self._game(item)
         stream = np.zeros(1, kernels.STREAM) if item.stream is None else item.stream.copy()
         console.set_state(stream["console"])
-        for each in sides:
-            each.forget()
         memory, frames = stream["memory"][0], -int(stream["memory"]["num_frames"][0])
         episodes: list[Episode] = []
         first = t = counted = 0
@@ -93,7 +91,9 @@ class Player:
         sides = self._networks[: len(used)]
         for network, theirs in zip(sides, used, strict=True):
             network.use(theirs)
-        return sides[0], sides[::-1] if item.is_left else sides
+        # Against another agent, odd streams play the left side.
+        is_left = item.opponent not in (BUILTIN, SELF) and item.index % 2 == 1
+        return sides[0], sides[::-1] if is_left else sides
 
     def _game(self, item: Item) -> tuple[NativeConsole, Compiled]:
         """The console of an item's game, and what the kernels have to know."""
