@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
 from pixelpong.engines import EngineStats, make_engine, never
@@ -60,7 +60,6 @@ class Judging:
     """Games are about to be played to see whether the target return is reached."""
 
     progress: Progress
-    games: Sequence[int]  # how many are over, and of how many; it changes while they are played
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,7 @@ def training(
                         yield Evaluated(progress, session.evaluate(engine))
                     reason = config.reached(progress)
                     if session.should_confirm(is_last=bool(reason)):
-                        yield Judging(progress, session.games)
+                        yield Judging(progress)
                         verdict = session.confirm(engine, is_last=bool(reason))
                         reason = "until_return" if verdict.is_won else reason
                         yield Evaluated(progress, verdict)

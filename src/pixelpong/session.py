@@ -48,7 +48,6 @@ class Session:
         self._saved_update = self._recorded_update = -1
         self._saved_score_of = ""
         self._counts = _Counts()  # its `wall_seconds` are those until this session
-        self.games = [0, 0]  # of the evaluation: how many are over, and of how many
         self.learner, self.opponent = make_learner(run.config), keep_opponent(run)
         has_begun = run.has_begun
         if has_begun:
@@ -171,16 +170,14 @@ class Session:
         except (RunError, NumericsError) as error:
             warn(f"{error}; the training continues without it")
 
-    def _evaluate(self, engine: Engine, episodes: int, **which: int) -> Evaluation:
-        """Play greedy episodes as `evaluate` does, and count them and their time."""
-        begin, how = time.monotonic(), {"seed": self.config.seed, "episodes": episodes, **which}
-
-        def tell(number: int) -> None:
-            self.games[:] = number, episodes
-
-        tell(0)
+    def _evaluate(
+        self, engine: Engine, episodes: int, update: int = 0, first: int = 0
+    ) -> Evaluation:
+        """Play greedy episodes as `evaluate` does, and count their time."""
+        begin, params, seed = time.monotonic(), self.learner.params, self.config.seed
+        play = functools.partial(evaluate, engine, params, seed=seed, is_greedy=True)
         try:
-            return evaluate(engine, self.learner.params, is_greedy=True, tell=tell, **how)
+            return play(episodes=episodes, update=update, first=first)
         finally:
             self._counts.evaluation_seconds += time.monotonic() - begin
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
@@ -49,7 +49,6 @@ class TrainingDisplay:
         self._held_back: list[str] = []
         self._live: Live | None = None
         self._now, self._footer = STARTING, FOOTER
-        self._games: Sequence[int] = ()  # while games are judged: how many are over, of how many
         self._shown: dict[str, str] = {}
 
     def __call__(self, event: Event) -> None:
@@ -60,11 +59,11 @@ class TrainingDisplay:
                 self._show(progress, stats)
             case Evaluated(_, evaluation):
                 self._say(_evaluation_line(evaluation))
-            case Judging(progress, games):
-                self._now = f"to see whether the mean return is above {signed(self._target)}"
-                self._games = games
+            case Judging(progress):
+                what = f"to see whether the mean return is above {signed(self._target)}"
+                self._now = f"playing greedy games {what}"
                 if self._live is None:
-                    self._say(f"update {progress.update}: playing greedy games {self._now}")
+                    self._say(f"update {progress.update}: {self._now}")
             case Ended():
                 self.close()
 
@@ -87,7 +86,7 @@ class TrainingDisplay:
         if self._is_verbose:
             for line in verbose_lines(progress, stats):
                 self._console.print(line)
-        self._now, self._games = "playing and learning", ()
+        self._now = "playing and learning"
         if progress.estimated_return is not None:
             self._points.append((progress.steps, progress.estimated_return))
         self._shown = _metrics(progress, stats) | self._clock.count(progress, stats)
@@ -100,9 +99,8 @@ class TrainingDisplay:
 
     def draw(self, width: int) -> RenderableType:
         """The live screen now."""
-        games = "{} of {} games ".format(*self._games) if self._games else ""
         shown = {"time": self._clock.read()} | self._shown
-        rest = [f"now: {games}{self._now}", self._footer] if self._footer else []
+        rest = [f"now: {self._now}", self._footer] if self._footer else []
         return draw_screen(self._title, self._points, self._target, shown, rest, width)
 
     def close(self) -> None:

@@ -76,9 +76,12 @@ class Record:
         try:
             run = RunDirectory(path)
             self.evaluations, self.rows = tuple(run.evaluations.read(Evaluation)), _read_rows(run)
-            self.run, self.error = run, _read_failure(path)
+            self.run = run
+            with contextlib.suppress(OSError, ValueError, KeyError):
+                self.error = decode((path / FAILURE_FILE).read_bytes(), dict[str, str])["error"]
         except PixelpongError as error:
-            self.error = on_one_line(str(error))[:MAX_GOT]
+            self.error = str(error)
+        self.error = on_one_line(self.error)[:MAX_GOT]
         last = self.rows[-1] if self.rows else {}
         self.update, self.steps, self.episodes = (last.get(name) or 0 for name in _COUNTS)
         # The return is of sampled play, None before the first 1,000 points; the mean is of the last
@@ -275,13 +278,6 @@ def _read_rows(run: RunDirectory) -> tuple[dict[str, Any], ...]:
         if not rows or line["update"] > rows[-1]["update"]:
             rows.append(line | (timing if isinstance(timing, dict) else {}))
     return tuple(rows)
-
-
-def _read_failure(path: Path) -> str:
-    with contextlib.suppress(OSError, ValueError, KeyError):
-        found = decode((path / FAILURE_FILE).read_bytes(), dict[str, str])
-        return on_one_line(found["error"])[:MAX_GOT]
-    return ""
 
 
 def _make_column(values: list[Any]) -> NDArray[Any]:
