@@ -7,6 +7,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numba
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from pixelpong import kernels
 from pixelpong.config import Config
 from pixelpong.config.presets import load_preset
 from pixelpong.items import BUILTIN, SELF
-from pixelpong.learners.ppo import PPOLearner
+from pixelpong.learners.ppo import PPOLearner, lay_out
 
 
 def small(preset: str, **changes) -> Config:
@@ -91,3 +93,17 @@ def test_games_against_another_opponent_are_dropped_when_a_run_is_resumed(
                 assert (np.diff(side.offsets) > 0).all()
                 assert side.offsets[-1] == len(side.indices)
     assert any(result.episodes for results in played[1:] for result in results)
+
+
+def test_steps_whose_offsets_do_not_fit_their_entries_are_refused(tmp_path, played):
+    """As those of a side that began to record in mid-segment: offsets jump back to 0."""
+    pixelpong.train(small("fast", updates=1, num_steps=50), run=tmp_path / "run", quiet=True)
+    (results,) = played
+    (side,) = results[1].sides
+    lay_out(results, 0.99, 0.95)
+    for place, value in ((20, 0), (0, 1), (50, len(side.indices) + 1), (50, 3)):
+        offsets = side.offsets.copy()
+        offsets[place] = value
+        bad = dataclasses.replace(side, offsets=offsets)
+        with pytest.raises(RuntimeError, match="offsets do not fit"):
+            lay_out([dataclasses.replace(results[1], sides=(bad,))], 0.99, 0.95)

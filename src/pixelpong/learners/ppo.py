@@ -146,8 +146,13 @@ def lay_out(played: list[Result], gamma: float, gae_lambda: float) -> Steps:
     steps, values = records[:, :-1], records["value"]
     advantages = generalized_advantages(steps["reward"], steps["is_end"], values, gamma, gae_lambda)
     columns = steps["action"], steps["log_probability"], advantages, advantages + values[:, :-1]
+    # Kernels read wherever offsets say. Those that do not cover their entries exactly, which only
+    # a bug could make, are refused.
+    each = np.array([side.offsets for side in sides])
+    lengths, ends = np.diff(each), [len(side.indices) for side in sides]
+    if each[:, 0].any() or lengths.min() < 0 or each[:, -1].tolist() != ends:
+        raise RuntimeError("steps whose offsets do not fit their entries")
+    assert sum(ends) < 1 << 31, "more inputs than 32 bits can count"
     indices = np.concatenate([side.indices for side in sides])
-    assert len(indices) < 1 << 31, "more inputs than 32 bits can count"
-    lengths = np.diff([side.offsets for side in sides]).ravel()
-    offsets = np.concatenate([[0], lengths]).cumsum(dtype=np.int32)
+    offsets = np.concatenate([[0], lengths.ravel()]).cumsum(dtype=np.int32)
     return Steps(indices, offsets, np.column_stack([column.ravel() for column in columns]))
