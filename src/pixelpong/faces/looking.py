@@ -153,7 +153,7 @@ def record(
     """
     from pixelpong.agent.choice import open_agent
     from pixelpong.agent.game import play_game
-    from pixelpong.faces.look.film import describe_film, make_film
+    from pixelpong.faces.look.film import make_film
     from pixelpong.run.files import require_place
 
     if out:
@@ -172,7 +172,9 @@ def record(
         speed=speed,
         seconds=seconds,
     )
-    return Result(facts, describe_film(facts))
+    lost, won = facts["points"]
+    score = f"opponent {lost} : {won} agent after {facts['steps']:,} steps"
+    return Result(facts, f"{facts['file']}: {facts['seconds']:.1f} s, {facts['title']}, {score}")
 
 
 def plot(

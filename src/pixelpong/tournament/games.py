@@ -29,8 +29,6 @@ from pixelpong.run.arrays import fingerprint
 from pixelpong.seeding import make_rng
 from pixelpong.tournament.scripts import SCRIPTS, Script
 
-MAX_PLAYERS = 64  # a thousand players would have half a million pairs
-
 
 @dataclass(frozen=True)
 class Player:
@@ -43,10 +41,9 @@ class Player:
 
 
 def find_players(words: Sequence[str]) -> list[Player]:
-    """Load the players, all before the first game; refuse too few, too many and equal ones."""
-    if not 2 <= len(words) <= MAX_PLAYERS:
-        advice = "name more" if len(words) < 2 else "leave some out"
-        raise ConfigError(expected(f"2 to {MAX_PLAYERS} players", len(words), advice))
+    """Load the players, all before the first game; refuse too few and equal ones."""
+    if len(words) < 2:
+        raise ConfigError(expected("two players or more", len(words), "name more"))
     players: dict[str, Player] = {}
     for player in map(find_player, words):
         if same := players.get(player.sha256):

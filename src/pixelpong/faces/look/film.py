@@ -104,16 +104,6 @@ def make_film(
     }
 
 
-def describe_film(report: dict[str, Any]) -> str:
-    """The report of `make_film` in two lines."""
-    lost, won = report["points"]
-    return (
-        f"{report['file']}: {report['seconds']:.1f} s, {report['width']}×{report['height']}, "
-        f"{report['frames_per_second']:.4g} frames a second, {report['bytes'] / 1e6:.2f} MB\n"
-        f"{report['title']}; {report['steps']:,} steps; opponent {lost} : {won} agent"
-    )
-
-
 def _choose(moments: Iterable[Moment], every: int, held: int) -> Iterator[Moment]:
     """The moment of each film frame; that after the end is `held`."""
     for moment in moments:
