@@ -181,9 +181,7 @@ class Guard:
         if (origins or request.scope["type"] == "websocket") and origins != [f"http://{hosts[0]}"]:
             return _answer_problem(403, "Only pages of this server are answered.")
         if door.token is not None and not has_token:
-            return _answer_problem(
-                401, "Open the address with the token that was printed at the start."
-            )
+            return _answer_problem(401, "Open the address with the token, as printed at the start.")
         return None
 
 
