@@ -14,13 +14,13 @@ from websockets.sync.client import connect
 
 from pixelpong.agent.file import Agent
 from pixelpong.agent.game import Hand, play_game
+from pixelpong.agent.legend import ACTION_NAMES
 from pixelpong.config.protocols import find_protocol
 from pixelpong.env import make_emulator
 from pixelpong.env.duel import LEFT, RIGHT, DuelEmulator
 from pixelpong.errors import CheckpointError, RunError
-from pixelpong.faces.games import game as games
-from pixelpong.faces.games import socket as sockets
-from pixelpong.faces.games.game import OVER, PAUSED, PLAYING, READY, SERVE, Game
+from pixelpong.faces.page import game as games
+from pixelpong.faces.page.game import OVER, PAUSED, PLAYING, READY, SERVE, Game, Message
 from pixelpong.faces.page.library import Library
 from pixelpong.items import DOWN, NUM_PIXELS, STAY, UP
 from pixelpong.play.networks import GREEDY, PlainNetwork
@@ -59,7 +59,7 @@ def make_agent(environment="ALE/Pong-v5", seed=1, **changes):
 
 def make_game(agent=None) -> Game:
     game = Game(agent or make_agent(), make_rng(3, "play"))
-    game.serve()
+    game.obey(Message(serve=True))
     return game
 
 
@@ -106,16 +106,16 @@ def tape(monkeypatch) -> list[tuple[int, int]]:
 def test_a_persons_moves_never_stick_and_mouse_and_keys_take_turns(tape):
     game, asked = make_game(), np.random.default_rng(0).choice([STAY, UP, DOWN], 400).tolist()
     for move in asked:
-        game.move(move)
+        game.obey(Message(move=ACTION_NAMES[move]))
         game.tick()
     assert [left for left, _ in tape] == asked
     for place in (0.2, 0.8, 0.0, 1.0):
-        game.aim(place)
+        game.obey(Message(aim=place))
         for _ in range(60):
             game.tick()
         first, last, *_ = paddle(game.screen, OTHER)
         assert abs((first + last) / 2 - (34 + 160 * np.clip(place, 0.04, 0.96))) < 7
-    game.move(DOWN)
+    game.obey(Message(move="down"))
     game.tick()
     assert tape[-1][0] == DOWN
 
@@ -129,9 +129,9 @@ def win_a_point(*, serves=False):
     def step():
         ball = ball_of(game.screen)
         if ball:
-            game.aim((ball[0] + 2 - 34) / 160)
+            game.obey(Message(aim=(ball[0] + 2 - 34) / 160))
             if serves:
-                game.serve()
+                game.obey(Message(serve=True))
         return lead(game)[LEFT] > 0
 
     run_until(game, step)
@@ -143,7 +143,7 @@ def test_the_person_serves_by_key_and_one_who_forgets_to_is_not_charged_for_it(f
     game = win_a_point()
     assert run_until(game, lambda: game.phase == SERVE, ticks=4) <= 2
     if not forgets:
-        game.serve()
+        game.obey(Message(serve=True))
     waited = run_until(game, lambda: ball_of(game.screen) is not None) + 1
     if forgets:
         assert games.SERVE_FRAMES <= waited <= games.SERVE_FRAMES + 6
@@ -165,13 +165,13 @@ def test_a_pause_changes_nothing_and_speed_is_frames_a_picture(tape):
     game = Game(make_agent(), make_rng(3, "play"))
     game.tick()
     assert (game.phase, tape) == (READY, []), "it begins when the person does"
-    game.serve()
+    game.obey(Message(serve=True))
     for speed, frames in ((0.5, 30), (1.0, 60), (2.0, 120)):
         game.speed, before = speed, len(tape)
         for _ in range(60):
             game.tick()
         assert len(tape) - before == frames
-    game.pause(True)
+    game.obey(Message(pause=True))
     before = game.screen.tobytes()
     for _ in range(20):
         game.tick()
@@ -180,7 +180,7 @@ def test_a_pause_changes_nothing_and_speed_is_frames_a_picture(tape):
 
 def test_a_game_ends_at_21():
     game = make_game()
-    game.move(UP)
+    game.obey(Message(move="up"))
     run_until(game, lambda: game.phase == OVER)
     assert max(lead(game)) == 21
     before = game.screen.tobytes()
@@ -260,7 +260,7 @@ class Browser:
         with pytest.raises(ConnectionClosed) as end:
             for _ in range(2000):
                 self.take()
-        assert end.value.rcvd.code == sockets.AGAINST_RULES
+        assert end.value.rcvd.code == games.AGAINST_RULES
         return self.errors[-1]
 
 
@@ -312,7 +312,7 @@ NONSENSE = [
 def test_nonsense_is_no_message_and_ends_the_game_with_a_reason(join):
     for text in NONSENSE:
         with pytest.raises(ValueError):
-            decode(text.encode(), sockets.Message)
+            decode(text.encode(), Message)
     for message in NONSENSE[::7]:
         with join() as socket:
             socket.send(message)

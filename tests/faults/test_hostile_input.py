@@ -47,8 +47,7 @@ from pixelpong.errors import (
     NumericsError,
     expected,
 )
-from pixelpong.faces.games.game import Game
-from pixelpong.faces.games.socket import Message
+from pixelpong.faces.page.game import Game, Message
 from pixelpong.learners.reinforce import ReinforceLearner
 from pixelpong.loop import train
 from pixelpong.run.arrays import TABLE_LIMIT, decode_arrays, encode_arrays

@@ -38,7 +38,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pixelpong.errors import ConfigError, PixelpongError, on_one_line, refusing
-from pixelpong.faces.games.socket import play_socket
+from pixelpong.faces.page.game import play_socket
 from pixelpong.faces.page.library import Library
 
 STATIC = Path(__file__).parent / "static"

@@ -1,6 +1,6 @@
 // Playing against an agent: pictures from a WebSocket, moves to it.
 //
-// The server emulates the game; this only draws it. faces/games/socket.py describes the messages.
+// The server emulates the game; this only draws it. faces/page/game.py describes the messages.
 import { ask, build } from "./parts.js";
 import { applyDifference, drawScreen } from "./pictures.js";
 import { buildChooser, findAgent } from "./viewer.js";

@@ -1,1 +1,0 @@
-"""Pong for a person against an agent, in the browser."""

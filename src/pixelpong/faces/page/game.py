@@ -1,0 +1,164 @@
+"""A game of Pong in the browser, picture by picture: a person against an agent.
+
+`Game.tick` is called sixty times a second and emulates what is due, one frame at speed 1. The agent
+plays the right side exactly as in training (`pixelpong.agent.game.Hand`), and takes the most
+probable action. A person's moves never stick.
+
+Messages to the browser, as JSON text:
+
+    {"palette": [[red, green, blue], …]}              first of all
+    {"phase": …, "points": [left, right], "speed": …} when one of them changes
+    {"problem": text}                                 before the close
+
+Pictures are binary: [210, 160] palette indices, each as its difference from the one before
+(`pixelpong.faces.look.reel.encode_difference`; the first from zeros). The browser sends a `Message`
+as JSON text; anything else closes the socket with the reason. Another game is another socket.
+
+A frame, a decision and a picture take 0.2 ms together and run on the event loop; loading runs in
+threads. Nothing here writes a file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from pixelpong.agent.file import Agent
+from pixelpong.agent.game import Hand
+from pixelpong.atari.palette import PALETTE
+from pixelpong.env.duel import FIRST_ROW, LAST_ROW, LEFT, DuelEmulator
+from pixelpong.errors import PixelpongError, on_one_line
+from pixelpong.faces.look.reel import encode_difference
+from pixelpong.items import DOWN, STAY, UP
+from pixelpong.schema import Share, decode
+from pixelpong.seeding import make_rng
+
+PICTURES_PER_SECOND = 60
+AGAINST_RULES = 1008  # close code of RFC 6455
+
+SERVE_FRAMES = 180  # frames after a point when the person's side serves automatically
+
+_DIRECTIONS = {"stay": STAY, "up": UP, "down": DOWN}
+
+# Phases of a game: not begun, the ball flies, the person has to serve, halted, finished.
+READY, PLAYING, SERVE, PAUSED, OVER = "ready", "playing", "serve", "paused", "over"
+
+
+class Message(msgspec.Struct, forbid_unknown_fields=True):
+    """What the browser may send."""
+
+    move: Literal["stay", "up", "down"] | None = None  # the key that is held
+    aim: Share | None = None  # the place of mouse or finger, 0 at the top of the field
+    speed: Literal["0.5", "1", "2"] | None = None  # times the game's own sixty frames a second
+    pause: bool | None = None
+    serve: bool = False  # or begin
+
+
+class Game:
+    """A game; the agent plays the right side, and `speed` is in frames per tick."""
+
+    def __init__(self, agent: Agent, rng: np.random.Generator) -> None:
+        """A new game, which begins with `serve`; `rng` draws the agent's coins.
+
+        To load the emulator takes a tenth of a second or more.
+        """
+        self.speed, self._emulator, self._hand = 1.0, DuelEmulator(), Hand(agent, rng)
+        self._person: Callable[[DuelEmulator], int] = lambda _: STAY
+        self._state, self._serves, self._credit = READY, False, 0.0
+        agent.make_network().act(self.screen)  # before the clock runs: it may compile
+
+    def tick(self) -> None:
+        """Advance by a sixtieth of a second, unless the game stands still."""
+        if self._state != PLAYING:
+            return
+        self._credit += self.speed
+        while self._credit >= 1 and not self._emulator.is_over:
+            self._credit -= 1
+            self._advance(self._emulator)
+
+    def _advance(self, emulator: DuelEmulator) -> None:
+        fires = self._serves or emulator.frames_since_point >= SERVE_FRAMES
+        emulator.act(self._person(emulator), self._hand.move(emulator), fires=fires)
+        self._serves &= emulator.server == LEFT
+
+    def obey(self, message: Message) -> None:
+        """Do what the person asks for."""
+        if message.move is not None:
+            direction = _DIRECTIONS[message.move]
+            self._person = lambda _: direction
+        if message.aim is not None:
+            row = FIRST_ROW + message.aim * (LAST_ROW + 1 - FIRST_ROW)
+            row = min(max(row, FIRST_ROW + 6), LAST_ROW - 6)
+            self._person = lambda emulator: emulator.steer(row)
+        if message.speed is not None:
+            self.speed = float(message.speed)
+        if message.pause is not None and self._state != READY:
+            self._state = PAUSED if message.pause else PLAYING
+        if message.serve:
+            self._state = PLAYING if self._state == READY else self._state
+            self._serves = self._emulator.server == LEFT
+
+    @property
+    def phase(self) -> str:
+        """READY, PLAYING, SERVE, PAUSED or OVER."""
+        if self._emulator.is_over:
+            return OVER
+        is_waiting = self._state == PLAYING and self._emulator.server == LEFT
+        return SERVE if is_waiting else self._state
+
+    @property
+    def screen(self) -> NDArray[np.uint8]:
+        """[210, 160] uint8 palette indices of the newest frame."""
+        return self._emulator.screen
+
+    def describe(self) -> dict[str, Any]:
+        """The state of the game, as JSON."""
+        return {"phase": self.phase, "points": list(self._emulator.points), "speed": self.speed}
+
+
+async def play_socket(websocket: WebSocket, load_agent: Callable[[str, str], Agent]) -> None:
+    """Serve one game until the browser leaves, at ``?run=ID&agent=UPDATE|NAME|best|latest``.
+
+    `load_agent` takes these two words.
+    """
+    await websocket.accept()
+    run_id, which = (websocket.query_params.get(name, "") for name in ("run", "agent"))
+    rng = make_rng(int.from_bytes(os.urandom(4), "little"), "play")
+    with contextlib.suppress(WebSocketDisconnect):
+        try:
+            game = await asyncio.to_thread(lambda: Game(load_agent(run_id, which), rng))
+            await _play(websocket, game)
+        except (PixelpongError, ValueError) as error:
+            with contextlib.suppress(RuntimeError):  # it has left
+                await websocket.send_json({"problem": on_one_line(str(error))[:500]})
+                await websocket.close(AGAINST_RULES)
+
+
+async def _play(websocket: WebSocket, game: Game) -> None:
+    """Run the game's clock, send what is new and do what is asked."""
+    await websocket.send_json({"palette": PALETTE.tolist()})
+    now = asyncio.get_running_loop().time
+    due, told, last = now(), None, np.zeros(210 * 160, np.uint8)
+    while True:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(due):
+                while True:
+                    text = await websocket.receive_text()
+                    game.obey(decode(text.encode("utf-8", "replace"), Message))
+        game.tick()
+        state, screen = game.describe(), game.screen.reshape(-1).copy()
+        if state != told:
+            await websocket.send_json(state)
+        picture = encode_difference(last, screen)
+        if len(picture) > 2:
+            await websocket.send_bytes(picture)
+        told, last = state, screen
+        due = max(due + 1 / PICTURES_PER_SECOND, now() - 0.1)  # never catch up for long
