@@ -21,8 +21,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 import pixelpong
-from pixelpong.config import OPTIONS, SECTIONS
-from pixelpong.config.options import Option
+from pixelpong.config import OPTIONS, SECTIONS, Option
 from pixelpong.config.presets import load_preset, preset_names
 from pixelpong.config.protocols import PROTOCOLS
 from pixelpong.faces import cli

@@ -26,17 +26,7 @@ from pixelpong.env.pong import Emulator
 from pixelpong.env.preprocess import IS_ACTIVE, difference, preprocess
 from pixelpong.errors import NumericsError, WorkerError
 from pixelpong.evaluation import bootstrap_interval
-from pixelpong.faces.plots import (
-    BLACK,
-    BLUE,
-    COLOURS,
-    DASHES,
-    GREY,
-    ORANGE,
-    PURPLE,
-    SKY,
-    VERMILION,
-)  # fmt: skip
+from pixelpong.faces.plots import BLACK, BLUE, COLOURS, GREY, ORANGE, PURPLE, SKY, VERMILION
 from pixelpong.items import Item
 from pixelpong.learn.network import forward, init_params, sigmoid
 from pixelpong.learn.optimizer import rmsprop

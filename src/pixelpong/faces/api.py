@@ -16,8 +16,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pixelpong.config import OPTIONS, Config, require_used
-from pixelpong.config.options import Option
+from pixelpong.config import OPTIONS, Config, Option, require_used
 from pixelpong.config.presets import load_preset, read_toml
 from pixelpong.errors import ConfigError, PixelpongError, expected
 from pixelpong.faces.looking import dashboard, export, play, plot, record, runs, version, watch
@@ -118,12 +117,10 @@ def _configure(policy: Policy, options: dict[str, Any]) -> Config:
             what, advice = "an option of environment or engine", f"use one of {', '.join(known)}"
             raise ConfigError("evaluate: " + expected(what, name, advice))
     own: dict[str, Any] = {"algorithm": policy.algorithm}
-    protocol = policy.protocol
     if "environment" not in options:
-        low, high = protocol.frame_skips
-        own |= {"environment": protocol.environment, "sticky": protocol.sticky}
-        own["max_frames"] = protocol.max_frames
-        own |= {"frame_skip": low} if low == high else {}
+        game, (low, high) = policy.protocol, policy.protocol.frame_skips
+        own |= {"environment": game.environment, "frame_skip": low if low == high else None}
+        own |= {"sticky": game.sticky, "max_frames": game.max_frames}
     return Config().updated(own | options, "evaluate")
 
 

@@ -15,14 +15,12 @@ import io
 import json
 import os
 import re
-import shutil
 import sys
 import traceback
 from collections.abc import Callable
 from typing import Any, NoReturn, get_args
 
-from pixelpong.config import OPTIONS
-from pixelpong.config.options import Option
+from pixelpong.config import OPTIONS, Option
 from pixelpong.config.presets import preset_names
 from pixelpong.errors import (
     MAX_GOT,
@@ -34,7 +32,6 @@ from pixelpong.errors import (
     on_one_line,
 )
 from pixelpong.faces import api
-from pixelpong.faces.report import fold
 from pixelpong.sweep.grid import NOT_SWEPT
 
 EXIT_INTERRUPTED = 130
@@ -144,13 +141,8 @@ def main(argv: list[str] | None = None, begin: Callable[[], None] = lambda: None
 
 
 def _print(result: Any, as_json: bool) -> None:
-    """Print a result; a terminal's lines are folded, a file's stay whole for other programs."""
-    if result is None:
-        return
-    text = json.dumps(result.to_dict(), indent=1) if as_json else str(result)
-    if sys.stdout.isatty() and not as_json:
-        text = fold(text, shutil.get_terminal_size().columns)
-    print(text, flush=True)
+    if result is not None:
+        print(json.dumps(result.to_dict(), indent=1) if as_json else result, flush=True)
 
 
 def _describe(error: Exception) -> str:

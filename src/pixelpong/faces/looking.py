@@ -102,7 +102,8 @@ def _find_records(words: Iterable[str | Path]) -> list[Record]:
 
 def _examine(path: Path) -> dict[str, Any]:
     """What a run has reached; every byte of its checkpoints is compared with its hash."""
-    from pixelpong.config.presets import changed_from_preset
+    from pixelpong.config import differences
+    from pixelpong.config.presets import load_preset
     from pixelpong.errors import CheckpointError
     from pixelpong.run.arrays import fingerprint
     from pixelpong.run.directory import RunDirectory
@@ -118,11 +119,12 @@ def _examine(path: Path) -> dict[str, Any]:
         else:
             hashes["params_sha256"] = newest.card["about"]["params_sha256"]
             hashes["state_sha256"] = fingerprint(newest.arrays)
+    changed = differences(load_preset(run.config.preset), run.config, with_free=True)
     return Record.read(path).to_dict() | {
         "checkpoints": run.checkpoints.updates(),
         "damaged": damaged,
         "config": vars(run.config),
-        "changed": changed_from_preset(run.config),
+        "changed": {name: value for name, (_, value) in changed.items()},
         "versions": run.versions,
         "machine": run.machine,
         **hashes,

@@ -1,4 +1,4 @@
-"""Results as text: tables, rows of names and values, lines folded to the terminal.
+"""Results as text: tables, and rows of names and values.
 
 Every function of `pixelpong.faces.api` returns a result: ``str(result)`` is what its command
 prints, ``result.to_dict()`` what it prints with ``--json``.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import shlex
 import sys
-import textwrap
 import time
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
@@ -67,22 +66,6 @@ def table(
 def pairs(values: Mapping[str, object]) -> list[str]:
     """Names with those values that are not empty."""
     return [f"{name:12} {value}" for name, value in values.items() if value]
-
-
-def fold(text: str, width: int) -> str:
-    """Break long lines between words; a command stays whole, so that it can be pasted.
-
-    >>> print(fold("mean return +18.47 over 200 games", 30))
-    mean return +18.47 over 200
-      games
-    """
-    how: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
-    return "\n".join(
-        line
-        if "pixelpong " in line
-        else textwrap.fill(line, max(width, 30), subsequent_indent="  ", **how)
-        for line in text.split("\n")
-    )
 
 
 def shorten(text: str, room: int) -> str:

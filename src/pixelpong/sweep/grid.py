@@ -16,8 +16,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pixelpong.config import OPTIONS, Config, differences
-from pixelpong.config.options import COMMAND_LINE
+from pixelpong.config import COMMAND_LINE, OPTIONS, Config, differences
 from pixelpong.config.presets import combine
 from pixelpong.errors import ConfigError, expected
 

@@ -8,7 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from pixelpong.config import BUDGET, OPTIONS, Config, differences, require_used
+from pixelpong.config import BUDGET, OPTIONS, Config, require_used
 from pixelpong.errors import ConfigError, refusing
 
 
@@ -29,16 +29,6 @@ def load_preset(name: str) -> Config:
     OPTIONS["preset"].check(name, "preset")
     text = resources.files(__name__).joinpath(f"{name}.toml").read_text("utf-8")
     return Config().updated(tomllib.loads(text) | {"preset": name}, f"preset {name}")
-
-
-def changed_from_preset(config: Config) -> dict[str, Any]:
-    """The options that a configuration changes from its preset, by name.
-
-    >>> changed_from_preset(load_preset("fast").updated({"seed": 3}, "here"))
-    {'seed': 3}
-    """
-    found = differences(load_preset(config.preset), config, with_free=True)
-    return {name: value for name, (_, value) in found.items()}
 
 
 def read_toml(path: Path) -> dict[str, Any]:
