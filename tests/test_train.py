@@ -37,7 +37,8 @@ def test_the_parts_are_called_in_the_order_of_the_map(make_run, monkeypatch):
     tape.wrap(type(run.checkpoints), "save", "save", monkeypatch)
     train(run)
     one = ["items", "apply", "play", "play", "record"]
-    assert tape.calls == ["save", *one, *one, "evaluate", "play", "save"]
+    first = [*one[:2], "play", *one[2:]]  # a frame, to compile
+    assert tape.calls == ["save", *first, *one, "evaluate", "play", "save"]
 
 
 def test_the_disk_has_the_lines_before_the_checkpoint(make_run, monkeypatch):
