@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pixelpong.config import OPTIONS, Config, Option, require_used
 from pixelpong.config.presets import load_preset, read_toml
-from pixelpong.errors import ConfigError, PixelpongError, expected
+from pixelpong.errors import ConfigError, PixelpongError, expected, number_of
 from pixelpong.faces.looking import dashboard, export, play, plot, record, runs, version, watch
 from pixelpong.faces.report import Result, count, describe_tournament, describe_trainings
 from pixelpong.faces.training import Stopped, resume, stoppable, train
@@ -202,37 +202,37 @@ def sweep(
     """
     from pixelpong.agent.choice import settle_opponent
     from pixelpong.faces import plots
+    from pixelpong.run.directory import lock_folder
     from pixelpong.sweep.grid import make_grid
     from pixelpong.sweep.jobs import open_place, run_jobs
-    from pixelpong.sweep.sweep import Sweep
+    from pixelpong.sweep.sweep import create_sweep, find_left, read_sweep, sum_up
 
-    if grid is not None and Path(grid).is_dir():
-        if options or seeds or out:
-            raise ConfigError(f"{grid} is a sweep: it continues with its own options only.")
-        open_or_create = functools.partial(Sweep, Path(grid))
-    elif grid is None and seeds is None:
+    path = Path(grid) if grid is not None and Path(grid).is_dir() else None
+    if path and (options or seeds or out):
+        raise ConfigError(f"{grid} is a sweep: it continues with its own options only.")
+    if grid is None and seeds is None:
         raise ConfigError(expected("--seeds or a file with a grid", "neither", "see --help"))
-    else:
-        content = {} if grid is None else read_toml(Path(grid))
+    configs = []
+    if path is None:
+        content = read_toml(Path(grid)) if grid else {}
         if seeds is not None:
             content = {**content, "seed": [], "seeds": seeds}
         configs = [settle_opponent(it) for it in make_grid(content, options, str(grid or "sweep"))]
-        open_or_create = functools.partial(Sweep.create, out, configs)
-    with (
-        stoppable() as should_stop,
-        open_place(resume, engine, ray_address, threads_each) as place,
-        open_or_create() as work,
-    ):
-        print(f"{work.path}: {len(work.left())} of {len(work.runs)} trainings left", flush=True)
-        for run, what in run_jobs(work.left(), place, should_stop):
-            print(f"{run.name}: {what}; {len(work.left())} left", flush=True)
-        facts, left = work.summarize(), work.left()
-        facts["resume"] = f"pixelpong sweep {shlex.quote(str(work.path))}"
-        if done := [record for record in work.records() if record.is_done]:
-            try:
-                plots.plot(done, "sweep", work.path / "sweep.svg")
-            except PixelpongError as error:  # no result depends on it
-                print(f"no picture: {error}", file=sys.stderr, flush=True)
+    at = open_place(resume, engine, ray_address, threads_each)
+    with stoppable() as should_stop, at as place:
+        path = path or create_sweep(out, configs)
+        left = find_left(path)
+        print(f"{path}: {number_of(len(left), 'training')} left", flush=True)
+        with lock_folder(path):
+            for run, what in run_jobs(left, place, should_stop):
+                print(f"{run.name}: {what}; {len(find_left(path))} left", flush=True)
+            facts, left = sum_up(path), find_left(path)
+            facts["resume"] = f"pixelpong sweep {shlex.quote(str(path))}"
+            if done := [record for record in read_sweep(path) if record.is_done]:
+                try:
+                    plots.plot(done, "sweep", path / "sweep.svg")
+                except PixelpongError as error:  # no result depends on it
+                    print(f"no picture: {error}", file=sys.stderr, flush=True)
         result = Result(facts, describe_trainings(facts), exit_code=1 if left else 0)
         if should_stop() and left:
             raise Stopped(f"continue with {facts['resume']}", result)

@@ -25,9 +25,9 @@ import numpy as np
 from pixelpong.config import Config
 from pixelpong.errors import RunError
 from pixelpong.evaluation import bootstrap_interval
-from pixelpong.run.directory import RunDirectory, lock_folder, make_folder
+from pixelpong.run.directory import RunDirectory, make_folder
 from pixelpong.run.files import write_whole
-from pixelpong.run.record import SWEEP_FILE, Record, is_sweep
+from pixelpong.run.record import SWEEP_FILE, Record, is_sweep, records
 from pixelpong.seeding import make_rng
 from pixelpong.sweep.grid import label_of, name_trainings, varied
 
@@ -35,50 +35,36 @@ FEWEST = 4  # trainings for a 95 % interval; that of fewer would say nothing
 _COLUMNS = ("state", "problem", "is_done", "is_won", "steps")
 
 
-class Sweep:
-    """A sweep on the disk, locked by this process."""
+def create_sweep(path: Path | None, configs: Sequence[Config]) -> Path:
+    """Make a sweep in a new folder, by default ``runs/sweep-NNN``; no two configs are the same."""
+    path = make_folder(path, "sweep", "sweep")
+    for name, config in zip(name_trainings(configs), configs, strict=True):
+        RunDirectory.create(path / name, config)
+    write_whole(path / SWEEP_FILE, b"name\n")
+    return path
 
-    def __init__(self, path: Path) -> None:
-        """Open and lock a sweep."""
-        if not is_sweep(path):
-            raise RunError(f"{path} is not a sweep: it has no {SWEEP_FILE}. Check its name.")
-        self.path = path
-        found = (file.parent for file in path.glob("*/config.json"))
-        self.runs = sorted(found, key=lambda it: (len(it.name), it.name))  # seed-2 before seed-10
-        self._lock = lock_folder(path)
 
-    def __enter__(self) -> Sweep:
-        return self
+def read_sweep(path: Path) -> list[Record]:
+    """The trainings of a sweep as they are now, seed-2 before seed-10."""
+    if not is_sweep(path):
+        raise RunError(f"{path} is not a sweep: it has no {SWEEP_FILE}. Check its name.")
+    return sorted(records(path), key=lambda it: (len(it.path.name), it.path.name))
 
-    def __exit__(self, *exc: object) -> None:
-        self._lock.close()
 
-    @classmethod
-    def create(cls, path: Path | None, configs: Sequence[Config]) -> Sweep:
-        """Make a new sweep in a new folder; no two `configs` are the same."""
-        path = make_folder(path, "sweep", "sweep")
-        for name, config in zip(name_trainings(configs), configs, strict=True):
-            RunDirectory.create(path / name, config)
-        write_whole(path / SWEEP_FILE, b"name\n")
-        return cls(path)
+def find_left(path: Path) -> list[Path]:
+    """The runs of a sweep that are not done, for `pixelpong.sweep.jobs.run_jobs`."""
+    return [record.path for record in read_sweep(path) if not record.is_done]
 
-    def records(self) -> list[Record]:
-        """Each training as it is now."""
-        return list(map(Record.read, self.runs))
 
-    def left(self) -> list[Path]:
-        """The runs that are not done, for `pixelpong.sweep.jobs.run_jobs`."""
-        return [record.path for record in self.records() if not record.is_done]
-
-    def summarize(self) -> dict[str, Any]:
-        """The results so far, as JSON: all numbers, and the table, which is also written."""
-        records, text = self.records(), io.StringIO()
-        rows = make_rows(records)
-        table = csv.DictWriter(text, rows[0], lineterminator="\n")
-        table.writeheader()
-        table.writerows(rows)
-        write_whole(self.path / SWEEP_FILE, text.getvalue().encode())
-        return {"sweep": str(self.path), **summarize(records), "runs": rows}
+def sum_up(path: Path) -> dict[str, Any]:
+    """The results of a sweep so far, as JSON: all numbers, and the table, which is also written."""
+    found, text = read_sweep(path), io.StringIO()
+    rows = make_rows(found)
+    table = csv.DictWriter(text, rows[0], lineterminator="\n")
+    table.writeheader()
+    table.writerows(rows)
+    write_whole(path / SWEEP_FILE, text.getvalue().encode())
+    return {"sweep": str(path), **summarize(found), "runs": rows}
 
 
 @dataclass(frozen=True)
