@@ -19,7 +19,7 @@ from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.names import list_runs
 from pixelpong.run.record import Record
-from pixelpong.sweep.sweep import Sweep
+from pixelpong.sweep.sweep import create_sweep
 
 
 @pytest.fixture
@@ -137,8 +137,8 @@ def test_the_list_is_of_folders_or_of_runs_and_sorted(here, report, call):
 
 
 def test_a_sweep_is_one_line_of_the_list_and_its_runs_are_listed_by_its_name(here, report, call):
-    with Sweep.create(Path("runs/sweep-001"), [toy_config("classic", seed=k) for k in (0, 1)]):
-        (told,) = report("runs")["sweeps"]
+    create_sweep(Path("runs/sweep-001"), [toy_config("classic", seed=k) for k in (0, 1)])
+    (told,) = report("runs")["sweeps"]
     assert (told["won"], told["trainings"], told["done"]) == (0, 2, 0)
     _, line, total = call("runs")[1].splitlines()
     assert line.split()[:5] == ["sweep-001", "won", "0", "of", "2"]
