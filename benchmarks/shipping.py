@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from pixelpong.agent.choice import Agents
 from pixelpong.agent.file import Agent
 from pixelpong.config import Config
-from pixelpong.env import make_emulator
+from pixelpong.env.pong import Emulator
 from pixelpong.errors import Interrupted
 from pixelpong.faces.api import evaluate
 from pixelpong.faces.policy import Policy
@@ -158,7 +158,7 @@ def _survey_fast(agent: Agent, opponent: str, should_stop: Callable[[], bool]) -
 
 def _survey_classic(agent: Agent, should_stop: Callable[[], bool]) -> NDArray[np.int64]:
     """The rows that the classic network needs."""
-    emulator, policy = make_emulator(agent.protocol), agent.make_network()
+    emulator, policy = Emulator(agent.protocol), agent.make_network()
     counts = np.zeros(len(agent.params["W1"]), np.int64)
     rng = make_rng(0, "play")
     width = 2 + agent.protocol.max_frame_skip

@@ -10,7 +10,7 @@ from lockstep import OracleForTwo, play_for_two_in_lockstep
 from machines import short_and_long
 
 from pixelpong.config.protocols import find_protocol
-from pixelpong.env import duel, make_emulator
+from pixelpong.env import duel
 from pixelpong.env.cartridge import (
     BALL_ROW,
     LEFT_BUTTON,
@@ -21,6 +21,7 @@ from pixelpong.env.cartridge import (
 )
 from pixelpong.env.duel import LEFT, RIGHT, DuelEmulator
 from pixelpong.env.native import NativeConsole
+from pixelpong.env.pong import Emulator
 from pixelpong.items import DOWN, STAY, UP
 
 OWN, OTHER, BALL = 200, 56, 14
@@ -31,7 +32,7 @@ class Solo:
     """The single player's game, frame by frame, with the calls of `DuelEmulator`."""
 
     def __init__(self):
-        self._emulator = make_emulator(find_protocol("PongNoFrameskip-v4"))
+        self._emulator = Emulator(find_protocol("PongNoFrameskip-v4"))
         self.screen, self.points = self._emulator.screen, [0, 0]
         # The first frame after a reset has another palette.
         self.act(STAY, STAY)

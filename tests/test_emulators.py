@@ -9,7 +9,6 @@ import pytest
 from test_kernels import active_of
 
 from pixelpong.config.protocols import find_protocol
-from pixelpong.env import make_emulator
 from pixelpong.env.pong import Emulator
 from pixelpong.env.preprocess import preprocess
 from pixelpong.items import DOWN, UP
@@ -21,7 +20,7 @@ ASKED, KEPT = [0.0, 0.9, 0.9, 0.9, 0.9], [0.0] * 5
 
 @pytest.fixture(params=GAMES)
 def emulator(request) -> Emulator:
-    return make_emulator(find_protocol(request.param))
+    return Emulator(find_protocol(request.param))
 
 
 def play(emulator: Emulator, seed: int, count: int) -> list:
@@ -51,7 +50,7 @@ def test_every_episode_starts_the_same_and_the_same_moves_and_draws_give_the_sam
 
 @pytest.mark.slow
 def test_a_restored_state_has_the_same_future_in_another_emulator(emulator):
-    other = make_emulator(emulator.protocol)
+    other = Emulator(emulator.protocol)
     play(other, seed=9, count=40)
     for seed in range(10):
         play(emulator, seed=seed, count=23)
@@ -91,7 +90,7 @@ def test_frame_skip_is_within_the_protocol(emulator):
 @pytest.mark.parametrize("name", GAMES)
 def test_an_episode_ends_when_its_frames_are_used_up(name):
     protocol = dataclasses.replace(find_protocol(name, frame_skip=4), max_frames=80)
-    emulator, steps = make_emulator(protocol), 0
+    emulator, steps = Emulator(protocol), 0
     while not emulator.is_over:
         emulator.step(UP, ASKED)
         steps += 1
@@ -103,7 +102,7 @@ def test_only_frames_that_were_emulated_are_counted(name):
     """An episode that ends inside a step does not use up the whole step."""
     counts = set()
     for skip in (1, 7):
-        emulator = make_emulator(find_protocol(name, frame_skip=skip, sticky=0.0))
+        emulator = Emulator(find_protocol(name, frame_skip=skip, sticky=0.0))
         while not emulator.is_over:
             emulator.step(UP, [0.0] * 8)
         counts.add(emulator.num_frames)

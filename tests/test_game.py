@@ -16,8 +16,8 @@ from pixelpong.agent.file import Agent
 from pixelpong.agent.game import Hand, play_game
 from pixelpong.agent.legend import ACTION_NAMES
 from pixelpong.config.protocols import find_protocol
-from pixelpong.env import make_emulator
 from pixelpong.env.duel import LEFT, RIGHT, DuelEmulator
+from pixelpong.env.pong import Emulator
 from pixelpong.errors import CheckpointError, RunError
 from pixelpong.faces.page import game as games
 from pixelpong.faces.page.game import OVER, PAUSED, PLAYING, READY, SERVE, Game, Message
@@ -81,7 +81,7 @@ def test_an_agents_hand_plays_frame_by_frame_the_bits_of_an_evaluation(environme
     """Held actions, sticky coins, frame skips drawn: all as in one call a step."""
     agent = make_agent(environment)
     hand = Hand(agent, make_rng(7, "evaluate", 0, 2))
-    emulator = make_emulator(dataclasses.replace(agent.protocol, frame_skips=(1, 1), sticky=0.0))
+    emulator = Emulator(dataclasses.replace(agent.protocol, frame_skips=(1, 1), sticky=0.0))
     while not emulator.is_over:
         emulator.step(hand.move(emulator), (0.0, 0.0))
     *moments, last = [moment.screen.tobytes() for moment in play_game(agent, 7, 2)]

@@ -8,7 +8,8 @@ import pytest
 from pixelpong.agent.file import Agent
 from pixelpong.agent.game import play_game
 from pixelpong.config.protocols import find_protocol
-from pixelpong.env import features, make_emulator
+from pixelpong.env import features
+from pixelpong.env.pong import Emulator
 from pixelpong.env.preprocess import preprocess
 from pixelpong.items import ACTIONS, DOWN, STAY, UP, Item
 from pixelpong.learn import gated, network
@@ -34,7 +35,7 @@ def algorithm(request):
 
 def play(algorithm, game, *, is_greedy, steps=300):
     """Moments of one episode: screen before the action, the policy's action; and the policy."""
-    emulator = make_emulator(find_protocol(game))
+    emulator = Emulator(find_protocol(game))
     policy = NETS[algorithm](make_params(algorithm))
     rng = make_rng(3, "evaluate", 0, 1)
     emulator.reset()

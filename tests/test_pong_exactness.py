@@ -18,7 +18,6 @@ from lockstep import Oracle
 import pixelpong
 from pixelpong.atari.palette import PALETTE
 from pixelpong.config.protocols import find_protocol
-from pixelpong.env import make_emulator
 from pixelpong.env.native import NativeConsole
 from pixelpong.env.pong import Emulator
 from pixelpong.env.preprocess import preprocess
@@ -42,7 +41,7 @@ def follow_the_ball(frame: np.ndarray) -> int:
 
 
 def test_a_known_frame_and_its_preprocessing_are_as_stored():
-    emulator = make_emulator(PLAIN)
+    emulator = Emulator(PLAIN)
     assert set(np.unique(emulator.screen[35:195])) == {138, 210, 228}  # of the first frame alone
     for step in range(80):
         emulator.step(UP if step % 2 else DOWN, NO_DRAWS)
@@ -145,7 +144,7 @@ def test_the_held_action_counts_only_where_there_is_a_coin_and_an_action_before(
 
 @pytest.mark.slow
 def test_a_drawn_frame_skip_is_uniform():
-    emulator = make_emulator(find_protocol("Pong-v0"))
+    emulator = Emulator(find_protocol("Pong-v0"))
     rng = np.random.default_rng(2)
     counts = np.zeros(5)
     for _ in range(3000):
@@ -164,7 +163,7 @@ def test_a_drawn_frame_skip_is_uniform():
 def test_a_fixed_policy_returns_the_same_under_our_coin_and_under_ales():
     """Two-sample test on episode returns of one policy; 4 standard errors allowed."""
     env, rng = gymnasium.make("ALE/Pong-v5", disable_env_checker=True), np.random.default_rng(3)
-    emulator, ours, theirs = make_emulator(V5), [], []
+    emulator, ours, theirs = Emulator(V5), [], []
     for _ in range(30):
         emulator.reset()
         ours.append(0.0)
@@ -185,7 +184,7 @@ def test_a_fixed_policy_returns_the_same_under_our_coin_and_under_ales():
 
 def futures(lines) -> Iterator[str]:
     """Of a snapshot and a seed in each line: a hash of what the next 50 steps pay and show."""
-    emulator = make_emulator(V5)
+    emulator = Emulator(V5)
     for line in lines:
         state, seed = json.loads(line)
         emulator.set_state(bytes.fromhex(state))
@@ -200,7 +199,7 @@ def futures(lines) -> Iterator[str]:
 
 @pytest.mark.slow
 def test_a_snapshot_has_the_same_future_in_another_process_at_30_points():
-    emulator, rng, questions = make_emulator(V5), np.random.default_rng(4), []
+    emulator, rng, questions = Emulator(V5), np.random.default_rng(4), []
     for seed in range(30):
         for _ in range(int(rng.integers(1, 120))):
             emulator.step(follow_the_ball(emulator.frame()), rng.random(5).tolist())
@@ -218,7 +217,7 @@ def test_a_snapshot_has_the_same_future_in_another_process_at_30_points():
 
 def test_the_games_of_another_folder_are_used_without_a_word_on_stdout(monkeypatch, capsys):
     monkeypatch.setenv("ALE_ROMS_DIR", str(Path(ale_py.__file__).parent / "roms"))
-    make_emulator(V5)
+    Emulator(V5)
     assert capsys.readouterr().out == ""
 
 

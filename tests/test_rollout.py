@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pixelpong.config.protocols import find_protocol
-from pixelpong.env import make_emulator
+from pixelpong.env.pong import Emulator
 from pixelpong.env.preprocess import difference, preprocess
 from pixelpong.items import DOWN, UP, Episode, Item
 from pixelpong.learn.network import forward, init_params
@@ -43,7 +43,7 @@ def test_fast_rollout_equals_the_dense_one(name, is_greedy):
     result = Player(protocol, "reinforce").play(item, params)
     (fast,), (episode,) = result.sides, result.episodes
     xs, actions, probabilities, rewards = play_densely(
-        make_emulator(protocol), params, make_rng(5, "train", 1, 2), is_greedy
+        Emulator(protocol), params, make_rng(5, "train", 1, 2), is_greedy
     )
     np.testing.assert_array_equal(fast.dense(), xs)
     np.testing.assert_array_equal(fast.steps["action"], actions)

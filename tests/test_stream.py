@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pixelpong.config.protocols import find_protocol
-from pixelpong.env import make_emulator
 from pixelpong.env.features import NUM_INPUTS, observe_features
+from pixelpong.env.pong import Emulator
 from pixelpong.env.preprocess import preprocess
 from pixelpong.items import ACTIONS, STAY, Item
 from pixelpong.learn import gated
@@ -37,7 +37,7 @@ def replay_densely(game, params, actions, rng):
 
     Yields what the network gives at every step, and after the last one.
     """
-    emulator = make_emulator(find_protocol(game, max_frames=300))
+    emulator = Emulator(find_protocol(game, max_frames=300))
     previous, current = np.zeros((80, 80)), preprocess(emulator.frame())
     last_action, width = ACTIONS.index(STAY), 2 + emulator.protocol.max_frame_skip
     draws = rng.random((len(actions), width))

@@ -21,7 +21,7 @@ from pixelpong.config import differences
 from pixelpong.config.presets import load_preset
 from pixelpong.config.protocols import find_protocol
 from pixelpong.engines import make_engine
-from pixelpong.env import features, make_emulator
+from pixelpong.env import features
 from pixelpong.env.pong import Emulator
 from pixelpong.env.preprocess import IS_ACTIVE, difference, preprocess
 from pixelpong.errors import NumericsError, WorkerError
@@ -47,7 +47,7 @@ def make_game(name: str = "ALE/Pong-v5") -> Emulator:
     >>> make_game("Pong-v0").frame().shape
     (210, 160, 3)
     """
-    return make_emulator(find_protocol(name))
+    return Emulator(find_protocol(name))
 
 
 def spread_pairs(W1: NDArray[Any]) -> NDArray[Any]:

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from pixelpong.agent.file import Agent
 from pixelpong.atari.palette import PALETTE
-from pixelpong.env import make_emulator
 from pixelpong.env.duel import DuelEmulator
+from pixelpong.env.pong import Emulator
 from pixelpong.env.preprocess import mirror
 from pixelpong.items import STAY
 from pixelpong.play.networks import GREEDY, Explanation
@@ -50,7 +50,7 @@ def play_game(
     after the end, they have an explanation; by default never.
     """
     hand = Hand(agent, make_rng(seed, "evaluate", 0, index), is_greedy=is_greedy)
-    emulator = make_emulator(agent.protocol)
+    emulator = Emulator(agent.protocol)
     reward, lost, won = 0.0, 0, 0
     for step in itertools.count():
         is_over, screen = emulator.is_over, emulator.screen.copy()

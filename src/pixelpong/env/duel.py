@@ -34,7 +34,6 @@ from pixelpong.atari.machine import (
 )
 from pixelpong.config.protocols import find_protocol
 from pixelpong.env.cartridge import BALL_ROW, LEFT_POINTS, RIGHT_POINTS, SERVE
-from pixelpong.env.native import NativeConsole
 from pixelpong.env.pong import Emulator
 from pixelpong.items import DOWN, STAY, UP
 
@@ -55,7 +54,7 @@ class DuelEmulator(Emulator):
 
     def __init__(self, mode: int = MODE) -> None:
         protocol = find_protocol("PongNoFrameskip-v4", max_frames=MAX_FRAMES)
-        super().__init__(protocol, NativeConsole(mode))
+        super().__init__(protocol, mode)
 
     def reset(self) -> None:
         """Start a game."""

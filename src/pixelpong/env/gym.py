@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.config import Config
-from pixelpong.env import make_emulator
+from pixelpong.env.pong import Emulator
 from pixelpong.env.preprocess import difference, preprocess
 from pixelpong.errors import ConfigError, expected
 from pixelpong.items import DOWN, STAY, UP
@@ -61,7 +61,7 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
             if observation == "frame"
             else gymnasium.spaces.Box(-1, 1, (80, 80), np.float32)
         )
-        self._emulator = make_emulator(self.protocol)
+        self._emulator = Emulator(self.protocol)
         self._sees_frames = observation == "frame"
         self._field: NDArray[np.float32] | None = None
         self._seed: int | None = None

@@ -17,8 +17,7 @@ from pixelpong.atari.machine import DRAW_PICTURE, STATE
 from pixelpong.atari.palette import PALETTE
 from pixelpong.config.protocols import Protocol
 from pixelpong.env.native import NativeConsole
-
-_NOOP = 0
+from pixelpong.items import STAY
 
 # The start of a snapshot: the action held and the frames so far; the console's state follows.
 _PROGRESS = struct.Struct("<B3xI")
@@ -27,8 +26,9 @@ _PROGRESS = struct.Struct("<B3xI")
 class Emulator:
     """An emulator of one game, reused for every episode."""
 
-    def __init__(self, protocol: Protocol, console: NativeConsole) -> None:
-        self.protocol, self.console = protocol, console
+    def __init__(self, protocol: Protocol, mode: int = 0) -> None:
+        """Play a protocol; `mode` is that of the cartridge, see `NativeGame.switch_on`."""
+        self.protocol, self.console = protocol, NativeConsole(mode)
         self._low, self._high = protocol.frame_skips
         self.reset()
 
@@ -37,7 +37,7 @@ class Emulator:
         self.console.reset()
         # The action of the last frame, which the next one may keep; in the game for two, those of
         # both sides.
-        self.held, self.num_frames = _NOOP, 0
+        self.held, self.num_frames = STAY, 0
 
     def step(self, action: int, draws: Sequence[float]) -> float:
         """Play one step with an action of ``ALE/Pong-v5`` and return the reward: −1, 0 or +1.
