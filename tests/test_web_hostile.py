@@ -9,13 +9,13 @@ import pytest
 from web_client import api, ask_app
 
 from pixelpong.faces.page.library import Library
-from pixelpong.faces.page.server import HEADERS, Door, Guard, make_app
+from pixelpong.faces.page.server import HEADERS, Guard, make_app
 from pixelpong.run.directory import RunDirectory
 
 PORT = 8080
 OWN = f"127.0.0.1:{PORT}"
 ORIGIN = ("origin", f"http://{OWN}")
-DOOR = Door(("127.0.0.1", "localhost"), PORT)
+DOOR = ("127.0.0.1", "localhost"), PORT
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def page(run):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pixelpong.faces.page.server.play_socket", play_socket)
         app = make_app(Library(run.path.parent))
-        yield lambda door=DOOR: Guard(app, door)
+        yield lambda door=DOOR: Guard(app, *door)
 
 
 HOSTS = [
@@ -137,7 +137,7 @@ def check(answer, status):
 def test_nobody_is_served_without_the_token(page, monkeypatch):
     token, compared, same = "correct-horse-battery", [], hmac.compare_digest
     monkeypatch.setattr(hmac, "compare_digest", lambda a, b: compared.append((a, b)) or same(a, b))
-    app, name = page(Door(("127.0.0.1",), PORT, token)), f"pixelpong-{PORT}"
+    app, name = page((("127.0.0.1",), PORT, token)), f"pixelpong-{PORT}"
     wrong = ["", "wrong", token[:-1], token + "x", token.upper(), "%00", "caf%C3%A9", "%ff"]
     for path, kind in itertools.product(("/", "/static/app.js", "/api/runs", "/nothing"), wrong):
         check(ask_app(app, path, OWN), 401)

@@ -7,20 +7,26 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
 from multiprocessing.connection import Connection
 from typing import Any
 
+from threadpoolctl import threadpool_limits
+
+NICENESS = 10
+
 
 class Processes(ProcessPoolExecutor):
-    """Processes that never get Ctrl-C, and end with this one, even if it is killed."""
+    """Processes that never get Ctrl-C, and end with this one, even if it is killed.
 
-    def __init__(self, workers: int, begin: Callable[[], object] = os.getpid) -> None:
-        """Make a pool; `begin` is called first in each process."""
+    Each has one thread for arithmetic, and a lower priority than a training.
+    """
+
+    def __init__(self, workers: int) -> None:
+        """Make a pool, whose processes start when they are needed."""
         context = multiprocessing.get_context("spawn")
         theirs, self._ours = context.Pipe(duplex=False)
-        super().__init__(workers, context, _begin, (theirs, begin))
+        super().__init__(workers, context, _begin, (theirs,))
 
     def submit(self, *call: Any, **named: Any) -> Future[Any]:
         """Call a function in one of the processes, which starts here if all others are busy."""
@@ -38,7 +44,7 @@ class Processes(ProcessPoolExecutor):
         self.shutdown(cancel_futures=True)
 
 
-def _begin(line: Connection, begin: Callable[[], object]) -> None:
+def _begin(line: Connection) -> None:
     """From now on, end when the line's other end is closed, as it is when its process dies."""
 
     def wait() -> None:
@@ -47,4 +53,6 @@ def _begin(line: Connection, begin: Callable[[], object]) -> None:
         os._exit(1)
 
     threading.Thread(target=wait, daemon=True).start()
-    begin()
+    threadpool_limits(1)
+    if hasattr(os, "nice"):
+        os.nice(NICENESS)

@@ -22,8 +22,6 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
-from threadpoolctl import threadpool_limits
-
 from pixelpong.agent.choice import PACKAGE, Agents, find_agents, open_agent
 from pixelpong.agent.file import SHIPPED, About, Agent, read_about
 from pixelpong.errors import CheckpointError, RunError, expected
@@ -35,7 +33,6 @@ from pixelpong.run.record import Record, identify, list_sweeps
 from pixelpong.sweep.grid import varied
 from pixelpong.sweep.sweep import make_settings
 
-NICENESS = 10  # of the process that makes reels
 REELS_KEPT = 20  # the newest, in memory; one has about a megabyte
 MAX_ROWS = 1000  # of columns: more than a chart is wide in pixels
 MIN_ROWS = 100  # of the columns of each of many runs
@@ -49,7 +46,7 @@ class Library:
 
     def __init__(self, runs_dir: Path, own: Path | None = None) -> None:
         self._runs_dir, self._own = runs_dir, own
-        self._pool, self._lock, self._is_closed = Processes(1, _begin), threading.Lock(), False
+        self._pool, self._lock, self._is_closed = Processes(1), threading.Lock(), False
         self._reels = functools.lru_cache(REELS_KEPT)(self._make_reel)
 
     def list(self) -> dict[str, Any]:
@@ -101,7 +98,7 @@ class Library:
             return made
         except BrokenProcessPool:
             if not self._is_closed:
-                self._pool = Processes(1, _begin)
+                self._pool = Processes(1)
             raise RunError("The process that plays the games has ended; try again.") from None
 
     def close(self) -> None:
@@ -135,12 +132,6 @@ class Library:
         paths = [path for folder in folders for path in list_runs(folder)]
         own = [path for path in (self._runs_dir, self._own) if path is not None and is_run(path)]
         return {self.id_of(path): path for path in [*paths, *own]}
-
-
-def _begin() -> None:
-    if hasattr(os, "nice"):
-        os.nice(NICENESS)
-    threadpool_limits(1)
 
 
 def play_and_explain(path: Path | None, which: str) -> dict[str, Any]:

@@ -66,22 +66,22 @@ def serve(
     should_stop: Callable[[], bool],  # called ten times a second
 ) -> None:
     """Serve the page until `should_stop` returns True; then end, within a second or two."""
-    listening, door = listen(host, port)
-    if port not in (0, door.port):
-        tell(f"port {port} is taken; using {door.port}")
     path, which = agent
     library = Library(runs_dir, path)
+    listening, guard = listen(host, port, make_app(library))
+    if port not in (0, guard.port):
+        tell(f"port {port} is taken; using {guard.port}")
     page = f"#{view}/{urllib.parse.quote(library.id_of(path))}/{which}" if view else ""
-    tell(f"pixelpong is at {door.url(page)}")
-    if len(door.hosts) > 1:
-        tell(f"from another machine: {door.url(page, door.hosts[1])}")
+    tell(f"pixelpong is at {guard.url(page)}")
+    if len(guard.hosts) > 1:
+        tell(f"from another machine: {guard.url(page, guard.hosts[1])}")
     tell("press Ctrl-C to stop")
     if not (runs_dir.is_dir() or view):
         tell(f"{runs_dir} does not exist yet; runs will be listed as soon as it does")
     if opens_browser:
-        _open_browser(door.url(page))
+        _open_browser(guard.url(page))
     config = uvicorn.Config(
-        Guard(make_app(library), door),
+        guard,
         ws="websockets-sansio",
         ws_per_message_deflate=False,  # frames of the game are packed already
         lifespan="off",
@@ -112,21 +112,7 @@ def _open_browser(url: str) -> None:
     threading.Thread(target=subprocess.run, args=(command,), kwargs=how, daemon=True).start()
 
 
-@dataclass(frozen=True)
-class Door:
-    """Where the server listens, and the token it requires."""
-
-    hosts: tuple[str, ...]  # its names, in lower case; the second is for other machines
-    port: int
-    token: str | None = None  # a secret; None if only this machine can reach the server
-
-    def url(self, page: str = "", host: str = "") -> str:
-        """The address of a page, for a browser on this machine or, by `host`, on another."""
-        token = f"?token={self.token}" if self.token else ""
-        return f"http://{host or self.hosts[0]}:{self.port}/{token}{page}"
-
-
-def listen(host: str, port: int) -> tuple[socket.socket, Door]:
+def listen(host: str, port: int, app: ASGIApp) -> tuple[socket.socket, Guard]:
     """Listen on an IPv4 address, at `port` or else at any free one."""
     what, advice = f"to listen on {host[:60]}:{port}", "choose another --host or --port"
     with refusing(what, advice, ConfigError):
@@ -140,18 +126,25 @@ def listen(host: str, port: int) -> tuple[socket.socket, Door]:
     bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else an answer takes 40 ms
     names = ("127.0.0.1", socket.gethostname().lower()) if own.is_unspecified else (host.lower(),)
     token = None if own.is_loopback else os.urandom(16).hex()
-    return bound, Door(names, bound.getsockname()[1], token)
+    return bound, Guard(app, names, bound.getsockname()[1], token)
 
 
+@dataclass(frozen=True)
 class Guard:
-    """An ASGI application that passes on to `app` only what `door` allows."""
+    """An ASGI application that passes on to `app` only what is meant for it."""
 
-    def __init__(self, app: ASGIApp, door: Door) -> None:
-        self._app, self._door = app, door
+    app: ASGIApp
+    hosts: tuple[str, ...]  # the server's names, in lower case; the second is for other machines
+    port: int
+    token: str | None = None  # a secret; None if only this machine can reach the server
+
+    def url(self, page: str = "", host: str = "") -> str:
+        """The address of a page, for a browser on this machine or, by `host`, on another."""
+        token = f"?token={self.token}" if self.token else ""
+        return f"http://{host or self.hosts[0]}:{self.port}/{token}{page}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request, token = HTTPConnection(scope), self._door.token
-        cookie = f"pixelpong-{self._door.port}"
+        request, token, cookie = HTTPConnection(scope), self.token, f"pixelpong-{self.port}"
         shows_token = _is_same(request.query_params.get("token"), token)
         has_token = shows_token or _is_same(request.cookies.get(cookie), token)
 
@@ -166,21 +159,20 @@ class Guard:
                 message["headers"] = headers.raw
             await send(message)
 
-        app = self._find_refusal(request, has_token) or self._app
+        app = self._find_refusal(request, has_token) or self.app
         await app(scope, receive, send_with_headers)
 
     def _find_refusal(self, request: HTTPConnection, has_token: bool) -> ASGIApp | None:
         """The refusal of a request that is not meant for us."""
-        headers, door = request.headers, self._door
-        hosts = [host.lower() for host in headers.getlist("host")]
-        origins = [origin.lower() for origin in headers.getlist("origin")]
+        hosts = [host.lower() for host in request.headers.getlist("host")]
+        origins = [origin.lower() for origin in request.headers.getlist("origin")]
         # A browser leaves the port 80 out.
-        names = [f"{it}:{door.port}".removesuffix(":80") for it in ("localhost", *door.hosts)]
-        if len(hosts) != 1 or (door.token is None and hosts[0] not in names):
-            return _answer_problem(403, f"This is not its name: open {door.url()}")
+        names = [f"{it}:{self.port}".removesuffix(":80") for it in ("localhost", *self.hosts)]
+        if len(hosts) != 1 or (self.token is None and hosts[0] not in names):
+            return _answer_problem(403, f"This is not its name: open {self.url()}")
         if (origins or request.scope["type"] == "websocket") and origins != [f"http://{hosts[0]}"]:
             return _answer_problem(403, "Only pages of this server are answered.")
-        if door.token is not None and not has_token:
+        if self.token is not None and not has_token:
             return _answer_problem(401, "Open the address with the token, as printed at the start.")
         return None
 
