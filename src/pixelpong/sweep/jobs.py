@@ -109,8 +109,4 @@ class Here:
 
     def stop(self, process: subprocess.Popen[str], *, force: bool) -> None:
         """Ask the training to end, or end it."""
-        if force:
-            process.kill()
-            process.communicate()
-        else:
-            process.terminate()
+        (process.kill if force else process.terminate)()
