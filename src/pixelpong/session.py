@@ -143,8 +143,7 @@ class Session:
         nothing is saved, and the checkpoint before it stays valid.
         """
         update = self.learner.progress.update
-        is_complete = self.learner.is_whole and update == self._recorded_update
-        if update == self._saved_update or not is_complete:
+        if update == self._saved_update or update != self._recorded_update:
             return
         arrays, counters = self.learner.get_state()
         for file in self._run.line_files:

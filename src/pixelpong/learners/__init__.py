@@ -58,7 +58,6 @@ class Learner:
     def __init__(self, config: Config) -> None:
         """Begin at the start."""
         self.config, self.progress = config, Progress()
-        self.is_whole = True  # False during an optimizer step, when nothing may be saved
         self._begin()
 
     def _begin(self) -> None:
@@ -84,7 +83,7 @@ class Learner:
         begin, attempt = time.perf_counter(), self.progress.attempt
         played = self._take(results)
         since = time.perf_counter()
-        self.is_whole = False
+        self.progress.update += 1  # not the one recorded until it is complete, so it is not saved
         with np.errstate(over="ignore", invalid="ignore"):  # the results are refused
             figures, rows = self._learn(played)
         self._has_memory[rows] = True
@@ -93,7 +92,6 @@ class Learner:
         counts["figures"] = figures | counts["figures"] | {"attempt": attempt}
         self._refuse_non_finite(rows, counts["figures"])
         self._end(counts["steps"])
-        self.is_whole = True
         return UpdateStats(
             **counts,
             rollout_seconds=since - begin,

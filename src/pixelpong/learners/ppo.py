@@ -122,7 +122,7 @@ class PPOLearner(Learner):
         steps = lay_out(played, config.gamma, gae_lambda)
         learning_rate = left * config.learning_rate
         weights = LossWeights(config.clip_coef, config.vf_coef, left**2 * config.ent_coef)
-        rng = make_rng(config.seed, "learn", self.progress.update + 1)
+        rng = make_rng(config.seed, "learn", self.progress.update)
         found, num_chunks = [], min(config.num_minibatches, len(steps))
         with ThreadPoolExecutor(self._num_threads, "learner") as pool:
             for _ in range(config.update_epochs):

@@ -46,7 +46,6 @@ class Progress:
         episodes = tuple(episode for each in results for episode in each.episodes)
         returns, rewards = ([each.episode_return for each in episodes], [it for _, it in points])
         known = [reward for opponent, reward in points if opponent == BUILTIN]
-        self.update += 1
         self.steps += steps
         self.frames += sum(each.frames for each in results)
         self.recent_points = [*self.recent_points, *known][-POINT_WINDOW:]
