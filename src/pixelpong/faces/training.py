@@ -151,11 +151,8 @@ def _go(open_or_create: Callable[[], RunDirectory], quiet: bool, every: float) -
         if should_stop():
             raise Interrupted  # there is no run yet
         run = open_or_create()
-        if quiet:
-            outcome = loop.train(run, None, should_stop, began)
-        else:
-            with contextlib.closing(TrainingDisplay(sys.stdout, every)) as display:
-                outcome = loop.train(run, display, should_stop, began)
+        with contextlib.closing(TrainingDisplay(sys.stdout, every)) as display:
+            outcome = loop.train(run, None if quiet else display, should_stop, began)
     trained = Run(run.path, outcome, is_brief=quiet)
     if outcome.reason == "interrupted":
         again = f"continue with pixelpong.resume({str(run.path)!r})"
