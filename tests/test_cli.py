@@ -23,7 +23,7 @@ import pixelpong
 from pixelpong.config import OPTIONS
 from pixelpong.config.presets import load_preset
 from pixelpong.env.native import load_game
-from pixelpong.faces.cli import COMMANDS, parse
+from pixelpong.faces.cli import COMMANDS, fold, parse
 from pixelpong.faces.display import is_comparable
 from pixelpong.faces.report import describe_ending
 from pixelpong.learners.progress import Progress
@@ -271,6 +271,16 @@ def test_a_training_that_has_won_says_so_and_what_comes_next():
     lost = describe(dataclasses.replace(verdict, is_won=False))
     assert lost.startswith("Not won yet: mean return +18.68")
     assert describe(verdict, is_brief=True).count("\n") == 0
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_a_terminals_lines_break_between_words_and_commands_can_be_pasted(columns):
+    command = "pixelpong resume runs/a-run-with-a-name --total-timesteps 10000000"
+    text = f"saved in runs/a-run-with-a-name; continue with:\n  {command}\n" + "word " * 40
+    lines = fold(text, columns).split("\n")
+    assert max(len(line) for line in lines if command not in line) <= columns
+    assert f"  {command}" in lines
+    assert not any(line.endswith(("-", "runs/")) for line in lines)
 
 
 def test_only_a_training_like_the_recorded_ones_is_compared_with_them():

@@ -77,10 +77,10 @@ def expected(what: str, got: object, advice: str) -> str:
 
 @contextlib.contextmanager
 def refusing(what: str, advice: str, kind: type[PixelpongError]) -> Iterator[None]:
-    """While inside, turn an `OSError`, `ValueError` or `KeyError` into an error of this kind."""
+    """While inside, turn what reading and writing files can raise into an error of this kind."""
     try:
         yield
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, RecursionError) as error:
         what_is_missing = f"none with {error}" if isinstance(error, KeyError) else str(error)
         got = getattr(error, "strerror", None) or what_is_missing
         raise kind(expected(what, got, advice)) from error

@@ -40,6 +40,7 @@ from toys import toy_config
 from pixelpong.agent import file as agent_file
 from pixelpong.agent.file import MAX_WEIGHTS, Agent, load_shipped
 from pixelpong.config import Config
+from pixelpong.config.presets import read_toml
 from pixelpong.errors import (
     MAX_GOT,
     CheckpointError,
@@ -371,10 +372,22 @@ def refused(make: Callable[[], Any], why: str) -> None:
         make()
 
 
-@pytest.mark.parametrize("value", [2**63, 10**400, -(10**400), float("inf")],
-                         ids=["2^63", "10^400", "-10^400", "inf"])  # fmt: skip
+def test_what_is_nested_without_end_is_refused(tmp_path):
+    """Python gives up on it with an error of its own."""
+    nested: list = []
+    for _ in range(100_000):
+        nested = [nested]
+    refused(lambda: Config().updated({"updates": nested}, "test"), r"got \[\[\[")
+    while nested:  # taking it apart at once would overflow the stack
+        nested = nested.pop()
+    (tmp_path / "deep.toml").write_bytes(b"hidden = " + b"[" * 20_000 + b"]" * 20_000)
+    refused(lambda: read_toml(tmp_path / "deep.toml"), "expected a TOML file at")
+
+
+@pytest.mark.parametrize("value", [2**63, 10**400, -(10**400), float("inf"), 1 << 20_000],
+                         ids=["2^63", "10^400", "-10^400", "inf", "2^20000"])  # fmt: skip
 def test_numbers_that_nothing_holds_are_no_options(value):
-    """One of them is a whole number beyond all floats."""
+    """A whole number beyond all floats, and one that Python refuses to write."""
     for name in ("total_timesteps", "learning_rate", "worker_timeout", "seed"):
         refused(lambda name=name: Config().updated({name: value}, "test"), f"expected {name} to be")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -101,6 +102,19 @@ def test_in_other_environments_the_result_is_the_same(tmp_path, undisturbed, cha
     done = call(tmp_path, "runs", name + "?", changes=changes)
     assert (done.returncode in (1, 2), done.stderr.count("\n")) == (True, 1)
     assert done.stderr.startswith("pixelpong: error: expected ")
+
+
+@pytest.mark.slow
+def test_without_standard_streams_no_word_ends_up_in_a_file(tmp_path, undisturbed):
+    words = [sys.executable, "-m", "pixelpong", *WORDS]
+    script = 'exec "$@" <&- >&- 2>&-'
+    done = subprocess.run(["sh", "-c", script, "sh", *words], cwd=tmp_path, capture_output=True)
+    assert done.returncode == 0
+    run = RunDirectory(tmp_path / "run")
+    assert run.checkpoints.load_latest().card["about"]["params_sha256"] == undisturbed
+    assert re.fullmatch(rb"\d+\n", (tmp_path / "run" / "run.lock").read_bytes())
+    for file in run.line_files:
+        assert all(json.loads(line) for line in file.path.read_bytes().splitlines())
 
 
 KERNEL = """

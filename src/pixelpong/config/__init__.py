@@ -8,6 +8,7 @@ single command: `faces.cli`.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
@@ -90,8 +91,12 @@ class Option:
             otherwise = "change it"
             if isinstance(value, list):
                 otherwise = "give one value, or the list to `pixelpong sweep`"
-            advice = did_you_mean(value, self.choices, otherwise)
-            what = expected(f"{spelled} to be {self.describe_values()}", repr(value), advice)
+            try:
+                got = reprlib.repr(value)
+            except ValueError:
+                got = "a number of more than 4,300 digits"
+            advice = did_you_mean(got, self.choices, otherwise)
+            what = expected(f"{spelled} to be {self.describe_values()}", got, advice)
             raise ConfigError(f"{origin}: {what}") from None
 
 

@@ -15,7 +15,9 @@ import io
 import json
 import os
 import re
+import shutil
 import sys
+import textwrap
 import traceback
 from collections.abc import Callable
 from typing import Any, NoReturn, get_args
@@ -109,6 +111,7 @@ One of them, with examples: pixelpong train --help"""
 def main(argv: list[str] | None = None, begin: Callable[[], None] = lambda: None) -> int:
     """Run one command and return its exit code; `begin` is called once the words are parsed."""
     words = sys.argv[1:] if argv is None else argv
+    _open_missing_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):  # it may know only ASCII
         sys.stdout.reconfigure(errors="backslashreplace")
     as_json = "--json" in words
@@ -141,8 +144,34 @@ def main(argv: list[str] | None = None, begin: Callable[[], None] = lambda: None
 
 
 def _print(result: Any, as_json: bool) -> None:
-    if result is not None:
-        print(json.dumps(result.to_dict(), indent=1) if as_json else result, flush=True)
+    """Print a result; a terminal's lines are folded, a file's stay whole for other programs."""
+    if result is None:
+        return
+    text = json.dumps(result.to_dict(), indent=1) if as_json else str(result)
+    if sys.stdout.isatty() and not as_json:
+        text = fold(text, shutil.get_terminal_size().columns)
+    print(text, flush=True)
+
+
+def fold(text: str, width: int) -> str:
+    """Break long lines between words; a command stays whole, so that it can be pasted.
+
+    >>> print(fold("mean return +18.47 over 200 games", 30))
+    mean return +18.47 over 200
+      games
+    """
+    wrap = textwrap.TextWrapper(width, subsequent_indent="  ", break_on_hyphens=False)
+    lines = text.split("\n")
+    return "\n".join(line if "pixelpong " in line else wrap.fill(line) for line in lines)
+
+
+def _open_missing_streams() -> None:
+    """Without this, our output could go into the first file that this process opens."""
+    while (number := os.open(os.devnull, os.O_RDWR)) < 3:
+        os.set_inheritable(number, True)  # for the workers too
+    os.close(number)
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 - kept until the process ends
+    sys.stderr = sys.stderr or sys.stdout
 
 
 def _describe(error: Exception) -> str:

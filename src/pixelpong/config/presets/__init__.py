@@ -11,6 +11,8 @@ from typing import Any
 from pixelpong.config import BUDGET, OPTIONS, Config, require_used
 from pixelpong.errors import ConfigError, refusing
 
+FILE_LIMIT = 1 << 16  # bytes of a file of options; all options take a thousand or two
+
 
 def preset_names() -> list[str]:
     """The names of the package's presets."""
@@ -35,7 +37,10 @@ def read_toml(path: Path) -> dict[str, Any]:
     """The options in a TOML file, flat; names and values are not checked."""
     advice = "check its name, and write lines like `batch_size = 10`"
     with refusing(f"a TOML file at {path}", advice, ConfigError), path.open("rb") as file:
-        return tomllib.load(file)
+        content = file.read(FILE_LIMIT + 1)
+        if len(content) > FILE_LIMIT:
+            raise ValueError(f"more than {FILE_LIMIT} bytes")
+        return tomllib.loads(content.decode())
 
 
 def combine(
