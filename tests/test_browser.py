@@ -67,8 +67,7 @@ def test_a_visit_to_the_list_and_to_comparisons(site, gallery, open_page, axe):
     page.wait_for_selector("tbody tr >> nth=3")
     assert HOSTILE in page.locator("tbody th").all_inner_texts()
     row = page.locator("tbody tr", has_text="seed-0").inner_text()
-    assert all(word in row for word in ("won", "+18.5 greedy", "0, one of 2 seeds"))
-    assert page.get_by_text("one of 2 seeds").count() == 3
+    assert all(word in row for word in ("won", "+18.5 greedy"))
     require_fitting_and_accessible(page, axe)
 
     page.get_by_label("Compare seed-1").check()
@@ -88,10 +87,8 @@ def test_a_visit_to_the_list_and_to_comparisons(site, gallery, open_page, axe):
     require_fitting_and_accessible(page, axe)
     page.get_by_role("link", name="Remove seed-1").click()
     page.wait_for_selector("text=Select at least two runs")
-    page.go_back()
 
-    page.go_back()
-    page.locator("tbody tr", has_text="seed-0").get_by_text("one of 2 seeds").click()
+    page.goto(f"{site.url}/#compare/seed-0,seed-1,copy")
     band = page.locator(f"{RETURN} .plot path[fill^=var]").last
     band.wait_for(state="attached")
     assert band.get_attribute("opacity") == "0.2"

@@ -114,7 +114,7 @@ def test_a_persons_moves_never_stick_and_mouse_and_keys_take_turns(tape):
         for _ in range(60):
             game.tick()
         first, last, *_ = paddle(game.screen, OTHER)
-        assert abs((first + last) / 2 - (34 + 160 * np.clip(place, 0.04, 0.96))) < 7
+        assert abs((first + last) / 2 - np.clip(210 * place, 40, 187)) < 7
     game.obey(Message(move="down"))
     game.tick()
     assert tape[-1][0] == DOWN
@@ -129,7 +129,7 @@ def win_a_point(*, serves=False):
     def step():
         ball = ball_of(game.screen)
         if ball:
-            game.obey(Message(aim=(ball[0] + 2 - 34) / 160))
+            game.obey(Message(aim=(ball[0] + 2) / 210))
             if serves:
                 game.obey(Message(serve=True))
         return lead(game)[LEFT] > 0

@@ -95,8 +95,7 @@ class Game:
             direction = _DIRECTIONS[message.move]
             self._person = lambda _: direction
         if message.aim is not None:
-            row = FIRST_ROW + message.aim * (LAST_ROW + 1 - FIRST_ROW)
-            row = min(max(row, FIRST_ROW + 6), LAST_ROW - 6)
+            row = min(max(210 * message.aim, FIRST_ROW + 6), LAST_ROW - 6)
             self._person = lambda emulator: emulator.steer(row)
         if message.speed is not None:
             self.speed = float(message.speed)

@@ -66,7 +66,7 @@ function mountList(element, signal) {
     const rows = Map.groupBy(runs, (run) => findSweep(run) ?? run.id);
     for (const id of ticked) if (!rows.has(id)) ticked.delete(id);
     list.hidden = !runs.length;
-    rewrite(list, runs, () => [buildTable(head, listRows(runs, rows, count))]);
+    rewrite(list, runs, () => [buildTable(head, listRows(rows, count))]);
     empty.hidden = runs.length > 0;
     count();
   });
@@ -78,12 +78,10 @@ function findSweep({ id }) {
 }
 
 // A row for each run, and one for all runs of a sweep.
-function listRows(runs, rows, onTick) {
-  const groups = Map.groupBy(runs, (run) => (findSweep(run) ? null : run.group));
+function listRows(rows, onTick) {
   const style = { dateStyle: "medium", timeStyle: "short" };
   return [...rows].map(([id, members]) => {
     const [run] = members, sweep = findSweep(run), name = sweep ?? run.name;
-    const alike = sweep ? [] : groups.get(run.group), seeds = Map.groupBy(alike, (it) => it.seed);
     const box = build("input", {
       type: "checkbox", "aria-label": `Compare ${name}`, disabled: run.state === "damaged",
       checked: ticked.has(id),
@@ -94,14 +92,11 @@ function listRows(runs, rows, onTick) {
     });
     const won = members.filter(({ state }) => state === "won").length;
     const [state, ...figures] = describeRun(members.find((each) => each.is_live) ?? run);
-    const href = sweep ? `#sweep/${sweep}` : `#run/${run.id}`;
-    const compared = `#compare/${alike.map(({ id }) => id).join(",")}`;
     const written = new Date(1000 * run.modified).toLocaleString("en", style);
-    const others = build("a", { href: compared }, `one of ${seeds.size} seeds`);
     return [
-      build("a", { href }, name), box, state,
+      build("a", { href: sweep ? `#sweep/${sweep}` : `#run/${run.id}` }, name), box, state,
       ...(sweep ? [`${won} of ${members.length} won`, "", ""] : figures),
-      run.preset ?? "", seeds.size > 1 ? [`${run.seed}, `, others] : sweep ? "" : `${run.seed}`,
+      run.preset ?? "", sweep ? "" : `${run.seed ?? ""}`,
       run.state === "damaged" ? run.problem : written,
     ];
   });

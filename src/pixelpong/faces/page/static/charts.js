@@ -87,14 +87,14 @@ class Chart {
     this.traces = this.listTraces(series).filter(({ points }) => points.length);
     const all = this.traces.flatMap(({ points, seeds = [points] }) => seeds.flat());
     this.end = 1.01 * Math.max(0, ...all.map(([x]) => x)) || 1;
-    this.range = chart.range ?? padEnds(findEnds(all.map(([, value]) => value)));
+    this.range = chart.range ?? findRange(all.map(([, value]) => value));
     const lines = this.traces.filter(({ style }) => !style.isDots);
     this.mains = isOne ? lines.slice(-1) : lines;
     this.figure.dataset.points = this.traces[0]?.points.length ?? 0;
     this.figure.hidden = !all.length && series.some(({ members: [first] }) => first.steps?.length);
     const hasKeys = this.traces.length > 1 && (isOne || chart.id === "return");
-    const names = hasKeys ? this.traces.map(({ name }) => name) : [];
-    rewrite(this.legend, names, () => (hasKeys ? this.traces.map(buildKey) : []));
+    const keys = hasKeys ? this.traces : [];
+    rewrite(this.legend, keys.map(({ name }) => name), () => keys.map(buildKey));
     this.draw(chart.id === "return" ? series[0]?.target : null);
     this.point(this.place ?? null);
   }
@@ -224,13 +224,10 @@ export function joinSeeds(seeds) {
   return { seeds, points, band: [...low, ...high.reverse()] };
 }
 
-function findEnds(values) {
-  return [Math.min(...values), Math.max(...values)];
-}
-
-// Add some room on both sides; draw a constant in the middle. The mean of equal figures may differ
-// from them in its last bit.
-function padEnds([low, high]) {
+// The ends of an axis, with some room on both sides; a constant is in the middle. The mean of equal
+// figures may differ from them in its last bit.
+function findRange(values) {
+  const low = Math.min(...values), high = Math.max(...values);
   if (low > high) return [0, 1];
   const isFlat = high - low <= 1e-9 * Math.max(Math.abs(low), Math.abs(high));
   const pad = isFlat ? Math.abs(high) || 1 : 0.05 * (high - low);

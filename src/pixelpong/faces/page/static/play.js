@@ -5,8 +5,6 @@ import { ask, build } from "./parts.js";
 import { applyDifference, drawScreen } from "./pictures.js";
 import { buildChooser, findAgent } from "./viewer.js";
 
-const HEIGHT = 210, COLUMNS = 160; // of the picture
-const FIRST_ROW = 34, NUM_ROWS = 160; // of the field in it
 const KEYS = { KeyW: "up", KeyS: "down", ArrowUp: "up", ArrowDown: "down" };
 
 /** The view of a game against an agent of a run, or of the package. */
@@ -56,7 +54,7 @@ class GameView {
     this.socket?.close();
     const query = new URLSearchParams({ run: this.run.id, agent: this.agent });
     const socket = new WebSocket(`${location.origin.replace("http", "ws")}/game?${query}`);
-    const screen = new Uint8Array(COLUMNS * HEIGHT), note = this.find(".problem");
+    const screen = new Uint8Array(210 * 160), note = this.find(".problem");
     Object.assign(this, { socket, direction: "stay", held: [], state: null });
     note.textContent = "";
     this.find(".watch").href = `#watch/${this.run.id}/${this.agent}`;
@@ -123,7 +121,7 @@ class GameView {
       if (!this.held.includes(event.code)) this.steer([...this.held, event.code]);
     } else if (event.code === "Space" && !event.target.closest?.("button, a")) {
       event.preventDefault();
-      if (!event.repeat) this.serve();
+      if (!event.repeat) this.send("serve");
     } else if (event.code === "KeyP" && !event.repeat) this.pause();
     else if (event.code === "KeyR" && !event.repeat) this.connect();
   }
@@ -135,13 +133,8 @@ class GameView {
     Object.assign(this, { held, direction });
   }
 
-  // Begin or serve, and nothing else, so that an impatient thumb does no harm.
-  serve() {
-    if (["ready", "serve"].includes(this.state?.phase)) this.send("serve");
-  }
-
   pause(isPaused = this.state?.phase !== "paused") {
-    if (["playing", "serve", "paused"].includes(this.state?.phase)) this.send("pause", isPaused);
+    this.send("pause", isPaused);
   }
 
   choose(agent) {
@@ -154,16 +147,15 @@ class GameView {
     if (event.target.closest("button") || !event.isPrimary) return; // nor a second finger
     this.aim(event);
     if (this.state?.phase === "paused") this.pause();
-    else this.serve();
+    else this.send("serve");
     if (event.pointerType === "touch") this.stage.setPointerCapture(event.pointerId);
   }
 
   // Send at most once per picture; always send the place where the pointer stops.
   aim(event) {
-    if (!event.isPrimary || !["playing", "serve", "ready"].includes(this.state?.phase)) return;
-    const box = this.canvas.getBoundingClientRect();
-    const row = ((event.clientY - box.top) / box.height) * HEIGHT;
-    this.place = Math.min(Math.max((row - FIRST_ROW) / NUM_ROWS, 0), 1);
+    if (!event.isPrimary) return;
+    const { top, height } = this.canvas.getBoundingClientRect();
+    this.place = Math.min(Math.max((event.clientY - top) / height, 0), 1);
     this.aiming ??= requestAnimationFrame(() => {
       this.aiming = null;
       this.send("aim", this.place);
