@@ -305,7 +305,7 @@ def test_a_run_is_followed_from_its_first_moment_to_its_end(tmp_path, open_page,
     with serving(tmp_path / "runs", port=served.port):
         page.wait_for_selector("#banner", state="hidden")
         shutil.rmtree(run.path)
-        page.wait_for_selector(".problem:has-text('deleted or moved')")
+        page.wait_for_selector(".problem:has-text('Deleted or moved')")
         assert page.locator(".facts").is_visible(), "what was read before stays"
         assert page.locator("text=No agent is saved yet").count() == 0
         page.get_by_role("link", name="Runs", exact=True).click()

@@ -1,7 +1,7 @@
 // Several runs side by side: those that were chosen, or those of a sweep.
 import {
   FIGURES, build, buildScroller, buildTable, describeRun, follow, formatCount, formatSeconds,
-  formatSigned, rewrite, tellProblem,
+  formatSigned, rewrite,
 } from "./parts.js";
 import { mountCurves } from "./charts.js";
 
@@ -30,7 +30,7 @@ export function mountComparison(element, signal, ids = "", isSweep = false) {
     const isGone = (name) => !runs.some(({ id }) => id === name || id.startsWith(`${name}/`));
     joins.hidden = settings.length === runs.length;
     problem.textContent = [
-      tellProblem(answer), ...runs.map((run) => run.problem && `${run.id}: ${run.problem}`),
+      answer.trouble, ...runs.map((run) => run.problem && `${run.id}: ${run.problem}`),
       runs.length && chosen.some(isGone) && `Gone: ${chosen.filter(isGone).join(", ")}.`,
       runs.length < 2 && !isSweep && "Select at least two runs in the list.",
       series.length > MAX_CURVES && `Only ${MAX_CURVES} of ${series.length} curves are shown.`,

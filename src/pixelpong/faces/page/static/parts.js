@@ -64,8 +64,8 @@ export async function ask(path, signal) {
 /**
  * Ask for a path again and again while the page is visible, and show what is new.
  *
- * `show` gets the newest answer, or the last good one with the `problem` of asking again;
- * `isGone` says that the server answers, but no longer for this path.
+ * `show` gets the newest answer, or the last good one with the `trouble` of asking again; `isGone`
+ * says that the server answers, but no longer for this path.
  */
 export function follow(path, signal, show) {
   let known = null, last = null, timer = null;
@@ -76,8 +76,9 @@ export function follow(path, signal, show) {
       if (signal.aborted) return;
       if (answer.status === 200) known = answer;
       const { status, problem, text } = answer, isGone = status !== 0 && status !== 200;
+      const trouble = isGone && known ? "Deleted or moved. What was read before stays." : problem;
       warnAbove(status ? "" : `${problem} Trying again.`);
-      if (text !== last) show(status === 200 ? answer : { ...known, status, problem, isGone });
+      if (text !== last) show(status === 200 ? answer : { ...known, trouble, isGone });
       last = text;
     }
     timer = setTimeout(again, (known?.is_live ?? known?.runs) ? LIVE_MS : REST_MS);
@@ -90,12 +91,6 @@ export function follow(path, signal, show) {
 /** Show the banner over the page; without words hide it. */
 export function warnAbove(words = "") {
   rewrite(document.getElementById("banner"), words, () => [words]);
-}
-
-/** Why an answer cannot be shown, or is an old one; "" if neither. */
-export function tellProblem({ status, state, problem, isGone, id }) {
-  if (isGone && id) return "This run is gone: deleted or moved. What was read before stays here.";
-  return status !== 200 || state === "damaged" ? problem : ""; // a failed run can be shown
 }
 
 /** A number with a true minus, in a style of `Intl.NumberFormat`. */

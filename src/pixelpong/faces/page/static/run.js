@@ -1,7 +1,5 @@
 // One run: its result, its health, a game of its agent, its curves, its configuration.
-import {
-  build, buildTerms, follow, formatCount, listReturns, rewrite, tellProblem,
-} from "./parts.js";
+import { build, buildTerms, follow, formatCount, listReturns, rewrite } from "./parts.js";
 import { mountCurves } from "./charts.js";
 import { Games } from "./viewer.js";
 
@@ -20,7 +18,7 @@ export function mountRun(element, signal, id, agent = null) {
   const games = new Games(stage, agent ?? "best"), drawCurves = mountCurves(curves);
   signal.addEventListener("abort", () => games.leave());
   follow(`/api/runs/${id}`, signal, (run) => {
-    problem.textContent = tellProblem(run);
+    problem.textContent = run.trouble ?? "";
     for (const part of [...before, ...after]) part.hidden = agent !== null || !run.id;
     if (!run.id) return;
     heading.textContent = agent ? `Watch ${run.name}` : run.name;

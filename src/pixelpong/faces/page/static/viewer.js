@@ -3,7 +3,6 @@ import { ask, build, formatCount, formatSigned, rewrite } from "./parts.js";
 import { drawLine } from "./charts.js";
 import { drawRows, drawScreen, drawSight, readColours, unpackPictures } from "./pictures.js";
 
-const SPEEDS = [0.25, 0.5, 1, 2, 4, 8];
 const FOLLOW_MS = 15_000; // until a newer agent is shown unasked
 const SYMBOLS = { up: "▲", down: "▼", stay: "●" };
 const taste = { speed: 1, sight: "field" }; // kept from one game to the next
@@ -41,7 +40,7 @@ export class Games {
   leave() {
     this.request?.abort();
     clearTimeout(this.timer);
-    this.player?.leave();
+    this.player?.setPlaying(false);
   }
 
   update(run) {
@@ -73,7 +72,7 @@ export class Games {
     const name = names[id] ?? names[which] ?? `agent after update ${which}`;
     const result = `return ${formatSigned(reel.episode_return)} (${won} points won, ${lost} lost)`;
     this.say(`The ${name}: ${result} in ${steps} steps.`);
-    this.player?.leave();
+    this.player?.setPlaying(false);
     this.player = new Player(this.stage, reel, pictures);
   }
 
@@ -86,7 +85,7 @@ export class Games {
 // Plays a reel; faces/look/reel.py describes it.
 class Player {
   constructor(element, reel, pictures) {
-    Object.assign(this, { reel, pictures, step: 0, isPlaying: false, last: reel.steps - 1 });
+    Object.assign(this, { reel, pictures, step: 0, last: reel.steps - 1 });
     this.hasValue = reel.values[0] !== null;
     this.root = build("div", { class: "viewer", role: "group", "aria-label": "A game" });
     this.root.append(document.getElementById("viewer").content.cloneNode(true));
@@ -106,11 +105,6 @@ class Player {
     element.replaceChildren(this.root);
     this.colours = readColours(this.root);
     this.setPlaying(!matchMedia("(prefers-reduced-motion: reduce)").matches);
-  }
-
-  leave() {
-    this.isPlaying = false;
-    this.root.remove();
   }
 
   drawTimeline() {
@@ -145,10 +139,11 @@ class Player {
       () => nudge(1), () => this.jump(points, 1), () => { nudge(0); this.jump(comings, 1); },
     ];
     this.root.querySelectorAll("button").forEach((each, which) => on(each, "click", tasks[which]));
-    speed.append(...SPEEDS.map((each) => (
-      build("option", { value: each, selected: each === taste.speed }, `${each}×`)
-    )));
-    on(speed, "change", () => { taste.speed = Number(speed.value); });
+    speed.value = `${taste.speed}×`;
+    on(speed, "change", () => {
+      taste.speed = parseFloat(speed.value);
+      this.setPlaying(this.isPlaying);
+    });
     overlay.checked = taste.sight === "saliency";
     on(overlay, "change", () => {
       taste.sight = overlay.checked ? "saliency" : "field";
@@ -157,26 +152,17 @@ class Player {
   }
 
   setPlaying(isPlaying) {
-    Object.assign(this, { isPlaying, clock: null });
+    const rate = this.reel.steps_per_second * taste.speed;
+    const advance = () => {
+      if (this.step < this.last) this.show(this.step + 1); else this.setPlaying(false);
+    };
+    clearInterval(this.clock);
     if (isPlaying && this.step >= this.last) this.show(0);
-    if (isPlaying) requestAnimationFrame((now) => this.tick(now));
+    if (isPlaying) this.clock = setInterval(advance, 1000 / rate);
     this.go(this.step);
+    this.isPlaying = isPlaying;
     this.find(".controls .primary").textContent = isPlaying ? "Pause" : "Play";
     this.root.dataset.playing = isPlaying;
-  }
-
-  tick(now) {
-    if (!this.isPlaying) return;
-    const rate = this.reel.steps_per_second * taste.speed;
-    this.clock ??= now;
-    const due = Math.min(Math.floor(((now - this.clock) / 1000) * rate), Math.ceil(rate));
-    if (due > 0) {
-      this.clock += (due / rate) * 1000;
-      if (now - this.clock > 1000) this.clock = now; // the page was hidden
-      this.show(Math.min(this.last, this.step + due));
-    }
-    if (this.step >= this.last) this.setPlaying(false);
-    else requestAnimationFrame((later) => this.tick(later));
   }
 
   jump(steps, direction) {
