@@ -1,8 +1,7 @@
 """Words and colours for what an agent sees and decides: the same in films, plots, page and texts.
 
-The page has the colours as variables of its style sheet (``faces/page/static/style.css``); a test
-compares the two. The colours of each set differ in lightness by a sixth or more, so they can be
-told apart in a grey print, and each is visible on white and on black.
+The colours of each set differ in lightness by a sixth or more, so they can be told apart in a grey
+print, and each is visible on white and on black.
 """
 
 from __future__ import annotations

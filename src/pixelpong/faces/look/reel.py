@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from pixelpong.agent.file import Agent
 from pixelpong.agent.game import Moment, play_game
-from pixelpong.agent.legend import ACTION_NAMES
+from pixelpong.agent.legend import ACTION_COLOURS, ACTION_NAMES, PIXEL_COLOURS, PIXEL_NAMES
 from pixelpong.atari.palette import PALETTE
 from pixelpong.config.protocols import Protocol
 from pixelpong.env.preprocess import FIELD_ROWS
@@ -76,6 +76,10 @@ def make_reel(agent: Agent, seed: int) -> dict[str, Any]:
         "action_names": [ACTION_NAMES[action] for action in network.actions],
         "action_codes": list(network.actions),
         "palette": PALETTE.tolist(),
+        "colours": {
+            **{ACTION_NAMES[action]: colour for action, colour in ACTION_COLOURS.items()},
+            **{PIXEL_NAMES[state]: colour for state, colour in PIXEL_COLOURS.items()},
+        },
         **{name: base64.b64encode(zlib.compress(it, 6)).decode() for name, it in packed.items()},
         **dict(zip(_COLUMNS, zip(*steps, strict=True), strict=True)),
         "heights": list(HEIGHTS),

@@ -170,10 +170,10 @@ class Chart {
       return distance(nearest) < REACH * this.end ? [`${name} ${tell(nearest[1])}`] : [];
     });
     const newest = this.mains.map(({ points }) => tell(points.at(-1)[1]));
-    const place = near.length ? `at ${tellTick(Math.round(steps))} steps` : "";
-    const one = newest.length === 1 ? newest[0] : "";
-    this.words.textContent = place ? [place, ...near].join("\n") : one;
-    this.cursor.setAttribute("d", place && `M${this.x(steps)} 0v${SIZE}`);
+    if (near.length) near.unshift(`at ${tellTick(Math.round(steps))} steps`);
+    else if (newest.length === 1) near.push(newest[0]);
+    this.words.textContent = near.join("\n");
+    this.cursor.setAttribute("d", near.length > 1 ? `M${this.x(steps)} 0v${SIZE}` : "");
     const told = this.mains.map(({ name }, which) => `${name} newest ${newest[which]}`).join("; ");
     this.plot.setAttribute("aria-label", `${title}: ${told || "no figures yet"}`);
   }

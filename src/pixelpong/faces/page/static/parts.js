@@ -37,8 +37,7 @@ export function buildTerms(kind, terms) {
 
 /** A place for a table, which scrolls if there is no room. */
 export function buildScroller(name) {
-  const attributes = { class: "scroller", role: "region", tabindex: "0", "aria-label": name };
-  return build("div", attributes);
+  return build("div", { class: "scroller", role: "region", tabindex: "0", "aria-label": name });
 }
 
 /** A table; a row's first cell is its heading. */
@@ -107,9 +106,8 @@ export function formatSigned(value, digits = 0) {
 
 /** 1234567 → "1.23 million"; small ones with thousands' commas. */
 export function formatCount(value) {
-  if (value < 1e6) return formatNumber(value, { maximumFractionDigits: 0 });
-  const style = { notation: "compact", compactDisplay: "long", maximumFractionDigits: 2 };
-  return formatNumber(value, style);
+  const inMillions = { notation: "compact", compactDisplay: "long", maximumFractionDigits: 2 };
+  return formatNumber(value, value < 1e6 ? { maximumFractionDigits: 0 } : inMillions);
 }
 
 /** 83 → "1:23"; hours if there are any. */

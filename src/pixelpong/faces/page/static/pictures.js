@@ -63,14 +63,7 @@ export function drawScreen(canvas, indices, palette) {
   canvas.getContext("2d").putImageData(image, 0, 0);
 }
 
-/** The colours of actions and pixels in the style sheet. */
-export function readColours(element) {
-  const style = getComputedStyle(element);
-  const tell = (name) => [name, style.getPropertyValue(`--${name}`)];
-  return Object.fromEntries([...Object.keys(STAMPS), "stay"].map(tell));
-}
-
-/** A "field" or its "saliency", with a stamp for each pixel. */
+/** A "field" or its "saliency", with a stamp for each pixel; `colours` are a reel's. */
 export function drawSight(canvas, kind, values, colours) {
   const context = canvas.getContext("2d");
   canvas.width = canvas.height = SIDE * CELL; // which clears it

@@ -10,7 +10,6 @@ const KEYS = { KeyW: "up", KeyS: "down", ArrowUp: "up", ArrowDown: "down" };
 /** The view of a game against an agent of a run, or of the package. */
 export async function mountGame(element, signal, id = "package", agent = "best") {
   document.title = "Play · pixelpong";
-  element.append(build("p", { class: "quiet" }, "Loading the game…"));
   const run = await ask(`/api/runs/${id}`, signal);
   if (signal.aborted) return;
   const first = id === "package" && agent === "best" ? "club" : agent; // a beginner can beat it

@@ -5,7 +5,7 @@ import { Games } from "./viewer.js";
 
 /** The view of a run; if an `agent` is given, of that agent's game alone. */
 export function mountRun(element, signal, id, agent = null) {
-  const heading = build("h1", {}, id), state = build("span");
+  const title = build("h1", {}, id), state = build("span");
   const problem = build("p", { class: "problem", role: "alert" });
   const verdict = build("p", { class: "verdict" }), health = build("ul", { class: "health" });
   const play = build("a", { class: "button primary", href: `#play/${id}/best` }, "Play against it");
@@ -13,16 +13,15 @@ export function mountRun(element, signal, id, agent = null) {
   const curves = build("section"), rest = build("section");
   const note = build("p", { class: "quiet" }, "No update is finished yet.");
   const [before, after] = [[verdict, build("p", {}, play), facts, health], [curves, note, rest]];
-  const title = build("div", { class: "row" }, heading, state);
-  element.append(title, problem, ...before, stage, ...after);
+  element.append(build("div", { class: "row" }, title, state), problem, ...before, stage, ...after);
   const games = new Games(stage, agent ?? "best"), drawCurves = mountCurves(curves);
   signal.addEventListener("abort", () => games.leave());
   follow(`/api/runs/${id}`, signal, (run) => {
     problem.textContent = run.trouble ?? "";
     for (const part of [...before, ...after]) part.hidden = agent !== null || !run.id;
     if (!run.id) return;
-    heading.textContent = agent ? `Watch ${run.name}` : run.name;
-    document.title = `${heading.textContent} · pixelpong`;
+    title.textContent = agent ? `Watch ${run.name}` : run.name;
+    document.title = `${title.textContent} · pixelpong`;
     if (!run.isGone) games.update(run);
     if (agent) return;
     Object.assign(state, { textContent: run.state, className: `state ${run.state}` });

@@ -1,7 +1,7 @@
 // A game of an agent with what the network sees, decides and expects; and the choice of the agent.
 import { ask, build, formatCount, formatSigned, rewrite } from "./parts.js";
 import { drawLine } from "./charts.js";
-import { drawRows, drawScreen, drawSight, readColours, unpackPictures } from "./pictures.js";
+import { drawRows, drawScreen, drawSight, unpackPictures } from "./pictures.js";
 
 const FOLLOW_MS = 15_000; // until a newer agent is shown unasked
 const SYMBOLS = { up: "▲", down: "▼", stay: "●" };
@@ -90,6 +90,9 @@ class Player {
     this.root = build("div", { class: "viewer", role: "group", "aria-label": "A game" });
     this.root.append(document.getElementById("viewer").content.cloneNode(true));
     this.find = (selector) => this.root.querySelector(selector);
+    for (const [name, colour] of Object.entries(reel.colours)) {
+      this.root.style.setProperty(`--${name}`, colour);
+    }
     this.bars = reel.action_names.map((name) => {
       const bar = build("span", { class: "bar", "aria-hidden": "true" });
       bar.style.setProperty("--colour", `var(--${name})`);
@@ -103,7 +106,6 @@ class Player {
     this.drawTimeline();
     this.connect();
     element.replaceChildren(this.root);
-    this.colours = readColours(this.root);
     this.setPlaying(!matchMedia("(prefers-reduced-motion: reduce)").matches);
   }
 
@@ -179,10 +181,10 @@ class Player {
   }
 
   show(step) {
-    const { find, reel, pictures, colours } = this, [lost, won] = reel.points[step];
+    const { find, reel, pictures } = this, [lost, won] = reel.points[step];
     this.step = step;
     drawScreen(find(".screen"), pictures.screen.at(step), reel.palette);
-    drawSight(find(".sight"), taste.sight, pictures[taste.sight].at(step), colours);
+    drawSight(find(".sight"), taste.sight, pictures[taste.sight].at(step), reel.colours);
     this.bars.forEach(({ row, bar, share }, index) => {
       const percent = 100 * reel.probabilities[step][index];
       const isTaken = reel.actions[step] === reel.action_codes[index];
@@ -200,7 +202,7 @@ class Player {
 
   // The newest answers, or the first ones; they stay until the ball comes again.
   showExpectation() {
-    const { expectations: all, action_names: names } = this.reel, { colours } = this;
+    const { expectations: all, action_names: names, colours } = this.reel;
     const now = all.findLast(({ step }) => step <= this.step) ?? all[0];
     if (!now || now === this.expectation) return;
     this.expectation = now;
