@@ -98,7 +98,7 @@ def sealed(arrays: dict[str, np.ndarray]) -> bytes:
 def file(request, trained) -> File:
     content = trained[request.param].agents.path(2).read_bytes()
     arrays, card = decode_arrays(content)
-    return File(content, arrays, json.loads(card))
+    return File(content, arrays, card)
 
 
 def understand(content: bytes) -> Any:
@@ -297,7 +297,7 @@ def kept_agent() -> bytes:
 def forged_agent(card: dict | None = None, **arrays: np.ndarray) -> bytes:
     """An agent of the package with some of its arrays, or of its card, replaced."""
     kept, facts = decode_arrays(kept_agent())
-    return encode_arrays(kept | arrays, json.loads(facts) | (card or {}))
+    return encode_arrays(kept | arrays, facts | (card or {}))
 
 
 @pytest.mark.parametrize(
@@ -402,7 +402,7 @@ def test_of_what_a_stranger_wrote_an_error_repeats_some_letters_on_one_line():
 def test_an_agent_of_another_algorithm_is_refused_before_it_plays(tmp_path):
     """The kernels would read beyond the ends of its arrays."""
     kept, facts = decode_arrays(kept_agent())
-    card = json.loads(facts) | {"algorithm": "reinforce"}
+    card = facts | {"algorithm": "reinforce"}
     path = tmp_path / "agent.safetensors"
     path.write_bytes(encode_arrays(kept, card))
     with pytest.raises(CheckpointError, match="invalid rows"):

@@ -41,7 +41,6 @@ from pixelpong.schema import Count, Meta, Positive, Return, convert, decode
 
 FILE_LIMIT = 56 << 20  # bytes of a file, which may come from a stranger
 MAX_WEIGHTS = 24 << 20  # numbers in its first layer: 209 hidden units of the fast network
-CARD_LIMIT = 1 << 20  # bytes of a card; the agents in the package have about a thousand
 
 # The agents in the package, the strongest last: one training at four stages.
 SHIPPED = ("beginner", "club", "strong", "champion")
@@ -84,10 +83,7 @@ class Agent:
         with _refusing(origin):
             if len(content) > FILE_LIMIT and not is_own:
                 raise ValueError(f"more than {FILE_LIMIT} bytes")
-            arrays, written = decode_arrays(content)
-            if len(written) > CARD_LIMIT:
-                raise ValueError(f"a card of more than {CARD_LIMIT} bytes")
-            card = decode(written, dict[str, Any])
+            arrays, card = decode_arrays(content)
             facts, protocol = convert(card, _Card), convert(card, Protocol)
             shapes, dtype = NETS[facts.algorithm].shapes(facts.shape[1]), arrays["W2"].dtype.name
             if math.prod(shapes["W1"]) > MAX_WEIGHTS and not is_own:

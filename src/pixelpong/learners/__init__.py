@@ -25,10 +25,6 @@ from pixelpong.play.networks import NETS
 from pixelpong.schema import convert
 from pixelpong.seeding import make_rng
 
-# Arrays, and counters as in JSON: everything the future depends on. Of what has a row per input,
-# the arrays have only the rows that training has touched; the others are as the seed drew them.
-State = tuple[dict[str, NDArray[Any]], dict[str, Any]]
-
 
 @dataclass(frozen=True)
 class UpdateStats:
@@ -128,12 +124,13 @@ class Learner:
                 advice = "lower --learning-rate and resume from the last checkpoint"
                 raise NumericsError(expected(what, f"others in {name}", advice))
 
-    def get_state(self) -> State:
-        """Everything the future depends on.
+    def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Everything the future depends on: arrays, and counters as in JSON.
 
         The arrays are the parameters under their names, the optimizer's memory under ``v.NAME``,
         the means of the squares of the gradient, and ``m.NAME``, what else there is, and ``rows``
-        [K], ascending: those of the first layer that training has touched. It has no others.
+        [K], ascending: those of the first layer that training has touched. The others, which are
+        as the seed drew them, are left out.
         """
         rows = np.flatnonzero(self._has_memory).astype(np.uint16)
         arrays = {name: w[places(name, w, rows)] for name, w in self.own.items()}
@@ -170,7 +167,7 @@ def draw_params(algorithm: str, hidden: int, dtype: str, seed: int, attempt: int
 
 
 def fill(own: Params, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Put the arrays of a `State` into a network's own, and what it remembers; refuse others.
+    """Put the arrays of a state into a network's own, and what it remembers; refuse others.
 
     Raises `ValueError` if their shapes or types differ, and `KeyError` if one is missing.
     """

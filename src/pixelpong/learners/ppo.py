@@ -18,12 +18,10 @@ from pixelpong.config import Config
 from pixelpong.items import ACTIONS, BUILTIN, HALF, SELF, UP, Item, Result
 from pixelpong.learn.optimizer import ADAM_DECAYS
 from pixelpong.learn.ppo import LossWeights, generalized_advantages
-from pixelpong.learners import Learner, State
+from pixelpong.learners import Learner
 from pixelpong.learners.passes import Steps, descend
 from pixelpong.machine import count_cores
 from pixelpong.seeding import make_rng
-
-_UP = ACTIONS.index(UP)
 
 
 class PPOLearner(Learner):
@@ -60,10 +58,13 @@ class PPOLearner(Learner):
         for opponent, result in zip(self._opponents(), played, strict=True):
             rewards = result.sides[0].steps["reward"][:-1]
             points += [(opponent, int(reward)) for reward in rewards[rewards != 0]]
-        entropy, ups = steps["entropy"].sum(), np.count_nonzero(steps["action"] == _UP)
+        entropy, ups = (
+            steps["entropy"].sum(),
+            np.count_nonzero(steps["action"] == ACTIONS.index(UP)),
+        )
         return self.progress.count(played, points, len(steps), float(entropy), int(ups))
 
-    def get_state(self) -> State:
+    def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Parameters, Adam's memory, the streams, and the counts."""
         arrays, counters = super().get_state()
         arrays["streams"] = self._streams.view(np.uint8).reshape(len(self._streams), -1)

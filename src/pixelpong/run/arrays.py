@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load, save
 
-from pixelpong.schema import encode
+from pixelpong.schema import decode, encode
 
 Arrays = Mapping[str, NDArray[Any]]
 
 LARGEST_BYTE = 127  # an int8
+CARD_LIMIT = 1 << 20  # bytes of a card; those in the package have about a thousand
 TABLE_LIMIT = 1 << 20  # bytes of the table of names and shapes
 
 
@@ -44,8 +45,8 @@ def encode_arrays(arrays: Arrays, card: dict[str, Any]) -> bytes:
     return save(whole)
 
 
-def decode_arrays(content: bytes) -> tuple[dict[str, NDArray[Any]], bytes]:
-    """The arrays and the card, as JSON, in the content of a file."""
+def decode_arrays(content: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """The arrays and the card in the content of a file."""
     size = int.from_bytes(content[:8], "little")
     if size > TABLE_LIMIT:
         raise ValueError(f"a table of {size} bytes")
@@ -54,7 +55,9 @@ def decode_arrays(content: bytes) -> tuple[dict[str, NDArray[Any]], bytes]:
         claimed = arrays.pop("sha256").tobytes().hex()
         if claimed != fingerprint(arrays):
             raise ValueError("a damaged one: its SHA-256 differs")
-        return arrays, arrays.pop("card").tobytes()
+        if (card := arrays.pop("card")).nbytes > CARD_LIMIT:
+            raise ValueError(f"a card of more than {CARD_LIMIT} bytes")
+        return arrays, decode(card.tobytes(), dict[str, Any])
     except (SafetensorError, KeyError, TypeError, OverflowError) as error:
         raise ValueError(f"no arrays ({' '.join(str(error).split())[:80]})") from error
 

@@ -16,7 +16,7 @@ from typing import Any
 from pixelpong.errors import CheckpointError, RunError, expected, refusing, warn
 from pixelpong.run.arrays import Arrays, decode_arrays, encode_arrays, read_card
 from pixelpong.run.files import NumberedFiles
-from pixelpong.schema import Count, Return, decode
+from pixelpong.schema import Count, Return, convert, decode
 
 KEEP_LAST = 2  # during a training; after a win only the last, see `CheckpointStore.thin`
 
@@ -59,10 +59,10 @@ class CheckpointStore(NumberedFiles):
         """Read one checkpoint and check every bit of it."""
         path, advice = self.path(update), "this checkpoint cannot be used"
         with refusing(f"a sound checkpoint in {path}", advice, CheckpointError):
-            arrays, content = decode_arrays(path.read_bytes())
-            if (found := decode(content, _Card).update) != update:
+            arrays, card = decode_arrays(path.read_bytes())
+            if (found := convert(card, _Card).update) != update:
                 raise ValueError(f"that of update {found}")
-            return Checkpoint(arrays, decode(content, dict[str, Any]))
+            return Checkpoint(arrays, card)
 
     def is_sound(self, update: int) -> bool:
         """Whether the checkpoint of an update is there, to the last bit."""
