@@ -13,7 +13,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
-import time
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,6 @@ from pixelpong.atari import console, disassembly, drawing, tia
 from pixelpong.atari.ir import NOTHING, POINTER, Program
 from pixelpong.atari.lowering import lower_module
 from pixelpong.atari.machine import (
-    DRAW_FIELD,
     MACHINE,
     NOT_IMPLEMENTED,
     NOT_TRANSLATED,
@@ -42,7 +40,6 @@ from pixelpong.env import cartridge
 from pixelpong.env.preprocess import pack_field
 from pixelpong.env.rom import read_rom
 from pixelpong.errors import EmulatorError, expected
-from pixelpong.items import DOWN, UP
 
 _REASONS = {
     NOT_TRANSLATED: "the game jumped to an address without known code",
@@ -179,22 +176,6 @@ class NativeConsole:
         Compiled code stays inside its record whatever the state is.
         """
         self._state[:] = state
-
-
-def run_bare(seconds: float, rng: np.random.Generator) -> tuple[int, float]:
-    """Step the game alone, with random moves: 4 frames, the field of the last one drawn.
-
-    `seconds` is the least time; return the steps done and the seconds taken.
-    """
-    console = NativeConsole()
-    moves = [bytes([move] * 4) for move in rng.choice([UP, DOWN], 1000).tolist()]
-    begin, steps = time.perf_counter(), 0
-    while time.perf_counter() - begin < seconds:
-        for held in moves:
-            if console.run(held, DRAW_FIELD)[1]:
-                console.reset()
-        steps += len(moves)
-    return steps, time.perf_counter() - begin
 
 
 @functools.cache
