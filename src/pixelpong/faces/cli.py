@@ -160,7 +160,8 @@ def fold(text: str, width: int) -> str:
     mean return +18.47 over 200
       games
     """
-    wrap = textwrap.TextWrapper(width, subsequent_indent="  ", break_on_hyphens=False)
+    wrap = textwrap.TextWrapper(max(width, 30), subsequent_indent="  ")
+    wrap.break_on_hyphens = wrap.break_long_words = False
     lines = text.split("\n")
     return "\n".join(line if "pixelpong " in line else wrap.fill(line) for line in lines)
 
@@ -239,7 +240,7 @@ def make_parser(chosen: str, *, shows_all: bool = False) -> argparse.ArgumentPar
         one = listed.add_parser(
             name,
             help=about,
-            description=about,
+            description=fold(about, shutil.get_terminal_size().columns),
             epilog="\n".join(["examples:", *examples]),
             formatter_class=argparse.RawDescriptionHelpFormatter,
             argument_default=argparse.SUPPRESS,
