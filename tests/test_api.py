@@ -106,7 +106,11 @@ def test_the_loop_over_a_training_that_is_shown_runs(tmp_path, monkeypatch, caps
         (lambda: pixelpong.train(run="a/fast@3"), ConfigError, "got 'fast@3'; give one that means"),
         (lambda: pixelpong.train("fats"), ConfigError, "did you mean fast?"),
         (lambda: pixelpong.train(updats=3), ConfigError, "did you mean updates?"),
-        (lambda: pixelpong.train(batch_size=3), ConfigError, "train: expected options of PPO"),
+        (
+            lambda: pixelpong.train(batch_size=3),
+            ConfigError,
+            "train: batch_size is an option of REINFORCE",
+        ),
         (lambda: pixelpong.train(updates="3"), ConfigError, "train: expected updates to be a wh"),
         (lambda: pixelpong.train(pixelpong.Config()), ConfigError, "give updates, episodes, total"),
         (lambda: pixelpong.resume("nowhere"), RunError, "expected a run directory"),

@@ -23,16 +23,10 @@ TOO_FEW = "too few games for an interval"
 
 @dataclass(frozen=True)
 class Line:
-    """The base of every line: the update that it belongs to."""
+    """What any line has: the update that it belongs to; an episode's has its return."""
 
     update: Count
-
-
-@dataclass(frozen=True)
-class EpisodeLine(Line):
-    """A line of ``episodes.jsonl``: only what is read from it."""
-
-    episode_return: Return
+    episode_return: Return | None = None
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from pixelpong.config import OPTIONS, Config
 from pixelpong.errors import MAX_GOT, PixelpongError, on_one_line
 from pixelpong.run.directory import FAILURE_FILE, RunDirectory, is_live
-from pixelpong.run.lines import EpisodeLine, Evaluation
+from pixelpong.run.lines import Evaluation, Line
 from pixelpong.run.names import last_change, list_runs
 from pixelpong.run.words import describe_times, signed
 from pixelpong.schema import Figure, decode, encode
@@ -65,7 +65,7 @@ class Record:
     """One run, read at one moment; `read` knows those that have not changed."""
 
     run: RunDirectory | None = None  # None if it is damaged
-    error = ""  # that ended its last training, or by which it cannot be read
+    problem = ""  # that ended its last training, or why it cannot be read
     rows: tuple[dict[str, Any], ...] = ()  # of the metrics, with those of ``timing``
     evaluations: tuple[Evaluation, ...] = ()
 
@@ -78,10 +78,10 @@ class Record:
             self.evaluations, self.rows = tuple(run.evaluations.read(Evaluation)), _read_rows(run)
             self.run = run
             with contextlib.suppress(OSError, ValueError, KeyError):
-                self.error = decode((path / FAILURE_FILE).read_bytes(), dict[str, str])["error"]
+                self.problem = decode((path / FAILURE_FILE).read_bytes(), dict[str, str])["error"]
         except PixelpongError as error:
-            self.error = str(error)
-        self.error = on_one_line(self.error)[:MAX_GOT]
+            self.problem = str(error)
+        self.problem = on_one_line(self.problem)[:MAX_GOT]
         last = self.rows[-1] if self.rows else {}
         self.update, self.steps, self.episodes = (last.get(name) or 0 for name in _COUNTS)
         # The return is of sampled play, None before the first 1,000 points; the mean is of the last
@@ -146,7 +146,7 @@ class Record:
 
     def returns(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The steps at the end of each episode's update, and its return: [N] and [N]."""
-        lines = [] if self.run is None else list(self.run.episodes.read(EpisodeLine))
+        lines = [] if self.run is None else list(self.run.episodes.read(Line))
         steps = self.steps_at(line.update for line in lines)
         values = np.array([line.episode_return for line in lines], np.float64)
         return steps[np.isfinite(steps)], values[np.isfinite(steps)]
@@ -167,14 +167,9 @@ class Record:
             return TRAINING
         if self.is_won:
             return WON
-        if self.error:
+        if self.problem:
             return FAILED
         return STOPPED if self.run.config.reached(self) else INTERRUPTED
-
-    @property
-    def problem(self) -> str:
-        """Why it failed or cannot be read, or ""."""
-        return self.error if self.state in (FAILED, DAMAGED) else ""
 
     @property
     def is_won(self) -> bool:
