@@ -225,7 +225,7 @@ def _prepare_ray(stack: contextlib.ExitStack, num_workers: int, seed: int) -> di
     for mode in ("classic", "fast"):
         session = _new_session(stack, mode, num_workers, seed)
         config = session.config
-        engine = RayEngine(functools.partial(make_worker, config), config.engine)
+        engine = RayEngine(functools.partial(make_worker, config), config)
         stack.enter_context(contextlib.closing(engine))
         measures[f"{mode}_ray"] = functools.partial(measure_training, engine, session)
     return measures

@@ -10,15 +10,13 @@ bits as those of a single process.
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 from pixelpong.config.presets import load_preset
-from pixelpong.engines.ray.connection import environment_of, local_folder
+from pixelpong.engines.ray.connection import kept_here, local_folder
 from pixelpong.loop import Event, Updated, train
 from pixelpong.run.directory import RunDirectory
 
@@ -39,7 +37,7 @@ class LocalCluster:
         self._nodes: list[Any] = []
         with contextlib.ExitStack() as stack:  # ended again if a node does not start
             folder = stack.enter_context(local_folder())
-            stack.enter_context(patch.dict(os.environ, environment_of(folder)))
+            stack.enter_context(kept_here(folder))
             (folder / "ray").mkdir()  # Ray writes the head's address there
             head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": STORE_BYTES}
             self._cluster = Cluster(initialize_head=True, head_node_args=head)

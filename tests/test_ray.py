@@ -137,7 +137,12 @@ def check(monkeypatch):
     monkeypatch.setattr(connection, "CONNECT_TIMEOUT", 0.5)
     monkeypatch.setattr(connection.ray, "is_initialized", lambda: False)
     monkeypatch.setattr(connection.ray, "shutdown", lambda: None)
-    return connection.check_address
+
+    def join(address):
+        with connection.connected(address, None):
+            pass
+
+    return join
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from unittest.mock import patch
 from simulation import ITEM_TIMEOUT, World
 
 from pixelpong.engines import ray as engine
-from pixelpong.engines.ray import actor, connection
+from pixelpong.engines.ray import connection
 
 exceptions = engine.exceptions
 
@@ -169,7 +169,6 @@ class Cluster:
     def __init__(self, world: World, num_nodes: int) -> None:
         self.world, self.exceptions = world, exceptions
         self.numbers = itertools.count(1)
-        self.here = 0
         self._nodes = [self._make_node() for _ in range(num_nodes)]
         self._waiting: list[Doer] = []
         self._doers: list[Doer] = []
@@ -177,6 +176,17 @@ class Cluster:
         world.after(world.rng.uniform(1, 10), self._change)
 
     # --- what the engine calls ---
+
+    def options(self, **options: Any) -> Any:
+        """Of an actor."""
+        return SimpleNamespace(remote=functools.partial(self._make_actor, options))
+
+    def remote(self, *args: Any) -> Ref:
+        """Call a task."""
+        doer = Doer(self, {"num_cpus": 1, "scheduling_strategy": "SPREAD"}, lambda: None)
+        ref = doer.ask(lambda _: engine.play_in_task(*_values(args)))
+        self._tasks[ref] = doer
+        return ref
 
     def put(self, value: Any) -> Ref:
         ref = Ref()
@@ -238,32 +248,17 @@ class Cluster:
     @contextmanager
     def seen_from(self, doer: Doer) -> Iterator[None]:
         """While inside, code runs in the process of `doer`."""
-        self.here = doer.pid
         if doer.wanted is None and self.world.rng.random() < 0.3:
-            actor._own_actor.cache_clear()  # a process that has not played yet
+            engine._own_actor.cache_clear()  # a process that has not played yet
         yield
 
-    def options(self, **options: Any) -> Any:
-        """Of the remote `Actor`."""
-        return SimpleNamespace(remote=functools.partial(self._make_actor, options))
-
     def _make_actor(self, options: dict[str, Any], *args: Any) -> Any:
-        doer = Doer(self, options, functools.partial(actor.Actor, *args))
+        doer = Doer(self, options, functools.partial(engine.Actor, *args))
 
-        def method(name: str) -> Any:
-            def remote(*args: Any) -> Ref:
-                return doer.ask(lambda instance: getattr(instance, name)(*_values(args)))
+        def play(*args: Any) -> Ref:
+            return doer.ask(lambda instance: instance.play(*_values(args)))
 
-            return SimpleNamespace(remote=remote)
-
-        return SimpleNamespace(doer=doer, **{name: method(name) for name in ("begin", "play")})
-
-    def remote(self, *args: Any) -> Ref:
-        """Call the task."""
-        doer = Doer(self, {"num_cpus": 1, "scheduling_strategy": "SPREAD"}, lambda: None)
-        ref = doer.ask(lambda _: actor.call_in_task(*_values(args)))
-        self._tasks[ref] = doer
-        return ref
+        return SimpleNamespace(doer=doer, play=SimpleNamespace(remote=play))
 
     def _make_node(self) -> Node:
         name, cores = f"{next(self.numbers):056x}", self.world.rng.choice((1, 1, 2, 3))
@@ -305,13 +300,11 @@ _collect_versions = functools.cache(engine.collect_versions)
 def simulated(world: World) -> Iterator[None]:
     """While inside, `RayEngine` lives in `world`."""
     cluster = Cluster(world, world.rng.randint(1, 4))
-    actor._own_actor.cache_clear()
+    engine._own_actor.cache_clear()
     with (
         patch.multiple(engine, ray=cluster, time=world, connected=lambda *_: nullcontext()),
         patch.multiple(engine, _Actor=cluster, _task=cluster, describe_machine=_describe_machine),
-        patch.multiple(actor, threadpool_limits=lambda limits: None, ThreadEngine=one_thread),
-        patch.multiple(actor, describe_machine=_describe_machine),
-        patch.object(actor, "os", SimpleNamespace(getpid=lambda: cluster.here)),
+        patch.multiple(engine, threadpool_limits=lambda limits: None, ThreadEngine=one_thread),
         patch.object(engine, "collect_versions", _collect_versions),
         patch.object(connection, "collect_versions", _collect_versions),
     ):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import os
 import traceback
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
@@ -104,9 +105,11 @@ def check(config: Config) -> None:
     """Refuse an engine that cannot start, before a run is made for it."""
     if config.engine == "ray":
         require_ray()
-        from pixelpong.engines.ray.connection import check_address
+        from pixelpong.engines.ray.connection import connected
 
-        check_address(config.ray_address)
+        if config.ray_address or os.environ.get("RAY_ADDRESS"):
+            with connected(config.ray_address, None):
+                pass  # the cluster is joined and left
 
 
 def has_ray() -> bool:

@@ -9,9 +9,11 @@ and go in the middle of a run.
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import os
 import pickle
+import socket
 import time
 import warnings
 from collections import Counter
@@ -31,12 +33,13 @@ os.environ.setdefault(
 import ray
 from ray import exceptions
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+from threadpoolctl import threadpool_limits
 
 from pixelpong.config import Config
 from pixelpong.engines import Engine, EngineStats, MakeWorker, naming, never
-from pixelpong.engines.ray.actor import Actor, call_in_task, unpack
-from pixelpong.engines.ray.connection import connected, in_one_line, raised_by
-from pixelpong.errors import Interrupted, WorkerError, expected
+from pixelpong.engines.ray.connection import connected, in_one_line, require_versions
+from pixelpong.engines.threads import ThreadEngine
+from pixelpong.errors import Interrupted, PixelpongError, WorkerError, expected
 from pixelpong.machine import collect_versions, describe_machine
 
 MAX_LOSSES = 3  # of a chunk, before the run is given up
@@ -46,9 +49,60 @@ PLACE_SECONDS = 25.0  # without any slot in the cluster before we call it full o
 RECRUIT_SECONDS = 1.0  # between two checks whether the cluster has grown
 POLL_SECONDS = 0.1  # between two checks whether a stop was requested
 
+LARGE = 2**16  # bytes of an array from which on it is not copied into a pickle
+
+
+class Actor:
+    """In a process of Ray: plays chunks of items in threads."""
+
+    def __init__(self, recipe: bytes, size: int) -> None:
+        """`recipe` is pickled: the driver's versions, and the pickled maker of a worker."""
+        self._recipe, self._size = recipe, size
+
+    @functools.cached_property
+    def _engine(self) -> ThreadEngine:
+        versions, recipe = pickle.loads(self._recipe)
+        require_versions(versions)
+        make_worker = pickle.loads(recipe)
+        # BLAS threads that fight over cores are the classic way to become slower in parallel;
+        # environment variables come too late once NumPy is imported.
+        threadpool_limits(limits=1)
+        return ThreadEngine(make_worker, self._size)
+
+    def play(self, params: Any, items: bytes) -> list[Any]:
+        """Play pickled items; return who did, the pickled results, and their large arrays.
+
+        Pickling them here is faster than Ray's way, which copies a buffer only once.
+        """
+        results = list(self._engine.run(pickle.loads(items), params))
+        large: list[pickle.PickleBuffer] = []
+
+        def keep_in(array: pickle.PickleBuffer) -> bool:
+            is_large = array.raw().nbytes >= LARGE
+            large.extend([array] * is_large)
+            return not is_large
+
+        content = pickle.dumps(results, protocol=5, buffer_callback=keep_in)
+        return [_describe_process(), pickle.PickleBuffer(content), *large]
+
+
+@functools.cache
+def _describe_process() -> tuple[int, str, str]:
+    return os.getpid(), socket.gethostname(), describe_machine()["processor"]
+
+
+# Of a process that runs tasks: its actor of one thread, whose worker is made only once.
+_own_actor = functools.lru_cache(maxsize=1)(functools.partial(Actor, size=1))
+
+
+def play_in_task(recipe: bytes, params: Any, items: bytes) -> list[Any]:
+    """As `Actor.play`, in whichever process Ray chooses."""
+    return _own_actor(recipe).play(params, items)
+
+
 _Actor = ray.remote(Actor)
 # Spread, so that many nodes share the memory traffic of the workers.
-_task = ray.remote(num_cpus=1, max_retries=0, scheduling_strategy="SPREAD")(call_in_task)
+_task = ray.remote(num_cpus=1, max_retries=0, scheduling_strategy="SPREAD")(play_in_task)
 
 
 @dataclass(eq=False)
@@ -72,16 +126,9 @@ class _Slot:
     pid: int = 0  # 0 until there is room for it; each task may have another one
     has_played: bool = False  # so its workers are made
     answer: Any = None  # Ray's reference to that of the call under way
-    run: _Run | None = None  # of that call; none if it begins the slot
-    chunk: Sequence[int] = ()  # neighbouring items
+    run: _Run | None = None  # of that call
+    chunk: Sequence[int] = ()  # neighbouring items; the first call has none
     deadline: float = math.inf
-
-    def call(self, recipe: Any, method: str, *args: Any) -> None:
-        """Call a method of the slot's `Actor`."""
-        if self.actor is None:
-            self.answer = _task.remote(recipe, method, *args)
-        else:
-            self.answer = getattr(self.actor, method).remote(*args)
 
     def end(self) -> None:
         """Give it up, whatever it is doing."""
@@ -159,8 +206,16 @@ class RayEngine(Engine):
                 new.append(_Slot(size, node, make(self._recipe, size)))
                 missing -= size
         for slot in new:
-            slot.call(self._recipe, "begin")
+            self._send(slot, None, [])
         self._slots += new
+
+    def _send(self, slot: _Slot, params: Any, items: Sequence[Any]) -> None:
+        """Have a slot play items."""
+        pickled = pickle.dumps(items, protocol=5)
+        if slot.actor is None:
+            slot.answer = _task.remote(self._recipe, params, pickled)
+        else:
+            slot.answer = slot.actor.play.remote(params, pickled)
 
     def _hand_out(self, run: _Run) -> None:
         """Give each idle slot a chunk: a quarter of its share, or all if there is no other slot."""
@@ -175,8 +230,7 @@ class RayEngine(Engine):
                 seconds = self._config.worker_timeout * math.ceil(len(slot.chunk) / slot.size)
                 seconds += 0.0 if slot.has_played else START_SECONDS
                 slot.deadline = time.monotonic() + seconds
-                items = pickle.dumps([run.items[place] for place in slot.chunk], protocol=5)
-                slot.call(self._recipe, "play", run.params, items)
+                self._send(slot, run.params, [run.items[place] for place in slot.chunk])
 
     def _hear(self, run: _Run) -> None:
         """Take the next answer, or wait for a moment; give up slots that failed or are late."""
@@ -202,22 +256,23 @@ class RayEngine(Engine):
     def _take(self, run: _Run, slot: _Slot) -> None:
         """Take the answer of a slot."""
         try:
-            answer = ray.get(slot.answer)
+            (slot.pid, host, processor), *packed = ray.get(slot.answer)
         except exceptions.RayTaskError as error:
-            if slot.run in (None, run):  # else of a run that was given up
-                raise raised_by(error) from error
+            if slot.run is run or not slot.pid:  # else of a run that was given up
+                own = error.cause if isinstance(error.cause, PixelpongError) else None
+                raise own or WorkerError(in_one_line(error)) from error
         except exceptions.RayError as error:
             self._lose(run, slot, in_one_line(error))
             return
         else:
-            if slot.run is None:
-                slot.pid, host, processor = answer
-                if processor != self._processor:
-                    reason = "differs from the driver's: the last bits may differ, too"
-                    warnings.warn(f"the processor of {host} {reason}", stacklevel=2)
-            elif slot.run is run:
-                run.results.update(zip(slot.chunk, unpack(answer), strict=True))
-        slot.has_played = slot.run is not None
+            if processor != self._processor:
+                reason = "differs from the driver's: the last bits may differ, too"
+                warnings.warn(f"the processor of {host} {reason}", stacklevel=2)
+            if slot.run is run:
+                # Large arrays stay where Ray has them, and cannot be written to.
+                results = pickle.loads(packed[0], buffers=packed[1:])
+                run.results.update(zip(slot.chunk, results, strict=True))
+        slot.has_played = bool(slot.chunk)
         slot.answer, slot.deadline = None, math.inf
 
     def _lose(self, run: _Run, slot: _Slot, reason: str) -> None:

@@ -13,12 +13,10 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import ray
-from ray import exceptions
 
-from pixelpong.errors import ConfigError, PixelpongError, WorkerError, expected, refusing
+from pixelpong.errors import ConfigError, WorkerError, expected, refusing
 from pixelpong.machine import collect_versions, count_cores
 
 CONNECT_TIMEOUT = 5.0  # seconds for the address to accept the connection and to send something
@@ -39,33 +37,25 @@ def connected(address: str | None, num_workers: int | None) -> Iterator[None]:
     address = address or os.environ.get("RAY_ADDRESS") or "local"
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     advice = "see it with 'ray status' on its head node"
-    environment: dict[str, str] = {}
     own_handler = signal.getsignal(signal.SIGTERM)  # Ray replaces it
-    with contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack, contextlib.ExitStack() as beginning:
         if address == "local":
             advice = "see Ray's message with --debug, or use --engine threads"
             options |= {"num_cpus": num_workers or count_cores(), "include_dashboard": False}
             options |= {"object_store_memory": STORE_BYTES}
-            environment = environment_of(stack.enter_context(local_folder()))
+            beginning.enter_context(kept_here(stack.enter_context(local_folder())))
         else:
             _refuse_silence(address)
         stack.callback(ray.shutdown)
         try:
-            with patch.dict(os.environ, environment):
-                ray.init(address, **options)
+            ray.init(address, **options)
         except Exception as error:
             got = in_one_line(error)
             raise WorkerError(expected(f"a Ray cluster at {address}", got, advice)) from error
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, own_handler)
+        beginning.close()
         yield
-
-
-def check_address(address: str | None) -> None:
-    """Join the cluster at an address, and leave it."""
-    if address or os.environ.get("RAY_ADDRESS"):
-        with connected(address, None):
-            pass
 
 
 def _refuse_silence(address: str) -> None:
@@ -100,15 +90,16 @@ def local_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
-def environment_of(folder: Path) -> dict[str, str]:
-    """Variables for the start of a Ray that keeps its files here and uses no outside network.
+@contextlib.contextmanager
+def kept_here(folder: Path) -> Iterator[None]:
+    """While inside, a Ray that starts keeps its files in `folder` and uses no outside network.
 
     Its process for usage statistics starts even if these are switched off, and then asks the
     network which cloud it is in. A proxy that does not exist keeps its requests on this machine.
     """
     # The secret of our own processes would otherwise be written to the home folder. It stays.
     os.environ.setdefault("RAY_AUTH_TOKEN", os.urandom(32).hex())
-    return {
+    settings = {
         "RAY_TMPDIR": str(folder),
         "RAY_USAGE_STATS_ENABLED": "0",
         # If the driver is killed during the start, its helpers look this long for their Ray.
@@ -122,6 +113,14 @@ def environment_of(folder: Path) -> dict[str, str]:
         "no_proxy": "localhost,127.0.0.1",
         **dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9"),
     }
+    before = dict(os.environ)
+    os.environ.update(settings)
+    try:
+        yield
+    finally:  # what Ray itself has set meanwhile stays: its next cluster needs it
+        for name in settings:
+            os.environ.pop(name)
+        os.environ.update(before)
 
 
 def require_versions(versions: dict[str, str]) -> None:
@@ -139,10 +138,3 @@ def in_one_line(error: BaseException) -> str:
     """Ray's message, without its pages of advice."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text[:200]}"
-
-
-def raised_by(error: exceptions.RayTaskError) -> PixelpongError:
-    """What a process of Ray has raised."""
-    return (
-        error.cause if isinstance(error.cause, PixelpongError) else WorkerError(in_one_line(error))
-    )
