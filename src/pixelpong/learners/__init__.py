@@ -77,7 +77,7 @@ class Learner:
     def apply(self, results: Iterable[Result]) -> UpdateStats:
         """Learn from the results of `items`, in their order, and count them."""
         begin, attempt = time.perf_counter(), self.progress.attempt
-        played = self._take(results)
+        played = list(results)
         since = time.perf_counter()
         self.progress.update += 1  # not the one recorded until it is complete, so it is not saved
         with np.errstate(over="ignore", invalid="ignore"):  # the results are refused
@@ -93,10 +93,6 @@ class Learner:
             rollout_seconds=since - begin,
             learn_seconds=time.perf_counter() - since,
         )
-
-    def _take(self, results: Iterable[Result]) -> list[Result]:
-        """Take the results as they come."""
-        return list(results)
 
     def _learn(self, played: list[Result]) -> tuple[dict[str, float], NDArray[np.uint16]]:
         """Take the steps of an update; return its figures and the first-layer rows it changed."""

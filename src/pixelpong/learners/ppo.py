@@ -58,11 +58,8 @@ class PPOLearner(Learner):
         for opponent, result in zip(self._opponents(), played, strict=True):
             rewards = result.sides[0].steps["reward"][:-1]
             points += [(opponent, int(reward)) for reward in rewards[rewards != 0]]
-        entropy, ups = (
-            steps["entropy"].sum(),
-            np.count_nonzero(steps["action"] == ACTIONS.index(UP)),
-        )
-        return self.progress.count(played, points, len(steps), float(entropy), int(ups))
+        entropy, is_up = float(steps["entropy"].sum()), steps["action"] == ACTIONS.index(UP)
+        return self.progress.count(played, points, len(steps), entropy, int(is_up.sum()))
 
     def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Parameters, Adam's memory, the streams, and the counts."""

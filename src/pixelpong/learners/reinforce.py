@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pixelpong import kernels
 from pixelpong.items import BUILTIN, Item, Result
-from pixelpong.learners import Learner, lines, places
+from pixelpong.learners import Learner, UpdateStats, lines, places
 from pixelpong.play.worker import GROUP_SIZE, games_per_item, join
 
 
@@ -31,15 +31,17 @@ class ReinforceLearner(Learner):
             for index in range(0, size, games)
         ]
 
-    def _take(self, results: Iterable[Result]) -> list[Result]:
-        """Add the groups up as they come, so that adding overlaps with playing.
+    def apply(self, results: Iterable[Result]) -> UpdateStats:
+        """Learn from the results of `items`, in their order, and count them.
 
+        Groups are added up as they come, so that adding overlaps with playing;
         `pixelpong.play.worker` explains the order.
         """
-        size = GROUP_SIZE // games_per_item(self.config.batch_size)
-        left = iter(results)
+        size, left = GROUP_SIZE // games_per_item(self.config.batch_size), iter(results)
         groups = iter(lambda: list(itertools.islice(left, size)), [])
-        return [join(map(join, groups))]
+        return super().apply(
+            map(join, [map(join, groups)])
+        )  # one result, made when it is asked for
 
     def _learn(self, played: list[Result]) -> tuple[dict[str, float], NDArray[np.uint16]]:
         """Take a step of RMSProp along the sum of the gradients."""
