@@ -95,7 +95,7 @@ class Option:
                 got = reprlib.repr(value)
             except ValueError:
                 got = "a number of more than 4,300 digits"
-            advice = did_you_mean(got, self.choices, otherwise)
+            advice = did_you_mean(got.strip("'"), self.choices, otherwise)
             what = expected(f"{spelled} to be {self.describe_values()}", got, advice)
             raise ConfigError(f"{origin}: {what}") from None
 
