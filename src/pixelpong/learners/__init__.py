@@ -88,11 +88,8 @@ class Learner:
         counts["figures"] = figures | counts["figures"] | {"attempt": attempt}
         self._refuse_non_finite(rows, counts["figures"])
         self._end(counts["steps"])
-        return UpdateStats(
-            **counts,
-            rollout_seconds=since - begin,
-            learn_seconds=time.perf_counter() - since,
-        )
+        seconds = time.perf_counter() - since
+        return UpdateStats(**counts, rollout_seconds=since - begin, learn_seconds=seconds)
 
     def _learn(self, played: list[Result]) -> tuple[dict[str, float], NDArray[np.uint16]]:
         """Take the steps of an update; return its figures and the first-layer rows it changed."""

@@ -39,9 +39,7 @@ class ReinforceLearner(Learner):
         """
         size, left = GROUP_SIZE // games_per_item(self.config.batch_size), iter(results)
         groups = iter(lambda: list(itertools.islice(left, size)), [])
-        return super().apply(
-            map(join, [map(join, groups)])
-        )  # one result, made when it is asked for
+        return super().apply(map(join, [map(join, groups)]))  # one, made when asked for
 
     def _learn(self, played: list[Result]) -> tuple[dict[str, float], NDArray[np.uint16]]:
         """Take a step of RMSProp along the sum of the gradients."""

@@ -145,14 +145,11 @@ class Network:
 
         `left` is the left side's network in the game for two, this one is the right side's.
         """
+        sides = (self, *left)
+        records = ((each.indices, each.offsets, each.steps, each.hidden) for each in sides)
         networks = tuple(
-            (
-                each._params,
-                each._scratch,
-                (each.indices, each.offsets, each.steps, each.hidden),
-                each._max_inputs,
-            )
-            for each in (self, *left)
+            (each._params, each._scratch, record, each._max_inputs)
+            for each, record in zip(sides, records, strict=True)
         )
         return int(type(self)._kernel(game, networks, parts(stream, len(networks)), draws, t))
 
@@ -238,9 +235,8 @@ class GatedNetwork(Network):
     @staticmethod
     def shapes(hidden: int) -> Shapes:
         """The shapes of the parameters."""
-        outputs = gated.NUM_OUTPUTS
-        first, second = (features.NUM_INPUTS, hidden, 2), (outputs, hidden, 2)
-        return {"W1": first, "W2": second, "b2": (outputs,)}
+        inputs, outputs = features.NUM_INPUTS, gated.NUM_OUTPUTS
+        return {"W1": (inputs, hidden, 2), "W2": (outputs, hidden, 2), "b2": (outputs,)}
 
     def _make_scratch(self, hidden: int, dtype: np.dtype[Any]) -> tuple[Any, ...]:
         sight = features.list_cells_of_pixels(), features.list_geometry()
