@@ -21,13 +21,26 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 import pixelpong
-from pixelpong.config import OPTIONS, SECTIONS, Option
+from pixelpong.config import OPTIONS, Option
 from pixelpong.config.presets import load_preset, preset_names
 from pixelpong.config.protocols import PROTOCOLS
 from pixelpong.faces import cli
 
 WIDTH = 80
 """Columns of the help texts: what a page of the site has room for."""
+
+# What the options are about, by section.
+SECTIONS = {
+    "": "Everything needed to make a run again, bit for bit.",
+    "environment": "What is played.",
+    "network": "The policy network, with one hidden layer.",
+    "learning": "How it learns.",
+    "reinforce": "REINFORCE only.",
+    "ppo": "PPO only.",
+    "budget": "When it stops: whichever comes first. Giving one replaces the preset's.",
+    "schedule": "Periodic work.",
+    "engine": "Who does the work, and what is printed of it. Never changes the result.",
+}
 
 
 def describe_options() -> str:

@@ -12,16 +12,11 @@ promised to stay.
 
 from __future__ import annotations
 
-from typing import Any
-
-from numpy.typing import NDArray
-
 from pixelpong.agent.file import load_shipped
 from pixelpong.config import differences
 from pixelpong.config.presets import load_preset
 from pixelpong.config.protocols import find_protocol
 from pixelpong.engines import make_engine
-from pixelpong.env import features
 from pixelpong.env.pong import Emulator
 from pixelpong.env.preprocess import IS_ACTIVE, difference, preprocess
 from pixelpong.errors import NumericsError, WorkerError
@@ -48,15 +43,3 @@ def make_game(name: str = "ALE/Pong-v5") -> Emulator:
     (210, 160, 3)
     """
     return Emulator(find_protocol(name))
-
-
-def spread_pairs(W1: NDArray[Any]) -> NDArray[Any]:
-    """What a pair that appears adds, with one cell at the middle of the right edge.
-
-    From a gated first layer, [NUM_INPUTS, …], to [2 · PAIR_ROWS − 1, PAIR_COLUMNS − 1, …], by the
-    place of the pair's other cell.
-    """
-    band = features.PAIR_COLUMNS // features.PAIR_BAND - 1  # in which the agent's paddle is
-    first = features.NUM_CELLS + features.BAND_STARTS[band] * features.NUM_OFFSETS
-    appeared = W1[features.NUM_FEATURES : 2 * features.NUM_FEATURES][first:]
-    return appeared.reshape(-1, features.NUM_OFFSETS, *W1.shape[1:])[::-1].swapaxes(0, 1)

@@ -105,20 +105,6 @@ def option(default: Any, help: str, **facts: Any) -> Any:
     return field(default=default, metadata={"help": help, **facts})
 
 
-# What the options are about, by section.
-SECTIONS = {
-    "": "Everything needed to make a run again, bit for bit.",
-    "environment": "What is played.",
-    "network": "The policy network, with one hidden layer.",
-    "learning": "How it learns.",
-    "reinforce": "REINFORCE only.",
-    "ppo": "PPO only.",
-    "budget": "When it stops: whichever comes first. Giving one replaces the preset's.",
-    "schedule": "Periodic work.",
-    "engine": "Who does the work, and what is printed of it. Never changes the result.",
-}
-
-
 @dataclass(frozen=True)
 class Config:
     """Everything needed to make a run again, bit for bit.

@@ -116,17 +116,6 @@ def list_cells_of_pixels() -> NDArray[np.uint16]:
     return np.stack(columns, axis=1).astype(np.uint16)
 
 
-def spread_cells(W1: NDArray[Any]) -> NDArray[Any]:
-    """What each pixel adds to each sum of a first layer, through the cells that contain it.
-
-    From W1 [NUM_INPUTS, …] to [3, 80, 80, …]: if the pixel stayed, appeared or vanished.
-    """
-    sums = W1.shape[1:]
-    by_state = W1[: 3 * NUM_FEATURES].reshape(3, NUM_FEATURES, *sums)
-    cells = list_cells_of_pixels()[:, : len(CELL_SHAPES)].astype(np.intp)
-    return np.asarray(by_state[:, cells].sum(axis=2).reshape(3, 80, 80, *sums))
-
-
 @functools.cache
 def list_geometry() -> NDArray[np.int64]:
     """The geometry for `pixelpong.kernels.playing.observe_features`: [2 + PAIR_COLUMNS], read-only.
