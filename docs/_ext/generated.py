@@ -29,19 +29,6 @@ from pixelpong.faces import cli
 WIDTH = 80
 """Columns of the help texts: what a page of the site has room for."""
 
-# What the options are about, by section.
-SECTIONS = {
-    "": "Everything needed to make a run again, bit for bit.",
-    "environment": "What is played.",
-    "network": "The policy network, with one hidden layer.",
-    "learning": "How it learns.",
-    "reinforce": "REINFORCE only.",
-    "ppo": "PPO only.",
-    "budget": "When it stops: whichever comes first. Giving one replaces the preset's.",
-    "schedule": "Periodic work.",
-    "engine": "Who does the work, and what is printed of it. Never changes the result.",
-}
-
 
 def describe_options() -> str:
     """A table a section: flag, file key, help, unit, values, source, default, presets."""
@@ -53,9 +40,7 @@ def describe_options() -> str:
     for section, options in sections.items():
         head = ("Option and key", "What it is", "Default", "Presets")
         rows = [_describe_option(each, presets) for each in options]
-        parts.append(
-            f"## {section.capitalize() or 'Run'}\n\n{SECTIONS[section]}\n\n{_table(head, rows)}"
-        )
+        parts.append(f"## {section.capitalize() or 'Run'}\n\n{_table(head, rows)}")
     return "\n\n".join(parts) + "\n"
 
 
