@@ -227,8 +227,8 @@ def test_what_cannot_be_done_is_said_in_one_line(toy_runs, tmp_path, capsys, mon
     monkeypatch.chdir(tmp_path)
     for words, message in (
         ("--out film.avi", "expected a film's ending for --out, got '.avi'"),
-        ("--out folder.mp4", "got the folder"),
-        ("--out none/film.gif", "none; make it first"),
+        ("--out folder.mp4", "got folder.mp4; give a file"),
+        ("--out none/film.gif", "got none/film.gif; give a file"),
         ("--out film.mp4 --speed 0", "expected --speed to be a number from 0.1 to 60, got 0"),
         ("--out film.mp4 --checkpoint 77", "No agent was saved at update 77"),
         ("--out film.mp4", "pip install 'pixelpong[video]'"),

@@ -107,7 +107,7 @@ def test_what_is_not_known_is_one_line(fast, make_run, call, tmp_path, monkeypat
         (f"{fast.path} --kind curves", 2, "expected --kind to be one of curve, health, sweep"),
         (f"{fast.path} --out curve.jpeg", 2, "expected a format, got 'jpeg'; use png, svg"),
         (f"{fast.path} --out curve", 2, "expected a format, got ''"),
-        (f"{fast.path} --out missing/curve.png", 1, "none; make it first"),
+        (f"{fast.path} --out missing/curve.png", 1, "curve.png; give a file"),
         (f"{empty}", 1, "empty has no update yet: train it first."),
     ):
         got, _, err = call("plot", *words.split())

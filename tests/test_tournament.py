@@ -252,7 +252,7 @@ def test_bad_input_is_one_line_before_the_first_game(call, tmp_path, monkeypatch
         (["champion"], "expected two players or more, got 1; name more"),
         (["club", "builtin", "club"], "got club and club, which are the same; leave one out"),
         (["club", "perfcet"], "got perfcet, which is not one; did you mean perfect?"),
-        (["club", "builtin", "--out", "none/it.json"], "expected a folder none, got none"),
+        (["club", "builtin", "--out", "none/it.json"], "a file to write, got none/it.json"),
         (["club", "damaged.safetensors"], "a usable agent in damaged.safetensors"),
     ):
         code, out, err = call("tournament", *words)

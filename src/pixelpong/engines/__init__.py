@@ -57,11 +57,11 @@ class Engine:
         up, and drops what is being played; so does a stop, which raises `Interrupted`. An item that
         raises, or kills its worker repeatedly, raises a `WorkerError`.
         """
-        self._worker = self._worker or self._make_worker()
         for item in items:
             if self._should_stop():
                 raise Interrupted
             with naming(item):
+                self._worker = self._worker or self._make_worker()
                 result = self._worker.play(item, params)
             yield result
 

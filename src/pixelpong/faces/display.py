@@ -7,7 +7,6 @@ and batch.
 
 from __future__ import annotations
 
-import functools
 import math
 import time
 from collections.abc import Iterator
@@ -190,16 +189,10 @@ def steps_left(estimated_return: float | None) -> int:
     >>> steps_left(None) > steps_left(-10.0) > steps_left(17.0) > 0
     True
     """
+    content = Path(__file__).with_name("recorded.json").read_bytes()  # from benchmarks/solve.json
     known = -math.inf if estimated_return is None else estimated_return
-    # From the start, when it is None.
-    return [steps for reached, steps in _read_steps() if reached is None or reached <= known][-1]
-
-
-@functools.cache
-def _read_steps() -> list[tuple[float | None, int]]:
-    """What ``benchmarks/solve.json`` says of trainings of the preset ``fast``."""
-    content = Path(__file__).with_name("recorded.json").read_bytes()
-    return decode(content, list[tuple[float | None, int]])
+    rows = decode(content, list[tuple[float | None, int]])  # None: from the start
+    return [steps for reached, steps in rows if reached is None or reached <= known][-1]
 
 
 def _metrics(progress: Progress, stats: UpdateStats) -> dict[str, str]:

@@ -13,10 +13,9 @@ _ENDING = ".safetensors"
 
 def require_place(path: Path) -> None:
     """Refuse a file that cannot be written, before the work for it begins."""
-    if path.is_dir():
-        raise RunError(expected("a file to write", f"the folder {path}", "give the file's name"))
-    if not path.parent.is_dir():
-        raise RunError(expected(f"a folder {path.parent}", "none", "make it first"))
+    if path.is_dir() or not path.parent.is_dir():
+        advice = "give a file's name in a folder that is there"
+        raise RunError(expected("a file to write", path, advice))
 
 
 def write_whole(path: Path, content: bytes, *, make_folder: bool = False) -> None:

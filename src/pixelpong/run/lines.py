@@ -151,13 +151,9 @@ class LineFile:
                 end = 0
                 for raw in file:
                     end += len(raw)
+                    line = None
+                    with contextlib.suppress(ValueError):
+                        decode(raw, Line)
+                        line = decode(raw, kind)
                     if raw.endswith(b"\n"):
-                        yield end, _decode_line(raw, kind)
-
-
-def _decode_line(raw: bytes, kind: Any) -> Any:
-    """A line's content; None if it is damaged or not ours."""
-    with contextlib.suppress(ValueError):
-        decode(raw, Line)
-        return decode(raw, kind)
-    return None
+                        yield end, line
