@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pixelpong.agent.file import SHIPPED, SHIPPED_FOLDER, Agent
-from pixelpong.config import Config
 from pixelpong.errors import (
     CheckpointError,
     ConfigError,
@@ -107,19 +106,18 @@ def open_agent(
     return found.run, found.load(which)
 
 
-def settle_opponent(config: Config) -> Config:
-    """Check that the opponent can be loaded, and return the configuration; writes nothing.
+def settle_opponent(word: str) -> str:
+    """Check that an opponent can be loaded, and return the word for it; writes nothing.
 
     ``latest`` becomes the name of that run, because another one will soon be the latest.
     """
-    word = config.opponent
     if word in NO_AGENT:
-        return config
+        return word
     _load_opponent(word)
     run, at, which = word.partition("@")
     if run == LATEST and not os.path.isfile(word):
         word = f"{find_run(LATEST)}{at}{which}"
-    return config.updated({"opponent": word}, "the opponent")
+    return word
 
 
 def keep_opponent(run: RunDirectory) -> Params | None:

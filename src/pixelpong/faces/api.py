@@ -217,7 +217,9 @@ def sweep(
         content = read_toml(Path(grid)) if grid else {}
         if seeds is not None:
             content = {**content, "seed": [], "seeds": seeds}
-        configs = [settle_opponent(it) for it in make_grid(content, options, str(grid or "sweep"))]
+        configs = make_grid(content, options, str(grid or "sweep"))
+        settled = {word: settle_opponent(word) for word in {it.opponent for it in configs}}
+        configs = [dataclasses.replace(it, opponent=settled[it.opponent]) for it in configs]
     at = open_place(resume, engine, ray_address, threads_each)
     with stoppable() as should_stop, at as place:
         path = path or create_sweep(out, configs)

@@ -12,6 +12,7 @@ Ctrl-C, or the stop button of a notebook, saves the last complete update and the
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -183,7 +184,8 @@ def _create(
     if place is not None:
         require_new_name(place.name if name is None else name)
     check(combined)
-    return RunDirectory.create(place, settle_opponent(combined))
+    settled = dataclasses.replace(combined, opponent=settle_opponent(combined.opponent))
+    return RunDirectory.create(place, settled)
 
 
 def _open(word: str | Path | Run, options: dict[str, Any], allow_changes: bool) -> RunDirectory:
