@@ -111,10 +111,16 @@ class Noting(NativeConsole):
         return super().run(actions, draws)
 
 
+def noting(protocol) -> Emulator:
+    emulator = Emulator(protocol)
+    emulator.console = Noting()
+    return emulator
+
+
 @pytest.mark.slow
 def test_a_quarter_of_the_frames_keep_the_held_action():
     """With actions that alternate, frame k of a step still has the old one with 0.25^(k+1)."""
-    emulator = Emulator(V5, Noting())
+    emulator = noting(V5)
     rng = np.random.default_rng(1)
     steps, wanted = 6000, []
     for step in range(steps):
@@ -131,11 +137,11 @@ def test_a_quarter_of_the_frames_keep_the_held_action():
 
 
 def test_the_held_action_counts_only_where_there_is_a_coin_and_an_action_before():
-    emulator = Emulator(PLAIN, Noting())
+    emulator = noting(PLAIN)
     for action in (UP, DOWN):
         emulator.step(action, NO_DRAWS)
     assert emulator.console.got == [UP] * 4 + [DOWN] * 4
-    emulator = Emulator(V5, Noting())
+    emulator = noting(V5)
     emulator.step(UP, [0.0] + [0.9] * 4)
     emulator.reset()
     emulator.step(UP, NO_DRAWS)  # coins of 0: the held action is kept

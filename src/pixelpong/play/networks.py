@@ -88,7 +88,7 @@ class Network:
         self.steps = np.zeros(room, self._step)
         self.hidden = np.zeros((room, hidden * self._keeps_hidden), dtype)
         self._scratch = self._make_scratch(hidden, dtype)
-        self.params = params
+        self.params = dict(params)
         self.use(params)
         # For decisions on screens.
         self._draw, self.stream = np.zeros((1, 1)), np.zeros(1, kernels.STREAM)
@@ -112,11 +112,12 @@ class Network:
 
     def use(self, params: Params) -> None:
         """Decide with these parameters, of the same shapes, on other frames; they do not change."""
-        first, params = self.params["W1"], read_only(params)
-        assert (first.shape, first.dtype) == (params["W1"].shape, params["W1"].dtype)
-        self.params = params
-        each = (params[name] for name in ("W1", "W2", "b2") if name in params)
-        self._params = tuple(w.reshape(len(w), -1) if w.ndim == 3 else w for w in each)
+        if params is not self.params:  # within a round they are the same
+            first, W1 = self.params["W1"], params["W1"]
+            assert (first.shape, first.dtype) == (W1.shape, W1.dtype)
+            self.params, views = params, read_only(params)
+            each = (views[name] for name in ("W1", "W2", "b2") if name in views)
+            self._params = tuple(w.reshape(len(w), -1) if w.ndim == 3 else w for w in each)
         self.forget()
 
     # --- many steps ---

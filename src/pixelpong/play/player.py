@@ -49,7 +49,9 @@ class Player:
         rng = rng or make_rng(item.seed, item.purpose, item.update, item.index)
         own, sides = self._seat(item, params)
         console, game = self._game(item)
-        stream = np.zeros(1, kernels.STREAM) if item.stream is None else item.stream.copy()
+        stream = np.zeros(1, kernels.STREAM)
+        if item.stream is not None:  # as bytes: field by field takes five times as long
+            stream.view(np.uint8)[:] = item.stream.view(np.uint8)
         console.set_state(stream["console"])
         memory, frames = stream["memory"][0], -int(stream["memory"]["num_frames"][0])
         episodes: list[Episode] = []
