@@ -1,5 +1,7 @@
 """Teaches a program to play Atari Pong from its screen, with policy gradients.
 
+The public names, most used first::
+
     import pixelpong
 
     run = pixelpong.train("fast", seed=1)           a new run, in runs/fast-001
@@ -9,8 +11,8 @@
     pixelpong.evaluate("package", episodes=20)      how well an agent plays, with an interval
 
     policy = pixelpong.Policy.load("package")       an agent that acts on observations
-    env = pixelpong.make_env()                      our exact Pong, as a Gymnasium environment
-    gymnasium.make("pixelpong.env.gym:pixelpong/Pong-v0")           the same one
+    env = pixelpong.make_env()                      an exact Pong, as a Gymnasium environment
+    gymnasium.make("pixelpong.env.gym:pixelpong/Pong-v0")           the same environment
 
     pixelpong.preset_names()                        the presets of `train`
     pixelpong.load_preset("fast")                   its options, a `Config`

@@ -1,4 +1,4 @@
-"""``python -m pixelpong`` is ``pixelpong``: one command, in its own process."""
+"""``python -m pixelpong``, the same as ``pixelpong``: a command in its own process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def main() -> None:
 
         exit_code = cli.main(begin=interrupts.heed_signals)
         interrupts.ignore_signals()
-    interrupts.ignore_signals()  # also if one came after the first of these two
+    interrupts.ignore_signals()  # again, if a signal interrupted the call above
     sys.exit(exit_code)
 
 

@@ -1,4 +1,4 @@
-"""Compiles kernels once, and caches them for the next process if possible."""
+"""Compiling kernels once, and caching them for the next process if possible."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numba
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """`numba.njit` without the lock, in numba's cache.
+    """Compile with `numba.njit`, without Python's lock and with numba's cache.
 
     The cache is next to the file, or in the user's cache directory. If neither can be written, as
     in some containers or on a full disk, each process compiles again. Numba unpickles its cache
@@ -32,8 +32,8 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any
             except Exception as error:
                 is_compiled = tuple(map(numba.typeof, args)) in kernel.signatures
                 if is_compiled and not isinstance(error, OSError):
-                    raise  # it was loaded, so the error is not the cache's
-            with contextlib.suppress(OSError):  # of writing the cache, after compiling
+                    raise  # the kernel was loaded, so the cache is not the cause
+            with contextlib.suppress(OSError):  # from writing the cache, after compiling
                 if not is_compiled:
                     for path in Path(str(kernel.stats.cache_path)).glob("*.nb[ci]"):
                         path.unlink(missing_ok=True)

@@ -1,6 +1,6 @@
-"""The errors a user can meet: one root, a few kinds, each with one line and an exit code.
+"""The errors that users can meet: one root and a few kinds, each a single line with an exit code.
 
-Every message says what was expected, what was got and what to do.
+A message says what is wrong and what to do; for a bad value, `expected` words it.
 Errors that only a bug can cause are an ``assert`` instead.
 """
 
@@ -17,7 +17,7 @@ class PixelpongError(Exception):
     """Root of all declared errors. `exit_code` is what the command line returns."""
 
     exit_code = 1
-    result: Any = None  # what there was until then, for a command to report
+    result: Any = None  # the result so far, for a command to report
 
     def _render_traceback_(self) -> list[str]:
         """Show only the one line in a notebook."""
@@ -39,7 +39,7 @@ class CheckpointError(PixelpongError):
 
 
 class EmulatorError(PixelpongError):
-    """The game is not installed, cannot be compiled here, or did what is not covered."""
+    """The game is not installed, cannot be compiled here, or did something not covered."""
 
 
 class WorkerError(PixelpongError):
@@ -58,13 +58,13 @@ class Interrupted(Exception):  # noqa: N818 - a request, not an error
     """A stop was requested; the work of the current update is dropped."""
 
 
-MAX_GOT = 500  # characters of the value that a message repeats
+MAX_GOT = 500  # characters of a value or a reason that a message repeats
 
 
-def expected(what: str, got: object, advice: str) -> str:
-    """The shape of every error message: one line, of limited length, without control characters.
+def expected(what: str, got: object, advice: str = "") -> str:
+    """Word an error about a bad value: one line of limited length, without control characters.
 
-    The value got may come from a stranger's file, and a terminal obeys control characters.
+    The value may come from an untrusted file, and a terminal obeys control characters.
 
     >>> expected("a seed of at least 0", -1, "give --seed 0 or more")
     'expected a seed of at least 0, got -1; give --seed 0 or more'
@@ -72,22 +72,22 @@ def expected(what: str, got: object, advice: str) -> str:
     text = str(got)
     if len(text) > MAX_GOT:
         text = f"{text[:MAX_GOT]}… ({len(text)} characters)"
-    return on_one_line(f"expected {what}, got {text}; {advice}")
+    return on_one_line(f"expected {what}, got {text}" + f"; {advice}" * bool(advice))
 
 
 @contextlib.contextmanager
-def refusing(what: str, advice: str, kind: type[PixelpongError]) -> Iterator[None]:
-    """While inside, turn what reading and writing files can raise into an error of this kind."""
+def refusing(failure: str, kind: type[PixelpongError], advice: str = "") -> Iterator[None]:
+    """While inside, turn errors of reading and writing files into errors of this `kind`."""
     try:
         yield
     except (OSError, ValueError, KeyError, RecursionError) as error:
-        what_is_missing = f"none with {error}" if isinstance(error, KeyError) else str(error)
-        got = getattr(error, "strerror", None) or what_is_missing
-        raise kind(expected(what, got, advice)) from error
+        text = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        reason = (getattr(error, "strerror", None) or text)[:MAX_GOT]
+        raise kind(on_one_line(f"{failure}: {reason}" + f"; {advice}" * bool(advice))) from error
 
 
 def warn(message: str) -> None:
-    """Print one line about what is not as it should be, and does not stop the work."""
+    """Print a warning on one line; the work continues."""
     print(f"warning: {message}", file=sys.stderr)
 
 
@@ -102,7 +102,7 @@ def did_you_mean(word: object, known: Iterable[str], otherwise: str) -> str:
 
 
 def number_of(number: int, noun: str) -> str:
-    """A number of things, in words.
+    """A number with its noun in the singular or plural.
 
     >>> number_of(1, "worker"), number_of(12000, "step")
     ('1 worker', '12,000 steps')

@@ -1,7 +1,7 @@
-"""Evaluation: how well the parameters play, with an interval.
+"""Evaluation: the mean return of a policy, with an interval.
 
-Every episode has its own generator, and the number of episodes is fixed in advance. (Playing
-streams until N episodes have ended favours short ones, which in Pong are the lost ones.)
+Every episode has its own generator, and the number of episodes is fixed in advance. (Playing games
+in parallel until N episodes have ended favours short ones, which in Pong are the lost ones.)
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from pixelpong.items import Item, Params
 from pixelpong.run.lines import Evaluation
 from pixelpong.seeding import make_rng
 
-# The short evaluations that decide, one after the other, whether to play the verdict: greedy
-# episodes, and how far their mean must exceed the target, since the verdict needs its whole
-# interval above it.
+# The short evaluations that decide, one after the other, whether to play the final test: greedy
+# episodes, and how far their mean must exceed the target, since the test needs its whole interval
+# above it.
 LOOKS = ((10, -0.5), (40, 0.3))
-# Greedy episodes of the verdict, used for nothing else: no short evaluation, no earlier verdict.
+# Greedy episodes of the final test, used for nothing else: no short evaluation, no earlier test.
 VERDICT_EPISODES = 200
 
 _RESAMPLES = 10_000
@@ -40,8 +40,8 @@ def evaluate(
 ) -> Evaluation:
     """Play episodes numbered from `first` with `params`, and summarise their returns.
 
-    Greedy and sampled play of one seed have the same coins; another `update` or `first` gives
-    others. `tell` is called after each episode with the number of finished ones.
+    Greedy and sampled play of one seed have the same sticky frames; another `update` or `first`
+    gives others. `tell` is called after each episode with the number of finished ones.
     """
     numbers = range(first, first + episodes)
     items = [Item("evaluate", seed, update, number, is_greedy) for number in numbers]
@@ -55,7 +55,7 @@ def evaluate(
 
 
 def summarize(returns: Sequence[float], steps: Sequence[int], seed: int) -> Evaluation:
-    """The evaluation of some episodes; `seed` is that of the interval's bootstrap."""
+    """Summarise the returns of episodes; `seed` is that of the interval's bootstrap."""
     values = np.array(returns)
     return Evaluation(
         mean_return=float(values.mean()),
@@ -67,10 +67,10 @@ def summarize(returns: Sequence[float], steps: Sequence[int], seed: int) -> Eval
 
 
 def judge(play: Callable[..., Evaluation], target: float, *, at_once: bool) -> Evaluation:
-    """The evaluation of greedy play that decides whether a target return is reached.
+    """Test whether greedy play reaches a target return.
 
-    It is reached if the 95 % interval of the mean return of `VERDICT_EPISODES` greedy episodes lies
-    above it. With a weaker rule, a run that tries until it passes would win by luck. `play` takes
+    It does if the 95 % interval of the mean return of `VERDICT_EPISODES` greedy episodes lies above
+    the target. With a weaker rule, a run that tries until it passes would win by luck. `play` takes
     arguments as `evaluate` does; `at_once` skips the short evaluations.
     """
     first = 0
@@ -86,7 +86,7 @@ def judge(play: Callable[..., Evaluation], target: float, *, at_once: bool) -> E
 def bootstrap_interval(
     values: Any, rng: np.random.Generator, statistic: Callable[..., Any] = np.mean
 ) -> tuple[float, float]:
-    """95 % percentile interval of a statistic of `values` [n], a function as of NumPy.
+    """95 % percentile interval of a `statistic`, such as `np.mean`, of `values` [n].
 
     Its ends agree if all values are equal. Source: Efron (1979).
 

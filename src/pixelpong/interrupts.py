@@ -1,8 +1,8 @@
-"""Ctrl-C and SIGTERM, checked at safe places instead of raised anywhere.
+"""Ctrl-C and SIGTERM, checked at safe points instead of raised anywhere.
 
 A command in its own process handles them from its first line on. During its start they are only
-recorded. A training checks whether one came; any other command is ended by an exception. Only the
-first one counts: the stop has begun, and later ones change nothing.
+recorded. A training checks whether one arrived; any other command is ended by an exception. Only
+the first one counts; later ones change nothing, because the stop has begun.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupt(KeyboardInterrupt):
-    """Ctrl-C. If KeyboardInterrupt itself comes out of an `exec`, Python remembers it although it
-    was caught, and kills itself by SIGINT at exit, whatever the exit code.
+    """Ctrl-C. It has its own class because Python remembers a plain KeyboardInterrupt that left an
+    `exec`, even if it was caught, and kills itself by SIGINT at exit, whatever the exit code.
     """
 
 
 class _Handler:
-    """Handles signals. It has no lock, unlike an Event: a second signal may interrupt the handler
+    """The signal handler. Unlike an Event it has no lock: a second signal may interrupt the handler
     of the first one, in the same thread, and would wait for that lock for ever.
     """
 
-    is_command = False  # if this process is a command of its own, and no notebook or script
-    is_asked = False  # by a signal, to stop
-    is_raising = False  # if the first signal raises `Interrupt`
+    is_command = False  # whether this process is a command, not a notebook or a script
+    is_asked = False  # whether a signal has asked it to stop
+    is_raising = False  # whether the first signal raises `Interrupt`
 
     def __call__(self, *_: object) -> None:
         is_first, self.is_asked = not self.is_asked, True
@@ -47,12 +47,12 @@ def note_signals() -> None:
 
 
 def is_command() -> bool:
-    """Whether this process is a command of its own, and no notebook or script."""
+    """Whether this process is a command, not a notebook or a script."""
     return _handler.is_command
 
 
 def heed_signals() -> None:
-    """From now on, the first signal raises `Interrupt`; at once if one was recorded."""
+    """From now on, let the first signal raise `Interrupt`; at once if one was recorded."""
     _handler.is_raising = True
     if _handler.is_asked:
         raise Interrupt
@@ -66,22 +66,22 @@ def ignore_signals() -> None:
 
 @contextmanager
 def stop_on_signals() -> Iterator[Callable[[], bool]]:
-    """While inside, SIGINT and SIGTERM are only recorded; yields whether there was one.
+    """While inside, only record SIGINT and SIGTERM; yields a function that says if one arrived.
 
-    In a command, once one came, later ones change nothing, inside or after: every wait during the
-    exit has a deadline. Elsewhere, as in a notebook, the previous handlers return. Outside the
-    main thread, where Python cannot handle signals, this does nothing.
+    In a command, signals after the first change nothing, inside or afterwards: every wait during
+    the exit has a deadline. Elsewhere, as in a notebook, the previous handlers are restored.
+    Outside the main thread, where Python cannot handle signals, this does nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
     was_raising, _handler.is_raising = _handler.is_raising, False
-    _handler.is_asked &= _handler.is_command  # elsewhere, the last training's stop is done with
+    _handler.is_asked &= _handler.is_command  # elsewhere, forget the stop of the last training
     before = {number: signal.signal(number, _handler) for number in _SIGNALS}
     try:
         yield lambda: _handler.is_asked
     finally:
         _handler.is_raising = was_raising
         for number, handler in before.items():
-            if handler is not None:  # None: not set by Python
+            if handler is not None:  # None: it was not set by Python
                 signal.signal(number, handler)

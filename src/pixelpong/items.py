@@ -1,7 +1,7 @@
 """Work items, their results, and records of what was played.
 
 Observations stay lists of active inputs from the emulator to the gradient: of the classic
-network's 6,400 numbers, about 25 are not zero. Sizes: T steps, N active inputs in all of them, K
+network's 6,400 inputs, about 25 are not zero. Sizes: T steps, N active inputs of all steps, K
 first-layer rows that a gradient touches, H hidden units.
 """
 
@@ -19,12 +19,12 @@ STAY, UP, DOWN = 0, 2, 3
 ACTIONS = (STAY, UP, DOWN)  # of the fast mode; the classic mode has only UP and DOWN
 # Name → array. ``W1`` has the inputs first, so that an input's row is contiguous.
 Params = dict[str, NDArray[Any]]
-# Opponents: the cartridge's own player; the network that learns; the one or the other.
+# Opponents: the game's own player; the learning network itself; either, in half of the games each.
 BUILTIN, SELF, HALF = "builtin", "self", "half"
 
 
 def read_only(params: Params) -> Params:
-    """Return read-only views: engines may share such memory, and kernels are compiled only once."""
+    """Return read-only views, as engines share them; kernels are then compiled for one type."""
     views = {name: w.view() for name, w in params.items()}
     for view in views.values():
         view.flags.writeable = False
@@ -33,20 +33,20 @@ def read_only(params: Params) -> Params:
 
 @dataclass(frozen=True)
 class Item:
-    """What to play: a pure description that any worker can carry out.
+    """A description of what to play, which any worker can carry out.
 
-    Whole games against the built-in opponent, or the next steps of a stream, which is an endless
-    series of games against one opponent.
+    It is either whole games against the built-in opponent, or the next steps of a stream, which is
+    an endless series of games against one opponent.
     """
 
     purpose: str  # ``"train"`` returns what learning needs, ``"evaluate"`` the episodes alone
     seed: int
     update: int
-    index: int  # the place in the round, of the stream or of the first game
+    index: int  # of the stream or of the first game, in the round
     is_greedy: bool = False  # take the most probable action instead of drawing one
     games: int = 1  # consecutive ones; their gradients are added up (`pixelpong.play.worker`)
     steps: int | None = None  # of the stream; None for whole games
-    # [1] `pixelpong.kernels.records.STREAM`, where the stream goes on; None at its start.
+    # [1] `pixelpong.kernels.records.STREAM`, where the stream continues; None at its start.
     stream: NDArray[np.void] | None = field(default=None, repr=False)
     opponent: str = BUILTIN  # BUILTIN, SELF, or the word that names an agent
 
@@ -55,12 +55,12 @@ class Item:
 class Played:
     """What one side saw and did in T steps, as the kernels record it."""
 
-    # `PLAIN_STEP` or `GATED_STEP` of `pixelpong.kernels.records`: [T] of whole games; [T + 1] of a
-    # stream, where the last holds only the value of what it sees then
+    # `PLAIN_STEP` or `GATED_STEP` of `pixelpong.kernels.records`: [T] for whole games; [T + 1] for
+    # a stream, where the last one holds only the value of the next observation
     steps: NDArray[np.void]
-    # [N], the inputs of step 0 that are not 0, then those of step 1 and so on. Of the classic
+    # [N], the inputs of step 0 that are not 0, then those of step 1 and so on. For the classic
     # network a value i below NUM_PIXELS means that input i is +1, and NUM_PIXELS + i that input i
-    # is −1; all inputs of the fast one are 1.
+    # is −1; for the fast network all of them are 1.
     indices: NDArray[np.uint16]
     offsets: NDArray[np.int64]  # [T + 1]; step t has ``indices[offsets[t]:offsets[t + 1]]``
     hidden: NDArray[Any]  # [T, H] of the classic network, whose gradient needs them, else [T, 0]
@@ -96,7 +96,7 @@ class Episode:
         return float(sum(self.rewards))
 
     def line(self) -> dict[str, Any]:
-        """As a line of a file; everything follows from the seed."""
+        """The episode as a line of a file; everything in it follows from the seed."""
         return {
             "episode_return": self.episode_return,
             "steps": self.steps,
@@ -129,5 +129,5 @@ class Result:
     seconds: float  # wall time of playing
     # Of the learning network; against itself, the right side's and the left side's.
     sides: tuple[Played, ...] = ()
-    stream: NDArray[np.void] | None = None  # where it goes on; None for whole games
+    stream: NDArray[np.void] | None = None  # where it continues; None for whole games
     grads: SparseGrads | None = None  # the sum of the games' gradients, instead of their `sides`

@@ -1,4 +1,4 @@
-"""The names that the tutorial's chapters use: the game, mathematics, workers, colours.
+"""The names that the tutorial uses: the game, mathematics, workers, colours.
 
     from pixelpong import lab
 
@@ -6,8 +6,8 @@
     player = lab.Player(lab.find_protocol("ALE/Pong-v5"), "reinforce")
     (played,) = player.play(lab.Item("train", seed=0, update=1, index=0), params).sides
 
-Most names come from other modules and are documented there. Only the names in `pixelpong` are
-promised to stay.
+Most names come from other modules and are documented there. Only the names in `pixelpong` itself
+are promised to stay.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ the same. The loop is a generator of events, and its caller decides what to do w
     for event in training(run):
         display(event)
 
-Items and learning are in `learners`, playing is in `play`, carrying out in `engines`, the disk in
-`run`.
+`learners` decide what to play and learn from it, `play` plays it, `engines` distribute the work,
+and `run` writes to disk.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pixelpong.engines import EngineStats, make_engine, never
 from pixelpong.errors import Interrupted, RunError
 from pixelpong.learners import UpdateStats
 from pixelpong.learners.progress import Progress
-from pixelpong.play.worker import make_worker
+from pixelpong.play.worker import gather, make_worker
 from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.lines import Evaluation
@@ -35,12 +35,12 @@ class Began:
 
     run: RunDirectory
     progress: Progress
-    seconds: float  # wall time of the run until now, without breaks
+    seconds: float  # wall time of the run so far, without breaks
 
 
 @dataclass(frozen=True)
 class Updated:
-    """An update is done."""
+    """An update is complete."""
 
     progress: Progress
     stats: UpdateStats
@@ -49,7 +49,7 @@ class Updated:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """The newest parameters were evaluated; against the target return if the evaluation has one."""
+    """The newest parameters were evaluated, against a target return if the evaluation has one."""
 
     progress: Progress
     evaluation: Evaluation
@@ -57,7 +57,7 @@ class Evaluated:
 
 @dataclass(frozen=True)
 class Judging:
-    """Games are about to be played to see whether the target return is reached."""
+    """Games are about to be played to test whether the target return is reached."""
 
     progress: Progress
 
@@ -66,10 +66,10 @@ class Judging:
 class Ended:
     """The training is over; everything is saved."""
 
-    reason: str  # the budget that was reached: an option of `Config`; or interrupted
+    reason: str  # the budget that was reached, an option of `Config`; or ``"interrupted"``
     progress: Progress
     params_sha256: str  # of the final parameters
-    verdict: Evaluation | None  # the last against the target return; None if there was none
+    verdict: Evaluation | None  # the last evaluation against the target return, if any
 
 
 Event = Began | Updated | Evaluated | Judging | Ended
@@ -83,15 +83,14 @@ def training(
     `Began` comes first, `Ended` last. Closing the generator early saves the last complete update.
     `should_stop` is called several times a second. If it returns True, the current update is
     dropped, the last complete one is saved, and the reason is ``"interrupted"``.
-    `began` is when the command started, on the monotonic clock; now by default.
+    `began` is the command's start time on the monotonic clock, by default now.
     """
     config = run.config
     with run.lock(), run.noting_failure():
         session = Session(run, time.monotonic() if began is None else began)
         learner, progress, verdict = session.learner, session.learner.progress, None
-        engine = make_engine(
-            config, functools.partial(make_worker, config, session.opponent), should_stop
-        )
+        make = functools.partial(make_worker, config, session.opponent)
+        engine = make_engine(config, make, should_stop, gather)
         with contextlib.closing(engine):
             try:
                 yield Began(run, progress, session.wall_seconds)
@@ -114,9 +113,9 @@ def training(
             except Interrupted:
                 reason = "interrupted"
             except RunError:
-                raise  # it is the disk, which could not take a checkpoint either
+                raise  # the disk has failed, so a checkpoint would fail too
             except BaseException:
-                session.save()  # a worker, a number, the terminal, Ctrl-C in a notebook
+                session.save()  # a worker failed, a number is not finite, Ctrl-C in a notebook, …
                 raise
             session.save()
         if reason == "until_return":

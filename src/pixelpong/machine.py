@@ -1,4 +1,4 @@
-"""The processor and the libraries: the promise "same bits" depends on them and the seed."""
+"""The processor and the libraries, on which the promise "same seed, same bits" depends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PACKAGES = ("pixelpong", "numpy", "ale-py", "numba", "llvmlite")
 
 
 def collect_versions() -> dict[str, str]:
-    """Versions of Python and of the packages involved in the arithmetic."""
+    """The versions of Python and of the packages that affect the arithmetic."""
     versions = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:
@@ -42,7 +42,7 @@ def _processor_name() -> str:
 
 
 def count_cores(limit: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
-    """The cores this process may use, at least 1; a container has its own `limit`."""
+    """The number of cores this process may use; `limit` is where a container states its own."""
     has_affinity = hasattr(os, "sched_getaffinity")
     cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
     with contextlib.suppress(OSError, ValueError):  # no control groups, or no limit: "max"
@@ -52,7 +52,7 @@ def count_cores(limit: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
 
 
 def require(what: str, *libraries: str, extra: str) -> None:
-    """Refuse what needs a library that is not installed; the error names the extra with it."""
+    """Raise an error if a library is not installed; it names the `extra` that installs it."""
     for library in libraries:
         if importlib.util.find_spec(library) is None:
             raise ConfigError(f"{what} {library}: pip install 'pixelpong[{extra}]'")

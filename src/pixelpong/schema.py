@@ -3,7 +3,7 @@
 A dataclass declares a file's content. The types of its fields contain their bounds, and a
 `__post_init__` may check what a type can't express. An error is a `ValueError` of one line:
 
-    seed that is str, not int
+    seed is str, not int
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from msgspec import Meta
 Count = Annotated[int, Meta(ge=0, lt=2**53)]  # or an index; a float holds it exactly
 Return = Annotated[float, Meta(ge=-1000, le=1000)]  # of an episode, or a mean of several
 Positive = Annotated[int, Meta(ge=1, lt=2**53)]
-Number = Annotated[int, Meta(ge=1, le=4096)]  # of things that are there at the same time
+Number = Annotated[int, Meta(ge=1, le=4096)]  # of things that exist at the same time
 Seconds = Annotated[float, Meta(ge=0, lt=1e12)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Weight = Annotated[float, Meta(ge=0, le=10)]
-# Any number that is shown; no number of a run comes near the bounds.
+# Any number that is displayed; no number of a run comes near the bounds.
 Figure = Annotated[int, Meta(ge=-(10**12), le=10**12)] | Annotated[float, Meta(ge=-1e12, le=1e12)]
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ def decode(content: bytes, kind: type[T]) -> T:
     except msgspec.MsgspecError as error:
         raise ValueError(_explain(error)) from error
     except RecursionError as error:
-        raise ValueError("JSON that is nested too deeply") from error
+        raise ValueError("its JSON is nested too deeply") from error
 
 
 def convert(value: Any, kind: type[T]) -> T:
@@ -48,7 +48,7 @@ def convert(value: Any, kind: type[T]) -> T:
     >>> convert({"steps": -3}, dict[str, Count])
     Traceback (most recent call last):
         ...
-    ValueError: [...] that is not int >= 0
+    ValueError: [...] is not int >= 0
     """
     try:
         return msgspec.convert(value, kind)
@@ -66,7 +66,7 @@ def encode(value: Any, *, indent: int | None = None) -> bytes:
 
 
 def _explain(error: Exception) -> str:
-    """Rephrase the library's "Expected `int`, got `str` - at `$.seed`" to follow "got"."""
+    """Rephrase the library's "Expected `int`, got `str` - at `$.seed`"."""
     text, _, place = str(error).replace("`", "").partition(" - at ")
     place = place.removeprefix("key in ").removeprefix("$").removeprefix(".")
     found = re.fullmatch("Expected (.+?)(?:, got (.+))?", text)
@@ -74,4 +74,4 @@ def _explain(error: Exception) -> str:
         return f"{text} at {place}" if place else text
     wanted, got = found.groups()
     is_what = f"is {got}, not {wanted}" if got else f"is not {wanted}"
-    return f"{place} that {is_what}" if place else f"what {is_what}"
+    return f"{place or 'it'} {is_what}"

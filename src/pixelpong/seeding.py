@@ -1,18 +1,18 @@
-"""Random generators, each made for one purpose: no two share numbers, and none is global."""
+"""Random generators, each for one purpose: no two share numbers, and none is global."""
 
 from __future__ import annotations
 
 import numpy as np
 
-# A purpose's place is part of its seed, so new ones come last.
+# A purpose's position is part of the seed, so new ones are added at the end.
 _PURPOSES = ("params", "train", "evaluate", "bootstrap", "bench", "learn", "play", "tournament")
 
 
 def make_rng(seed: int, purpose: str, *index: int) -> np.random.Generator:
-    """Make the generator for one use of a purpose; the index may be update and place in batch.
+    """Make the generator for a purpose and an index, such as update and position in the batch.
 
-    The bit generator is named, instead of NumPy's current default, so that a seed will always mean
-    the same numbers.
+    The bit generator is fixed, and not NumPy's current default, so that a seed always means the
+    same numbers.
 
     >>> make_rng(0, "train", 1, 2).random() == make_rng(0, "train", 1, 2).random()
     True

@@ -1,7 +1,4 @@
-"""One session of a training: the learner and its run directory.
-
-It restores the training, records every update, and saves checkpoints.
-"""
+"""One session of a training: it restores the learner, records every update, saves checkpoints."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from pixelpong.agent.choice import keep_opponent
 from pixelpong.agent.file import Agent, encode_small, is_due
 from pixelpong.config import Config
 from pixelpong.engines import Engine, EngineStats
-from pixelpong.errors import CheckpointError, NumericsError, RunError, expected, number_of, warn
+from pixelpong.errors import CheckpointError, NumericsError, RunError, number_of, warn
 from pixelpong.evaluation import evaluate, judge
 from pixelpong.items import BUILTIN
 from pixelpong.learners import UpdateStats, make_learner
@@ -24,17 +21,17 @@ from pixelpong.run.directory import RunDirectory
 from pixelpong.run.lines import Evaluation
 from pixelpong.schema import Count, Seconds, convert
 
-# How far below the target the estimate of sampled play may be: greedy play is better.
+# How far below the target the estimate may be, which is of sampled play: greedy play is better.
 LOOK_MARGIN = 1.0
 LOOK_EVERY = 100_000  # steps between two attempts to confirm the target
 
 
 @dataclasses.dataclass
 class _Counts:
-    """What a checkpoint's card has of the session, besides the learner's progress."""
+    """The session's part of a checkpoint's card; the learner's progress is another part."""
 
-    wall_seconds: Seconds = 0.0  # of the run in total until then, breaks not counted
-    evaluation_seconds: Seconds = 0.0  # the part of it in evaluations; the rest is training
+    wall_seconds: Seconds = 0.0  # total time of the run until then, without breaks
+    evaluation_seconds: Seconds = 0.0  # the part spent on evaluations; the rest is training
     next_confirmation: Count = 0  # steps before which the target is not evaluated again
 
 
@@ -42,12 +39,12 @@ class Session:
     """A learner and its run directory: restores, records and saves."""
 
     def __init__(self, run: RunDirectory, began: float) -> None:
-        """Restore the newest checkpoint, or start a run that has never begun."""
+        """Restore the newest checkpoint, or start a run that has not begun."""
         self._run = run
         self.config: Config = run.config
         self._saved_update = self._recorded_update = -1
         self._saved_score_of = ""
-        self._counts = _Counts()  # its `wall_seconds` are those until this session
+        self._counts = _Counts()  # its `wall_seconds` are those before this session
         self.learner, self.opponent = make_learner(run.config), keep_opponent(run)
         has_begun = run.has_begun
         if has_begun:
@@ -55,10 +52,10 @@ class Session:
         update = self.learner.progress.update
         run.checkpoints.cut_back(update)
         run.agents.cut_back(update)
-        lost, *_ = [file.cut_back(update) for file in run.line_files]  # metrics: a line an update
+        lost, *_ = [file.cut_back(update) for file in run.line_files]  # one metrics line per update
         if lost:
             again = f"{number_of(lost, 'update')} will be played again"
-            warn(f"the newest sound checkpoint is of update {update}; {again}")
+            warn(f"the newest sound checkpoint is that of update {update}; {again}")
         run.write_config(update)
         self._recorded_update = update
         evaluated = [it for it in run.evaluations.read(Evaluation) if it.update == update]
@@ -67,12 +64,12 @@ class Session:
             self._saved_update = -1  # killed between the evaluation and its checkpoint
         self._begin = began
         if not has_begun:
-            self.save()  # from now on, a run without a checkpoint has lost them
+            self.save()  # from now on, a run without checkpoints has lost them
             self._keep_agent()
 
     @property
     def wall_seconds(self) -> float:
-        """Time of the run in total, breaks not counted."""
+        """Total time of the run, without breaks."""
         return self._counts.wall_seconds + time.monotonic() - self._begin
 
     def record(self, stats: UpdateStats, engine: EngineStats) -> None:
@@ -81,7 +78,7 @@ class Session:
         self._evaluation = None
         if progress.attempt > stats.figures["attempt"]:
             number = progress.attempt
-            warn(f"it won too few points: attempt {number}, with other parameters")
+            warn(f"too few points won; attempt {number} begins with new parameters")
         first = progress.episodes - len(stats.episodes) + 1
         self._run.episodes.append(
             *(
@@ -102,7 +99,7 @@ class Session:
         self._keep_agent()
 
     def should_evaluate(self) -> bool:
-        """Whether an evaluation is due after this update and has not been made."""
+        """Whether an evaluation is due after this update and has not been done yet."""
         every, update = self.config.evaluate_every, self.learner.progress.update
         return bool(every and update and update % every == 0 and self._evaluation is None)
 
@@ -112,7 +109,7 @@ class Session:
         return self._write_evaluation(self._evaluate(engine, episodes))
 
     def should_confirm(self, *, is_last: bool) -> bool:
-        """Whether to check for the target return: when the estimate comes near, and at the end."""
+        """Whether to check the target return: when the estimate comes near it, and at the end."""
         target, progress = self.config.until_return, self.learner.progress
         if target is None or progress.update == 0:
             return False
@@ -126,7 +123,7 @@ class Session:
         assert target is not None
         play = functools.partial(self._evaluate, engine, update=progress.update)
         found = self._write_evaluation(judge(play, target, at_once=is_last))
-        # One that is won is tried again if the process dies before it has told anybody.
+        # A win is evaluated again if the process dies before it is recorded.
         self._counts.next_confirmation = progress.steps + (0 if found.is_won else LOOK_EVERY)
         return found
 
@@ -140,7 +137,7 @@ class Session:
         """Save a checkpoint of the last complete update, unless it is already saved.
 
         An update that was interrupted, or whose lines could not be written, is not complete: then
-        nothing is saved, and the checkpoint before it stays valid.
+        nothing is saved, and the previous checkpoint stays valid.
         """
         update = self.learner.progress.update
         if update == self._saved_update or update != self._recorded_update:
@@ -158,7 +155,7 @@ class Session:
         return Agent.of_training(self.config, self.learner.params, self.learner.progress)
 
     def _keep_agent(self) -> None:
-        """Save the agent as a small file if that is due; no result depends on it."""
+        """Save the agent in a small file if that is due; no result depends on it."""
         update = self.learner.progress.update
         if not is_due(update, self.config.save_agent_every):
             return
@@ -172,7 +169,7 @@ class Session:
     def _evaluate(
         self, engine: Engine, episodes: int, update: int = 0, first: int = 0
     ) -> Evaluation:
-        """Play greedy episodes as `evaluate` does, and count their time."""
+        """Play greedy episodes as `pixelpong.evaluation.evaluate` does, and count the time."""
         begin, params, seed = time.monotonic(), self.learner.params, self.config.seed
         play = functools.partial(evaluate, engine, params, seed=seed, is_greedy=True)
         try:
@@ -191,9 +188,9 @@ class Session:
         card = checkpoint.card
         self.learner.set_state(checkpoint.arrays, card["progress"])
         if fingerprint(self.learner.params) != card["about"]["params_sha256"]:
-            what = f"the parameters of update {checkpoint.update}, by their SHA-256"
-            advice = "use the library versions in config.json: with these, a seed gives other ones"
-            raise CheckpointError(expected(what, "others", advice))
+            what = f"The parameters of update {checkpoint.update} have a different SHA-256 here"
+            advice = "with the installed libraries, the seed draws other numbers"
+            raise CheckpointError(f"{what}: {advice}. Use the versions in config.json.")
         self._counts = convert(card, _Counts)
         self._saved_update, self._saved_score_of = checkpoint.update, card["score_of"]
 

@@ -1,8 +1,8 @@
-"""Proof of two promises on this machine: the game is ALE's, and the same seed gives the same bits.
+"""Checks of two promises on this machine: the game is ALE's, and a seed always gives the same bits.
 
 Frames are played in lock-step with ALE. Then one short training is done in many ways, each in a
-temporary run directory, and the parameters, the optimizer's memory and the recorded lines without
-their times are compared.
+temporary run directory, and the parameters, the optimizer's memory and the recorded lines (without
+times) are compared.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
 from pixelpong.seeding import make_rng
 
-NUM_FRAMES = 2000  # to compare with ALE, a second
+NUM_FRAMES = 2000  # to compare with ALE, which takes a second
 WORKER_COUNTS = (1, 2, 3)
 
 
 def compare_with_ale(seed: int, frames: int = NUM_FRAMES) -> int | None:
-    """Play random actions here and on ALE; return the first frame that differs, None if none does.
+    """Play random actions here and on ALE; return the first frame that differs, or None.
 
     Memory, reward and picture are compared.
     """
@@ -63,10 +63,10 @@ def compare_with_ale(seed: int, frames: int = NUM_FRAMES) -> int | None:
 def compare_ways(
     config: Config, engines: list[str], should_stop: Callable[[], bool] = never
 ) -> Iterator[dict[str, Any]]:
-    """Train in every way; yield its name and hashes, and whether they are those of the first way.
+    """Train in every way; yield its name and hashes, and whether they equal those of the first.
 
-    Each engine runs without a stop, and then stopped and resumed at every update. `Interrupted` is
-    raised if `should_stop`, called several times a second, returns True.
+    Each engine trains without a break, and then stopped and resumed at every update. `Interrupted`
+    is raised if `should_stop`, which is called several times a second, returns True.
     """
     updates, wanted = config.updates, None
     assert updates is not None
@@ -85,7 +85,7 @@ def compare_ways(
 def _train_in_parts(
     config: Config, parts: list[dict[str, Any]], should_stop: Callable[[], bool]
 ) -> dict[str, str]:
-    """Train in parts that change some options, each resumed from the one before; the hashes."""
+    """Train in parts with changed options, each resumed from the previous; return the hashes."""
     with tempfile.TemporaryDirectory(prefix="pixelpong-verify-") as folder:
         path = Path(folder) / "run"
         for part in parts:

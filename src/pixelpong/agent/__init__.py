@@ -1,1 +1,1 @@
-"""An agent: its file, its network, the words that name it, its games and their explanation."""
+"""Agents: their files, the words that name them, their games and explanations of these."""

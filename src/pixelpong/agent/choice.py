@@ -1,4 +1,4 @@
-"""Which agent a word names."""
+"""Finding the agent that a word names."""
 
 from __future__ import annotations
 
@@ -10,42 +10,36 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pixelpong.agent.file import SHIPPED, SHIPPED_FOLDER, Agent
-from pixelpong.errors import (
-    CheckpointError,
-    ConfigError,
-    expected,
-    on_one_line,
-    warn,
-)
+from pixelpong.errors import CheckpointError, ConfigError, on_one_line, warn
 from pixelpong.items import BUILTIN, HALF, SELF, Params
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.names import LATEST, find_run
 
-NO_AGENT = (BUILTIN, SELF, HALF)  # opponents that are not an agent's name
-PACKAGE = "package"  # used as a run's name: the agents that come with the package
+NO_AGENT = (BUILTIN, SELF, HALF)  # words for opponents that are not names of agents
+PACKAGE = "package"  # in place of a run's name: the agents in the package
 
 
 @dataclass(frozen=True)
 class Agents:
-    """What has agents: a run, the package or a file."""
+    """The agents of a run, of the package or in a file."""
 
-    files: dict[str, list[Path]]  # by the agent's name, oldest first; read the first that is sound
+    files: dict[str, list[Path]]  # by the agent's name, oldest first; the first sound file is read
     best: str | None  # the name of the best
     path: Path | None = None  # of the run or file
     run: RunDirectory | None = None
 
     @classmethod
     def of_run(cls, run: RunDirectory) -> Agents:
-        """Those of a run, named by their updates."""
+        """The agents of a run, named by their updates."""
         folders, best = (run.checkpoints, run.agents), run.checkpoints.find_best()
         files = {str(it): [folder.path(it) for folder in folders] for it in run.list_agents()}
         return cls(files, None if best is None else str(best), run.path, run)
 
     def load(self, which: str = "best") -> Agent:
-        """An agent by name; ``"best"`` and ``"latest"`` are names too.
+        """Load an agent by name; ``"best"`` and ``"latest"`` are names too.
 
-        If a run's file is damaged, the other one of the same update is taken, or else, of the best
-        and the latest, the newest one that can be read; with a warning.
+        If a run's file is damaged, the other file of the same update is read; failing that, in
+        place of the best or the latest, the newest agent that can be read. A warning says so.
         """
         order = [*self.files][::-1]
         if which == "best" and self.best is not None:
@@ -61,11 +55,11 @@ class Agents:
             try:
                 agent = Agent.read(path, is_own=self.run is not None)
             except CheckpointError as error:
-                if self.run is None or os.path.lexists(path):  # else a training has removed it
+                if self.run is None or os.path.lexists(path):  # a training has not just removed it
                     problems.append(str(error))
                 continue
             if problems:
-                warn(f"{'; '.join(problems)}; taking the agent of update {agent.about['update']}")
+                warn(f"{'; '.join(problems)}; using the agent of update {agent.about['update']}")
             return agent
         raise CheckpointError("; ".join(problems) or "These agents have just been removed.")
 
@@ -73,23 +67,23 @@ class Agents:
 def find_agents(
     word: str | Path | None, which: str = "best", others: Iterable[str] = ()
 ) -> tuple[Agents, str]:
-    """What has the agent that a word names, and the agent's name there.
+    """Find where the agent is that a word names; return the agents there, and its name.
 
         agents/000120.safetensors   a file, of any origin
         package, champion, club     an agent in the package; None means the same as ``package``
         fast-001, latest            a run's agent `which`, see `Agents.load`
         fast-001@120                the run's agent of update 120
 
-    A path to a file comes first, then the package: ``./club`` is a path. `others` are words that
-    the caller accepts too; an error suggests them.
+    Files take precedence over the package: ``./club`` is a path. `others` are words that the caller
+    also accepts; an error suggests them.
     """
     word = PACKAGE if word is None else word
     name, at, named = str(word).rpartition("@")
-    if at and not os.path.exists(word):  # no error for a name that is too long
+    if at and not os.path.exists(word):  # raises no error for a name that is too long
         word, which = name, named
     is_file = os.path.isfile(word) or str(word).endswith(".safetensors")
     if (is_file or word in SHIPPED) and which not in ("best", word):
-        raise ConfigError(f"{word} is one agent, so it has no checkpoint {which}.")
+        raise ConfigError(f"{word} is a single agent: leave out the checkpoint {which}.")
     if is_file:
         return Agents({"best": [Path(word)]}, "best", Path(word)), which
     if word == PACKAGE or word in SHIPPED:
@@ -101,15 +95,15 @@ def find_agents(
 def open_agent(
     word: str | Path | None, which: str = "best", others: Iterable[str] = ()
 ) -> tuple[RunDirectory | None, Agent]:
-    """The agent that a word names, see `find_agents`, and its run if it has one."""
+    """Load the agent that a word names, see `find_agents`; also return its run if it has one."""
     found, which = find_agents(word, which, others)
     return found.run, found.load(which)
 
 
 def settle_opponent(word: str) -> str:
-    """Check that an opponent can be loaded, and return the word for it; writes nothing.
+    """Check that an opponent can be loaded, and return the word to record; nothing is written.
 
-    ``latest`` becomes the name of that run, because another one will soon be the latest.
+    ``latest`` becomes the name of that run, because another run will soon be the latest.
     """
     if word in NO_AGENT:
         return word
@@ -123,9 +117,9 @@ def settle_opponent(word: str) -> str:
 def keep_opponent(run: RunDirectory) -> Params | None:
     """The parameters of the agent that a run's training plays against, or None.
 
-    The first call copies them into the run, rounded, and later calls read the copy: the original
-    may change or go. Another word has another file, so a process that dies between writing this
-    file and the configuration mixes up nothing.
+    The first call copies them into the run, rounded, and later calls read the copy, because the
+    original may change or be deleted. Each word has its own file, so a process that dies between
+    writing this file and the configuration does no harm.
     """
     word = run.config.opponent
     if word in NO_AGENT:
@@ -141,6 +135,6 @@ def _load_opponent(word: str) -> Agent:
     """The agent that a training plays against."""
     _, agent = open_agent(word, others=NO_AGENT)
     if agent.algorithm != "ppo":
-        got = f"{word}, which is of {agent.algorithm}"
-        raise ConfigError(expected("--opponent to be an agent of PPO", got, "choose another"))
+        why = f"{word} was trained with {agent.algorithm}"
+        raise ConfigError(f"An opponent must be a PPO agent, but {why}. Choose another one.")
     return agent

@@ -1,9 +1,10 @@
-"""An agent and its file: of a checkpoint, saved on the way, exported, or in the package.
+"""An agent and its file: a checkpoint, one saved during training, exported, or in the package.
 
-All have one form. ``W1`` has the rows of the first layer that are named in ``rows`` [K]; the others
-are as the training's ``start`` drew them, or 0 if the card has none. In a small file, ``W1`` has
-the change of each row since then, in multiples of the row's ``scale`` [K], as compressed bytes. The
-card has the game, the shape and where the agent comes from. A checkpoint has all that and more.
+All have one form. ``W1`` holds the rows of the first layer that are listed in ``rows`` [K]; the
+others are as the training's ``start`` drew them, or 0 if the card has no start. In a small file,
+``W1`` holds the change of each row since the start, in multiples of the row's ``scale`` [K], as
+compressed bytes. The card holds the game, the shape and the agent's origin. A checkpoint has all of
+that and more.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from pixelpong.run.arrays import (
 from pixelpong.run.files import write_whole
 from pixelpong.schema import Count, Meta, Positive, Return, convert, decode
 
-FILE_LIMIT = 56 << 20  # bytes of a file, which may come from a stranger
+FILE_LIMIT = 56 << 20  # bytes of a file, which may be untrusted
 MAX_WEIGHTS = 24 << 20  # numbers in its first layer: 209 hidden units of the fast network
 
 # The agents in the package, the strongest last: one training at four stages.
@@ -50,7 +51,7 @@ _SMALLEST = 6e-8  # the smallest step in float16
 
 @dataclass(frozen=True)
 class Start:
-    """What a training drew its parameters from: the seed of the run, and the attempt."""
+    """The origin of a training's first parameters: the seed of the run, and the attempt."""
 
     seed: Count
     attempt: Count = 1
@@ -79,15 +80,15 @@ class Agent:
 
     @classmethod
     def decode(cls, content: bytes, origin: object, *, is_own: bool = False) -> Agent:
-        """The agent in the content of a file; one of a training of our own may be of any size."""
+        """Decode an agent's file; with `is_own`, from a run of ours, it may be of any size."""
         with _refusing(origin):
             if len(content) > FILE_LIMIT and not is_own:
-                raise ValueError(f"more than {FILE_LIMIT} bytes")
+                raise ValueError(f"it has more than {FILE_LIMIT} bytes")
             arrays, card = decode_arrays(content)
             facts, protocol = convert(card, _Card), convert(card, Protocol)
             shapes, dtype = NETS[facts.algorithm].shapes(facts.shape[1]), arrays["W2"].dtype.name
             if math.prod(shapes["W1"]) > MAX_WEIGHTS and not is_own:
-                raise ValueError(f"a first layer of shape {shapes['W1']}")
+                raise ValueError(f"its first layer is too large: {shapes['W1']}")
             params = {name: np.zeros(shape, dtype) for name, shape in shapes.items()}
             drawn = _draw_first_layer(facts.algorithm, facts.shape[1], dtype, facts.start)
             W1 = params["W1"]
@@ -95,7 +96,7 @@ class Agent:
                 if (num_rows := arrays["rows"].size) > len(W1):
                     raise ValueError("invalid rows")
                 kept = unsqueeze(arrays["W1"], num_rows, W1[0].size)
-                with np.errstate(over="ignore", invalid="ignore"):  # refused with the network
+                with np.errstate(over="ignore", invalid="ignore"):  # refused by `make_network`
                     scaled = kept * arrays["scale"].astype(np.float32).reshape(num_rows, 1)
                 fill(params, {**arrays, "W1": scaled.reshape(num_rows, *W1.shape[1:])})
                 W1 += drawn
@@ -105,12 +106,12 @@ class Agent:
             agent = cls(params, facts.algorithm, protocol, card["about"], facts.start)
             agent.make_network()  # checks the numbers
             if not is_small and fingerprint(params) != agent.about["params_sha256"]:
-                raise ValueError("its seed gives other numbers with these versions of libraries")
+                raise ValueError("its seed gives other numbers with the installed libraries")
             return agent
 
     @classmethod
     def read(cls, path: Path, *, is_own: bool = False) -> Agent:
-        """The agent in a file, see `decode`."""
+        """Read an agent's file, see `decode`."""
         with _refusing(path), path.open("rb") as file:
             content = file.read(-1 if is_own else FILE_LIMIT + 1)
         return cls.decode(content, path, is_own=is_own)
@@ -128,16 +129,16 @@ class Agent:
     def encode(
         self, rows: NDArray[np.intp] | None = None, steps: NDArray[np.float64] | None = None
     ) -> bytes:
-        """The content of a small file: what the first layer has changed, rounded.
+        """Encode a small file: the changes of the first layer, rounded.
 
         Args:
             rows: [K] of the first layer, ascending; by default those that are not 0.
-            steps: [K], of which a row's numbers become multiples; by default 127 of them are its
-                largest.
+            steps: [K], the unit to which each row is rounded; by default a 127th of the row's
+                largest number.
         """
         W1 = lines(self.params["W1"])
         if W1.size > MAX_WEIGHTS:
-            raise NumericsError("A network this large has no small file; lower --hidden.")
+            raise NumericsError("The network is too large for an agent's file; lower --hidden.")
         rows = np.flatnonzero(W1.any(axis=1)) if rows is None else rows
         kept = self.change_of(rows)
         if steps is None:
@@ -146,31 +147,31 @@ class Agent:
             scale = np.maximum(steps, _SMALLEST).astype(np.float16)
             others = {name: w.astype(np.float32) for name, w in self.params.items() if name != "W1"}
         if not all(np.isfinite(w).all() for w in (scale, *others.values())):
-            raise NumericsError("Numbers this large have no small file; lower --learning-rate.")
+            raise NumericsError("Its numbers are too large for a file; lower --learning-rate.")
         squeezed = squeeze(kept / scale.astype(np.float32)[:, None])
         arrays = others | {"W1": squeezed, "rows": rows.astype(np.uint16), "scale": scale}
         return encode_arrays(arrays, self.card() | {"about": self.about | {"is_rounded": True}})
 
     def change_of(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
-        """What `rows` of the first layer have changed since the start, or since 0: [K, N]."""
+        """The change of `rows` of the first layer since the start, or since 0: [K, N]."""
         W1 = self.params["W1"]
         drawn = _draw_first_layer(self.algorithm, W1.shape[1], "float32", self.start)
         return np.asarray(lines(W1)[rows].astype(np.float32) - lines(drawn)[rows])
 
     def write(self, path: Path) -> int:
-        """Write a small file with all rows, rounded as they are; return its bytes."""
+        """Write a small file with all rows, without a start; return the size in bytes."""
         content = dataclasses.replace(self, start=None).encode()
         write_whole(path, content)
         return len(content)
 
     def make_network(self) -> Network:
-        """Make a network for one game: it remembers the frame before."""
+        """Make a network to play one game; it remembers the previous frame."""
         return NETS[self.algorithm](self.params)
 
 
 def _refusing(origin: object) -> contextlib.AbstractContextManager[None]:
-    """While inside, turn errors of a file that has no agent into a `CheckpointError`."""
-    return refusing(f"a usable agent in {origin}", "choose another", CheckpointError)
+    """While inside, turn errors in an agent's file into a `CheckpointError`."""
+    return refusing(f"cannot use the agent in {origin}", CheckpointError)
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,7 @@ class About:
 
 @dataclass(frozen=True)
 class _Card:
-    """What every agent's card has besides the `Protocol`."""
+    """The card of every agent's file, besides the `Protocol`."""
 
     algorithm: Literal["reinforce", "ppo"]
     shape: Annotated[tuple[Positive, ...], Meta(min_length=2)]  # of the first layer
@@ -195,14 +196,14 @@ class _Card:
 
 @functools.lru_cache(1)  # the agents of a training, and those in the package, have one start
 def _draw_first_layer(algorithm: str, hidden: int, dtype: str, start: Start | None) -> NDArray[Any]:
-    """The first layer before the first step; zeros if it is not known."""
+    """The initial first layer; zeros if the start is not known."""
     if start is None:
         return np.zeros(NETS[algorithm].shapes(hidden)["W1"], dtype)
     return draw_params(algorithm, hidden, dtype, **vars(start))["W1"]
 
 
 def read_about(path: Path) -> About:
-    """The facts about the agent in a file, whose arrays are not read."""
+    """Read the facts about the agent in a file, without its arrays."""
     with _refusing(path):
         return decode(read_card(path), _Card).about
 
@@ -210,8 +211,8 @@ def read_about(path: Path) -> About:
 def is_due(update: int, every: int) -> bool:
     """Whether the agent of an update is saved: 0, 1, 2, 3, 4, 6, 8, 12, 16 … times `every`.
 
-    They are close together at first, when the agent learns most, and then further and further
-    apart: there are fourteen after a thousand updates. If `every` is 0, there are none.
+    They are close together at first, when the agent learns most, and then ever further apart:
+    there are fourteen in a thousand updates. If `every` is 0, there are none.
 
     >>> [update for update in range(130) if is_due(update, every=10)]
     [0, 10, 20, 30, 40, 60, 80, 120]
@@ -224,10 +225,10 @@ def is_due(update: int, every: int) -> bool:
 
 
 def encode_small(agent: Agent, arrays: Arrays, has_met_agents: bool) -> bytes:
-    """The file of an agent that a training saves on its way; `arrays` are its learner's state.
+    """Encode the small file that a training saves; `arrays` are the learner's state.
 
-    It has the rows with the largest mean squares of the gradient. Without the others, and with half
-    a byte a number, it is some tenths of a point weaker, at most (``docs/log.md``).
+    It has only the rows with the largest mean squares of the gradient, and half a byte per number.
+    That makes the agent weaker by some tenths of a point at most (``docs/log.md``).
     """
     agent = dataclasses.replace(agent, start=None)
     rows, sums = arrays["rows"], lines(arrays["v.W1"]).sum(axis=1)
@@ -238,5 +239,5 @@ def encode_small(agent: Agent, arrays: Arrays, has_met_agents: bool) -> bytes:
 
 
 def load_shipped(name: str = SHIPPED[-1]) -> Agent:
-    """An agent of `SHIPPED`."""
+    """Load an agent of the package, one of `SHIPPED`."""
     return Agent.read(SHIPPED_FOLDER / f"{name}.safetensors")

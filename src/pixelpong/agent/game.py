@@ -1,8 +1,8 @@
-"""An agent's games: against the cartridge, step by step, and at a paddle of the game for two.
+"""An agent's games: against the built-in opponent, or at one paddle of the two-player game.
 
-An agent draws as in an evaluation, at each decision: for the action, for the frame skip, and a coin
-for each frame, which says whether the move before sticks. So seed and index hold a game, and no
-game needs to be recorded.
+As in an evaluation, an agent draws random numbers at each decision: for the action, for the frame
+skip, and one per frame that says whether the previous move sticks. So seed and index determine a
+game, and no game needs to be recorded.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from pixelpong.seeding import make_rng
 class Moment:
     """The screen at one step of a game, and what the agent does."""
 
-    step: int  #: starting at 0; the last moment, after the end, has the number of steps
+    step: int  #: starting at 0; that of the last moment, after the end, is the number of steps
     screen: NDArray[np.uint8]  #: [210, 160], palette indices
     action: int | None  #: the agent's next action, in Gymnasium's numbers; None after the end
-    reward: float  #: of the step before
+    reward: float  #: of the previous step
     points: tuple[int, int]  #: won by the opponent and by the agent so far
     explanation: Explanation | None  #: if requested
 
     @property
     def frame(self) -> NDArray[np.uint8]:
-        """[210, 160, 3], red, green and blue."""
+        """The screen in colour, [210, 160, 3]."""
         return PALETTE[self.screen]
 
 
@@ -47,16 +47,16 @@ def play_game(
     """Play a game of an evaluation with this seed, exactly as the evaluation would.
 
     A game of T steps has T + 1 moments, the last after the end. Every `explains_every` steps, and
-    after the end, they have an explanation; by default never.
+    after the end, a moment has an explanation; by default none has.
     """
-    hand = Hand(agent, make_rng(seed, "evaluate", 0, index), is_greedy=is_greedy)
+    controller = Controller(agent, make_rng(seed, "evaluate", 0, index), is_greedy=is_greedy)
     emulator = Emulator(agent.protocol)
     reward, lost, won = 0.0, 0, 0
     for step in itertools.count():
         is_over, screen = emulator.is_over, emulator.screen.copy()
-        action, draws = hand.decide(screen)
+        action, draws = controller.decide(screen)
         is_explained = explains_every and (step % explains_every == 0 or is_over)
-        explanation = hand.network.explain() if is_explained else None
+        explanation = controller.network.explain() if is_explained else None
         yield Moment(step, screen, None if is_over else action, reward, (lost, won), explanation)
         if is_over:
             return
@@ -64,8 +64,8 @@ def play_game(
         lost, won = lost + (reward < 0), won + (reward > 0)
 
 
-class Hand:
-    """An agent at a paddle, which decides every few frames, on the newest picture."""
+class Controller:
+    """An agent at a paddle; it decides every few frames, on the newest picture."""
 
     def __init__(
         self,
@@ -82,13 +82,13 @@ class Hand:
         self._action = self._held = STAY
 
     def decide(self, screen: NDArray[np.uint8]) -> tuple[int, list[float]]:
-        """The action, and the draws for the frame skip and each frame; see `Emulator.step`."""
+        """Return the action, and the draws for the frame skip and each frame (`Emulator.step`)."""
         draw, *draws = self._rng.random(2 + self._protocol.max_frame_skip).tolist()
         view = mirror(screen) if self._is_left else screen
         return self.network.act(view, GREEDY if self._is_greedy else draw), draws
 
     def move(self, game: DuelEmulator) -> int:
-        """The move in the next frame, STAY, UP or DOWN: it sticks as in training."""
+        """Return the move in the next frame, STAY, UP or DOWN, which sticks as in training."""
         if not self._coins:
             self._action, (draw, *coins) = self.decide(game.screen)
             low, high = self._protocol.frame_skips

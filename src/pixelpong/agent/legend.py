@@ -1,4 +1,4 @@
-"""Words and colours for what an agent sees and decides: the same in films, plots, page and texts.
+"""Words and colours for what an agent sees and decides, the same in films, plots and on the page.
 
 The colours of each set differ in lightness by a sixth or more, so they can be told apart in a grey
 print, and each is visible on white and on black.

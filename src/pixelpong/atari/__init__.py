@@ -15,11 +15,11 @@ Read in this order:
     drawing      what each object looks like, and how lines are drawn
     console      the bus, memory and timer, paddles, the start and end of a frame
     translation  each instruction as a line or two of typed Python; the frame as one function
-    typed        that language, which plain Python can run too
+    typed        that language, which also runs as plain Python
     lowering     from typed Python to LLVM IR: functions and statements
     ir           the same for expressions; a program of functions and tables
     native       from IR to machine code, and the cache
 
-It knows the hardware and no game; `pixelpong.env.cartridge` tells it about Pong. The traps, and how
-exactness is tested, are in ``docs/emulator.md``.
+It knows the hardware and no game; `pixelpong.env.cartridge` has the facts about Pong. The pitfalls,
+and how exactness is tested, are described in ``docs/emulator.md``.
 """

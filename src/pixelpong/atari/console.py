@@ -4,7 +4,7 @@ The processor sees 8 kB of addresses (13 lines of the bus). Three bits choose th
 
     bit 12 set                  the cartridge
     bits 12 and 7 clear         the TIA
-    bit 7 set, bit 9 clear      128 bytes of memory, which hold the stack too
+    bit 7 set, bit 9 clear      128 bytes of memory, including the stack
     bits 7 and 9 set            timer and ports
 
 A paddle is a knob on a resistor. The program empties a capacitor, lets it charge through the
@@ -13,7 +13,7 @@ resistor, and counts lines until it is charged. The farther the knob is turned, 
 `t` is the cycle since the start of the line in which the frame began, `bus` the last byte on the
 data bus. Not covered: the timer once it has run out; a machine that reads it stops and says why.
 
-Written in typed Python. Sources: the data sheet of the 6532; paddles as in ALE, compared by tests.
+Written in typed Python. Sources: the data sheet of the 6532; for paddles ALE, compared by tests.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pixelpong.atari.registers import ALL_OBJECTS, CLOCKS
 from pixelpong.atari.tia import read_tia, write_tia
 from pixelpong.atari.typed import Int, Machine, inline
 
-# Of TIM1T, TIM8T, TIM64T, T1024T: the timer counts down once every 1 << shift cycles.
+# For TIM1T, TIM8T, TIM64T, T1024T: the timer counts down once every 1 << shift cycles.
 _TIMER_SHIFTS = (0, 3, 6, 10)
 # Cycles to charge a capacitor: 1.6 · 10 nF · 1.19 MHz, as a fraction. Source: ALE.
 _CYCLES_PER_OHM = (1904, 100_000)
@@ -56,9 +56,9 @@ def read_port(m: Machine, t: Int, address: Int) -> Int:
 
 @inline
 def write_inline(m: Machine, t: Int, address: Int, value: Int) -> Int:
-    """Write a byte and return the cycle after it, as `pixelpong.atari.tia.write_tia`.
+    """Write a byte and return the cycle after it, as `pixelpong.atari.tia.write_tia` does.
 
-    If the address is known when it is compiled, little remains of this.
+    If the address is known at compile time, little remains of this.
     """
     if address & 0x1000:
         return t
@@ -72,7 +72,7 @@ def write_inline(m: Machine, t: Int, address: Int, value: Int) -> Int:
 
 
 def write(m: Machine, t: Int, address: Int, value: Int) -> Int:
-    """The same, as a call."""
+    """Do the same as `write_inline`, but as a call."""
     return write_inline(m, t, address, value)
 
 
@@ -86,9 +86,9 @@ def write_port(m: Machine, t: Int, address: Int, value: Int) -> None:
 
 @inline
 def wait_for_timer(m: Machine, t: Int, cycles: Int) -> Int:
-    """Skip the rounds of ``wait: LDA INTIM, BNE wait`` in which the timer is not 0 yet.
+    """Skip the rounds of ``wait: LDA INTIM, BNE wait`` in which the timer is not yet 0.
 
-    Each round only reads the timer, so the processor's state is the same in all of them. Return
+    Each round only reads the timer, so the processor's state is the same in all of them. Returns
     the cycle in which the round that reads 0 begins, or `t` if it is unknown.
     """
     shift = m.timer_shift & 15
@@ -112,7 +112,7 @@ def begin_frame(m: Machine) -> None:
 
 @inline
 def end_frame(m: Machine, t: Int) -> None:
-    """Bring the record into the form that the next frame, or another emulator, expects."""
+    """Convert the record to the form that the next frame, or another emulator, expects."""
     lines = t // 76 * 76
     m.cycle = t - lines
     m.timer_set -= lines

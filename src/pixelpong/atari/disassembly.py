@@ -1,8 +1,8 @@
-"""Finds which bytes of a cartridge are instructions: all that can be reached from its start.
+"""Finding the instructions of a cartridge: all that can be reached from its start.
 
-A cartridge mixes code and data, and nothing says which is which. So the code is followed from the
+A cartridge mixes code and data, and nothing marks which is which. So the code is followed from the
 reset vector, through branches, jumps and calls. The code does not show where a jump through memory
-(``JMP (address)``) goes; the caller must name those places. There is no bank switching.
+(``JMP (address)``) goes; the caller must name these targets. There is no bank switching.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SIZE = 2048  # bytes of a cartridge
 
 
 class Instruction(NamedTuple):
-    """One instruction of a cartridge; `place` and `after` are offsets, of it and of the next."""
+    """An instruction of a cartridge; `place` and `after` are its offset and that of the next."""
 
     place: int
     name: str
@@ -27,7 +27,7 @@ class Instruction(NamedTuple):
 
     @property
     def target(self) -> int | None:
-        """The offset that it jumps to, if it jumps and the code says where."""
+        """The offset that it jumps to, if it is a jump and the code shows the target."""
         if self.mode == "rel":
             return self.operand
         if self.name == "JSR" or (self.name, self.mode) == ("JMP", "abs"):
@@ -36,22 +36,22 @@ class Instruction(NamedTuple):
 
     @property
     def goes_on(self) -> bool:
-        """Whether the instruction after it can be next, now or after a return."""
+        """Whether the instruction after it can run next, at once or after a return."""
         return self.name not in ("JMP", "RTS", "RTI")
 
     @property
     def is_call(self) -> bool:
-        """Whether a return comes back to the instruction after it."""
+        """Whether the instruction after it is reached by a return."""
         return self.name in ("JSR", "BRK")
 
 
 def read_vector(rom: bytes, place: int) -> int:
-    """The offset that a vector at the cartridge's end points to."""
+    """Read the offset that a vector at the cartridge's end points to."""
     return (rom[place] | rom[place + 1] << 8) % SIZE
 
 
 def read_instruction(rom: bytes, place: int) -> Instruction | None:
-    """The instruction at an offset; None if the opcode is not documented."""
+    """Read the instruction at an offset; None if the opcode is not documented."""
     if rom[place] not in OPCODES:
         return None
     name, mode, cycles = OPCODES[rom[place]]
@@ -66,7 +66,7 @@ def read_instruction(rom: bytes, place: int) -> Instruction | None:
 
 
 def disassemble(rom: bytes, entries: Iterable[int] = ()) -> dict[int, Instruction]:
-    """The reachable instructions by offset; `entries` are offsets reached through memory.
+    """Find the reachable instructions, by offset; `entries` are offsets reached through memory.
 
     >>> rom = bytes.fromhex("a207 ca d0fd").ljust(SIZE - 4, b"\\0") + bytes(4)
     >>> [each.name for each in disassemble(rom).values()][:3]

@@ -1,9 +1,9 @@
-"""Draws lines into the picture or the field, and works out how each object looks in a line.
+"""Drawing lines into the picture or the field, and computing how each object looks in a line.
 
 Drawing is lazy. Before a write that changes something, `draw_to` draws everything up to the beam: a
 *band* of lines whose objects all stay the same. Each object's pixels in a line are one number of
 160 bits. So two objects collide where the bits of both are set, and a band of equal lines is drawn
-once and copied. If nobody needs the picture, a band is only searched for collisions, which the
+once and copied. If the picture is not needed, a band is only searched for collisions, which the
 program can read. Written in typed Python.
 """
 
@@ -24,18 +24,18 @@ from pixelpong.atari.typed import Int, Machine, Wide, copy, fill, inline, lowest
 
 _LINE = (1 << WIDTH) - 1
 
-# By the low bits of NUSIZx: the columns of further copies of a player or missile; 255: none.
+# By the low bits of NUSIZx: the columns of the copies of a player or missile; 255 means none.
 _COPIES = (
     (0, 255, 255), (0, 16, 255), (0, 32, 255), (0, 16, 32),
     (0, 64, 255), (0, 255, 255), (0, 32, 64), (0, 255, 255),
 )  # fmt: skip
 
-# A byte read from the other end, and one whose bits are two, or four, pixels wide.
+# A byte with its bits reversed, and bytes whose bits are two or four pixels wide.
 MIRRORED = tuple(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 _DOUBLED = tuple(sum(3 << 2 * b for b in range(8) if byte >> b & 1) for byte in range(256))
 _QUADRUPLED = tuple(sum(15 << 4 * b for b in range(8) if byte >> b & 1) for byte in range(256))
 
-# The order in which objects hide each other, by bit 2 of CTRLPF.
+# The order in which objects cover each other, by bit 2 of CTRLPF.
 _FRONT_TO_BACK = (
     (PLAYER0, MISSILE0, PLAYER1, MISSILE1, BALL, PLAYFIELD),
     (BALL, PLAYFIELD, PLAYER0, MISSILE0, PLAYER1, MISSILE1),
@@ -75,7 +75,7 @@ def around(bits: Wide) -> Wide:
 
 
 def playfield_mask(m: Machine) -> Wide:
-    """The playfield: 20 bits of four pixels each, then the same again, or mirrored."""
+    """The playfield: 20 bits of four pixels each, then the same again, plain or mirrored."""
     left = m.tia[PF0] >> 4 | MIRRORED[m.tia[PF1]] << 4 | m.tia[PF2] << 12
     right = left
     if m.tia[CTRLPF] & 1:
@@ -91,7 +91,7 @@ def playfield_mask(m: Machine) -> Wide:
 
 
 def player_or_missile_mask(m: Machine, o: Int) -> Wide:
-    """A player: eight pixels, mirrored or wide; a missile: a bar. Both in up to three copies."""
+    """A player (eight pixels, maybe mirrored or wide) or a missile (a bar), up to three copies."""
     p = (o - PLAYER0) & 1
     size = m.tia[NUSIZ0 + p] & 7
     late = 0
@@ -162,7 +162,7 @@ def columns(x0: Int, x1: Int) -> Wide:
 
 
 def draw_to(m: Machine, clock: Int) -> None:
-    """Draw everything not drawn yet, up to a colour clock, with the current registers."""
+    """Draw everything up to a colour clock that is not drawn yet, with the current registers."""
     end = min(clock, CLOCKS * (TOP + ROWS))
     if end > m.drawn:
         draw_band(m, end)
@@ -193,7 +193,7 @@ def draw_band(m: Machine, end: Int) -> None:
 
 
 def draw_lines(m: Machine, line: Int, x0: Int, x1: Int, count: Int) -> None:
-    """Draw a part of a line, or several whole lines that are equal."""
+    """Draw a part of a line, or several equal whole lines."""
     if x1 <= x0:
         return
     if m.objects & (m.objects - 1) != 0 and m.tia[VBLANK] & 2 == 0:
@@ -207,7 +207,7 @@ def draw_lines(m: Machine, line: Int, x0: Int, x1: Int, count: Int) -> None:
 
 
 def find_collisions(m: Machine, where: Wide) -> None:
-    """Set the latches of the objects that meet in these columns."""
+    """Set the latches of objects that overlap in these columns."""
     first = m.objects
     while first:
         a = lowest_bit(first)
@@ -224,7 +224,7 @@ def find_collisions(m: Machine, where: Wide) -> None:
 @inline
 def colour_of(m: Machine, o: Int, is_right: Int) -> Int:
     """The palette index of an object in one half of the line."""
-    # "Score": each half has a player's colour, unless the playfield is in front.
+    # "Score" mode: each half has a player's colour, unless the playfield is in front.
     if o == PLAYFIELD and m.tia[CTRLPF] & 6 == 2:
         return m.tia[COLUP0 + is_right]
     if o in (PLAYFIELD, BALL):
@@ -276,7 +276,7 @@ def draw_field(m: Machine, row: Int, x0: Int, x1: Int, count: Int) -> None:
 
 
 def active_pixels(m: Machine) -> Wide:
-    """The pixels of the line that are not background, worked out back to front as in `paint`."""
+    """The pixels of the line that are not background, computed back to front as in `paint`."""
     if m.tia[VBLANK] & 2:
         return wide(0)
     pixels = _LINE if IS_ACTIVE[m.tia[COLUBK]] else wide(0)
@@ -290,7 +290,7 @@ def active_pixels(m: Machine) -> Wide:
 
 
 def halve_columns(pixels: Wide) -> Wide:
-    """Every second pixel, closed up: bit 2k becomes bit k."""
+    """Keep every second pixel: bit 2k becomes bit k."""
     pixels &= _EVEN_1
     pixels = (pixels | pixels >> 1) & _EVEN_2
     pixels = (pixels | pixels >> 2) & _EVEN_4

@@ -1,4 +1,4 @@
-"""Values of typed Python as LLVM IR: types, expressions, and the program they are part of.
+"""Expressions of typed Python as LLVM IR, and the program that they are part of.
 
 `pixelpong.atari.lowering` adds the statements. Source: the LLVM Language Reference Manual.
 """
@@ -31,11 +31,11 @@ declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 
 
 class Value(NamedTuple):
-    """A value, or the place of one in memory: its type, and its name, number or address."""
+    """A value, or a place in memory: its type, and its name, number or address."""
 
     kind: str
     name: str | int  # an int if it is known at compile time
-    is_signed: bool = False  # of a place
+    is_signed: bool = False  # for a place
 
 
 def constant(number: int) -> Value:
@@ -49,23 +49,23 @@ class Program:
 
     machine: np.dtype[Any]  # the record that ``m.name`` refers to
     names: dict[str, Any] = field(default_factory=dict)  # constants and tables of the source
-    # Of each function: its parameters by name, with their types, and the type of the result.
+    # For each function its parameters by name, with their types, and the type of the result.
     signatures: dict[str, tuple[dict[str, str], str]] = field(default_factory=dict)
     functions: list[str] = field(default_factory=list)  # as IR
     _tables: dict[str, str] = field(default_factory=dict)
 
     def declare(self, name: str, parameters: dict[str, str], result: str) -> None:
-        """Make a function known before it is added."""
+        """Declare a function before it is added."""
         self.signatures[name] = parameters, result
 
     def add_names(self, names: dict[str, Any]) -> None:
-        """Make constants and tables known; a name must mean the same in every module."""
+        """Add constants and tables; a name must mean the same in all modules."""
         for name, value in names.items():
             if isinstance(value, int | tuple):
                 assert self.names.setdefault(name, value) == value, f"two constants {name}"
 
     def table(self, name: str) -> tuple[str, int]:
-        """Keep a tuple of numbers, or of tuples; return the elements' type and a row's length."""
+        """Add a tuple of numbers or of tuples; return the elements' type and a row's length."""
         value = self.names[name]
         row = len(value[0]) if isinstance(value[0], tuple) else 1
         flat = [x for each in value for x in each] if row > 1 else value
@@ -94,7 +94,7 @@ ARITHMETIC: dict[type, tuple[str, Callable[[int, int], int]]] = {
     ast.LShift: ("shl", operator.lshift),
     ast.RShift: ("ashr", operator.rshift),
 }
-"""Python's operators: LLVM's instruction, and the function that folds constants."""
+"""For each Python operator LLVM's instruction, and the function that folds constants."""
 
 _COMPARISONS = {
     ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "slt", ast.LtE: "sle", ast.Gt: "sgt", ast.GtE: "sge",
@@ -102,7 +102,7 @@ _COMPARISONS = {
 
 
 class Expressions:
-    """The values of one function, and the lines of IR that make them."""
+    """The values of one function, and the lines of IR that compute them."""
 
     def __init__(self, program: Program, name: str) -> None:
         self._program, self._name = program, name
@@ -231,7 +231,7 @@ class Expressions:
     # Memory.
 
     def _place(self, node: ast.expr) -> Value:
-        """The place of a field, or of an element of a field or table."""
+        """Find the place of a field, or of an element of a field or table."""
         indices: list[ast.expr] = []
         while isinstance(node, ast.Subscript):
             indices.insert(0, node.slice)
@@ -249,7 +249,7 @@ class Expressions:
         return Value(kind, self._element(f"@{node.id}", int(kind[1:]) // 8, index))
 
     def _field(self, machine: str, name: str, indices: list[ast.expr]) -> Value:
-        """A field of the record; words of 64 bits are the parts of one wide number."""
+        """Find a field of the record; 64-bit words are the parts of one wide number."""
         fields = self._program.machine.fields
         assert fields is not None
         assert name in fields, f"the machine has no {name}"

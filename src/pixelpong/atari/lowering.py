@@ -1,9 +1,9 @@
-"""Translates typed Python (`pixelpong.atari.typed`) to LLVM IR, the text that LLVM compiles.
+"""Translating typed Python (`pixelpong.atari.typed`) to LLVM IR, the text that LLVM compiles.
 
-No type needs to be inferred: the types of parameters and results are in the source, a variable has
+No types need to be inferred: the types of parameters and results are in the source, a variable has
 the type of its first value, and a field's type is in the record. So one walk over a function's
 syntax tree translates it, with a few lines of IR for each node. Local variables live in memory
-(``alloca``); LLVM's optimizer moves them to registers. Anything that the language does not have
+(``alloca``); LLVM's optimizer moves them to registers. Anything that is not part of the language
 raises a `SyntaxError` that quotes it.
 """
 
@@ -131,7 +131,7 @@ class Lowering(ir.Expressions):
                 self._store(self._place(target), value)
 
     def _change(self, target: ast.expr, op: type, value: ast.expr) -> None:
-        """``target op= value``; the target's place is worked out once."""
+        """Translate ``target op= value``; the target's place is computed once."""
         if isinstance(target, ast.Name):
             old = self._value(target)
             self._assign([target], self._binary(op, old, self._value(value)))
@@ -141,7 +141,7 @@ class Lowering(ir.Expressions):
             self._store(place, self._binary(op, old, self._value(value)))
 
     def _branch(self, node: ast.expr, yes: str, no: str) -> None:
-        """Jump to one of two labels; ``and`` and ``or`` stop at the first operand that decides."""
+        """Jump to one of two labels; ``and`` and ``or`` stop at the first decisive operand."""
         match node:
             case ast.BoolOp(op=op, values=[*first, last]):
                 for each in first:

@@ -1,10 +1,10 @@
-"""Compiles LLVM IR to functions, and caches the machine code for the next process.
+"""Compiling LLVM IR to functions, and caching the machine code for the next process.
 
-LLVM comes with numba, as llvmlite, so the user needs no compiler. The code is for this processor.
-The user's cache folder keeps it, under a name made of everything it depends on, with a checksum in
-front; damaged code is compiled again. A cache that cannot be written to costs time and nothing
-else. Two processes that compile at the same moment write the same bytes, each to a temporary file
-that it then renames.
+LLVM comes with numba, as llvmlite, so the user needs no compiler. The code is specific to the
+processor. It is kept in the user's cache folder, under a name derived from all it depends on, after
+a checksum; damaged code is compiled again. A cache that cannot be written costs only time. Two
+processes that compile at the same moment write the same bytes, each to a temporary file that it
+then renames.
 
 Neither compiling nor calling holds Python's lock.
 """
@@ -25,17 +25,17 @@ from typing import Any
 import llvmlite
 import llvmlite.binding as llvm
 
-# LLVM's level of optimization for the IR and for the machine code. A higher level costs more time
-# at the first use than it gains: docs/log.md.
+# LLVM's optimization levels for the IR and for the machine code. A higher level costs more time at
+# the first use than it gains: docs/log.md.
 LEVEL, CODE_LEVEL = 1, 2
 
-# One thread at a time: the second one then finds the code in the cache, LLVM links for one thread
-# only, and CPython 3.11's parser can fail in two ("AST constructor recursion depth mismatch").
+# One thread at a time: the second one then finds the code in the cache, LLVM's linking is not
+# thread-safe, and neither is CPython 3.11's parser ("AST constructor recursion depth mismatch").
 _making = threading.Lock()
 
 
 class NativeCode:
-    """Functions in machine code. An address is valid as long as this object lives."""
+    """Functions in machine code; their addresses are valid as long as this object lives."""
 
     def __init__(
         self,
@@ -79,14 +79,14 @@ class NativeCode:
         return found
 
     def function(self, name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
-        """An exported function for Python to call; a call lets other threads run."""
+        """An exported function for Python to call; other threads can run during a call."""
         function = ctypes.CFUNCTYPE(result, *arguments)(self.address(name))
-        function.code = self  # type: ignore[attr-defined]  # so that it lives as long
+        function.code = self  # type: ignore[attr-defined]  # keeps the code alive
         return function
 
 
 def _compile(ir: str, triple: str, target: Any) -> bytes:
-    """The machine code of a module, as an object file."""
+    """Compile a module to machine code, as an object file."""
     module = llvm.parse_assembly(ir)
     module.triple, module.data_layout = triple, str(target.target_data)
     module.verify()
@@ -121,7 +121,7 @@ def _users_cache() -> Path:
 
 
 def _read(path: Path) -> bytes | None:
-    """The cached machine code; None if there is none or it is damaged."""
+    """Read cached machine code; None if there is none or it is damaged."""
     try:
         content = path.read_bytes()
     except OSError:
@@ -131,12 +131,12 @@ def _read(path: Path) -> bytes | None:
 
 
 def _seal(path: Path, code: bytes) -> bytes:
-    """The checksum in front of the code; it covers the name, so other code does not pass."""
+    """The checksum in front of the code; it includes the name, so other code does not pass."""
     return hashlib.sha256(path.name.encode() + code).digest()
 
 
 def _keep(path: Path, code: bytes) -> None:
-    """Write the code completely or not at all; do nothing if the folder is not writable."""
+    """Write the code completely or not at all; do nothing if it cannot be written."""
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")

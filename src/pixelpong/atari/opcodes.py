@@ -1,10 +1,10 @@
-"""The processor's instructions: the 6507, a 6502 with fewer pins.
+"""The instructions of the processor, a 6507, which is a 6502 with fewer pins.
 
 It has three registers of eight bits (A, X, Y), a stack pointer, a program counter, and flags: N
 (negative), V (overflow), Z (zero), C (carry), I and D. An instruction is one byte, the opcode, and
-up to two more that say where its operand lies: the addressing mode.
+up to two more; its addressing mode says how these give the operand.
 
-Only documented instructions. Source: MCS6500 Family Programming Manual (MOS, 1976).
+Only documented instructions are listed. Source: MCS6500 Family Programming Manual (MOS, 1976).
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ LENGTHS = {
     "imp": 1,  # no operand
     "acc": 1,  # the operand is A
     "imm": 2,  # the operand is the byte that follows
-    "zp": 2,  # it is in the first 256 bytes, at the byte that follows
-    "zpx": 2,  # the same, X added
-    "zpy": 2,  # the same, Y added
-    "izx": 2,  # the address is in the first 256 bytes, at the byte that follows plus X
-    "izy": 2,  # the address is there, at the byte that follows; Y is added to it
-    "rel": 2,  # a branch: that many bytes on
-    "abs": 3,  # the address is the two bytes that follow
-    "abx": 3,  # the same, X added
-    "aby": 3,  # the same, Y added
-    "ind": 3,  # a jump to the address stored there
+    "zp": 2,  # the operand's address, in the first 256 bytes, is the byte that follows
+    "zpx": 2,  # the same, plus X
+    "zpy": 2,  # the same, plus Y
+    "izx": 2,  # the byte that follows, plus X, is where the operand's address is stored
+    "izy": 2,  # the byte that follows is where the address is stored, to which Y is added
+    "rel": 2,  # a branch by a number of bytes
+    "abs": 3,  # the operand's address is the two bytes that follow
+    "abx": 3,  # the same, plus X
+    "aby": 3,  # the same, plus Y
+    "ind": 3,  # a jump to the address that is stored there
 }
 
 # Cycles by mode, for instructions that read, write, or read and write back.
@@ -66,12 +66,12 @@ SED imp F8 2  SEI imp 78 2  TAX imp AA 2  TAY imp A8 2  TSX imp BA 2  TXA imp 8A
 TYA imp 98 2
 """
 
-WRITES = ("STA", "STX", "STY")  # they do not read
-CHANGES = ("ASL", "DEC", "INC", "LSR", "ROL", "ROR")  # they read and write back
+WRITES = ("STA", "STX", "STY")  # these only write
+CHANGES = ("ASL", "DEC", "INC", "LSR", "ROL", "ROR")  # these read and write back
 
 
 class Opcode(NamedTuple):
-    """What an opcode means; the cycles do not count a crossed page or a branch taken."""
+    """The meaning of an opcode; the cycles leave out those for crossed pages and taken branches."""
 
     name: str
     mode: str

@@ -4,7 +4,7 @@ An index is what a program writes to a colour register: the upper four bits are 
 three the brightness. Televisions differed; these are ALE's colours.
 
 Source: measured on ALE (``getScreen`` and ``getScreenRGB`` while the idle game goes through all
-colours); ``tests/test_pong_exactness.py`` measures them again.
+colours); ``tests/atari/test_pong_exactness.py`` measures them again.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pixelpong.atari.typed import make_table
 
-# Registers, by address. (For the sound, the first and the last.)
+# Registers, by address (of those for sound, only the first and the last).
 VSYNC, VBLANK, WSYNC, RSYNC, NUSIZ0, NUSIZ1 = 0x00, 0x01, 0x02, 0x03, 0x04, 0x05
 COLUP0, COLUP1, COLUPF, COLUBK, CTRLPF, REFP0 = 0x06, 0x07, 0x08, 0x09, 0x0A, 0x0B
 PF0, PF1, PF2, RESP0, RESP1, RESBL = 0x0D, 0x0E, 0x0F, 0x10, 0x11, 0x14
@@ -21,7 +21,7 @@ PLAYFIELD, PLAYER0, PLAYER1, MISSILE0, MISSILE1, BALL = 0, 1, 2, 3, 4, 5
 ALL_OBJECTS = 0b111111
 
 CLOCKS = 228  # colour clocks of a line
-BLANK_CLOCKS = 68  # those before its first pixel
+BLANK_CLOCKS = 68  # of a line, before its first pixel
 
 # The bits of a register that have a meaning.
 MEANING = make_table(
@@ -47,6 +47,6 @@ CHANGES_OBJECTS = make_table(
     },
 )  # fmt: skip
 
-# Clocks until a write to a register takes effect; for PF0, PF1, PF2, by the cycle's low bits.
+# Clocks until a write to a register takes effect; for PF0, PF1, PF2 by the cycle's low bits.
 DELAY = make_table(64, 0, {NUSIZ0: 8, NUSIZ1: 8, REFP0: 1, REFP0 + 1: 1})
 PLAYFIELD_DELAY = (4, 5, 2, 3)

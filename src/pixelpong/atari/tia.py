@@ -1,13 +1,13 @@
-"""The TIA, the chip that draws the picture: what it does when the program writes to it or reads it.
+"""The TIA, the chip that draws the picture: its response to the program's writes and reads.
 
 The Atari 2600 has no memory for a picture. The TIA sends the television one line after the other,
-and knows how six objects look *in this line*: the playfield (20 fat pixels, repeated or mirrored
+and knows how six objects look *in this line*: the playfield (20 wide pixels, repeated or mirrored
 for the right half), two players (8 pixels each), two missiles and a ball (a bar each). To change
 something from line to line, the program writes to a register in time.
 
 Time is counted in colour clocks. A line takes 228 of them: 68 in which the beam flies back, then
 160 pixels. The processor's clock is a third of that, so a line takes 76 cycles. A write to WSYNC
-halts the processor until the next line begins; so programs keep in step with the beam. A frame
+halts the processor until the next line begins, which keeps programs in step with the beam. A frame
 ends when the program clears VSYNC, after 262 lines in Pong. 210 of them are shown (`TOP`, `ROWS`).
 
 A write that changes nothing costs one comparison. Before any other write, everything up to the
@@ -15,7 +15,7 @@ beam is drawn (`pixelpong.atari.drawing`).
 
 In the functions, `t` is the cycle since the start of the line in which the frame began, and `bus`
 the last byte on the data bus. Not covered: sound, light pens, the first clocks of objects that move
-in the middle of a line. Written in typed Python. Source: as for `pixelpong.atari.registers`.
+in the middle of a line. Written in typed Python. Source: see `pixelpong.atari.registers`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pixelpong.atari.typed import Int, Machine, inline, make_table
 
 _MOVES_UNTIL = 3  # the last cycle of a line in which HMOVE moves objects the full distance
 
-# By the low bits of NUSIZx: the middle of a player, in columns from its left edge.
+# By the low bits of NUSIZx: the distance of a player's middle from its left edge, in columns.
 _MIDDLE = make_table(8, 4, {5: 8, 7: 16})
 
 # Writes.
@@ -35,7 +35,7 @@ _MIDDLE = make_table(8, 4, {5: 8, 7: 16})
 
 @inline
 def strobed_position(t: Int, is_player: Int) -> Int:
-    """The column of an object that is set (RESPx, RESMx, RESBL) at time `t`."""
+    """The column at which a write to RESPx, RESMx or RESBL at time `t` puts an object."""
     clock = t % 76 * 3
     if clock < BLANK_CLOCKS:
         return 2 + is_player
@@ -43,14 +43,14 @@ def strobed_position(t: Int, is_player: Int) -> Int:
 
 
 def set_register(m: Machine, clock: Int, register: Int, value: Int) -> None:
-    """Write a new value to a register of colours, shapes or switches, and end the band."""
+    """Write a new value to a register of colours, shapes or switches, which ends the band."""
     draw_to(m, clock)
     m.dirty |= CHANGES_OBJECTS[register]
     m.tia[register] = value & MEANING[register]
 
 
 def set_player(m: Machine, t: Int, register: Int, value: Int) -> None:
-    """Write to GRPx; it shows what VDEL delays: the other player, and with GRP1 the ball."""
+    """Write to GRPx, which also updates what VDEL delays: the other player, with GRP1 the ball."""
     p = register - GRP0
     q = 1 - p
     dirty = 0
@@ -70,7 +70,7 @@ def set_player(m: Machine, t: Int, register: Int, value: Int) -> None:
 
 
 def set_lock(m: Machine, t: Int, register: Int, value: Int) -> None:
-    """Write to RESMPx: it hides a missile, and then releases it at its player's middle."""
+    """Write to RESMPx: hide a missile, or release it at its player's middle."""
     draw_to(m, 3 * t)
     p = register - RESMP0
     if value & 2 == 0:
@@ -80,14 +80,14 @@ def set_lock(m: Machine, t: Int, register: Int, value: Int) -> None:
 
 
 def set_position(m: Machine, t: Int, register: Int) -> None:
-    """RESPx, RESMx, RESBL: move an object to the beam."""
+    """Write to RESPx, RESMx or RESBL: move an object to the beam."""
     draw_to(m, 3 * t)
     m.dirty |= CHANGES_OBJECTS[register]
     m.position[register - RESP0] = strobed_position(t, register <= RESP1)
 
 
 def move_objects(m: Machine, t: Int) -> None:
-    """HMOVE: move each object by its HM register, −8 … 7 columns to the left.
+    """Write to HMOVE: move each object by its HM register, −8 … 7 columns to the left.
 
     This is the distance at the start of a line; later in the line, objects move less.
     """
@@ -103,7 +103,7 @@ def move_objects(m: Machine, t: Int) -> None:
 
 
 def set_blank(m: Machine, t: Int, value: Int) -> None:
-    """VBLANK: bit 1 darkens the picture; while bit 7 is set, the paddles' capacitors are empty."""
+    """Write to VBLANK: bit 1 darkens the picture, bit 7 keeps the paddles' capacitors empty."""
     draw_to(m, 3 * t)
     if value & 0x80:
         m.emptied = 1
@@ -115,7 +115,7 @@ def set_blank(m: Machine, t: Int, value: Int) -> None:
 
 @inline
 def write_tia(m: Machine, t: Int, register: Int, value: Int) -> Int:
-    """Write to a register, 0 to 0x3F. Return the cycle after it: later if the write halts."""
+    """Write to a register, 0 to 0x3F; return the cycle after it, which is later after a halt."""
     if register == WSYNC:
         return (t + 75) // 76 * 76
     if register >= HMP0 and register <= HMBL:
@@ -123,9 +123,9 @@ def write_tia(m: Machine, t: Int, register: Int, value: Int) -> Int:
     elif register >= RESP0 and register <= RESBL:
         set_position(m, t, register)
     elif register in (ENAM0, ENAM1) and m.tia[register - ENAM0 + RESMP0]:
-        m.tia[register] = value & 2  # hidden: nothing changes, and the band need not end
+        m.tia[register] = value & 2  # hidden, so nothing changes, and the band need not end
     elif register == ENABL and m.tia[VDELBL]:
-        m.tia[ENABL] = value & 2  # delayed: the next write to GRP1 shows it
+        m.tia[ENABL] = value & 2  # delayed until the next write to GRP1
     elif register == GRP0:
         if m.tia[GRP0] != value or m.old_grp[1] != m.tia[GRP1]:
             set_player(m, t, register, value)
@@ -142,7 +142,7 @@ def write_tia(m: Machine, t: Int, register: Int, value: Int) -> Int:
             else:
                 set_register(m, 3 * t + DELAY[register], register, value)
     elif register == VSYNC:
-        if (m.tia[VSYNC] | value) & 2:  # a frame can end only at instructions that name VSYNC
+        if (m.tia[VSYNC] | value) & 2:  # frames end only at instructions with VSYNC's own address
             m.stop = NOT_IMPLEMENTED
     elif register == VBLANK:
         set_blank(m, t, value)
@@ -158,7 +158,7 @@ def write_tia(m: Machine, t: Int, register: Int, value: Int) -> Int:
 
 
 def write_vsync(m: Machine, t: Int, value: Int) -> None:
-    """Bit 1 tells the television that a frame ends. It ends once the bit is clear, a line later."""
+    """Write to VSYNC: bit 1 announces the end of the frame, which comes once it is cleared."""
     if value & 2:
         m.vsync_end = t + 76
     elif m.tia[VSYNC] & 2 and t >= m.vsync_end and m.stop == 0:
@@ -170,12 +170,12 @@ def write_vsync(m: Machine, t: Int, value: Int) -> None:
 
 
 def read_tia(m: Machine, t: Int, address: Int, bus: Int) -> Int:
-    """Read collisions, or a paddle's capacitor; `bus` stays on lines the TIA does not drive."""
+    """Read collisions or a paddle's capacitor; bits that the TIA does not drive are `bus`."""
     register = address & 15
     bus &= 0x3F
     if register >= 8 and register < 12:
         return bus | is_charged(m, t, register & 3) << 7
-    if register >= 12:  # INPT4 and INPT5, triggers of joysticks: not pressed; the rest: nothing
+    if register >= 12:  # INPT4 and INPT5, joystick buttons, are not pressed; the rest is unused
         return bus | (register < 14) << 7
     draw_to(m, 3 * t)
     two = m.collisions >> 2 * register

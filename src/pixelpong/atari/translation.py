@@ -1,19 +1,18 @@
-"""Translates a cartridge's instructions to one compiled function: ``run_frame(m)``.
+"""Translating a cartridge's instructions to one compiled function: ``run_frame(m)``.
 
 An emulator usually reads an instruction, decodes it, runs it, and goes to the next one. Here all
-decoding is done once. Each instruction becomes a line or two of typed Python that spells out
-operand and addressing mode; a branch becomes a jump to a label. All of it is compiled as one
-function. So the console's registers are registers of the real processor, and flags that nobody
-reads are never computed.
+decoding is done once. Each instruction becomes a line or two of typed Python that spell out operand
+and addressing mode; a branch becomes a jump to a label. All of it is compiled as one function. So
+the console's registers are registers of the real processor, and unused flags are never computed.
 
 Names in the lines: a x y s, the registers; n, whose bit 7 is the flag N; z, which is 0 if the flag
 Z is set; c v i, 0 or 1; t, the cycle; q, an address; r and w, intermediate values.
 
 Time: an instruction reads and writes in its last cycle, as in ALE. Every jump back checks whether
-the frame takes too long, so a frame ends whatever the machine's state.
+the frame takes too long, so a frame always ends, whatever the machine's state.
 
-The compiled function holds the cartridge's logic. It lives in memory and in the user's cache, never
-in the repository.
+The compiled function contains the cartridge's logic. It exists in memory and in the user's cache,
+never in the repository.
 
 Not covered: decimal arithmetic (SED), the addressing mode "(address, X)", pointers outside the
 memory. A machine that meets them, or jumps to an unknown place, stops and says why.
@@ -84,19 +83,18 @@ _OPERATIONS = {
 # Bytes that an instruction pushes onto the stack, or pulls from it.
 _PUSHES = {"JSR": 2, "BRK": 3}
 _PULLS = {"RTS": 2, "RTI": 3, "PLA": 1, "PLP": 1}
-# These take one more cycle if the index carries the address into the next page of 256 bytes.
+# These take one more cycle if the index moves the address into the next page of 256 bytes.
 _PAGE_COSTS = ("ADC", "SBC", "AND", "ORA", "EOR", "CMP", "LDA", "LDX", "LDY")
 
 
 class Translation:
-    """Translates one cartridge to ``run_frame``."""
+    """The translation of one cartridge to ``run_frame``."""
 
     def __init__(self, rom: bytes, entries: Iterable[int], hints: Mapping[int, str]) -> None:
         """Find the code; `entries` are offsets reached through memory.
 
-        `hints` are typed Python by offset, put in front of the instruction there. They use what is
-        known about this cartridge to save work, and must leave the machine as the cartridge's own
-        code would.
+        `hints` are typed Python by offset, added in front of the instruction there. They use facts
+        about this cartridge to save work, and must leave the machine as its own code would.
         """
         self._hints = hints
         code = disassemble(rom, entries)
@@ -108,7 +106,7 @@ class Translation:
         start = read_vector(rom, SIZE - 4)
         self.entries = sorted({start, *entries, *frames, *returns} & code.keys())
         targets = {each.target for each in code.values() if each.target is not None}
-        # Code that overlaps, and code that runs from the cartridge's end to its beginning.
+        # Overlapping code, and code that continues from the cartridge's end at its beginning.
         afters = Counter(each.after for each in code.values() if each.goes_on)
         joints = {place for place, count in afters.items() if count > 1}
         joints |= {each.after for each in code.values() if each.after < each.place}
@@ -116,7 +114,7 @@ class Translation:
         self._labels = labels & code.keys()
 
     def add_to(self, program: Program) -> None:
-        """Add ``run_frame(m)``: one frame, played on the record; ``m.stop`` says why it ended."""
+        """Add ``run_frame(m)``, which plays a frame on the record; ``m.stop`` says why it ended."""
         program.declare("run_frame", {"m": POINTER}, NOTHING)
         out = Lowering(program, "run_frame")
         out.code("begin_frame(m); t = m.cycle; pc = m.pc; q = b = r = w = 0; p = m.p")
@@ -200,7 +198,7 @@ class Translation:
         return None
 
     def _go(self, one: Instruction) -> str:
-        """Jump; a jump back first checks that the frame is not too long, so that it ends."""
+        """The code of a jump; a jump back first checks that the frame is not too long."""
         target = self._interrupt if one.name == "BRK" else one.target
         assert target is not None
         jump = f"pc = {target}; goto({_label(target) if target in self._code else 'unknown'})"
@@ -209,7 +207,7 @@ class Translation:
         return jump
 
     def _skip_loop(self, one: Instruction) -> str:
-        """Go straight to the last round of a waiting loop of two instructions.
+        """The code that skips to the last round of a waiting loop of two instructions.
 
         ``wait: LDA INTIM, BNE wait`` waits for the timer; ``wait: DEY, BPL wait`` only waits.
         """
@@ -227,7 +225,7 @@ class Translation:
     # Operands.
 
     def _read(self, one: Instruction) -> tuple[str, str]:
-        """Lines to run first, and an expression for the operand's value."""
+        """The lines to run first, and an expression for the operand's value."""
         match one.mode:
             case "imp":
                 return "", ""
@@ -239,7 +237,7 @@ class Translation:
         return f"{before}\nif q & 0x1000: r = rom[q & 0x7FF]\nelse: r = read(m, t, q, {bus})", "r"
 
     def _address(self, one: Instruction) -> tuple[str, str]:
-        """Lines that set q to the address, and the byte that is then on the bus."""
+        """The lines that set q to the address, and the byte that is then on the bus."""
         costs, operand = one.name in _PAGE_COSTS, one.operand
         match one.mode:
             case "zp":
@@ -270,7 +268,7 @@ def _label(place: int) -> str:
 
 
 def _check_stack(one: Instruction) -> str:
-    """Stop if a push or pull leaves the memory (a single byte may go to the TIA)."""
+    """The code that stops if a push or pull leaves the memory (one byte may go to the TIA)."""
     if one.name in _PUSHES:
         return f"if s < {0x7F + _PUSHES[one.name]}: goto(not_covered)"
     if one.name in _PULLS:

@@ -1,6 +1,6 @@
-"""A small typed Python: the language of the machine, which runs in two ways.
+"""Typed Python: the small language of the machine, which runs in two ways.
 
-The functions of `pixelpong.atari.tia` and its neighbours are plain Python: they run slowly, and a
+The functions of `pixelpong.atari.tia` and related modules are plain Python: they run slowly, and a
 debugger can step through them. `pixelpong.atari.lowering` compiles the same source to native code.
 A test runs both on the same machine and compares every bit.
 
@@ -14,10 +14,10 @@ The language has only what the machine needs:
 - integer operators, comparisons, ``in (…)``, ``and``, ``or``, ``a if b else c``;
 - calls of functions of the same program, and of the functions below.
 
-It differs from Python: `Int` wraps around at 32 bits, ``//``, ``%`` and shifts need operands that
-are not negative, and a `Wide` must not be shifted by 192 or more. As values, ``and`` and ``or`` are
-0 or 1, and all their operands are computed; as a condition they stop at the first operand that
-decides. A ``for`` loop's variable must not be used after the loop.
+It differs from Python: `Int` wraps around at 32 bits, ``//``, ``%`` and shifts need nonnegative
+operands, and a `Wide` must not be shifted by 192 or more. As values, ``and`` and ``or`` are 0 or 1,
+and all their operands are computed; as conditions they stop at the first decisive operand. A
+``for`` loop's variable must not be used after the loop.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ WIDE_BITS = 192
 
 
 def make_table(size: int, default: int, values: dict[int, int]) -> tuple[int, ...]:
-    """Make a table of numbers, most of which are `default`, when the module is loaded."""
+    """Make a table of numbers when a module is loaded; places not in `values` have the default."""
     return tuple(values.get(place, default) for place in range(size))
 
 
@@ -50,7 +50,7 @@ def wide(value: Int) -> Wide:
 
 
 def lowest_bit(value: Int | Wide) -> Int:
-    """The place of the lowest bit that is set; `value` must not be 0.
+    """The index of the lowest bit that is set; `value` must not be 0.
 
     >>> lowest_bit(0b1000)
     3
@@ -59,7 +59,7 @@ def lowest_bit(value: Int | Wide) -> Int:
 
 
 def rounds_that_meet(start: Int, step: Int, mask: Int) -> Wide:
-    """In which rounds of a loop a byte that grows by `step` has none of the bits in `mask`.
+    """The rounds of a loop in which a byte that grows by `step` has none of the bits in `mask`.
 
     Bit k is set if ``(start + step·k) & mask & 0xFF == 0``, for k from 0 to 191. The compiled code
     does all rounds at once, as one vector. `step` must be a constant.

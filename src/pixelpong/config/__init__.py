@@ -1,9 +1,9 @@
 """The configuration of a run: one definition for the flag, the file key, the help and the check.
 
-Each option of a training is a field of `Config`; the command line and the TOML format are made from
-these: ``batch_size`` here is ``--batch-size`` as a flag and ``batch_size = 10`` in a file. A type
-holds the bounds, as in `pixelpong.schema`. Presets and files: `config.presets`; the options of a
-single command: `faces.cli`.
+Each training option is a field of `Config`, from which the command line and the TOML format are
+generated: ``batch_size`` here is ``--batch-size`` as a flag and ``batch_size = 10`` in a file. The
+types contain the bounds, as in `pixelpong.schema`. For presets and files see `config.presets`, for
+the options of single commands `faces.cli`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from pixelpong.schema import Count, Meta, Number, Positive, Share, Weight, conve
 
 COMMAND_LINE = "command line"  # errors spell options of this origin as flags
 
-_KINDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+_KINDS = {int: "a whole number", float: "a number", str: "a string", bool: "true or false"}
 
 
 @dataclass(frozen=True)
 class Option:
-    """One option, for the command line, the documentation and the check."""
+    """One option, as the command line, the documentation and the checks use it."""
 
     name: str
     type: Any
@@ -36,12 +36,12 @@ class Option:
 
     @property
     def flag(self) -> str:
-        """Its spelling on the command line."""
+        """The option as it is spelled on the command line."""
         return "--" + self.name.replace("_", "-")
 
     @property
     def is_free(self) -> bool:
-        """It does not change the parameters after N updates: a resumed run may change its value."""
+        """Whether a resumed run may change it, as it changes no parameters after N updates."""
         return self.name == "preset" or self.section in ("budget", "schedule", "engine")
 
     @property
@@ -57,13 +57,13 @@ class Option:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The words that it takes, if they are a few."""
+        """The words that it accepts; empty if any value of its type will do."""
         return get_args(self._values) if get_origin(self._values) is Literal else ()
 
     def describe_values(self) -> str:
-        """The values that it takes, in words.
+        """The values that it accepts, in words.
 
-        A bound that is a limit of the machine, `lt`, is not told.
+        The bound `lt`, a limit of the machine, is left out.
 
         >>> Option("x", Literal["left", "right"] | None, None).describe_values()
         'one of left, right'
@@ -80,15 +80,15 @@ class Option:
         try:
             return self.check(self.kind(text), COMMAND_LINE)
         except ValueError:
-            return self.check(text, COMMAND_LINE)  # refuses it in the same words
+            return self.check(text, COMMAND_LINE)  # raises the same error
 
     def check(self, value: Any, origin: str) -> Any:
-        """Return `value`, which comes from `origin`, in the option's own type, or refuse it."""
+        """Convert `value`, which comes from `origin`, to the option's type, or refuse it."""
         try:  # NumPy's numbers have `item`
             return convert(value.item() if hasattr(value, "item") else value, self.type)
         except ValueError:
             spelled = self.flag if origin == COMMAND_LINE else self.name
-            otherwise = "change it"
+            otherwise = ""
             if isinstance(value, list):
                 otherwise = "give one value, or the list to `pixelpong sweep`"
             try:
@@ -107,19 +107,19 @@ def option(default: Any, help: str, **facts: Any) -> Any:
 
 @dataclass(frozen=True)
 class Config:
-    """Everything needed to make a run again, bit for bit.
+    """Everything needed to repeat a run, bit for bit.
 
     The first option of a section names it.
     """
 
     preset: Literal["classic", "fast", "half", "karpathy", "numpy", "ray"] = option(
-        "fast", "Set of options from which the others start."
+        "fast", "Named set of options to start from."
     )
     seed: Count = option(0, "Seed of everything random in the run.", short="-s")
 
     environment: Name = option(
         "ALE/Pong-v5",
-        "Protocol, by the name under which figures are published.",
+        "Protocol, by the name under which results are published.",
         section="environment",
     )
     frame_skip: FrameSkip | None = option(None, "Frames per step; by default the protocol's own.")
@@ -140,20 +140,20 @@ class Config:
 
     algorithm: Literal["reinforce", "ppo"] = option(
         "reinforce",
-        "REINFORCE with RMSProp on whole episodes, or PPO with Adam on segments of streams.",
+        "REINFORCE with RMSProp on whole episodes, or PPO with Adam on segments of games.",
         section="learning",
     )
     learning_rate: Weight = option(1e-4, "Step size of the optimizer.", source="Karpathy")
-    gamma: Share = option(0.99, "Discount of a reward one step later.", source="Karpathy")
+    gamma: Share = option(0.99, "Discount factor per step.", source="Karpathy")
 
     batch_size: Annotated[int, Meta(ge=1, le=100_000)] = option(
         10, "Episodes per update.", source="Karpathy", section="reinforce"
     )
     decay_rate: Share = option(
-        0.99, "Share of the old mean square that RMSProp keeps.", source="Karpathy"
+        0.99, "RMSProp's decay rate of the mean squared gradient.", source="Karpathy"
     )
 
-    num_envs: Number = option(32, "Games played side by side.", section="ppo")
+    num_envs: Number = option(32, "Games played in parallel.", section="ppo")
     num_steps: Annotated[int, Meta(ge=1, le=100_000)] = option(
         128, "Steps of each game per update."
     )
@@ -162,50 +162,49 @@ class Config:
     )
     num_minibatches: Annotated[int, Meta(ge=1, le=10_000)] = option(4, "Adam steps per pass.")
     clip_coef: Annotated[float, Meta(ge=0.001, le=10)] = option(
-        0.2, "How far a step may change a probability.", source="Schulman et al. 2017"
+        0.2, "PPO's clip range of the probability ratio.", source="Schulman et al. 2017"
     )
     gae_lambda: Share = option(
-        0.95, "Weight of later errors of the value (GAE lambda).", source="Schulman et al. 2016"
+        0.95, "GAE lambda: weight of later value errors.", source="Schulman et al. 2016"
     )
     gae_lambda_end: Share = option(
-        0.95,
-        "GAE lambda when all points are won; it falls towards this as the rate and the bonus fall.",
+        0.95, "Final GAE lambda, approached as the learning rate and the entropy bonus fall."
     )
-    ent_coef: Weight = option(0.01, "Weight of the policy's entropy.")
-    vf_coef: Weight = option(0.5, "Weight of the value's squared error.")
+    ent_coef: Weight = option(0.01, "Weight of the entropy bonus.")
+    vf_coef: Weight = option(0.5, "Weight of the value loss.")
     anneal_from: Share = option(
-        0.5, "Share of points won from which the rate and the entropy bonus fall towards 0."
+        0.5, "Share of points won at which learning rate and entropy bonus begin to fall to 0."
     )
     restart_after: Count = option(
         0,
-        "Steps after which, with a smaller share of points won than --anneal-from, it starts again "
-        "with other parameters; 0 is never.",
+        "Start again with new parameters if, after this many steps, the share of points won is "
+        "below --anneal-from; 0 is never.",
     )
     anneal_steps: Count = option(
         0,
-        "Steps over which the rate and the entropy bonus fall towards 0, whatever the points; "
-        "0: they fall with the share of points lost.",
+        "Steps over which the learning rate and the entropy bonus fall to 0; if 0, they follow the "
+        "share of points lost.",
     )
     opponent: str = option(
         "builtin",
-        "Whom it plays against: builtin (the cartridge), self, half (each in half of the games), "
-        "or an agent: a run or a file.",
+        "Opponent: builtin (the game's own), self, half (each in half of the games), or an agent: "
+        "a run or a file.",
     )
 
     updates: Positive | None = option(None, "Stop after this many updates.", section="budget")
-    episodes: Positive | None = option(None, "Stop at the first update with this many episodes.")
+    episodes: Positive | None = option(None, "Stop at the update that reaches this many episodes.")
     total_timesteps: Positive | None = option(
-        None, "Stop at the first update with this many steps."
+        None, "Stop at the update that reaches this many steps."
     )
     until_return: Annotated[float, Meta(ge=-21, le=21)] | None = option(
         None, "Stop when an evaluation confirms this mean return of greedy play."
     )
 
-    save_every: Positive = option(10, "Updates between two checkpoints.", section="schedule")
+    save_every: Positive = option(10, "Updates between checkpoints.", section="schedule")
     save_agent_every: Count = option(
-        10, "Updates between the first agents that are saved; 0 is never."
+        10, "Updates between the first saved agents; later gaps are longer. 0 is never."
     )
-    evaluate_every: Count = option(0, "Updates between two evaluations; 0 is never.")
+    evaluate_every: Count = option(0, "Updates between evaluations; 0 is never.")
     evaluate_episodes: Positive = option(10, "Greedy episodes in each evaluation.")
 
     engine: Literal["serial", "threads", "ray"] = option(
@@ -215,13 +214,13 @@ class Config:
     )
     workers: Number | None = option(None, "Workers; by default one per core.")
     worker_timeout: Annotated[float, Meta(ge=0.1, le=86400)] = option(
-        60.0, "Seconds that one item may take on Ray; a worker that is later is replaced."
+        60.0, "Seconds that a Ray worker may take for an item before it is replaced."
     )
     ray_address: str | None = option(
         None, "Ray cluster to use, auto or HOST:PORT; by default a new local one."
     )
     ray_mode: Literal["actors", "tasks"] = option(
-        "actors", "Ray's workers: actors, one per node with threads, or tasks, one per core."
+        "actors", "Ray's workers: actors (one per node, with threads) or tasks (one per core)."
     )
     verbose: bool = option(False, "Also print one line per point, per episode and per batch.")
 
@@ -231,14 +230,14 @@ class Config:
         return find_protocol(self.environment, self.frame_skip, self.sticky, self.max_frames)
 
     def spent(self, stand: Any) -> dict[str, float]:
-        """The share of each budget that counts, if it is set, that `stand` has used up."""
+        """The used share of each counted budget that is set; `stand` has the counts."""
         goals = {name: getattr(self, name) for name in COUNTED}
         return {name: getattr(stand, COUNTED[name]) / goal for name, goal in goals.items() if goal}
 
     def reached(self, stand: Any) -> str | None:
-        """The name of the first budget that `stand`, which has counts, has used up, or None.
+        """The first budget that is used up, by name, or None; `stand` has the counts.
 
-        The target return is not checked here: an evaluation decides on it.
+        The target return is not checked here: that takes an evaluation.
         """
         return next((name for name, share in self.spent(stand).items() if share >= 1), None)
 
@@ -293,9 +292,9 @@ it out, or use a preset with PPO, such as fast.
         owner = OPTIONS[name].section
         if owner in ALGORITHMS and owner != config.algorithm:
             title, preset = ALGORITHMS[owner]
-            told = f"{origin}: {name} is an option of {title}, which is not in use."
+            what = f"{origin}: {name} is an option of {title}, which is not in use."
             advice = f"Leave it out, or use a preset with {title}, such as {preset}."
-            raise ConfigError(f"{told} {advice}")
+            raise ConfigError(f"{what} {advice}")
 
 
 def differences(old: Config, new: Config, *, with_free: bool = False) -> dict[str, tuple[Any, Any]]:

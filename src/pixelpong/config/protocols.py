@@ -19,10 +19,10 @@ FrameLimit = Annotated[int, Meta(ge=1, le=MAX_FRAMES)]
 
 @dataclass(frozen=True)
 class Protocol:
-    """The rules behind an environment's name; an agent's file has them too."""
+    """The rules behind an environment's name; they are also part of an agent's file."""
 
     environment: Name
-    frame_skips: tuple[FrameSkip, FrameSkip]  # a step draws from this range, equally likely
+    frame_skips: tuple[FrameSkip, FrameSkip]  # a step draws from this range, uniformly
     # The probability that a frame keeps the held action (Machado et al. 2018, section 5.2).
     sticky: Share
     max_frames: FrameLimit = MAX_FRAMES

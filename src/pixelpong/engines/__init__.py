@@ -1,7 +1,6 @@
 """Engines map items to results, in the order of the items. They know no policy and no emulator.
 
-Every engine runs the same pure function, so they differ only in speed; one contract test covers all
-of them.
+All engines run the same pure function and differ only in speed; one contract test covers them all.
 """
 
 from __future__ import annotations
@@ -15,21 +14,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from pixelpong.config import Config
-from pixelpong.errors import ConfigError, Interrupted, PixelpongError, WorkerError, expected
+from pixelpong.errors import ConfigError, Interrupted, PixelpongError, WorkerError
 from pixelpong.machine import count_cores
 
 # Makes a worker, whose `play(item, params)` is a pure function of its arguments; the worker keeps
-# what is expensive to make. For Ray, whose workers are in other processes, it must be picklable.
+# what is expensive to make. Ray's workers are other processes, so there it must be picklable.
 MakeWorker = Callable[[], Any]
+
+# Turns consecutive items and their results into what a Ray process sends: as many results.
+Gather = Callable[[Sequence[Any], Iterator[Any]], list[Any]]
 
 
 @dataclass(frozen=True)
 class EngineStats:
-    """The workers of an engine now, and what was lost since its start."""
+    """The current workers of an engine, and its losses since its start."""
 
     workers: int = 1
-    items_again: int = 0  # played again, because one of Ray's workers died or was late
-    restarts: int = 0  # of Ray's workers
+    items_again: int = 0  # played again, because a Ray worker died or was late
+    restarts: int = 0  # of Ray workers
 
 
 def never() -> bool:
@@ -38,7 +40,7 @@ def never() -> bool:
 
 
 class Engine:
-    """Plays items: one after the other, in this process. The other engines play several at once.
+    """Plays items one after the other in this process; the other engines play several at once.
 
     Use it to debug, and to check the others.
     """
@@ -46,16 +48,16 @@ class Engine:
     stats = EngineStats()
 
     def __init__(self, make_worker: MakeWorker, should_stop: Callable[[], bool] = never) -> None:
-        """`should_stop` is called several times a second."""
+        """Make no worker yet; `should_stop` is called several times a second."""
         self._make_worker, self._should_stop = make_worker, should_stop
         self._worker: Any = None
 
     def run(self, items: Sequence[Any], params: Any) -> Generator[Any, None, None]:
-        """The result of each item, in the order of the items; they are played as they are taken.
+        """Play the items and yield their results, in order; each is played when it is requested.
 
-        `params` are not changed; for Ray, items are picklable. Closing the generator gives the run
-        up, and drops what is being played; so does a stop, which raises `Interrupted`. An item that
-        raises, or kills its worker repeatedly, raises a `WorkerError`.
+        `params` are not changed; for Ray, items must be picklable. Closing the generator ends the
+        run and drops what is being played; so does a stop, which raises `Interrupted`. An item that
+        raises, or kills its worker repeatedly, causes a `WorkerError`.
         """
         for item in items:
             if self._should_stop():
@@ -66,7 +68,7 @@ class Engine:
             yield result
 
     def close(self) -> None:
-        """End all workers. Nothing is left behind; closing twice is harmless."""
+        """End all workers and leave nothing behind; closing twice is harmless."""
         self._worker = None
 
 
@@ -79,14 +81,17 @@ def naming(item: Any) -> Iterator[None]:
         raise
     except Exception as error:
         message = (
-            f"expected a result for {item}, got {type(error).__name__}: {error}; "
+            f"{item} failed with {type(error).__name__}: {error}; "
             "run again with --engine serial --debug to see where"
         )
         raise WorkerError(message, "".join(traceback.format_exception(error))) from error
 
 
 def make_engine(
-    config: Config, make_worker: MakeWorker, should_stop: Callable[[], bool] = never
+    config: Config,
+    make_worker: MakeWorker,
+    should_stop: Callable[[], bool] = never,
+    gather: Gather | None = None,
 ) -> Engine:
     """Make the engine that `config` names."""
     if config.engine == "serial":
@@ -95,7 +100,7 @@ def make_engine(
         require_ray()
         from pixelpong.engines.ray import RayEngine
 
-        return RayEngine(make_worker, config, should_stop)
+        return RayEngine(make_worker, config, should_stop, gather)
     from pixelpong.engines.threads import ThreadEngine
 
     return ThreadEngine(make_worker, config.workers or count_cores(), should_stop)
@@ -109,7 +114,7 @@ def check(config: Config) -> None:
 
         if config.ray_address or os.environ.get("RAY_ADDRESS"):
             with connected(config.ray_address, None):
-                pass  # the cluster is joined and left
+                pass  # connecting is the check
 
 
 def has_ray() -> bool:
@@ -120,5 +125,4 @@ def has_ray() -> bool:
 def require_ray() -> None:
     """Raise a `ConfigError` if Ray is not installed."""
     if not has_ray():
-        advice = "pip install 'pixelpong[ray]'"
-        raise ConfigError(expected("Ray, for the engine of this name", "no ray", advice))
+        raise ConfigError("The engine ray needs Ray: pip install 'pixelpong[ray]'")

@@ -1,8 +1,8 @@
 """The thread engine: the workers of one machine, as threads of this process.
 
-A worker plays in compiled code, which holds no lock, so threads use all cores. They read the params
-in place; nothing is copied or sent. A thread cannot be ended from outside, so a stop takes effect
-between two items, which take milliseconds each.
+A worker plays in compiled code, which holds no lock, so threads use all cores. They read the
+parameters in place; nothing is copied or sent. A thread cannot be stopped from outside, so a stop
+takes effect between items, which take milliseconds each.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from typing import Any
 from pixelpong.engines import Engine, EngineStats, MakeWorker, naming, never
 from pixelpong.errors import Interrupted
 
-POLL_SECONDS = 0.1  # between two checks for a requested stop
-TRIM_SECONDS = 10.0  # between two times that freed memory goes back to the system
+POLL_SECONDS = 0.1  # between checks for a requested stop
+TRIM_SECONDS = 10.0  # between returns of freed memory to the system
 
 
 class ThreadEngine(Engine):
-    """Plays one item per thread at a time. Each thread makes its worker when it plays first."""
+    """Plays one item per thread at a time; each thread makes its worker for its first item."""
 
     def __init__(
         self, make_worker: MakeWorker, num_workers: int, should_stop: Callable[[], bool] = never
@@ -35,8 +35,8 @@ class ThreadEngine(Engine):
         self._pool = ThreadPoolExecutor(num_workers, "worker")
 
     def run(self, items: Sequence[Any], params: Any) -> Generator[Any, None, None]:
-        """The result of each item, in the order of the items."""
-        with naming("the first item of each thread"):
+        """Play the items and yield their results, in order."""
+        with naming("Starting a thread"):
             futures = deque(self._pool.submit(self._workers.play, item, params) for item in items)
         try:
             for item in items:
@@ -58,12 +58,12 @@ class ThreadEngine(Engine):
         self._pool.shutdown(cancel_futures=True)
 
     def _trim(self) -> None:
-        """Now and then, give back what is free in the heap.
+        """Now and then, return free memory of the heap to the system.
 
-        Episodes differ in length, and so do the holes that their freed arrays leave: without this,
-        glibc's heap grows by some pages a minute for hours. Arrays with memory pages of their own
-        would leave no holes, but threads wait for each other when pages come and go. Other C
-        libraries have no such call.
+        Episodes differ in length, and so do the gaps that their freed arrays leave: without this,
+        glibc's heap grows by some pages a minute for hours. Arrays in memory pages of their own
+        would leave no gaps, but threads wait for each other when pages are mapped and unmapped.
+        Other C libraries have no such call.
         """
         if time.monotonic() >= self._next_trim:
             self._next_trim = time.monotonic() + TRIM_SECONDS
@@ -72,15 +72,15 @@ class ThreadEngine(Engine):
 
 
 class _Workers:
-    """One per thread. The threads hold these and not the engine, so that it can be freed."""
+    """The workers, one per thread; threads refer to these, so that the engine can be freed."""
 
     def __init__(self, make_worker: MakeWorker) -> None:
         self._make_worker, self._own = make_worker, threading.local()
-        self._making = threading.Lock()  # one at a time: the first compiles for all
+        self._making = threading.Lock()  # one at a time: the first one compiles for all
 
     def play(self, item: Any, params: Any) -> Any:
         """The item's result."""
         if not hasattr(self._own, "worker"):
-            with self._making, naming("the start of the worker"):
+            with self._making, naming("Starting the worker"):
                 self._own.worker = self._make_worker()
         return self._own.worker.play(item, params)

@@ -1,22 +1,22 @@
 """Pong's cartridge ("Video Olympics", Atari 1977): facts about this one game.
 
-`pixelpong.atari` knows the console and no game. This module tells it about Pong: the code that no
-direct jump reaches, where the points are, which knob belongs to whom, and loops whose rounds can
-mostly be skipped. The cartridge's own code is not here; it is read from the ROM in ale-py, on the
+`pixelpong.atari` knows the console and no game. This module has the facts about Pong: the code that
+no direct jump reaches, where the points are, whose knob is which, and loops most of whose rounds
+can be skipped. The cartridge's own code is not here; it is read from the ROM in ale-py, on the
 user's machine. The functions are typed Python (`pixelpong.atari.typed`).
 
 **What is skipped, and why that is allowed.** Three quarters of all instructions are the loop that
 draws the field: 91 rounds of two lines each. In every round it checks whether a player, a missile
 or the ball has a pixel there, fetches three bytes of playfield, writes all of it to the TIA, and
-reads two paddles. If the answers and the bytes are the same as in the round before, the round
+reads two paddles. If the answers and the bytes are the same as in the previous round, the round
 writes what the TIA already has. It draws nothing new, takes the same branches and so the same 152
 cycles, and leaves the processor in the same state, except for the row's number. At the start of the
 loop, `find_changing_rounds` finds the rounds in which an answer changes; the others do not run. A
 delayed write shows a round later, so the round after such a change runs too. So does the round that
 finds a paddle charged.
 
-Two more loops are cut short: the one that clears the registers after a picture, once they are
-clear, and the one that draws the points, if nobody needs the picture. Tests compare every frame
+Two more loops are shortened: the one that clears the registers after a picture, once they are
+clear, and the one that draws the points, if the picture is not needed. Tests compare every frame
 with ALE, which skips nothing.
 """
 
@@ -48,27 +48,27 @@ from pixelpong.atari.typed import (
     wide,
 )
 
-ENTRIES = (0x386, 0x3F5)  # offsets of code that jumps through memory reach
+ENTRIES = (0x386, 0x3F5)  # offsets of code that is reached by jumps through memory
 LEFT_POINTS, RIGHT_POINTS = 13, 14  # addresses in memory: the opponent's, on the left; the agent's
 LAST_POINT = 21
 MODE = 22  # address of the game's number, less 1
-LEFT_PADDLE, RIGHT_PADDLE = 0, 1  # places in `resistance`: the console numbers them in reverse
+LEFT_PADDLE, RIGHT_PADDLE = 0, 1  # indices in `resistance`: the console numbers them in reverse
 BALL_ROW = 54  # address; 0 there while the ball is out of play
 LEFT_BUTTON, RIGHT_BUTTON = 63, 64  # addresses; not 0 if the button was released in the last frame
 
-# Added to STAY, UP or DOWN in the game for two: serve, if it is this side's turn. While the ball is
-# out of play, the button is pressed in every second frame, as only a new press counts. In flight it
-# is not: there it would change the ball.
+# Added to STAY, UP or DOWN in the two-player game: serve, if it is this side's turn. While the ball
+# is out of play, the button is pressed in every second frame, as only a new press counts. While it
+# flies, the button is not pressed, because that would change the ball.
 SERVE = 8
 
 # By Gymnasium's action: whether the button is pressed, and which way the knob turns the paddle. An
-# action has four bits; others than 0 to 5 and the three with `SERVE` do nothing.
+# action has four bits; values other than 0 to 5 and the three with `SERVE` do nothing.
 _FIRES = make_table(16, 0, {1: 1, 4: 1, 5: 1})
 _RAISES = make_table(16, 0, {2: 1, 4: 1, SERVE + 2: 1})
 _LOWERS = make_table(16, 0, {3: 1, 5: 1, SERVE + 3: 1})
 _SERVES = make_table(16, 0, {SERVE: 1, SERVE + 2: 1, SERVE + 3: 1})
 
-# The code in front of the three loops.
+# Code that is added in front of the three loops.
 HINTS = {
     0x5B8: "if y > 1 and t % 76 <= 47 and is_cleared(m): t = (t // 76 + y - 1) * 76 + 5; y = 1",
     0x58B: "if x == 1 and y == 0 and points_are_unseen(m): x = 20; y = 4; t += 19 * 76",
@@ -87,7 +87,7 @@ _READ_FIRST, _READ_SECOND = 23, 32
 
 @inline
 def points_are_unseen(m: Machine) -> Int:
-    """Whether the rows with the points may be skipped: nobody sees them, nothing can collide."""
+    """Whether the rows with the points may be skipped: they are not drawn, nothing can collide."""
     return m.draws != DRAW_PICTURE and shows_playfield_alone(m)
 
 
@@ -98,7 +98,7 @@ def is_cleared(m: Machine) -> Int:
 
 
 def find_changing_rounds(m: Machine) -> None:
-    """Set ``m.rounds``: bit k if round k of the field's loop must run."""
+    """Set ``m.rounds``, where bit k says that round k of the field's loop must run."""
     missile0 = 0 if m.tia[RESMP0] else m.ram[0x27]
     missile1 = 0 if m.tia[RESMP1] else m.ram[0x28]
     # The rows of each object: its first row, its height as a mask. A hidden missile is always on.
@@ -116,7 +116,7 @@ def find_changing_rounds(m: Machine) -> None:
 
 
 def changing_playfield_rounds(m: Machine) -> Wide:
-    """The rounds in which the next row of the playfield, eight lines high, begins."""
+    """The rounds in which a new row of the playfield, eight lines high, begins."""
     # They follow from the addresses of its three bytes, which stay the same for whole games.
     a = m.ram[0x1B] | m.ram[0x1C] << 8
     b = m.ram[0x1D] | m.ram[0x1E] << 8
@@ -132,7 +132,7 @@ def changing_playfield_rounds(m: Machine) -> Wide:
 
 
 def compare_playfield_rows(a: Int, b: Int, c: Int) -> Wide:
-    """The rounds that `changing_playfield_rounds` keeps."""
+    """Compute what `changing_playfield_rounds` keeps."""
     rounds = wide(0)
     for row in range(5, 28):
         # Bytes of the next page cost a cycle more.
@@ -144,18 +144,18 @@ def compare_playfield_rows(a: Int, b: Int, c: Int) -> Wide:
 
 @inline
 def differs(address: Int) -> Int:
-    """Whether a byte of the cartridge differs from the one before it."""
+    """Whether a byte of the cartridge differs from the previous one."""
     return rom[address & 0x7FF] != rom[address - 1 & 0x7FF]  # type: ignore[name-defined]
 
 
 def count_equal_rounds(m: Machine, row: Int, t: Int) -> Int:
-    """Count the rounds, starting at `row`, that repeat the round before.
+    """Count the rounds, starting at `row`, that repeat the previous round.
 
     These rounds count as done: the paddles' values that they would have stored are stored.
     """
     until_change = lowest_bit(m.rounds) - (row - _FIRST_ROW >> 1)
     count = until_change
-    line = t // 76 * 76  # in which the round before read the paddles
+    line = t // 76 * 76  # in which the previous round read the paddles
     first = m.ram[0] & 1
     left = m.emptied_until + m.charged[first] - line - _READ_FIRST
     if left >= 0:
@@ -177,7 +177,7 @@ def count_equal_rounds(m: Machine, row: Int, t: Int) -> Int:
 
 
 def turn(m: Machine, paddle: Int, action: Int) -> None:
-    """Turn a knob for one frame, as an action says."""
+    """Turn a knob for one frame, according to an action."""
     turned = m.resistance[paddle] + PADDLE_TURN * (_LOWERS[action] - _RAISES[action])
     m.resistance[paddle] = min(max(turned, PADDLE_LOWEST), PADDLE_HIGHEST)
 
@@ -194,8 +194,8 @@ def play_frames(m: Machine, actions: Bytes, count: Int, draws: Int) -> Int:
     `actions` holds a byte per frame, in Gymnasium's numbers; the upper four bits are for the left
     side, if a person or a second agent plays it. The result is
     ``frames << 16 | is_over << 8 | reward + 128``: the frames emulated, and the points that the
-    right side won in them less those that it lost. If the machine met something it does not cover,
-    it is minus its stop code, and the machine is unchanged.
+    right side won in them minus those that it lost. If the machine met something not covered, the
+    result is minus its stop code, and the machine is unchanged.
     """
     copy(m, BEFORE, 0, STATE_SIZE)
     before = m.ram[RIGHT_POINTS] - m.ram[LEFT_POINTS]
@@ -209,7 +209,7 @@ def play_frames(m: Machine, actions: Bytes, count: Int, draws: Int) -> Int:
         fires_left = _FIRES[left] | serves(m, left, LEFT_BUTTON)
         m.swcha = 0xFF - 0x40 * fires_right - 0x80 * fires_left
         k += 1
-        # With a side one point from the end, any frame may be the last.
+        # If a side is one point from the end, any frame may be the last.
         is_last = k == count or max(m.ram[LEFT_POINTS], m.ram[RIGHT_POINTS]) == LAST_POINT - 1
         m.draws = draws if is_last else DRAW_NOTHING
         run_frame(m)  # type: ignore[name-defined]
@@ -219,14 +219,14 @@ def play_frames(m: Machine, actions: Bytes, count: Int, draws: Int) -> Int:
     is_over = m.ram[LEFT_POINTS] == LAST_POINT or m.ram[RIGHT_POINTS] == LAST_POINT
     reward = m.ram[RIGHT_POINTS] - m.ram[LEFT_POINTS] - before
     is_drawn = k == 0 or m.draws == draws
-    if reward < -128 or reward > 127 or (is_over and is_drawn == 0):  # only from a made-up state
+    if reward < -128 or reward > 127 or (is_over and is_drawn == 0):  # only in an invalid state
         copy(m, 0, BEFORE, STATE_SIZE)
         return -NOT_IMPLEMENTED
     return k << 16 | is_over << 8 | reward + 128
 
 
 def idle(m: Machine, switches: Int, count: Int) -> Int:
-    """Play frames with nobody at the paddles, drawn as pictures; return 0 or the stop code."""
+    """Play frames with idle paddles, drawn as pictures; return 0 or the stop code."""
     m.swcha = 0xFF
     m.swchb = switches  # a bit each, 0 while held: 1 RESET, 2 SELECT
     m.draws = DRAW_PICTURE

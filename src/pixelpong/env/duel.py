@@ -1,6 +1,6 @@
-"""Atari Pong for two: the same cartridge in its mode 3.
+"""Atari Pong for two players: the same cartridge in its mode 3.
 
-Found by experiment (``tests/test_duel.py`` compares each frame with multi-agent-ale-py 0.1.12):
+Facts found by experiment (``test_duel.py`` compares each frame with multi-agent-ale-py 0.1.12):
 
 - Of the 22 modes for two, 3 and 4 have the picture the agent was trained on: background 34, the
   left paddle 56 in columns 16–19, the right one 200 in columns 140–143, each 16 rows high, a ball
@@ -9,15 +9,15 @@ Found by experiment (``tests/test_duel.py`` compares each frame with multi-agent
 - In mode 3 the ball always flies one column per frame, as in the game the agent learned; in mode
   4 it gets faster, up to four columns per frame. So we use mode 3. Both difficulty switches are on
   easy: on hard both paddles shrink.
-- With the same presses, the right paddle is in the same rows, frame for frame, as in the game for
-  one; both paddles move in every second frame, about 5.7 rows per press.
-- The first ball comes on its own, to the left. After that the winner of the point has to press
-  FIRE, and the ball flies to the other side. It comes 63 or 64 frames after the point, as it does
-  without FIRE in the game for one, or later, when FIRE is pressed. The other side's does nothing.
+- With the same presses, the right paddle is in the same rows, frame for frame, as in the one-player
+  game; both paddles move in every second frame, about 5.7 rows per press.
+- The first ball is served automatically, to the left. After that the winner of a point has to press
+  FIRE, and the ball flies to the other side. It appears 63 or 64 frames after the point, as in the
+  one-player game, or when FIRE is pressed later. The other side's FIRE does nothing.
 - At 21 the game is over. It also ends after 65,270 frames, 18 minutes, whatever is pressed: the
   colours change and nobody wins any more points.
-- In the game for one, the left paddle is missing from the first 58 frames, and the first frame has
-  other colours; here neither is the case.
+- In the one-player game, the left paddle is missing from the first 58 frames, and the first frame
+  has other colours; here neither is the case.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from pixelpong.env.cartridge import BALL_ROW, LEFT_POINTS, RIGHT_POINTS, SERVE
 from pixelpong.env.pong import Emulator
 from pixelpong.items import DOWN, STAY, UP
 
-LEFT, RIGHT = 0, 1  # the two sides, as places in `DuelEmulator.points`
-FIRST_ROW, LAST_ROW = 34, 193  # rows of the frame between which paddles are seen
-MODE = 3  # Pong for two, with the ball of the single player's game
-MAX_FRAMES = 65_000  # shortly before the cartridge itself ends a game, that for one too
+LEFT, RIGHT = 0, 1  # the two sides, as indices of `DuelEmulator.points`
+FIRST_ROW, LAST_ROW = 34, 193  # rows of the frame between which paddles are visible
+MODE = 3  # Pong for two, with the ball of the one-player game
+MAX_FRAMES = 65_000  # shortly before the cartridge itself ends a game, in any mode
 
-# Where a paddle's middle is at the start, and how far one frame's press moves it.
+# The row of a paddle's middle at the start, and how far one frame's press moves it.
 _MIDDLE_ROW, _ROWS_A_PRESS = 103.0, 5.7
 # From the middle to the ends of the knob.
 _MIN_PRESSES = (PADDLE_LOWEST - PADDLE_CENTRE) / PADDLE_TURN
@@ -50,7 +50,7 @@ _MAX_PRESSES = (PADDLE_HIGHEST - PADDLE_CENTRE) / PADDLE_TURN
 
 
 class DuelEmulator(Emulator):
-    """One game of Pong for two, frame by frame."""
+    """A game of Pong for two, frame by frame."""
 
     def __init__(self, mode: int = MODE) -> None:
         protocol = find_protocol("PongNoFrameskip-v4", max_frames=MAX_FRAMES)
@@ -67,7 +67,7 @@ class DuelEmulator(Emulator):
     def act(self, left: int, right: int, *, fires: bool = False) -> None:
         """Emulate one frame with the moves STAY, UP or DOWN.
 
-        The right side serves when it is its turn; the left side if it `fires`, too.
+        The right side serves whenever it is its turn; the left side only if it `fires`.
         """
         buttons = (left | SERVE * fires) << 4 | right | SERVE
         self.console.run(bytes([buttons]), DRAW_PICTURE)
@@ -84,19 +84,19 @@ class DuelEmulator(Emulator):
 
     @property
     def server(self) -> int | None:
-        """The side whose turn it is to serve; None while the ball flies or comes on its own."""
+        """The side whose turn it is to serve; None during a rally and before the first ball."""
         return self._winner if self.memory[BALL_ROW] == 0 else None
 
     @property
     def memory(self) -> NDArray[np.uint8]:
-        """[128] uint8, the console's memory."""
+        """The console's memory, [128] uint8."""
         return self.console.memory
 
     def steer(self, row: float, side: int = LEFT) -> int:
         """Return the move that brings the middle of a side's paddle to a row of the frame.
 
         The paddle follows the knob with a delay. So the row is compared with the knob's position,
-        not the visible paddle's; otherwise the paddle would not come to rest.
+        not with the visible paddle's; otherwise the paddle would not come to rest.
         """
         missing = (row - _MIDDLE_ROW) / _ROWS_A_PRESS - self._presses[side]
         return UP if missing < -0.5 else DOWN if missing > 0.5 else STAY

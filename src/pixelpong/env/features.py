@@ -1,13 +1,13 @@
 """What the fast network sees: cells of the field, pairs of cells, the last action.
 
 A cell is a rectangle of the preprocessed field. It is on if any of its pixels is on. Small cells
-say where something is; large cells carry over what was learned at one place to its neighbourhood.
+say where something is; large cells carry what was learned at one place over to its neighbourhood.
 
-A pair is a displacement: it is on if two small cells are on, one that many columns left of the
-other and that many rows below it. It knows the column only roughly, and the height not at all. So
-what the network learns about two things that approach each other holds wherever they meet; with
-cells alone it would have to learn it again at each place. Every row of displacement counts: the
-place where the ball hits the paddle decides how it bounces.
+A pair is a displacement: it is on if two small cells are on that are this many columns and rows
+apart. It contains the column only roughly, and the height not at all. So what the network learns
+about two approaching objects holds wherever they meet; with cells alone it would have to learn it
+again at each place. Every row of the displacement matters: where the ball hits the paddle decides
+how it bounces.
 
 Each cell and each pair is a feature. In two consecutive frames it becomes one of three inputs:
 
@@ -16,8 +16,8 @@ Each cell and each pair is a feature. In two consecutive frames it becomes one o
     vanished  on before, not now
 
 Three more inputs say which action the agent chose last: with sticky actions it may still be held.
-All inputs are 0 or 1, and about 80 of them are 1. Nothing here knows about balls and paddles. This
-is the dense definition; `pixelpong.kernels.playing.observe_features` is the fast form.
+All inputs are 0 or 1, and about 80 of them are 1. Nothing here is specific to balls and paddles.
+This is the dense definition; `pixelpong.kernels.playing.observe_features` is the fast form.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PAIR_ROWS, PAIR_COLUMNS = 80 // PAIR_SHAPE[0], 80 // PAIR_SHAPE[1]
 PAIR_BAND = 8  # adjacent columns of these cells that count as one; they divide PAIR_COLUMNS
 NUM_OFFSETS = 2 * PAIR_ROWS - 1  # rows between two cells: 1 − PAIR_ROWS … PAIR_ROWS − 1
 
-# For each band of the right cell, the place of its closest displacement; then their number. A band
+# For each band of the right cell, the index of its closest displacement; then their number. A band
 # has as many displacements as there are columns to the left of its rightmost column.
 BAND_STARTS = tuple(
     int(start) for start in np.cumsum([0, *range(PAIR_BAND - 1, PAIR_COLUMNS, PAIR_BAND)])
@@ -50,19 +50,19 @@ NUM_INPUTS = 3 * NUM_FEATURES + len(ACTIONS)
 
 
 def find_cells(field: NDArray[Any]) -> NDArray[np.bool_]:
-    """The cells that are on, [NUM_CELLS]: the first shape's row by row, then the next shape's.
+    """Find the cells that are on, [NUM_CELLS]: the first shape's row by row, then the next's.
 
-    `field` is [80, 80], not 0 if a pixel is on; so in all functions here.
+    In all functions here, `field` is [80, 80], where a pixel is on if it is not 0.
     """
     return np.concatenate([_divide(field, shape).ravel() for shape in CELL_SHAPES])
 
 
 def find_pairs(field: NDArray[Any]) -> NDArray[np.bool_]:
-    """The pairs that are on, [NUM_PAIRS].
+    """Find the pairs that are on, [NUM_PAIRS].
 
-    For each band of columns of the right cell, and each number of columns from the left cell to
-    it, starting at 1, there are NUM_OFFSETS places: the number of rows that the left cell is
-    below, starting at 1 − PAIR_ROWS.
+    They are ordered by the band of columns of the right cell, then by the columns from the left
+    cell to it, starting at 1, then by the rows that the left cell is below it, starting at
+    1 − PAIR_ROWS.
     """
     is_on = _divide(field, PAIR_SHAPE)
     pairs = np.zeros((BAND_STARTS[-1], NUM_OFFSETS), np.bool_)
@@ -77,10 +77,10 @@ def find_pairs(field: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def find_features(field: NDArray[Any]) -> NDArray[np.bool_]:
-    """Cells, then pairs: [NUM_FEATURES] bool.
+    """Find the features that are on, cells before pairs: [NUM_FEATURES] bool.
 
-    A field with more than half of its pixels on shows nothing, and has no features: after 18
-    minutes the cartridge gives up the game and goes through all colours.
+    A field with more than half of its pixels on has no features: after 18 minutes the cartridge
+    stops the game and cycles through all colours.
     """
     if 2 * np.count_nonzero(field) > field.size:
         return np.zeros(NUM_FEATURES, np.bool_)
@@ -90,9 +90,9 @@ def find_features(field: NDArray[Any]) -> NDArray[np.bool_]:
 def observe_features(
     previous: NDArray[Any], current: NDArray[Any], last_action: int
 ) -> NDArray[np.float32]:
-    """The inputs of the network: [NUM_INPUTS] of 0 and 1.
+    """Compute the inputs of the network: [NUM_INPUTS] of 0 and 1.
 
-    `previous` is all zeros at the first step of an episode; `last_action` is a place in `ACTIONS`.
+    `previous` is all zeros at the first step of an episode; `last_action` is an index in `ACTIONS`.
     """
     before, now = find_features(previous), find_features(current)
     asked = np.arange(len(ACTIONS)) == last_action
@@ -102,9 +102,9 @@ def observe_features(
 
 @functools.cache
 def list_cells_of_pixels() -> NDArray[np.uint16]:
-    """The cells that contain each pixel, [6400, number of shapes + 1]; read-only.
+    """The cells that contain each pixel, [6400, number of shapes + 1]; not to be changed.
 
-    For each shape, the place in the result of `find_cells`; in the last column the cell that forms
+    For each shape, the index in the result of `find_cells`; in the last column the cell that forms
     pairs, row · PAIR_COLUMNS + column.
     """
     row, column = np.divmod(np.arange(80 * 80), 80)
@@ -118,10 +118,10 @@ def list_cells_of_pixels() -> NDArray[np.uint16]:
 
 @functools.cache
 def list_geometry() -> NDArray[np.int64]:
-    """The geometry for `pixelpong.kernels.playing.observe_features`: [2 + PAIR_COLUMNS], read-only.
+    """The geometry for `pixelpong.kernels.playing.observe_features`: [2 + PAIR_COLUMNS].
 
-    NUM_FEATURES, NUM_OFFSETS, and for each column of a pair's right cell the feature whose left
-    cell is in the same row, one column to the left.
+    It is NUM_FEATURES, NUM_OFFSETS, and for each column of a pair's right cell the feature whose
+    left cell is in the same row, one column to the left. Not to be changed.
     """
     bands = np.arange(PAIR_COLUMNS) // PAIR_BAND
     beside = NUM_CELLS + np.array(BAND_STARTS)[bands] * NUM_OFFSETS + PAIR_ROWS - 1
@@ -134,12 +134,12 @@ def share_among_pixels(
     inputs: NDArray[np.integer[Any]],
     shares: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Divide the worth of each input equally among the pixels that turn it on.
+    """Divide the contribution of each input equally among the pixels that turn it on.
 
-    A cell's pixels are those of the newest frame if it stayed or appeared, of the frame before if
+    A cell's pixels are those of the newest frame if it stayed or appeared, of the previous frame if
     it vanished. A pair gives half to the pixels of each cell. The last action gives nothing.
-    `now` and `before` hold active pixels; `shares` is the worth of each of the `inputs` that are
-    1. The result, [80, 80], adds up to the sum of `shares` without the last action's.
+    `now` and `before` hold active pixels; `shares` is the contribution of each of the `inputs` that
+    are 1. The result, [80, 80], adds up to the sum of `shares` without the last action's.
     """
     worth = np.zeros(NUM_INPUTS)
     worth[inputs] = shares
@@ -154,13 +154,13 @@ def share_among_pixels(
 
 
 def _share(cells: NDArray[np.intp], worths: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What each pixel gets, given its cell, if a cell's worth is divided equally."""
+    """The contribution of each pixel, given its cell, if a cell's is divided equally."""
     counts = np.bincount(cells, minlength=len(worths))
     return worths[cells] / counts[cells]
 
 
 def _worths_in_pairs(cells: NDArray[np.intp], worths: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The worth of the cells that form pairs: half the share of each pair."""
+    """The contributions of the cells that form pairs: half of each pair's."""
     rows, columns = np.divmod(cells, PAIR_COLUMNS)
     left, right = np.nonzero(columns[:, None] < columns[None, :])
     beside = list_geometry()[2:]
@@ -178,7 +178,7 @@ def _worths_in_pairs(cells: NDArray[np.intp], worths: NDArray[np.float64]) -> ND
 
 
 def _divide(field: NDArray[Any], shape: tuple[int, int]) -> NDArray[np.bool_]:
-    """The cells of a shape that are on: [rows of cells, columns of cells] bool."""
+    """Find the cells of a shape that are on: [rows of cells, columns of cells] bool."""
     assert field.shape == (80, 80), field.shape
     rows, columns = shape
     blocks = (field != 0).reshape(80 // rows, rows, 80 // columns, columns)

@@ -3,10 +3,10 @@
     env = pixelpong.make_env()
     env = gymnasium.make("pixelpong.env.gym:pixelpong/Pong-v0")     the same
 
-It plays the same game as a training and an evaluation: the emulator has no sticky actions, and the
-coin is tossed outside. The k-th episode after ``reset(seed=S)`` has the coins of the k-th episode
-of ``pixelpong.evaluate(..., seed=S)``, so you can compare an agent's results game by game. What the
-fast network sees is no observation here; `pixelpong.Policy` makes it from frames.
+It plays the same game as a training and an evaluation. The k-th episode after ``reset(seed=S)`` has
+the sticky frames of the k-th episode of ``pixelpong.evaluate(..., seed=S)``, so you can compare an
+agent's results game by game. The fast network's inputs are not available as an observation;
+`pixelpong.Policy` computes them from frames.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[Any], dict[str, Any]]:
-        """Start the first episode of `seed`; without a seed, the next one.
+        """Start the first episode of `seed`, or without a seed the next episode.
 
-        Before any seed is given, one from the system is used. `options` are not used.
+        Until a seed is given, one from the system is used. `options` are ignored.
         """
         super().reset(seed=seed)
         if seed is not None or self._seed is None:
@@ -85,14 +85,14 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
         return self._observe(), self._info()
 
     def step(self, action: np.int64 | int) -> Step:
-        """Play one step with a place in `actions`. The info counts frames and points so far."""
+        """Play one step with an index of `actions`; the info counts frames and points so far."""
         if self._emulator.is_over:
             raise ConfigError("The episode has ended; call reset() before the next step().")
         try:
             move = dict(enumerate(self.actions))[operator.index(action)]
         except (TypeError, KeyError) as error:
             what = f"a whole number below {len(self.actions)} as the action"
-            advice = "agents of pixelpong need make_env(actions='six')"
+            advice = "pixelpong's agents need make_env(actions='six')"
             raise ConfigError(expected(what, repr(action), advice)) from error
         # The first number of a step's row is for the agent's choice, as in a rollout.
         draws = self._coins.random(2 + self.protocol.max_frame_skip).tolist()
@@ -132,7 +132,7 @@ def make_env(
 
     Args:
         observation: ``"frame"``, [210, 160, 3] uint8, which our agents need; or ``"pixels"``,
-            [80, 80] float32 of −1, 0 and 1, what changed in the field since the step before: what
+            [80, 80] float32 of −1, 0 and 1, what changed in the field since the previous step: what
             the classic network sees.
         actions: ``"six"``, numbered as in ``ALE/Pong-v5``, which our agents need; ``"three"``:
             stay, up, down; ``"two"``: up, down.
@@ -169,8 +169,8 @@ def make_theirs() -> gymnasium.Env[NDArray[Any], Any]:
 def _check_words(**words: str | None) -> None:
     for name, word in words.items():
         if word not in _WORDS[name]:
-            advice = f"use one of {', '.join(map(repr, _WORDS[name]))}"
-            raise ConfigError(expected(f"a known {name}", repr(word), advice))
+            known = ", ".join(map(repr, _WORDS[name]))
+            raise ConfigError(expected(f"{name} to be one of {known}", repr(word)))
 
 
 gymnasium.register(ID, "pixelpong.env.gym:PongEnv")

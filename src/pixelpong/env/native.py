@@ -1,11 +1,11 @@
-"""Atari Pong in native code: the console that plays every game.
+"""Atari Pong in native code: the console that plays all games.
 
 On first use the cartridge is read from the ROM in ale-py, translated and compiled, which takes a
-second; later processes load the code from the cache, in milliseconds. The compiled code holds the
+second; later processes load the code from the cache in milliseconds. The compiled code contains the
 game's logic and stays on the user's machine.
 
-Compiled code can call the same functions and then holds no lock: `NativeGame.address` with its own
-machine (`pixelpong.kernels.records.GAME`).
+Other compiled code can call the same functions without Python's lock, through `NativeGame.address`
+and with its own machine (`pixelpong.kernels.records.GAME`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from pixelpong.atari.translation import Translation
 from pixelpong.env import cartridge
 from pixelpong.env.preprocess import pack_field
 from pixelpong.env.rom import read_rom
-from pixelpong.errors import EmulatorError, expected
+from pixelpong.errors import EmulatorError
 
 _REASONS = {
     NOT_TRANSLATED: "the game jumped to an address without known code",
@@ -50,21 +50,19 @@ _REASONS = {
 
 # The console's switches: none held, RESET held, SELECT held; both difficulties easy, colour.
 _NO_SWITCH, _RESET, _SELECT = 0x3F, 0x3E, 0x3D
-_MAX_FRAMES = 0x7FFF  # in one call: their number fits into the result of `play_frames`
+_MAX_FRAMES = 0x7FFF  # in one call: more would not fit into the result of `play_frames`
 _NUM_MODES = 50  # games on the cartridge
 # Frames after switching on, and frames with RESET held, before a game starts. Source: ALE.
 _IDLE_FRAMES, _RESET_FRAMES = 60, 12
 
 
 def not_covered(code: int) -> EmulatorError:
-    """The error for a machine that stopped with a code other than FRAME_DONE."""
-    return EmulatorError(
-        expected("a state that a game of Pong reaches", _REASONS[code], "start the game anew")
-    )
+    """Make the error for a machine that stopped with a code other than FRAME_DONE."""
+    return EmulatorError(f"The emulated game failed: {_REASONS[code]}; start it again.")
 
 
 class NativeGame:
-    """Pong compiled, for any number of machines; with `is_plain` it skips nothing."""
+    """Compiled Pong, for any number of machines; with `is_plain` it skips no rounds."""
 
     def __init__(self, rom: bytes, folder: Path | None = None, *, is_plain: bool = False) -> None:
         self._rom = rom
@@ -73,7 +71,7 @@ class NativeGame:
             self._code = NativeCode(_key(rom, is_plain), make, folder)
         except (RuntimeError, OSError) as error:
             advice = "use a machine that numba supports"
-            raise EmulatorError(expected("LLVM to compile the game", error, advice)) from error
+            raise EmulatorError(f"LLVM cannot compile the game: {error}; {advice}") from error
         self.was_kept = self._code.was_kept  # the machine code came from the cache
         self.address = self._code.address("play_frames")  # of `cartridge.play_frames`, compiled
         number, pointer = ctypes.c_int32, ctypes.c_void_p
@@ -90,8 +88,8 @@ class NativeGame:
         machine = make_machine()
         machine["pc"] = disassembly.read_vector(self._rom, disassembly.SIZE - 4)
         machine["s"], machine["p"] = 0xFF, 0x30
-        # The cartridge reads four paddles. The two that nobody holds are at 0 in ale-py, and in
-        # the middle in multi-agent-ale-py; one picture in a hundred shows the difference.
+        # The cartridge reads four paddles. The two unused ones are at 0 in ale-py and in the middle
+        # in multi-agent-ale-py; one picture in a hundred shows the difference.
         machine["resistance"] = [PADDLE_CENTRE] * 4 if mode else [PADDLE_CENTRE] * 2 + [0] * 2
         self.idle(machine, _NO_SWITCH, _IDLE_FRAMES)
         if mode == 0:
@@ -113,7 +111,7 @@ class NativeGame:
         self.idle(machine, _NO_SWITCH, 2)
 
     def idle(self, machine: NDArray[np.void], switches: int, count: int) -> None:
-        """Play frames with switches held and nobody at the paddles."""
+        """Play frames with switches held and idle paddles."""
         stop = self._idle(machine.ctypes.data, switches, count)
         if stop:
             raise not_covered(stop)
@@ -123,18 +121,18 @@ class NativeConsole:
     """A console with Pong in it, reused for every game; `mode` as in `NativeGame.switch_on`."""
 
     def __init__(self, mode: int = 0, game: NativeGame | None = None) -> None:
-        self._game = game = game or load_game()  # kept: the machine code lives as long
+        self._game = game = game or load_game()  # keeps the machine code alive
         self.address, self._play_frames = game.address, game.play_frames
         self.mode, self._start = mode, _start_of(game, mode)
         self.machine = self._start.copy()  # [1] MACHINE, for compiled code that plays on it
         self._pointer = self.machine.ctypes.data
-        self._state = self.machine.view(np.uint8)[: STATE.itemsize]  # as bytes: that is quicker
+        self._state = self.machine.view(np.uint8)[: STATE.itemsize]  # as bytes, which is faster
         # Palette indices of the last frame drawn.
         self.picture: NDArray[np.uint8] = self.machine["picture"][0].reshape(ROWS, WIDTH)
 
     @property
     def memory(self) -> NDArray[np.uint8]:
-        """[128] uint8, the console's memory."""
+        """The console's memory, [128] uint8."""
         memory: NDArray[np.uint8] = self.machine["ram"][0]
         return memory
 
@@ -145,13 +143,13 @@ class NativeConsole:
         return cartridge.LAST_POINT in points
 
     def reset(self) -> None:
-        """Start a game, with picture and field of its first frame."""
+        """Start a game; picture and field are those of its first frame."""
         self.machine[:] = self._start
 
     def run(self, actions: bytes, draws: int) -> tuple[int, bool, int]:
         """Play frames, one action byte each, up to the one in which a side reaches 21 points.
 
-        Return the points won less the points lost, whether the game is over, and the frames
+        Return the points won minus the points lost, whether the game is over, and the frames
         played. `picture` changes only with DRAW_PICTURE.
         """
         assert len(actions) <= _MAX_FRAMES, len(actions)
@@ -161,7 +159,7 @@ class NativeConsole:
         return (result & 0xFF) - 128, bool(result >> 8 & 1), result >> 16
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NativeConsole:
-        """A console of its own, with the same code."""
+        """An independent console with the same code."""
         other = NativeConsole(self.mode, self._game)
         other.machine[:] = self.machine
         return other
@@ -173,14 +171,14 @@ class NativeConsole:
     def set_state(self, state: NDArray[np.void]) -> None:
         """Continue from a state, [1] STATE. `picture` does not change before the next frame.
 
-        Compiled code stays inside its record whatever the state is.
+        Compiled code stays inside its record, whatever the state.
         """
         self._state[:] = state.view(np.uint8)
 
 
 @functools.cache
 def load_game() -> NativeGame:
-    """Pong, compiled once per process."""
+    """Load Pong, once per process."""
     return NativeGame(read_rom())
 
 
@@ -190,7 +188,7 @@ def _start_of(game: NativeGame, mode: int) -> NDArray[np.void]:
 
 
 def make_ir(rom: bytes, *, is_plain: bool = False) -> str:
-    """The game as LLVM IR. It holds the ROM's logic, so only the user's cache may keep it."""
+    """Make the game's LLVM IR; it contains the ROM's logic, so only the user's cache keeps it."""
     program = Program(MACHINE)
     program.declare("run_frame", {"m": POINTER}, NOTHING)
     program.add_names({"rom": tuple(rom)})
@@ -203,7 +201,7 @@ def make_ir(rom: bytes, *, is_plain: bool = False) -> str:
 
 
 def _key(rom: bytes, is_plain: bool) -> bytes:
-    """Identifies what the code depends on besides the processor and LLVM: ROM, form, sources."""
+    """Hash what the code depends on besides the processor and LLVM: ROM, form, sources."""
     folder = Path(tia.__file__).parent
     sources = [*sorted(folder.glob("*.py")), Path(cartridge.__file__), Path(__file__)]
     form = b"plain" if is_plain else b""

@@ -1,8 +1,9 @@
 """Atari Pong, exactly: steps, sticky actions and snapshots.
 
-The console plays single frames and uses no random numbers. The coin is tossed here, once per frame,
-with numbers that the caller draws. The distribution is that of ``ALE/Pong-v5``, and a game is a
-pure function of (state, actions, draws): `get_state` and `set_state` move it to any process.
+The console plays single frames and uses no random numbers. Whether an action sticks is decided
+here, once per frame, with numbers that the caller draws. The distribution is that of
+``ALE/Pong-v5``, and a game is a pure function of (state, actions, draws): `get_state` and
+`set_state` move it to any process.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Emulator:
     """An emulator of one game, reused for every episode."""
 
     def __init__(self, protocol: Protocol, mode: int = 0) -> None:
-        """Play a protocol; `mode` is that of the cartridge, see `NativeGame.switch_on`."""
+        """Play by a protocol; `mode` is the cartridge's, see `NativeGame.switch_on`."""
         self.protocol, self.console = protocol, NativeConsole(mode)
         self._low, self._high = protocol.frame_skips
         self.reset()
@@ -35,15 +36,16 @@ class Emulator:
     def reset(self) -> None:
         """Start an episode, always from the same state."""
         self.console.reset()
-        # The action of the last frame, which the next one may keep; in the game for two, those of
-        # both sides.
+        # The action of the last frame, which the next frame may keep; in the two-player game, those
+        # of both sides.
         self.held, self.num_frames = STAY, 0
 
     def step(self, action: int, draws: Sequence[float]) -> float:
         """Play one step with an action of ``ALE/Pong-v5`` and return the reward: −1, 0 or +1.
 
         `draws` are at least 1 + protocol.max_frame_skip uniform numbers in [0, 1): the first
-        chooses the frame skip if the protocol has several, the others are the coin of each frame.
+        chooses the frame skip if the protocol has several, the others decide at each frame whether
+        the held action sticks.
         """
         skip = self._low + int(draws[0] * (self._high - self._low + 1))
         sticky, held = self.protocol.sticky, self.held

@@ -1,4 +1,4 @@
-"""What the network sees of a frame, in readable NumPy: the definition of the kernels' fast form.
+"""What the network sees of a frame, in readable NumPy; this defines what the kernels compute.
 
 Source: Karpathy, "Pong from Pixels" (2016): crop to the field, take every second pixel, set the
 background to 0 and the rest to 1, and subtract consecutive frames. The originals write the zeros
@@ -19,7 +19,7 @@ IS_ACTIVE = np.array(drawing.IS_ACTIVE, np.bool_)  # [256]: whether a palette in
 
 
 def preprocess(frame: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Preprocess a frame for the originals' network, from [210, 160, 3] to [80, 80] of 0 and 1."""
+    """Preprocess a frame for the classic network, from [210, 160, 3] to [80, 80] of 0 and 1."""
     assert frame.shape == (210, 160, 3), frame.shape
     red = frame[FIELD_ROWS][::2, ::2, 0]
     is_background = np.isin(red, BACKGROUND_REDS)
@@ -29,9 +29,9 @@ def preprocess(frame: NDArray[np.uint8]) -> NDArray[np.float32]:
 def difference(
     previous: NDArray[np.float32] | None, current: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """What changed between two preprocessed frames: [NUM_PIXELS] of −1, 0 and 1.
+    """Subtract two preprocessed frames: [NUM_PIXELS] of −1, 0 and 1.
 
-    At the first step of an episode, `previous` is None, and all is 0.
+    At the first step of an episode, `previous` is None, and all numbers are 0.
     """
     if previous is None:
         return np.zeros(NUM_PIXELS, np.float32)
@@ -55,8 +55,8 @@ def pack_field(screen: NDArray[np.uint8]) -> NDArray[np.uint64]:
 
 
 def mirror(screen: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The screen as the player on the left sees it: so that its paddle is on the right.
+    """Mirror a screen for the player on the left, so that its paddle is on the right.
 
-    The columns that `preprocess` takes, every second one, come in reverse order.
+    The columns that `preprocess` takes, every second one, are in reverse order.
     """
     return screen[:, (158 - np.arange(160)) % 160]

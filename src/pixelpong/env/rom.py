@@ -1,7 +1,7 @@
-"""Pong's ROM: where it is, and whether it is the one behind every result of this project.
+"""Reading Pong's ROM, and checking that it is the one behind every result of this project.
 
-The ROM is part of the ale-py package, or is in the folder that the variable ALE_ROMS_DIR names.
-ale-py itself is not loaded: the native emulator needs nothing else from it.
+The ROM is part of the ale-py package, or in the folder that the variable ALE_ROMS_DIR names. ale-py
+itself is not loaded: the native emulator needs nothing else from it.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import importlib.util
 import os
 from pathlib import Path
 
-from pixelpong.errors import EmulatorError, expected
+from pixelpong.errors import EmulatorError
 
-# Of the ROM in ale-py 0.12.1, which every recorded result was measured with.
+# Of the ROM in ale-py 0.12.1, with which all recorded results were measured.
 ROM_SHA256 = "41623e3c26148f96cbe77d56512845d224a63c8fe5bf90e38527155e39ec96d3"
 ROM_SIZE = 2048  # bytes, the whole cartridge
 
 
 def rom_path() -> Path:
-    """The path where the ROM should be. Does not open it."""
+    """The path where the ROM should be; it is not opened."""
     if folder := os.environ.get("ALE_ROMS_DIR"):
         return Path(folder) / "pong.bin"
     found = importlib.util.find_spec("ale_py")
@@ -28,19 +28,19 @@ def rom_path() -> Path:
 
 
 def read_rom() -> bytes:
-    """The ROM, [ROM_SIZE] bytes."""
-    wanted = "Pong's ROM in ale-py"
+    """Read the ROM, [ROM_SIZE] bytes."""
+    failure = "cannot use Pong's ROM in ale-py"
     advice = "reinstall the emulator: pip install --force-reinstall --no-deps ale-py"
     if os.environ.get("ALE_ROMS_DIR"):
-        wanted = "Pong's ROM in the folder in ALE_ROMS_DIR"
+        failure = "cannot use Pong's ROM in the folder ALE_ROMS_DIR"
         advice = "unset ALE_ROMS_DIR, or put the ROM of ale-py there"
     try:
         with open(rom_path(), "rb") as file:
             content = file.read(ROM_SIZE + 1)
     except OSError as error:
-        raise EmulatorError(expected(wanted, error, advice)) from error
+        raise EmulatorError(f"{failure}: {error}; {advice}") from error
     checksum = hashlib.sha256(content).hexdigest()
     if checksum != ROM_SHA256:
-        got = f"a file with the SHA-256 {checksum[:16]}… instead of {ROM_SHA256[:16]}…"
-        raise EmulatorError(expected(wanted, got, advice))
+        why = f"its SHA-256 is {checksum[:16]}… instead of {ROM_SHA256[:16]}…"
+        raise EmulatorError(f"{failure}: {why}; {advice}")
     return content

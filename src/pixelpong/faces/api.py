@@ -1,8 +1,8 @@
-"""What people do with pixelpong: every command is one of these functions, with its defaults.
+"""The functions behind the commands: each command is one of them, with the same defaults.
 
-A result prints itself: ``print(evaluate("latest"))`` is what ``pixelpong evaluate latest`` prints,
-and ``to_dict()`` what it prints with ``--json``. Ctrl-C raises `KeyboardInterrupt`; if there is a
-result so far, that has it.
+A result prints itself: ``print(evaluate("latest"))`` prints what ``pixelpong evaluate latest``
+does, and ``to_dict()`` returns what that prints with ``--json``. Ctrl-C raises `KeyboardInterrupt`,
+whose `result` is the result so far, if there is one.
 """
 
 from __future__ import annotations
@@ -46,26 +46,25 @@ def evaluate(
     in_gymnasium: bool = False,
     **options: Any,
 ) -> Evaluation:
-    """Play a fixed number of episodes with an agent, and summarise its returns.
+    """Evaluate an agent: play a number of episodes and report the mean return.
 
     Args:
         agent: a run (a directory, a name in ``runs``, or ``"latest"``), an agent's file, or
-            ``"package"``, ``"beginner"``, ``"club"``, ``"strong"``, ``"champion"``; a `Policy`.
+            ``"package"``, ``"beginner"``, ``"club"``, ``"strong"``, ``"champion"``, or a `Policy`.
         episodes: number of episodes.
         checkpoint: which agent of a run: ``"best"``, ``"latest"`` or an update.
         sampled: draw the actions, as in training, instead of taking the most probable ones.
-        seed: seed of the episodes; the same seed means the same coins.
-        in_gymnasium: play in Gymnasium's own ``ALE/Pong-v5``, with ALE's coins; a game takes
-            seconds, and there are no options.
-        options: of the environment and of the engine, such as ``sticky=0.0`` or ``workers=2``; the
-            agent's own protocol holds if none is given.
+        seed: seed of the episodes; greedy and sampled play of a seed have the same sticky frames.
+        in_gymnasium: play in Gymnasium's own, slower ``ALE/Pong-v5``, which accepts no options.
+        options: of the environment and of the engine, such as ``sticky=0.0`` or ``workers=2``; by
+            default the agent's own protocol is used.
 
     Raises:
-        ConfigError: a number out of range, or an option of another kind.
+        ConfigError: a number is out of range, or an option does not belong here.
         RunError: there is no such run.
         CheckpointError: there is no such agent, or it is damaged.
         WorkerError: a worker raised, or failed too often.
-        KeyboardInterrupt: somebody pressed Ctrl-C.
+        KeyboardInterrupt: Ctrl-C was pressed.
 
     >>> evaluation = evaluate("package", episodes=1, engine="serial", sticky=0.0)
     >>> evaluation.returns
@@ -81,7 +80,7 @@ def evaluate(
     policy = agent if isinstance(agent, Policy) else Policy.load(agent, checkpoint)
     if in_gymnasium and options:
         got = ", ".join(options)
-        raise ConfigError(f"evaluate: Games in Gymnasium take no options; leave out {got}.")
+        raise ConfigError(f"evaluate: Games in Gymnasium take no options: leave out {got}.")
     config = Config() if in_gymnasium else _configure(policy, options)
     tell = functools.partial(count, total=episodes, what="episodes")
     with stoppable() as should_stop:
@@ -133,7 +132,7 @@ def tournament(
     seed: Count = 0,
     workers: Number | None = None,
 ) -> Result:
-    """Let players meet, each pair on both sides, and rate them.
+    """Play every pair of players on both sides, and rate the players.
 
     Args:
         players: agents (a run, RUN@UPDATE, an agent's file, ``"beginner"``, ``"club"``,
@@ -141,11 +140,11 @@ def tournament(
             ball at once), ``"predictor"`` (knows where it will arrive), ``"person"`` (sees it after
             200 ms and misjudges it).
         games: games of each pair on each side.
-        points: points that win a game.
+        points: points needed to win a game.
         sampled: draw the agents' actions instead of taking the most probable ones.
-        out: file for the results, as JSON.
+        out: JSON file for the results.
         seed: seed of the games.
-        workers: processes that play; by default one per core.
+        workers: processes to play in; by default one per core.
     """
     from pixelpong.run.files import require_place, write_whole
     from pixelpong.tournament.games import Rules, find_players
@@ -163,7 +162,7 @@ def tournament(
                 played.append(each)
                 count(len(played), total, "games")
             if len(played) < total:
-                error = Stopped("only some games were played", None)
+                error = Stopped("some games were not played", None)
         except PixelpongError as caught:
             error = caught
         count(total, total, "games")
@@ -189,13 +188,13 @@ def sweep(
     threads_each: Number | None = None,
     **options: Any,
 ) -> Result:
-    """Train many agents, with several seeds or options; or continue a sweep.
+    """Train agents with several seeds or options, or continue a sweep.
 
     Args:
-        grid: TOML file of options, each may be a list; or the folder of a sweep, to continue it.
-        seeds: seeds, as 0-4 or 0,3,7.
+        grid: TOML file of options, which may be lists; or the folder of a sweep to continue.
+        seeds: seeds, such as 0-4 or 0,3,7.
         out: new folder; by default the next free ``runs/sweep-NNN``.
-        engine: by default Ray if it is installed.
+        engine: where to train; by default Ray if it is installed.
         ray_address: a running Ray cluster, auto or HOST:PORT; by default a new local one.
         threads_each: threads of each training; by default 1 with Ray, else one per core.
         options: of every training.
@@ -209,9 +208,9 @@ def sweep(
 
     path = Path(grid) if grid is not None and Path(grid).is_dir() else None
     if path and (options or seeds or out):
-        raise ConfigError(f"{grid} is a sweep: it continues with its own options only.")
+        raise ConfigError(f"{grid} is a sweep and keeps its own options: leave the others out.")
     if grid is None and seeds is None:
-        raise ConfigError(expected("--seeds or a file with a grid", "neither", "see --help"))
+        raise ConfigError("A sweep needs --seeds or a file with a grid; see --help.")
     configs = []
     if path is None:
         content = read_toml(Path(grid)) if grid else {}
@@ -250,13 +249,13 @@ def verify(
     seed: Count = 0,
     **options: Any,
 ) -> Result:
-    """Compare the game with ALE, and the hashes of a training done in many ways.
+    """Check, bit by bit, that the game equals ALE's and that a training is reproducible.
 
     Args:
-        presets: presets to train, with commas.
-        engines: engines to compare, with commas.
-        updates: length of the training.
-        batch_size: episodes, or games side by side, per update.
+        presets: presets to train, separated by commas.
+        engines: engines to compare, separated by commas.
+        updates: number of updates.
+        batch_size: episodes per update, or games in parallel.
         seed: seed of the training.
         options: of the environment.
     """

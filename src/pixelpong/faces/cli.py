@@ -1,4 +1,4 @@
-"""The command line: words → a function of `pixelpong.faces.api` and its arguments → its result.
+"""The command line: words are parsed into a call of `pixelpong.faces.api`, whose result is printed.
 
     pixelpong train | resume | evaluate | sweep | tournament | runs | verify
     pixelpong record | plot | dashboard | watch | play | export
@@ -38,14 +38,14 @@ from pixelpong.sweep.grid import NOT_SWEPT
 
 EXIT_INTERRUPTED = 130
 
-# What annotations name that is not imported, and on the command line a text.
+# Names in annotations that are not imported here; on the command line they are strings.
 _TEXTS = dict.fromkeys(("Run", "Policy", "Evaluation"), str)
 _SHORT = {"seed": "-s", "quiet": "-q", "out": "-o"}
 _MARKUP = re.compile(r"``\"?(.*?)\"?``|`(\w+)`")
 # The options of a training that ``--help`` shows; ``--help-all`` shows the others too.
 _PLAIN = ("preset", "seed", "opponent", "updates", "total_timesteps", "until_return", "engine",
           "workers")  # fmt: skip
-_ADVANCED = ("every", "debug")  # of the commands' own
+_ADVANCED = ("every", "debug")  # of the commands' own options
 _COMMON = (
     Option("json", bool, False, "Print one JSON object on stdout."),
     Option("debug", bool, False, "Show the traceback of an error."),
@@ -102,35 +102,36 @@ how it learns. Four commands to begin with:
   pixelpong train        train an agent until it wins
   pixelpong watch        watch an agent play, in a browser
   pixelpong play         play against it
-  pixelpong dashboard    look at all your runs on a page, live
+  pixelpong dashboard    see all your runs on a live page
 
 All commands: pixelpong --help
-One of them, with examples: pixelpong train --help"""
+Help for a command, with examples: pixelpong train --help"""
 
 
 def main(argv: list[str] | None = None, begin: Callable[[], None] = lambda: None) -> int:
     """Run one command and return its exit code; `begin` is called once the words are parsed."""
     words = sys.argv[1:] if argv is None else argv
     _open_missing_streams()
-    if isinstance(sys.stdout, io.TextIOWrapper):  # it may know only ASCII
+    if isinstance(sys.stdout, io.TextIOWrapper):  # its encoding may be ASCII
         sys.stdout.reconfigure(errors="backslashreplace")
     as_json = "--json" in words
     try:
         function, places, options = parse(words)
         begin()
-        # What a function prints while it works is no part of the result.
+        # What a function prints while it works is not part of the result.
         with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
             result = function(*places, **options)
         _print(result, as_json)
         return getattr(result, "exit_code", 0)
-    except BrokenPipeError:
-        # The reader of our output has gone, as with `| head`: print no error.
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - kept until the process ends
+    except BrokenPipeError:  # the reader has gone, as with `| head`: print no error
+        sys.stdout = None  # Python would flush it again at its end
         return 1
     except (Exception, KeyboardInterrupt) as error:
-        result = getattr(error, "result", None)  # what there was until then
-        with contextlib.suppress(OSError):  # nobody may read it any more
+        result = getattr(error, "result", None)  # the result so far
+        try:
             _print(result, as_json)
+        except OSError:  # the reader may be gone
+            sys.stdout = None
         if isinstance(error, Interrupted | KeyboardInterrupt):
             if result is None:
                 print("pixelpong: interrupted", file=sys.stderr)
@@ -139,18 +140,18 @@ def main(argv: list[str] | None = None, begin: Callable[[], None] = lambda: None
             traceback.print_exception(error)
             if details := getattr(error, "details", ""):
                 print(f"\nIn the worker:\n{details}", file=sys.stderr)
-        print(f"pixelpong: error: {' '.join(_describe(error).split())}", file=sys.stderr)
+        print(f"pixelpong: error: {on_one_line(_describe(error))}", file=sys.stderr)
         return error.exit_code if isinstance(error, PixelpongError) else 1
 
 
 def _print(result: Any, as_json: bool) -> None:
-    """Print a result; a terminal's lines are folded, a file's stay whole for other programs."""
-    if result is None:
-        return
-    text = json.dumps(result.to_dict(), indent=1) if as_json else str(result)
-    if sys.stdout.isatty() and not as_json:
-        text = fold(text, shutil.get_terminal_size().columns)
-    print(text, flush=True)
+    """Print a result, without control characters; lines are folded on a terminal only."""
+    if result is not None:
+        text = json.dumps(result.to_dict(), indent=1) if as_json else str(result)
+        text = "".join(each if each.isprintable() or each == "\n" else "?" for each in text)
+        is_folded = sys.stdout.isatty() and not as_json
+        print(fold(text, shutil.get_terminal_size().columns) if is_folded else text)
+    sys.stdout.flush()
 
 
 def fold(text: str, width: int) -> str:
@@ -167,7 +168,7 @@ def fold(text: str, width: int) -> str:
 
 
 def _open_missing_streams() -> None:
-    """Without this, our output could go into the first file that this process opens."""
+    """Open missing standard streams, or our output could go into the first file we open."""
     while (number := os.open(os.devnull, os.O_RDWR)) < 3:
         os.set_inheritable(number, True)  # for the workers too
     os.close(number)
@@ -180,7 +181,7 @@ def _describe(error: Exception) -> str:
         return str(error)
     if isinstance(error, OSError | MemoryError):
         return (
-            f"The system refuses: {error or 'out of memory'}. Fix that, then try again or resume."
+            f"The system refused: {error or 'out of memory'}. Fix that, then try again or resume."
         )
     return f"internal error ({type(error).__name__}: {error}); please report it with --debug"
 
@@ -189,13 +190,13 @@ def _describe(error: Exception) -> str:
 
 
 def parse(words: list[str]) -> tuple[Callable[..., Any], list[str], dict[str, Any]]:
-    """The function that `words` name, and its arguments; prints help and exits if requested.
+    """The function that `words` call, and its arguments; prints help and exits if requested.
 
     Only what was given is among the arguments, so that the function's defaults hold.
     """
     match words:
         case []:
-            print(WELCOME)
+            print(WELCOME, flush=True)
             raise SystemExit(0)
         case ["help", *rest]:
             words = [*rest, "--help"]
@@ -207,7 +208,11 @@ def parse(words: list[str]) -> tuple[Callable[..., Any], list[str], dict[str, An
         raise ConfigError(expected("a command", repr(words[0]), advice))
     # A flag may be spelled like the key in a file.
     words = [re.sub(r"^--\w[\w-]*", lambda flag: flag[0].replace("_", "-"), word) for word in words]
-    found, unknown = make_parser(words[0], shows_all="--help-all" in words).parse_known_args(words)
+    parser = make_parser(words[0], shows_all="--help-all" in words)
+    try:
+        found, unknown = parser.parse_known_args(words)
+    finally:
+        sys.stdout.flush()  # a help that nobody reads is noticed here
     options = vars(found)
     name = options.pop("command")
     if unknown:
@@ -224,7 +229,7 @@ def parse(words: list[str]) -> tuple[Callable[..., Any], list[str], dict[str, An
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """Raise our error for words that argparse cannot split."""
+        """Raise a `ConfigError` for words that argparse cannot parse."""
         text = on_one_line(message.removeprefix("argument "))[:MAX_GOT]
         raise ConfigError(f"{text}; see `{self.prog} --help`")
 
@@ -264,21 +269,21 @@ def make_parser(chosen: str, *, shows_all: bool = False) -> argparse.ArgumentPar
 
 
 def _find_place(name: str) -> inspect.Parameter | None:
-    """The argument of a command without a flag: its first, if Python takes that by position."""
+    """The command's positional argument: its first, if Python takes that by position."""
     first = next(iter(inspect.signature(getattr(api, name)).parameters.values()))
     is_flag = first.kind == first.KEYWORD_ONLY or first.name in COMMANDS[name]
     return None if is_flag else first
 
 
 def read_docstring(name: str) -> tuple[str, dict[str, str]]:
-    """What a command does, and what its arguments are, as its function's docstring says.
+    """A command's description and those of its arguments, from its function's docstring.
 
     >>> about, arguments = read_docstring("plot")
     >>> about, arguments["kind"]
-    ('Draw what one or several runs have learned; extra [plot].', 'Which picture.')
+    ('Plot one or several runs (needs the extra [plot]).', 'Kind of picture.')
     """
     about, arguments = "", {}
-    # What several take is described at the first two.
+    # Arguments that several commands share are described in the first two.
     for function in (api.evaluate, api.dashboard, getattr(api, name)):
         text = _MARKUP.sub(r"\1\2", inspect.getdoc(function) or "")
         about = text.partition("\n")[0]
@@ -311,9 +316,8 @@ def _add_flags(parser: argparse.ArgumentParser, name: str, *, shows_all: bool) -
         section = "" if is_plain else f"advanced: {each.section or 'this command'}"
         if section not in sections:
             sections[section] = parser.add_argument_group(section)
-        facts: dict[str, Any] = {"help": argparse.SUPPRESS}
-        if is_plain or shows_all:
-            facts["help"] = _describe_option(each)
+        shown = _describe_option(each) if is_plain or shows_all else argparse.SUPPRESS
+        facts: dict[str, Any] = {"help": shown}
         if each.kind is bool:  # a preset's or a file's value can be undone
             facts["action"] = argparse.BooleanOptionalAction if each.section else "store_true"
         else:

@@ -1,8 +1,8 @@
-"""What a training shows: a live screen on a terminal, plain lines elsewhere.
+"""The display of a training: a live screen on a terminal, plain lines elsewhere.
 
 Both show what it is doing, the share of the last 1,000 points won, the return estimated from it,
-steps, speed, and the time to the win. `--verbose` adds the originals' lines: one per point, episode
-and batch.
+steps, speed, and the time to the win. `--verbose` adds the lines that the original programs print,
+one per point, episode and batch.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from rich.live import Live
 
 from pixelpong.config import Config, differences
 from pixelpong.config.presets import load_preset
+from pixelpong.errors import on_one_line
 from pixelpong.faces.live import draw_screen, start_live
 from pixelpong.learners import UpdateStats
 from pixelpong.learners.progress import Progress
@@ -27,7 +28,7 @@ from pixelpong.run.record import Record
 from pixelpong.run.words import describe_times, duration, signed
 from pixelpong.schema import decode
 
-STARTING = "starting; the first training on a machine compiles for some 20 seconds"
+STARTING = "starting; the first training on a machine compiles for about 20 seconds"
 ESTIMATES = "time to the win", "at most"
 FOOTER = "Ctrl-C saves everything and stops     watch it: pixelpong dashboard"
 
@@ -37,8 +38,8 @@ class TrainingDisplay:
 
     def __init__(self, stream: TextIO, seconds_between_lines: float = 0.0) -> None:
         """Show nothing yet; `seconds_between_lines` is a minimum, used without a terminal."""
-        # A terminal's lines are folded between words; a file's stay whole, for other programs. A
-        # notebook is no terminal, though it says so, and rich would make HTML of each line there.
+        # Lines are folded on a terminal and stay whole in a file, for other programs. A notebook
+        # claims to be a terminal, and rich would turn each line into HTML there.
         is_terminal = stream.isatty()
         self._console = Console(
             file=stream, highlight=False, soft_wrap=not is_terminal,
@@ -50,7 +51,7 @@ class TrainingDisplay:
         self._now, self._footer = STARTING, FOOTER
         self._shown: dict[str, str] = {}
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: Event) -> None:  # noqa: D102
         match event:
             case Began():
                 self._begin(event)
@@ -71,7 +72,7 @@ class TrainingDisplay:
         self._clock = Clock(config, event.seconds)
         self._is_verbose, self._target = config.verbose, config.until_return
         verb = f"resuming after update {progress.update}" if progress.update else "training"
-        self._title = (
+        self._title = on_one_line(
             f"{run.path}: {verb}, preset {config.preset}, {config.environment}, "
             f"seed {config.seed}, engine {config.engine}"
         )
@@ -97,7 +98,7 @@ class TrainingDisplay:
                 self._next_line = time.monotonic() + self._pause
 
     def draw(self, width: int) -> RenderableType:
-        """The live screen now."""
+        """Draw the live screen."""
         shown = {"time": self._clock.read()} | self._shown
         rest = [f"now: {self._now}", self._footer] if self._footer else []
         return draw_screen(self._title, self._points, self._target, shown, rest, width)
@@ -141,7 +142,7 @@ def verbose_lines(progress: Progress, stats: UpdateStats) -> Iterator[str]:
 
 
 class Clock:
-    """How long a training has taken, and how long it will still take.
+    """The time that a training has taken, and estimates of the time left.
 
     The estimates leave out evaluations, and the first update, which compiles.
     """
@@ -149,18 +150,18 @@ class Clock:
     def __init__(self, config: Config, seconds: float) -> None:
         self._config, self._is_recorded = config, is_comparable(config)
         self._begin = time.monotonic() - seconds
-        # Steps and the spent share after the first update, and the seconds of those that follow.
+        # Steps and the spent share after the first update, and the seconds of later updates.
         self._steps, self._seconds = 0, 0.0
         self._share: float | None = None
 
     def read(self) -> str:
-        """The time of the run until now."""
+        """The total time of the run so far."""
         return describe_times(total=time.monotonic() - self._begin)
 
     def count(self, progress: Progress, stats: UpdateStats) -> dict[str, str]:
-        """Count an update; return the time left, as far as it is known: to the win, as recorded
-        trainings like this one needed it, and until the budget is spent."""
-        # The spent share of the budget option that will be reached first.
+        """Count an update; return the time left to the win, judging by recorded trainings like
+        this one, and until the budget is spent; a dash if it is not known."""
+        # The spent share of the budget that will run out first.
         share = min(1.0, max(self._config.spent(progress).values(), default=0.0))
         if self._share is None:
             self._steps, self._share = progress.steps, share
@@ -177,14 +178,14 @@ class Clock:
 
 
 def is_comparable(config: Config) -> bool:
-    """Whether a training learns as the recorded ones did; seed and engine may differ."""
+    """Whether a training learns like the recorded ones; seed and engine may differ."""
     fast = load_preset("fast")
     is_same = not differences(fast, config).keys() - {"seed"}
     return is_same and config.until_return == fast.until_return
 
 
 def steps_left(estimated_return: float | None) -> int:
-    """Steps to the win from this estimated return, by the median of the recorded trainings.
+    """Steps left to the win at this estimated return: the median of the recorded trainings.
 
     >>> steps_left(None) > steps_left(-10.0) > steps_left(17.0) > 0
     True

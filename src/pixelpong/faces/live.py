@@ -55,7 +55,7 @@ def draw_screen(
     rest: Sequence[str],
     width: int,
 ) -> RenderableType:
-    """The whole screen; without the curve if it is narrow."""
+    """Draw the whole screen, without the curve if it is narrow."""
     table, cells, count = Table.grid(padding=(0, 2)), [], 4 if width >= 70 else 2
     for name, value in metrics.items():
         cells += [Text(name, "dim", no_wrap=True), Text(value, no_wrap=True)]
@@ -70,7 +70,7 @@ def draw_screen(
 
 
 def draw_curve(points: Sequence[tuple[int, float]], target: float | None, width: int) -> list[Text]:
-    """A curve of returns against steps, in Braille dots, with a line at the target."""
+    """Draw a curve of returns over steps in Braille dots, with a line at the target."""
     columns = width - _LEFT
     bits = np.zeros((ROWS, columns), np.int64)
     end = "estimated return, once 1,000 points are played"

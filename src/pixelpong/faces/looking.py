@@ -24,12 +24,12 @@ Order = Literal["age", "name", "return", "size"]  # of a list of runs
 
 
 def runs(*words: str | Path, sort: Order = "age") -> Result:
-    """List the runs; or show one, and check the hashes of its checkpoints.
+    """List runs, or show one run and verify the hashes of its checkpoints.
 
     Args:
         words: a run (a directory, a name in ``runs``, or ``"latest"``) to show; or folders of runs,
             by default ``runs``.
-        sort: what to sort the list by.
+        sort: order of the list.
     """
     from pixelpong.run.directory import RUNS_FOLDER
     from pixelpong.run.names import find_run
@@ -57,7 +57,7 @@ def runs(*words: str | Path, sort: Order = "age") -> Result:
 
 
 def _sum_up(path: Path) -> dict[str, Any]:
-    """A sweep as a line of a list of runs."""
+    """A sweep as one line in a list of runs."""
     from pixelpong.run.record import records
     from pixelpong.sweep.sweep import summarize
 
@@ -81,7 +81,7 @@ def _find_folder(word: str | Path) -> Path | None:
 
     if is_sweep(RUNS_FOLDER / word):
         return RUNS_FOLDER / word
-    # `isdir` and `exists` find that a name is too long, which is no error here.
+    # `isdir` and `exists` return False for a name that is too long, where Path may raise.
     is_folder = os.path.isdir(word) and not os.path.exists(Path(word) / "config.json")
     return Path(word) if is_folder or Path(word) == RUNS_FOLDER else None
 
@@ -101,7 +101,7 @@ def _find_records(words: Iterable[str | Path]) -> list[Record]:
 
 
 def _examine(path: Path) -> dict[str, Any]:
-    """What a run has reached; every byte of its checkpoints is compared with its hash."""
+    """All facts about a run; its checkpoints are read and checked against their hashes."""
     from pixelpong.config import differences
     from pixelpong.config.presets import load_preset
     from pixelpong.errors import CheckpointError
@@ -142,15 +142,15 @@ def record(
     speed: Annotated[float, Meta(ge=0.1, le=60)] = 1.0,
     seconds: Annotated[float, Meta(ge=0.1, le=1_000_000)] | None = None,
 ) -> Result:
-    """Make a film of a game that an agent plays; extra [video].
+    """Record a film of an agent's game (needs the extra [video]).
 
     Args:
         agent, checkpoint: as `evaluate`; the game is greedy.
-        episode: number of the game.
+        episode: number of the game, as in an evaluation.
         out: a .mp4 or .gif file; by default an MP4 in RUN/videos, or here if there is no run.
-        overlay: show next to it what the agent sees and decides.
+        overlay: also show what the agent sees and decides.
         scale: pixels of the film per pixel of the game; with the overlay at least 2.
-        speed: 1 is the game's own speed.
+        speed: playback speed; 1 is the game's own.
         seconds: length of the film; by default the whole game.
     """
     from pixelpong.agent.choice import open_agent
@@ -184,11 +184,11 @@ def plot(
     kind: Literal["curve", "health", "sweep"] = "curve",
     out: Path | None = None,
 ) -> Result:
-    """Draw what one or several runs have learned; extra [plot].
+    """Plot one or several runs (needs the extra [plot]).
 
     Args:
         runs: runs or sweeps, each a directory, a name in ``runs``, or ``"latest"``.
-        kind: which picture.
+        kind: kind of picture.
         out: a .png, .svg or .pdf file; by default RUN/plots/KIND.png.
     """
     from pixelpong.faces import plots
@@ -200,18 +200,18 @@ def plot(
 
 
 def export(agent: str | Path, *, checkpoint: str = "best", out: Path | None = None) -> Result:
-    """Write an agent's file, which every command takes in place of a run.
+    """Write an agent to a file, which other commands accept in place of a run.
 
     Args:
         agent, checkpoint: as `evaluate`.
-        out: file to write, .safetensors; by default named after the run.
+        out: a .safetensors file; by default named after the run.
     """
     from pixelpong.agent.choice import open_agent
 
     _, found = open_agent(agent, checkpoint)
     path = out or Path(f"{Path(agent).stem}.safetensors")
     if path.suffix != ".safetensors":
-        raise ConfigError(f"The agent's file must end in .safetensors, not {path.name!r}.")
+        raise ConfigError(f"An agent's file ends in .safetensors, but {path.name!r} does not.")
     size = found.write(path)
     facts = {"file": str(path), "bytes": size, "update": found.about.get("update")}
     return Result(facts, f"{path}: {size:,} bytes")
@@ -224,13 +224,13 @@ def dashboard(
     port: Port = 8080,
     no_open: bool = False,
 ) -> None:
-    """Show a page with all runs, live, in a browser; extra [play].
+    """Show all runs on a live page in a browser (needs the extra [play]).
 
     Args:
-        runs_dir: where the runs are.
-        host: address to listen on; if others reach it, a token is made.
-        port: port; if it is taken, any free one.
-        no_open: open no browser.
+        runs_dir: folder of the runs.
+        host: address to listen on; if other machines can reach it, the page's URL has a token.
+        port: port to listen on; if it is taken, any free one.
+        no_open: do not open a browser.
     """
     _serve(Path(runs_dir), host, port, no_open)
 
@@ -243,9 +243,9 @@ def play(
     port: Port = 8080,
     no_open: bool = False,
 ) -> None:
-    """Play against an agent, in a browser; extra [play].
+    """Play against an agent in a browser (needs the extra [play]).
 
-    Arguments are those of `evaluate` and `dashboard`.
+    The arguments are those of `evaluate` and `dashboard`.
     """
     _serve_game("play", agent, checkpoint, host, port, no_open)
 
@@ -258,9 +258,9 @@ def watch(
     port: Port = 8080,
     no_open: bool = False,
 ) -> None:
-    """Watch an agent's game, explained step by step, in a browser; extra [play].
+    """Watch an agent play in a browser, explained step by step (needs the extra [play]).
 
-    Arguments are those of `evaluate` and `dashboard`.
+    The arguments are those of `evaluate` and `dashboard`.
     """
     _serve_game("watch", agent, checkpoint, host, port, no_open)
 
@@ -270,7 +270,7 @@ def _serve_game(view: str, agent: str | Path, checkpoint: str, *how: Any) -> Non
     from pixelpong.run.directory import RUNS_FOLDER
 
     found, which = find_agents(agent, checkpoint)
-    found.load(which)  # reports an error here, and not on the page
+    found.load(which)  # so that an error is reported here, not on the page
     folder = found.run.path.parent if found.run else RUNS_FOLDER
     _serve(folder, *how, view, (found.path, which))
 

@@ -35,6 +35,7 @@ from pixelpong.faces.report import describe_ending
 from pixelpong.loop import Ended
 from pixelpong.machine import count_cores, describe_machine
 from pixelpong.run.directory import RunDirectory
+from pixelpong.run.files import write_whole
 from pixelpong.run.names import find_run
 from pixelpong.run.record import DAMAGED, Record
 from pixelpong.run.words import describe_times
@@ -62,13 +63,13 @@ class Media:
 
     def save(self, path: str | Path) -> None:
         """Write it to a file."""
-        Path(path).write_bytes(self.content)
+        write_whole(Path(path), self.content)
 
 
 class Run(Record):
     """One training to look at, as it was when it was opened; nothing here changes it.
 
-    If `outcome` is given, this process has just trained it: ``print(run)`` says how that ended.
+    With an `outcome`, this process has just trained it, and ``print(run)`` says how that ended.
     """
 
     run: RunDirectory
@@ -94,29 +95,29 @@ class Run(Record):
         return self.run.config
 
     def metrics(self) -> dict[str, NDArray[Any]]:
-        """Every figure of every update as arrays, NaN if there was none."""
+        """All metrics of all updates, as arrays by name; NaN where a metric is missing."""
         return self.columns()
 
     def agents(self) -> list[int]:
-        """The updates whose agent is saved; `agent` loads one."""
+        """The updates whose agents are saved; `agent` loads one."""
         return self.run.list_agents()
 
     def agent(self, which: int | str = "best") -> Agent:
-        """One of its agents: that of an update, ``"best"`` or ``"latest"``."""
+        """Load the agent of an update, or ``"best"`` or ``"latest"``."""
         return Agents.of_run(self.run).load(str(which))
 
     def plot(self, kind: str = "curve", *, others: Iterable[str | Path | Run] = ()) -> Media:
-        """Draw the ``curve`` or the ``health``, with that of others to compare."""
+        """Draw the ``curve`` or the ``health`` of this run, and of others to compare."""
         runs = [self, *(other if isinstance(other, Run) else Run(other) for other in others)]
         content = draw_plot(runs, kind, "png")
         return Media(content, f"{kind} of {', '.join(run.path.name for run in runs)}")
 
     def replay(self, checkpoint: int | str = "best", episode: int = 0, **how: Any) -> Media:
-        """Make a film of a game that one of its agents plays now; see `Policy.replay`."""
+        """Have one of its agents play a game, and film it; see `Policy.replay`."""
         return Policy.load(self, checkpoint).replay(episode, seed=self.config.seed, **how)
 
     def _repr_html_(self) -> str:
-        """The text of `repr`, the verdict in bold, and the learning curve if it can be drawn."""
+        """The text of `repr` with the result in bold, and the learning curve if it can be drawn."""
         title, verdict, *rows = (html.escape(row.strip()) for row in repr(self).splitlines())
         words = f"<p>{title}<br><b>{verdict}</b><br>{'<br>'.join(rows)}</p>"
         with contextlib.suppress(PixelpongError):  # no update yet, or matplotlib is missing
@@ -141,7 +142,7 @@ class Run(Record):
         return describe_ending(self.to_dict(), self.outcome, is_brief=self._is_brief)
 
     def to_dict(self) -> dict[str, Any]:
-        """The run as JSON; if it has just been trained, with how that ended."""
+        """The run as JSON; if it was just trained, with how that ended."""
         facts, outcome = super().to_dict(), self.outcome
         if outcome is None:
             return facts

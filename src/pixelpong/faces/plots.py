@@ -1,16 +1,16 @@
 """``pixelpong plot RUN…``: a picture of one or several runs, in a file.
 
-    curve    estimated return over the steps, evaluations; of a single run also its episodes
+    curve    estimated return over the steps, evaluations; for a single run also its episodes
     health   entropy, size of the gradient, losses, speed
     sweep    the curve, and the times to win of the settings of a sweep
 
 Runs that differ only in the seed are one line: the mean of the seeds, with a band from the lowest
-to the highest, as far as all of them go. Each seed is a thin line, up to its own end. Copies of a
-seed count once.
+to the highest, up to the end of the shortest. Each seed is a thin line up to its own end. Copies of
+a seed count once.
 
 The colours are those of Okabe and Ito, which colour-blind people can tell apart. Lines also differ
-in their dashes, so that a grey print works too. The same figure is the same bytes: no date, no
-random names. This is the only module that needs matplotlib.
+in their dashes, so a grey print works too. The same figure gives the same bytes: no date, no random
+names. This is the only module that needs matplotlib.
 """
 
 from __future__ import annotations
@@ -57,10 +57,11 @@ _STYLE: Any = {
     "legend.frameon": False, "savefig.dpi": 160, "savefig.facecolor": "white",
     "svg.hashsalt": "pixelpong",
 }  # fmt: skip
-_POINTS, _MANY = 200, 3000  # of a mean; more dots than this become one bitmap in an SVG
-_BLOCKS = 60  # of updates, whose medians are drawn
+_POINTS = 200  # of a mean
+_MANY = 3000  # more dots than this become one bitmap in an SVG
+_BLOCKS = 60  # of updates; their medians are drawn
 
-_SIGNS = {  # the panels of the health: columns of the metrics, and their titles
+_SIGNS = {  # the panels of the health plot: columns of the metrics, and their titles
     "entropy": "entropy of the policy, nats",
     "up_share": "share of steps that go up",
     "grad_norm": "norm of the gradient",
@@ -75,7 +76,7 @@ _ACTIONS = {"ppo": 3, "reinforce": 2}
 
 
 def plot(runs: Sequence[Record], kind: str, path: Path | None) -> Path:
-    """Draw runs to a file, by default in the first run; its ending chooses the format."""
+    """Draw runs into a file, by default in the first run; the suffix chooses the format."""
     file = path or runs[0].path / "plots" / f"{kind}.png"
     if path is not None:
         require_place(path)
@@ -86,9 +87,9 @@ def plot(runs: Sequence[Record], kind: str, path: Path | None) -> Path:
 
 def draw_plot(runs: Sequence[Record], kind: str, format: str) -> bytes:
     """A picture of one or more runs, as the bytes of a file in one of `FORMATS`."""
-    for what, name, names in (("kind of picture", kind, KINDS), ("format", format, FORMATS)):
+    for what, name, names in (("kind", kind, KINDS), ("format", format, FORMATS)):
         if name not in names:
-            raise ConfigError(expected(f"a {what}", repr(name), f"use {', '.join(names)}"))
+            raise ConfigError(expected(f"a {what} of {', '.join(names)}", repr(name)))
     require("Pictures need", "matplotlib", extra="plot")
     with house_style():
         return render(KINDS[kind](name_settings(runs)), format)
@@ -111,7 +112,7 @@ def name_settings(runs: Sequence[Record]) -> Settings:
 
 
 def draw_curve(settings: Settings) -> Figure:
-    """The estimated return over the steps, and the evaluations; of a single run its episodes."""
+    """The estimated return over the steps, and the evaluations; for a single run its episodes."""
     figure = new_figure(8, 5)
     axes = figure.add_subplot()
     _draw_returns(axes, settings)
@@ -121,7 +122,7 @@ def draw_curve(settings: Settings) -> Figure:
 
 
 def draw_sweep(settings: Settings) -> Figure:
-    """The curve, and the time of each training that won with the median and its 95 % interval."""
+    """The curve, and the time of each training that won, with the median and its 95 % interval."""
     settings = dict(list(settings.items())[:MAX_SETTINGS])
     figure = new_figure(10, 8.5)
     curves, times = figure.subplots(2, height_ratios=[1.15, 1])
@@ -143,7 +144,7 @@ def draw_sweep(settings: Settings) -> Figure:
 
 
 def draw_health(settings: Settings) -> Figure:
-    """Early signs of a training that goes wrong, and its speed: medians of blocks of updates."""
+    """Early signs of a failing training, and its speed, as medians of blocks of updates."""
     signs = [sign for sign in _SIGNS if any(find_lines(it, sign) for it in settings.values())]
     rows = math.ceil(len(signs) / 3)
     figure = new_figure(12, 2.7 * rows + 0.8)
@@ -171,7 +172,7 @@ def find_lines(setting: Setting, name: str) -> list[Line]:
 
 
 def _draw_returns(axes: Any, settings: Settings) -> None:
-    """The estimated returns, with the greedy evaluations; of a single run its episodes."""
+    """The estimated returns, with the greedy evaluations; for a single run its episodes."""
     _draw_lines(axes, settings, "estimated_return")
     runs = [(number, run) for number, it in enumerate(settings.values()) for run in it.records]
     for number, run in runs:
@@ -183,19 +184,22 @@ def _draw_returns(axes: Any, settings: Settings) -> None:
                 at, means, abs(ends - means), fmt="D", color=colour_of(number),
                 markeredgecolor="white", markersize=6, capsize=3, elinewidth=1.4, zorder=4,
             )  # fmt: skip
-    note = "band: lowest to highest seed, as far as all go"
+        steps, attempts = run.curve("attempt")
+        again = steps[1:][np.diff(attempts) > 0]
+        if len(again):
+            axes.plot(again, np.interp(again, *run.curve()), "X", color=BLACK, markersize=8)
+    note = "band: lowest to highest, where all have data; cross: started again"
     if len(runs) == 1:
         note = "dot: an episode"
         steps, returns = runs[0][1].returns()
-        size = 6 if len(returns) < 600 else 3.5
         axes.plot(
-            steps, returns, ".", color="#A0A0A0", zorder=1, markeredgewidth=0, markersize=size,
+            steps, returns, ".", color="#A0A0A0", zorder=1, markeredgewidth=0, markersize=5,
             rasterized=len(returns) > _MANY,
         )  # fmt: skip
     # Early runs would be a flat line.
     axes.set_ylim(-21.8, np.clip(axes.dataLim.ymax + 2, -19, 21.8))
     axes.set_ylabel("return, estimated from the last 1,000 points")
-    note += "; diamond: greedy evaluation with its 95 % interval"
+    note += "; diamond: greedy, 95 % interval"
     axes.set_title(note, color=GREY, fontsize=10, loc="left")
 
 

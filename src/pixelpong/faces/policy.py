@@ -9,7 +9,7 @@
         is_over = terminated or truncated
 
 It sees the colour frames of `pixelpong.make_env` and ``ALE/Pong-v5``, and decides exactly as in the
-rollouts of a training. It needs the frame before and its last action: `act` remembers both,
+rollouts of a training. It needs the previous frame and its last action: `act` remembers both,
 `predict` takes and returns them.
 """
 
@@ -37,7 +37,7 @@ from pixelpong.seeding import make_rng
 if TYPE_CHECKING:
     from pixelpong.faces.notebook import Media, Run
 
-# The screen before and the action chosen at it; None at the start of an episode.
+# The previous screen and the action chosen there; None at the start of an episode.
 Memory = tuple[NDArray[np.uint8], int] | None
 
 
@@ -62,12 +62,12 @@ class Policy:
 
     @classmethod
     def load(cls, what: str | Path | Run = "package", checkpoint: int | str = "best") -> Policy:
-        """An agent by name.
+        """Load an agent by name.
 
         Args:
             what: ``"package"``, or the name of an agent in it; a run, its directory, its name in
-                the folder ``runs``, or ``"latest"``; or a file in its folders ``agents`` and
-                ``checkpoints``, or one that `pixelpong export` has written.
+                the folder ``runs``, or ``"latest"``; or a file from its folders ``agents`` and
+                ``checkpoints``, or one written by `pixelpong export`.
             checkpoint: of a run's agents: ``"best"``, ``"latest"`` or an update; of the package's:
                 ``"best"``, ``"strong"``, ``"club"`` or ``"beginner"``.
 
@@ -89,7 +89,7 @@ class Policy:
         return cls(agent, str(word if run is None else run.path))
 
     def reset(self) -> None:
-        """Start an episode: forget the frame before."""
+        """Start an episode: forget the previous frame."""
         self._memory: Memory = None
 
     def act(self, observation: NDArray[np.uint8], rng: np.random.Generator | None = None) -> int:
@@ -103,7 +103,7 @@ class Policy:
             One of `actions`.
 
         Raises:
-            ConfigError: it is not such a frame.
+            ConfigError: the observation is not such a frame.
 
         >>> from pixelpong.env.gym import make_env
         >>> policy, (observation, info) = Policy.load("package"), make_env().reset(seed=0)
@@ -115,11 +115,11 @@ class Policy:
         return self._memory[1]
 
     def probabilities(self, observation: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """The probabilities of `actions`, [A], if this were the next frame."""
+        """The probabilities of `actions`, [A], if this is the next frame; nothing is remembered."""
         return self._explain(observation).probabilities
 
     def value(self, observation: NDArray[np.uint8]) -> float | None:
-        """The expected outcome of the point, −1 … 1, if it were the next frame; None if unknown."""
+        """The expected outcome of the point, −1 … 1; None if the agent has no value function."""
         return self._explain(observation).value
 
     def predict(
@@ -129,19 +129,19 @@ class Policy:
         episode_start: NDArray[np.bool_] | None = None,
         deterministic: bool = True,
     ) -> tuple[NDArray[np.int64], Any]:
-        """Decide with stable-baselines3's interface, for one episode or for n at once.
+        """Decide through stable-baselines3's interface, for one episode or for n at once.
 
         Args:
             observation: [210, 160, 3] uint8, or [n, 210, 160, 3].
             state: from the previous call; None at the start.
-            episode_start: [n], True for episodes that begin; by default none does.
+            episode_start: [n], True for episodes that begin here; by default none.
             deterministic: take the most probable action instead of drawing one from `rng`.
 
         Returns:
             The actions, one or [n], and the state for the next call; `state` is not changed.
 
         Raises:
-            ConfigError: these are not such frames.
+            ConfigError: the observations are not such frames.
         """
         frames = np.asarray(observation)
         frames = frames if frames.ndim == 4 else frames[None]
@@ -162,7 +162,7 @@ class Policy:
         should_stop: Callable[[], bool],
         tell: Callable[[int], None],
     ) -> Evaluation:
-        """As `pixelpong.evaluation.evaluate`, in Gymnasium's own ``ALE/Pong-v5`` with its coins."""
+        """Evaluate as `pixelpong.evaluation` does, but in Gymnasium's own ``ALE/Pong-v5``."""
         from pixelpong.env.gym import make_theirs
 
         returns, steps = [0.0] * episodes, [0] * episodes
@@ -193,15 +193,15 @@ class Policy:
         speed: float = 1.0,
         seconds: float | None = 20.0,
     ) -> Media:
-        """Make a film of a game of an evaluation.
+        """Film a game of an evaluation.
 
         Args:
             episode: number of the game.
             seed: seed of the evaluation.
             sampled: draw the actions, as in training, instead of taking the most probable ones.
             overlay: show points, probabilities, value and what the network sees.
-            speed: 1 is the game's own speed.
-            seconds: length of the film; None for the whole game, some 20 MB.
+            speed: playback speed; 1 is the game's own.
+            seconds: length of the film; None for the whole game, about 20 MB.
         """
         from pixelpong.agent.game import play_game
         from pixelpong.faces.look.film import make_film
@@ -230,7 +230,7 @@ class Policy:
     def _look(
         self, frame: NDArray[np.uint8], before: Memory, draw: float
     ) -> tuple[NDArray[np.uint8], int]:
-        """Decide at a frame, and return what to remember of it."""
+        """Decide at a frame; return the screen and the action, to be remembered."""
         is_array = isinstance(frame, np.ndarray)
         if not is_array or frame.shape != (210, 160, 3) or frame.dtype != np.uint8:
             got = f"{frame.dtype} {list(frame.shape)}" if is_array else type(frame).__name__
@@ -239,7 +239,7 @@ class Policy:
         self._network.reset()
         if before is not None:
             self._network.follow(*before)
-        # Palette indices of black and of the ball: it distinguishes only these two.
+        # Palette indices of black and of the ball: the network distinguishes only these two.
         screen = np.where(np.isin(frame[..., 0], BACKGROUND_REDS), 0, 14).astype(np.uint8)
         return screen, self._network.act(screen, draw)
 

@@ -26,7 +26,7 @@ Facts = dict[str, Any]
 
 @dataclass(frozen=True)
 class Result:
-    """What a function has found, and how that reads."""
+    """The result of a function: facts, and the text that its command prints."""
 
     facts: Facts
     text: str
@@ -36,7 +36,7 @@ class Result:
         return self.text
 
     def to_dict(self) -> Facts:
-        """As JSON holds it."""
+        """The result as JSON."""
         return self.facts
 
 
@@ -46,7 +46,7 @@ def table(
     left: Container[int] = (0,),
     width: int = 80,
 ) -> list[str]:
-    """Lines in columns: to the left those in `left`; the last are left out if there is no room.
+    """Lines in columns; those in `left` are left-aligned, and the last are cut if too wide.
 
     >>> table(["name", "steps"], [["a", "1,000"], ["longer", "9"]])
     ['name    steps', 'a       1,000', 'longer      9']
@@ -64,18 +64,18 @@ def table(
 
 
 def pairs(values: Mapping[str, object]) -> list[str]:
-    """Names with those values that are not empty."""
+    """A line for each value that is not empty, with its name."""
     return [f"{name:12} {value}" for name, value in values.items() if value]
 
 
 def shorten(text: str, room: int) -> str:
-    """A name on one line of at most `room` columns; the end of a path says more than its start."""
+    """Shorten a name to one line of at most `room` columns; the end of a path says the most."""
     text = on_one_line(text)
     return text if len(text) <= room else f"…{text[len(text) - room + 1 :]}"
 
 
 def count(number: int, total: int, what: str) -> None:
-    """Show a counter on a terminal, which disappears at the end."""
+    """Show a counter on a terminal; it disappears at the end."""
     if sys.stderr.isatty():
         text = "" if number == total else f"{number:,} of {total:,} {what}"
         print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
@@ -96,7 +96,7 @@ def describe_ending(facts: Facts, outcome: Ended, *, is_brief: bool) -> str:
     words = {"interrupted": "interrupted", "until_return": "done"}
     times = describe_times(facts["training_seconds"], facts["total_seconds"])
     ended = (
-        f"{words.get(outcome.reason, f'budget of {outcome.reason} spent')}: "
+        f"{words.get(outcome.reason, f'budget spent ({outcome.reason})')}: "
         f"update {progress.update}, {number_of(progress.episodes, 'episode')}, "
         f"{number_of(progress.steps, 'step')}{' in ' * bool(times)}{times}, "
         f"mean of the last 100 returns {signed(progress.mean_return_100, 2)}"
@@ -123,7 +123,7 @@ def describe_ending(facts: Facts, outcome: Ended, *, is_brief: bool) -> str:
 
 
 def describe_runs(facts: Facts, width: int = 80) -> str:
-    """A table of runs, and of sweeps with a line for each."""
+    """A table of runs, then of sweeps."""
     found, rows = [*facts["runs"], *facts["sweeps"]], []
     for it in found:
         greedy, best = it["greedy"], it["estimated_return"]
@@ -145,22 +145,21 @@ def describe_runs(facts: Facts, width: int = 80) -> str:
 
 
 def describe_facts(facts: Facts) -> str:
-    """All about one run."""
-    damaged = facts["damaged"]
+    """The facts about one run."""
     changed = {name: value for name, value in facts["changed"].items() if name != "seed"}
-    sound = [str(update) for update in facts["checkpoints"] if update not in damaged]
+    sound = [str(update) for update in facts["checkpoints"] if update not in facts["damaged"]]
     rows = {
-        "verdict": facts["verdict"],
+        "result": facts["verdict"],
         "run": facts["run"],
         "preset": f"{facts['preset']}, seed {facts['seed']}",
         "changed": _listed(changed) or "nothing",
-        "stands at": f"update {facts['update']}, {number_of(facts['steps'], 'step')}, "
+        "progress": f"update {facts['update']}, {number_of(facts['steps'], 'step')}, "
         f"{number_of(facts['episodes'], 'episode')}",
         "time": describe_times(facts["training_seconds"], facts["total_seconds"]),
         "params": facts.get("params_sha256"),
         "state": facts.get("state_sha256"),
-        "checkpoints": f"{', '.join(sound)}: each has its SHA-256" if sound else "none",
-        "damaged": "; ".join(damaged.values()),
+        "checkpoints": f"{', '.join(sound)} (SHA-256 verified)" if sound else "none",
+        "damaged": "; ".join(facts["damaged"].values()),
         "machine": ", ".join(map(str, facts["machine"].values())),
         "versions": _listed(facts["versions"]),
     }
@@ -175,7 +174,7 @@ def _listed(values: Facts) -> str:
 
 
 def describe_trainings(facts: Facts) -> str:
-    """Each setting: how many won, after how long, and how well they play; then what is left."""
+    """For each setting how many won, how fast, and how well they play; then what is left to do."""
     lines = []
     for group in facts["settings"]:
         lines += [group["label"]] * bool(group["label"])

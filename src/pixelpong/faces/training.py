@@ -23,7 +23,7 @@ from pixelpong import interrupts
 from pixelpong.config import BUDGET, Config, differences, require_used
 from pixelpong.config.presets import combine, read_toml
 from pixelpong.engines import check
-from pixelpong.errors import ConfigError, Interrupted, expected
+from pixelpong.errors import ConfigError, Interrupted
 from pixelpong.schema import Seconds
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Stopped(KeyboardInterrupt):
-    """Somebody pressed Ctrl-C; `result` is what there was until then."""
+    """Ctrl-C was pressed; `result` is the result so far."""
 
     def __init__(self, message: str, result: Any) -> None:
         super().__init__(message)
@@ -42,7 +42,7 @@ class Stopped(KeyboardInterrupt):
 
 @contextlib.contextmanager
 def stoppable() -> Iterator[Callable[[], bool]]:
-    """While inside, Ctrl-C only sets what this yields; a stop comes out as `KeyboardInterrupt`."""
+    """While inside, Ctrl-C only sets what this yields; `Interrupted` becomes KeyboardInterrupt."""
     with interrupts.stop_on_signals() as should_stop:
         try:
             yield should_stop
@@ -66,13 +66,13 @@ def train(
     """Train an agent in a new run directory, until its budget is spent.
 
     Args:
-        preset: the name of a preset (`preset_names`), or a configuration, as the base of options;
-            by default that of the file, or else ``"fast"``.
-        run: the new run directory; by default the next free ``runs/PRESET-NNN``.
-        name: instead of `run`, the name of a new run in the folder ``runs``.
+        preset: the name of a preset (`preset_names`), or a configuration, to start from; by
+            default the file's preset, or else ``"fast"``.
+        run: new run directory; by default the next free ``runs/PRESET-NNN``.
+        name: name of a new run in the folder ``runs``, instead of `run`.
         config: TOML file of options; those given here override it.
         quiet: show nothing while it trains.
-        every: seconds between two lines, if no terminal shows it live.
+        every: seconds between lines of output, if there is no live screen.
         options: of `Config`, such as ``seed=1``, ``updates=20``, ``workers=2``; any budget, such
             as ``total_timesteps``, replaces the preset's whole budget.
 
@@ -84,7 +84,7 @@ def train(
         RunError: the directory already exists, or a file cannot be written.
         WorkerError: a worker raised, or failed too often; the last complete update is saved.
         NumericsError: a number is not finite; the last complete update stays saved.
-        KeyboardInterrupt: somebody pressed Ctrl-C; the last complete update is saved.
+        KeyboardInterrupt: Ctrl-C was pressed; the last complete update is saved.
 
     >>> import tempfile
     >>> short = {"max_frames": 600, "hidden": 8, "batch_size": 2, "engine": "serial"}
@@ -98,13 +98,13 @@ def train(
 
 
 def training(preset: str | Config | None = None, **options: Any) -> Iterator[Event]:
-    """The same as `train`, event by event, so that you can plot or stop in between.
+    """Train as `train` does, but yield each event, so that you can plot or stop in between.
 
-    It takes what `train` takes, but for ``quiet`` and ``every``. Leaving the loop ends the
+    It takes the arguments of `train` except ``quiet`` and ``every``. Leaving the loop ends the
     training; the last complete update is saved, and `resume` continues.
 
     Yields:
-        `pixelpong.loop.Began`, `Updated`, `Judging`, `Evaluated`, and in the end `Ended`.
+        `pixelpong.loop.Began`, `Updated`, `Judging`, `Evaluated`, and at the end `Ended`.
     """
     from pixelpong import loop
 
@@ -124,25 +124,25 @@ def resume(
     Args:
         run: the run, its directory, its name in the folder ``runs``, or ``"latest"``.
         quiet: show nothing while it trains.
-        every: seconds between two lines, if no terminal shows it live.
-        allow_changes: accept changed options that change the result.
-        options: changed ones, such as ``updates=100``; by default the run's own.
+        every: seconds between lines of output, if there is no live screen.
+        allow_changes: accept new values of options that change the result.
+        options: new values, such as ``updates=100``; by default the run's own.
 
     Returns:
         The run.
 
     Raises:
-        ConfigError: as `train`, or an option that changes the result and may not.
+        ConfigError: as `train`, or an option would change the result.
         RunError: it is not a run, or another training writes there.
-        CheckpointError: there are checkpoints and none is sound.
+        CheckpointError: there is no sound checkpoint.
         WorkerError, NumericsError, KeyboardInterrupt: as `train`.
     """
     return _go(lambda: _open(run, options, allow_changes=allow_changes), quiet, every)
 
 
 def _go(open_or_create: Callable[[], RunDirectory], quiet: bool, every: float) -> Run:
-    """Train until the budget is spent or a stop is requested, and show it."""
-    # In a process of its own, a training begins with the process: imports came first.
+    """Train until the budget is spent or a stop is requested, and show the progress."""
+    # In a process of its own, a training's time begins with the process, before the imports.
     began = time.monotonic() - (time.process_time() if interrupts.is_command() else 0.0)
     with stoppable() as should_stop:
         from pixelpong import loop
@@ -170,7 +170,7 @@ def _create(
     config: str | Path | None = None,
     **options: Any,
 ) -> RunDirectory:
-    """Create the directory of a new run, after all checks that can refuse it."""
+    """Create the directory of a new run, once all checks have passed."""
     from pixelpong.agent.choice import settle_opponent
     from pixelpong.run.directory import RUNS_FOLDER, RunDirectory
     from pixelpong.run.names import require_new_name
@@ -179,7 +179,7 @@ def _create(
     combined = combine(preset, content, options, (str(config), origin))
     _require_budget(combined, origin)
     if name is not None and run is not None:
-        raise ConfigError(expected("run or name", "both", "leave one of them out"))
+        raise ConfigError("The options run and name exclude each other: leave one out.")
     place = RUNS_FOLDER / name if name is not None else None if run is None else Path(run)
     if place is not None:
         require_new_name(place.name if name is None else name)
@@ -189,14 +189,14 @@ def _create(
 
 
 def _open(word: str | Path | Run, options: dict[str, Any], allow_changes: bool) -> RunDirectory:
-    """Open a run to continue, after all checks that can refuse it; nothing is written yet."""
+    """Open a run to continue, once all checks have passed; nothing is written yet."""
     from pixelpong.run.directory import RunDirectory
     from pixelpong.run.names import find_run
     from pixelpong.run.record import Record
 
     run = RunDirectory(find_run(getattr(word, "path", word)))  # type: ignore[arg-type]
     if names := set(options) & set(BUDGET):
-        # A count replaces all counts; the target stays, and with a new target the counts do.
+        # A new count replaces all counts and keeps the target; a new target keeps the counts.
         stays = BUDGET if names == {"until_return"} else ["until_return"]
         options = {it: getattr(run.config, it) for it in stays} | options
     config = run.config.updated(options, "resume")
@@ -204,16 +204,16 @@ def _open(word: str | Path | Run, options: dict[str, Any], allow_changes: bool) 
     changed = differences(run.config, config)
     if changed and not allow_changes:
         shown = ", ".join(f"{name} {old} → {new}" for name, (old, new) in changed.items())
-        what = f"the options that {run.path} was trained with"
-        raise ConfigError(expected(what, shown, "leave them out, or give allow_changes"))
+        what = f"This changes how {run.path} learns: {shown}"
+        raise ConfigError(f"{what}; leave it out, or add --allow-changes (allow_changes=True).")
     _require_budget(config, "resume")
     record, target = Record.read(run.path), config.until_return
     is_won = target is not None and any(
         it.is_won and (it.target or 0) >= target for it in record.evaluations
     )
     is_over = is_won or (config.reached(record) and (names or record.is_done))
-    if is_over and run.checkpoints.is_sound(record.update):  # another is trained again
-        advice = "name a larger budget, or a higher until_return"
+    if is_over and run.checkpoints.is_sound(record.update):  # a damaged one is trained again
+        advice = "give a larger budget, or a higher until_return"
         raise ConfigError(f"Nothing is left to train in {run.path} ({record.verdict}); {advice}.")
     check(config)
     run.warn_of_other_machine()
@@ -221,7 +221,7 @@ def _open(word: str | Path | Run, options: dict[str, Any], allow_changes: bool) 
 
 
 def _require_budget(config: Config, origin: str) -> None:
-    """Refuse a training that would never end; a preset's always does."""
+    """Refuse a training that would never end; every preset has a budget."""
     if all(getattr(config, name) is None for name in BUDGET):
-        advice = f"give {', '.join(BUDGET[:-1])} or {BUDGET[-1]}"
-        raise ConfigError(f"{origin}: " + expected("a budget", "none", advice))
+        names = f"{', '.join(BUDGET[:-1])} or {BUDGET[-1]}"
+        raise ConfigError(f"{origin}: Without a budget, training would not end; give {names}.")

@@ -1,12 +1,12 @@
-"""The fast forms: sparse, compiled, in a fixed order of summation. Only this folder uses numba.
+"""Kernels: sparse, compiled by numba, in a fixed order of summation.
 
 Each kernel has its definition in `pixelpong.learn` or `pixelpong.env` and is tested against it.
 They agree to within 1e-4 of the largest entry in float32 and 1e-11 in float64: the sums run only
-over active inputs, and in a different order from a matrix product's.
+over active inputs, and in another order than those of a matrix product.
 
-No ``fastmath``: a sum's order is part of the promise "same seed, same bits".
-Numba compiles them once per machine and caches them next to the file or, if the package is
-read-only, in the user's cache directory. The cache notices only changes of the kernel's own file.
+There is no ``fastmath``: the order of a sum is part of the promise "same seed, same bits".
+Numba compiles the kernels once per machine and caches them next to the file or, if the package is
+read-only, in the user's cache directory. The cache notices only changes to the kernel's own file.
 So no kernel calls one in another file, except `pixelpong.kernels.intrinsics`, and values that may
 change elsewhere, such as the geometry of the features, are arguments; constants would go stale.
 """

@@ -1,7 +1,7 @@
-"""Instructions that numba does not have.
+"""Processor instructions that numba lacks.
 
-Kernels of other files call these. Numba's cache would not notice a change here, so what one of
-these names does stays as it is; something else gets another name.
+Kernels in other files call these. Numba's cache would not notice a change here, so the meaning of
+a name never changes; anything new gets a new name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _intrinsic: Any = intrinsic
 
 @_intrinsic
 def lowest_bit(typing_context: Any, bits: Any) -> Any:
-    """The place of the lowest set bit of a uint64; `bits` must not be 0."""
+    """The index of the lowest set bit of a uint64; `bits` must not be 0."""
 
     def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))

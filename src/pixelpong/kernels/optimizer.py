@@ -16,7 +16,7 @@ _kernel = compiled(error_model="numpy")
 
 @_kernel
 def rmsprop(w, g, c, rows, learning_rate, decay_rate):  # type: ignore[no-untyped-def]
-    """One step of RMSProp on some rows [K] uint16, `w` and `c` in place; all three are [D, C].
+    """Do one step of RMSProp on some `rows` [K] uint16 of w, g and c [D, C]; w and c are changed.
 
     Definition: `pixelpong.learn.optimizer.rmsprop`. A row whose gradient and mean square are all 0
     would not change, so `rows` may leave it out.
@@ -32,7 +32,7 @@ def rmsprop(w, g, c, rows, learning_rate, decay_rate):  # type: ignore[no-untype
 
 
 def sum_of_squares(g: NDArray[Any], rows: NDArray[np.uint16]) -> float:
-    """Σ g² over some rows of [D, C]; not finite if any entry is not."""
+    """Compute Σ g² over some rows of g [D, C]; it is not finite if any entry is not."""
     squares = np.zeros(g.shape[1])
     _add_squares(g, rows, squares)
     return float(squares.sum())
@@ -49,7 +49,7 @@ def _add_squares(g, rows, squares):  # type: ignore[no-untyped-def]
 
 @_kernel
 def adam_rows(w, g, m, v, rows, scales, squares):  # type: ignore[no-untyped-def]
-    """One step of Adam on some rows, in place.
+    """Do one step of Adam on some rows, in place.
 
     Definition: `pixelpong.learn.optimizer.adam`, applied to these rows only.
 
@@ -57,9 +57,9 @@ def adam_rows(w, g, m, v, rows, scales, squares):  # type: ignore[no-untyped-def
         w: [D, C]; changed.
         g: [K, C], the gradient of these rows.
         m, v: [D, C]; changed.
-        rows: [K] uint16, the rows' numbers.
+        rows: [K] uint16, the indices of the rows.
         scales: [2] float64, learning rate / (1 − β₁ⁿ) and 1 / (1 − β₂ⁿ), for step n.
-        squares: [C]; changed: the gradient's squares, added up over the rows.
+        squares: [C]; changed: the gradient's squares, summed over the rows.
     """
     kind = w.dtype.type
     decay_m, decay_v = kind(ADAM_DECAYS[0]), kind(ADAM_DECAYS[1])

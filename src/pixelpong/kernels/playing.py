@@ -1,4 +1,4 @@
-"""Playing, compiled: what the network sees of a frame, what it decides, and many steps at once.
+"""Playing in compiled code: what the network sees of a frame, what it decides, and whole episodes.
 
 `play_plain` and `play_gated` play until the episode ends, without Python and without its lock.
 Without a game they return after each decision.
@@ -17,7 +17,7 @@ from pixelpong.kernels.intrinsics import call_play_frames, lowest_bit, reverse
 
 # The NumPy error model: a division that cannot fail needs no check.
 _kernel = compiled(error_model="numpy")
-# A part of kernels: compiled with its callers, not alone.
+# A part of kernels, which is compiled with its callers.
 _part: Any = register_jitable(error_model="numpy")
 
 MAX_ACTIVE = 2 * NUM_PIXELS  # the most active inputs that a step of the classic network can have
@@ -25,7 +25,7 @@ MAX_ACTIVE = 2 * NUM_PIXELS  # the most active inputs that a step of the classic
 
 @_part
 def take_field(field, memory, fields):  # type: ignore[no-untyped-def]
-    """Make `field` [80, 2], as from `pack_field`, the newest of the two `fields` of a stream."""
+    """Copy `field` [80, 2], as from `pack_field`, to the newest of the two `fields` of a stream."""
     m = memory[0]
     m.newest, m.is_new = 1 - m.newest, 0
     newest = fields[m.newest]
@@ -37,7 +37,7 @@ def take_field(field, memory, fields):  # type: ignore[no-untyped-def]
 def _emulate(game, memory, sides, draws, t):  # type: ignore[no-untyped-def]
     """Emulate the frames of a step, with row `t` of the draws; return the right side's reward.
 
-    There is one side for each network, the right one first; the console may play the left one.
+    There is one side for each network, the right side first; the console may play the left side.
     """
     (about, actions, _), m = game, memory[0]
     g, width = about[0], draws.shape[1] // len(sides)
@@ -69,10 +69,10 @@ def _emulate(game, memory, sides, draws, t):  # type: ignore[no-untyped-def]
 
 @_part
 def find_difference(memory, fields, indices, start):  # type: ignore[no-untyped-def]
-    """Write the signed indices of the pixels that changed into ``indices[start:]``, ascending.
+    """Write the signed indices of the pixels that changed to ``indices[start:]``, ascending.
 
     Definition: `pixelpong.env.preprocess.difference`; the sign is encoded as in `Played`. At the
-    first step of an episode nothing is written. `indices` needs room for `MAX_ACTIVE` more.
+    first step of an episode nothing is written. `indices` needs room for `MAX_ACTIVE` entries.
     Returns the end of the written part.
     """
     m, end = memory[0], start
@@ -92,7 +92,7 @@ def find_difference(memory, fields, indices, start):  # type: ignore[no-untyped-
 
 @_part
 def up_probability(params, indices, start, stop, hidden, t):  # type: ignore[no-untyped-def]
-    """The policy's probability of UP for the observation ``indices[start:stop]``.
+    """Compute the probability of UP for the observation ``indices[start:stop]``.
 
     Definition: `pixelpong.learn.network.forward`. Writes the hidden activations to ``hidden[t]``.
     """
@@ -110,7 +110,7 @@ def up_probability(params, indices, start, stop, hidden, t):  # type: ignore[no-
     for unit in range(len(h)):
         if h[unit] < 0:
             h[unit] = 0
-    # Four sums side by side: each addition to a single sum would wait for the last. Fixed order.
+    # Four partial sums, in a fixed order: additions to a single sum would wait for each other.
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
     whole = len(h) - len(h) % 4
     for i in range(0, whole, 4):
@@ -127,7 +127,7 @@ def up_probability(params, indices, start, stop, hidden, t):  # type: ignore[no-
 
 @_part
 def _decide_plain(network, stream, side, draw, t):  # type: ignore[no-untyped-def]
-    """Observe, and record a decision with its probability."""
+    """Observe, decide, and record the decision with its probability."""
     (memory, sides, fields), (params, _, (indices, offsets, steps, hidden), _) = stream, network
     end = find_difference(memory, fields, indices, offsets[t])
     p = up_probability(params, indices, offsets[t], end, hidden, t)
@@ -143,11 +143,11 @@ def _decide_plain(network, stream, side, draw, t):  # type: ignore[no-untyped-de
 
 @_part
 def list_pixels(field, is_left, pixels):  # type: ignore[no-untyped-def]
-    """List the active pixels of a field, ascending, and count them; the left side's mirrored."""
+    """List the active pixels of a field, ascending, mirrored for the left side; return a count."""
     count = 0
     for word in range(160):
         bits = field[word >> 1, word & 1]
-        if is_left:  # column x becomes 79 - x
+        if is_left:  # column x becomes 79 − x
             first, second = reverse(field[word >> 1, 0]), reverse(field[word >> 1, 1])
             bits = first >> 48 if word & 1 else first << 16 | second >> 48
         while bits != 0:
@@ -159,7 +159,7 @@ def list_pixels(field, is_left, pixels):  # type: ignore[no-untyped-def]
 
 @_part
 def _mark_features(sight, field, is_left, pixels, is_on, found):  # type: ignore[no-untyped-def]
-    """Mark the features of a frame, and list them; their order depends only on the pixels."""
+    """Mark and list the features of a frame, in an order that depends only on the pixels."""
     cells, geometry = sight
     num_features, num_offsets, beside = geometry[0], geometry[1], geometry[2:]
     num_columns, num_shapes = len(beside), cells.shape[1] - 1
@@ -169,7 +169,7 @@ def _mark_features(sight, field, is_left, pixels, is_on, found):  # type: ignore
     count = end = base = 0
     for shape in range(num_shapes + 1):
         if shape == num_shapes:
-            # The cells that form pairs are stored after the features while they are needed.
+            # The cells that form pairs are stored after the features while needed.
             count, base, end = end, num_features, num_features
         for k in range(num_pixels):
             cell = base + cells[pixels[k], shape]
@@ -196,18 +196,18 @@ def _mark_features(sight, field, is_left, pixels, is_on, found):  # type: ignore
 
 @_part
 def observe_features(sight, stream, side, seen, indices, start):  # type: ignore[no-untyped-def]
-    """Write the inputs that are 1 for one side, 0 the right one, into ``indices[start:]``.
+    """Write the inputs that are 1 for a side (0 is the right one) to ``indices[start:]``.
 
     Definition: `pixelpong.env.features.observe_features`. Their order depends only on the pixels:
-    the newest frame's features as they are first met, those that vanished, the last action.
+    the newest frame's features in the order found, those that vanished, the last action.
 
     Args:
         sight: [NUM_PIXELS, ·] uint16, `pixelpong.env.features.list_cells_of_pixels`, and
             int64, `pixelpong.env.features.list_geometry`.
         stream: as in `_make_play`.
-        seen: scratch of this side, changed. marks [4, `NUM_MARKS`] uint16: for the two frames in
-            turn, a 1 at each feature that is on, and their list; count [1], of the features in the
-            frame before, or −1 if they are still to be found, and all marks are 0;
+        seen: this side's scratch, changed. marks [4, `NUM_MARKS`] uint16: for each of the two
+            frames a 1 at each feature that is on, then for each the list of these; count [1], of
+            the previous frame's features, or −1 if they are not known yet and all marks are 0;
             pixels [NUM_PIXELS] uint16.
         indices: [≥ start + MAX_INPUTS] uint16; changed.
 
@@ -237,10 +237,10 @@ def observe_features(sight, stream, side, seen, indices, start):  # type: ignore
 
 @_part
 def _read_out(params, scratch, indices, start, stop):  # type: ignore[no-untyped-def]
-    """The outputs, from the inputs ``indices[start:stop]``.
+    """Compute the outputs from the inputs ``indices[start:stop]``.
 
-    The parameters are W1 [D, 2H], W2 [4, 2H], b2 [4]; scratch, changed, is [2H] and [8] of their
-    type, and [4], [3], [3] float64.
+    The parameters are W1 [D, 2H], W2 [4, 2H], b2 [4]; the scratch, changed, is [2H] and [8] of
+    their type, and [4], [3], [3] float64.
     """
     (W1, W2, b2), (z, lanes, y, _, _) = params, scratch
     for i in range(len(z)):
@@ -255,7 +255,7 @@ def _read_out(params, scratch, indices, start, stop):  # type: ignore[no-untyped
         z[i + 1] *= z[i]
     whole = len(z) - len(z) % 8
     for output in range(4):
-        # Eight sums side by side: additions to a single sum would wait for each other. Fixed order.
+        # Eight partial sums, in a fixed order: additions to a single sum would wait for each other.
         for lane in range(8):
             lanes[lane] = 0
         for i in range(0, whole, 8):
@@ -270,7 +270,7 @@ def _read_out(params, scratch, indices, start, stop):  # type: ignore[no-untyped
 
 @_part
 def _choose(scratch, steps, t, draw):  # type: ignore[no-untyped-def]
-    """Record the action, chosen by a softmax of the outputs, with its probability and value."""
+    """Choose an action by a softmax of the outputs; record it with its probability."""
     _, _, y, logs, p = scratch
     highest, total, entropy, best = y[0], 0.0, 0.0, 2
     for action in range(1, 3):
@@ -293,7 +293,7 @@ def _choose(scratch, steps, t, draw):  # type: ignore[no-untyped-def]
 
 @_part
 def _decide_gated(network, stream, side, draw, t):  # type: ignore[no-untyped-def]
-    """Observe, and record a decision, or with a `draw` above 1 only the observation's value."""
+    """Observe, and record a decision; with a `draw` above 1, record only the value."""
     params, (sight, seen, scratch), (indices, offsets, steps, _), _ = network
     end = observe_features(sight, stream, side, seen, indices, offsets[t])
     _read_out(params, scratch, indices, offsets[t], end)
@@ -309,7 +309,7 @@ def _decide_gated(network, stream, side, draw, t):  # type: ignore[no-untyped-de
 
 
 def _make_play(decide: Any) -> Any:
-    """The kernel that plays, for a network that decides so."""
+    """Make the kernel that plays with a network's `decide`."""
 
     @_kernel
     def play(game, networks, stream, draws, t):  # type: ignore[no-untyped-def]
@@ -320,19 +320,19 @@ def _make_play(decide: Any) -> Any:
         Args:
             game: [1] `GAME`; actions [≥ frames of a step] uint8, changed; and field [80, 2]
                 uint64, where the machine writes it.
-            networks: of the right side, and of the left one in the game for two. Of each the
+            networks: the right side's, and in the two-player game the left side's. Each has the
                 params and scratch for `decide`; the record, written at step t: indices [·]
-                uint16, from ``offsets[t]`` on, offsets [≥ t + 2] int64, steps [≥ t + 1], and what
-                else `decide` writes; and the most indices that a step can have.
+                uint16, from ``offsets[t]`` on, offsets [≥ t + 2] int64, steps [≥ t + 1], and
+                anything else that `decide` writes; and the most indices that a step can have.
             stream: parts of a `STREAM`, changed: memory [1], the sides that play, fields
                 [2, 80, 2].
             draws: for each step numbers in [0, 1), the left side's after the right side's: one
                 chooses the action (if negative, the most probable is taken), one the number of
-                frames, the rest are the coin of each frame. If the first number of a row is above
-                1, the step is not played: observation and value are recorded, and the call ends.
-            t: the first step's place in the record.
+                frames, the others at each frame whether the held action sticks. A step whose first
+                number is above 1 is not played: only observation and value are recorded.
+            t: the first step's index in the record.
 
-        Returns the place after the last step's.
+        Returns the index after the last step.
         """
         (memory, sides, fields), first, width = stream, t, draws.shape[1] // len(networks)
         m, (about, _, field) = memory[0], game

@@ -1,10 +1,10 @@
-"""The sparse gradient of the fast mode's loss, in pieces that threads can work on in parallel.
+"""The sparse gradient of the fast mode's loss, in pieces that threads can compute in parallel.
 
-A minibatch is two sparse matrix products with a dense part between them:
+A minibatch takes two sparse matrix products with a dense part between them:
 
-    Z = X W1             each step adds up the rows of W1 at its inputs        `sum_rows`
+    Z = X W1             each step sums the rows of W1 at its inputs           `sum_rows`
     dZ from Z            outputs, loss, and back to the pre-activations        `differentiate`
-    dW1 = Xᵀ dZ          each input adds up the rows of dZ at its steps        `sum_rows`
+    dW1 = Xᵀ dZ          each input sums the rows of dZ at its steps           `sum_rows`
 
 X is a list of inputs for each step; `list_steps` turns it into a list of steps for each input, so
 that both products read rows and write each sum once. A piece is some steps, or some inputs; no two
@@ -14,8 +14,8 @@ The output layer, W2 and b2 in `pixelpong.learn.gated`, is one matrix [4, 2H + 1
 of all max(a, 0), those of all max(a, 0) b, the bias. So the loops run over adjacent memory, and the
 processor computes several sums at a time.
 
-The code avoids what numba compiles slowly: filling an array from another takes four seconds the
-first time; a new array, `max`, or four values assigned at once take some tenths of a second each.
+The code avoids what numba compiles slowly: filling an array from another one takes four seconds to
+compile; a new array, `max`, or a four-value assignment take a few tenths of a second each.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ def list_steps(indices, offsets, chosen, place, rows, starts, steps):  # type: i
 
     Args:
         indices, offsets: [N] uint16 and [T + 1] int32, the inputs of all steps, as in `Played`.
-        chosen: [M] int64, the numbers of the steps of the minibatch.
+        chosen: [M] int64, the indices of the minibatch's steps.
         place: [D] int32, scratch.
         rows: [D] uint16; changed: the inputs that are 1 at any chosen step, ascending.
-        starts: [D + 1] int32; changed: the start of each one's list in `steps`, then the end.
-        steps: [≥ number of entries] uint16; changed: for each input, the places in `chosen` of the
-            steps at which it is 1, ascending.
+        starts: [D + 1] int32; changed: the start of each input's list in `steps`, then the end.
+        steps: [≥ number of entries] uint16; changed: for each input, the positions in `chosen` of
+            the steps at which it is 1, ascending.
 
     Returns K, the number of such inputs.
     """
@@ -65,9 +65,9 @@ def list_steps(indices, offsets, chosen, place, rows, starts, steps):  # type: i
 
 @_kernel
 def sum_rows(source, numbers, starts, stops, totals):  # type: ignore[no-untyped-def]
-    """Multiply a matrix of zeros and ones by a dense one: each line adds up some rows.
+    """Multiply a matrix of zeros and ones by a dense one: each result row sums some source rows.
 
-    Definition: ``X @ source``, where line m of X has its ones at ``numbers[starts[m]:stops[m]]``.
+    Definition: ``X @ source``, where row m of X has its ones at ``numbers[starts[m]:stops[m]]``.
 
     Args:
         source: [·, C].
@@ -78,7 +78,7 @@ def sum_rows(source, numbers, starts, stops, totals):  # type: ignore[no-untyped
     for m in range(len(starts)):
         total, k, stop = totals[m], starts[m], stops[m]
         total[:] = 0
-        # Four rows at a time need a quarter of the loads and stores of the sum.
+        # Four rows at a time, for a quarter of the loads and stores of the sum.
         while k + 4 <= stop:
             r0, r1 = source[numbers[k]], source[numbers[k + 1]]
             r2, r3 = source[numbers[k + 2]], source[numbers[k + 3]]
@@ -94,25 +94,25 @@ def sum_rows(source, numbers, starts, stops, totals):  # type: ignore[no-untyped
 
 @_kernel
 def differentiate(W2, z, played, weights, scratch, y, dW2, sums):  # type: ignore[no-untyped-def]
-    """The part of some steps in the gradient of a minibatch's mean loss.
+    """Compute the contribution of some steps to the gradient of a minibatch's mean loss.
 
     Definition: `pixelpong.learn.gated.read_out`, `pixelpong.learn.ppo.loss_gradient` and
     `pixelpong.learn.gated.backward`, one after the other for each step: the outputs y; the loss,
     whose gradient in y replaces y; the gradient in W2; the gradient in z, which replaces z. Each
-    output adds up four partial sums side by side, then adds these: the order is fixed, and no
-    addition waits for the one before.
+    output is four partial sums that are then added: the order is fixed, and no addition waits for
+    the previous one.
 
     Args:
         W2: [4, 2H + 1], the output layer as above.
-        z: [M', 2H], pre-activations, a unit's two side by side; changed: the gradient in them.
-        played: [M', 4] float64, the action's place in `ACTIONS`, its log-probability, the
-            standardised advantage, the target of the value.
-        weights: [4] float64, clip ratio, value weight, entropy bonus, steps of the minibatch.
+        z: [M', 2H], pre-activations, two adjacent ones per unit; changed to their gradient.
+        played: [M', 4] float64, the action's index in `ACTIONS`, its log-probability, the
+            standardised advantage, the value target.
+        weights: [4] float64, clip_coef, vf_coef, ent_coef, steps of the minibatch.
         scratch: [2, 2H + 1]; changed: activations, where the last is 1, and sums.
         y: [4] float64, scratch.
-        dW2: [4, 2H + 1]; changed: the gradient in the output layer.
-        sums: [5] float64; changed: the loss, the square of the value's error, the entropy, the
-            estimate of KL, and the number of clipped ratios, each added up over the steps.
+        dW2: [4, 2H + 1]; changed to the gradient in the output layer.
+        sums: [5] float64; changed to the sums over the steps of the loss, the squared value error,
+            the entropy, the estimate of KL, and the number of clipped ratios.
     """
     dW2[:] = 0
     units, kind, zero = z.shape[1] // 2, z.dtype.type, z.dtype.type(0)

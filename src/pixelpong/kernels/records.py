@@ -1,6 +1,6 @@
 """The records that kernels share with their callers.
 
-A kernel changes them in place. Each is the only entry of an array, [1]; steps have one entry each.
+A kernel changes them in place. Each is the only element of an array [1]; steps have one each.
 """
 
 from __future__ import annotations
@@ -17,43 +17,43 @@ MAX_POINTS = 41  # of a game to 21
 # An episode in progress.
 MEMORY = np.dtype(
     [
-        ("is_on", np.int64),  # 0 if the episode has ended, or none has begun
+        ("is_on", np.int64),  # 0 if the episode has ended or none has begun
         ("steps", np.int64),  # decisions since it began
         ("num_frames", np.int64),  # frames since it began
         ("is_new", np.int64),  # 1 if the console has drawn a field that is not in `fields` yet
         ("newest", np.int64),  # which of the two `fields`, 0 or 1
-        ("fault", np.int64),  # negative if the console met something it does not cover, see `GAME`
+        ("fault", np.int64),  # negative if the console met something not covered, see `GAME`
     ]
 )
 
-# What one side does in it; actions are in Gymnasium's numbers.
+# One side of an episode; actions are in Gymnasium's numbers.
 SIDE = np.dtype(
     [
-        ("last_action", np.int64),  # the last one chosen, as a place in `ACTIONS`
-        ("wanted", np.int64),  # the last one chosen
-        ("held", np.int64),  # the one that the console holds
+        ("last_action", np.int64),  # the last action chosen, as an index in `ACTIONS`
+        ("wanted", np.int64),  # the last action chosen
+        ("held", np.int64),  # the action that the console holds
     ]
 )
 
 STREAM = np.dtype(
     [
         ("memory", MEMORY),
-        ("sides", SIDE, 2),  # the right one, then in the game for two the left one
-        # The field in two frames, the newest and the one before, each in either place: bit x of
-        # row y. At the start of an episode the one before is empty.
+        ("sides", SIDE, 2),  # the right one, then in the two-player game the left one
+        # The field in the newest and the previous frame, in either order (`newest`): bit x of row
+        # y. At the start of an episode the previous one is empty.
         ("fields", np.uint64, (2, FIELD_SIZE, 2)),
         # The statistics of the learning side, from which `pixelpong.items.Episode` is made.
         ("entropy", np.float64),  # of the policy, in nats, summed over the steps
         ("ups", np.int32),  # steps at which the action was UP
-        ("points", np.int32),  # that are over
-        ("ends", np.int32, MAX_POINTS),  # the step at which each of them ended
+        ("points", np.int32),  # finished points
+        ("ends", np.int32, MAX_POINTS),  # the step at which each point ended
         ("rewards", np.int8, MAX_POINTS),  # −1 or 1
         ("console", STATE),
     ]
 )
 """A stream between two calls: everything its future depends on; all zeros before its start.
 
-Without gaps, whose bytes NumPy would not copy, so that equal streams have equal bytes.
+It has no gaps, whose bytes NumPy would not copy, so that equal streams have equal bytes.
 """
 
 GAME = np.dtype(
@@ -67,10 +67,10 @@ GAME = np.dtype(
         ("most_frames", np.int64),
         ("max_frames", np.int64),  # of an episode
         ("sticky", np.float64),  # probability that a frame keeps the held action
-        ("serve", np.int64),  # added to each action: SERVE in the game for two, otherwise 0
+        ("serve", np.int64),  # added to each action: SERVE in the two-player game, otherwise 0
     ]
 )
-"""The game that compiled code plays.
+"""A game for compiled code to play.
 
 The console's function has C's calling convention and may run in any number of threads, each with
 its own machine::
@@ -78,14 +78,14 @@ its own machine::
     int32 play_frames(machine, const uint8 *actions, int32 num_frames, int32 draws)
 
 It emulates one frame per action, fewer if the game ends, and with ``draws`` = 1 draws the field of
-the last one. It returns ``frames << 16 | is_over << 8 | reward + 128``, or a negative number if the
-machine met something it does not cover.
+the last frame. It returns ``frames << 16 | is_over << 8 | reward + 128``, or a negative number if
+the machine met something not covered.
 """
 
 # A step of the classic mode.
 PLAIN_STEP = np.dtype(
     [
-        ("up_probability", np.float64),  # the policy's
+        ("up_probability", np.float64),  # of the policy
         ("entropy", np.float64),  # of the policy, in nats
         ("reward", np.float32),  # −1, 0 or +1
         ("action", np.int8),  # UP or DOWN
@@ -101,7 +101,7 @@ GATED_STEP = np.dtype(
         ("value", np.float64),  # of the observation
         ("entropy", np.float64),  # of the policy, in nats
         ("reward", np.float32),  # −1, 0 or +1
-        ("action", np.int8),  # a place in `ACTIONS`
+        ("action", np.int8),  # an index in `ACTIONS`
         ("is_end", np.bool_),  # whether a point ended
     ],
     align=True,

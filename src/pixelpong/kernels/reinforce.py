@@ -16,7 +16,7 @@ _kernel = compiled()
 
 @_kernel
 def _add_gradient(W2, hidden, indices, offsets, dz, slots, dW1, sums):  # type: ignore[no-untyped-def]
-    """Add to `dW1`, where `slots` has each touched row's place, and to ``sums[0]``."""
+    """Add the gradient to `dW1`, where `slots` has the index of each row, and to ``sums[0]``."""
     dW2, dh = sums[0], sums[1]
     for t in range(len(dz)):
         h, d = hidden[t], dz[t]
@@ -36,7 +36,7 @@ def _add_gradient(W2, hidden, indices, offsets, dz, slots, dW1, sums):  # type: 
 
 
 def episode_gradient(W2: NDArray[Any], played: Played, advantages: NDArray[Any]) -> SparseGrads:
-    """The gradient of an episode, from the activations and the W2 [H] of play; advantages are [T].
+    """Compute the gradient of an episode from the recorded activations, W2 [H], advantages [T].
 
     Definition: `pixelpong.learn.reinforce.episode_gradient`.
     """

@@ -1,1 +1,1 @@
-"""The mathematics as pure functions in readable NumPy: the definition of the kernels."""
+"""The mathematics as pure functions in readable NumPy, which define what the kernels compute."""

@@ -8,12 +8,12 @@ Formulas, for inputs x [D], with H hidden units and ⊙ for the product unit by 
     π = softmax(y₀, y₁, y₂)                    [3]  probabilities of `ACTIONS`
     v = y₃                                     value: the expected outcome of the point
 
-In Pong, two objects decide, ball and paddle. A product of two sums of pixels is large if both
-objects are in their places; a plain layer has to imitate that with sums.
+In Pong, two objects matter, ball and paddle. A product of two sums of pixels is large if both
+objects are in certain places; a plain layer has to imitate that with sums.
 Source: gates as in Dauphin et al. (2017), with a ReLU instead of the sigmoid.
 
-The two numbers of a unit are adjacent in memory.
-Works in the type of the parameters, float32 or float64.
+The two numbers of a unit are adjacent in memory. All functions work in the type of the parameters,
+float32 or float64.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TYPICAL_INPUTS = 100
 def init_params(
     rng: np.random.Generator, num_inputs: int, hidden: int, dtype: str = "float32"
 ) -> Params:
-    """Make pre-activations of deviation 1 or so, and outputs near 0: all actions equally likely."""
+    """Draw parameters that give pre-activations of deviation about 1, and outputs near 0."""
     W1 = rng.standard_normal((num_inputs, hidden, 2)) / np.sqrt(_TYPICAL_INPUTS)
     W2 = 0.01 * rng.standard_normal((NUM_OUTPUTS, hidden, 2))
     return {
@@ -44,7 +44,7 @@ def init_params(
 
 
 def forward(params: Params, x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Outputs y [T, 4] and pre-activations z [T, H, 2] of the inputs x [T, D].
+    """Compute outputs y [T, 4] and pre-activations z [T, H, 2] from inputs x [T, D].
 
     The parameters are W1 [D, H, 2], W2 [4, H, 2], b2 [4].
     """
@@ -55,13 +55,13 @@ def forward(params: Params, x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]
 
 
 def read_out(params: Params, z: NDArray[Any]) -> NDArray[Any]:
-    """Outputs y [T, 4] of the pre-activations z [T, H, 2]; parameters as in `forward`."""
+    """Compute outputs y [T, 4] from pre-activations z [T, H, 2]; parameters as in `forward`."""
     h = _activate(z).reshape(len(z), -1)
     return h @ params["W2"].reshape(NUM_OUTPUTS, -1).T + params["b2"]
 
 
 def backward(params: Params, x: NDArray[Any], z: NDArray[Any], dy: NDArray[Any]) -> Params:
-    """The gradient with respect to the parameters of a scalar whose gradient in y is `dy`.
+    """Compute the parameters' gradient, from the gradient `dy` with respect to the outputs.
 
         dW2 = dyᵀ h
         dh  = dy W2

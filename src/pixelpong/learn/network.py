@@ -7,10 +7,9 @@ Formulas, for an observation x [D], with D inputs and H hidden units:
     z = W2 · h              logit
     p = 1 / (1 + e⁻ᶻ)       probability of UP
 
-Source: Karpathy (2016). W1 is stored [D, H], the transpose of the originals', so that an active
-pixel is one contiguous row. The originals overflow e⁻ᶻ for large negative z; `sigmoid` does not.
-
-Works in the type of the parameters, float32 or float64.
+Source: Karpathy (2016). W1 is stored as [D, H], the transpose of the originals', so that an active
+pixel is one contiguous row. In the originals, e⁻ᶻ overflows for large negative z; in `sigmoid` it
+does not. All functions work in the type of the parameters, float32 or float64.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from pixelpong.items import NUM_PIXELS, Params
 
 
 def init_params(rng: np.random.Generator, hidden: int, dtype: str = "float32") -> Params:
-    """Normal weights with a deviation of 1/√(number of inputs), drawn in float64 for both types."""
+    """Draw normal weights with deviation 1/√(number of inputs), in float64 for both types."""
     W1 = rng.standard_normal((NUM_PIXELS, hidden)) / np.sqrt(NUM_PIXELS)
     W2 = rng.standard_normal(hidden) / np.sqrt(hidden)
     return {"W1": W1.astype(dtype), "W2": W2.astype(dtype)}
@@ -42,20 +41,20 @@ def sigmoid(z: NDArray[Any]) -> NDArray[Any]:
 
 
 def logits(params: Params, x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Logits of UP z [T] and hidden activations h [T, H], from W1 [D, H], W2 [H] and x [T, D]."""
+    """Compute logits of UP z [T] and activations h [T, H] from W1 [D, H], W2 [H] and x [T, D]."""
     assert x.ndim == 2, x.shape
     h = np.maximum(x @ params["W1"], 0)
     return h @ params["W2"], h
 
 
 def forward(params: Params, x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Probabilities of UP p [T] and hidden activations h [T, H]; arguments as in `logits`."""
+    """Compute probabilities of UP p [T] and activations h [T, H]; arguments as in `logits`."""
     z, h = logits(params, x)
     return sigmoid(z), h
 
 
 def backward(params: Params, x: NDArray[Any], h: NDArray[Any], dz: NDArray[Any]) -> Params:
-    """The gradient with respect to the parameters of a scalar whose gradient in z is `dz`.
+    """Compute the parameters' gradient, from the gradient `dz` with respect to the logits.
 
         dW2 = hᵀ dz
         dh  = dz W2ᵀ where h > 0, else 0

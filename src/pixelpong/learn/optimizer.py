@@ -1,6 +1,6 @@
-"""RMSProp as the originals write it, and Adam.
+"""RMSProp as in the originals, and Adam.
 
-RMSProp: ascent, with the constant outside the root.
+RMSProp, as ascent, with the constant outside the root:
 
     c ← decay · c + (1 − decay) · g²
     w ← w + rate · g / (√c + 1e-5)
@@ -10,13 +10,13 @@ The rate of 1e-4 was tuned on sums over batches of 10 episodes. RMSProp divides 
 scale, so a smaller batch takes steps of the same length in a noisier direction: with batches of 4,
 as in Ray's example, the same rate is relatively high.
 
-Adam: descent, on two running means of the gradient, each corrected for its start at 0.
+Adam, as descent, with running means of the gradient and its square, corrected for their start at 0:
 
     m ← β₁ m + (1 − β₁) g
     v ← β₂ v + (1 − β₂) g²
     w ← w − rate · m / (1 − β₁ⁿ) / (√(v / (1 − β₂ⁿ)) + 1e-5)
 
-Source: Kingma and Ba (2015), algorithm 1; the constant as PPO's authors have it.
+Source: Kingma and Ba (2015), algorithm 1; the constant is that of PPO's authors.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ADAM_EPSILON = 1e-5
 def rmsprop(
     params: Params, grads: Params, cache: Params, learning_rate: float, decay_rate: float
 ) -> tuple[Params, Params]:
-    """One step of ascent: the new params, and the new cache of mean squares. Nothing is changed."""
+    """Do one step of ascent; return new params and a new cache of mean squares, as copies."""
     new_params, new_cache = {}, {}
     for name, w in params.items():
         rate, decay, keep_out = (
@@ -57,7 +57,7 @@ def adam(
     learning_rate: float,
     step: int,
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """One step of descent, numbered from 1: the new w, m and v. Nothing is changed."""
+    """Do one step of descent, numbered from 1; return new w, m and v, as copies."""
     decay_m, decay_v = ADAM_DECAYS
     kind = w.dtype.type
     m = kind(decay_m) * m + kind(1 - decay_m) * g

@@ -7,12 +7,12 @@ For a segment of T steps, with values v_t of the observations and v_T of the one
     A_t = δ_t + gamma · gae_lambda · A_{t+1}     if it continues, else δ_t
     R_t = A_t + v_t                              the target of the value
 
-The loss of a step, with ρ = π(a) / π_played(a), Â the standardised advantages, c the clip ratio:
+The loss of a step, with ρ = π(a) / π_played(a), Â the standardised advantage, c = clip_coef:
 
     L = −min(ρ Â, clip(ρ, 1 − c, 1 + c) Â) + vf_coef · ½ (v − R)² − ent_coef · H(π)
 
-Every point ends the bootstrap, as it ends the returns of the classic mode: a point's outcome does
-not depend on the next one.
+The end of a point ends the bootstrap, as it ends the returns of the classic mode: a point's outcome
+does not depend on later points.
 
 Source: Schulman et al. (2016), equation 16, and Schulman et al. (2017), equations 7 and 9.
 """
@@ -35,7 +35,7 @@ def generalized_advantages(
     gamma: float,
     gae_lambda: float,
 ) -> NDArray[np.float64]:
-    """The advantages A [N, T] of N segments, from rewards and ends [N, T] and values [N, T + 1].
+    """Compute advantages A [N, T] of N segments from rewards, ends [N, T] and values [N, T + 1].
 
     >>> rewards, values = np.array([[0, 1]]), np.zeros((1, 3))
     >>> generalized_advantages(rewards, rewards != 0, values, 1.0, 1.0)
@@ -54,7 +54,7 @@ def generalized_advantages(
 
 
 def log_softmax(logits: NDArray[Any]) -> NDArray[Any]:
-    """log π for logits [M, 3], without overflow; its exponentials add up to 1."""
+    """Compute log π [M, 3] from logits [M, 3], without overflow."""
     shifted = logits - logits.max(axis=1, keepdims=True)
     log_pi: NDArray[Any] = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
     return log_pi
@@ -64,7 +64,7 @@ def log_softmax(logits: NDArray[Any]) -> NDArray[Any]:
 class Minibatch:
     """M steps to learn from."""
 
-    actions: NDArray[Any]  # [M], places in `ACTIONS`
+    actions: NDArray[Any]  # [M], indices in `ACTIONS`
     log_probabilities: NDArray[Any]  # [M], of these actions under the policy that played
     advantages: NDArray[Any]  # [M], standardised
     targets: NDArray[Any]  # [M], R
@@ -74,7 +74,7 @@ class Minibatch:
 class LossWeights:
     """The constants of the loss."""
 
-    clip_coef: float  # how far ρ may go from 1
+    clip_coef: float  # how far ρ may be from 1
     vf_coef: float
     ent_coef: float
 
@@ -83,7 +83,7 @@ class LossWeights:
 class LossStats:
     """Means over a minibatch."""
 
-    loss: float  # all terms together
+    loss: float  # the sum of all terms
     value_loss: float  # mean of (v − R)²
     entropy: float  # of the policy, in nats; ln 3 = 1.099 at most
     kl: float  # estimate of KL(played ‖ new), mean of (ρ − 1) − log ρ (Schulman 2020)
@@ -93,7 +93,7 @@ class LossStats:
 def loss_gradient(
     y: NDArray[Any], batch: Minibatch, weights: LossWeights
 ) -> tuple[NDArray[Any], LossStats]:
-    """The gradient [M, 4] of a minibatch's mean loss in the outputs y: three logits and a value."""
+    """Compute the gradient [M, 4] of the mean loss with respect to y: three logits and a value."""
     size = len(y)
     assert y.shape == (size, NUM_ACTIONS + 1), y.shape
     assert batch.actions.shape == (size,), batch.actions.shape

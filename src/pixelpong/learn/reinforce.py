@@ -1,8 +1,8 @@
 """REINFORCE: the gradient of one episode, in readable NumPy.
 
 The objective of an episode is Σ_t A_t log π(a_t | x_t), with A the standardised returns. Its
-gradient in the logit is (y_t − p_t) A_t, where y is 1 for UP and 0 for DOWN: the originals' "label
-minus probability" times the advantage. Ascent on it makes good actions more probable.
+gradient with respect to the logit is (y_t − p_t) A_t, where y is 1 for UP and 0 for DOWN: the
+originals' "label minus probability" times the advantage. Ascent makes good actions more probable.
 
 Source: Williams (1992), equation 4; Karpathy (2016).
 """
@@ -20,14 +20,14 @@ from pixelpong.learn.returns import discounted_returns, standardize
 
 
 def advantages(rewards: NDArray[Any], gamma: float) -> NDArray[np.float64]:
-    """[T] standardised discounted returns of an episode's rewards [T]."""
+    """Compute the standardised discounted returns [T] of an episode's rewards [T]."""
     return standardize(discounted_returns(rewards, gamma))
 
 
 def objective(
     params: Params, x: NDArray[Any], actions: NDArray[Any], advantages: NDArray[Any]
 ) -> float:
-    """Σ_t A_t log π(a_t | x_t), from x [T, D], actions [T], UP or DOWN, and advantages [T]."""
+    """Compute Σ_t A_t log π(a_t | x_t) from x [T, D], actions [T] and advantages [T]."""
     z, _ = logits(params, x)
     # log p = −log(1 + e⁻ᶻ) and log(1 − p) = −log(1 + eᶻ), which stay exact if p is near 1.
     log_taken = -np.logaddexp(0, np.where(actions == UP, -z, z))
@@ -37,7 +37,7 @@ def objective(
 def episode_gradient(
     params: Params, x: NDArray[Any], actions: NDArray[Any], advantages: NDArray[Any]
 ) -> Params:
-    """The gradient of `objective`, summed over the episode's steps; the same arguments."""
+    """Compute the gradient of `objective`, which takes the same arguments."""
     p, h = forward(params, x)
     labels = (actions == UP).astype(p.dtype)
     dz = (labels - p) * advantages.astype(p.dtype)
@@ -45,7 +45,7 @@ def episode_gradient(
 
 
 def entropy(p: NDArray[Any]) -> NDArray[Any]:
-    """Entropy of choosing with probabilities p and 1 − p, in nats; 0 log 0 is 0.
+    """Compute the entropy of a choice with probabilities p and 1 − p, in nats; 0 log 0 is 0.
 
     >>> entropy(np.array([0.0, 0.5])).round(4)
     array([0.    , 0.6931])

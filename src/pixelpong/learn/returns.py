@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 
 def discounted_returns(rewards: NDArray[Any], gamma: float) -> NDArray[np.float64]:
-    """The discounted sum of the future rewards of the current point.
+    """Compute at each step the discounted sum of the point's future rewards.
 
         G_t = r_t                          if r_t ≠ 0 (a point ends here)
         G_t = r_t + gamma · G_{t+1}     otherwise, with G_T = 0
 
-    Source: Karpathy (2016); the restart is particular to Pong, because a point's outcome does not
-    depend on the next one.
+    Source: Karpathy (2016); the restart is specific to Pong, because a point's outcome does not
+    depend on later points.
 
     >>> discounted_returns(np.array([0, 0, -1, 0, 1]), 0.5)
     array([-0.25, -0.5 , -1.  ,  0.5 ,  1.  ])
@@ -23,7 +23,7 @@ def discounted_returns(rewards: NDArray[Any], gamma: float) -> NDArray[np.float6
     assert rewards.ndim == 1, rewards.shape
     returns = np.zeros(len(rewards))
     following = 0.0
-    rewards = rewards.astype(np.float64)  # else the products would round to the rewards' type
+    rewards = rewards.astype(np.float64)  # otherwise products would have the rewards' type
     for t in range(len(rewards) - 1, -1, -1):
         following = rewards[t] if rewards[t] != 0 else gamma * following
         returns[t] = following
@@ -31,7 +31,7 @@ def discounted_returns(rewards: NDArray[Any], gamma: float) -> NDArray[np.float6
 
 
 def standardize(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """`values` shifted to mean 0 and scaled to deviation 1.
+    """Shift `values` to mean 0 and scale them to standard deviation 1.
 
     If all values are equal, the deviation is 0, and the originals divide by it. Here the result is
     all zeros: such an episode says nothing about which action was better. Rounding can leave a

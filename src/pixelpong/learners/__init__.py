@@ -1,7 +1,7 @@
 """Learners own the parameters, the optimizer's memory and the counts of the training.
 
-A learner says what to play next (`items`) and learns from the results (`apply`), always in the
-order of the items, never in the order of arrival: float addition does not associate.
+A learner decides what to play next (`items`) and learns from the results (`apply`), always in the
+order of the items, never in the order of arrival: float addition is not associative.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from pixelpong import kernels
 from pixelpong.config import Config
-from pixelpong.errors import CheckpointError, NumericsError, expected, refusing
+from pixelpong.errors import CheckpointError, NumericsError, refusing
 from pixelpong.items import Episode, Item, Params, Result
 from pixelpong.learners.progress import Progress
 from pixelpong.play.networks import NETS
@@ -28,50 +28,50 @@ from pixelpong.seeding import make_rng
 
 @dataclass(frozen=True)
 class UpdateStats:
-    """One round of rollouts and the step taken on it."""
+    """Statistics of an update: a round of rollouts, and what was learned from it."""
 
     episodes: tuple[Episode, ...]
-    running_means: tuple[float | None, ...]  # the originals' running mean after each of them
+    running_means: tuple[float | None, ...]  # the originals' running mean after each episode
     steps: int
     play_seconds: float
     rollout_seconds: float  # wall time from requesting the first item to adding the last result
     learn_seconds: float  # wall time of the learner's work after that
-    # The part of a metrics line that says what was played and learned: `Progress.count`, the
-    # attempt (2 if it has started again), ``grad_norm``, and the losses of the algorithm.
+    # The part of a metrics line about what was played and learned: `Progress.count`, the attempt
+    # (2 after a restart), ``grad_norm``, and the losses of the algorithm.
     figures: dict[str, Any]
 
     @property
     def steps_per_second(self) -> float:
-        """Decisions per second of the whole update, rollouts and learning."""
+        """Decisions per second over the whole update, rollouts and learning."""
         return self.steps / (self.rollout_seconds + self.learn_seconds)
 
 
 class Learner:
-    """What both algorithms have in common."""
+    """The base of both algorithms."""
 
-    moments: ClassVar[tuple[str, ...]]  # before a parameter's name: those the optimizer keeps of it
+    moments: ClassVar[tuple[str, ...]]  # prefixes of the optimizer's arrays for a parameter
 
     def __init__(self, config: Config) -> None:
-        """Begin at the start."""
+        """Begin with the parameters that the seed gives."""
         self.config, self.progress = config, Progress()
         self._begin()
 
     def _begin(self) -> None:
-        """Set parameters and the optimizer's memory for the first step of the attempt."""
+        """Initialise parameters and the optimizer's memory for the attempt."""
         config, attempt = self.config, self.progress.attempt
         network = config.algorithm, config.hidden, config.dtype
         self.params = draw_params(*network, config.seed, attempt)
-        # The parameters, and what the optimizer remembers of each of them.
+        # The parameters, and the optimizer's memory of each.
         self.own = self.params | {
             kind + name: np.zeros_like(w)
             for kind in self.moments
             for name, w in self.params.items()
         }
-        # Rows of the first layer that had a gradient before.
+        # Whether a row of the first layer ever had a gradient.
         self._has_memory = np.zeros(len(self.params["W1"]), np.bool_)
 
     def items(self) -> list[Item]:
-        """What to play for the next update."""
+        """The items to play for the next update."""
         raise NotImplementedError
 
     def apply(self, results: Iterable[Result]) -> UpdateStats:
@@ -79,8 +79,8 @@ class Learner:
         begin, attempt = time.perf_counter(), self.progress.attempt
         played = list(results)
         since = time.perf_counter()
-        self.progress.update += 1  # not the one recorded until it is complete, so it is not saved
-        with np.errstate(over="ignore", invalid="ignore"):  # the results are refused
+        self.progress.update += 1  # an incomplete update is never recorded, and so never saved
+        with np.errstate(over="ignore", invalid="ignore"):  # refused below
             figures, rows = self._learn(played)
         self._has_memory[rows] = True
         counts = self._count(played)
@@ -92,7 +92,7 @@ class Learner:
         return UpdateStats(**counts, rollout_seconds=since - begin, learn_seconds=seconds)
 
     def _learn(self, played: list[Result]) -> tuple[dict[str, float], NDArray[np.uint16]]:
-        """Take the steps of an update; return its figures and the first-layer rows it changed."""
+        """Do the update's optimizer steps; return metrics and the first-layer rows changed."""
         raise NotImplementedError
 
     def _count(self, played: list[Result]) -> dict[str, Any]:
@@ -100,12 +100,12 @@ class Learner:
         raise NotImplementedError
 
     def _end(self, steps: int) -> None:
-        """End an update of that many steps, which is counted."""
+        """Finish an update of this many steps, which are already counted."""
 
     def _refuse_non_finite(self, rows: NDArray[np.uint16], figures: dict[str, Any]) -> None:
-        """Refuse an update with numbers that are not finite, before it is whole and can be saved.
+        """Refuse an update with numbers that are not finite, before it can be saved.
 
-        They show in the sums of the squares of what it has changed: of the first layer, some rows.
+        They show in the sums of squares of what it changed, which in the first layer is some rows.
         """
         sums = {
             name: kernels.sum_of_squares(lines(w), places(name, w, rows))
@@ -113,26 +113,26 @@ class Learner:
         }
         for name, number in (figures | sums).items():
             if not math.isfinite(number or 0):
-                what = f"finite numbers after update {self.progress.update}"
+                what = f"{name} is not finite after update {self.progress.update}"
                 advice = "lower --learning-rate and resume from the last checkpoint"
-                raise NumericsError(expected(what, f"others in {name}", advice))
+                raise NumericsError(f"{what}; {advice}")
 
     def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Everything the future depends on: arrays, and counters as in JSON.
+        """Everything the future depends on: arrays, and counters as JSON.
 
-        The arrays are the parameters under their names, the optimizer's memory under ``v.NAME``,
-        the means of the squares of the gradient, and ``m.NAME``, what else there is, and ``rows``
-        [K], ascending: those of the first layer that training has touched. The others, which are
-        as the seed drew them, are left out.
+        The arrays are the parameters under their names, the optimizer's means of the squared
+        gradient as ``v.NAME``, those of the gradient, if any, as ``m.NAME``, and ``rows`` [K],
+        ascending: the rows of the first layer that training has touched. The other rows are as the
+        seed drew them and are left out.
         """
         rows = np.flatnonzero(self._has_memory).astype(np.uint16)
         arrays = {name: w[places(name, w, rows)] for name, w in self.own.items()}
         return arrays | {"rows": rows}, dataclasses.asdict(self.progress)
 
     def set_state(self, arrays: Mapping[str, NDArray[Any]], counters: dict[str, Any]) -> None:
-        """Continue from a state of `get_state`; refuse that of another network or algorithm."""
-        advice = "resume with the --algorithm, --hidden and --dtype it has, or from another one"
-        with refusing("the state of this network in the checkpoint", advice, CheckpointError):
+        """Continue from a state of `get_state`; refuse one of another network or algorithm."""
+        advice = "resume with its own --algorithm, --hidden and --dtype"
+        with refusing("the checkpoint does not fit this network", CheckpointError, advice):
             self._restore(arrays, counters)
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]], counters: dict[str, Any]) -> None:
@@ -154,13 +154,13 @@ def make_learner(config: Config) -> Learner:
 
 
 def draw_params(algorithm: str, hidden: int, dtype: str, seed: int, attempt: int) -> Params:
-    """The parameters before the first step of an attempt to train with this seed."""
+    """The initial parameters of an attempt to train with this seed."""
     rng = make_rng(seed, "params", *([attempt] if attempt > 1 else []))
     return NETS[algorithm].init(rng, hidden, dtype)
 
 
 def fill(own: Params, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Put the arrays of a state into a network's own, and what it remembers; refuse others.
+    """Copy the arrays of a state into those of a learner or network.
 
     Raises `ValueError` if their shapes or types differ, and `KeyError` if one is missing.
     """
@@ -170,15 +170,15 @@ def fill(own: Params, arrays: Mapping[str, NDArray[Any]]) -> None:
     for name, w in own.items():
         some, got = places(name, w, rows), arrays[name]
         if (got.shape, got.dtype) != (shape := (len(some), *w.shape[1:]), w.dtype):
-            raise ValueError(f"{name} of shape {got.shape}, {got.dtype}, not {shape}, {w.dtype}")
+            raise ValueError(f"{name} is {got.shape} {got.dtype}, not {shape} {w.dtype}")
         w[some] = got
 
 
 def places(name: str, array: NDArray[Any], rows: NDArray[np.uint16]) -> NDArray[np.uint16]:
-    """The places in an array that training has touched: `rows` if it has one per input, or all."""
+    """The indices in an array that training touches: `rows` in the first layer, otherwise all."""
     return rows if name.endswith("W1") else np.arange(len(array), dtype=np.uint16)
 
 
 def lines(array: NDArray[Any]) -> NDArray[Any]:
-    """A view as lines [·, C], each of them what belongs to one place of the first dimension."""
+    """A view as a matrix [·, C]: a row for each index of the first dimension."""
     return array.reshape(len(array), math.prod(array.shape[1:]))

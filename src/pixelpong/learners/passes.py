@@ -1,12 +1,12 @@
-"""Steps of Adam along the gradient of minibatches, on several threads.
+"""Steps of Adam on minibatches, computed by several threads.
 
 The work on a minibatch has two parts, and threads take pieces of each in parallel. In the first
-part a piece is some of the steps, from the inputs to the gradient in the pre-activations. In the
-second it is some of the inputs, from there to the new parameters. The pieces depend on the
-minibatch, not on the threads, and their sums are added in their order. So the number of threads
+part, a piece is some of the steps, from the inputs to the gradient of the pre-activations. In the
+second, a piece is some of the inputs, from that gradient to the new parameters. The pieces depend
+on the minibatch, not on the threads, and their sums are added in order, so the number of threads
 changes no bit.
 
-An input that no step of the minibatch has seen has no gradient. Its row of the first layer, and
+An input that is 0 in all steps of the minibatch has no gradient. Its row of the first layer, and
 Adam's memory of it, do not change.
 """
 
@@ -29,23 +29,23 @@ from pixelpong.learn.ppo import LossStats, LossWeights
 from pixelpong.learn.returns import standardize
 from pixelpong.learners import lines
 
-PIECE = 256  # steps per piece: some tenths of a millisecond of work
-MAX_PIECES = 16  # of a minibatch; more threads than this have nothing to do
-# Adam's work on a row of the first layer; the unit is adding up one row of the gradient.
+PIECE = 256  # steps per piece: a few tenths of a millisecond of work
+MAX_PIECES = 16  # of a minibatch; more threads than this are idle
+# The cost of Adam's step on a row of the first layer, relative to adding one row of the gradient.
 _ROW_COST = 12
 ADVANTAGE = 2  # the advantage's column in `Steps.played`
-_KINDS = ("", "m.", "v.")  # of an array in Adam's step: the parameters, and its memory of them
+_KINDS = ("", "m.", "v.")  # prefixes of the arrays in Adam's step: the parameters, its memory
 _OUTPUTS = np.arange(NUM_OUTPUTS, dtype=np.uint16)
 
 
 @dataclass(frozen=True)
 class Steps:
-    """T steps to learn from, one after the other."""
+    """T consecutive steps to learn from."""
 
     # [N], the inputs that are 1 at step 0, then those of step 1 and so on
     indices: NDArray[np.uint16]
     offsets: NDArray[np.int32]  # [T + 1]; step t has ``indices[offsets[t]:offsets[t + 1]]``
-    # [T, 4], place of the action in `ACTIONS`, its log-probability, advantage, target of the value
+    # [T, 4], index of the action in `ACTIONS`, its log-probability, advantage, value target
     played: NDArray[np.float64]
 
     def __len__(self) -> int:
@@ -60,14 +60,14 @@ def descend(
     scales: NDArray[np.float64],
     pool: ThreadPoolExecutor,
 ) -> tuple[LossStats, float]:
-    """Take a step along the gradient of a minibatch; return the loss and the gradient's norm.
+    """Do one optimizer step on a minibatch; return the loss and the gradient's norm.
 
     Args:
-        own: the parameters and Adam's memory of them, the running means ``m.NAME`` of the gradient
-            and ``v.NAME`` of its square; changed.
-        steps: what was played.
-        chosen: [M], the minibatch as numbers of `steps`, ascending, so that steps close in time,
-            which share inputs, are worked on together.
+        own: the parameters, and Adam's running means ``m.NAME`` of the gradient and ``v.NAME`` of
+            its square; changed.
+        steps: all steps of the update.
+        chosen: [M], the minibatch as indices of `steps`, ascending, so that steps close in time,
+            which share inputs, are processed together.
         weights: of the parts of the loss.
         scales: [2] as in `pixelpong.kernels.adam_rows`.
         pool: threads.
@@ -80,7 +80,7 @@ def descend(
     all_z = np.empty((size, W1.shape[1]), W1.dtype)
 
     def differentiate(some: slice) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """From the inputs of some steps to the gradient in the pre-activations and in W2."""
+        """For some steps, compute the gradients of the pre-activations and of W2."""
         z, dW2, sums = all_z[some], np.zeros_like(W2), np.zeros(len(fields(LossStats)))
         h, y = np.ones((2, W2.shape[1]), W2.dtype), np.zeros(NUM_OUTPUTS)
         kernels.sum_rows(W1, steps.indices, begins[some], ends[some], z)
@@ -88,7 +88,7 @@ def descend(
         return dW2, sums
 
     def step(some: slice) -> float:
-        """From there to the new rows of some inputs."""
+        """For some inputs, compute the new rows of W1 and return the gradient's squared norm."""
         g = np.empty((some.stop - some.start, W1.shape[1]), W1.dtype)
         kernels.sum_rows(all_z, places, starts[:-1][some], starts[1:][some], g)
         total = np.zeros(W1.shape[1], W1.dtype)
@@ -127,6 +127,6 @@ def _join(W2: NDArray[Any], b2: NDArray[Any]) -> NDArray[Any]:
 
 
 def _split(dW2: NDArray[Any]) -> Params:
-    """The parts that `_join` joins, as lines [4, 2H] and [4, 1]."""
+    """Undo `_join`: [4, 2H] and [4, 1]."""
     pairs = dW2[:, :-1].reshape(NUM_OUTPUTS, 2, -1).swapaxes(1, 2)
     return {"W2": lines(np.ascontiguousarray(pairs)), "b2": dW2[:, -1:].copy()}

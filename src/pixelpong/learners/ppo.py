@@ -1,4 +1,4 @@
-"""Proximal policy optimisation with Adam: several passes over each round.
+"""Proximal policy optimisation with Adam: several passes over each round of steps.
 
 Source: Schulman et al. (2017), algorithm 1.
 """
@@ -25,15 +25,15 @@ from pixelpong.seeding import make_rng
 
 
 class PPOLearner(Learner):
-    """Learns from the next steps of all streams, in several passes over each round."""
+    """Learns from the next steps of all streams, in several passes."""
 
     moments = "m.", "v."
 
     def __init__(self, config: Config) -> None:
-        """Begin at the start."""
+        """Begin with the parameters that the seed gives."""
         super().__init__(config)
         self._streams = np.zeros(config.num_envs, kernels.STREAM)
-        # Several trainings on one machine share its cores by their numbers of workers.
+        # With `workers` set, several trainings can share a machine's cores.
         workers = config.workers if config.engine == "threads" else None
         self._num_threads = min(workers or count_cores(), count_cores())
 
@@ -47,7 +47,7 @@ class PPOLearner(Learner):
         ]
 
     def _opponents(self, word: str | None = None) -> list[str]:
-        """Whom each stream plays against, from its first game to its last; by the option now."""
+        """Each stream's opponent, the same in all its games; `word` is the option, by default."""
         word = word or self.config.opponent
         both = (SELF, BUILTIN) if word == HALF else (word, word)
         return [both[index % 2] for index in range(len(self._streams))]
@@ -69,8 +69,8 @@ class PPOLearner(Learner):
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]], counters: dict[str, Any]) -> None:
         super()._restore(arrays, counters)
-        # With more streams than before, the new ones begin at their start; with another opponent,
-        # those that do not play against it yet: an opponent is fixed for a game's life.
+        # If there are more streams than before, the new ones begin at their start; so do streams
+        # whose opponent has changed, because a game has one opponent from start to end.
         streams = np.ascontiguousarray(arrays["streams"]).view(kernels.STREAM)[:, 0]
         self._streams = np.zeros(len(self._streams), kernels.STREAM)
         both = zip(self._opponents(self.progress.opponent), self._opponents(), strict=True)
@@ -79,12 +79,12 @@ class PPOLearner(Learner):
                 self._streams[index] = streams[index]
 
     def _end(self, steps: int) -> None:
-        """Begin another attempt if this one is behind.
+        """Start a new attempt if this one is behind.
 
         The time to win has a heavy tail: about one attempt in fifteen finds only long rallies, and
         takes at least twice as long as the others. This shows early, and a new attempt is faster
-        than waiting. Checked once, in the update that completes `restart_after` steps, and only
-        against the built-in opponent, whose points can be compared.
+        than waiting. It is checked once, in the update that completes `restart_after` steps, and
+        only against the built-in opponent, where shares of points are comparable.
         Source: Gomes, Selman and Kautz (1998), for search.
         """
         limit, won = self.config.restart_after, self.progress.points_won_1000
@@ -99,12 +99,12 @@ class PPOLearner(Learner):
             self._begin()
 
     def share_left(self) -> float:
-        """The share of the learning rate that is left, and, squared, of the entropy bonus.
+        """The remaining share of the learning rate and, squared, of the entropy bonus.
 
         It falls with the share of points lost: the fewer are lost, the less there is to learn from,
-        while the noise of a step stays the same. Against opponents that learn as well, that share
-        says nothing; there it falls with the steps (``anneal_steps``). Lambda goes from its start
-        to its end at the same rate: a value that has learned much can be trusted sooner.
+        while the noise of a step stays the same. Against opponents that also learn, that share
+        means nothing; there it falls with the steps (``anneal_steps``). GAE lambda goes from its
+        start to its end at the same rate: a well-trained value function can be trusted sooner.
         """
         if steps := self.config.anneal_steps:
             return max(1 - self.progress.steps / steps, 0.0)
@@ -114,7 +114,7 @@ class PPOLearner(Learner):
         return (1 - won) / (1 - start)
 
     def _learn(self, played: list[Result]) -> tuple[dict[str, float], NDArray[np.uint16]]:
-        """All passes over the round, with the current share of rate and bonus."""
+        """Do all passes over the round, with the current learning rate and entropy bonus."""
         config, left = self.config, self.share_left()
         gae_lambda = config.gae_lambda_end + left * (config.gae_lambda - config.gae_lambda_end)
         steps = lay_out(played, config.gamma, gae_lambda)
@@ -138,14 +138,14 @@ class PPOLearner(Learner):
 
 
 def lay_out(played: list[Result], gamma: float, gae_lambda: float) -> Steps:
-    """Join what was played in an update, with the same number of steps each, to one list."""
+    """Join the results of an update, all of the same length, into one list of steps."""
     sides = [side for result in played for side in result.sides]
     records = np.stack([side.steps for side in sides])
     steps, values = records[:, :-1], records["value"]
     advantages = generalized_advantages(steps["reward"], steps["is_end"], values, gamma, gae_lambda)
     columns = steps["action"], steps["log_probability"], advantages, advantages + values[:, :-1]
-    # Kernels read wherever offsets say. Those that do not cover their entries exactly, which only
-    # a bug could make, are refused.
+    # Kernels read wherever the offsets point. Offsets that do not cover their entries exactly,
+    # which only a bug could produce, are refused.
     each = np.array([side.offsets for side in sides])
     lengths, ends = np.diff(each), [len(side.indices) for side in sides]
     if each[:, 0].any() or lengths.min() < 0 or each[:, -1].tolist() != ends:

@@ -1,4 +1,4 @@
-"""Counts of what has been played, and estimates of how well."""
+"""Counts of what has been played, and estimates of the strength of play."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class Progress:
     """What has been played since the start of the run."""
 
     update: int = 0
-    attempt: int = 1  # 2 if it has started again with other parameters
+    attempt: int = 1  # 2 after a restart with new parameters
     attempt_began: int = 0  # steps before this attempt
     steps: int = 0
     frames: int = 0
     episodes: int = 0
-    # The originals': 0.99 old + 0.01 new, starting at the first episode's return; None before it.
+    # As in the originals: 0.99 old + 0.01 new, starting at the first return; None before it.
     running_mean: float | None = None
     recent_returns: list[float] = field(default_factory=list)  # RETURN_WINDOW, oldest first
     recent_points: list[int] = field(default_factory=list)  # POINT_WINDOW rewards, oldest first
@@ -38,10 +38,10 @@ class Progress:
         entropy: float,
         ups: int,
     ) -> dict[str, Any]:
-        """Count a round; return the fields of `UpdateStats` that say what was played.
+        """Count a round; return the fields of `UpdateStats` about what was played.
 
-        `points` are those that ended, opponent and reward; `steps` is the number of steps to learn
-        from, `entropy` and `ups` are sums over them.
+        `points` has the opponent and the reward of each point that ended; `steps` is the number of
+        steps to learn from, `entropy` and `ups` are sums over them.
         """
         episodes = tuple(episode for each in results for episode in each.episodes)
         returns, rewards = ([each.episode_return for each in episodes], [it for _, it in points])
@@ -64,7 +64,7 @@ class Progress:
         }
 
     def _end_episode(self, episode: Episode) -> float | None:
-        """Add a finished episode, and its return if it was against the built-in opponent."""
+        """Count a finished episode, and its return if it was against the built-in opponent."""
         self.episodes += 1
         if episode.opponent == BUILTIN:
             value, mean = episode.episode_return, self.running_mean
@@ -84,7 +84,7 @@ class Progress:
 
     @property
     def estimated_return(self) -> float | None:
-        """The return that the share of won points gives; None before the window is full.
+        """The return implied by the share of points won; None until the window is full.
 
         It lags less than the mean of the last episodes: an episode with long rallies ends
         thousands of steps after it began.
@@ -94,7 +94,7 @@ class Progress:
         return expected_return(self.points_won_1000)
 
     def line(self) -> dict[str, Any]:
-        """The part of a metrics line that says what has been reached since the start."""
+        """The part of a metrics line about the whole run so far."""
         names = (
             "update", "steps", "frames", "episodes", "mean_return_100", "running_mean",
             "estimated_return", "points_won_1000",

@@ -1,4 +1,4 @@
-"""REINFORCE with RMSProp: every episode's gradient, summed over the batch, into one step."""
+"""REINFORCE with RMSProp: one step per batch, along the sum of its episodes' gradients."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ class ReinforceLearner(Learner):
     def apply(self, results: Iterable[Result]) -> UpdateStats:
         """Learn from the results of `items`, in their order, and count them.
 
-        Groups are added up as they come, so that adding overlaps with playing;
+        Groups are summed as they arrive, so that summing overlaps with playing;
         `pixelpong.play.worker` explains the order.
         """
         size, left = GROUP_SIZE // games_per_item(self.config.batch_size), iter(results)
         groups = iter(lambda: list(itertools.islice(left, size)), [])
-        return super().apply(map(join, [map(join, groups)]))  # one, made when asked for
+        return super().apply(map(join, [map(join, groups)]))  # one result, made lazily
 
     def _learn(self, played: list[Result]) -> tuple[dict[str, float], NDArray[np.uint16]]:
-        """Take a step of RMSProp along the sum of the gradients."""
+        """Do a step of RMSProp along the sum of the gradients."""
         total = played[0].grads
         assert total is not None
         grads = {"W1": np.zeros_like(self.params["W1"]), "W2": total.W2}
         grads["W1"][total.rows] = total.W1
-        # A mean square falls at every step, also where there is no gradient.
+        # A mean square decays at every step, even where there is no gradient.
         touched = np.union1d(total.rows, np.flatnonzero(self._has_memory)).astype(np.uint16)
         for name, w in self.params.items():
             kernels.rmsprop(

@@ -1,1 +1,1 @@
-"""Playing: a `worker` has a `player`, which seats the networks of `networks` at a console."""
+"""Playing: a `worker` has a `player`, which plays the networks of `networks` on a console."""

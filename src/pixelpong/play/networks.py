@@ -1,12 +1,12 @@
 """The two networks at play: parameters, scratch memory, the record of the steps, explanations.
 
-`pixelpong.kernels` does everything that takes time. A network holds its arrays, which are made once
-and reused. Players have it play whole games and streams; everything else that shows an agent or
-plays with it shows it one screen after another. Both decide in the same code, to the same bits.
+`pixelpong.kernels` does everything that takes time; a network holds its arrays, which are made once
+and reused. A `Player` has it play whole games and streams; all other users show it one screen after
+another. Both decide in the same code, to the same bits.
 
 Saliency is exact for these networks. With fixed gates, the logit of a classic decision is a sum
 over pixels. That of a gated one is a sum over pixels and over products of two sums of pixels; each
-factor of a product gets half of it (Shapley's division):
+factor of a product gets half of it (Shapley values):
 
     classic  c_i = x_i Σ_h [h > 0] W1_ih W2_h
     gated    c_i = Σ_h [a_h > 0] (A_ih (u_h + v_h b_h / 2) + B_ih v_h a_h / 2)
@@ -30,9 +30,9 @@ from pixelpong.env.preprocess import pack_field
 from pixelpong.items import ACTIONS, DOWN, NUM_PIXELS, STAY, UP, Params, Played, read_only
 from pixelpong.learn import gated, network
 
-# Instead of a draw:
+# Instead of a draw in [0, 1):
 GREEDY = -1.0  # take the most probable action
-LOOK = 2.0  # only see the next frame and estimate its value (gated network)
+LOOK = 2.0  # only observe the next frame and estimate its value (gated network)
 OFF, STAYED, APPEARED, VANISHED = range(4)  # the classic network does not see pixels that stayed
 # A compiled game in the kernels' form: `pixelpong.kernels.GAME`, actions, field.
 Compiled = tuple[NDArray[Any], NDArray[np.uint8], NDArray[np.uint64]]
@@ -41,38 +41,38 @@ Shapes = dict[str, tuple[int, ...]]  # of the parameters, by their names
 
 @dataclass(frozen=True)
 class Explanation:
-    """What the network saw at one step, and what it concluded."""
+    """What the network saw at one step, and how it decided."""
 
     field: NDArray[np.uint8]  # [80, 80], each pixel OFF, STAYED, APPEARED or VANISHED
     # [80, 80], what each pixel adds to the difference of the logits of UP and DOWN
     saliency: NDArray[np.float64]
-    rest: float  # what the biases add to it, and the last action if that is an input
+    rest: float  # what the biases add to it, and the last action if it is an input
     probabilities: NDArray[np.float64]  # [A], of the network's `actions`
     value: float | None  # the expected outcome of the point, −1 … 1; None if it has no value
 
 
 def start_episode(stream: NDArray[np.void]) -> None:
-    """Turn a stream to the start of an episode; the console and its statistics become zeros."""
+    """Reset a stream to the start of an episode; the console and its statistics become zeros."""
     stream[:] = np.zeros(1, kernels.STREAM)
     stream["memory"]["is_on"] = stream["memory"]["is_new"] = 1
     stream["sides"]["last_action"] = ACTIONS.index(STAY)
 
 
 def parts(stream: NDArray[np.void], sides: int) -> tuple[NDArray[Any], ...]:
-    """The parts of a stream that kernels change, for one or two sides."""
+    """The parts of a stream that kernels change, with one or two sides."""
     return stream["memory"], stream["sides"][0, :sides], stream["fields"][0]
 
 
 class Network:
     """The base of both networks.
 
-    Actions are Gymnasium's numbers. A screen has the palette indices [210, 160] uint8, and is not
+    Actions are Gymnasium's numbers. A screen is palette indices [210, 160] uint8, and is not
     changed.
     """
 
     actions: ClassVar[tuple[int, ...]]  # those it chooses from
     up: ClassVar[int]  # the action UP in the record
-    # Draws parameters, from a generator, the number of hidden units and their type.
+    # Draws parameters from a generator, the number of hidden units and their type.
     init: Callable[[np.random.Generator, int, str], Params]
     shapes: Callable[[int], Shapes]  # of the parameters, from the number of hidden units
     _max_inputs: ClassVar[int]  # the most active inputs that a step can have
@@ -81,7 +81,7 @@ class Network:
     _keeps_hidden: ClassVar[bool] = False  # whether the record has the hidden activations
 
     def __init__(self, params: Params, room: int = 1) -> None:
-        """Make a record with room for this many steps; refuse other shapes with `ValueError`."""
+        """Make a record with room for some steps; raise `ValueError` for unfit parameters."""
         hidden, dtype = self._require_fit(params)
         self.indices = np.zeros(self._max_inputs, np.uint16)  # the inputs of the recorded steps
         self.offsets = np.zeros(room + 1, np.int64)  # the start of each step's inputs; then the end
@@ -95,23 +95,23 @@ class Network:
         self.reset()
 
     def _require_fit(self, params: Params) -> tuple[int, np.dtype[Any]]:
-        """Refuse shapes on which kernels cannot rely, and numbers that are none."""
+        """Refuse shapes on which kernels cannot rely, and numbers that are not finite."""
         shapes = {name: w.shape for name, w in params.items()}
         types = {w.dtype for w in params.values()}
         hidden = (*shapes.get("W1", ()), 0, 0)[1]
         if shapes != self.shapes(hidden) or types not in ({np.dtype("f4")}, {np.dtype("f8")}):
             got = f"{shapes} of {', '.join(sorted(map(str, types)))}"
-            raise ValueError(f"parameters that are not of this algorithm: {got}")
+            raise ValueError(f"its parameters do not fit this algorithm: {got}")
         for name, w in params.items():
             if not np.isfinite(w).all():
-                raise ValueError(f"numbers in {name} that are not finite")
+                raise ValueError(f"{name} has numbers that are not finite")
         return hidden, types.pop()
 
     def _make_scratch(self, hidden: int, dtype: np.dtype[Any]) -> tuple[Any, ...]:
         return ()
 
     def use(self, params: Params) -> None:
-        """Decide with these parameters, of the same shapes, on other frames; they do not change."""
+        """From now on, use these parameters, of the same shapes, on other frames."""
         if params is not self.params:  # within a round they are the same
             first, W1 = self.params["W1"], params["W1"]
             assert (first.shape, first.dtype) == (W1.shape, W1.dtype)
@@ -123,10 +123,10 @@ class Network:
     # --- many steps ---
 
     def forget(self) -> None:
-        """Forget what was derived from the frames so far, because others come."""
+        """Forget what was derived from earlier frames, because a new series begins."""
 
     def make_room(self, t: int) -> None:
-        """Make room for at least one more step after the first `t`, whatever it contains."""
+        """Make room for at least one more step after the first `t`, however many its inputs."""
         end = int(self.offsets[t])
         if end + self._max_inputs > len(self.indices):
             self.indices = _grown(self.indices, end, end + self._max_inputs)
@@ -142,9 +142,9 @@ class Network:
         t: int,
         *left: Network,
     ) -> int:
-        """Play in compiled code, from place `t` of the record on; return the place after it.
+        """Play in compiled code and record from step `t` on; return the next step.
 
-        `left` is the left side's network in the game for two, this one is the right side's.
+        `left` is the left side's network in the two-player game; this one is the right side's.
         """
         sides = (self, *left)
         records = ((each.indices, each.offsets, each.steps, each.hidden) for each in sides)
@@ -155,7 +155,7 @@ class Network:
         return int(type(self)._kernel(game, networks, parts(stream, len(networks)), draws, t))
 
     def played(self, num_steps: int, end: int) -> Played:
-        """A copy of the first steps of the record, and of the looks that follow up to `end`."""
+        """A copy of the record's first steps, with the observed values that follow up to `end`."""
         offsets, hidden = self.offsets[: num_steps + 1].copy(), self.hidden[:num_steps].copy()
         indices = self.indices[: offsets[-1]].copy()
         return Played(self.steps[:end].copy(), indices, offsets, hidden)
@@ -163,12 +163,12 @@ class Network:
     # --- one screen after another ---
 
     def reset(self) -> None:
-        """Forget the episode before."""
+        """Forget the previous episode."""
         start_episode(self.stream)
         self.forget()
 
     def act(self, screen: NDArray[np.uint8], draw: float = GREEDY) -> int:
-        """See the next screen and decide; `draw` in [0, 1) chooses, `GREEDY` the most probable."""
+        """See the next screen and choose an action: by a `draw` in [0, 1), or `GREEDY`."""
         self._draw[0, 0] = draw
         self.stream["memory"]["is_new"] = 1
         no_game = np.zeros(1, kernels.GAME), np.zeros(0, np.uint8), pack_field(screen)
@@ -176,13 +176,13 @@ class Network:
         return int(self.stream["sides"]["wanted"][0, 0])
 
     def follow(self, screen: NDArray[np.uint8], action: int | None) -> None:
-        """See the next screen of a replay, whose action is known; None if the episode is over."""
+        """See the next screen of a replay; its known `action` is None after the end."""
         self.act(screen)
         if action is not None:
             self.stream["sides"]["last_action"] = ACTIONS.index(action)
 
     def inputs(self) -> NDArray[np.intp]:
-        """The rows of the first layer that the last `act` added up: [K]."""
+        """The rows of the first layer that the last `act` summed: [K]."""
         return self.indices[: self.offsets[1]].astype(np.intp) % len(self.params["W1"])
 
     def answer(self) -> tuple[NDArray[np.float64], float | None]:
@@ -207,7 +207,7 @@ class PlainNetwork(Network):
         return {"W1": (NUM_PIXELS, hidden), "W2": (hidden,)}
 
     def answer(self) -> tuple[NDArray[np.float64], float | None]:
-        """Probabilities of the last `act`; it has no value."""
+        """Probabilities of the last `act`; this network has no value."""
         p = float(self.steps["up_probability"][0])
         return np.array([p, 1 - p]), None
 
@@ -247,7 +247,7 @@ class GatedNetwork(Network):
         return sight, (marks, count, np.zeros(NUM_PIXELS, np.uint16)), (*sums, *outputs)
 
     def forget(self) -> None:
-        """Forget the features of the frame before."""
+        """Forget the features of the previous frame."""
         _, (marks, count, _), _ = self._scratch
         marks[:2], count[:] = 0, -1
 
@@ -275,7 +275,7 @@ class GatedNetwork(Network):
 
 
 NETS: dict[str, type[Network]] = {"reinforce": PlainNetwork, "ppo": GatedNetwork}
-"""By the name of the algorithm that trains it."""
+"""The networks, by the name of the algorithm that trains them."""
 
 
 def _grown(buffer: NDArray[Any], used: int, needed: int) -> NDArray[Any]:

@@ -1,12 +1,11 @@
-"""Playing items, sparsely: whole games, and the next steps of streams.
+"""Playing items: whole games, and the next steps of streams.
 
 Every step takes one row of uniform numbers from the item's own generator: the first chooses the
-action, one the number of frames, the others are the frames' coins. So what is played is a pure
-function of item and parameters, whichever worker plays it.
+action, the second the number of frames, the others decide at each frame whether the held action
+sticks. So what is played is a pure function of item and parameters, whichever worker plays it.
 
-The opponent is the cartridge's own player, or a network in the game for two: the learning one
-itself, or another agent. There the left side sees the field mirrored, so a network can play either
-side.
+The opponent is the built-in player, or a network in the two-player game: the learning one itself,
+or another agent. There the left side sees the field mirrored, so a network can play either side.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ _BLOCK = 1024  # steps whose uniform numbers are drawn at once, for a game of un
 
 
 class Player:
-    """Plays always on the same consoles, one for the game for one, one for that for two."""
+    """Plays items, always on the same consoles: one per mode of the game."""
 
     def __init__(self, protocol: Protocol, algorithm: str, opponent: Params | None = None) -> None:
         """Play by a protocol, with the network that an algorithm trains.
 
-        `opponent` has the parameters of the agent that is met, if any.
+        `opponent` has the parameters of an opposing agent, if any.
         """
         self._protocol, self._kind, self._opponent = protocol, NETS[algorithm], opponent
         self._consoles: dict[int, NativeConsole] = {}  # by their mode
@@ -50,14 +49,14 @@ class Player:
         own, sides = self._seat(item, params)
         console, game = self._game(item)
         stream = np.zeros(1, kernels.STREAM)
-        if item.stream is not None:  # as bytes: field by field takes five times as long
+        if item.stream is not None:  # copied as bytes; field by field takes five times as long
             stream.view(np.uint8)[:] = item.stream.view(np.uint8)
         console.set_state(stream["console"])
         memory, frames = stream["memory"][0], -int(stream["memory"]["num_frames"][0])
         episodes: list[Episode] = []
         first = t = counted = 0
         draws = np.zeros((0, 1))
-        # A stream has one more step, for the value of what it sees after the last one.
+        # A stream has one more step, for the value of the observation after the last one.
         while t <= item.steps if item.steps is not None else not episodes:
             if not memory["is_on"]:
                 start_episode(stream)
@@ -83,11 +82,11 @@ class Player:
         return Result(tuple(episodes), frames, time.perf_counter() - begin, played, stream)
 
     def _seat(self, item: Item, params: Params) -> tuple[Network, list[Network]]:
-        """The learning network; and all that play, the right side's first."""
+        """Return the learning network, and all networks that play, the right side's first."""
         used = [params]
         if item.opponent != BUILTIN:
             other = params if item.opponent == SELF else self._opponent
-            assert other is not None, "an agent is met that the worker was not given"
+            assert other is not None, "the worker has no such opponent"
             used.append(other)
         self._networks += [self._kind(each, _BLOCK) for each in used[len(self._networks) :]]
         sides = self._networks[: len(used)]
@@ -98,12 +97,12 @@ class Player:
         return sides[0], sides[::-1] if is_left else sides
 
     def _game(self, item: Item) -> tuple[NativeConsole, Compiled]:
-        """The console of an item's game, and what the kernels have to know."""
+        """Return the console for an item's game, and the record that the kernels need."""
         mode = 0 if item.opponent == BUILTIN else MODE
         if mode not in self._consoles:
             self._consoles[mode] = NativeConsole(mode)
         rules, console = self._protocol, self._consoles[mode]
-        # After 18 minutes the cartridge gives up and goes through all colours: nothing to learn.
+        # After 18 minutes the cartridge stops the game and cycles colours: nothing to learn.
         most = rules.max_frames if item.steps is None else min(rules.max_frames, MAX_FRAMES)
         record, actions = np.zeros(1, kernels.GAME), np.zeros(rules.max_frame_skip, np.uint8)
         record[0] = (
@@ -113,9 +112,9 @@ class Player:
         return console, (record, actions, console.machine["field"][0])
 
     def _draw(self, item: Item, rng: np.random.Generator, sides: int) -> NDArray[np.float64]:
-        """The uniform numbers of steps, a row each: for each side, the action's, then the game's.
+        """Draw a row of uniform numbers per step: for each side the action's, then the game's.
 
-        Those of a stream end with a row that only looks (`LOOK`).
+        The last row of a stream is for an observation alone (`LOOK`).
         """
         width = sides * (2 + self._protocol.max_frame_skip)
         if item.steps is None:
@@ -128,7 +127,7 @@ class Player:
 
 
 def _count(stream: NDArray[np.void], own: Network, first: int, last: int) -> None:
-    """Add some recorded steps of the learning network, the newest, to a stream's statistics."""
+    """Add the newest recorded steps of the learning network to a stream's statistics."""
     steps, tally = own.steps[first:last], stream[0]
     (places,) = steps["reward"].nonzero()
     new = slice(int(tally["points"]), int(tally["points"]) + len(places))

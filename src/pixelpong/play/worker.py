@@ -3,16 +3,17 @@
 `play` is a pure function of the item and the parameters: it first sets the whole state, so nothing
 leaks from one item to the next, and any worker can run any item.
 
-Float addition does not associate. So the gradients of a batch are added up in groups of consecutive
-episodes: first the episodes of each group, in their order, then the groups. In a large batch, an
-item is a whole group, and only its sum comes home; in a smaller one, an item is one episode, and
-the learner adds up the groups. Both make the same additions.
+Float addition is not associative. So the gradients of a batch are added in groups of consecutive
+episodes: first the episodes of each group, in order, then the groups. In a large batch, an item is
+a whole group, and only its sum is returned; in a smaller one, an item is one episode, and the
+learner adds up the groups. Both do the same additions.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -25,22 +26,23 @@ from pixelpong.play.player import Player
 from pixelpong.seeding import make_rng
 
 GROUP_SIZE = 20  # episodes; the last group of a batch may be smaller
-# Episodes from which on an item is a whole group: then there are 15 of them or more to share.
+# Episodes from which on an item is a whole group, so that there are at least 15 to share.
 LARGE_BATCH = 300
 
 
 def games_per_item(batch_size: int) -> int:
-    """How many episodes an item has; it follows from the batch alone, not from the workers."""
+    """The number of episodes per item, which depends on the batch alone, not on the workers."""
     return GROUP_SIZE if batch_size >= LARGE_BATCH else 1
 
 
 def join(results: Iterable[Result]) -> Result:
-    """One or more results of games as one; their gradients are added one after the other."""
+    """Join results of games into one; their gradients are added one after the other."""
     episodes: list[Episode] = []
     frames, seconds, W1, W2 = 0, 0.0, np.zeros(0), np.zeros(0)
     has_gradient = np.zeros(NUM_PIXELS, np.bool_)
     for each in results:
-        assert each.grads is not None
+        if each.grads is None:  # `gather` has added it to the previous one
+            continue
         if not episodes:
             W2 = np.zeros_like(each.grads.W2)
             W1 = np.zeros((NUM_PIXELS, len(W2)), W2.dtype)
@@ -53,15 +55,34 @@ def join(results: Iterable[Result]) -> Result:
     return Result(tuple(episodes), frames, seconds, grads=SparseGrads(rows, W1[rows], W2))
 
 
+def gather(items: Sequence[Item], results: Iterable[Result]) -> list[Result]:
+    """Add up consecutive games that begin a group into the first; the other results become empty.
+
+    A Ray process does so before it answers, so that one gradient travels instead of one per game.
+    """
+    found: list[Result] = []
+    left = iter(results)
+    for number, neighbours in itertools.groupby(items, lambda item: item.index // GROUP_SIZE):
+        group = list(neighbours)
+        played = itertools.islice(left, len(group))
+        has_grads = group[0].purpose == "train" and not group[0].steps
+        begins = [item.index - number * GROUP_SIZE for item in group] == [*range(len(group))]
+        if has_grads and begins and len(group) > 1:
+            found += [join(played)] + [Result((), 0, 0.0)] * (len(group) - 1)
+        else:
+            found += played
+    return found
+
+
 class Worker:
     """Plays items with the network of one algorithm."""
 
     def __init__(self, player: Player, gamma: float) -> None:
-        """Play with a player; gamma is that of the classic mode's returns."""
+        """Play with a player; gamma is the discount of the classic mode's returns."""
         self._player, self._gamma = player, gamma
 
     def play(self, item: Item, params: Params) -> Result:
-        """Play an item; of games to learn from, return the sum of their gradients."""
+        """Play an item; for games to learn from, return the sum of their gradients."""
         if item.games > 1:
             places = range(item.index, item.index + item.games)
             games = (dataclasses.replace(item, index=index, games=1) for index in places)
@@ -80,10 +101,10 @@ class Worker:
 def make_worker(config: Config, opponent: Params | None = None) -> Worker:
     """Make a worker for the algorithm that `config` names, with compiled kernels.
 
-    `opponent` has the parameters of the agent that is met, if any.
+    `opponent` has the parameters of an opposing agent, if any.
     """
     protocol, algorithm = config.protocol, config.algorithm
-    # All kernels are compiled in a game of one frame, so that no item has to wait for it.
+    # Compile all kernels in a game of one frame, so that no item has to wait for that.
     short = Player(dataclasses.replace(protocol, max_frames=1), algorithm)
     params = NETS[algorithm].init(make_rng(0, "bench"), 1, config.dtype)
     item = Item("train", 0, 0, 0, steps=1 if algorithm == "ppo" else None)

@@ -1,8 +1,8 @@
-"""Arrays and a card of facts as one file, and back, checked to the last bit.
+"""Arrays and a card of facts in one file, checked to the last bit when read.
 
-The file is in the safetensors form: a table of names, types and shapes before the numbers. Nothing
-in it is ever run, and a stranger's file costs no more memory than its size. The array ``card`` is
-JSON, and ``sha256`` is the hash of everything else.
+The file is in the safetensors format: a table of names, types and shapes, then the numbers. Nothing
+in it is ever executed, and an untrusted file takes no more memory than its size. The array ``card``
+is JSON, and ``sha256`` is the hash of everything else.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from pixelpong.schema import decode, encode
 Arrays = Mapping[str, NDArray[Any]]
 
 LARGEST_BYTE = 127  # an int8
-CARD_LIMIT = 1 << 20  # bytes of a card; those in the package have about a thousand
+CARD_LIMIT = 1 << 20  # bytes of a card; those in the package take about a thousand
 TABLE_LIMIT = 1 << 20  # bytes of the table of names and shapes
 
 
 def fingerprint(arrays: Arrays) -> str:
-    """SHA-256 over names, types, shapes and bytes, in the order of the names."""
+    """SHA-256 of names, types, shapes and bytes, in alphabetical order of the names."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
@@ -38,7 +38,7 @@ def fingerprint(arrays: Arrays) -> str:
 
 
 def encode_arrays(arrays: Arrays, card: dict[str, Any]) -> bytes:
-    """Arrays and a card as the content of a file."""
+    """Encode arrays and a card as the content of a file."""
     whole = {name: np.ascontiguousarray(w) for name, w in arrays.items()}
     whole["card"] = np.frombuffer(encode(card), np.uint8)
     whole["sha256"] = np.frombuffer(bytes.fromhex(fingerprint(whole)), np.uint8)
@@ -46,44 +46,44 @@ def encode_arrays(arrays: Arrays, card: dict[str, Any]) -> bytes:
 
 
 def decode_arrays(content: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """The arrays and the card in the content of a file."""
+    """Decode the arrays and the card from the content of a file."""
     size = int.from_bytes(content[:8], "little")
     if size > TABLE_LIMIT:
-        raise ValueError(f"a table of {size} bytes")
+        raise ValueError("it is not a safetensors file, or its table is too large")
     try:
         arrays = load(content)
         claimed = arrays.pop("sha256").tobytes().hex()
         if claimed != fingerprint(arrays):
-            raise ValueError("a damaged one: its SHA-256 differs")
+            raise ValueError("it is damaged: its SHA-256 differs")
         if (card := arrays.pop("card")).nbytes > CARD_LIMIT:
-            raise ValueError(f"a card of more than {CARD_LIMIT} bytes")
+            raise ValueError(f"its card has more than {CARD_LIMIT} bytes")
         return arrays, decode(card.tobytes(), dict[str, Any])
     except (SafetensorError, KeyError, TypeError, OverflowError) as error:
-        raise ValueError(f"no arrays ({' '.join(str(error).split())[:80]})") from error
+        raise ValueError(f"it has no arrays ({' '.join(str(error).split())[:80]})") from error
 
 
 def read_card(path: Path) -> bytes:
-    """The card of a file, without its arrays; the hash is not checked."""
+    """Read only the card of a file; the hash is not checked."""
     try:
         with safe_open(path, "np") as file:
             return bytes(file.get_tensor("card").tobytes())
     except (SafetensorError, OSError, KeyError, TypeError, OverflowError) as error:
-        raise ValueError(f"no card ({' '.join(str(error).split())[:80]})") from error
+        raise ValueError(f"it has no card ({' '.join(str(error).split())[:80]})") from error
 
 
 def squeeze(array: NDArray[np.float32]) -> NDArray[np.uint8]:
     """Round numbers from -127 to 127, [K, N], and compress them, column by column: bytes [·]."""
     rounded = np.clip(np.rint(array), -LARGEST_BYTE, LARGEST_BYTE).astype(np.int8)
-    # Small numbers are frequent, patterns are not: Huffman codes are all there is to gain.
+    # Small numbers are frequent, patterns are not, so only Huffman coding helps.
     packer = zlib.compressobj(9, strategy=zlib.Z_RLE)
     return np.frombuffer(packer.compress(rounded.T.tobytes()) + packer.flush(), np.uint8)
 
 
 def unsqueeze(squeezed: NDArray[np.uint8], num_rows: int, size: int) -> NDArray[np.int8]:
-    """The rounded numbers in the bytes of `squeeze`: [num_rows, size]."""
+    """Decompress the bytes of `squeeze` to the rounded numbers, [num_rows, size]."""
     stream, count = zlib.decompressobj(), num_rows * size
     try:
-        content = stream.decompress(squeezed.tobytes(), count + 1)  # a bomb stops here
+        content = stream.decompress(squeezed.tobytes(), count + 1)  # stops a zip bomb
     except zlib.error as error:
         raise ValueError("invalid rows") from error
     if len(content) != count:

@@ -1,8 +1,8 @@
-"""Checkpoints on disk: complete or not there, and never silently wrong.
+"""Checkpoints on disk: complete or absent, and never silently wrong.
 
 A checkpoint is one file, written under another name, flushed, and then renamed. Reading it checks
-its SHA-256; if the newest checkpoint is damaged, pixelpong warns and takes the one before. Nothing
-is ever unpickled. A checkpoint can be read while a training saves.
+its SHA-256; if the newest checkpoint is damaged, pixelpong warns and takes the previous one.
+Nothing is ever unpickled. A checkpoint can be read while a training saves.
 """
 
 from __future__ import annotations
@@ -13,34 +13,34 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from pixelpong.errors import CheckpointError, RunError, expected, refusing, warn
+from pixelpong.errors import CheckpointError, RunError, refusing, warn
 from pixelpong.run.arrays import Arrays, decode_arrays, encode_arrays, read_card
 from pixelpong.run.files import NumberedFiles
 from pixelpong.schema import Count, Return, convert, decode
 
-KEEP_LAST = 2  # during a training; after a win only the last, see `CheckpointStore.thin`
+KEEP_LAST = 2  # during a training; after a win only the last is kept, see `CheckpointStore.thin`
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The complete state of a training at an update; `best` is that with the highest score.
+    """The complete state of a training at an update; `best` is the one with the highest score.
 
     A score of an ``"evaluation"`` always ranks before one of ``"mean_return_100"``, because the two
     cannot be compared.
     """
 
     arrays: Arrays
-    card: dict[str, Any]  # update, score, score_of and all else that is needed, as in JSON
+    card: dict[str, Any]  # JSON: update, score, score_of and all other facts needed
 
     @property
     def update(self) -> int:
-        """The update that it is of."""
+        """The update after which it was saved."""
         return int(self.card["update"])
 
 
 @dataclass(frozen=True)
 class _Card:
-    """What every checkpoint's card has."""
+    """The part of a card that every checkpoint has."""
 
     update: Count
     score: Return | None
@@ -56,22 +56,22 @@ class CheckpointStore(NumberedFiles):
         self.thin(checkpoint.update, KEEP_LAST)
 
     def load(self, update: int) -> Checkpoint:
-        """Read one checkpoint and check every bit of it."""
-        path, advice = self.path(update), "this checkpoint cannot be used"
-        with refusing(f"a sound checkpoint in {path}", advice, CheckpointError):
+        """Read one checkpoint and check it against its hash."""
+        path = self.path(update)
+        with refusing(f"cannot use the checkpoint {path}", CheckpointError):
             arrays, card = decode_arrays(path.read_bytes())
             if (found := convert(card, _Card).update) != update:
-                raise ValueError(f"that of update {found}")
+                raise ValueError(f"it is of update {found}")
             return Checkpoint(arrays, card)
 
     def is_sound(self, update: int) -> bool:
-        """Whether the checkpoint of an update is there, to the last bit."""
+        """Whether the checkpoint of an update exists and is undamaged."""
         with contextlib.suppress(CheckpointError):
             return self.load(update).update == update
         return False
 
     def load_latest(self) -> Checkpoint:
-        """The newest sound checkpoint; warns of each damaged one it skips."""
+        """Load the newest sound checkpoint; warn about each damaged one that is skipped."""
         tried: set[int] = set()
         while untried := set(self.updates()) - tried:  # a training may be running
             update = max(untried)
@@ -80,14 +80,14 @@ class CheckpointStore(NumberedFiles):
                 return self.load(update)
             except CheckpointError as error:
                 if os.path.lexists(self.path(update)):  # it has not just been removed
-                    warn(f"{error}; taking another checkpoint")
-        got = f"{len(tried)} damaged ones" if tried else "none at all"
+                    warn(f"{error}; trying another checkpoint")
+        found = f"only {len(tried)} damaged" if tried else "none at all"
         advice = "put a copy of one there, or start a new run"
-        raise CheckpointError(expected(f"a sound checkpoint in {self.folder}", got, advice))
+        raise CheckpointError(f"There is no sound checkpoint in {self.folder}, {found}; {advice}.")
 
     def thin(self, update: int, keep_last: int) -> None:
-        """Remove those after `update`, which a resume skipped as damaged, and all but the last
-        `keep_last`, the best and update 0; the caller holds the lock."""
+        """Remove checkpoints after `update`, which a resume skipped as damaged, and all but the
+        last `keep_last`, the best and update 0; the caller holds the lock."""
         try:
             self.cut_back(update)
             updates = self.updates()
@@ -96,11 +96,11 @@ class CheckpointStore(NumberedFiles):
             warn(f"{error}; they stay until the next save")
 
     def find_best(self) -> int | None:
-        """The update with the highest score, the newest of equals; its file may be damaged."""
+        """The update with the highest score, the newest if several tie; it may be damaged."""
         return max(self.updates(), key=self._rank, default=None)
 
     def _rank(self, update: int) -> tuple[bool, float, int]:
-        """Evaluations before means of training episodes, then the score, then the newest."""
+        """A sort key: evaluations above means of training episodes, then score, then update."""
         try:
             card = decode(read_card(self.path(update)), _Card)
         except ValueError:

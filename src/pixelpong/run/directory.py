@@ -1,4 +1,4 @@
-"""The run directory: what a training writes and everything else reads.
+"""The run directory, which a training writes and everything else reads.
 
     runs/NAME/
       config.json      the resolved configuration, versions, machine
@@ -40,14 +40,14 @@ from pixelpong.schema import decode, encode
 FORMAT = 1
 RUNS_FOLDER = Path("runs")
 FAILURE_FILE = "failure.json"
-LOCK_SECONDS = 1  # that a training waits for its lock
+LOCK_SECONDS = 1  # how long a training waits for its lock
 
 
 class RunDirectory:
-    """An existing run directory, to read or continue it."""
+    """An existing run directory, to read or to continue."""
 
     def __init__(self, path: Path) -> None:
-        """Open it; a `RunError` if it is none, or damaged."""
+        """Open it; raise a `RunError` if it is not a run or is damaged."""
         self.path = path
         content, self.config = _read_config(path)
         self.versions, self.machine = content["versions"], content["machine"]
@@ -60,7 +60,7 @@ class RunDirectory:
 
     @classmethod
     def create(cls, path: Path | None, config: Config) -> RunDirectory:
-        """Make a new run directory; without a path the next free ``runs/PRESET-NNN``."""
+        """Make a new run directory, by default the next free ``runs/PRESET-NNN``."""
         path = make_folder(path, config.preset)
         about = {"versions": collect_versions(), "machine": describe_machine()}
         try:
@@ -73,17 +73,17 @@ class RunDirectory:
 
     @property
     def has_begun(self) -> bool:
-        """Whether a training has left anything here; if so, none may start over."""
+        """Whether a training has written anything here; if so, no other may start over."""
         paths = [file.path for file in self.line_files]
         has_lines = any(path.exists() and path.stat().st_size > 0 for path in paths)
         return has_lines or bool(self.list_agents())
 
     def list_agents(self) -> list[int]:
-        """The updates whose agent is saved, in a checkpoint or as a small file, ascending."""
+        """The updates whose agent is saved, in a checkpoint or in a small file, ascending."""
         return sorted({*self.checkpoints.updates(), *self.agents.updates()})
 
     def with_config(self, config: Config) -> RunDirectory:
-        """This run with another configuration, which `write_config` does not write yet."""
+        """A copy of this run with `config`; only `write_config` writes that to disk."""
         changed = copy.copy(self)
         changed.config = config
         return changed
@@ -91,7 +91,7 @@ class RunDirectory:
     def write_config(self, update: int) -> None:
         """Write the configuration if it has changed; the caller must hold the lock.
 
-        Changes of options that affect the result are recorded with the current `update`.
+        Changes that affect the result are recorded together with the current `update`.
         """
         content, before = _read_config(self.path)
         if before == self.config:
@@ -101,25 +101,25 @@ class RunDirectory:
         _write_config(self.path, content | {"config": vars(self.config)})
 
     def lock(self) -> BinaryIO:
-        """Make this process the only one that writes here; see `lock_folder`."""
+        """Let only this process write here; see `lock_folder`."""
         return lock_folder(self.path)
 
     @contextlib.contextmanager
     def noting_failure(self) -> Iterator[None]:
-        """While inside, write any error to the run, for its summary."""
+        """While inside, record any error in the run, for its summary."""
         file = self.path / FAILURE_FILE
         with contextlib.suppress(OSError):
-            file.unlink()  # of the training before
+            file.unlink()  # of the previous training
         try:
             yield
         except Exception as error:
             content = encode({"error": on_one_line(str(error) or type(error).__name__)[:MAX_GOT]})
-            with contextlib.suppress(RunError):  # the disk may be what has failed
+            with contextlib.suppress(RunError):  # the disk itself may have failed
                 write_whole(file, content)
             raise
 
     def warn_of_other_machine(self) -> None:
-        """Warn if equality with an uninterrupted run is no longer promised."""
+        """Warn if the machine or the libraries differ, because the bits depend on them."""
         here, there = collect_versions() | describe_machine(), self.versions | self.machine
         changed = [f"{k} {there.get(k)} → {it}" for k, it in here.items() if it != there.get(k)]
         if changed:
@@ -130,10 +130,10 @@ class RunDirectory:
 
 
 def lock_folder(path: Path) -> BinaryIO:
-    """Make this process the only one that writes to a folder, until what this returns is closed."""
-    with refusing(f"to write to {path}", "check its rights", RunError):
+    """Let only this process write to a folder, until the returned file is closed."""
+    with refusing(f"cannot write to {path}", RunError, "check its permissions"):
         file = (path / "run.lock").open("a+b", buffering=0)
-    for _ in range(LOCK_SECONDS * 100):  # somebody may be looking, see `is_live`
+    for _ in range(LOCK_SECONDS * 100):  # `is_live` may hold it for a moment
         if _can_lock(file, exclusive=True):
             break
         time.sleep(0.01)
@@ -141,7 +141,8 @@ def lock_folder(path: Path) -> BinaryIO:
         file.seek(0)
         owner = file.read(20).strip().decode("ascii", "replace") or "unknown"
         file.close()
-        raise RunError(on_one_line(f"Process {owner} trains in {path}; wait for it, or stop it."))
+        what = f"Process {owner} is training in {path}; wait for it, or stop it."
+        raise RunError(on_one_line(what))
     with contextlib.suppress(OSError):  # a full disk has no room to name the owner
         file.truncate(0)
         file.write(b"%d\n" % os.getpid())
@@ -149,7 +150,7 @@ def lock_folder(path: Path) -> BinaryIO:
 
 
 def is_live(path: Path) -> bool:
-    """Whether a training is writing to a run directory, which cannot begin while this looks."""
+    """Whether a training is writing to a run directory; none can begin during this call."""
     with contextlib.suppress(OSError), (path / "run.lock").open("rb") as file:
         return not _can_lock(file, exclusive=False)
     return False
@@ -168,16 +169,16 @@ def _can_lock(file: BinaryIO, *, exclusive: bool) -> bool:
 
 
 def make_folder(path: Path | None, name: str, command: str = "resume") -> Path:
-    """Make a new folder, never one that exists; without a path ``runs/NAME-NNN``.
+    """Make a new folder, by default ``runs/NAME-NNN``; refuse one that exists.
 
-    NNN is above all that are there, so that no number is used twice. `command` is the one that
-    continues what is in such a folder.
+    NNN is above all existing numbers, so that none is used twice. `command` is the one that
+    continues such a folder.
     """
     stems = (each.name.removeprefix(f"{name}-") for each in RUNS_FOLDER.glob(f"{name}-*"))
     last = max((int(stem) for stem in stems if re.fullmatch(r"\d{3,9}", stem)), default=0)
     for number in itertools.count(last + 1):
         place = path or RUNS_FOLDER / f"{name}-{number:03d}"
-        with refusing(f"to make the folder {place}", "choose another name", RunError):
+        with refusing(f"cannot make the folder {place}", RunError, "choose another name"):
             try:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.mkdir()
@@ -194,12 +195,12 @@ def make_folder(path: Path | None, name: str, command: str = "resume") -> Path:
 def _read_config(path: Path) -> tuple[dict[str, Any], Config]:
     """The content of ``config.json``, checked against its hash, and the configuration in it."""
     file = path / "config.json"
-    with refusing(f"a run's configuration in {file}", "is it a run?", RunError):
+    with refusing(f"cannot read the configuration {file}", RunError, "is it a run?"):
         content = decode(file.read_bytes(), dict[str, Any])
         if (found := content.get("format")) != FORMAT:
-            raise ValueError(f"one of format {str(found)[:20]}, which another version wrote")
+            raise ValueError(f"it has format {str(found)[:20]}, which another version wrote")
         if content.pop("sha256", None) != _hash_of(content):
-            raise ValueError("a damaged one: its SHA-256 differs")
+            raise ValueError("it is damaged: its SHA-256 differs")
         try:
             return content, Config().updated(content["config"], str(file))
         except ConfigError as error:

@@ -17,13 +17,13 @@ from pixelpong.errors import RunError, number_of, refusing
 from pixelpong.run.words import signed
 from pixelpong.schema import Count, Return, Seconds, decode
 
-MIN_GAMES = 10  # from which an interval is shown
+MIN_GAMES = 10  # with fewer, no interval is shown
 TOO_FEW = "too few games for an interval"
 
 
 @dataclass(frozen=True)
 class Line:
-    """What any line has: the update that it belongs to; an episode's has its return."""
+    """The part that all lines share: the update, and in an episode's line its return."""
 
     update: Count
     episode_return: Return | None = None
@@ -31,7 +31,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Returns of a fixed number of games; those of a training are lines of its run."""
+    """The returns of a fixed number of games; a training writes its evaluations as lines."""
 
     mean_return: Return  # −21 … 21
     std: Return  # standard deviation of the returns (of the sample, divisor n − 1)
@@ -39,15 +39,15 @@ class Evaluation:
     returns: tuple[Return, ...]  # each game's, in order
     mean_steps: float  # decisions per game
     update: Count = 0  # of the training, at which it was played
-    target: Return | None = None  # the mean return to reach, if that was the question
-    is_won: bool = False  # whether the interval of enough games lies above it
+    target: Return | None = None  # the mean return to reach, if there was one
+    is_won: bool = False  # whether the interval lies above it, with enough games
     timing: dict[str, Seconds] = field(default_factory=dict, compare=False)
-    # Which agent played where, how and with which seed, if it is told.
+    # Which agent played where, how and with which seed, if known.
     about: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @property
     def total_seconds(self) -> float | None:
-        """Time of the run until then, with evaluations."""
+        """Total time of the run until then, including evaluations."""
         return self.timing.get("wall_seconds")
 
     @property
@@ -62,7 +62,7 @@ class Evaluation:
         return f"{signed(self.mean_return, 2)} ({within}) over {number_of(games, 'game')}"
 
     def __str__(self) -> str:
-        """Mean, interval and number of games; in front, a line about the agent if it is told."""
+        """Mean, interval and number of games, after a line about the agent if it is known."""
         line, about = f"mean return {self.found} of {self.mean_steps:,.0f} steps", self.about
         if not about:
             return line
@@ -75,23 +75,23 @@ class Evaluation:
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        """What it says, and where the returns are."""
+        """The same text, with a pointer to the returns."""
         return f"<Evaluation: {self}; .returns>"
 
     def _repr_html_(self) -> str:
-        """Words and a histogram of the returns, for a notebook."""
+        """The text and a histogram of the returns, for a notebook."""
         counts = sorted(Counter(round(value) for value in self.returns).items())
         bars = (f"{signed(value, 0):>3} {'█' * count} {count}" for value, count in counts)
         return "\n".join([f"<p>{self}</p><pre>", *bars, "</pre>"])
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """The evaluation as JSON."""
         facts = asdict(self)
         about = facts.pop("about")
         return facts | about
 
     def in_short(self) -> dict[str, Any]:
-        """As JSON, without each game's return."""
+        """The evaluation as JSON, without the single returns."""
         own = ("update", "mean_return", "std", "ci95", "target", "is_won", "total_seconds")
         return {name: getattr(self, name) for name in own} | {"games": len(self.returns)}
 
@@ -99,8 +99,8 @@ class Evaluation:
 class LineFile:
     """A file of JSON objects, one per line, each with the ``update`` it belongs to.
 
-    A reader never mistakes half a line for a whole one: a line counts only with its line break,
-    and one write call writes a whole line.
+    A reader never mistakes half a line for a whole one: only a line with its line break counts,
+    and a single call writes whole lines.
     """
 
     def __init__(self, path: Path) -> None:
@@ -113,22 +113,22 @@ class LineFile:
             text = "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines).encode()
             before = file.seek(0, os.SEEK_END)
             if file.write(text) != len(text):
-                file.truncate(before)  # the disk may have taken a part
+                file.truncate(before)  # a full disk takes only a part
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def sync(self) -> None:
-        """Wait until the lines are on the disk, so that no checkpoint can be ahead of them."""
+        """Flush the lines to the disk, so that no checkpoint can be ahead of them."""
         with self._open() as file:
             os.fsync(file.fileno())
 
     def read(self, kind: Any = dict[str, Any]) -> Iterator[Any]:
-        """The lines, each as a `kind`, without those that are damaged, cut off or do not fit it."""
+        """The lines, each as a `kind`; damaged or incomplete lines and misfits are left out."""
         return (line for _, line in self._scan(kind) if line is not None)
 
     def cut_back(self, update: int) -> int:
-        """Remove the lines after `update`, and return how many whole lines that were.
+        """Remove the lines after `update`, and return the number of whole lines removed.
 
-        Damaged lines before it stay, so that no good line after them is lost.
+        Damaged lines in between stay, so that no good line after them is lost.
         """
         found = [(end, line.update) for end, line in self._scan(Line) if line is not None]
         end = max((end for end, of in found if of <= update), default=0)
@@ -139,14 +139,14 @@ class LineFile:
     @contextlib.contextmanager
     def _open(self) -> Iterator[FileIO]:
         advice = "make room there; or if the run was deleted, train again"
-        with refusing(f"to write to {self.path}", advice, RunError):
+        with refusing(f"cannot write to {self.path}", RunError, advice):
             with self.path.open("ab", buffering=0) as file:
                 yield file
 
     def _scan(self, kind: Any) -> Iterator[tuple[int, Any]]:
         """Yield the end of each whole line, and its content or None if it is damaged."""
         is_new = contextlib.suppress(FileNotFoundError)
-        with refusing(f"to read {self.path}", "check the disk", RunError), is_new:
+        with refusing(f"cannot read {self.path}", RunError, "check the disk"), is_new:
             with self.path.open("rb") as file:
                 end = 0
                 for raw in file:

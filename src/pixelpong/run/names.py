@@ -1,10 +1,10 @@
-"""The run that a word names, the same for every command and from Python.
+"""Names of runs, which mean the same in every command and in Python.
 
     runs/fast-001   a path
     fast-001        a name in the folder ``runs``
-    latest          the newest run in it with an update
+    latest          the newest run there that has an update
 
-A path comes before a name.
+A path takes precedence over a name.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from pixelpong.errors import ConfigError, RunError, did_you_mean, expected
+from pixelpong.errors import MAX_GOT, ConfigError, RunError, did_you_mean, expected, on_one_line
 from pixelpong.run.directory import RUNS_FOLDER
 
 LATEST = "latest"
 MAX_LISTED = 8  # runs that an error message names
-# Words that commands take for something else: agents of the package, players of a tournament.
+# Words with another meaning in commands: agents of the package, players of a tournament.
 TAKEN = (
     LATEST, "package", "beginner", "club", "strong", "champion",
     "perfect", "person", "predictor", "builtin",
@@ -28,19 +28,19 @@ TAKEN = (
 
 
 def require_new_name(name: str) -> None:
-    """Refuse a name of a new run that a command would take for something else, or cannot take."""
+    """Refuse a name for a new run that commands would misunderstand or not accept."""
     plain = r"(?!-|\.*$|sweep-\d+$)[^@/\x00-\x1f\x7f-\x9f]+(?<!\.safetensors)"
     if not re.fullmatch(plain, name) or name in TAKEN:
-        advice = "give one that means nothing else, such as fast-wide"
-        raise ConfigError(expected("the name of a run", repr(name), advice))
+        advice = "choose one with no other meaning, such as fast-wide"
+        raise ConfigError(f"{name!r} cannot be the name of a run; {advice}")
 
 
 def find_run(word: str | Path, others: Iterable[str] = ()) -> Path:
-    """The directory of the run that `word` names; ``./latest`` is a path.
+    """Find the directory of the run that `word` names; ``./latest`` is a path.
 
-    `others` are words that the caller accepts too; an error suggests them.
+    `others` are words that the caller also accepts; an error suggests them.
     """
-    if not isinstance(word, str | Path) or not str(word):  # an empty one is a path to here
+    if not isinstance(word, str | Path) or not str(word):  # Path("") is the current folder
         got = "an empty name" if word == "" else repr(word)
         raise RunError(expected("a run directory", got, "name a run"))
     if word == LATEST:
@@ -48,8 +48,7 @@ def find_run(word: str | Path, others: Iterable[str] = ()) -> Path:
             with contextlib.suppress(OSError):
                 if (run / "metrics.jsonl").stat().st_size > 0:
                     return run
-        advice = "train one: pixelpong train"
-        raise RunError(expected(f"a run with an update in {RUNS_FOLDER}", "none", advice))
+        raise RunError(f"No run in {RUNS_FOLDER} has an update yet; train one: pixelpong train")
     path = Path(word)
     for each in (path, RUNS_FOLDER / word):
         if is_run(each):
@@ -59,11 +58,11 @@ def find_run(word: str | Path, others: Iterable[str] = ()) -> Path:
     listed = ", ".join(names[:MAX_LISTED]) + ", and others" * (len(names) > MAX_LISTED)
     advice = "check its name" + f"; the runs in {folder} are {listed}" * bool(names)
     advice = did_you_mean(path.name, [LATEST, *others, *names], advice)
-    raise RunError(expected("a run directory", f"{path}, which is not one", advice))
+    raise RunError(on_one_line(f"{str(path)[:MAX_GOT]} is not a run directory; {advice}"))
 
 
 def list_runs(folder: Path) -> list[Path]:
-    """The runs in a folder, the last changed first; none if the folder is missing."""
+    """The runs in a folder, the most recently changed first; none if the folder is missing."""
     try:
         paths = [Path(entry.path) for entry in os.scandir(folder)]
     except OSError:
@@ -72,7 +71,7 @@ def list_runs(folder: Path) -> list[Path]:
 
 
 def last_change(path: Path) -> float:
-    """When the run last changed, in seconds since 1970; 0 if it is missing."""
+    """The time of the run's last change, in seconds since 1970; 0 if it is missing."""
     times = [0.0]
     for name in ("metrics.jsonl", "config.json"):
         with contextlib.suppress(OSError):
@@ -81,5 +80,5 @@ def last_change(path: Path) -> float:
 
 
 def is_run(path: Path) -> bool:
-    """Whether a path is that of a run."""
-    return os.path.isfile(path / "config.json")  # no error for a name that is too long
+    """Whether there is a run at a path."""
+    return os.path.isfile(path / "config.json")  # raises no error for a name that is too long

@@ -1,21 +1,20 @@
-"""A run as everything that shows it reads it: terminal, page, plots, sweeps and ``--json``.
+"""A run as terminal, page, plots, sweeps and ``--json`` read it.
 
     record = Record.read(Path("runs/fast-001"))
     record.state, record.verdict            "won", "won: greedy return +18.47 (…) over 200 games, …"
     record.columns()["estimated_return"]    an array: a value for each update
     record.to_dict()                        the run as JSON
 
-A run has three returns, and each has one name:
+A run has three returns, each with its own name:
 
-    greedy return         the mean of some games of greedy play, with its interval; it decides
-    estimated return      of sampled play, from the share of the last 1,000 points that was won
-    mean of the last 100  returns of the last 100 episodes of the training; it lags behind
+    greedy return         the mean over games of greedy play, with its interval; it decides
+    estimated return      of sampled play, from the share of the last 1,000 points won
+    mean of the last 100  returns of the last 100 training episodes; it lags behind
 
 It has two times: *training*, without evaluations, and *total*, with them; neither counts breaks.
 
-A record is what the files said at one moment. A file is read again, as a whole, only if it has
-changed. Damaged lines are left out. Checkpoints are counted and not read, so hundreds of runs take
-a second.
+A record shows the files at one moment. A file is read again, as a whole, only if it has changed.
+Damaged lines are left out. Checkpoints are counted but not read, so hundreds of runs take a second.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from pixelpong.run.words import describe_times, signed
 from pixelpong.schema import Figure, decode, encode
 
 STATES = (
-    TRAINING := "training",  # a process is at work on it
+    TRAINING := "training",  # a process is training it
     WON := "won",  # an evaluation has confirmed its target return
     STOPPED := "stopped",  # its budget is spent
     INTERRUPTED := "interrupted",  # it was stopped or killed, and can continue
@@ -62,15 +61,15 @@ _MetricsLine = dict[str, Figure | dict[str, Figure | None] | None]
 
 
 class Record:
-    """One run, read at one moment; `read` knows those that have not changed."""
+    """One run, read at one moment; `read` caches the records of unchanged runs."""
 
     run: RunDirectory | None = None  # None if it is damaged
-    problem = ""  # that ended its last training, or why it cannot be read
+    problem = ""  # the error that ended its last training, or the reason why it cannot be read
     rows: tuple[dict[str, Any], ...] = ()  # of the metrics, with those of ``timing``
     evaluations: tuple[Evaluation, ...] = ()
 
     def __init__(self, path: Path) -> None:
-        """Read the run; damage raises nothing, and the record names the problem."""
+        """Read the run; if it is damaged, nothing is raised, and `problem` says why."""
         self.path, self.is_live = path, is_live(path)  # whether a process trains it
         self.modified = last_change(path)  # in seconds since 1970
         try:
@@ -84,18 +83,18 @@ class Record:
         self.problem = on_one_line(self.problem)[:MAX_GOT]
         last = self.rows[-1] if self.rows else {}
         self.update, self.steps, self.episodes = (last.get(name) or 0 for name in _COUNTS)
-        # The return is of sampled play, None before the first 1,000 points; the mean is of the last
-        # 100 episodes, None before the first; the time is without evaluations.
+        # The estimated return is None before the first 1,000 points, the mean return before the
+        # first episode; the time is without evaluations.
         self.estimated_return, self.mean_return_100, self.training_seconds = map(last.get, _FIGURES)
         times = [last.get("wall_seconds"), *(it.total_seconds for it in self.evaluations)]
         self.total_seconds = max((each for each in times if each is not None), default=None)
         won = [it for it in self.evaluations if it.is_won]
-        # The evaluation that has won, or else the newest.
+        # The newest evaluation that won, or else the newest.
         self.greedy = next(reversed(won or self.evaluations), None)
 
     @staticmethod
     def read(path: Path) -> Record:
-        """The record of a run now."""
+        """The current record of a run."""
         files = "config.json", "metrics.jsonl", "evaluations.jsonl", FAILURE_FILE
         stamp = is_live(path), *(identify(path / name) for name in files)
         if path not in _KNOWN or _KNOWN[path][0] != stamp:
@@ -104,7 +103,7 @@ class Record:
 
     @property
     def name(self) -> str:
-        """The name of its folder; a run of a sweep also has that of the sweep."""
+        """The name of its folder, after that of the sweep if it belongs to one."""
         parent = self.path.parent
         return f"{parent.name}/{self.path.name}" if is_sweep(parent) else self.path.name
 
@@ -115,7 +114,7 @@ class Record:
 
     @functools.cached_property
     def group(self) -> str | None:
-        """Shared by all runs of one configuration, whatever their seeds and engines are."""
+        """A hash shared by all runs of one configuration, whatever their seeds and engines."""
         if self.config is None:
             return None
         own = [name for name, it in OPTIONS.items() if it.section != "engine" and name != "seed"]
@@ -125,27 +124,27 @@ class Record:
     # ---- metrics
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Every figure of every update as arrays [N], by name.
+        """All metrics of all updates, as arrays [N] by name.
 
-        A column is int64 if every row has a whole number; otherwise it is float64, and NaN where a
-        row has none.
+        A column is int64 if every row has a whole number; otherwise it is float64, with NaN where a
+        row has no value.
         """
         names = dict.fromkeys(name for row in self.rows for name in row)
         return {name: _make_column([row.get(name) for row in self.rows]) for name in names}
 
     def curve(self, name: str = "estimated_return") -> tuple[NDArray[Any], NDArray[Any]]:
-        """The steps and a figure of the updates that have both: [N] and [N]."""
+        """The steps and a metric of the updates that have both: [N] and [N]."""
         steps, values = (_make_column([row.get(it) for row in self.rows]) for it in ("steps", name))
         has = np.isfinite(steps) & np.isfinite(values)
         return steps[has], values[has]
 
     def steps_at(self, updates: Iterable[int]) -> NDArray[np.float64]:
-        """The steps at the end of each of these updates; NaN for an update that is not known."""
+        """The steps at the end of each of these updates; NaN for an unknown update."""
         known = {row["update"]: row.get("steps") for row in self.rows}
         return _make_column([known.get(update) for update in updates]).astype(np.float64)
 
     def returns(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The steps at the end of each episode's update, and its return: [N] and [N]."""
+        """For each episode the steps at the end of its update, and its return: [N] and [N]."""
         lines = [] if self.run is None else list(self.run.episodes.read(Line))
         steps = self.steps_at(line.update for line in lines)
         values = np.array([line.episode_return for line in lines], np.float64)
@@ -188,7 +187,7 @@ class Record:
 
     @property
     def verdict(self) -> str:
-        """State and result as one sentence, such as "won: greedy return +18.47 …"."""
+        """State and result in one sentence, such as "won: greedy return +18.47 …"."""
         target = self.config.until_return if self.config else None
         words = {
             TRAINING: f"training, update {self.update}",
@@ -236,7 +235,7 @@ class Record:
 
 
 def records(folder: Path) -> list[Record]:
-    """The runs in a folder, the last changed first; none if the folder is missing."""
+    """The runs in a folder, the most recently changed first; none if the folder is missing."""
     return [Record.read(path) for path in list_runs(folder)]
 
 
@@ -249,15 +248,15 @@ def list_sweeps(folder: Path) -> list[Path]:
 
 def is_sweep(path: Path) -> bool:
     """Whether a folder holds the runs of a sweep."""
-    return os.path.isfile(path / SWEEP_FILE)  # no error for a name that is too long
+    return os.path.isfile(path / SWEEP_FILE)  # raises no error for a name that is too long
 
 
 _KNOWN: dict[Path, tuple[Any, Record]] = {}
-"""The newest record of each run, with what identifies the contents of its files."""
+"""The newest record of each run, with the identity of its files."""
 
 
 def identify(path: Path) -> tuple[int, ...]:
-    """What changes with the content of a file; empty if there is none."""
+    """The identity of a file's content: inode, size and time; empty if there is no file."""
     try:
         file = path.stat()
     except OSError:
@@ -266,7 +265,7 @@ def identify(path: Path) -> tuple[int, ...]:
 
 
 def _read_rows(run: RunDirectory) -> tuple[dict[str, Any], ...]:
-    """The lines of the metrics, as far as their updates ascend."""
+    """The lines of the metrics, without lines whose update does not ascend."""
     rows: list[dict[str, Any]] = []
     for line in run.metrics.read(_MetricsLine):
         timing = line.pop("timing", None)

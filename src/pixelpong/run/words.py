@@ -1,4 +1,4 @@
-"""Returns and times in words, the same wherever they are shown."""
+"""Text for returns and times, the same wherever they are shown."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from decimal import ROUND_HALF_UP, Decimal
 
 
 def signed(value: float | None, digits: int = 1) -> str:
-    """A return, with its sign; a dash if there is none. A half is rounded up, as on the page.
+    """Format a return with its sign; None is a dash. Halves are rounded up, as on the page.
 
     >>> signed(18.25), signed(-3.0, 2), signed(-0.04), signed(None)
     ('+18.3', '−3.00', '+0.0', '–')
@@ -18,7 +18,7 @@ def signed(value: float | None, digits: int = 1) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Hours, minutes and seconds.
+    """Format seconds as minutes and seconds, with hours if there are any.
 
     >>> duration(46.2), duration(7322)
     ('0:46', '2:02:02')
@@ -29,7 +29,7 @@ def duration(seconds: float) -> str:
 
 
 def describe_times(training: float | None = None, total: float | None = None) -> str:
-    """The times of a run, with their names: training leaves out evaluations.
+    """The times of a run with their names; the training time leaves out evaluations.
 
     >>> describe_times(119.0, 7322.0), describe_times(total=51.0)
     ('1:59 of training, 2:02:02 in total', '0:51 in total')

@@ -1,1 +1,1 @@
-"""Many trainings at once: every combination of seeds and options, and what came of them all."""
+"""Many trainings at once: all combinations of seeds and options, and their results."""

@@ -1,7 +1,7 @@
-"""Which trainings a sweep has: the grid of its options, read, counted, checked and named.
+"""The grid of a sweep: its options, read and checked, and the trainings that they give.
 
-A TOML file has the options of ``pixelpong train --config``; any of them may be a list. The sweep is
-their product, for each of the ``rows`` if there are any:
+A TOML file has the options of ``pixelpong train --config``, any of which may be a list. The sweep
+is the product of these lists, for each of the ``rows`` if there are any:
 
     seeds = "0-4"
     learning_rate = [1e-3, 2e-3]
@@ -21,13 +21,13 @@ from pixelpong.config.presets import combine
 from pixelpong.errors import ConfigError, expected
 
 MAX_TRAININGS = 10_000
-MAX_NAME = 100  # letters of a training's name, which is that of its folder
+MAX_NAME = 100  # letters of a training's name, which is also its folder's
 SAVE_EVERY = 20  # updates, by default: a killed training loses a few seconds
 NOT_SWEPT = ("engine", "workers", "ray_address", "ray_mode", "verbose")  # set by the sweep
 
 
 def read_seeds(words: Iterable[Any]) -> list[int]:
-    """Words such as ``0-4``, ``0,3,7`` or 5 as numbers, each once.
+    """Read seeds from words such as ``0-4``, ``0,3,7`` or 5; each seed counts once.
 
     >>> read_seeds(["0-2,7", 1])
     [0, 1, 2, 7]
@@ -41,29 +41,29 @@ def read_seeds(words: Iterable[Any]) -> list[int]:
     except (ValueError, OverflowError):
         pass
     what = f"seeds as 0-4 or 0,3,7, at most {MAX_TRAININGS:,} of them"
-    raise ConfigError(expected(what, repr(text), "change them"))
+    raise ConfigError(expected(what, repr(text)))
 
 
 def make_grid(content: Mapping[str, Any], given: Mapping[str, Any], origin: str) -> list[Config]:
-    """The configuration of every training, the seeds of a setting one after the other.
+    """Make the configuration of every training, with the seeds of a setting in a row.
 
-    The unchecked content of the file `origin` may also have the keys ``seeds`` and ``rows``. The
+    The unchecked `content` of the file `origin` may also have the keys ``seeds`` and ``rows``. The
     `given` options replace those of the file.
     """
     axes = {name: it if isinstance(it, list) else [it] for name, it in content.items()}
     rows = axes.pop("rows", [{}])
     if not all(isinstance(row, dict) for row in rows):
-        what = expected("rows = [{hidden = 32}, …]", rows, "change it")
+        what = expected("rows like [{hidden = 32}, …]", rows)
         raise ConfigError(f"{origin}: {what}")
     if wrong := {*axes, *itertools.chain(*rows)}.intersection(NOT_SWEPT):
-        advice = "leave it out: --engine, --threads-each and --ray-address decide it"
-        what = expected("options of a training", ", ".join(sorted(wrong)), advice)
-        raise ConfigError(f"{origin}: {what}")
+        what = f"{', '.join(sorted(wrong))} cannot be swept"
+        advice = "use --engine, --threads-each and --ray-address of the sweep"
+        raise ConfigError(f"{origin}: {what}; {advice}")
     seeds = [*axes.pop("seed", []), *axes.pop("seeds", [])]
-    axes["seed"] = read_seeds(seeds or [0])  # last, so that those of a setting are neighbours
+    axes["seed"] = read_seeds(seeds or [0])  # last, so that a setting's seeds are neighbours
     count = math.prod(map(len, (rows, *axes.values())))
     if not 0 < count <= MAX_TRAININGS:
-        what = expected(f"1 to {MAX_TRAININGS:,} trainings", f"{count:,}", "change the lists")
+        what = expected(f"lists of 1 to {MAX_TRAININGS:,} trainings", f"{count:,}")
         raise ConfigError(f"{origin}: {what}")
     configs = []
     for row, *values in itertools.product(rows, *axes.values()):
@@ -73,7 +73,7 @@ def make_grid(content: Mapping[str, Any], given: Mapping[str, Any], origin: str)
 
 
 def varied(configs: Iterable[Config]) -> list[str]:
-    """The options that differ among `configs`, except the seed and who carries them out."""
+    """The options that differ among `configs`, except the seed and the engine's options."""
     found: set[str] = set()
     for first, each in itertools.pairwise(configs):
         found.update(differences(first, each, with_free=True))
@@ -81,7 +81,7 @@ def varied(configs: Iterable[Config]) -> list[str]:
 
 
 def label_of(config: Config, names: Sequence[str]) -> str:
-    """A setting in words, by these options.
+    """Describe a setting by these options.
 
     >>> label_of(Config(), ["preset", "seed"])
     'preset fast, seed 0'
@@ -91,7 +91,7 @@ def label_of(config: Config, names: Sequence[str]) -> str:
 
 
 def name_trainings(configs: Sequence[Config]) -> list[str]:
-    """The folder names of trainings: what differs, and the seed; no two are the same."""
+    """Unique folder names for trainings, from the options that differ and the seed."""
     names = varied(configs)
     taken: dict[str, str] = {}
     for number, config in enumerate(configs):
@@ -99,5 +99,5 @@ def name_trainings(configs: Sequence[Config]) -> list[str]:
         name = re.sub(r"[^A-Za-z0-9.-]+", "-", label)
         if len(name) > MAX_NAME or name.lower() in taken:
             name = f"{name[: MAX_NAME - 6]}-{number:05d}"
-        taken[name.lower()] = name  # some file systems know no capitals
+        taken[name.lower()] = name  # some file systems ignore case
     return list(taken.values())

@@ -1,6 +1,6 @@
-"""Trainings, each in a process of its own: one after the other here, or as Ray's tasks.
+"""Trainings in processes of their own: one after the other on this machine, or as Ray tasks.
 
-Each is ``pixelpong resume RUN``, and what it has reached is in its run directory alone.
+Each is ``pixelpong resume RUN``, and its result is only in its run directory.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
+import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -19,8 +20,8 @@ from pixelpong.errors import ConfigError
 from pixelpong.machine import count_cores
 from pixelpong.run.record import Record
 
-POLL_SECONDS = 0.1  # between two looks at what is under way
-STOP_SECONDS = 30.0  # that trainings have to end after a requested stop
+POLL_SECONDS = 0.1  # between checks of the running trainings
+STOP_SECONDS = 30.0  # how long trainings may take to end after a requested stop
 
 
 def run_jobs(
@@ -28,8 +29,8 @@ def run_jobs(
 ) -> Iterator[tuple[Path, str]]:
     """Train runs at a place of `open_place`, as many at a time as it has room for.
 
-    Yields a run and what has happened to it. After a requested stop, or if the generator is closed,
-    those under way are asked to end.
+    Yields a run and what happened to it. After a requested stop, or if the generator is closed, the
+    running trainings are asked to end.
     """
     waiting, under_way = deque(runs), dict[Path, Any]()
     try:
@@ -40,8 +41,7 @@ def run_jobs(
                 under_way[run] = place.begin(run)
             time.sleep(POLL_SECONDS)
             for run, job in list(under_way.items()):
-                error = place.find_error(job)
-                if error is not None:
+                if (error := place.find_error(job)) is not None:
                     del under_way[run]
                     yield run, f"failed: {error}" if error else Record.read(run).verdict
     finally:
@@ -63,16 +63,16 @@ def open_place(
     address: str | None = None,
     threads: int | None = None,
 ) -> Iterator[Any]:
-    """Where trainings run: on Ray, or one after the other here.
+    """Open a place for trainings: Ray, or this machine, one after the other.
 
     Args:
         resume: `pixelpong.resume`, for Ray's tasks.
         engine: ``"ray"`` or ``"serial"``; by default Ray if it is installed.
-        address: of a running Ray cluster whose nodes all see the runs; it asks for Ray.
+        address: of a running Ray cluster whose nodes all see the runs; implies Ray.
         threads: of each training; by default 1 with Ray, otherwise one per core.
     """
     if engine == "serial" and address is not None:
-        raise ConfigError("--ray-address needs --engine ray: leave one of them out.")
+        raise ConfigError("--ray-address needs --engine ray, not serial.")
     if engine == "serial" or (engine is None and address is None and not has_ray()):
         yield Here(threads or count_cores())
         return
@@ -90,23 +90,24 @@ class Here:
         self._options = f"--quiet --engine threads --workers {threads}".split()
 
     def room(self) -> int:
-        """One."""
+        """The number of trainings at a time: one."""
         return 1
 
-    def begin(self, run: Path) -> subprocess.Popen[str]:
+    def begin(self, run: Path) -> subprocess.Popen[bytes]:
         """Start a training."""
         command = [sys.executable, "-m", "pixelpong", "resume", str(run), *self._options]
-        pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
-        return subprocess.Popen(command, stdout=nothing, stderr=pipe, text=True)
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - a pipe would fill, and block it
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=self._said)
 
-    def find_error(self, process: subprocess.Popen[str]) -> str | None:
-        """What ended the training, "" if that was no error; None while it is under way."""
-        code = process.poll()
-        if code is None:
+    def find_error(self, process: subprocess.Popen[bytes]) -> str | None:
+        """The error that ended the training, "" if there was none; None while it runs."""
+        if (code := process.poll()) is None:
             return None
-        *_, last = process.communicate()[1].splitlines() or [f"exit code {code}"]
+        with self._said as said:
+            said.seek(0)
+            *_, last = said.read().decode(errors="replace").splitlines() or [f"exit code {code}"]
         return last.removeprefix("pixelpong: error: ") if code else ""
 
-    def stop(self, process: subprocess.Popen[str], *, force: bool) -> None:
-        """Ask the training to end, or end it."""
+    def stop(self, process: subprocess.Popen[bytes], *, force: bool) -> None:
+        """Ask the training to end, or with `force` kill it."""
         (process.kill if force else process.terminate)()

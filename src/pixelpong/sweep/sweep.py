@@ -1,14 +1,14 @@
-"""A sweep, a folder of runs, and what came of it: one set of numbers for all who show it.
+"""A sweep, which is a folder of runs, and its results: one set of numbers wherever they are shown.
 
     DIR/
-      sweep.csv     a row for each training, in the end; it marks the folder as a sweep
+      sweep.csv     a row for each training, at the end; it marks the folder as a sweep
       NAME/         the run directory of each training
 
 All runs are made first, so the folder shows what is left to do. The result of a training is only in
-its run directory; everything else is made from the `Record` of each.
+its run directory; everything else is computed from its `Record`.
 
-A *setting* is a configuration without its seed; its trainings differ in nothing else. Two runs of
-one seed are copies of each other, to the bit, so a setting has one of them.
+A *setting* is a configuration without its seed; its trainings differ in nothing else. Two runs with
+the same seed are copies of each other, to the bit, so only one of them counts.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from pixelpong.run.record import SWEEP_FILE, Record, is_sweep, records
 from pixelpong.seeding import make_rng
 from pixelpong.sweep.grid import label_of, name_trainings, varied
 
-FEWEST = 4  # trainings for a 95 % interval; that of fewer would say nothing
+FEWEST = 4  # trainings for a 95 % interval; with fewer it would say nothing
 _COLUMNS = ("state", "problem", "is_done", "is_won", "steps")
 
 
 def create_sweep(path: Path | None, configs: Sequence[Config]) -> Path:
-    """Make a sweep in a new folder, by default ``runs/sweep-NNN``; no two configs are the same."""
+    """Make a sweep in a new folder, by default ``runs/sweep-NNN``; all `configs` differ."""
     path = make_folder(path, "sweep", "sweep")
     for name, config in zip(name_trainings(configs), configs, strict=True):
         RunDirectory.create(path / name, config)
@@ -45,7 +45,7 @@ def create_sweep(path: Path | None, configs: Sequence[Config]) -> Path:
 
 
 def read_sweep(path: Path) -> list[Record]:
-    """The trainings of a sweep as they are now, seed-2 before seed-10."""
+    """The current records of a sweep's trainings, seed-2 before seed-10."""
     if not is_sweep(path):
         raise RunError(f"{path} is not a sweep: it has no {SWEEP_FILE}. Check its name.")
     return sorted(records(path), key=lambda it: (len(it.path.name), it.path.name))
@@ -57,7 +57,7 @@ def find_left(path: Path) -> list[Path]:
 
 
 def sum_up(path: Path) -> dict[str, Any]:
-    """The results of a sweep so far, as JSON: all numbers, and the table, which is also written."""
+    """The results of a sweep so far, as JSON; its table is also written to `SWEEP_FILE`."""
     found, text = read_sweep(path), io.StringIO()
     rows = make_rows(found)
     table = csv.DictWriter(text, rows[0], lineterminator="\n")
@@ -69,7 +69,7 @@ def sum_up(path: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Setting:
-    """The trainings of a configuration, one for each seed."""
+    """The trainings of one configuration, one for each seed."""
 
     label: str  # the options that differ among the settings; "" if there is one setting
     config: Config  # with the first seed
@@ -77,15 +77,15 @@ class Setting:
 
     @property
     def won(self) -> list[Record]:
-        """The trainings that have reached their target."""
+        """The trainings that reached their target."""
         return [record for record in self.records if record.is_won]
 
     def summarize(self) -> dict[str, Any]:
-        """Its numbers, as JSON.
+        """The numbers of this setting, as JSON.
 
-        ``steps`` and ``seconds`` until those that have won did, and ``final_return`` of those that
-        are done, are ``{"median": …, "ci95": [low, high]}``: None if no training has one, and no
-        interval (None) of fewer than `FEWEST`.
+        ``steps`` and ``seconds`` to the win (of trainings that won) and ``final_return`` (of those
+        that are done) are ``{"median": …, "ci95": [low, high]}``, or None if there is no such
+        training. With fewer than `FEWEST`, the interval is None.
         """
         done = [record for record in self.records if record.is_done]
         return {
@@ -107,7 +107,7 @@ def make_settings(records: Iterable[Record]) -> list[Setting]:
         if record.config is not None:
             configs.setdefault(record.group, record.config)
             seeds, seed = found.setdefault(record.group, {}), record.config.seed
-            # Of two copies, the one that has come further.
+            # Of two copies, the one with more steps.
             seeds[seed] = max(seeds.get(seed, record), record, key=lambda each: each.steps)
     names = varied([*configs.values()])
     return [
@@ -117,14 +117,14 @@ def make_settings(records: Iterable[Record]) -> list[Setting]:
 
 
 def summarize(records: Iterable[Record]) -> dict[str, Any]:
-    """The numbers of some runs, as JSON: of all together, and of each of the ``settings``."""
+    """The numbers of some runs, as JSON: totals, and those of each of the ``settings``."""
     settings = [setting.summarize() for setting in make_settings(records)]
     totals = {name: sum(it[name] for it in settings) for name in ("trainings", "done", "won")}
     return {**totals, "settings": settings}
 
 
 def make_rows(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """The table: of each run the options in which they differ, its state and its result."""
+    """The table: for each run the options in which runs differ, its state and its result."""
     names = [*varied([it.config for it in records if it.config]), "seed"]
     rows = []
     for record in records:
@@ -145,7 +145,7 @@ def make_rows(records: Sequence[Record]) -> list[dict[str, Any]]:
 
 
 def seconds_of(record: Record) -> float | None:
-    """Total time until a training won, or else until now."""
+    """The total time until a training won, or else its total time so far."""
     greedy = record.greedy
     return greedy.total_seconds if greedy and greedy.is_won else record.total_seconds
 

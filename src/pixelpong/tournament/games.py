@@ -1,14 +1,13 @@
 """The players of a tournament, and their games.
 
-builtin                      the cartridge's own player, always on the left
+builtin                      the game's own player, always on the left
 perfect, person, predictor   scripts (`pixelpong.tournament.scripts`)
-champion, FILE               agents: of the package, of a file
+champion, FILE               agents: from the package, from a file
 RUN, RUN@100                 agents: the best of a run, that of an update
 
 A game is a pure function of the players, the seed and its number. An agent plays as in training
-(`pixelpong.agent.game.Hand`), with draws of its own generator; on the left it sees the field
-mirrored. A game against `BUILTIN` is the cartridge's game for one. The winner of a point must serve
-at once.
+(`pixelpong.agent.game.Controller`), with its own generator; on the left it sees the field mirrored.
+A game against `BUILTIN` is the one-player game. The winner of a point must serve at once.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import numpy as np
 
 from pixelpong.agent.choice import open_agent
 from pixelpong.agent.file import Agent
-from pixelpong.agent.game import Hand
+from pixelpong.agent.game import Controller
 from pixelpong.env.duel import LEFT, MAX_FRAMES, MODE, RIGHT, DuelEmulator
 from pixelpong.errors import ConfigError, expected
 from pixelpong.items import BUILTIN, STAY
@@ -35,20 +34,19 @@ class Player:
     """A player of a tournament."""
 
     name: str  # the word that names it
-    # What decides: an agent, or what makes a script at a side; None for the cartridge.
-    mind: Agent | Callable[[int, np.random.Generator], Script] | None
+    # An agent, or a function that makes a script for a side; None for the built-in player.
+    decider: Agent | Callable[[int, np.random.Generator], Script] | None
     sha256: str  # of an agent's parameters, or else of the name
 
 
 def find_players(words: Sequence[str]) -> list[Player]:
-    """Load the players, all before the first game; refuse too few and equal ones."""
+    """Load the players, all before the first game; refuse fewer than two, and equal ones."""
     if len(words) < 2:
-        raise ConfigError(expected("two players or more", len(words), "name more"))
+        raise ConfigError(expected("at least two players", len(words)))
     players: dict[str, Player] = {}
     for player in map(find_player, words):
         if same := players.get(player.sha256):
-            got = f"{same.name} and {player.name}, which are the same"
-            raise ConfigError(expected("different players", got, "leave one out"))
+            raise ConfigError(f"{same.name} and {player.name} are the same agent: leave one out.")
         players[player.sha256] = player
     return list(players.values())
 
@@ -67,13 +65,13 @@ class Rules:
 
     seed: int = 0
     is_greedy: bool = True
-    points: int = 21  # at most 21; a side that has them wins
-    frames: int = MAX_FRAMES  # a game ends after them; the cartridge gives up a little later
+    points: int = 21  # needed to win a game, at most 21
+    frames: int = MAX_FRAMES  # after which a game ends; the cartridge gives up a little later
 
 
 @dataclass(frozen=True)
 class Played:
-    """A finished game: its number among those of the pair, and left before right."""
+    """A finished game, with its number among those of the pair; left comes before right."""
 
     players: tuple[str, str]
     number: int
@@ -82,9 +80,9 @@ class Played:
 
 
 def order(one: Player, other: Player, number: int) -> tuple[Player, Player]:
-    """The left and the right player: they take turns, except the cartridge."""
-    first, second = sorted((one, other), key=lambda each: (each.mind is not None, each.sha256))
-    return (second, first) if number % 2 and first.mind is not None else (first, second)
+    """The left and the right player: they alternate, but the built-in one is always left."""
+    first, second = sorted((one, other), key=lambda each: (each.decider is not None, each.sha256))
+    return (second, first) if number % 2 and first.decider is not None else (first, second)
 
 
 def play(one: Player, other: Player, number: int, rules: Rules) -> Played:
@@ -97,8 +95,8 @@ def play(one: Player, other: Player, number: int, rules: Rules) -> Played:
 
 def watch(left: Player, right: Player, number: int, rules: Rules) -> Iterator[DuelEmulator]:
     """Play a game, and yield it after each frame."""
-    game, moves = DuelEmulator(0 if left.mind is None else MODE), []  # 0 is the game for one
-    keys = [int(each.sha256[:8], 16) for each in (left, right)]  # they depend on no other player
+    game, moves = DuelEmulator(0 if left.decider is None else MODE), []  # 0 is the one-player game
+    keys = [int(each.sha256[:8], 16) for each in (left, right)]  # independent of other players
     for side, player in ((LEFT, left), (RIGHT, right)):
         rng = make_rng(rules.seed, "tournament", *keys, number, side)
         moves.append(_sit(player, side, rng, rules))
@@ -110,9 +108,9 @@ def watch(left: Player, right: Player, number: int, rules: Rules) -> Iterator[Du
 def _sit(
     player: Player, side: int, rng: np.random.Generator, rules: Rules
 ) -> Callable[[DuelEmulator], int]:
-    """What gives a player's move in the next frame."""
-    if player.mind is None:
+    """Make the function that returns a player's move in the next frame."""
+    if player.decider is None:
         return lambda _: STAY
-    if isinstance(player.mind, Agent):
-        return Hand(player.mind, rng, is_left=side == LEFT, is_greedy=rules.is_greedy).move
-    return player.mind(side, rng).move
+    if isinstance(player.decider, Agent):
+        return Controller(player.decider, rng, is_left=side == LEFT, is_greedy=rules.is_greedy).move
+    return player.decider(side, rng).move

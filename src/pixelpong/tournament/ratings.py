@@ -1,10 +1,9 @@
 """Ratings from points: the model of Bradley and Terry, with intervals.
 
-The chance that player i wins a point against j is 1 / (1 + exp(θ_j − θ_i)). Points are counted, not
-games: a game has twenty times as many, each begins anew with a serve, and a win by 21:19 is weaker
-evidence than one by 21:0. An interval is that of the likelihood over points, so a few games that
-ended alike prove little. It is wider by the square root of the dispersion: how much more games
-differ than independent points would make them.
+The probability that player i wins a point against j is 1 / (1 + exp(θ_j − θ_i)). Points are counted
+instead of games: there are over twenty times as many, each starts afresh with a serve, and a 21:19
+win is weaker evidence than 21:0. Intervals come from the likelihood of the points, widened by the
+square root of the dispersion: how much more games vary than independent points would.
 
 Sources: Bradley and Terry (1952); the likelihood is concave (Hunter 2004, "MM algorithms for
 generalized Bradley-Terry models"), so that Newton's method finds its maximum; the dispersion is
@@ -24,8 +23,8 @@ Array = NDArray[np.float64]
 # For each pair of players, the points of both in each of their games.
 Games = Mapping[tuple[int, int], Sequence[tuple[int, int]]]
 
-ELO = 400 / np.log(10)  # for one unit of θ: 400 points more are ten times the odds
-PRIOR = 1.0  # points that each has won, and lost, against θ = 0: a whitewash stays finite
+ELO = 400 / np.log(10)  # points per unit of θ: 400 points more mean ten times the odds
+PRIOR = 1.0  # points that each has won and lost against θ = 0, so that a rating stays finite
 
 _LONGEST_STEP = 1.0
 _Z = 1.959964  # standard deviations to either end of a 95 % interval
@@ -34,8 +33,8 @@ _Z = 1.959964  # standard deviations to either end of a 95 % interval
 def fit(wins: Array, prior: float = PRIOR) -> tuple[Array, Array]:
     """The most probable θ, [n], with mean 0, and its covariance, [n, n].
 
-    They follow from the points won by row against column. With no prior, everybody must be
-    connected by wins and losses.
+    They are estimated from the points won by row against column. Without a prior, all players must
+    be connected by wins and losses.
 
     >>> np.round(fit(np.array([[0.0, 3.0], [1.0, 0.0]]), prior=0)[0] * 2, 6).tolist()
     [1.098612, -1.098612]
@@ -47,7 +46,7 @@ def fit(wins: Array, prior: float = PRIOR) -> tuple[Array, Array]:
         slope = (wins - played * p).sum(axis=1) + prior * (1 - 2 * q)
         weights = played * p * (1 - p)
         own = weights.sum(axis=1) + 2 * prior * q * (1 - q)
-        # Without a prior a number added to all θ changes nothing; the ones then settle it.
+        # Without a prior, only differences of θ are determined; adding a constant fixes the mean.
         covariance = np.linalg.inv(np.diag(own) - weights + (prior == 0) / size)
         step = covariance @ slope
         theta = theta + np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
@@ -57,7 +56,7 @@ def fit(wins: Array, prior: float = PRIOR) -> tuple[Array, Array]:
 
 
 def expect(lead: Any) -> Any:
-    """The chance of winning a point with this lead in θ."""
+    """The probability of winning a point with this lead in θ."""
     return 1 / (1 + np.exp(-lead))
 
 

@@ -1,14 +1,14 @@
 """Scripted players of either side, to measure agents against.
 
-    perfect      sees the ball at once, and follows it
-    person       sees it after 200 ms and misjudges its row: stands for a human player
-    predictor    works out where the ball will arrive, with its bounces off the walls
+    perfect      sees the ball at once and follows it
+    person       sees it after 200 ms and misjudges its row, like a human player
+    predictor    computes where the ball will arrive, including its bounces off the walls
 
-They see what the picture shows of the ball, its column and row, through the console's memory. They
-move in every frame, never stick, and bring the paddle to a row as a mouse does
-(`DuelEmulator.steer`). Each time the ball turns back, and at each serve, they choose another part
-of the paddle, so that no rally repeats itself for ever. While the ball flies away from them they go
-to the middle. Nothing is trained with them.
+They read the ball's column and row, which the picture shows, from the console's memory. They move
+in every frame, never stick, and bring the paddle to a row as a mouse does (`DuelEmulator.steer`).
+Each time the ball turns back, and at each serve, they choose another part of the paddle, so that no
+rally repeats for ever. While the ball flies away from them they go to the middle. No agent is
+trained against them.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from pixelpong.env.cartridge import BALL_ROW
 from pixelpong.env.duel import FIRST_ROW, LAST_ROW, LEFT, DuelEmulator
 
 _BALL_COLUMN = 49  # address of the ball's column in memory
-_COLUMN_0, _ROW_0 = 49, 14  # what memory has for column 0 and row 0 of the frame
+_COLUMN_0, _ROW_0 = 49, 14  # the values in memory for column 0 and row 0 of the frame
 _HALF_BALL = 2
-_HIGHEST, _ROWS = 31.5, 160.0  # the first of the ball's first rows, and how far they go down
+_HIGHEST, _ROWS = 31.5, 160.0  # the ball's highest row, and the range of rows below it
 _HIT_COLUMNS = (19, 139)  # of the ball when a paddle hits it, left and right
 _MIDDLE = (FIRST_ROW + LAST_ROW) / 2
 
@@ -42,20 +42,20 @@ class Script:
         noise: float = 4.0,
         foresees: bool = False,
     ) -> None:
-        """Take the side LEFT or RIGHT; `rng` draws the part of the paddle that hits.
+        """Play the side LEFT or RIGHT; `rng` draws the part of the paddle that hits.
 
         Args:
             delay: frames after which it sees the ball.
-            noise: rows at most from the paddle's middle to where it hits; up to 10 still hit.
-            foresees: aims where the ball will arrive instead of where it is.
+            noise: maximum rows from the paddle's middle to the ball; with up to 10 it still hits.
+            foresees: aim where the ball will arrive instead of where it is.
         """
         self._side, self._rng, self._noise, self._foresees = side, rng, noise, foresees
         nothing: list[tuple[int, int] | None] = [None] * (delay + 2)
-        self._balls = deque(nothing, maxlen=len(nothing))  # that it sees now, after one before
+        self._balls = deque(nothing, maxlen=len(nothing))  # it sees only the two oldest
         self._along, self._offset = 0, 0.0
 
     def move(self, game: DuelEmulator) -> int:
-        """The move in the next frame: STAY, UP or DOWN."""
+        """Return the move in the next frame: STAY, UP or DOWN."""
         self._balls.append(find_ball(game))
         before, ball = self._balls[0], self._balls[1]
         row = _MIDDLE
@@ -63,7 +63,7 @@ class Script:
             self._along = 0
         else:
             along, down = ball[0] - before[0], ball[1] - before[1]
-            if along and along * self._along <= 0:  # it was served, or has turned back
+            if along and along * self._along <= 0:  # it was served or turned back
                 self._offset = self._rng.uniform(-self._noise, self._noise)
             self._along = along or self._along
             if self._along < 0 if self._side == LEFT else self._along > 0:
@@ -80,14 +80,14 @@ class Script:
 
 SCRIPTS: dict[str, Callable[[int, np.random.Generator], Script]] = {
     "perfect": Script,
-    # With a delay alone it would lose to everybody: its paddle is always where the ball was.
+    # With the delay alone it would lose to everybody: its paddle would be where the ball was.
     "person": functools.partial(Script, delay=12, noise=10.0),
     "predictor": functools.partial(Script, noise=6.0, foresees=True),
 }
-"""The scripted players, by name: each is called with a side and a generator."""
+"""The scripted players by name; each is made from a side and a generator."""
 
 
 def find_ball(game: DuelEmulator) -> tuple[int, int] | None:
-    """Column and first row of the ball in the frame; None while it is out of play."""
+    """Return column and first row of the ball in the frame; None while it is out of play."""
     column, row = int(game.memory[_BALL_COLUMN]), int(game.memory[BALL_ROW])
     return (column - _COLUMN_0, row - _ROW_0) if row else None

@@ -1,6 +1,6 @@
 """A tournament: all games of all pairs, in several processes, and their results.
 
-Two players decide in every frame, in Python, so threads would wait for each other: a pool of
+Two players decide in every frame, in Python, where threads would wait for each other, so a pool of
 processes plays. A game is a pure function, so the number of processes changes no result.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pixelpong.errors import WorkerError, expected
+from pixelpong.errors import WorkerError
 from pixelpong.machine import collect_versions, describe_machine
 from pixelpong.processes import Processes
 from pixelpong.tournament.games import Played, Player, Rules, play
@@ -29,10 +29,10 @@ def carry_out(
     workers: int,
     should_stop: Callable[[], bool],
 ) -> Iterator[Played]:
-    """Play all games, one round of all pairs after the other.
+    """Play all games, round by round.
 
-    In a round, a pair plays two games, one on each side. With one worker, this process plays.
-    After `should_stop()`, the running games are the last ones.
+    In a round, each pair plays two games, one on each side. With one worker, this process plays.
+    Once `should_stop()` is True, no new game begins.
     """
     pairs = list(itertools.combinations(players, 2))
     tasks = ((*pair, number, rules) for number in range(2 * rounds) for pair in pairs)
@@ -49,10 +49,9 @@ def carry_out(
                     for each in games:
                         each.cancel()  # those that have not begun
         except BrokenProcessPool as error:
-            if not should_stop():  # otherwise the signal went to all processes
-                advice = "look for too little memory, or give fewer --workers"
-                what = "processes that play to the end"
-                raise WorkerError(expected(what, "one that died", advice)) from error
+            if not should_stop():  # otherwise a signal ended all processes
+                advice = "check the free memory, or give fewer --workers"
+                raise WorkerError(f"A process that played games died; {advice}.") from error
         finally:
             pool.shutdown(cancel_futures=True)
 
@@ -60,7 +59,7 @@ def carry_out(
 def summarize(
     players: Sequence[Player], played: Sequence[Played], rounds: int, rules: Rules
 ) -> dict[str, Any]:
-    """The result of at least one game: players by rank, the matrix, every game."""
+    """Summarise at least one game: players by rank, the matrix of returns, all games."""
     places = {player.name: place for place, player in enumerate(players)}
     played = sorted(played, key=lambda each: (each.number, each.players))
     points: dict[tuple[int, int], list[tuple[int, int]]] = {}
@@ -94,7 +93,7 @@ def summarize(
 
 
 def _add_up(scores: Sequence[tuple[int, int]]) -> dict[str, Any]:
-    """Points and return of the first of two players over games."""
+    """Points and mean return of the first of two players."""
     won, lost = np.sum(scores, axis=0).tolist() if scores else (0, 0)
     mean_return = (won - lost) / len(scores) if scores else None
     numbers = {"mean_return": mean_return, "points_won": won, "points_lost": lost}

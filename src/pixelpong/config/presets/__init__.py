@@ -11,7 +11,7 @@ from typing import Any
 from pixelpong.config import BUDGET, OPTIONS, Config, require_used
 from pixelpong.errors import ConfigError, refusing
 
-FILE_LIMIT = 1 << 16  # bytes of a file of options; all options take a thousand or two
+FILE_LIMIT = 1 << 16  # bytes of a file of options; all options together take about 2,000
 
 
 def preset_names() -> list[str]:
@@ -35,11 +35,11 @@ def load_preset(name: str) -> Config:
 
 def read_toml(path: Path) -> dict[str, Any]:
     """The options in a TOML file, flat; names and values are not checked."""
-    advice = "check its name, and write lines like `batch_size = 10`"
-    with refusing(f"a TOML file at {path}", advice, ConfigError), path.open("rb") as file:
+    advice = "a TOML file has lines like `batch_size = 10`"
+    with refusing(f"cannot read {path}", ConfigError, advice), path.open("rb") as file:
         content = file.read(FILE_LIMIT + 1)
         if len(content) > FILE_LIMIT:
-            raise ValueError(f"more than {FILE_LIMIT} bytes")
+            raise ValueError(f"it has more than {FILE_LIMIT} bytes")
         return tomllib.loads(content.decode())
 
 
@@ -49,10 +49,10 @@ def combine(
     given: Mapping[str, Any],
     origins: tuple[str, str],
 ) -> Config:
-    """Make the configuration from preset, file and what is given; later ones override earlier ones.
+    """Combine a preset, a file and given options; later ones override earlier ones.
 
-    The preset is the first one, or the file's, or else the default. Neither the file's `content`
-    nor the `given` options are checked yet; `origins` are those of both.
+    Without a `preset`, the file's is used, or else the default. The file's `content` and the
+    `given` options are still unchecked; `origins` names these two in errors.
     """
     if not isinstance(preset, Config):
         preset = load_preset(preset or content.get("preset", Config.preset))

@@ -1,8 +1,8 @@
 """The Ray engine: one actor per node, which plays in threads; or plain tasks, one per core.
 
-The parameters go into the object store once per run and travel once to each node. A run is cut into
-chunks of neighbouring items, and its results are used in the order of the items. If an actor or a
-task dies or is late, another one takes its place, and its chunks are sent again. So nodes may come
+The parameters are put into the object store once per run and travel once to each node. A run is cut
+into chunks of consecutive items, and its results are used in the order of the items. If an actor or
+a task dies or is late, another one takes its place, and its chunk is sent again. So nodes may come
 and go in the middle of a run.
 """
 
@@ -21,9 +21,9 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
-# Two settings that Ray reads when it is first imported. Our own Ray listens only at the loopback
-# address, as it does by default on systems that are not servers. And Ray does not print a page of
-# advice for every worker that is lost, nor for more workers than it expects.
+# Two settings that Ray reads when it is first imported. With the first, our own Ray listens only at
+# the loopback address, as it does by default on desktop systems. With the second, Ray does not
+# print a page of advice for every worker that is lost, nor for more workers than it expects.
 os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
 os.environ.setdefault(
     "RAY_DEDUP_LOGS_SKIP_REGEX",
@@ -36,45 +36,48 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from threadpoolctl import threadpool_limits
 
 from pixelpong.config import Config
-from pixelpong.engines import Engine, EngineStats, MakeWorker, naming, never
+from pixelpong.engines import Engine, EngineStats, Gather, MakeWorker, naming, never
 from pixelpong.engines.ray.connection import connected, in_one_line, require_versions
 from pixelpong.engines.threads import ThreadEngine
-from pixelpong.errors import Interrupted, PixelpongError, WorkerError, expected
+from pixelpong.errors import Interrupted, PixelpongError, WorkerError
 from pixelpong.machine import collect_versions, describe_machine
 
-MAX_LOSSES = 3  # of a chunk, before the run is given up
-MAX_CHUNK = 32  # items per worker in a chunk, which is what a lost actor loses
-START_SECONDS = 180.0  # more for the first chunk of a slot, which makes its workers
-PLACE_SECONDS = 25.0  # without any slot in the cluster before we call it full or gone
-RECRUIT_SECONDS = 1.0  # between two checks whether the cluster has grown
-POLL_SECONDS = 0.1  # between two checks whether a stop was requested
+MAX_LOSSES = 3  # of a chunk, before the run fails
+MAX_CHUNK = 64  # items per worker in a chunk; a lost actor loses a chunk
+START_SECONDS = 180.0  # extra time for a slot's first chunk, which makes its workers
+PLACE_SECONDS = 25.0  # without any slot before the cluster counts as full or gone
+RECRUIT_SECONDS = 1.0  # between checks whether the cluster has grown
+POLL_SECONDS = 0.1  # between checks for a requested stop
 
-LARGE = 2**16  # bytes of an array from which on it is not copied into a pickle
+LARGE = 2**16  # bytes from which on an array is not copied into a pickle
 
 
 class Actor:
-    """In a process of Ray: plays chunks of items in threads."""
+    """Plays chunks of items in threads, in a Ray process."""
 
     def __init__(self, recipe: bytes, size: int) -> None:
-        """`recipe` is pickled: the driver's versions, and the pickled maker of a worker."""
+        """Keep the pickled `recipe`: the driver's versions, and the pickled maker of a worker."""
         self._recipe, self._size = recipe, size
 
     @functools.cached_property
-    def _engine(self) -> ThreadEngine:
+    def _parts(self) -> tuple[ThreadEngine, Gather | None]:
         versions, recipe = pickle.loads(self._recipe)
         require_versions(versions)
-        make_worker = pickle.loads(recipe)
-        # BLAS threads that fight over cores are the classic way to become slower in parallel;
-        # environment variables come too late once NumPy is imported.
+        make_worker, gather = pickle.loads(recipe)
+        # BLAS threads that compete for cores would make parallel work slower; environment
+        # variables come too late once NumPy is imported.
         threadpool_limits(limits=1)
-        return ThreadEngine(make_worker, self._size)
+        return ThreadEngine(make_worker, self._size), gather
 
     def play(self, params: Any, items: bytes) -> list[Any]:
-        """Play pickled items; return who did, the pickled results, and their large arrays.
+        """Play pickled items; return a description of the process, the pickled results, and their
+        large arrays.
 
-        Ray's own way takes longer for many small arrays; it copies a large one only once.
+        Ray's own pickling takes longer for many small arrays, but copies a large one only once.
         """
-        results = list(self._engine.run(pickle.loads(items), params))
+        (engine, gather), chunk = self._parts, pickle.loads(items)
+        run = engine.run(chunk, params)
+        results = gather(chunk, run) if gather else list(run)
         large: list[pickle.PickleBuffer] = []
 
         def keep_in(array: pickle.PickleBuffer) -> bool:
@@ -91,12 +94,12 @@ def _describe_process() -> tuple[int, str, str]:
     return os.getpid(), socket.gethostname(), describe_machine()["processor"]
 
 
-# Of a process that runs tasks: its actor of one thread, whose worker is made only once.
+# In a process that runs tasks: its own actor with one thread, so that its worker is made only once.
 _own_actor = functools.lru_cache(maxsize=1)(functools.partial(Actor, size=1))
 
 
 def play_in_task(recipe: bytes, params: Any, items: bytes) -> list[Any]:
-    """As `Actor.play`, in whichever process Ray chooses."""
+    """Play as `Actor.play` does, in whichever process Ray chooses."""
     return _own_actor(recipe).play(params, items)
 
 
@@ -107,7 +110,7 @@ _task = ray.remote(num_cpus=1, max_retries=0, scheduling_strategy="SPREAD")(play
 
 @dataclass(eq=False)
 class _Run:
-    """The items of one run: which wait, and which are done."""
+    """The items of one run, waiting and done."""
 
     items: Sequence[Any]
     params: Any  # Ray's reference to them
@@ -118,20 +121,20 @@ class _Run:
 
 @dataclass(eq=False)
 class _Slot:
-    """An actor, or room for one task at a time; and what it is doing."""
+    """An actor, or room for one task at a time, and its current work."""
 
-    size: int  # workers that play there at once
-    node: str = ""  # of an actor, its id
+    size: int  # workers that play there in parallel
+    node: str = ""  # id of an actor's node
     actor: Any = None
     pid: int = 0  # 0 until there is room for it; each task may have another one
-    has_played: bool = False  # so its workers are made
-    answer: Any = None  # Ray's reference to that of the call under way
+    has_played: bool = False  # if so, its workers are made
+    answer: Any = None  # Ray's reference to the answer of the current call
     run: _Run | None = None  # of that call
-    chunk: Sequence[int] = ()  # neighbouring items; the first call has none
+    chunk: Sequence[int] = ()  # consecutive items; the first call has none
     deadline: float = math.inf
 
     def end(self) -> None:
-        """Give it up, whatever it is doing."""
+        """Kill it, whatever it is doing."""
         with contextlib.suppress(exceptions.RayError, ValueError):
             if self.actor is None:
                 ray.cancel(self.answer, force=True)
@@ -140,21 +143,25 @@ class _Slot:
 
 
 class RayEngine(Engine):
-    """Plays items in Ray's workers: one per core of the whole cluster, or as many as configured."""
+    """Plays items in Ray's workers, one per core of the whole cluster, or as many as configured."""
 
     def __init__(
-        self, make_worker: MakeWorker, config: Config, should_stop: Callable[[], bool] = never
+        self,
+        make_worker: MakeWorker,
+        config: Config,
+        should_stop: Callable[[], bool] = never,
+        gather: Gather | None = None,
     ) -> None:
-        """Connect. The workers are made when they play first."""
+        """Connect. The workers are made when they first play."""
         self._config, self._should_stop = config, should_stop
-        self._recipe: Any = pickle.dumps((collect_versions(), pickle.dumps(make_worker)))
+        self._recipe: Any = pickle.dumps((collect_versions(), pickle.dumps((make_worker, gather))))
         self._processor = describe_machine()["processor"]
         self._slots: list[_Slot] = []
         self._next_recruiting = self._ready_at = 0.0
         self._failure = ""  # the reason of the last loss, while no slot is ready
         self._exit = contextlib.ExitStack()
         self._exit.enter_context(connected(config.ray_address, config.workers))
-        if config.ray_mode == "tasks":  # each call has the recipe, which may hold an agent to meet
+        if config.ray_mode == "tasks":  # each call sends the recipe, which may hold an opponent
             self._recipe = ray.put(self._recipe)
 
     @property
@@ -163,8 +170,8 @@ class RayEngine(Engine):
         return [slot.pid for slot in self._slots if slot.pid]
 
     def run(self, items: Sequence[Any], params: Any) -> Generator[Any, None, None]:
-        """The result of each item, in the order of the items."""
-        with naming("the parameters, sent to Ray's object store"):
+        """Play the items and yield their results, in order."""
+        with naming("Sending the parameters to Ray's object store"):
             run = _Run(items, ray.put(params), list(range(len(items))))
         self._ready_at = time.monotonic()
         self._hand_out(run)
@@ -181,15 +188,15 @@ class RayEngine(Engine):
         """End the actors and the connection."""
         slots, self._slots = self._slots, []
         for slot in slots:
-            # A task ends soon, and nobody hears it. If one finishes while it is cancelled, Ray's
-            # core ends the driver: between two locks it is neither running nor done, and a check
-            # fails (``task_manager.cc``, Ray 2.60).
+            # Tasks are not cancelled: they end soon, unheard. If one finishes while it is being
+            # cancelled, Ray's core ends the driver: between two locks the task is neither running
+            # nor done, and a check fails (``task_manager.cc``, Ray 2.60).
             if slot.actor is not None:
                 slot.end()
         self._exit.close()
 
     def _recruit(self) -> None:
-        """Ask for as many workers as there should be; nodes may have come or gone."""
+        """Request the workers that are missing, as nodes may have come or gone."""
         now = time.monotonic()
         if now < self._next_recruiting:
             return
@@ -233,9 +240,9 @@ class RayEngine(Engine):
                 self._send(slot, run.params, [run.items[place] for place in slot.chunk])
 
     def _hear(self, run: _Run) -> None:
-        """Take the next answer, or wait for a moment; give up slots that failed or are late."""
+        """Take the next answers, or wait a moment; drop slots that failed or are late."""
         owed = {slot.answer: slot for slot in self._slots if slot.answer is not None}
-        if not owed:  # the next recruiting is near
+        if not owed:  # workers will be requested again soon
             time.sleep(POLL_SECONDS)
         for ref in ray.wait(list(owed), timeout=POLL_SECONDS)[0] if owed else ():
             self._take(run, owed[ref])
@@ -248,17 +255,16 @@ class RayEngine(Engine):
         elif now - self._ready_at > PLACE_SECONDS:
             free = int(ray.available_resources().get("CPU", 0))
             total = int(ray.cluster_resources().get("CPU", 0))
-            what = f"room for a worker within {PLACE_SECONDS:.0f} s"
-            got = self._failure or f"{free} free of {total} CPUs in the cluster"
+            why = self._failure or f"{free} of {total} CPUs in the cluster are free"
             advice = "wait for its other jobs, add nodes or give fewer --workers, then resume"
-            raise WorkerError(expected(what, got, advice))
+            raise WorkerError(f"No worker started within {PLACE_SECONDS:.0f} s: {why}; {advice}")
 
     def _take(self, run: _Run, slot: _Slot) -> None:
         """Take the answer of a slot."""
         try:
             (slot.pid, host, processor), *packed = ray.get(slot.answer)
         except exceptions.RayTaskError as error:
-            if slot.run is run or not slot.pid:  # else of a run that was given up
+            if slot.run is run or not slot.pid:  # otherwise it is of a run that was dropped
                 own = error.cause if isinstance(error.cause, PixelpongError) else None
                 raise own or WorkerError(in_one_line(error)) from error
         except exceptions.RayError as error:
@@ -266,17 +272,17 @@ class RayEngine(Engine):
             return
         else:
             if processor != self._processor:
-                reason = "differs from the driver's: the last bits may differ, too"
+                reason = "differs from the driver's: the last bits of results may differ too"
                 warnings.warn(f"the processor of {host} {reason}", stacklevel=2)
             if slot.run is run:
-                # Large arrays stay where Ray has them, and cannot be written to.
+                # Large arrays stay in Ray's memory and are read-only.
                 results = pickle.loads(packed[0], buffers=packed[1:])
                 run.results.update(zip(slot.chunk, results, strict=True))
         slot.has_played = bool(slot.chunk)
         slot.answer, slot.deadline = None, math.inf
 
     def _lose(self, run: _Run, slot: _Slot, reason: str) -> None:
-        """End a slot, put its chunk back in front, and ask for another slot at once."""
+        """End a slot, return its chunk to the front, and request another slot at once."""
         self._slots.remove(slot)
         slot.end()
         self._failure = reason
@@ -289,6 +295,5 @@ class RayEngine(Engine):
         self.stats = EngineStats(workers, items_again + len(again), restarts + 1)
         run.losses.update(again[:1])
         if again and run.losses[again[0]] == MAX_LOSSES:
-            got = f"{MAX_LOSSES} workers that failed, the last one {reason}"
-            advice = "run again with --engine serial to see why"
-            raise WorkerError(expected(f"a result for {run.items[again[0]]}", got, advice))
+            what = f"{run.items[again[0]]} failed {MAX_LOSSES} times, the last time: {reason}"
+            raise WorkerError(f"{what}; run again with --engine serial to see why")

@@ -1,6 +1,6 @@
-"""Trainings on Ray: each is a task with some cores, as many at a time as the cluster has room for.
+"""Trainings on Ray: each is a task with some cores, and as many run as the cluster has room for.
 
-Ray itself starts a task again whose process or node died (``max_retries``).
+If a task's process or node dies, Ray itself starts it again (``max_retries``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import ray
 from ray import exceptions
 
 from pixelpong.engines.ray.connection import connected, in_one_line, require_versions
-from pixelpong.errors import WorkerError, expected
+from pixelpong.errors import WorkerError
 from pixelpong.machine import collect_versions, count_cores
 
 RETRIES = 3  # of a task whose process or node died
@@ -23,18 +23,17 @@ Resume = Callable[..., object]
 
 @contextlib.contextmanager
 def connected_tasks(resume: Resume, cores: int, address: str | None) -> Iterator[Tasks]:
-    """Connect, and refuse a cluster without a node of so many cores."""
+    """Connect, and refuse a cluster none of whose nodes has enough cores."""
     with connected(address, max(cores, count_cores())):
         largest = max(_cpus_of_nodes(), default=0)
         if largest < cores:
-            what = f"a node with {cores} CPUs for each training"
-            advice = "give fewer --threads-each"
-            raise WorkerError(expected(what, f"{largest} on the largest", advice))
+            why = f"{cores} CPUs on one node, but the largest has {largest}"
+            raise WorkerError(f"Each training needs {why}; give fewer --threads-each.")
         yield Tasks(resume, cores)
 
 
 class Tasks:
-    """Trains each run in a task with this many cores."""
+    """Trains each run in a Ray task with a fixed number of cores."""
 
     def __init__(self, resume: Resume, cores: int) -> None:
         self._resume, self._cores = resume, cores
@@ -43,7 +42,7 @@ class Tasks:
         )
 
     def room(self) -> int:
-        """How many tasks the whole cluster can run at a time."""
+        """The number of tasks that the whole cluster can run at a time."""
         return sum(cpus // self._cores for cpus in _cpus_of_nodes())
 
     def begin(self, run: Path) -> Any:
@@ -51,7 +50,7 @@ class Tasks:
         return self._task.remote(collect_versions(), self._resume, run.absolute(), self._cores)
 
     def find_error(self, ref: Any) -> str | None:
-        """What ended the training, "" if that was no error; None while it is under way."""
+        """The error that ended the training, "" if there was none; None while it runs."""
         if not ray.wait([ref], timeout=0)[0]:
             return None
         try:
@@ -61,7 +60,7 @@ class Tasks:
         return ""
 
     def stop(self, ref: Any, *, force: bool) -> None:
-        """Have SIGINT raised in the task, or end it."""
+        """Raise SIGINT in the task, or with `force` kill it."""
         with contextlib.suppress(exceptions.RayError, ValueError):
             ray.cancel(ref, force=force)
 
@@ -71,6 +70,6 @@ def _cpus_of_nodes() -> list[int]:
 
 
 def _perform(versions: dict[str, str], resume: Resume, run: Path, cores: int) -> None:
-    """In a worker's process: refuse versions other than the driver's, or train."""
+    """In a Ray process: train, but refuse versions other than the driver's."""
     require_versions(versions)
     resume(run, quiet=True, engine="threads", workers=cores)

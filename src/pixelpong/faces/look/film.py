@@ -1,14 +1,14 @@
-"""Films: a game of an agent as an MP4 or GIF file. No display is needed.
+"""Films of an agent's game, as MP4 or GIF files. No display is needed.
 
     pixelpong record RUN --overlay --out film.mp4
 
-A GIF shows the emulator's pixels bit for bit, an MP4 as closely as H.264 can. There is a film frame
-for each decision of the agent, at the game's own speed; if players cannot show that many frames per
-second, only every second (third …) frame is used. The last one stays for a second. A film is
-encoded in memory, with PyAV: about 5 MB for a thousand steps with the overlay.
+A GIF shows the emulator's pixels exactly, an MP4 as closely as H.264 can. There is a film frame for
+each decision of the agent, at the game's own speed; if video players cannot show that many per
+second, only every second (third …) frame is used. The last frame stays for a second. PyAV encodes a
+film in memory: about 5 MB for a thousand steps with the overlay.
 
 All pictures use one palette, the console's 128 colours and some for the overlay, so that a GIF can
-keep them all. Nothing depends on colour alone: the chosen action has a mark, and each state of a
+hold them all. Nothing depends on colour alone: the chosen action has a mark, and each state of a
 pixel has a shape (`make_stamps`).
 """
 
@@ -40,14 +40,14 @@ from pixelpong.run.words import signed
 
 Picture = Any  # a `PIL.Image.Image` of places in the palette; Pillow is an extra
 
-MOST = 50  # film frames a second: browsers show those of a GIF that are shorter for 100 ms
+MOST = 50  # film frames a second: browsers show a shorter frame of a GIF for 100 ms
 _CODECS = {".mp4": ("libx264", "yuv420p"), ".gif": ("gif", "pal8")}  # every player knows these
 _H264 = {
     # No frames that refer to later ones: the film starts at 0 in every player.
     "preset": "superfast", "crf": "18", "bf": "0", "g": "75",
-    # These options help with films of real scenes, and would cost a quarter of the time here.
+    # These features help with films of real scenes; here they would take a quarter of the time.
     "x264-params": "aq-mode=0:subme=0:weightp=0:scenecut=0",
-    # How libav converts colours unless told otherwise.
+    # libav's default conversion of colours.
     "colorspace": "smpte170m", "color_primaries": "smpte170m", "color_trc": "smpte170m",
     "color_range": "tv",
 }  # fmt: skip
@@ -56,8 +56,8 @@ _H264 = {
 PAPER = 128  # the overlay's background; the console's colours come before it
 INK = PAPER + 15  # the colour of text, which is smoothed with the shades between
 _BAR, _LINE, _DIM = PAPER + 2, PAPER + 5, PAPER + 11
-# Stamp n has the colour INK + n: the states of a pixel; what moved the decision up, from half to
-# full colour; what moved it down, from full to half colour.
+# Stamp n has the colour INK + n. The stamps are the states of a pixel, then what moved the decision
+# up, from half to full colour, then what moved it down, from full to half colour.
 _LEVELS = 4
 _UP, _DOWN = VANISHED + _LEVELS, VANISHED + _LEVELS + 1  # in full colour
 ACTIONS = {UP: INK + _UP, DOWN: INK + _DOWN, STAY: INK + _DOWN + _LEVELS}
@@ -78,8 +78,7 @@ def make_film(
 ) -> dict[str, Any]:
     """Play a game and write it as a film; return the report, as JSON."""
     if path.suffix.lower() not in _CODECS:
-        got = repr(path.suffix) if path.suffix else f"{path}, which has no ending"
-        raise ConfigError(expected("a film's ending for --out", got, "use .mp4 or .gif"))
+        raise ConfigError(expected("a .mp4 or .gif file for the film", path))
     require("Films need", "av", "PIL", extra="video")
     pace = Fraction(speed).limit_denominator(100) * steps_per_second(agent.protocol)
     every = math.ceil(pace / MOST)  # steps per film frame
@@ -105,7 +104,7 @@ def make_film(
 
 
 def _choose(moments: Iterable[Moment], every: int, held: int) -> Iterator[Moment]:
-    """The moment of each film frame; that after the end is `held`."""
+    """The moment of each film frame; the last one, after the end, is repeated `held` times."""
     for moment in moments:
         if moment.action is None:
             yield from itertools.repeat(moment, held)
@@ -116,7 +115,7 @@ def _choose(moments: Iterable[Moment], every: int, held: int) -> Iterator[Moment
 def _write(
     path: Path, moments: Iterable[Moment], draw: Callable[[Moment], Picture], rate: Fraction
 ) -> tuple[int, Moment, tuple[int, int]]:
-    """Write a film; return the number of frames, the last moment and the size of the pictures."""
+    """Write a film; return the number of frames, the last moment and the picture size."""
     import av
 
     film, kind, palette = io.BytesIO(), path.suffix.lower(), np.zeros((256, 4), np.uint8)
@@ -145,7 +144,7 @@ def _write(
 
 
 def list_colours() -> NDArray[np.uint8]:
-    """[K, 3] red, green and blue of the palette."""
+    """The palette: [K, 3], red, green and blue."""
 
     def read(colour: str) -> NDArray[np.float64]:
         return np.array([*bytes.fromhex(colour[1:])], np.float64)
@@ -161,7 +160,7 @@ def list_colours() -> NDArray[np.uint8]:
 
 
 def make_stamps(unit: int) -> NDArray[np.uint8]:
-    """[stamps, unit, unit] places in the palette, by the number of the stamp.
+    """The stamps by number, as places in the palette: [stamps, unit, unit].
 
     full square   appeared      moved the decision towards up
     stripe        stayed
@@ -184,7 +183,7 @@ def draw_game(moment: Moment, scale: int) -> Picture:
 
 
 def draw_overlay(moment: Moment, agent: Agent, title: str, scale: int) -> Picture:
-    """The game, its title above it and, on the right, what the agent sees and decides."""
+    """The game with a title above it and, to its right, what the agent sees and decides."""
     seen, sheet = moment.explanation, _Sheet(scale)
     assert seen is not None
     sheet.paste(draw_game(moment, scale), 0, TITLE)
@@ -227,7 +226,7 @@ def draw_overlay(moment: Moment, agent: Agent, title: str, scale: int) -> Pictur
 
 
 class _Sheet:
-    """A picture that is drawn on; lengths are in units of `scale` pixels."""
+    """A picture to draw on; lengths are in units of `scale` pixels."""
 
     def __init__(self, scale: int) -> None:
         from PIL import Image, ImageDraw

@@ -2,18 +2,18 @@
 
 Pictures are coded as differences, which are few: for each step the number of places that changed
 (uint16), then the places (uint16), then their new values (uint8), all little-endian; the first
-picture differs from all zeros. All this is compressed with zlib (a browser's ``deflate``), in
-base64.
+picture is compared with zeros. The result is compressed with zlib (``deflate`` in a browser) and
+encoded in base64.
 
     screen    [210, 160] palette indices
     field     [80, 80] the state of a pixel: 0 off, 1 stayed, 2 appeared, 3 vanished
-    saliency  [80, 80] what it adds to logit(UP) − logit(DOWN), in 127ths of that step's largest
-              as int8 (a uint8 above 127 is negative)
+    saliency  [80, 80] what a pixel adds to logit(UP) − logit(DOWN), in 127ths of that step's
+              largest, as int8 (a uint8 above 127 is negative)
 
-``expectations`` has what the agent would do, and what it expects, if its paddle were at another
-height, at each step at which the ball is about to reach it. The paddle is put at one height after
-another, in the frame and in the one before, and the network sees both. Nothing is estimated: each
-height is an answer of the network itself. ``static/viewer.js`` shows a reel.
+``expectations`` holds, for each step at which the ball is about to reach the paddle, what the agent
+would do and what value it would expect with its paddle at each other height. The paddle is drawn at
+that height in the frame and the previous one, and the network itself answers; nothing is estimated.
+``static/viewer.js`` shows a reel.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from pixelpong.config.protocols import Protocol
 from pixelpong.env.preprocess import FIELD_ROWS
 from pixelpong.play.networks import Explanation, Network
 
-MAX_STEPS = 12_000  # an episode has a few thousand
+MAX_STEPS = 12_000  # a typical episode has a few thousand
 
 _COLUMNS = ("actions", "points", "probabilities", "values")
 
@@ -89,7 +89,7 @@ def make_reel(agent: Agent, seed: int) -> dict[str, Any]:
 
 
 def steps_per_second(protocol: Protocol) -> Fraction:
-    """Decisions of the agent a second, at the game's own speed."""
+    """Decisions of the agent per second, at the game's own speed."""
     return 60 / Fraction(sum(protocol.frame_skips), 2)
 
 
@@ -100,16 +100,16 @@ def scale_saliency(explanation: Explanation, most: int) -> NDArray[np.int8]:
 
 
 def encode_difference(last: NDArray[np.uint8] | int, picture: NDArray[np.uint8]) -> bytes:
-    """What changed from one picture to the next: count, places, values; see the module."""
+    """Encode what changed between two pictures: count, places, values; see the module."""
     places = np.flatnonzero(picture != last)
     count = np.array([len(places)], "<u2")
     return count.tobytes() + places.astype("<u2").tobytes() + picture.ravel()[places].tobytes()
 
 
 def find(screen: NDArray[np.uint8], colour: int) -> tuple[int, int] | None:
-    """Row in the field and column of the ball or the paddle; None if it is not all in sight.
+    """Find the row in the field and the column of the ball or the paddle; None if partly hidden.
 
-    A `screen` has the palette indices [210, 160], here and below.
+    Here and below, a `screen` is palette indices [210, 160].
     """
     places = np.argwhere(screen[FIELD_ROWS][:_FIELD_ROWS_SEEN] == colour)
     if len(places) != _SIZES[colour]:
@@ -128,10 +128,10 @@ def place_paddle(screen: NDArray[np.uint8], height: int) -> NDArray[np.uint8]:
 
 
 def expect(network: Network, before: Moment, now: Moment) -> dict[str, Any] | None:
-    """Ask a network about every height of its paddle; it forgets the game that it was in.
+    """Ask a network about every height of its paddle; it forgets the game that it was playing.
 
     The answers, as JSON, have a row for each of `HEIGHTS`; None if the ball does not reach the
-    paddle in the next step. `before` is the moment of the step before.
+    paddle in the next step. `before` is the moment of the previous step.
     """
     last, ball = (find(moment.screen, BALL) for moment in (before, now))
     paddle = find(now.screen, PADDLE)

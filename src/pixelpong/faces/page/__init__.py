@@ -1,1 +1,1 @@
-"""The page with all runs and the games, served to a browser on this machine; it reads only."""
+"""The page with all runs and the games, served to a browser on this machine; it is read-only."""

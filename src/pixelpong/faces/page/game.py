@@ -1,7 +1,7 @@
 """A game of Pong in the browser, picture by picture: a person against an agent.
 
-`Game.tick` is called sixty times a second and emulates what is due, one frame at speed 1. The agent
-plays the right side exactly as in training (`pixelpong.agent.game.Hand`), and takes the most
+`Game.tick` is called sixty times a second and emulates the frames due: one at speed 1. The agent
+plays the right side exactly as in training (`pixelpong.agent.game.Controller`), and takes the most
 probable action. A person's moves never stick.
 
 Messages to the browser, as JSON text:
@@ -10,9 +10,9 @@ Messages to the browser, as JSON text:
     {"phase": …, "points": [left, right], "speed": …} when one of them changes
     {"problem": text}                                 before the close
 
-Pictures are binary: [210, 160] palette indices, each as its difference from the one before
-(`pixelpong.faces.look.reel.encode_difference`; the first from zeros). The browser sends a `Message`
-as JSON text; anything else closes the socket with the reason. Another game is another socket.
+Pictures are binary: [210, 160] palette indices, each as its difference from the previous one, the
+first from zeros (`pixelpong.faces.look.reel.encode_difference`). The browser sends a `Message` as
+JSON text; anything else closes the socket with the reason. Each game has its own socket.
 
 A frame, a decision and a picture take 0.2 ms together and run on the event loop; loading runs in
 threads. Nothing here writes a file.
@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from pixelpong.agent.file import Agent
-from pixelpong.agent.game import Hand
+from pixelpong.agent.game import Controller
 from pixelpong.atari.palette import PALETTE
 from pixelpong.env.duel import FIRST_ROW, LAST_ROW, LEFT, DuelEmulator
 from pixelpong.errors import PixelpongError, on_one_line
@@ -48,7 +48,7 @@ SERVE_FRAMES = 180  # frames after a point when the person's side serves automat
 
 _DIRECTIONS = {"stay": STAY, "up": UP, "down": DOWN}
 
-# Phases of a game: not begun, the ball flies, the person has to serve, halted, finished.
+# Phases of a game: not begun, in a rally, waiting for the person's serve, halted, finished.
 READY, PLAYING, SERVE, PAUSED, OVER = "ready", "playing", "serve", "paused", "over"
 
 
@@ -56,24 +56,24 @@ class Message(msgspec.Struct, forbid_unknown_fields=True):
     """What the browser may send."""
 
     move: Literal["stay", "up", "down"] | None = None  # the key that is held
-    aim: Share | None = None  # the place of mouse or finger, 0 at the top of the field
+    aim: Share | None = None  # the height of mouse or finger, 0 at the top of the field
     speed: Literal["0.5", "1", "2"] | None = None  # times the game's own sixty frames a second
     pause: bool | None = None
     serve: bool = False  # or begin
 
 
 class Game:
-    """A game; the agent plays the right side, and `speed` is in frames per tick."""
+    """A game with the agent on the right; `speed` is in frames per tick."""
 
     def __init__(self, agent: Agent, rng: np.random.Generator) -> None:
-        """A new game, which begins with `serve`; `rng` draws the agent's coins.
+        """Set up a game, which begins with the message ``serve``; `rng` is the agent's.
 
-        To load the emulator takes a tenth of a second or more.
+        Loading the emulator takes a tenth of a second or more.
         """
-        self.speed, self._emulator, self._hand = 1.0, DuelEmulator(), Hand(agent, rng)
+        self.speed, self._emulator, self._controller = 1.0, DuelEmulator(), Controller(agent, rng)
         self._person: Callable[[DuelEmulator], int] = lambda _: STAY
         self._state, self._serves, self._credit = READY, False, 0.0
-        agent.make_network().act(self.screen)  # before the clock runs: it may compile
+        agent.make_network().act(self.screen)  # it may compile, so before the clock runs
 
     def tick(self) -> None:
         """Advance by a sixtieth of a second, unless the game stands still."""
@@ -86,11 +86,11 @@ class Game:
 
     def _advance(self, emulator: DuelEmulator) -> None:
         fires = self._serves or emulator.frames_since_point >= SERVE_FRAMES
-        emulator.act(self._person(emulator), self._hand.move(emulator), fires=fires)
+        emulator.act(self._person(emulator), self._controller.move(emulator), fires=fires)
         self._serves &= emulator.server == LEFT
 
     def obey(self, message: Message) -> None:
-        """Do what the person asks for."""
+        """Carry out a message of the person."""
         if message.move is not None:
             direction = _DIRECTIONS[message.move]
             self._person = lambda _: direction
@@ -115,7 +115,7 @@ class Game:
 
     @property
     def screen(self) -> NDArray[np.uint8]:
-        """[210, 160] uint8 palette indices of the newest frame."""
+        """The newest frame, [210, 160] uint8 palette indices."""
         return self._emulator.screen
 
     def describe(self) -> dict[str, Any]:
@@ -142,7 +142,7 @@ async def play_socket(websocket: WebSocket, load_agent: Callable[[str, str], Age
 
 
 async def _play(websocket: WebSocket, game: Game) -> None:
-    """Run the game's clock, send what is new and do what is asked."""
+    """Run the game's clock, send what is new and carry out messages."""
     await websocket.send_json({"palette": PALETTE.tolist()})
     now = asyncio.get_running_loop().time
     due, told, last = now(), None, np.zeros(210 * 160, np.uint8)

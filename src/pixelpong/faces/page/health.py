@@ -1,7 +1,7 @@
-"""How a training is doing, in plain words with advice.
+"""The health of a training, in plain words with advice.
 
-Each check looks for one thing that goes wrong with policy gradients, and says what it found, what
-that means and what to do. If nothing is wrong, one finding says so.
+Each check looks for one common failure of policy gradients, and says what it found, what that means
+and what to do. If nothing is wrong, one finding says so.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from pixelpong.run.words import signed
 
 GOOD, NOTE, WARNING = "good", "note", "warning"
 
-WINDOW = 10  # updates that are averaged: a single one is noise
-MIN_UPDATES = 5  # before them the network knows nothing yet
+WINDOW = 10  # updates to average over: a single one is noise
+MIN_UPDATES = 5  # with fewer, the network has learned nothing yet
 
 ENTROPY_GONE = 0.05
-"""Share of the largest possible entropy. At 5 % about 99 of 100 decisions are always the same, so
-nothing new is tried. Ten of our trainings in the fast mode kept 23 % or more to their end."""
+"""Share of the largest possible entropy. At 5 %, about 99 of 100 decisions are certain, so nothing
+new is tried. Ten of our trainings in the fast mode kept 23 % or more to their end."""
 
-STRONG_RETURN = 15.0  # from here, a policy may well be sure of itself
+STRONG_RETURN = 15.0  # from here, a policy may well be certain
 
 ONE_ACTION = 0.97
 """Share of a single action. A paddle that nearly always goes one way is stuck at the edge. In ten
 trainings in the fast mode the share of UP was between 0.24 and 0.38."""
 
 KL_LARGE = 0.08
-"""Mean nats between the policy before and after an update. Nine of ten trainings stayed at 0.068 or
-below; the one that reached 0.145 learned badly."""
+"""Mean KL divergence between the policy before and after an update, in nats. Nine of ten trainings
+stayed at 0.068 or below; the one that reached 0.145 learned badly."""
 
-STALLED_STEPS = 1_000_000  # without progress; the fast mode needs fewer to learn all of Pong
+STALLED_STEPS = 1_000_000  # without progress; the fast mode learns all of Pong in fewer
 STALLED_GAIN = 0.5  # of return, that counts as progress
 
 
@@ -67,8 +67,8 @@ def assess(record: Record) -> list[Finding]:
 
     found = []
     if entropy < ENTROPY_GONE and not strength >= STRONG_RETURN:
-        text = f"The policy's entropy is {100 * entropy:.0f} % of the largest: it no longer tries "
-        text += "anything, so it can learn no more from what it does."
+        text = f"The policy's entropy is {100 * entropy:.0f} % of the maximum: it no longer tries "
+        text += "anything new, so it cannot learn anything new."
         advice = "Start a new run with a lower --learning-rate or, with PPO, a higher --ent-coef."
         found.append(Finding(WARNING, "Entropy gone", text, advice))
     if up >= ONE_ACTION or up <= 1 - ONE_ACTION:
@@ -76,23 +76,23 @@ def assess(record: Record) -> list[Finding]:
         advice = "Wait some updates; if it stays, start a new run with another --seed or a lower "
         found.append(Finding(WARNING, "One action only", text, f"{advice}--learning-rate."))
     if kl > KL_LARGE:
-        text = f"Each update changes the policy by a KL of {kl:.3f}; {KL_LARGE} is a lot."
+        text = f"Each update changes the policy by a KL of {kl:.3f}; even {KL_LARGE} is a lot."
         advice = "Lower --learning-rate or --update-epochs."
         found.append(Finding(WARNING, "Steps too large", text, advice))
     if not found:
-        text = "Nothing in the figures gives cause for concern."
+        text = "Nothing in the metrics gives cause for concern."
         if len(returns):
             text += f" It plays at a return of about {signed(strength)}."
         found.append(Finding(GOOD, "All is well", text))
     if strength < STRONG_RETURN and since < before + STALLED_GAIN:
         text = f"The return has not improved for {STALLED_STEPS:,} steps: its best was "
         text += f"{signed(before)} before and {signed(since)} since."
-        advice = "The classic mode takes time; else try another --seed or --learning-rate."
+        advice = "The classic mode takes time; otherwise try another --seed or --learning-rate."
         found.append(Finding(NOTE, "No progress", text, advice))
     return found
 
 
 def _mean(record: Record, name: str) -> float:
-    """The mean of a column's last values; NaN, which passes every check, if there are none."""
+    """The mean of a column's last values; NaN, which passes every check, if it has none."""
     _, values = record.curve(name)
     return float(np.mean(values[-WINDOW:])) if len(values) else math.nan

@@ -1,10 +1,10 @@
-"""What is shown: runs, the agents in the package and an agent's file; looked up by id, only read.
+"""What the page shows: runs, the agents in the package and an agent's file, all read-only.
 
-The id of a run is its place in the folder, such as ``fast-001`` or ``sweep-001/seed-0``, and is
+The id of a run is its path in the folder, such as ``fast-001`` or ``sweep-001/seed-0``, and is
 looked up in a table, so no part of a request ever becomes part of a path. A run that is
 half-written, of another version or being deleted is listed with its problem, or not at all.
 
-Games are played and explained in a process of low priority: neither server nor training waits.
+Games are played and explained in a process of low priority, so the server and trainings don't wait.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any
 
 from pixelpong.agent.choice import PACKAGE, Agents, find_agents, open_agent
 from pixelpong.agent.file import SHIPPED, About, Agent, read_about
-from pixelpong.errors import CheckpointError, RunError, expected
+from pixelpong.errors import CheckpointError, RunError
 from pixelpong.faces.look.reel import make_reel
 from pixelpong.faces.page.health import assess
 from pixelpong.processes import Processes
@@ -33,12 +33,12 @@ from pixelpong.run.record import Record, identify, list_sweeps
 from pixelpong.sweep.grid import varied
 from pixelpong.sweep.sweep import make_settings
 
-REELS_KEPT = 20  # the newest, in memory; one has about a megabyte
+REELS_KEPT = 20  # the newest, in memory; one takes about a megabyte
 MAX_ROWS = 1000  # of columns: more than a chart is wide in pixels
 MIN_ROWS = 100  # of the columns of each of many runs
 
-STRENGTHS = ("untrained", *SHIPPED)  # a word for how well an agent plays,
-LIMITS = (-19.0, -5.0, 8.0, 18.0)  # the first below the first of these returns, and so on
+STRENGTHS = ("untrained", *SHIPPED)  # words for how well an agent plays, and
+LIMITS = (-19.0, -5.0, 8.0, 18.0)  # the returns between them: below the first, the first word
 
 
 class Library:
@@ -55,7 +55,7 @@ class Library:
         return {"runs": sorted(found, key=lambda each: each["modified"], reverse=True)}
 
     def tell(self, run_id: str) -> dict[str, Any]:
-        """All about a run; of the package, or of a file, its agents."""
+        """All about a run; for the package or a file, its agents."""
         path = self._find(run_id)
         if path is not None and is_run(path):
             return {"id": run_id, **_tell_run(Record.read(path))}
@@ -64,14 +64,14 @@ class Library:
         return about | _tell_agents(find_agents(path)[0], {})
 
     def compare(self, ids: str) -> dict[str, Any]:
-        """Runs with their curves, the options in which they differ, and what came of each setting.
+        """Runs with their curves, the options in which they differ, and each setting's results.
 
-        There are commas between the ids. A sweep stands for its runs; what is gone is left out.
+        The ids are separated by commas. A sweep stands for its runs; missing runs are left out.
         """
         asked, paths = ids.split(","), self._runs()
         chosen = [id for id in paths if id in asked or id.split("/")[0] in asked]
         if not chosen:
-            raise RunError(expected("runs of the list", "other ids", "reload the page"))
+            raise RunError("None of these runs is in the list; reload the page.")
         found = {Record.read(paths[id]): id for id in sorted(chosen, key=lambda id: (len(id), id))}
         rows = max(MIN_ROWS, MAX_ROWS // len(found))
         return {
@@ -82,12 +82,12 @@ class Library:
         }
 
     def reel(self, run_id: str, which: str) -> dict[str, Any]:
-        """A game of a saved agent (`pixelpong.faces.look.reel`), played now or lately."""
+        """A game of a saved agent (`pixelpong.faces.look.reel`), played now or recently."""
         path = self._find(run_id)
         found, _ = find_agents(path)
         if which not in found.files:
             listed = ", ".join(found.files) or "none yet"
-            raise RunError(f"There is no agent of this name. Saved: {listed}.")
+            raise RunError(f"There is no agent with this name. Saved: {listed}.")
         with self._lock:
             return self._reels(path, which, tuple(map(identify, found.files[which])))
 
@@ -107,11 +107,11 @@ class Library:
         self._pool.kill()
 
     def load_agent(self, run_id: str, which: str = "best") -> Agent:
-        """An agent of a run, of a file or of the package; ``"best"`` and ``"latest"`` are names."""
+        """Load an agent of a run, a file or the package; ``"best"`` and ``"latest"`` are names."""
         return find_agents(self._find(run_id))[0].load(which)
 
     def id_of(self, path: Path | None) -> str:
-        """The id of a run or file: no two have the same, and each is a sound part of an address."""
+        """The id of a run or file, which is unique and safe in a URL."""
         if path is None:
             return PACKAGE
         name = Path(os.path.relpath(path, self._runs_dir)).as_posix()
@@ -124,7 +124,7 @@ class Library:
         """The path of the run or file with this id; None for the package."""
         known = {PACKAGE: None, self.id_of(self._own): self._own, **self._runs()}
         if run_id not in known:
-            raise RunError(expected("a run of the list", "another id", "reload the page"))
+            raise RunError("This run is not in the list; reload the page.")
         return known[run_id]
 
     def _runs(self) -> dict[str, Path]:
@@ -168,7 +168,7 @@ def _tell_run(record: Record) -> dict[str, Any]:
 
 
 def _tell_agents(found: Agents, evaluated: Mapping[str, float]) -> dict[str, Any]:
-    """Some agents, of which some have been `evaluated`."""
+    """Agents as JSON; `evaluated` has the returns of those that have been evaluated."""
     told = []
     for which, paths in found.files.items():
         about = About(0)
@@ -183,7 +183,7 @@ def _tell_agents(found: Agents, evaluated: Mapping[str, float]) -> dict[str, Any
 
 
 def _list_columns(record: Record, most: int) -> dict[str, list[float | None]]:
-    """The metrics, thinned out evenly to at most `most` rows, with the last one."""
+    """The metrics, thinned out evenly to at most `most` rows including the last one."""
     step = max(1, -(-len(record.rows) // most))
     rows = record.rows[::-1][::step][::-1]
     names = dict.fromkeys(name for row in rows for name in row)

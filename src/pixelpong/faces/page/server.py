@@ -1,8 +1,8 @@
-"""The page's server: what is served, where, and to whom; uvicorn behind it.
+"""The page's server: what is served, where, and to whom; uvicorn runs it.
 
-Every web page that a person visits can reach a server on that person's machine. So a request must
-name this server as its host (a foreign name that points here is refused), a page of another origin
-is refused, and no other page can frame, embed or read an answer. If other machines can reach the
+Any web page that you visit can send requests to a server on your machine. So a request must name
+this server as its host (a foreign name that points here is refused), pages of other origins are
+refused, and no other page can frame, embed or read an answer. If other machines can reach the
 server, every request needs a token instead of a known host.
 """
 
@@ -56,16 +56,16 @@ HEADERS = {
 
 def serve(
     runs_dir: Path,  # need not exist yet
-    host: str,  # if other machines can reach it, a token is made
+    host: str,  # if other machines can reach it, requests need a token
     port: int,  # if it is taken, any free one is used; 0 for any
     opens_browser: bool,
     view: str = "",  # to open: "play", "watch", or the list of runs
-    agent: tuple[Path | None, str] = (None, "best"),  # path of run or file, None: package; which
+    agent: tuple[Path | None, str] = (None, "best"),  # a run, a file or None (the package); which
     *,
     tell: Callable[[str], None],
     should_stop: Callable[[], bool],  # called ten times a second
 ) -> None:
-    """Serve the page until `should_stop` returns True; then end, within a second or two."""
+    """Serve the page until `should_stop` returns True, then end within a second or two."""
     path, which = agent
     library = Library(runs_dir, path)
     listening, guard = listen(host, port, make_app(library))
@@ -83,7 +83,7 @@ def serve(
     config = uvicorn.Config(
         guard,
         ws="websockets-sansio",
-        ws_per_message_deflate=False,  # frames of the game are packed already
+        ws_per_message_deflate=False,  # frames of the game are already compact
         lifespan="off",
         log_config=None,
         log_level="critical",
@@ -102,7 +102,7 @@ def serve(
 
 
 def _open_browser(url: str) -> None:
-    """Open `url` with the webbrowser module in another process: it may print, or wait."""
+    """Open `url` with the webbrowser module, in another process because it may print or wait."""
     displays = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
     if sys.platform.startswith("linux") and not any(map(os.environ.get, displays)):
         return  # the only browser would be one in the terminal, over our own output
@@ -114,8 +114,8 @@ def _open_browser(url: str) -> None:
 
 def listen(host: str, port: int, app: ASGIApp) -> tuple[socket.socket, Guard]:
     """Listen on an IPv4 address, at `port` or else at any free one."""
-    what, advice = f"to listen on {host[:60]}:{port}", "choose another --host or --port"
-    with refusing(what, advice, ConfigError):
+    failure, advice = f"cannot listen on {host[:60]}:{port}", "choose another --host or --port"
+    with refusing(failure, ConfigError, advice):
         own = ipaddress.ip_address(socket.getaddrinfo(host, None, socket.AF_INET)[0][4][0])
         try:
             bound = socket.create_server((str(own), port))
@@ -123,7 +123,7 @@ def listen(host: str, port: int, app: ASGIApp) -> tuple[socket.socket, Guard]:
             if error.errno != errno.EADDRINUSE:
                 raise
             bound = socket.create_server((str(own), 0))
-    bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else an answer takes 40 ms
+    bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # without it an answer takes 40 ms
     names = ("127.0.0.1", socket.gethostname().lower()) if own.is_unspecified else (host.lower(),)
     token = None if own.is_loopback else os.urandom(16).hex()
     return bound, Guard(app, names, bound.getsockname()[1], token)
@@ -131,7 +131,7 @@ def listen(host: str, port: int, app: ASGIApp) -> tuple[socket.socket, Guard]:
 
 @dataclass(frozen=True)
 class Guard:
-    """An ASGI application that passes on to `app` only what is meant for it."""
+    """An ASGI application that passes only legitimate requests on to `app`."""
 
     app: ASGIApp
     hosts: tuple[str, ...]  # the server's names, in lower case; the second is for other machines
@@ -139,11 +139,11 @@ class Guard:
     token: str | None = None  # a secret; None if only this machine can reach the server
 
     def url(self, page: str = "", host: str = "") -> str:
-        """The address of a page, for a browser on this machine or, by `host`, on another."""
+        """The address of a page, for a browser on this machine, or on another through `host`."""
         token = f"?token={self.token}" if self.token else ""
         return f"http://{host or self.hosts[0]}:{self.port}/{token}{page}"
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102
         request, token, cookie = HTTPConnection(scope), self.token, f"pixelpong-{self.port}"
         shows_token, has_cookie = (
             token is not None and hmac.compare_digest(it.encode(errors="replace"), token.encode())
@@ -165,13 +165,13 @@ class Guard:
         await app(scope, receive, send_with_headers)
 
     def _find_refusal(self, request: HTTPConnection, has_token: bool) -> ASGIApp | None:
-        """The refusal of a request that is not meant for us."""
+        """The answer to a request that must be refused, or None."""
         hosts = [host.lower() for host in request.headers.getlist("host")]
         origins = [origin.lower() for origin in request.headers.getlist("origin")]
         # A browser leaves the port 80 out.
         names = [f"{it}:{self.port}".removesuffix(":80") for it in ("localhost", *self.hosts)]
         if len(hosts) != 1 or (self.token is None and hosts[0] not in names):
-            return _answer_problem(403, f"This is not its name: open {self.url()}")
+            return _answer_problem(403, f"This server has another name: open {self.url()}")
         if (origins or request.scope["type"] == "websocket") and origins != [f"http://{hosts[0]}"]:
             return _answer_problem(403, "Only pages of this server are answered.")
         if self.token is not None and not has_token:
@@ -181,7 +181,7 @@ class Guard:
 
 def make_app(library: Library) -> Starlette:
     """The routes: static files, runs as JSON, agents' games, a person's game."""
-    # The system's table of types may be wrong, and no browser runs a script of a wrong type.
+    # The system's table of types may be wrong, and browsers run no script of a wrong type.
     mimetypes.add_type("text/javascript", ".js")
 
     def tell(function: Callable[..., Any]) -> Callable[[Request], Response]:

@@ -38,7 +38,7 @@ function route() {
   main.replaceChildren(view);
   (Object.hasOwn(VIEWS, name ?? "") ? VIEWS[name] : mountList)(view, leave.signal, ...rest);
   for (const link of document.querySelectorAll("nav a")) {
-    const isHere = link.hash.slice(1).split("/")[0] === (name || "runs");
+    const isHere = link.hash.startsWith(["play", "watch"].includes(name) ? `#${name}` : "#runs");
     link.setAttribute("aria-current", isHere ? "page" : "false");
   }
   if (isFirst) return;
@@ -61,7 +61,7 @@ function mountList(element, signal) {
     link.href = `#compare/${[...ticked].join(",")}`;
     words.textContent = `${ticked.size} selected${isOne ? ": select another to compare" : ""}`;
   };
-  const head = ["run", "", ...FIGURES, "preset", "seed", "written"];
+  const head = ["run", "", ...FIGURES, "preset", "seed", "last change"];
   follow("/api/runs", signal, ({ runs = [] }) => {
     const rows = Map.groupBy(runs, (run) => findSweep(run) ?? run.id);
     for (const id of ticked) if (!rows.has(id)) ticked.delete(id);

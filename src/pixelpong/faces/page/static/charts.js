@@ -30,7 +30,7 @@ const single = (id, title, unit, tell = tellPlain) =>
 // The charts, and the columns in them; the last line that has figures represents the run.
 const CHARTS = [
   {
-    id: "return", title: "Return", unit: "points an episode", range: [-22, 22],
+    id: "return", title: "Return", unit: "points per episode", range: [-22, 22],
     tell: (value) => formatSigned(value, 1),
     curves: [
       ["mean_return", "episodes of the update", "dots"],

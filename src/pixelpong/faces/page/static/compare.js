@@ -11,10 +11,10 @@ const MAX_CURVES = 6;
 export function mountComparison(element, signal, ids = "", isSweep = false) {
   const chosen = ids.split(",").filter(Boolean), title = isSweep ? ids : "Comparison";
   const problem = build("p", { class: "problem" }), table = buildScroller("The runs");
-  const summary = buildScroller("What came of it");
-  const words = "Medians, with 95 % intervals.";
+  const summary = buildScroller("Results");
+  const words = "Medians; from four runs on, with 95 % intervals.";
   const box = build("input", { type: "checkbox", checked: true, onchange: () => show() });
-  const joining = "Join runs that differ only in their seed: mean and range, as far as all go.";
+  const joining = "Join runs that differ only in their seed: mean and range, until the first ends.";
   const joins = build("label", { class: "row" }, box, joining);
   document.title = `${title} · pixelpong`;
   element.append(build("h1", {}, title), problem);
@@ -48,7 +48,7 @@ function joinRuns(runs) {
   return { name: runs.length > 1 ? `${runs.length} seeds like ${name}` : name, target, members };
 }
 
-// What came of each configuration: of its seeds together.
+// The result of each configuration: of its seeds together.
 function buildSettings(settings) {
   const tell = (found, format) => {
     const ends = found?.ci95 ? ` (${found.ci95.map(format).join(" to ")})` : "";
@@ -58,7 +58,7 @@ function buildSettings(settings) {
     label || "all seeds", `${won} of ${trainings}`, tell(steps, formatCount),
     tell(seconds, formatSeconds), tell(value, (each) => formatSigned(each, 1)),
   ]);
-  const head = ["setting", "won", "steps to the win", "time to the win", "final return"];
+  const head = ["setting", "won", "steps to win", "time to win", "final return"];
   return buildTable(head, rows);
 }
 

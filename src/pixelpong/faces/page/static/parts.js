@@ -75,7 +75,7 @@ export function follow(path, signal, show) {
       if (signal.aborted) return;
       if (answer.status === 200) known = answer;
       const { status, problem, text } = answer, isGone = status !== 0 && status !== 200;
-      const trouble = isGone && known ? "Deleted or moved. What was read before stays." : problem;
+      const trouble = isGone && known ? "Deleted or moved. This is what was read before." : problem;
       warnAbove(status ? "" : `${problem} Trying again.`);
       if (text !== last) show(status === 200 ? answer : { ...known, trouble, isGone });
       last = text;

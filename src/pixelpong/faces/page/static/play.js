@@ -92,7 +92,7 @@ class GameView {
     pause.disabled = ["ready", "over"].includes(phase);
     const result = left > right ? "You win!" : right > left ? "The agent wins" : "Time is up";
     const messages = {
-      ready: ["", "Ready?", "Press Space, click or tap to begin. Your paddle is on the left."],
+      ready: ["", "Ready?", "Press Space, click or tap to start. Your paddle is on the left."],
       serve: ["low", "Your serve", "Press Space, click or tap; otherwise it serves itself."],
       paused: ["", "Paused", "Press P or tap to continue."],
       over: ["", result, `You ${left}, agent ${right}`, "New game"],

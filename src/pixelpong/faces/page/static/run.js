@@ -11,7 +11,7 @@ export function mountRun(element, signal, id, agent = null) {
   const play = build("a", { class: "button primary", href: `#play/${id}/best` }, "Play against it");
   const facts = build("div"), stage = build("div", { class: "games" });
   const curves = build("section"), rest = build("section");
-  const note = build("p", { class: "quiet" }, "No update is finished yet.");
+  const note = build("p", { class: "quiet" }, "No update has finished yet.");
   const [before, after] = [[verdict, build("p", {}, play), facts, health], [curves, note, rest]];
   element.append(build("div", { class: "row" }, title, state), problem, ...before, stage, ...after);
   const games = new Games(stage, agent ?? "best"), drawCurves = mountCurves(curves);

@@ -3,7 +3,7 @@ import { ask, build, formatCount, formatSigned, rewrite } from "./parts.js";
 import { drawLine } from "./charts.js";
 import { drawRows, drawScreen, drawSight, unpackPictures } from "./pictures.js";
 
-const FOLLOW_MS = 15_000; // until a newer agent is shown unasked
+const FOLLOW_MS = 15_000, RETRY_MS = 3000; // until a newer agent is shown, or one that failed
 const SYMBOLS = { up: "▲", down: "▼", stay: "●" };
 const taste = { speed: 1, sight: "field" }; // kept from one game to the next
 
@@ -48,7 +48,7 @@ export class Games {
     const choose = (which) => { this.agent = which; this.show(which); };
     this.run = run;
     rewrite(this.chooser, [run.agents, run.best], () => [buildChooser(run, chosen, choose)]);
-    if (!chosen) this.say("No agent is saved yet: the first one appears here.");
+    if (!chosen) this.say("No agent has been saved yet; the first one will appear here.");
     else if (chosen !== this.shown && !this.timer) this.show(chosen);
   }
 
@@ -58,14 +58,14 @@ export class Games {
     const again = () => { this.timer = null; this.update(this.run); };
     const request = new AbortController(), { signal } = request, { id } = this.run;
     Object.assign(this, { request, shown: which, timer: setTimeout(again, FOLLOW_MS) });
-    this.say("The agent plays a game, which takes some seconds…", true);
+    this.say("The agent is playing a game, which takes a few seconds…", true);
     const reel = await ask(`/api/runs/${id}/reels/${which}`, signal);
     const pictures = reel.problem ? null : await unpackPictures(reel);
     if (signal.aborted) return;
     if (!pictures) {
-      this.shown = null; // and it is asked for again
-      this.say(reel.problem);
-      return;
+      clearTimeout(this.timer);
+      Object.assign(this, { shown: null, timer: setTimeout(again, RETRY_MS) });
+      return void this.say(reel.problem);
     }
     const [lost, won] = reel.points.at(-1), steps = formatCount(reel.steps - 1);
     const names = { package: `${which} in the package`, best: "agent" }; // best: of a file
