@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
 import subprocess
-import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,17 +14,24 @@ from typing import Any
 import hypothesis
 import network_guard
 import pytest
+from disks import NEEDS_MOUNT, as_root
+from fakes import workers_find_tests
 from toys import toy_config
 
 from pixelpong.config import Config
 from pixelpong.loop import train
-from pixelpong.machine import count_cores
 from pixelpong.run.directory import RunDirectory
 
-# The first example of a kernel compiles it, which no deadline of milliseconds allows for; the
-# examples are the same on every run, so that a red test is red again.
+# The first example of a kernel compiles it, which no deadline of milliseconds allows for. The
+# examples are the same on every run, so that a red test is red again; the soak draws new ones.
 hypothesis.settings.register_profile("pixelpong", deadline=None, derandomize=True)
-hypothesis.settings.load_profile("pixelpong")
+hypothesis.settings.register_profile("soak", deadline=None, print_blob=True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose how examples are drawn: anew if the soak is asked for."""
+    hypothesis.settings.load_profile("soak" if config.option.markexpr == "soak" else "pixelpong")
+
 
 # Without its own errands in the background, which would ask for the world.
 CHROMIUM_FLAGS = [
@@ -35,7 +41,39 @@ CHROMIUM_FLAGS = [
 
 GUARD = Path(network_guard.__file__).parent
 # Some systems have a sitecustomize of their own already.
-collect_ignore = ["guard/sitecustomize.py"]
+collect_ignore = ["support/guard/sitecustomize.py"]
+
+
+OUTCOMES: defaultdict[str, set[str]] = defaultdict(set)
+"""Of the tests of each promise."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the reports tell which promises a test holds, also those from other processes."""
+    for item in items:
+        names = [mark.args[0] for mark in item.iter_markers("promise")]
+        item.user_properties += [("promise", name) for name in names]
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Note what became of a test that holds a promise."""
+    if report.when == "call" or report.skipped:
+        for key, name in report.user_properties:
+            if key == "promise":
+                OUTCOMES[str(name)].add(report.outcome)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a run in which all tests of a promise were skipped."""
+    if {"skipped"} in OUTCOMES.values() and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Name the promises without a test that has run."""
+    for name, outcomes in OUTCOMES.items():
+        if outcomes == {"skipped"}:
+            terminalreporter.line(f"FAILED: no test of the promise {name!r} has run", red=True)
 
 
 @pytest.fixture(scope="session")
@@ -100,15 +138,6 @@ def open_page(browser: Any) -> Iterator[Any]:
 def axe() -> Any:
     """Deque's checker of accessibility: ``axe.run(page)``."""
     return pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-
-
-@contextlib.contextmanager
-def workers_find_tests() -> Iterator[None]:
-    """Let processes that Ray starts import the stand-ins of this folder."""
-    with pytest.MonkeyPatch.context() as patch:
-        here = Path(__file__).parent
-        patch.setenv("PYTHONPATH", f"{here}{os.pathsep}{here / 'faults'}", prepend=os.pathsep)
-        yield
 
 
 @pytest.fixture
@@ -185,34 +214,14 @@ def small_disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
     def make(size: str) -> Path:
         mount = tmp_path / f"disk-{len(mounts)}"
         mount.mkdir()
-        command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(mount)]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            pytest.skip(f"only root can mount a file system: {done.stderr.strip()}")
+        try:
+            as_root("mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", mount)
+        except (OSError, subprocess.CalledProcessError) as error:
+            refuse = pytest.fail if NEEDS_MOUNT in os.environ else pytest.skip
+            refuse(f"no file system can be mounted here: {getattr(error, 'stderr', error)}")
         mounts.append(mount)
         return mount
 
     yield make
     for mount in mounts:
-        subprocess.run(["umount", str(mount)], check=True)
-
-
-def patience() -> float:
-    """How many times longer than on a machine of its own something may take here and now."""
-    return max(1.0, os.getloadavg()[0] / count_cores())
-
-
-def wait_until(condition, seconds: float = 20.0) -> bool:
-    """Whether `condition` comes true in time: so many seconds on a machine of its own."""
-    deadline = time.monotonic() + seconds * patience()
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.02)
-    return False
-
-
-def wait_for_checkpoint(run: Path) -> None:
-    """Wait for any from the second on: on a fast machine, each is there for milliseconds only."""
-    found = (run / "checkpoints").glob
-    assert wait_until(lambda: any(each.name > "000001" for each in found("0*")), 30)
+        as_root("umount", mount)

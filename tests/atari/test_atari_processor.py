@@ -1,0 +1,295 @@
+"""The processor: cartridges of our own against a model of the manual, and what it has not."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+
+import machines
+import numpy as np
+import pytest
+from machines import short_and_long
+from processor_model import Elsewhere, Processor, decode, length
+
+from pixelpong.atari.disassembly import SIZE
+from pixelpong.atari.machine import (
+    NOT_IMPLEMENTED,
+    NOT_TRANSLATED,
+    TIMER_RAN_OUT,
+    TOO_LONG,
+    make_machine,
+)
+from pixelpong.atari.opcodes import LENGTHS, OPCODES
+from pixelpong.atari.translation import Translation
+
+KIL = 0x02
+"""No documented opcode: the machine stops there, and its registers can be read."""
+
+MODES = {
+    "implied": "imp", "accumulator": "acc", "immediate": "imm", "page 0": "zp", "page 0,x": "zpx",
+    "page 0,y": "zpy", "(page 0,x)": "izx", "(page 0),y": "izy", "branch": "rel",
+    "absolute": "abs", "absolute,x": "abx", "absolute,y": "aby", "address": "abs",
+    "pointer": "ind",
+}  # fmt: skip
+"""The model's names of the addressing modes, and ours."""
+
+CODES = {(name, mode): code for code, (name, mode, _) in OPCODES.items()}
+
+
+def code(text: str) -> bytes:
+    """Instructions as ``NAME mode operand`` in hexadecimal, separated by semicolons."""
+    parts = bytearray()
+    for line in text.split(";"):
+        name, mode, operand, *_ = [*line.split(), *("imp", "0")[len(line.split()) - 1 :]]
+        parts.append(CODES[name, mode])
+        parts += int(operand, 16).to_bytes(LENGTHS[mode] - 1, "little")
+    return bytes(parts)
+
+
+class Cartridge:
+    """A cartridge of our own: pieces of code at known places, all reached through memory."""
+
+    def __init__(self, *pieces: str | bytes, start: int = 0x010, interrupt: int = 0x7E0):
+        self.rom = bytearray([KIL]) * SIZE
+        self.places: list[int] = []
+        self._end = start
+        for piece in pieces:
+            self.add(piece)
+        self.rom[SIZE - 4 :] = (0xF000 | start).to_bytes(2, "little") + (
+            0xF000 | interrupt
+        ).to_bytes(2, "little")
+
+    def add(self, piece: str | bytes, place: int | None = None) -> int:
+        """Put code somewhere; by default behind the newest piece, with a KIL in between."""
+        content = code(piece) if isinstance(piece, str) else piece
+        place = self._end if place is None else place
+        self.rom[place : place + len(content)] = content
+        self.places.append(place)
+        self._end = max(self._end, place + len(content) + 1)
+        return place
+
+    def compile(self, folder):
+        return machines.compile_cartridge(bytes(self.rom), self.places, folder)
+
+
+def started(place: int, **fields) -> np.ndarray:
+    """A machine about to go on at a place of the cartridge."""
+    machine = make_machine()
+    machine["pc"], machine["s"], machine["p"] = place, 0xFF, 0x30
+    for name, value in fields.items():
+        machine[name] = value
+    return machine
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("code")
+
+
+# Opcodes.
+
+
+def test_the_documented_opcodes_are_those_that_their_bits_tell():
+    documented = {opcode: decode(opcode) for opcode in range(256) if decode(opcode)}
+    assert len(documented) == 151
+    ours = {opcode: (name, mode) for opcode, (name, mode, _) in OPCODES.items()}
+    assert ours == {opcode: (name, MODES[mode]) for opcode, (name, mode) in documented.items()}
+    for name, mode in documented.values():
+        assert LENGTHS[MODES[mode]] == length(mode), name
+
+
+# Against the model.
+
+
+def random_instruction(rng: np.random.Generator, opcode: int) -> bytes:
+    """With an operand that mostly stays in memory and cartridge."""
+    _, mode = decode(opcode)
+    if mode.startswith(("page 0", "(page 0")):
+        operand = int(rng.integers(0x80, 0x100))
+    elif mode in ("address", "absolute", "absolute,x", "absolute,y"):
+        page = int(rng.choice([0x0000, 0x0100, 0xF000, 0xF300, 0xF600]))
+        operand = page + int(rng.integers(0x80, 0x100))
+        if mode == "address":
+            operand |= 0xF000
+    elif mode == "pointer":
+        operand = int(rng.choice([0x0080, 0x0180, 0x00FF, 0x0005, 0xF080])) + int(rng.integers(8))
+    else:
+        operand = int(rng.integers(0x100))
+    return bytes([opcode]) + operand.to_bytes(3, "little")[: length(mode) - 1]
+
+
+def random_cartridge(rng: np.random.Generator) -> Cartridge:
+    """Each opcode in a piece of its own, then pieces of several instructions."""
+    cartridge = Cartridge(interrupt=int(rng.integers(0x010, 0x700)))
+    documented = [opcode for opcode in range(256) if decode(opcode)]
+    usual = [opcode for opcode in documented if decode(opcode)[0] not in ("SED", "JMP", "BRK")]
+    while cartridge._end < SIZE - 40:
+        if len(cartridge.places) < len(documented):
+            cartridge.add(random_instruction(rng, documented[len(cartridge.places)]))
+        else:
+            count = int(rng.integers(2, 6))
+            chosen = rng.choice(usual, count).tolist()
+            cartridge.add(b"".join(random_instruction(rng, opcode) for opcode in chosen))
+    return cartridge
+
+
+ENDS = (0x00, 0x10, 0x1F, 0x7E, 0x7F, 0x80, 0x81, 0x82, 0xFC, 0xFD, 0xFE, 0xFF)
+"""Stack pointers at the ends of the memory, and outside it."""
+
+
+def random_start(rng: np.random.Generator, cartridge: Cartridge) -> np.ndarray:
+    """Registers and memory of any content, in which addresses and flags lie on the stack."""
+    ram = rng.integers(0, 256, 128, np.uint8)
+    stack = int(rng.integers(0x88, 0xF8) if rng.random() < 0.8 else rng.choice(ENDS))
+    step = int(rng.integers(2, 4))
+    places = rng.choice(cartridge.places, (2, 40)) - rng.integers(0, 2, 40)
+    ram[: 40 * step : step] = places[0] & 0xFF
+    ram[1 : 40 * step : step] = places[1] >> 8 | 0xF0
+    return started(
+        int(places[0, 0]),
+        a=rng.integers(256), x=rng.integers(256), y=rng.integers(256), s=stack,
+        p=0x30 | rng.integers(256) & 0xC7, ram=ram, cycle=rng.integers(76),
+    )  # fmt: skip
+
+
+_PATIENCE = 2000
+"""Cycles after which the model is left alone; it takes a second for a hundred thousand."""
+
+
+def run_model(rom: bytes, machine: np.ndarray, entries: set[int]) -> tuple[Processor, int]:
+    """Let the model go on until it stops; the stop code.
+
+    Raises:
+        Elsewhere: the model does not cover it.
+    """
+    registers = {name: int(machine[name][0]) for name in ("pc", "a", "x", "y", "s")}
+    model = Processor(rom, bytearray(machine["ram"][0].tobytes()), **registers)
+    model.flags = int(machine["p"][0])
+    model.cycles = int(machine["cycle"][0])
+    while (instruction := model.instruction()) is not None:
+        if model.cycles > _PATIENCE:
+            raise Elsewhere("loops")
+        model.step()
+        name, mode = instruction
+        if (name in ("RTS", "RTI") or mode == "pointer") and model.pc not in entries:
+            break
+    return model, NOT_TRANSLATED
+
+
+STOPS = {
+    "decimals": NOT_IMPLEMENTED, "pointer": NOT_IMPLEMENTED, "the stack": NOT_IMPLEMENTED,
+    "goes to": NOT_TRANSLATED,
+}  # fmt: skip
+"""What the model says that it does not cover, and why the machine stops there."""
+
+
+@pytest.mark.parametrize(
+    ("runs", "seed"), short_and_long((4000, 0), *((20_000, seed) for seed in range(100, 160)))
+)
+def test_each_instruction_does_what_the_manual_says(folder, runs, seed):
+    """Registers, flags, memory, stack, cycles, and where it goes on: of all 151 opcodes."""
+    rng = np.random.default_rng(seed)
+    cartridge = random_cartridge(rng)
+    rom = bytes(cartridge.rom)
+    play_frame = cartridge.compile(folder)
+    entries = set(Translation(rom, cartridge.places, {}).entries)
+    compared, stops = 0, Counter()
+    for number in range(runs):
+        machine = random_start(rng, cartridge)
+        if number < 3 * len(cartridge.places):
+            machine["pc"] = cartridge.places[number // 3]
+        before = machine.copy()
+        stop = play_frame(machine)
+        try:
+            model, wanted = run_model(rom, before, entries)
+        except Elsewhere as why:
+            reason = next((word for word in STOPS if word in str(why)), None)
+            assert reason is None or stop == STOPS[reason], why
+            stops[reason] += 1
+            continue
+        compared += 1
+        place = hex(int(before["pc"][0]))
+        assert stop == wanted, place
+        got = {name: int(machine[name][0]) for name in ("pc", *"axysp")}
+        assert got == {name: getattr(model, name) for name in "axys"} | {
+            "pc": model.pc, "p": model.flags,
+        }, place  # fmt: skip
+        assert machine["ram"][0].tobytes() == bytes(model.ram), place
+        assert machine["cycle"][0] == model.cycles % 76, place
+    assert compared > 0.3 * runs
+    assert min(stops[reason] for reason in STOPS) > 10, stops
+
+
+# Frames and loops.
+
+
+VSYNC_FRAME = "LDA imm 02; STA zp 00; STA zp 02; STA zp 02; LDA imm 00; STA zp 00"
+"""VSYNC for two lines."""
+
+
+@pytest.mark.slow
+def test_an_endless_loop_ends(folder):
+    """Be it of jumps, of calls, of jumps through memory, or once around the cartridge."""
+    cartridge = Cartridge(
+        "JMP abs F010", "LDA imm 00; BEQ rel FC", "JMP ind 0080", "NOP; BNE rel FD",
+    )  # fmt: skip
+    call = cartridge.add("JSR abs F040; JMP abs F030", 0x030)
+    cartridge.add("JSR abs F044; RTS", 0x040)
+    cartridge.add("RTS", 0x044)
+    play_frame = cartridge.compile(folder)
+    for place in [*cartridge.places[:4], call]:
+        machine = started(place, s=0xF0)
+        machine["ram"][0, :2] = cartridge.places[2], 0xF0
+        assert play_frame(machine) == TOO_LONG
+    around = machines.compile_cartridge(bytes([CODES["NOP", "imp"]] * SIZE), [], folder)
+    assert around(started(0x2EA)) == TOO_LONG
+
+
+def test_undocumented_opcodes_untranslated_places_and_a_timer_that_ran_out_stop(folder):
+    wait = "LDA imm 05; STA abs 0294; LDX abs 0284; LDX abs 0284; "
+    cartridge = Cartridge(
+        wait + VSYNC_FRAME, wait + "JMP abs F010", "LDA imm 01", "JMP ind 0080",
+        "LDA izy 10", "LDA izy 7F", "LDA izy FF", "JMP ind 00FF", "JMP ind F080",
+    )  # fmt: skip
+    *timers, load, jump = cartridge.places[:4]
+    play_frame = cartridge.compile(folder)
+    machine = started(load)
+    assert play_frame(machine) == NOT_TRANSLATED
+    assert (machine["a"][0], machine["pc"][0]) == (1, load + 2)
+    for target in (0x012, 0x700):  # data; nothing that anybody named
+        machine = started(jump)
+        machine["ram"][0, :2] = target & 255, target >> 8 | 0xF0
+        assert play_frame(machine) == NOT_TRANSLATED
+    assert play_frame(started(0x123)) == NOT_TRANSLATED
+    for place in cartridge.places[4:]:  # a pointer that is not in the memory as a whole
+        assert play_frame(started(place)) == NOT_IMPLEMENTED, place
+    assert [play_frame(started(place)) for place in timers] == [TIMER_RAN_OUT] * 2
+
+
+def test_a_counting_loop_is_skipped_to_the_same_state_and_cycle(folder):
+    for place in (0x010, 0x0FD, 0x0FF):  # two of them cross a page
+        cartridge = Cartridge(start=place)
+        cartridge.add("DEY; BPL rel FD", place)
+        cartridge.add("DEX; BPL rel FD", place + 0x20)
+        play_frame, rom = cartridge.compile(folder), bytes(cartridge.rom)
+        for start, count in itertools.product(cartridge.places, (0, 1, 127, 128, 129, 255)):
+            machine = started(start, x=count, y=count)
+            model, _ = run_model(rom, machine, set())
+            assert play_frame(machine) == NOT_TRANSLATED
+            got = [int(machine[name][0]) for name in ("x", "y", "p", "pc", "cycle")]
+            assert got == [model.x, model.y, model.flags, model.pc, model.cycles % 76], count
+
+
+@pytest.mark.slow
+def test_code_that_overlaps_is_translated_twice(folder):
+    """``BIT`` in front of two bytes hides an instruction, which others jump to."""
+    hides = bytes([CODES["BIT", "abs"], CODES["LDA", "imm"], 0x80])
+    cartridge = Cartridge(code("LDA imm 05; LDX imm 01; BNE rel 01") + hides + code("LDY imm 09"))
+    play_frame = cartridge.compile(folder)
+    machine = started(0x010)
+    assert play_frame(machine) == NOT_TRANSLATED
+    assert [int(machine[name][0]) for name in "axy"] == [0x80, 1, 9]
+    machine = started(0x014, p=0x32)  # not taken: the BIT is run
+    cartridge.places.append(0x014)
+    assert cartridge.compile(folder)(machine) == NOT_TRANSLATED
+    assert [int(machine[name][0]) for name in "axy"] == [0, 0, 9]

@@ -1,0 +1,279 @@
+"""One contract for all engines, what threads promise, and the faults that processes bring."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import gc
+import mmap
+import os
+import platform
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+from fakes import (
+    DeadlyWorker,
+    EchoWorker,
+    HoleWorker,
+    MeetingWorker,
+    OnceWorker,
+    RaisingWorker,
+    ThreadCountWorker,
+    UnmakeableWorker,
+    UnstartableWorker,
+)
+from promises import promise
+from waiting import wait_until
+
+from pixelpong.config import Config
+from pixelpong.engines import Engine, count_cores, make_engine, never, threads
+from pixelpong.engines.threads import ThreadEngine
+from pixelpong.errors import Interrupted, WorkerError
+
+ENGINES = {
+    "serial": Config(engine="serial"),
+    "threads-1": Config(engine="threads", workers=1),
+    "threads-3": Config(engine="threads", workers=3),
+    "ray-1": Config(engine="ray", workers=1),
+    "ray-2": Config(engine="ray", workers=2),
+    "ray-tasks": Config(engine="ray", workers=2, ray_mode="tasks"),
+}
+
+FAULTY = {name: ENGINES[name] for name in ("ray-2", "ray-tasks")}
+"""Those whose workers are in other processes, which may die; actors, all of a node together."""
+
+CONCURRENT = {"threads": Config(engine="threads", workers=2), **FAULTY}
+
+
+def engines_of(configs):
+    """A fixture that makes engines; those of Ray share a cluster."""
+    names = [
+        pytest.param(name, marks=pytest.mark.ray) if name.startswith("ray") else name
+        for name in configs
+    ]
+
+    @pytest.fixture(params=names)
+    def build(request):
+        if request.param.startswith("ray"):
+            request.getfixturevalue("ray_cluster")
+
+        def make(make_worker, should_stop=never, **changes):
+            config = dataclasses.replace(configs[request.param], **changes)
+            return make_engine(config, make_worker, should_stop)
+
+        return make
+
+    return build
+
+
+build = engines_of(ENGINES)
+start = engines_of(FAULTY)
+share = engines_of(CONCURRENT)
+
+
+# --- the contract -----------------------------------------------------------------------------
+
+
+@promise("any engine")
+def test_results_come_in_the_order_of_the_items(build):
+    with closing(build(EchoWorker)) as engine:
+        for params in ({"w": 1}, {"w": 2}):
+            results = list(engine.run(range(50), params))
+            assert results == [(number, params) for number in range(50)]
+        assert list(engine.run([], None)) == []
+
+
+@promise("a worker raises")
+def test_a_worker_that_raises_brings_its_traceback_and_its_item_home(build):
+    with closing(build(RaisingWorker)) as engine:
+        with pytest.raises(WorkerError, match=r"bad failed with ValueError: the item was bad") as e:
+            list(engine.run(["good", "bad"], None))
+        assert "in play" in e.value.details
+        assert list(engine.run(["good"] * 5, None)) == ["good"] * 5, "as good as before"
+
+
+def test_a_stop_that_is_asked_for_ends_the_run(build):
+    engine = build(EchoWorker, should_stop=lambda: True)
+    with pytest.raises(Interrupted):
+        list(engine.run([0], None))
+    engine.close()
+    engine.close()  # twice is harmless
+
+
+# --- workers that play at the same time -------------------------------------------------------
+
+
+def test_one_slow_item_holds_nobody_back(share, tmp_path):
+    """The first item and the last one wait for each other; those between are played meanwhile."""
+    items = [("0", "5"), ("1", ""), ("2", ""), ("3", ""), ("4", ""), ("5", "0")]
+    with closing(share(MeetingWorker)) as engine:
+        assert list(engine.run(items, str(tmp_path))) == [name for name, _ in items]
+
+
+def test_a_worker_whose_making_raises_brings_its_reason_home(share):
+    with closing(share(UnmakeableWorker)) as engine:
+        with pytest.raises(WorkerError, match="the worker failed with ValueError: no wood"):
+            list(engine.run(["item"], None))
+
+
+def test_a_late_result_of_a_run_that_was_given_up_is_dropped(share):
+    with closing(share(EchoWorker)) as engine:
+        given_up = engine.run(range(100), "old")
+        next(given_up)
+        given_up.close()
+        results = list(engine.run(range(100), "new"))
+    assert results == [(number, "new") for number in range(100)]
+
+
+def test_a_stop_is_noticed_while_workers_play(share, tmp_path):
+    with closing(share(MeetingWorker, (tmp_path / "0").exists)) as engine:
+        with pytest.raises(Interrupted):
+            list(engine.run([("0", "stopped")], str(tmp_path)))
+        (tmp_path / "stopped").touch()
+
+
+def test_an_error_of_a_run_that_was_given_up_is_not_the_next_ones(share):
+    with closing(share(RaisingWorker)) as engine:
+        given_up = engine.run(["good", "bad"], None)
+        with contextlib.suppress(WorkerError):  # at once, if both travel together
+            next(given_up)
+        given_up.close()
+        assert list(engine.run(["good"] * 5, None)) == ["good"] * 5
+
+
+# --- threads ----------------------------------------------------------------------------------
+
+
+def workers_of_ours() -> list[threading.Thread]:
+    return [each for each in threading.enumerate() if each.name.startswith("worker_")]
+
+
+def test_workers_are_made_one_after_the_other():
+    """The first compiles; the others find what it has compiled."""
+    making, together = [], []
+
+    def make():
+        making.append(1)
+        together.append(len(making))
+        time.sleep(0.05)
+        making.pop()
+        return EchoWorker()
+
+    with closing(ThreadEngine(make, 3)) as engine:
+        assert len(list(engine.run(range(6), None))) == 6
+    assert together == [1, 1, 1]
+
+
+def test_a_system_that_cannot_start_so_many_threads_is_one_line(monkeypatch):
+    refuse = Mock(side_effect=RuntimeError("can't start new thread"))
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(WorkerError, match="Starting a thread failed with .*: can't start new"):
+        list(ThreadEngine(EchoWorker, 3).run([0], None))
+
+
+def test_no_thread_is_left_when_the_engine_closes(tmp_path):
+    """Items under way end; those that wait are never begun."""
+    engine = ThreadEngine(MeetingWorker, 2)
+    items = [("0", ""), ("1", "go"), ("2", "go"), ("3", ""), ("4", "")]
+    results = engine.run(items, str(tmp_path))
+    assert next(results) == "0"
+    assert wait_until((tmp_path / "2").exists)
+    results.close()
+    (tmp_path / "go").touch()
+    engine.close()
+    assert not workers_of_ours()
+    assert not (tmp_path / "4").exists()
+
+
+def test_an_engine_that_nobody_holds_ends_its_threads():
+    engine = ThreadEngine(EchoWorker, 2)
+    list(engine.run([0], None))
+    del engine
+    gc.collect()
+    assert wait_until(lambda: not workers_of_ours())
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can give it back")
+def test_what_a_worker_frees_goes_back_to_the_system(monkeypatch):
+    monkeypatch.setattr(threads, "TRIM_SECONDS", 0.0)
+    with closing(ThreadEngine(HoleWorker, 1)) as engine:
+        before = resident_mb()
+        list(engine.run(["item"], None))
+        assert resident_mb() - before < 16
+
+
+def test_other_c_libraries_keep_what_is_free(monkeypatch):
+    monkeypatch.setattr(threads, "TRIM_SECONDS", 0.0)
+    for error in (AttributeError, OSError, TypeError):
+        monkeypatch.setattr(threads.ctypes, "CDLL", Mock(side_effect=error))
+        with closing(ThreadEngine(EchoWorker, 1)) as engine:
+            assert len(list(engine.run([0], None))) == 1
+
+
+def resident_mb() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * mmap.PAGESIZE / 2**20
+
+
+FORGETFUL = """
+import zlib
+from pixelpong.engines.threads import ThreadEngine
+class Spinner:
+    def play(self, item, params):
+        return zlib.crc32(params)  # without Python's lock, like compiled code
+next(ThreadEngine(Spinner, 2).run(range(100), bytes(10**8)))
+raise SystemExit(7)
+"""
+
+
+@pytest.mark.slow
+def test_a_process_that_forgets_to_close_ends_while_its_threads_play():
+    words = [sys.executable, "-c", FORGETFUL]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (7, "")
+
+
+# --- processes --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_worker_that_dies_or_hangs_is_replaced_and_its_item_runs_again(start, number, tmp_path):
+    seconds = 60.0 if number == signal.SIGKILL else 4.0
+    make = functools.partial(OnceWorker, number, ["1"], tmp_path)
+    with closing(start(make, worker_timeout=seconds)) as engine:
+        assert list(engine.run(["8", "9"], None)) == ["8", "9"]
+        assert list(engine.run(["0", "1", "2", "3"], None)) == ["0", "1", "2", "3"]
+        assert engine.stats.restarts >= 1
+
+
+@pytest.mark.parametrize("worker", [DeadlyWorker, UnstartableWorker])
+def test_an_item_that_kills_every_worker_is_given_up(start, worker):
+    with closing(start(worker)) as engine:
+        with pytest.raises(WorkerError, match=r"item failed 3 times"):
+            list(engine.run(["item"], None))
+
+
+def test_workers_use_one_blas_thread(start):
+    with closing(start(ThreadCountWorker)) as engine:
+        ((used, _),) = engine.run(["item"], None)
+    assert {*used} == {1}
+
+
+def test_serial_keeps_one_worker_for_all_items():
+    make = Mock(side_effect=EchoWorker)
+    engine = Engine(make)
+    for _ in range(2):
+        list(engine.run([0] * 3, None))
+    assert make.call_count == 1
+
+
+def test_cores_are_those_this_process_may_use():
+    assert count_cores() == len(os.sched_getaffinity(0)) >= 1

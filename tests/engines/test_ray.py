@@ -1,0 +1,174 @@
+"""What Ray alone brings: tasks, its network, clusters that are full or not there."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from fakes import EchoWorker, MeetingWorker
+from processes import processes_with
+from promises import promise
+
+import pixelpong.engines.ray as ray_engine
+from pixelpong.config import Config
+from pixelpong.engines.ray import RayEngine, connection
+from pixelpong.errors import ConfigError, Interrupted, WorkerError
+from pixelpong.loop import train
+from pixelpong.machine import collect_versions
+from pixelpong.run.directory import RunDirectory
+
+pytestmark = pytest.mark.ray
+
+
+def test_tasks_that_play_are_not_cancelled_when_the_engine_closes(
+    ray_cluster, monkeypatch, tmp_path
+):
+    """If one finished at that moment, Ray's core would end this process."""
+    cancelled = []
+    monkeypatch.setattr(ray_engine.ray, "cancel", lambda *args, **options: cancelled.append(args))
+    config = Config(workers=2, ray_mode="tasks")
+    with closing(RayEngine(MeetingWorker, config, (tmp_path / "0").exists)) as engine:
+        with pytest.raises(Interrupted):
+            list(engine.run([("0", "go"), ("1", "go")], str(tmp_path)))
+    (tmp_path / "go").touch()
+    assert not cancelled
+
+
+# --- what others learn of it ------------------------------------------------------------------
+
+
+def listening_addresses(pids: set[int]) -> set[str]:
+    """Where processes can be reached, as Linux writes addresses: 127.0.0.1 is ``0100007F``."""
+    inodes = set()
+    for pid in pids:
+        for file in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                inodes.add(file.readlink().name.removeprefix("socket:[").removesuffix("]"))
+    tables = [Path(f"/proc/net/{name}").read_text() for name in ("tcp", "tcp6")]
+    lines = [line.split() for table in tables for line in table.splitlines()[1:]]
+    return {line[1].split(":")[0] for line in lines if line[3] == "0A" and line[9] in inodes}
+
+
+@promise("Ray tells nobody")
+def test_our_own_ray_is_reached_by_nobody_elsewhere_and_tells_nobody(ray_cluster):
+    """What it asks the network at its start goes nowhere; `test_network` looks from outside."""
+    daemons = processes_with(f"pixelpong-ray-{os.getpid()}-")
+    found = listening_addresses(daemons)
+    assert found
+    assert found <= {"0100007F", "0000000000000000FFFF00000100007F"}  # loopback, also in IPv6
+    environments = [Path(f"/proc/{pid}/environ").read_bytes().split(b"\0") for pid in daemons]
+    readable = [each for each in environments if each[0]]  # over others lies a title
+    assert len(readable) >= 4  # the store of the cluster's state, the node's, its agents
+    for environment in readable:
+        assert b"RAY_USAGE_STATS_ENABLED=0" in environment
+        assert b"http_proxy=http://127.0.0.1:9" in environment
+    assert "http_proxy" not in os.environ, "the driver's own errands are none of Ray's business"
+
+
+# --- what cannot be used ----------------------------------------------------------------------
+
+
+@promise("refusals")
+@pytest.mark.parametrize(
+    ("begin", "words", "reason"),
+    [
+        ("sys.modules['ray'] = None", [], "The engine ray needs Ray: pip install 'pixelpong[ray]'"),
+        (
+            "",
+            ["--ray-address", "127.0.0.1:1"],
+            "a Ray cluster at 127.0.0.1:1: Connection refused",
+        ),
+    ],
+)
+def test_a_training_that_is_refused_leaves_no_run(begin, words, reason, make_run, tmp_path):
+    """So `latest` is still the run before."""
+    train(make_run("runs/before"))
+    script = f"import sys; {begin}\nfrom pixelpong.faces.cli import main; sys.exit(main())"
+    options = ["--updates", "9", "--engine", "ray", *words]
+    for command in (["train"], ["resume", "latest"]):
+        done = subprocess.run(
+            [sys.executable, "-c", script, *command, *options],
+            cwd=tmp_path, capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 2
+        assert reason in done.stderr.replace("\n", "", 1), done.stderr
+        assert [path.name for path in (tmp_path / "runs").iterdir()] == ["before"]
+        assert RunDirectory(tmp_path / "runs" / "before").config.engine == "serial"
+
+
+@pytest.fixture
+def check(monkeypatch):
+    """Check an address as a process does that has no Ray yet."""
+    monkeypatch.setattr(connection, "CONNECT_TIMEOUT", 0.5)
+    monkeypatch.setattr(connection.ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(connection.ray, "shutdown", lambda: None)
+
+    def join(address):
+        with connection.connected(address, None):
+            pass
+
+    return join
+
+
+@pytest.mark.parametrize(
+    "address", ["nonsense", "host:", ":1", "host:0", "host:99999", "ray://h:1"]
+)
+def test_an_address_that_is_none_is_one_line(address, check):
+    with pytest.raises(ConfigError, match="expected --ray-address auto or HOST:PORT, got"):
+        check(address)
+
+
+def test_an_address_where_nobody_answers_is_one_line(check):
+    """Ray itself waits for minutes, or for ever if the connection is taken."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(ConfigError, match=f"a Ray cluster at {address}: timed out"):
+            check(address)
+    with pytest.raises(ConfigError, match=f"a Ray cluster at {address}: .*refused"):
+        check(address)
+
+
+def test_a_cluster_that_cannot_be_joined_is_one_line(check, monkeypatch):
+    def refuse(address, **options):
+        raise ConnectionError("Could not find any running Ray instance.")
+
+    monkeypatch.setattr(connection.ray, "init", refuse)
+    with pytest.raises(WorkerError, match="a Ray cluster at auto: ConnectionError"):
+        check("auto")
+
+
+def test_a_cluster_without_room_is_one_line(ray_cluster, monkeypatch):
+    with closing(RayEngine(EchoWorker, Config(workers=2))) as first:
+        list(first.run([0], None))
+        monkeypatch.setattr(ray_engine, "PLACE_SECONDS", 1.0)
+        with closing(RayEngine(EchoWorker, Config(workers=2))) as second:
+            with pytest.raises(WorkerError, match="No worker started within .*: 0 of 2 CPUs"):
+                list(second.run([0], None))
+
+
+def refuse(*_, **__):
+    raise ray_engine.exceptions.ObjectStoreFullError("it is full")
+
+
+@pytest.mark.parametrize(
+    ("name", "instead", "words"),
+    [
+        ("collect_versions", lambda: collect_versions() | {"numpy": "1"}, "instead of numpy 1;"),
+        ("describe_machine", lambda: {"processor": "an abacus"}, "processor of .* differs from"),
+        ("ray.put", refuse, "the parameters to Ray's .* failed with ObjectStoreFull"),
+    ],
+)
+def test_a_node_or_a_store_that_does_not_fit_is_one_line(
+    ray_cluster, monkeypatch, name, instead, words
+):
+    """Another processor is a warning, which these tests make an error."""
+    monkeypatch.setattr(f"pixelpong.engines.ray.{name}", instead)
+    with closing(RayEngine(EchoWorker, Config(workers=1))) as engine:
+        with pytest.raises((WorkerError, UserWarning), match=words):
+            list(engine.run([0], None))

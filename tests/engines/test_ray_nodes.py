@@ -1,0 +1,74 @@
+"""Nodes that come and go while a training runs on them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from fakes import EchoWorker, workers_find_tests
+from lose_a_node import LocalCluster
+from promises import promise
+from toys import same_training
+from waiting import wait_until
+
+from pixelpong.config import Config
+from pixelpong.config.presets import load_preset
+from pixelpong.engines.ray import RayEngine
+from pixelpong.loop import Updated, train
+from pixelpong.run.directory import RunDirectory
+
+pytestmark = pytest.mark.ray
+
+SMALL = {"num_envs": 6, "num_steps": 16, "hidden": 8, "num_minibatches": 2, "restart_after": 0}
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two nodes of one core."""
+    with workers_find_tests():
+        cluster = LocalCluster(2)
+        yield cluster
+        cluster.close()
+
+
+@promise("a worker is lost")
+def test_a_lost_node_and_a_new_one_change_nothing(cluster, tmp_path):
+    """A node goes while both play, and another one comes."""
+    seen, steps = [], [(2, cluster.lose_node), (1, cluster.add_node), (2, int)]
+
+    def disturb(event) -> None:
+        if isinstance(event, Updated) and steps and event.engine.workers == steps[0][0]:
+            seen.append(event.engine)
+            steps.pop(0)[1]()
+
+    config = load_preset("fast").updated({**SMALL, "engine": "threads", "updates": 10**6}, "test")
+    changes = {"engine": "ray", "ray_address": cluster.address}
+    run = RunDirectory.create(tmp_path / "disturbed", config.updated(changes, "test"))
+    train(run, disturb, lambda: not steps)
+    assert [engine.restarts > 0 for engine in seen] == [False, True, True]
+    updates = run.checkpoints.load_latest().update
+    whole = config.updated({"updates": updates}, "test")
+    undisturbed = RunDirectory.create(tmp_path / "undisturbed", whole)
+    train(undisturbed)
+    assert same_training(run, undisturbed) == []
+
+
+def test_a_job_finds_its_cluster_by_the_environment(cluster, monkeypatch):
+    """As `ray job submit` starts it: no address on the command line."""
+    monkeypatch.setenv("RAY_ADDRESS", cluster.address)
+    with closing(RayEngine(EchoWorker, Config())) as engine:
+        list(engine.run([0], None))
+        assert wait_until(lambda: list(engine.run([0], None)) and engine.stats.workers == 2)
+
+
+@pytest.mark.soak
+def test_the_example_that_loses_a_node_shows_the_same_bits():
+    example = Path(__file__).parents[2] / "examples" / "lose_a_node.py"
+    done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^[1-9]\d* items played again", done.stdout, re.M)
+    assert "the same bits" in done.stdout

@@ -1,0 +1,178 @@
+"""Any schedule gives the same result: the engines among accidents of every kind, by the thousand.
+
+A seed that fails is named; for Ray, whose world is simulated, `simulate("ray", seed)` lives through
+it again, and its story is shown. Threads are real: of each seed, the system makes a schedule anew.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import json
+import threading
+import time
+from contextlib import closing, nullcontext
+
+import pytest
+from promises import promise
+from simulated_ray import simulated as simulated_ray
+from simulation import ITEM_TIMEOUT, World, config_of, recorded_worker
+
+from pixelpong.config import Config
+from pixelpong.engines import Engine
+from pixelpong.engines.ray import RayEngine
+from pixelpong.engines.threads import ThreadEngine
+from pixelpong.errors import Interrupted, WorkerError
+from pixelpong.items import Item
+from pixelpong.learners import make_learner
+from pixelpong.play.worker import gather
+from pixelpong.run.arrays import fingerprint
+
+pytestmark = promise("any engine")
+
+MODES = ("classic", "fast")
+
+
+class Training:
+    """A training without a disk: what is learned and what would be written down."""
+
+    def __init__(self, mode: str) -> None:
+        self.learner = make_learner(config_of(mode))
+        self.updates = config_of(mode).updates
+        self._lines: list[str] = []
+
+    def update(self, engine) -> None:
+        asked = self.learner.items(), self.learner.params
+        stats = self.learner.apply(engine.run(*asked))
+        line = self.learner.progress.line() | stats.figures
+        episodes = [episode.line() for episode in stats.episodes]
+        self._lines.append(json.dumps([line, episodes]))
+
+    def is_done(self) -> bool:
+        return self.learner.progress.update == self.updates
+
+    def hash(self) -> str:
+        arrays, counters = self.learner.get_state()
+        parts = [fingerprint(arrays), json.dumps(counters), *self._lines]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+@functools.cache
+def undisturbed(mode: str) -> str:
+    """The hash of a training in one process, in which nothing happens."""
+    training = Training(mode)
+    with closing(Engine(functools.partial(recorded_worker, mode))) as engine:
+        while not training.is_done():
+            training.update(engine)
+    return training.hash()
+
+
+def go_through(mode: str, world: World, make_engine) -> str:
+    """Train in a world of accidents; after a stop or a failure, go on with another engine."""
+    training, worker = Training(mode), recorded_worker(mode)
+    worker.world = world
+    try:
+        while not training.is_done():
+            with closing(make_engine()) as engine:
+                try:
+                    while not training.is_done():
+                        if world.happens():
+                            give_up_a_run(engine, training, world)
+                        training.update(engine)
+                except (WorkerError, Interrupted) as error:
+                    world.tell(f"the engine ends: {error}")
+    finally:
+        worker.world = None
+    return training.hash()
+
+
+def give_up_a_run(engine, training: Training, world: World) -> None:
+    """Begin an evaluation with other params, and leave it in the middle."""
+    items = [Item("evaluate", 0, 0, index) for index in range(world.rng.randrange(2, 9))]
+    params = {name: w + 1 for name, w in training.learner.params.items()}
+    run = engine.run(items, params)
+    for _ in itertools.islice(run, world.rng.randrange(1, len(items))):
+        pass
+    run.close()
+    world.tell("a run is given up")
+
+
+def make_rays(mode: str, world: World):
+    """Makes Ray engines of one kind; some have as many workers as there are cores."""
+    workers = world.rng.choice((None, 1, 2, 3))
+    kind = world.rng.choice(("actors", "tasks"))
+    make = functools.partial(recorded_worker, mode)
+    config = Config(workers=workers, worker_timeout=ITEM_TIMEOUT, ray_mode=kind)
+    return lambda: RayEngine(make, config, lambda: world.happens(0.01), gather)
+
+
+class NervousWorker:
+    """Plays as the recorded one, with pauses, and now and then raises."""
+
+    def __init__(self, mode: str, world: World, lock: threading.Lock) -> None:
+        self._worker, self._world, self._lock = recorded_worker(mode), world, lock
+
+    def play(self, item, params):
+        time.sleep(1e-3 * self._world.rng.random() ** 4)
+        with self._lock:  # there is but one
+            result = self._worker.play(item, params)
+        time.sleep(1e-3 * self._world.rng.random() ** 4)
+        if self._world.happens(0.05):
+            raise ValueError("nerves")
+        return result
+
+
+def make_threads(mode: str, world: World):
+    """Makes thread engines of one number of workers."""
+    workers = world.rng.randint(1, 4)
+    make = functools.partial(NervousWorker, mode, world, threading.Lock())
+    return lambda: ThreadEngine(make, workers, lambda: world.happens(0.01))
+
+
+WORLDS = {
+    "threads": (lambda world: nullcontext(), make_threads),
+    "ray": (simulated_ray, make_rays),
+}
+
+
+def simulate(engine: str, seed: int) -> tuple[str, str, World]:
+    """Live through the schedule of a seed; its mode, the hash, and the world with its story."""
+    world, mode = World(seed), MODES[seed % 2]
+    simulated, maker = WORLDS[engine]
+    with simulated(world):
+        return mode, go_through(mode, world, maker(mode, world)), world
+
+
+def require_same(engine: str, seed: int) -> World:
+    mode, got, world = simulate(engine, seed)
+    assert got == undisturbed(mode), f"{engine}, seed {seed}:\n" + "\n".join(world.story)
+    return world
+
+
+KINDS = {
+    "threads": {"nerves", "given up", "the engine ends"},
+    "ray": {
+        "dies", "hangs", "pauses", "dropped", "delayed", "middle of", "after an", "is lost",
+        "joins", "given up", "the engine ends", "failed 3 times",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", WORLDS)
+def test_any_schedule_gives_the_same_result(engine):
+    """And every kind of accident happens: else a schedule would be no test of it."""
+    found = [require_same(engine, seed) for seed in range(100)]
+    stories = "\n".join("\n".join(world.story) for world in found)
+    assert {kind for kind in KINDS[engine] if kind not in stories} == set()
+    for seed in range(20 if engine == "ray" else 0):
+        assert simulate(engine, seed)[2].story == found[seed].story, "to the letter"
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("engine", WORLDS)
+def test_any_of_five_thousand_schedules_gives_the_same_result(engine):
+    for seed in range(5000):
+        require_same(engine, seed)

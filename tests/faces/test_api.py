@@ -1,0 +1,227 @@
+"""The names that `import pixelpong` gives: lazily, at any time, with one-line errors."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+from waiting import wait_until
+
+import pixelpong
+from pixelpong import Evaluation
+from pixelpong.faces.notebook import Run
+from pixelpong.run.directory import RunDirectory
+
+TOY = {"max_frames": 300, "hidden": 8, "batch_size": 2, "engine": "serial", "save_every": 1}
+
+
+@pytest.fixture
+def toy(tmp_path):
+    return pixelpong.train("classic", run=tmp_path / "toy", quiet=True, updates=2, **TOY)
+
+
+def test_the_public_names_are_these():
+    names = {
+        "Config", "Evaluation", "PixelpongError", "Policy", "Run", "evaluate", "load_preset",
+        "make_env", "preset_names", "resume", "train", "training",
+    }  # fmt: skip
+    assert {*pixelpong.__all__} == {*dir(pixelpong)} - {"__version__"} == names
+    for name in names:
+        assert not isinstance(getattr(pixelpong, name), types.ModuleType), name
+        assert getattr(pixelpong, name).__doc__, name
+
+
+def test_the_package_can_be_pickled_by_those_who_send_functions_that_use_it():
+    """As Ray and stable-baselines3 do, with cloudpickle, which Gymnasium brings."""
+    cloudpickle = pytest.importorskip("cloudpickle")
+    there = cloudpickle.loads(cloudpickle.dumps(lambda: pixelpong.make_env(max_frames=300)))
+    assert there().reset(seed=0)[0].shape == (210, 160, 3)
+
+
+def test_gymnasium_makes_the_environment_by_the_name_of_its_module():
+    script = "import gymnasium; print(gymnasium.make('pixelpong.env.gym:pixelpong/Pong-v0'))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert "PongEnv" in done.stdout, done.stderr
+
+
+def hash_of(run):
+    return run.agent("latest").about["params_sha256"]
+
+
+def test_a_training_event_by_event_is_the_same_and_can_be_left(tmp_path, toy):
+    events = list(pixelpong.training("classic", run=tmp_path / "whole", updates=2, **TOY))
+    for event in pixelpong.training("classic", run=tmp_path / "left", updates=9, **TOY):
+        if getattr(event, "stats", None):
+            break
+    del event
+    left = pixelpong.resume(tmp_path / "left", updates=2, quiet=True)
+    assert events[-1].params_sha256 == hash_of(toy) == hash_of(left)
+
+
+def test_a_training_comes_out_as_that_of_the_command_line(toy, report):
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in TOY.items()]
+    told = report("train", "--preset", "classic", "--run", "toy2", "--updates", "2", *options)
+    assert told["params_sha256"] == hash_of(toy)
+
+
+def test_a_training_gives_the_run_and_one_that_goes_on_too(toy, capsys):
+    assert isinstance(toy, Run)
+    assert toy.metrics()["update"].tolist() == [1, 2]
+    longer = pixelpong.resume(toy, quiet=True, updates=3)
+    assert longer.metrics()["update"].tolist() == [1, 2, 3]
+    again = pixelpong.resume(toy.path, quiet=True, updates=np.int64(4))
+    assert (again, hash(again)) == (toy, hash(toy))
+    assert again != toy.path
+    assert capsys.readouterr() == ("", "")
+
+
+def test_the_loop_over_a_training_that_is_shown_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    page = Path(__file__).parents[2].joinpath("docs/howto/python.md").read_text("utf-8")
+    (block,) = re.findall(r"```python\n([^`]*pixelpong\.training[^`]*)```", page)
+    shown = '"fast", total_timesteps=400_000, evaluate_every=20'
+    assert shown in block
+    toy = '"classic", evaluate_every=2, updates=4, **TOY'
+    exec(block.replace(shown, toy), {"TOY": TOY | {"evaluate_episodes": 2}})
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines if line[0].isdigit()] == ["1", "2", "3", "4"]
+    assert sum(line.startswith("mean return") for line in lines) == 2
+
+
+def test_options_that_change_the_result_can_be_allowed(toy):
+    changed = pixelpong.resume(toy, quiet=True, updates=3, gamma=0.9, allow_changes=True)
+    assert changed.config.gamma == 0.9
+
+
+def test_ctrl_c_saves_and_stops_a_script_that_may_go_on(tmp_path):
+    before, path = signal.getsignal(signal.SIGINT), tmp_path / "toy"
+    lines = path / "metrics.jsonl"
+
+    def press() -> None:
+        wait_until(lambda: lines.exists() and lines.stat().st_size > 0)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=press)
+    thread.start()
+    never = {"updates": 10**6, "save_every": 10**6}
+    with pytest.raises(KeyboardInterrupt) as stop:
+        pixelpong.train("classic", run=path, quiet=True, **TOY | never)
+    thread.join()
+    update = RunDirectory(path).checkpoints.load_latest().update
+    assert str(stop.value) == f"update {update} is saved; continue with pixelpong.resume('{path}')"
+    assert update > 0
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_run_a_path_and_a_policy_are_the_same_agent(toy):
+    policy = pixelpong.Policy.load(toy, "latest")
+    ways = [toy, str(toy.path), policy]
+    results = [pixelpong.evaluate(way, 2, checkpoint="latest", engine="serial") for way in ways]
+    assert results[0] == results[1] == results[2]
+
+
+def test_an_evaluation_shows_itself_in_words_and_a_histogram():
+    one = Evaluation(-1.5, 24.0, (-21.0, 18.0), (-21.0, 18.0, 18.0), 2345.6)
+    few = "too few games for an interval"
+    assert str(one) == f"mean return −1.50 ({few}) over 3 games of 2,346 steps"
+    assert few not in str(dataclasses.replace(one, returns=one.returns * 4))
+    assert repr(one) == f"<Evaluation: {one}; .returns>"
+    shown = one._repr_html_()
+    assert str(one) in shown
+    assert "\n−21 █ 1\n+18 ██ 2\n" in shown
+
+
+# --- in a notebook ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def run(toy_runs):
+    return Run(toy_runs["classic"])
+
+
+def test_a_run_says_what_it_is_and_what_can_be_asked(run):
+    lines = repr(run).splitlines()
+    assert lines[0] == f"Run('{run.path}'): classic on ALE/Pong-v5"
+    assert lines[1].startswith("  budget spent at update 12; greedy return ")
+    assert "update 12, 36 episodes" in lines[2]
+    assert f"{len(run.agents())} agents saved" in lines[3]
+    assert ".plot(kind) with curve, health" in lines[4]
+    assert run.metrics()["entropy"].shape == (12,)
+
+
+def test_agents_are_listed_and_loaded(run):
+    files = [*run.path.glob("checkpoints/0*"), *run.path.glob("agents/*.safetensors")]
+    assert run.agents() == sorted({int(file.stem) for file in files})
+    assert run.agents()[-1] == 12
+    assert [run.agent(each).about["update"] for each in run.agents()] == run.agents()
+    assert run.agent("latest").about["update"] == 12
+
+
+@pytest.mark.slow
+def test_pictures_and_films_show_themselves_and_can_be_saved(run, tmp_path, make_run):
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("av")
+    shown = run._repr_html_()
+    assert f"<b>{run.verdict}</b>" in shown
+    (data,) = re.findall(r'src="data:image/png;base64,([^"]*)"', shown)
+    assert base64.b64decode(data) == run.plot().content
+    assert "<img" not in Run(make_run().path)._repr_html_(), "it has no update yet"
+    picture, film = run.plot("health"), run.replay("latest", 2, sampled=True)
+    assert picture._repr_html_().startswith('<img alt="health of classic')
+    assert "health of classic" in repr(picture)
+    assert "update 12, sampled episode 2" in repr(film)
+    assert (picture.content[:4], film.content[4:8]) == (b"\x89PNG", b"ftyp")
+    for media in (picture, film):
+        media.save(tmp_path / "media")
+        assert (tmp_path / "media").read_bytes() == media.content
+
+
+PRESS_STOP = """
+import os, pathlib, signal, threading, time
+lines = pathlib.Path("toy/metrics.jsonl")
+before = lines.stat().st_size
+def press():
+    while lines.stat().st_size == before:
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=press).start()
+pixelpong.resume(run, updates=10**6, quiet=True)
+"""
+
+
+@pytest.mark.slow
+def test_it_trains_and_shows_runs_in_a_notebook_and_the_stop_button_saves(tmp_path):
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    pytest.importorskip("ipykernel")
+    options = TOY | {"engine": "threads", "workers": 1}
+    cells = [
+        f"import pixelpong\noptions = {options}",
+        "run = pixelpong.train('classic', run='toy', updates=3, **options)\nrun",
+        PRESS_STOP,
+        "pixelpong.evaluate(run, 2, workers=1).returns",
+        "run.plot()",
+        "pixelpong.Run('nowhere')",
+    ]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    nbclient.NotebookClient(notebook, allow_errors=True).execute(cwd=str(tmp_path))
+    _, trained, (stopped,), (result,), (shown,), (refused,) = (
+        cell.outputs for cell in notebook.cells
+    )
+    text = "".join(each["text"] for each in trained[:-1])  # and no piece of HTML a line
+    assert text.splitlines()[-1].split("  ")[1] == "update 3"
+    assert "update 3, 6 episodes" in trained[-1]["data"]["text/plain"]
+    assert stopped["ename"] == "Stopped"  # a KeyboardInterrupt
+    assert "is saved; continue with pixelpong.resume('toy')" in stopped["evalue"]
+    assert result["output_type"] == "execute_result"
+    assert "data:image/png" in shown["data"]["text/html"]
+    assert refused["traceback"] == [f"RunError: {refused['evalue']}"]

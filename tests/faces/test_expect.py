@@ -1,0 +1,85 @@
+"""What an agent expects: each height of the picture is an answer of the network itself."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from dense import make_params
+
+from pixelpong.agent.file import load_shipped
+from pixelpong.agent.game import Moment, play_game
+from pixelpong.faces.look.reel import ARRIVING, BALL, HEIGHTS, PADDLE, expect, find, place_paddle
+from pixelpong.items import DOWN, STAY, UP
+from pixelpong.play.networks import NETS
+
+
+def draw_screen(ball, height) -> np.ndarray:
+    """A screen of Pong, pixel by pixel."""
+    screen = np.zeros((210, 160), np.uint8)
+    screen[35:195] = 34
+    screen[194] = 14  # the border
+    screen[75:91, 16:20] = 56
+    screen[35 + height : 51 + height, 140:144] = 200
+    screen[35 + ball[0] : 39 + ball[0], ball[1] : ball[1] + 2] = 14
+    return screen
+
+
+def make_moment(ball, height, action=UP) -> Moment:
+    return Moment(7, draw_screen(ball, height), action, 0.0, (0, 0), None)
+
+
+BEFORE, NOW = make_moment((30, 130), 60), make_moment((36, 134), 64)
+
+
+def test_the_paddle_is_found_and_put_elsewhere_and_nothing_else_changes():
+    np.testing.assert_array_equal(place_paddle(NOW.screen, 142), draw_screen((36, 134), 142))
+    assert (find(NOW.screen, BALL), find(NOW.screen, PADDLE)) == ((36, 134), (64, 140))
+    assert find(place_paddle(NOW.screen, 150), PADDLE) is None, "it is cut off"
+
+
+@pytest.mark.parametrize("algorithm", ["reinforce", "ppo"])
+def test_each_height_is_what_a_network_says_that_is_asked_there(algorithm):
+    network = NETS[algorithm](make_params(algorithm, 12, "float32"))
+    found = expect(network, BEFORE, NOW)
+    assert (found["step"], found["ball"], found["paddle"]) == (7, (36, 134), 64)
+    assert len(found["probabilities"]) == len(HEIGHTS)
+    for place in (0, 17, 40, 71):
+        network.reset()
+        network.follow(draw_screen((30, 130), HEIGHTS[place]), UP)
+        network.act(draw_screen((36, 134), HEIGHTS[place]))
+        asked = network.explain()
+        np.testing.assert_allclose(found["probabilities"][place], asked.probabilities, atol=1e-3)
+        if asked.value is not None:
+            assert found["values"][place] == pytest.approx(asked.value, abs=1e-3)
+    assert (found["values"] is None) == (algorithm == "reinforce")
+    other = expect(network, make_moment((42, 130), 60), NOW)
+    assert found["probabilities"] != other["probabilities"], "the frame before is seen too"
+    if algorithm == "ppo":
+        other = expect(network, make_moment((30, 130), 60, STAY), NOW)
+        assert found["values"] != other["values"], "so is the last action"
+    for before, now in (
+        (NOW, BEFORE), (make_moment((36, 120), 64), make_moment((36, 124), 64)),
+        (make_moment((36, 150), 64), NOW), (BEFORE, make_moment((36, 134), 150)),
+    ):  # fmt: skip
+        assert expect(network, before, now) is None, "the ball does not arrive"
+
+
+@pytest.mark.slow
+def test_the_packages_agent_goes_to_the_ball_and_expects_to_win_only_where_it_meets_it():
+    """The picture is true of a game: the agent is one that wins."""
+    agent = load_shipped()
+    network = agent.make_network()
+    pairs = itertools.pairwise(play_game(agent, 0))
+    found = next(filter(None, (expect(network, *pair) for pair in pairs)))
+    row, column = found["ball"]
+    assert column in ARRIVING
+    heights, actions = np.array(HEIGHTS), np.array(network.actions)
+    values, chosen = np.array(found["values"]), actions[np.argmax(found["probabilities"], axis=1)]
+    is_above, is_below = heights + 16 < row, heights > row + 40
+    # More than half of the field above a ball that close it has never been: there it may stay.
+    assert (chosen[is_above & (heights > row - 80)] == DOWN).mean() > 0.9
+    assert not (chosen[is_above] == UP).any()
+    meets = (heights <= row + 8) & (heights + 16 >= row)
+    assert values[meets].mean() > values[is_above | is_below].mean() + 0.1

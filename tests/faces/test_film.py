@@ -1,0 +1,240 @@
+"""Films: the emulator's very pixels, at the game's speed, in a file that is whole or not there."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import re
+import signal
+from operator import attrgetter
+
+import numpy as np
+import pytest
+
+from pixelpong.agent import game as games
+from pixelpong.agent.choice import Agents
+from pixelpong.agent.game import play_game
+from pixelpong.agent.legend import ACTION_COLOURS, ACTION_NAMES, PIXEL_COLOURS, PIXEL_NAMES
+from pixelpong.config.protocols import PROTOCOLS
+from pixelpong.faces.cli import main
+from pixelpong.faces.look import film as look
+from pixelpong.faces.look.film import draw_overlay, make_film
+from pixelpong.items import DOWN, UP
+from pixelpong.play.networks import APPEARED, OFF, STAYED, VANISHED
+from pixelpong.run.directory import RunDirectory
+from pixelpong.run.words import signed
+
+av = pytest.importorskip("av", reason="films need the extra [video]")
+Image = pytest.importorskip("PIL.Image", reason="films need the extra [video]")
+ImageDraw = pytest.importorskip("PIL.ImageDraw")
+
+RATE = 15
+"""Decisions a second in ALE/Pong-v5."""
+
+
+@pytest.fixture(scope="module", params=["fast", "classic"])
+def agent(request, toy_runs):
+    """A trained agent."""
+    return Agents.of_run(RunDirectory(toy_runs[request.param])).load()
+
+
+@pytest.fixture(scope="module")
+def films(toy_runs, tmp_path_factory):
+    """A game, its moments and its films with their reports, made once."""
+    agent, folder = (
+        Agents.of_run(RunDirectory(toy_runs["fast"])).load(),
+        tmp_path_factory.mktemp("films"),
+    )
+    play = functools.partial(play_game, agent, 3)
+    made = {"agent": agent, "moments": list(play()), "folder": folder}
+    defaults = {"has_overlay": False, "scale": 3, "speed": 1.0, "seconds": None}
+    for name, changes in {
+        "plain.gif": {"scale": 1}, "plain.mp4": {}, "fast.gif": {"scale": 1, "speed": 7.0},
+        "overlay.gif": {"has_overlay": True, "seconds": 5.0},
+    }.items():  # fmt: skip
+        made[name] = make_film(agent, play, "a game", folder / name, **defaults | changes)
+    return made
+
+
+def decode(path):
+    """Each picture [height, width, 3] of a GIF with its time in milliseconds."""
+    with Image.open(path) as image:
+        for index in range(image.n_frames):
+            image.seek(index)
+            image.load()
+            yield np.asarray(image.convert("RGB")), image.info["duration"]
+
+
+def shown_at(pictures, milliseconds):
+    """What a player shows at a time."""
+    for picture, duration in pictures:
+        milliseconds -= duration
+        if milliseconds < 0:
+            return picture
+    raise AssertionError("the film is over")
+
+
+def enlarged(moment, scale):
+    return moment.frame.repeat(scale, axis=0).repeat(scale, axis=1)
+
+
+# What is in the file
+
+
+@pytest.mark.parametrize(("name", "scale"), [("plain.gif", 1), ("overlay.gif", 3)])
+def test_pixels_are_those_of_the_emulator(films, name, scale):
+    pictures, seen = list(decode(films["folder"] / name)), set()
+    has_overlay = name == "overlay.gif"
+    row = look.TITLE * scale if has_overlay else 0
+    for number, moment in zip(range(5 * RATE), films["moments"], strict=False):
+        picture = shown_at(pictures, 1000 * (number + 0.5) / RATE)
+        frame = picture[row : row + 210 * scale, : 160 * scale]
+        np.testing.assert_array_equal(frame, enlarged(moment, scale))
+        assert picture.shape[1] > 160 * scale or not has_overlay
+        seen.add(moment.frame.tobytes())
+    assert len(seen) > 10
+
+
+def test_an_mp4_has_a_frame_for_each_step_stays_at_the_end_and_looks_like_the_game(films):
+    path, report, moments = films["folder"] / "plain.mp4", films["plain.mp4"], films["moments"]
+    with av.open(str(path)) as container:
+        stream = container.streams.video[0]
+        frames = list(container.decode(stream))
+        assert (stream.codec_context.name, stream.codec_context.pix_fmt) == ("h264", "yuv420p")
+        assert (stream.width, stream.height, stream.average_rate) == (480, 630, RATE)
+    assert len(frames) == report["frames"] == len(moments) - 1 + RATE
+    assert report["seconds"] == pytest.approx(len(frames) / RATE)
+    assert frames[0].time == 0.0
+    content = path.read_bytes()
+    assert content.index(b"moov") < content.index(b"mdat"), "cannot be played while it loads"
+    assert (frames[0].colorspace, frames[0].color_range) == (6, 1)  # BT.601, a video's range
+    for number in (0, 20, -1):
+        difference = frames[number].to_ndarray(format="rgb24") - enlarged(
+            moments[number], 3
+        ).astype(int)
+        assert np.abs(np.median(difference, axis=(0, 1))).max() <= 3
+        assert np.abs(difference[::3, ::3]).mean() < 4
+
+
+@pytest.mark.parametrize("name", ["plain.gif", "fast.gif"])
+def test_a_gif_keeps_delays_that_browsers_respect_and_ends_with_the_last_moment(films, name):
+    report, pictures = films[name], list(decode(films["folder"] / name))
+    delays = [delay for _, delay in pictures]
+    assert min(delays) >= 20
+    assert sum(delays) / 1000 == pytest.approx(report["seconds"], abs=0.01)
+    picture = shown_at(pictures, sum(delays) - 970)
+    np.testing.assert_array_equal(picture, films["moments"][-1].frame)
+    assert report["steps"] == len(films["moments"]) - 1
+
+
+def test_a_film_runs_at_the_speed_of_the_game(films, tmp_path):
+    for name, speed, rate, every in (
+        ("ALE/Pong-v5", 1.0, 15, 1), ("ALE/Pong-v5", 0.1, 1.5, 1), ("Pong-v0", 1.0, 20, 1),
+        ("PongNoFrameskip-v4", 1.0, 30, 2), ("ALE/Pong-v5", 10.0, 50, 3),
+    ):  # fmt: skip
+        agent = dataclasses.replace(films["agent"], protocol=PROTOCOLS[name])
+        play, path = functools.partial(play_game, agent, 3), tmp_path / "film.gif"
+        how = {"has_overlay": False, "scale": 1, "speed": speed, "seconds": 7.01 / rate}
+        report = make_film(agent, play, "a game", path, **how)
+        assert (report["frames_per_second"], report["steps"]) == (rate, 6 * every)
+        assert rate * every * sum(PROTOCOLS[name].frame_skips) / 2 == pytest.approx(60 * speed)
+
+
+# The overlay
+
+
+def test_the_panel_says_what_happens_in_the_words_of_the_legend(agent, monkeypatch):
+    written, draw = [], ImageDraw.ImageDraw.text
+    note = lambda pen, at, text, *how: written.append(text) or draw(pen, at, text, *how)  # noqa: E731
+    monkeypatch.setattr(ImageDraw.ImageDraw, "text", note)
+    sees_all = agent.algorithm == "ppo"
+    states = {name for state, name in PIXEL_NAMES.items() if sees_all or state != STAYED}
+    names = [ACTION_NAMES[action] for action in agent.make_network().actions]
+    for moment in filter(attrgetter("explanation"), play_game(agent, 3, explains_every=7)):
+        written.clear()
+        draw_overlay(moment, agent, "a game", 3)
+        lost, won, explanation = *moment.points, moment.explanation
+        words = ["a game", "opponent", f"{lost}", "agent", f"{won}", "step", f"{moment.step}"]
+        assert written[:7] == words
+        assert {"for up", "for down", *states} <= {*written}
+        assert ("stayed" in written) == sees_all
+        assert [line for line in written if line in ACTION_NAMES.values()] == names
+        if moment.action is not None:
+            assert written[written.index(">") + 1] == ACTION_NAMES[moment.action]
+        assert {t for t in written if "%" in t} == {f"{p:.0%}" for p in explanation.probabilities}
+        assert explanation.value is None or signed(explanation.value, 2) in written
+
+
+def test_the_panel_has_the_colours_of_the_legend_and_shapes_of_its_own():
+    colours = look.list_colours()
+    assert len(colours) < 256, "one is left for a GIF"
+    stamped = {state: look.INK + state for state in PIXEL_COLOURS}
+    for places, legend in ((look.ACTIONS, ACTION_COLOURS), (stamped, PIXEL_COLOURS)):
+        assert {key: "#" + bytes(colours[place]).hex() for key, place in places.items()} == legend
+    for unit in range(2, 11):
+        stamps = look.make_stamps(unit)
+        shapes = stamps != look.PAPER
+        for state in PIXEL_COLOURS:
+            assert {*stamps[state][shapes[state]].tolist()} == {look.INK + state}
+        assert len({shapes[state].tobytes() for state in (OFF, STAYED, APPEARED, VANISHED)}) == 4
+        up, down = shapes[4:8], shapes[8:]
+        assert (up == up[0]).all()
+        assert (down == down[0]).all()
+        assert (up[0] != down[0]).any()
+        assert (stamps[7].max(), stamps[8].max()) == (look.ACTIONS[UP], look.ACTIONS[DOWN])
+
+
+def test_bars_are_as_long_as_the_probabilities(agent):
+    moment = next(play_game(agent, 3, explains_every=1))
+    actions, nothing = agent.make_network().actions, np.zeros((80, 80))
+    probabilities = np.array([0.25, 0.75, 0.0][: len(actions)])
+    changes = {"probabilities": probabilities, "saliency": nothing}
+    explanation = dataclasses.replace(moment.explanation, **changes)
+    moment = dataclasses.replace(moment, explanation=explanation)
+    picture = np.asarray(draw_overlay(moment, agent, "a game", 3))
+    assert picture.shape == (3 * 224, 3 * 344)
+    bars = picture[: 3 * 115, 3 * 160 :]
+    for action, p in zip(actions, probabilities, strict=True):
+        assert (bars == look.ACTIONS[action]).sum(axis=1).max() == 112 * 3 * p
+
+
+# The command
+
+
+def test_the_command_makes_the_film_that_was_asked_for(toy_runs, tmp_path, capsys, monkeypatch):
+    path, run = tmp_path / "film.gif", str(toy_runs["fast"])
+    words = ["record", run, "--scale", "1", "--seconds", "2"]
+    which = ["--checkpoint", "0", "--episode", "5"]
+    assert main([*words, *which, "--out", str(path), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["bytes"], report["frames"]) == (path.stat().st_size, 30)
+    assert report["title"] == "fast, update 0, greedy episode 5"
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"{run}/videos/update-")
+    assert re.search(
+        r": 2\.0 s, fast, .* greedy episode 0, opponent .* agent after 29 steps\n", out
+    )
+    monkeypatch.chdir(tmp_path)  # an agent without a run has no folder of its own
+    assert main(["record", "champion", "--scale", "1", "--seconds", "0.1"]) == 0
+    assert {path.suffix for path in tmp_path.iterdir()} == {".gif", ".mp4"}
+
+
+# Whole or none
+
+
+def test_ctrl_c_leaves_what_was_there(toy_runs, tmp_path, capsys, monkeypatch):
+    path = tmp_path / "film.mp4"
+    path.write_text("older")
+
+    def play_with_signal(*which, **how):
+        for moment in play_game(*which, **how):
+            if moment.step == 10:
+                signal.raise_signal(signal.SIGINT)
+            yield moment
+
+    monkeypatch.setattr(games, "play_game", play_with_signal)
+    assert main(["record", str(toy_runs["fast"]), "--out", str(path), "--overlay"]) == 130
+    assert capsys.readouterr().err == "pixelpong: interrupted\n"
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [(path.name, "older")]

@@ -1,0 +1,181 @@
+"""Pictures of runs: what they show is what the files say, and every refusal is one line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from toys import toy_evaluation
+
+from pixelpong.agent.legend import ACTION_COLOURS, PIXEL_COLOURS
+from pixelpong.faces import plots
+from pixelpong.play.networks import OFF
+from pixelpong.run.record import Record
+
+pytest.importorskip("matplotlib")
+
+
+def figure_of(kind, *runs):
+    with plots.house_style():
+        return plots.KINDS[kind](plots.name_settings(runs))
+
+
+@pytest.fixture(scope="module", params=["fast", "classic"])
+def toy(request, toy_runs):
+    """A run with each of its pictures, drawn once."""
+    run = Record.read(toy_runs[request.param])
+    return run, {kind: figure_of(kind, run) for kind in plots.KINDS}
+
+
+@pytest.fixture
+def curves(make_run):
+    """Make a run of a seed with these estimated returns, an update and 100 steps each."""
+
+    def make(name, seed, returns, **options):
+        run = make_run(name, seed=seed, **options)
+        for update, value in enumerate(returns, 1):
+            run.metrics.append({"update": update, "steps": 100 * update, "estimated_return": value})
+        return Record.read(run.path)
+
+    return make
+
+
+@pytest.fixture
+def fast(toy_runs, tmp_path):
+    """A copy that may be damaged."""
+    return Record.read(shutil.copytree(toy_runs["fast"], tmp_path / "fast"))
+
+
+# Files
+
+
+@pytest.mark.parametrize(
+    ("format", "begin"), [("png", b"\x89PNG\r"), ("svg", b"<?xml"), ("pdf", b"%PDF-")]
+)
+def test_a_picture_is_the_same_bytes_whatever_the_users_own_settings(toy_runs, format, begin):
+    import matplotlib
+
+    runs = [Record.read(toy_runs["fast"])]
+    first = plots.draw_plot(runs, "curve", format)
+    with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red", "savefig.dpi": 10}):
+        assert plots.draw_plot(runs, "curve", format) == first
+        assert matplotlib.rcParams["font.size"] == 30
+    assert first.startswith(begin)
+    assert not any(word in first for word in (b"Date", b"<dc:date>"))
+
+
+def test_the_command_writes_in_the_run_or_the_file_that_is_named(fast, tmp_path, call, report):
+    default, file = fast.path / "plots/curve.png", tmp_path / "health.svg"
+    assert call("plot", fast.path) == (0, f"{default}\n", "")
+    assert report("plot", fast.path, "--kind", "health", "--out", file) == {"file": str(file)}
+    assert (default.is_file(), file.is_file()) == (True, True)
+
+
+@pytest.mark.parametrize("name", ["_hidden", "a$b$c", "名前", "classic"])
+def test_any_name_can_stand_in_a_legend_and_two_of_one_name_are_told_apart(
+    toy_runs, tmp_path, name
+):
+    odd = Record.read(shutil.copytree(toy_runs["fast"], tmp_path / name))
+    figure = figure_of("curve", odd, Record.read(toy_runs["classic"]))
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert len({*labels}) == 2
+    assert labels[0].strip().replace("\\$", "$") == name
+    with plots.house_style():
+        plots.render(figure, "png")
+
+
+# Damaged
+
+
+def test_damaged_lines_do_no_harm(fast):
+    lines = (
+        {"update": 99, "steps": "many", "entropy": [], "timing": 3},
+        {"update": 99, "steps": 10**400, "entropy": True, "timing": {"busy_share": None}},
+        {"update": 99, "steps": 1, "episode_return": 1, "point_ends": [3, 2], "point_rewards": [1]},
+        {"update": 12, "mean_return": 1, "ci95": "wide", "episode_return": {}},
+    )
+    for file in (fast.run.metrics, fast.run.episodes, fast.run.evaluations):
+        with file.path.open("a") as out:
+            out.writelines(json.dumps(line) + "\nrubbish\n[]\n" for line in lines)
+    for kind in plots.KINDS:
+        assert figure_of(kind, Record.read(fast.path)).axes
+
+
+# What they show
+
+
+def test_seeds_are_one_line_as_far_as_all_of_them_go_and_copies_count_once(curves):
+    runs = curves("a", 0, [-20, -10, 0, 8]), curves("b", 1, [-18, -14]), curves("copy", 0, [-20])
+    axes = figure_of("curve", *runs, curves("other", 0, [-20], hidden=9)).axes[0]
+    drawn = {line.get_label(): line.get_xydata() for line in axes.get_lines()}
+    assert len(axes.get_lines()) == 3 + 2, "a line for each seed, and one for each setting"
+    mean, other = drawn["hidden 20, 2 seeds"], drawn["other"]
+    assert (mean[0].tolist(), mean[-1].tolist()) == ([100, -19], [200, -12])
+    assert other.tolist() == [[100, -20]]
+    (band,) = (each.get_paths()[0].vertices for each in axes.collections)
+    assert {*map(tuple, band)} >= {(100, -20), (100, -18), (200, -14), (200, -10)}
+
+
+def test_a_seed_that_started_again_has_a_cross_where_it_did(curves):
+    run = curves("a", 0, [-20, -10])
+    run.run.metrics.append({"update": 3, "steps": 300, "estimated_return": -19, "attempt": 1})
+    run.run.metrics.append({"update": 4, "steps": 400, "estimated_return": -18, "attempt": 2})
+    axes = figure_of("curve", Record.read(run.path)).axes[0]
+    (crosses,) = (line for line in axes.get_lines() if line.get_marker() == "X")
+    assert crosses.get_xydata().tolist() == [[400, -18]]
+
+
+def test_a_sweep_shows_wins_and_their_times(curves):
+    runs = [curves(str(seed), seed, [-20, 18 + seed / 10]) for seed in range(4)]
+    for run in runs[1:]:
+        more = {"is_won": True, "timing": {"wall_seconds": 9.0}}
+        run.run.evaluations.append(toy_evaluation(2, 19.0, target=18.0, **more))
+    figure = figure_of("sweep", *(Record.read(run.path) for run in runs))
+    lines, times = figure.axes
+    assert [each.lines[0].get_ydata().tolist() for each in lines.containers] == [[19.0]] * 3
+    assert [text.get_text() for text in times.texts] == ["classic, 4 seeds: 3 of 4 won"]
+    assert list(times.get_lines()[0].get_xdata()) == [9.0] * 3
+
+
+def test_the_curve_of_a_run_has_its_episodes_and_evaluations(toy):
+    run, figures = toy
+    axes = figures["curve"].axes[0]
+    (dots,) = (line for line in axes.get_lines() if line.get_marker() == ".")
+    assert dots.get_ydata().tolist() == run.returns()[1].tolist()
+    (errors,) = (each for each in axes.containers if hasattr(each, "has_yerr"))
+    assert errors.lines[0].get_ydata().tolist() == [it.mean_return for it in run.evaluations]
+
+
+def test_the_curve_has_room_for_the_estimate(fast):
+    """It runs ahead of the episodes, which have all been lost here."""
+    fast.run.metrics.append({"update": 99, "steps": 9_999, "estimated_return": 19.5})
+    low, high = figure_of("curve", Record.read(fast.path)).axes[0].get_ylim()
+    assert (low < -21, 19.5 < high < 22) == (True, True)
+
+
+def test_health_has_a_panel_for_what_the_algorithm_has(toy):
+    run, figures = toy
+    titles = {axes.get_title() for axes in figures["health"].axes}
+    assert titles >= {"entropy of the policy, nats", "norm of the gradient", "steps per second"}
+    of_ppo = {"KL divergence of an update", "squared error of the value", "learning rate"}
+    assert titles & of_ppo == (of_ppo if run.config.preset == "fast" else set())
+
+
+def test_letters_can_be_read_and_lines_are_told_apart_without_colours(toy):
+    for figure in toy[1].values():
+        for text in figure.findobj(lambda each: hasattr(each, "get_fontsize")):
+            assert text.get_fontsize() >= 9, text.get_text()
+    assert len({*map(str, plots.DASHES)}) == len(plots.DASHES) == 6
+    assert len({plots.colour_of(number) for number in range(6)}) == 6
+
+
+@pytest.mark.parametrize("colours", [ACTION_COLOURS, {OFF: "#ffffff"} | PIXEL_COLOURS])
+def test_fillings_differ_in_a_grey_print(colours):
+    def lightness(colour):
+        red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    shades = sorted(map(lightness, colours.values()))
+    assert min(np.diff(shades)) > 0.15

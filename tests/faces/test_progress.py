@@ -1,0 +1,229 @@
+"""What a training shows: plain lines, the originals' lines, a live display."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import io
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from pixelpong.faces import display
+from pixelpong.faces.display import TrainingDisplay
+from pixelpong.learners.progress import Progress
+from pixelpong.loop import train
+from pixelpong.run.directory import RunDirectory
+from pixelpong.run.words import duration, signed
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def lines_of(run, stream=None) -> list[str]:
+    stream = stream or io.StringIO()
+    train(run, TrainingDisplay(stream))
+    return stream.getvalue().splitlines()
+
+
+def test_plain_lines_name_what_people_expect(make_run):
+    lines = lines_of(make_run())
+    assert lines[0].endswith("run: training, preset classic, ALE/Pong-v5, seed 0, engine serial")
+    assert len(lines) == 4
+    for number, line in enumerate(lines[1:], start=1):
+        assert re.fullmatch(
+            rf"time \d+:\d\d in total  update {number}  steps [\d,]+  games {3 * number}  "
+            r"points won \d+\.\d %  estimated return –  steps a second [\d,]+  "
+            r"mean of 100 games −?\d+\.\d  at most (\d+:\d\d|–)",
+            line,
+        ), line
+        assert line.endswith("–") == (number == 1), "the first update compiles"
+
+
+def test_verbose_adds_a_line_a_point_an_episode_and_a_batch(make_run):
+    run = make_run(verbose=True, updates=2)
+    lines = lines_of(run)
+    points = [line for line in lines if re.search(r"point (won |lost) at step \d+, \d:\d$", line)]
+    episodes = [li for li in lines if re.match(r"episode \d: return −?\d in \d+ steps, run", li)]
+    batches = [line for line in lines if line.startswith("Batch")]
+    ends = [len(line["point_ends"]) for line in run.episodes.read()]
+    assert (len(points), len(episodes), len(batches)) == (sum(ends), 2 * 3, 2)
+    assert sum(ends) > 3
+    assert re.fullmatch(
+        r"Batch 2 computed 3 rollouts in \d+\.\d seconds, running mean is −?\d\.\d", batches[1]
+    )
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """A terminal of 80 × 24; `plain` is what was ever written to it, without its control codes."""
+    for name, value in (("TERM", "xterm"), ("COLUMNS", "80"), ("LINES", "24")):
+        monkeypatch.setenv(name, value)
+    return Terminal()
+
+
+def plain(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text).replace("\r", "\n")
+
+
+@pytest.mark.parametrize("columns", [30, 50, 80])
+def test_a_terminal_gets_a_live_display_that_fits(make_run, monkeypatch, terminal, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    train(make_run(), TrainingDisplay(terminal))
+    assert "\x1b[" in terminal.getvalue()
+    assert max(map(len, plain(terminal.getvalue()).splitlines())) <= columns
+    for label in ("estimated ret", "points won", "steps a second", "in total"):
+        assert label in plain(terminal.getvalue())
+    assert "time to the win" not in plain(terminal.getvalue()).split("run: training")[-1], (
+        "at the end"
+    )
+
+
+def test_the_curve_rises_from_the_bottom_left_to_the_top_right():
+    from pixelpong.faces.live import draw_curve
+
+    lines = [line.plain for line in draw_curve([(0, -21.0), (500, 0.0), (1000, 21.0)], 18.0, 45)]
+    columns = [min(k for k, c in enumerate(line) if c >= "\u2801") for line in lines[:-1]]
+    assert columns == sorted(columns, reverse=True)
+    assert (columns[0], columns[-1]) == (pytest.approx(44, abs=4), 5)
+    assert any(line.startswith(" +18 ") and "┄" in line for line in lines)
+    assert lines[-1].split() == ["0", "1,000", "steps"]
+
+
+def test_an_evaluation_is_shown_and_a_resumed_training_says_so(make_run):
+    run = make_run(evaluate_every=3, evaluate_episodes=4)
+    found = r"^update 3: greedy mean return −\d+\.\d\d \(too few .*\) over 4 games"
+    assert re.search(found, "\n".join(lines_of(run)), re.M)
+    run = run.with_config(run.config.updated({"updates": 4}, "test"))
+    assert "resuming after update 3" in lines_of(run)[0]
+
+
+@pytest.fixture
+def winner(make_run, monkeypatch):
+    """A run that wins after two updates, with few games."""
+    monkeypatch.setattr("pixelpong.evaluation.VERDICT_EPISODES", 3)
+    run = make_run(updates=2)
+    return run.with_config(run.config.updated({"until_return": -21, "updates": 2}, "test"))
+
+
+def test_the_verdict_is_announced_and_nothing_follows_it(winner):
+    stream = io.StringIO()
+    train(winner, TrainingDisplay(stream, seconds_between_lines=1e9))
+    _, first, last, announced, judged = stream.getvalue().splitlines()
+    assert (first.count("update 1 "), last.count("update 2 ")) == (1, 1)
+    words = "playing greedy games to see whether the mean return is above −21.0"
+    assert announced == f"update 2: {words}"
+    assert judged.startswith("update 2: won")
+
+
+def test_the_clock_goes_on_while_games_are_judged(winner, monkeypatch, terminal):
+    from pixelpong import session
+
+    said, now = [], 100.0
+    monkeypatch.setattr(display.time, "monotonic", lambda: now)
+    monkeypatch.setattr(display, "start_live", lambda *_: SimpleNamespace(stop=lambda: None))
+    shown, paper = TrainingDisplay(terminal), Console(file=io.StringIO(), width=80)
+
+    def evaluate(*args, **options):
+        nonlocal now
+        now += 5
+        with paper.capture() as screen:
+            paper.print(shown.draw(79))
+        said.append(re.findall(r"\d:\d\d in total|now: playing greedy games", screen.get()))
+        return original(*args, **options)
+
+    original = session.evaluate
+    monkeypatch.setattr(session, "evaluate", evaluate)
+    train(winner, shown)
+    assert said == [["0:05 in total", "now: playing greedy games"]]
+
+
+def test_the_time_to_the_win_is_that_of_the_recorded_trainings():
+    from pixelpong.config.presets import load_preset
+    from pixelpong.faces.display import steps_left
+
+    fast = load_preset("fast").updated({"seed": 7, "workers": 3}, "test")
+    clock, other = (
+        display.Clock(config, 0.0) for config in (fast, fast.updated({"hidden": 8}, "test"))
+    )
+    for steps, seconds in ((4_000, 20.0), (204_000, 10.0)):
+        played = Progress(steps=steps, recent_points=[1] * 500 + [-1] * 500)
+        stats = SimpleNamespace(rollout_seconds=seconds, learn_seconds=1.0)
+        found, of_other = (each.count(played, stats) for each in (clock, other))
+        if steps == 4_000:
+            assert {*found.values()} == {"–"}, "it has only compiled"
+    to_win, at_most = steps_left(0.0) * 11 / 200_000, 11 * (5_000_000 - 204_000) / 200_000
+    known = {"time to the win": f"about {duration(to_win)}", "at most": duration(at_most)}
+    assert found == known
+    assert of_other == {"at most": known["at most"]}, "nothing like it is recorded"
+    for changes in ({"until_return": 10.0}, {"sticky": 0.0}, {"num_envs": 64}):
+        assert not display.is_comparable(fast.updated(changes, "test"))
+
+
+TRAINING = """
+import sys
+from pixelpong.faces import cli, live
+live.REFRESH_PER_SECOND = 20
+sys.exit(cli.main(sys.argv[1:]))
+"""
+WORDS = [
+    "train", "--preset", "classic", "--max-frames", "300", "--hidden", "8", "--batch-size", "2",
+    "--engine", "serial", "--updates", "1000000", "--save-every", "1000000", "--run", "run",
+]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_training_draws_itself_anew_in_a_resized_terminal_and_ctrl_c_saves(tmp_path, monkeypatch):
+    for name in ("COLUMNS", "LINES"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", TRAINING, *WORDS],
+        cwd=tmp_path, stdin=theirs, stdout=theirs, stderr=theirs,
+    )  # fmt: skip
+    os.close(theirs)
+    metrics = tmp_path / "run/metrics.jsonl"
+    for columns in (80, 100, 60, 90):
+        fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
+        process.send_signal(signal.SIGWINCH)
+        told, widths = "", set()
+        while columns - 1 not in widths or not metrics.exists() or not metrics.stat().st_size:
+            told += os.read(ours, 65536).decode(errors="replace")
+            lines = plain(told.rpartition("\x1b[2J")[2]).splitlines()
+            widths = {len(line) for line in lines if line.endswith(("are played", " steps"))}
+        assert columns == 80 or "\x1b[2J" in told, "the old picture stays"
+    process.send_signal(signal.SIGINT)
+    with contextlib.suppress(OSError):  # the other end is closed
+        while os.read(ours, 65536):
+            pass
+    assert process.wait() == 130
+    assert RunDirectory(tmp_path / "run").checkpoints.updates()[-1] > 0
+    os.close(ours)
+
+
+def test_no_name_of_a_run_commands_the_terminal(make_run, terminal):
+    assert "?[2Jx: training" in lines_of(make_run("\x1b[2Jx", updates=1))[0]
+    train(make_run("\x1b[2Jy", updates=1), TrainingDisplay(terminal))
+    assert "\x1b[2Jy" not in terminal.getvalue()
+
+
+def test_a_return_has_its_sign_and_halves_are_rounded_away_from_zero():
+    for value, digits, text in (
+        (18.25, 1, "+18.3"), (-18.25, 1, "−18.3"), (2.5, 0, "+3"), (-0.5, 0, "−1"),
+        (0.125, 2, "+0.13"), (-0.04, 1, "+0.0"), (0.0, 0, "+0"), (-21, 1, "−21.0"),
+        (np.float32(0.5), 0, "+1"), (None, 1, "–"),
+    ):  # fmt: skip
+        assert signed(value, digits) == text

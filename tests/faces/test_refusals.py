@@ -1,0 +1,268 @@
+"""What cannot be done: one line, the same on the command line and from Python, and nothing made."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from promises import promise
+from toys import toy_evaluation
+
+import pixelpong
+from pixelpong import Config, PixelpongError, Policy, Run, evaluate, make_env, resume, train
+from pixelpong.run.directory import RunDirectory
+
+
+class Row(NamedTuple):
+    """A command line and what the error tells, in pieces with … between them."""
+
+    line: str
+    says: str
+    code: int = 2
+    file: str = ""  # the content of ``given.toml``
+
+
+WORDS = [
+    Row("frobnicate", "expected a command … 'frobnicate' … train, resume"),
+    Row("trian", "'trian'; did you mean train?"),
+    Row("train fast", "'fast'; did you mean --preset fast?"),
+    Row("train --batch-size", "--batch-size: expected one argument; see `pixelpong train --help`"),
+    Row("resume", "required: RUN; see `pixelpong resume --help`"),
+]
+VALUES = [
+    Row("train --bath-size 3", "bath-size'; did you mean --batch-size?"),
+    Row("train --engine therads", "'therads'; did you mean threads?"),
+    Row("train --preset slow", "preset to be one of classic, fast, half"),
+    Row("train --clip-coef 0", "--clip-coef to be a number from 0.001 to 10, got 0"),
+    Row("train --batch-size abc", "--batch-size to be a whole number from 1 to 100000, got 'abc'"),
+    Row("train --updates 9223372036854775808", "--updates to be a whole number"),
+    Row("train --worker-timeout 1e300", "--worker-timeout to be a number from 0.1 to 86400"),
+    Row("evaluate --seed -1", "--seed to be a whole number"),
+    Row("evaluate --episodes 0", "--episodes to be a whole number"),
+    Row("evaluate --stiky 0", "did you mean --sticky?"),
+    Row("runs --sort luck", "--sort to be one of age, name"),
+    Row("plot run --kind curves", "--kind to be one of curve, health, sweep"),
+    Row("plot run --out curve.jpeg", "png, svg, pdf … 'jpeg'"),
+    Row("plot run --out curve", "png, svg, pdf … ''"),
+    Row("plot", "Name a run to plot"),
+    Row("verify --engines processes", "engine to be one of serial, threads"),
+    Row("export run --out agent.onnx", ".safetensors … 'agent.onnx'"),
+    Row("play --port 65536", "--port to be a whole number from 0 to 65535, got 65536"),
+    Row("record run --scale 0", "--scale to be a whole number from 1 to 10, got 0"),
+    Row("record run --speed 0", "--speed to be a number from 0.1 to 60, got 0"),
+    Row("record run --out film.avi", ".mp4 … .gif … .avi"),
+]
+TOGETHER = [
+    Row("train --name x --run y", "run … name … leave one"),
+    Row("train --batch-size 20", "batch_size is an option of REINFORCE"),
+    Row("resume run --num-envs 8", "num_envs is an option of PPO"),
+    Row("resume run --seed 4", "seed 0 → 4 … leave … allow_changes"),
+    Row("evaluate club --checkpoint 3", "club … checkpoint 3"),
+    Row("tournament champion", "two players … got 1"),
+    Row("tournament club builtin club", "club and club"),
+    Row("sweep", "--seeds or a file with a grid"),
+    Row("sweep --seeds 0 --engine threads", "--engine to be one of ray, serial"),
+    Row("sweep --seeds 0 --engine serial --ray-address h:1", "--ray-address … --engine ray"),
+    Row("sweep --seeds 0-99999", "seeds as 0-4 or 0,3,7, at most 10,000 of them"),
+    Row("sweep --seeds 0-1 --learning-rat 1", "did you mean --learning-rate?"),
+    *(
+        Row(f"resume run {more}", "Nothing is left to train in run (budget spent at update 12; ")
+        for more in ("", "--updates 2", "--updates 12", "--total-timesteps 1")
+    ),
+    *(
+        Row(f"resume won {more}", "Nothing is left to train in won (won … higher until_return.")
+        for more in ("", "--until-return 18", "--updates 99")
+    ),
+]
+NAMES = [
+    Row("train --name ../x", "name of a run … '../x'"),
+    Row("train --run runs/club", "name of a run … 'club'"),
+    Row("train --run a/fast@3", "name of a run … 'fast@3'"),
+    Row("train --run run", "run exists; choose another name", 1),
+    Row("train --opponent slef --run new", "did you mean self?", 1),
+    Row("train --opponent run --run new", "PPO"),
+    Row("resume none", "none … a run directory", 1),
+    Row("evaluate none", "none … a run directory", 1),
+    Row("runs ru", "ru … check its name", 1),
+    Row("resume runs/", "check its name; the runs in runs are fast", 1),
+    Row("runs fast-01", "did you mean fast-001?", 1),
+    Row("plot run mine", "mine … check its name; the runs in runs are fast", 1),
+    Row("plot empty", "empty has no update yet", 1),
+    Row("play beginer --no-open", "did you mean beginner?", 1),
+    Row("tournament club perfcet", "did you mean perfect?", 1),
+    Row("evaluate run --checkpoint ²", "'²' … Saved: 0,  … 12, best, latest", 1),
+    Row("record run --checkpoint 77", "at update 77 … Saved: 0,  … 12, best, latest", 1),
+    Row("record package --checkpoint master", "Saved: beginner, club, strong, champion", 1),
+]
+PLACES = [
+    Row("train --config none.toml", "none.toml … No such file"),
+    Row("train --run run/config.json/x", "folder run/config.json/x", 1),
+    Row("train --run /proc/none/run", "/proc/none", 1),
+    Row("evaluate given.toml", "agent in given.toml", 1),
+    Row("tournament club damaged.safetensors", "agent in damaged.safetensors", 1),
+    Row("tournament club perfect --out none/it.json", "none/it.json", 1),
+    Row("plot run --out none/curve.png", "none/curve.png", 1),
+    Row("record run --out none/film.gif", "none/film.gif", 1),
+    Row("record run --out folder.mp4", "folder.mp4", 1),
+    Row("sweep none.toml --out new", "none.toml … No such file"),
+]
+FILES = [
+    *(
+        Row("train --config given.toml", says, file=text)
+        for text, says in {
+            "bach_size = 3": "given.toml … 'bach_size'; did you mean batch_size?",
+            "updates = 0": "given.toml … updates to be a whole number",
+            "num_envs = [1, 2]": "[1, 2] … `pixelpong sweep`",
+            "# " + "x" * 10**7: "more than 65536 bytes",
+            "hidden = 0x" + "f" * 20_000: "more than 4,300 digits",
+        }.items()
+    ),
+    *(
+        Row("sweep given.toml --out new", says, code, file=text)
+        for text, code, says in (
+            ('learning_rat = 1\nseeds = "0"', 2, "'learning_rat'; did you mean learning_rate?"),
+            ("learning_rate = [0.1, -1.0]", 2, "learning_rate to be a number from 0 to 10, got -1"),
+            ("hidden = []", 2, "1 to 10,000 trainings, got 0"),
+            ("rows = [1]", 2, "[{hidden = 32}, …], got [1]"),
+            ("rows = [{hiden = 1}]", 2, "did you mean hidden?"),
+            ('seeds = "3-1"', 2, "seeds as 0-4 or 0,3,7, at most 10,000 of them, got '3-1'"),
+            ("seed = [0, -5]", 2, "seeds as 0-4 or 0,3,7, at most 10,000 of them, got '0,-5'"),
+            ('engine = "serial"', 2, "engine"),
+            ('opponent = ["self", "haf"]', 1, "did you mean half?"),
+            ('seeds = "0-999"\nhidden = [1,2,3,4,5,6,7,8,9,10,11]', 2, "trainings, got 11,000"),
+        )
+    ),
+]
+PYTHON = [
+    (lambda: train(updates="3"), "updates to be a whole number", 2),
+    (lambda: train(Config()), "give updates, episodes, total_timesteps or until_return", 2),
+    (lambda: resume(None), "a run directory", 1),
+    (lambda: Run("none"), "none … a run directory", 1),
+    (lambda: Run("run").agent(77), "Saved: 0,  … 12, best, latest", 1),
+    (lambda: evaluate(seed=np.int64(-1)), "seed to be a whole number", 2),
+    (lambda: evaluate(hidden=3), "an option of environment or engine", 2),
+    (lambda: Policy.load(None), "None", 2),
+    (lambda: Policy.load("x.safetensors"), "agent in x.safetensors", 1),
+    (lambda: make_env(observation="pixel"), "observation … 'frame', 'pixels' … 'pixel'", 2),
+    (lambda: make_env(actions="6"), "actions … 'six', 'three', 'two' … '6'", 2),
+    (lambda: make_env(render_mode="human"), "render_mode … None, 'rgb_array'", 2),
+    (lambda: make_env(environment="Breakout-v5"), "environment to be one of ALE/Pong-v5", 2),
+    (lambda: make_env(frame_skip=0), "frame_skip to be a whole number from 1 to 60, got 0", 2),
+    (lambda: make_env(sticky=2), "sticky to be a number from 0 to 1, got 2", 2),
+]
+NO_FRAMES = (
+    None, "frame", [[[0, 0, 0]]], np.zeros((80, 80), np.float32), np.zeros((210, 160), np.uint8),
+    np.zeros((210, 160, 3)),
+)  # fmt: skip
+MISSING = [
+    ("record run --out film.mp4", "av", "video"),
+    ("plot run", "matplotlib", "plot"),
+    ("dashboard --no-open", "starlette", "play"),
+    ("train --engine ray", "ray", "ray"),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(toy_runs, tmp_path_factory) -> Path:
+    """Runs and files to name; a refusal changes none of them."""
+    folder = tmp_path_factory.mktemp("refusals")
+    for name in ("run", "won"):
+        shutil.copytree(toy_runs["classic"], folder / name)
+    shutil.copytree(toy_runs["fast"], folder / "runs/fast-001")
+    (folder / "damaged.safetensors").write_bytes(b"x" * 1000)
+    (folder / "folder.mp4").mkdir()
+    won = RunDirectory(folder / "won")
+    RunDirectory.create(folder / "empty", won.config)
+    won.evaluations.append(toy_evaluation(12, 19.0, target=18.0, is_won=True))
+    won.with_config(won.config.updated({"until_return": 18.0}, "test")).write_config(12)
+    return folder
+
+
+@pytest.fixture
+def call_here(call, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    return call
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() if path.is_file() else b"" for path in folder.rglob("*")}
+
+
+def call_python(words: list[str]) -> Any:
+    """The function that a command line names, with its words as Python's values."""
+    places = list(itertools.takewhile(lambda word: not word.startswith("--"), words[1:]))
+    flags, values = words[1 + len(places) :: 2], words[2 + len(places) :: 2]
+    names = (flag.removeprefix("--").replace("-", "_") for flag in flags)
+    options = dict(zip(names, map(read, values), strict=True))
+    return getattr(pixelpong, words[0])(*places, **options)
+
+
+def read(word: str) -> Any:
+    try:
+        return ast.literal_eval(word)
+    except (SyntaxError, ValueError):
+        return word
+
+
+def check_error(error: str, says: str) -> None:
+    """It is one line, and has each piece; an option's name may be as Python writes it."""
+    assert error.isprintable()
+    text, wanted = (each.replace("--", "").replace("_", "-") for each in (error, says))
+    assert [piece for piece in wanted.split(" … ") if piece not in text] == [], error
+
+
+@promise("any input")
+@promise("refusals")
+@pytest.mark.parametrize("row", [*WORDS, *VALUES, *TOGETHER, *NAMES, *PLACES, *FILES],
+                         ids=lambda row: f"{row.line} {row.file[:20]}")  # fmt: skip
+def test_what_cannot_be_done_is_one_line_and_leaves_everything_as_it_was(row, call_here, folder):
+    (folder / "given.toml").write_text(row.file)
+    before, words = contents(folder), shlex.split(row.line)
+    code, out, err = call_here(*words)
+    assert (code, out, len(err.splitlines())) == (row.code, "", 1), err
+    assert err.startswith("pixelpong: error: ")
+    check_error(err.strip(), row.says)
+    if words[0] in pixelpong.__all__ and row not in WORDS:
+        with pytest.raises(PixelpongError) as caught:
+            call_python(words)
+        assert caught.value.exit_code == row.code
+        check_error(str(caught.value), row.says)
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize(("python", "says", "code"), PYTHON, ids=[says for _, says, _ in PYTHON])
+def test_what_only_python_can_ask_is_refused_as_well(python, says, code, call_here, folder):
+    before = contents(folder)
+    with pytest.raises(PixelpongError) as caught:
+        python()
+    assert caught.value.exit_code == code
+    check_error(str(caught.value), says)
+    assert contents(folder) == before
+
+
+def test_what_is_no_frame_is_refused():
+    policy = Policy.load("package")
+    for observation in NO_FRAMES:
+        for method in (policy.act, policy.predict):
+            with pytest.raises(PixelpongError) as caught:
+                method(observation)
+            check_error(str(caught.value), "frames of 210 rows … make_env(observation=")
+
+
+@pytest.mark.parametrize(("line", "library", "extra"), MISSING)
+def test_what_needs_a_missing_library_names_the_extra(
+    line, library, extra, call_here, folder, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, library, None)
+    before = contents(folder)
+    code, out, err = call_here(*line.split())
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert f"pip install 'pixelpong[{extra}]'" in err
+    assert contents(folder) == before

@@ -1,0 +1,302 @@
+"""The learners: an update against the definitions, the state, the order of sums, the threads."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from toys import toy_config
+
+from pixelpong.config import Config
+from pixelpong.engines import Engine
+from pixelpong.env.features import NUM_INPUTS
+from pixelpong.errors import CheckpointError
+from pixelpong.items import BUILTIN, Episode, Result
+from pixelpong.learn import gated
+from pixelpong.learn.optimizer import adam, rmsprop
+from pixelpong.learn.ppo import LossWeights, Minibatch, generalized_advantages, loss_gradient
+from pixelpong.learn.returns import standardize
+from pixelpong.learners import draw_params, make_learner
+from pixelpong.learners.progress import Progress
+from pixelpong.play.worker import gather, make_worker
+from pixelpong.run.arrays import fingerprint
+from pixelpong.schema import convert
+from pixelpong.seeding import make_rng
+
+SMALL = {
+    "classic": {"hidden": 10},
+    "fast": {
+        "hidden": 10, "num_envs": 3, "num_steps": 70, "update_epochs": 2, "num_minibatches": 2,
+        "dtype": "float64",
+    },
+}  # fmt: skip
+
+
+def small(mode: str, **changes) -> Config:
+    return toy_config(mode, **SMALL[mode] | changes)
+
+
+@pytest.fixture
+def config(mode):
+    return small(mode)
+
+
+def play(learner):
+    return list(Engine(lambda: make_worker(learner.config)).run(learner.items(), learner.params))
+
+
+def learn(config, updates=1):
+    """A learner after some updates."""
+    learner = make_learner(config)
+    for _ in range(updates):
+        learner.apply(play(learner))
+    return learner
+
+
+def bits(learner):
+    """Everything the future depends on."""
+    arrays, counters = learner.get_state()
+    return fingerprint(learner.params), fingerprint(arrays), counters
+
+
+# --- both ---------------------------------------------------------------------------------------
+
+
+def test_items_name_everything_a_round_depends_on(mode, config):
+    learner = make_learner(config)
+    items = learner.items()
+    assert [(item.purpose, item.seed, item.update, item.index) for item in items] == [
+        ("train", 0, 1, 0), ("train", 0, 1, 1), ("train", 0, 1, 2),
+    ]  # fmt: skip
+    learner.apply(play(learner))
+    assert {item.update for item in learner.items()} == {2}
+    if mode == "fast":
+        assert not any(item.stream.view(np.uint8).any() for item in items)
+        assert all(item.stream["memory"]["is_on"] for item in learner.items())
+
+
+def test_a_state_goes_through_json_and_arrays_and_continues_the_same(config):
+    learner, other = learn(config), make_learner(config)
+    first, second, *_ = learner.get_state()[0]["rows"]
+    learner.params["W1"][first], learner.params["W1"][second] = -0.0, 1e-45  # odd ones
+    arrays, counters = learner.get_state()
+    assert 2 < len(arrays["rows"]) < len(learner.params["W1"])
+    copies = {name: array.copy() for name, array in arrays.items()}
+    other.set_state(copies, json.loads(json.dumps(counters)))
+    assert bits(other) == bits(learner)
+    for each in (learner, other):
+        each.apply(play(each))
+        each.apply(play(each))
+    assert bits(other) == bits(learner)
+
+
+@pytest.mark.parametrize("what", ["hidden", "dtype"])
+def test_the_state_of_another_network_is_refused(config, what):
+    others = {"hidden": 21, "dtype": "float32" if config.dtype == "float64" else "float64"}
+    state = learn(config.updated({what: others[what]}, "test")).get_state()
+    with pytest.raises(CheckpointError, match=r"W1 is .*; resume with its own"):
+        make_learner(config).set_state(*state)
+
+
+def rmsprop_update(config, own, results):
+    """One step of RMSProp on the sum over the batch."""
+    params = {name: own[name] for name in ("W1", "W2")}
+    total = {name: np.zeros_like(w) for name, w in params.items()}
+    for result in results:
+        total["W1"][result.grads.rows.astype(int)] += result.grads.W1
+        total["W2"] += result.grads.W2
+    moments = {name: own[f"v.{name}"] for name in params}
+    params, moments = rmsprop(params, total, moments, config.learning_rate, config.decay_rate)
+    norm = np.sqrt(sum(float((g.astype(float) ** 2).sum()) for g in total.values()))
+    return params | {f"v.{name}": v for name, v in moments.items()}, norm
+
+
+def ppo_update(config, own, results):
+    """All passes over the round: dense observations, no slices, no kernels."""
+    own, sides = dict(own), [result.sides[0] for result in results]
+    x = np.zeros((sum(map(len, sides)), NUM_INPUTS))
+    seen = [part for side in sides for part in np.split(side.indices, side.offsets[1:-1])]
+    for row, active in enumerate(seen):
+        x[row, active] = 1
+    records = np.array([side.steps for side in sides])
+    values, steps = records["value"], records[:, :-1]
+    advantages = generalized_advantages(
+        steps["reward"], steps["is_end"], values, config.gamma, config.gae_lambda
+    )
+    targets = (advantages + values[:, :-1]).ravel()
+    actions, logs = steps["action"].ravel(), steps["log_probability"].ravel()
+    rng, step, norms = make_rng(config.seed, "learn", 1), 0, []
+    weights = LossWeights(config.clip_coef, config.vf_coef, config.ent_coef)
+    for _ in range(config.update_epochs):
+        for chosen in np.array_split(rng.permutation(len(x)), config.num_minibatches):
+            step += 1
+            y, z = gated.forward(own, x[chosen])
+            batch = Minibatch(
+                actions[chosen], logs[chosen], standardize(advantages.ravel()[chosen]),
+                targets[chosen],
+            )  # fmt: skip
+            grads = gated.backward(own, x[chosen], z, loss_gradient(y, batch, weights)[0])
+            norms.append(np.sqrt(sum(float((g**2).sum()) for g in grads.values())))
+            touched = x[chosen].any(axis=0)
+            for name, g in grads.items():
+                names = name, f"m.{name}", f"v.{name}"
+                old = [own[each] for each in names]
+                new = adam(old[0], g, *old[1:], config.learning_rate, step)
+                if name == "W1":  # rows that no chosen step has seen stay as they are
+                    pairs = zip(new, old, strict=True)
+                    new = [np.where(touched[:, None, None], now, was) for now, was in pairs]
+                own |= dict(zip(names, new, strict=True))
+    return own, np.mean(norms)
+
+
+@pytest.mark.slow
+def test_an_update_is_what_the_definitions_say(mode, config):
+    learner, update = make_learner(config), {"classic": rmsprop_update, "fast": ppo_update}[mode]
+    results = play(learner)
+    own = {name: array.copy() for name, array in learner.own.items()}
+    wanted, norm = update(config, own, results)
+    stats = learner.apply(results)
+    close = {"classic": (2e-6, 1e-7), "fast": (1e-9, 1e-11)}[mode]
+    assert sorted(learner.own) == sorted(wanted)
+    for name, w in wanted.items():
+        np.testing.assert_allclose(learner.own[name], w, *close, err_msg=name)
+    assert stats.figures["grad_norm"] == pytest.approx(norm, rel=1e-5)
+    assert stats.steps == learner.progress.steps > 200
+    if mode == "fast":
+        assert {"kl", "clip_share", "value_loss", "learning_rate"} <= set(stats.figures)
+        assert any(result.sides[0].steps["reward"].any() for result in results)
+
+
+# --- the classic mode ---------------------------------------------------------------------------
+
+
+def test_groups_as_items_give_the_bits_of_single_episodes(monkeypatch):
+    """Three groups, the last one smaller: added up by workers, and by the learner."""
+    config = small("classic", batch_size=45, hidden=5)
+    one = learn(config)
+    monkeypatch.setattr("pixelpong.play.worker.LARGE_BATCH", 45)
+    assert [item.games for item in make_learner(config).items()] == [20, 20, 5]
+    assert bits(learn(config)) == bits(one)
+
+
+def test_gradients_that_are_added_up_before_they_travel_give_the_same_bits():
+    """Chunks that begin a group, end one, reach over two, and have a gap."""
+    one, two = (make_learner(small("classic", batch_size=45, hidden=5)) for _ in range(2))
+    items, results = two.items(), play(two)
+    one.apply(results)
+    chunks = [*range(5), *range(12, 30)], [*range(5, 12), *range(30, 45)]
+    found, empty = {}, []
+    for chunk in chunks:
+        played = iter([results[place] for place in chunk])
+        gathered = gather([items[place] for place in chunk], played)
+        found.update(zip(chunk, gathered, strict=True))
+        empty.append(sum(each.grads is None for each in gathered))
+    assert empty == [9, 4]  # games 20 to 29 and 40 to 44 are two sums; with a gap there is none
+    two.apply(found[place] for place in range(45))
+    assert bits(one) == bits(two)
+
+
+def test_episodes_an_item_follow_from_the_batch_alone():
+    for size, items in ((299, 299), (300, 15), (301, 16)):
+        found = make_learner(small("classic", batch_size=size, hidden=1)).items()
+        assert (len(found), sum(item.games for item in found)) == (items, size)
+
+
+def test_running_mean_is_the_originals():
+    progress = Progress()
+    for ends in ((-1,) * 21, (1, 1) + (-1,) * 21):
+        episode = Episode(10, 40, 5.0, 5, (), ends)
+        progress.count([Result((episode,), 40, 0.0)], [(BUILTIN, -1)], 10, 5.0, 5)
+    assert progress.running_mean == pytest.approx(-21 * 0.99 - 19 * 0.01)
+    assert progress.mean_return_100 == -20.0
+    assert (progress.episodes, progress.steps, progress.frames) == (2, 20, 80)
+    assert convert(dataclasses.asdict(progress), Progress) == progress
+
+
+# --- the fast mode ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("won", "lost", "rate"),
+    [(0, 0, 2e-3), (3, 7, 2e-3), (6, 4, 2e-3), (9, 3, 1.25e-3), (4, 0, 0)],
+)
+def test_the_rate_falls_with_the_share_of_points_lost(won, lost, rate):
+    learner = make_learner(small("fast", anneal_from=0.6, learning_rate=2e-3))
+    learner.progress.recent_points.extend([1] * won + [-1] * lost)
+    assert learner.apply(play(learner)).figures["learning_rate"] == pytest.approx(rate)
+
+
+@pytest.mark.slow
+def test_an_attempt_that_is_behind_is_given_up_and_only_then():
+    """Streams of 3 × 70 steps: after two updates 420 steps are played, and after five 1,050."""
+    config = small("fast", restart_after=350, anneal_from=1.0)
+    learner, other = make_learner(config), make_learner(config)
+    attempts, points = [], []
+
+    def begins(learner, attempt):
+        fresh = draw_params("ppo", config.hidden, config.dtype, config.seed, attempt)
+        return fingerprint(fresh) == fingerprint(learner.params)
+
+    for update in range(1, 6):
+        results = play(learner)
+        if update == 4:  # it is as good as can be when the second attempt is looked at
+            learner.progress.recent_points.extend([1] * 1000)
+            results = [won(each) for each in results]
+        attempts.append(learner.apply(results).figures["attempt"])
+        points.append(len(learner.progress.recent_points))
+        assert begins(learner, 2) == (update == 2)
+        if update == 2:
+            arrays, counters = learner.get_state()
+            assert not any(arrays[name].any() for name in ("rows", "m.W1", "v.W1", "v.W2"))
+            other.set_state(arrays, counters)
+    assert attempts == [1, 1, 2, 2, 2]
+    assert points[1] == 0
+    for _ in range(2):
+        other.apply(play(other))
+    assert begins(other, 3), "a restored one counts on: without those points it is given up too"
+    never = make_learner(small("fast", anneal_from=1.0))
+    assert {never.apply(play(never)).figures["attempt"] for _ in range(5)} == {1}
+
+
+def won(result):
+    """The same round, with all points won."""
+    (side,) = result.sides
+    steps = side.steps.copy()
+    steps["reward"] = np.abs(steps["reward"])
+    return dataclasses.replace(result, sides=(dataclasses.replace(side, steps=steps),))
+
+
+@pytest.mark.parametrize("streams", [2, 5])
+def test_streams_can_be_added_and_dropped(streams):
+    other = make_learner(small("fast", num_envs=streams))
+    other.set_state(*learn(small("fast")).get_state())
+    is_on = [bool(item.stream["memory"]["is_on"]) for item in other.items()]
+    assert is_on == [index < 3 for index in range(streams)]
+
+
+@pytest.mark.slow
+def test_the_number_of_threads_changes_no_bit(monkeypatch):
+    found = []
+    for cores in (1, 2, 5, 40):
+        monkeypatch.setattr("pixelpong.learners.ppo.count_cores", lambda cores=cores: cores)
+        learner = learn(small("fast", hidden=33, dtype="float32"))
+        norm = learner.apply(play(learner)).figures["grad_norm"]
+        found.append((norm, *bits(learner)))
+    assert all(each == found[0] for each in found)
+
+
+def test_who_does_a_piece_and_when_changes_no_bit(monkeypatch):
+    """Each piece in a random order, on one thread; the same as several threads at once."""
+    config, rng = small("fast", dtype="float32"), np.random.default_rng(0)
+
+    def do_all(self, do, pieces):
+        pieces = list(pieces)
+        found = {place: do(pieces[place]) for place in rng.permutation(len(pieces)).tolist()}
+        return [found[place] for place in range(len(pieces))]
+
+    one = learn(config)
+    monkeypatch.setattr(ThreadPoolExecutor, "map", do_all)
+    assert bits(learn(config)) == bits(one)

@@ -1,0 +1,206 @@
+"""Compiled play: equal to the literal form and to single steps, whatever was played before."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+from dense import POLICY, make_params, play_densely
+
+from pixelpong import kernels
+from pixelpong.agent.file import Agent
+from pixelpong.agent.game import play_game
+from pixelpong.config.protocols import PROTOCOLS, find_protocol
+from pixelpong.env.native import NativeConsole
+from pixelpong.errors import EmulatorError
+from pixelpong.items import ACTIONS, UP, Episode, Item
+from pixelpong.learn import network, reinforce
+from pixelpong.play.player import Player
+from pixelpong.seeding import make_rng
+from pixelpong.verify import compare_with_ale
+
+GAMES = ["Pong-v0", "ALE/Pong-v5"]
+
+
+# --- the literal form ---------------------------------------------------------------------------
+
+
+def record(step, algorithm):
+    """What a step's record has to be."""
+    pi = np.exp(step.log_pi)
+    if algorithm == "reinforce":
+        found = {"action": POLICY[algorithm][step.place], "up_probability": pi[0]}
+        return found | {"entropy": reinforce.entropy(pi[:1])[0], "reward": step.reward}
+    found = {"action": step.place, "log_probability": step.log_pi[step.place]}
+    found |= {"entropy": -(pi * step.log_pi).sum(), "value": step.value, "reward": step.reward}
+    return found | {"is_end": float(step.reward != 0 or step.is_over)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize(
+    ("algorithm", "is_greedy", "steps"),
+    [(name, is_greedy, None) for name in POLICY for is_greedy in (False, True)]
+    + [("ppo", False, 170)],
+)
+def test_what_is_played_equals_the_dense_form(game, algorithm, is_greedy, steps):
+    """An episode, and a segment across the end of one, on a console that has played before."""
+    protocol, params = find_protocol(game, max_frames=350), make_params(algorithm)
+    player = Player(protocol, algorithm)
+    player.play(Item("train", 1, 1, 0), params)
+    result = player.play(Item("train", 5, 1, 2, is_greedy, steps=steps), params)
+    (played,), (episode,) = result.sides, result.episodes
+    rng = make_rng(5, "train", 1, 2)
+    dense = play_densely(protocol, algorithm, params, rng, is_greedy=is_greedy)
+    count = steps or episode.steps
+    dense = list(itertools.islice(dense, count + 1))
+    for t, step in enumerate(dense[:count]):
+        wanted = record(step, algorithm)
+        found = {name: float(played.steps[name][t]) for name in wanted}
+        assert found == pytest.approx(wanted, abs=1e-9)
+        if algorithm == "ppo":
+            active = played.indices[played.offsets[t] : played.offsets[t + 1]]
+            assert sorted(active.tolist()) == np.flatnonzero(step.x).tolist()
+    if algorithm == "reinforce":
+        xs = np.array([step.x for step in dense[:count]])
+        np.testing.assert_array_equal(played.dense(), xs)
+        np.testing.assert_allclose(played.hidden, network.forward(params, xs)[1], atol=1e-11)
+    elif steps:  # of what it sees after the last one, too
+        assert played.steps["value"][steps] == pytest.approx(dense[steps].value, abs=1e-9)
+    first = dense[: episode.steps]
+    assert first[-1].is_over
+    points = [(t, step.reward) for t, step in enumerate(first) if step.reward]
+    assert points
+    assert [*zip(episode.ends, episode.rewards, strict=True)] == points
+    assert episode.ups == sum(POLICY[algorithm][step.place] == UP for step in first)
+    assert episode.entropy == pytest.approx(sum(record(it, algorithm)["entropy"] for it in first))
+
+
+# --- single steps -------------------------------------------------------------------------------
+
+
+LIMITS = [(name, None) for name in PROTOCOLS] + [
+    (name, limit) for name in GAMES for limit in (1, 9, 10, 402)
+]
+"""Protocols, and frame limits, which may cut an episode in the middle of a step."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("algorithm", ["ppo", "reinforce"])
+@pytest.mark.parametrize(("name", "limit"), LIMITS)
+def test_an_episode_is_that_of_single_steps(name, limit, algorithm):
+    """Sampled from its start to its end, and greedily."""
+    protocol, params = find_protocol(name, max_frames=limit), make_params(algorithm, 8, "float32")
+    agent = Agent(params, algorithm, protocol, {})
+    for is_greedy in (False, True):
+        *moments, last = play_game(agent, 3, 1, is_greedy=is_greedy)
+        result = Player(protocol, algorithm).play(Item("evaluate", 3, 0, 1, is_greedy), params)
+        (played,), (episode,) = result.sides, result.episodes
+        names = ACTIONS if algorithm == "ppo" else range(4)
+        actions = [moment.action for moment in moments]
+        assert [names[action] for action in played.steps["action"]] == actions
+        assert (episode.steps, episode.ups) == (last.step, actions.count(UP))
+        points = [(each.step, each.reward) for each in (*moments, last) if each.reward]
+        ends = zip(episode.ends, episode.rewards, strict=True)
+        assert [(end + 1, reward) for end, reward in ends] == points
+        assert episode.frames == limit if limit else abs(episode.episode_return) in range(1, 22)
+
+
+# --- streams ------------------------------------------------------------------------------------
+
+
+def next_steps(steps, update=1, stream=None, seed=0):
+    return Item("train", seed, update, 0, steps=steps, stream=stream)
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_an_episode_is_counted_whole_however_it_is_cut(game):
+    """One generator for all segments: then cutting changes nothing that is played."""
+    player, params = Player(find_protocol(game, max_frames=300), "ppo"), make_params("ppo")
+    lines = []
+    for length in (1, 2, 61, 300):
+        stream, ended, rng = None, (), make_rng(3, "train", 1, 0)
+        while not ended:
+            result = player.play(next_steps(length, stream=stream), params, rng)
+            stream, ended = result.stream, result.episodes
+        lines.append(ended[0].line())
+    entropy = pytest.approx(lines[0]["entropy"], rel=1e-9)  # its sum is taken in other parts
+    assert all(line == lines[0] | {"entropy": entropy} for line in lines)
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_frames_and_points_add_up(game):
+    player, params = Player(find_protocol(game, max_frames=300), "ppo"), make_params("ppo")
+    stream, frames, rewards, episodes = None, 0, [], []
+    for update in range(6):
+        result = player.play(next_steps(100, update, stream, seed=5), params)
+        stream, frames = result.stream, frames + result.frames
+        rewards += result.sides[0].steps["reward"][:100].tolist()
+        episodes += result.episodes
+    (going_on,) = stream
+    unfinished = going_on["memory"]
+    assert frames == sum(each.frames for each in episodes) + unfinished["num_frames"]
+    counted = [r for each in episodes for r in each.rewards]
+    counted += going_on["rewards"][: going_on["points"]].tolist()
+    assert counted == [int(r) for r in rewards if r]
+    assert sum(each.steps for each in episodes) + unfinished["steps"] == 600
+
+
+def test_a_stream_continues_where_the_record_had_no_room():
+    item, params = next_steps(70, stream=np.zeros(1, kernels.STREAM), seed=5), make_params("ppo")
+    wanted, small = (Player(find_protocol("ALE/Pong-v5"), "ppo") for _ in range(2))
+    small.play(dataclasses.replace(item, steps=1), params)
+    decider = small._networks[0]
+    decider.steps, decider.offsets = decider.steps[:3].copy(), decider.offsets[:4].copy()
+    one, two = wanted.play(item, params), small.play(item, params)
+    for name, value in vars(one.sides[0]).items():
+        np.testing.assert_array_equal(value, getattr(two.sides[0], name), err_msg=name)
+    assert one.stream.tobytes() == two.stream.tobytes()
+    assert len(decider.steps) >= 70
+
+
+# --- numbers, faults ----------------------------------------------------------------------------
+
+
+def test_statistics_of_an_episode_by_hand():
+    episode = Episode(5, 20, entropy=2 * np.log(2), ups=3, ends=(1, 3, 4), rewards=(1, -1, -1))
+    line = episode.line()
+    assert (line["episode_return"], line["points_won"], line["points_lost"]) == (-1.0, 1, 2)
+    assert (line["up_share"], line["entropy"]) == (0.6, pytest.approx(2 * np.log(2) / 5))
+    assert "opponent" not in line
+
+
+def test_no_two_purposes_or_places_share_their_numbers():
+    places = itertools.product((0, 1), ("train", "evaluate"), (1, 2), (0, 1))
+    assert len({make_rng(*place).random() for place in places}) == 16
+
+
+_NUMBER, _POINTER = ctypes.c_int32, ctypes.c_void_p
+_PLAY_FRAMES = ctypes.CFUNCTYPE(_NUMBER, _POINTER, _POINTER, _NUMBER, _NUMBER)
+
+
+def test_what_the_game_does_not_cover_is_one_plain_error():
+    player, item = Player(find_protocol("ALE/Pong-v5"), "reinforce"), Item("train", 6, 1, 0)
+    console, _ = player._game(item)
+    real, calls = _PLAY_FRAMES(console.address), itertools.count()
+    broken = _PLAY_FRAMES(lambda *given: -3 if next(calls) == 7 else real(*given))
+    console.address = ctypes.cast(broken, _POINTER).value
+    with pytest.raises(EmulatorError, match="The emulated game failed: "):
+        player.play(item, make_params("reinforce"))
+
+
+def test_verify_finds_an_emulator_that_plays_otherwise(monkeypatch):
+    """One bit of memory, once."""
+    assert compare_with_ale(0) is None
+    real, count = NativeConsole.run, itertools.count()
+
+    def run(self, actions, draws):
+        done = real(self, actions, draws)
+        self.memory[100] ^= next(count) == 1233
+        return done
+
+    monkeypatch.setattr(NativeConsole, "run", run)
+    assert compare_with_ale(0) == 1234

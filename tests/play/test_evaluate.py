@@ -1,0 +1,80 @@
+"""Evaluation: the number of episodes is fixed, the interval is a bootstrap's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pixelpong
+from pixelpong.engines import Engine
+from pixelpong.evaluation import bootstrap_interval, evaluate
+from pixelpong.learners.reinforce import ReinforceLearner
+from pixelpong.play.worker import make_worker
+
+
+@pytest.fixture
+def play(toy):
+    engine = Engine(lambda: make_worker(toy))
+    params = ReinforceLearner(toy).params
+
+    def go(**changes):
+        options = {"seed": 0, "episodes": 12, "is_greedy": False, **changes}
+        return evaluate(engine, params, **options)
+
+    return go
+
+
+def test_an_evaluation_has_every_return(play):
+    told = []
+    result = play(tell=told.append)
+    assert len(result.returns) == 12
+    assert result.mean_return == pytest.approx(np.mean(result.returns))
+    assert result.std == pytest.approx(np.std(result.returns, ddof=1))
+    assert result.ci95[0] <= result.mean_return <= result.ci95[1]
+    assert told == [*range(1, 13)], "how far it is"
+    one = play(episodes=1)
+    assert (one.std, one.ci95) == (0.0, (one.mean_return, one.mean_return))
+
+
+def test_a_game_of_an_evaluation_depends_on_seed_and_place_alone(play):
+    """No bias towards short episodes: number 3 is the same whether 4 or 12 are asked for."""
+    result = play()
+    assert play() == result
+    assert play(episodes=4).returns == result.returns[:4]
+    assert play(seed=2).returns != result.returns
+    assert play(is_greedy=True).returns != result.returns
+
+
+def test_the_interval_of_many_values_takes_little_memory():
+    import tracemalloc
+
+    tracemalloc.start()
+    low, high = bootstrap_interval(np.arange(5000.0), np.random.default_rng(0))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 50e6
+    assert low < 2499.5 < high
+
+
+@pytest.mark.slow
+def test_the_interval_covers_the_true_mean_about_95_times_in_100():
+    rng = np.random.default_rng(0)
+    hits = 0
+    for _ in range(300):
+        low, high = bootstrap_interval(rng.normal(3.0, 2.0, size=60), rng)
+        hits += low <= 3.0 <= high
+    assert 0.90 <= hits / 300 <= 0.98
+
+
+@pytest.mark.slow
+def test_an_agent_plays_in_gymnasiums_own_environment(report, call):
+    words = ["evaluate", "champion", "--in-gymnasium", "--episodes", "1", "--seed", "3"]
+    for more in ([], ["--sampled"]):
+        told = report(*words, *more)
+        assert (told["in_gymnasium"], told["environment"]) == (True, "ALE/Pong-v5")
+        assert told["mean_return"] > 10
+    again = pixelpong.evaluate("champion", 1, seed=3, sampled=True, in_gymnasium=True)
+    assert list(again.returns) == told["returns"]
+    code, _, err = call("evaluate", "champion", "--in-gymnasium", "--sticky", "0")
+    assert code == 2
+    assert "Games in Gymnasium take no options: leave out sticky." in err

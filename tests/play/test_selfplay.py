@@ -1,0 +1,210 @@
+"""Self-play: a game for two as a pure function of its item, and opponents that stay."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.resources
+
+import numpy as np
+import pytest
+from dense import decide, make_params
+from lockstep import OracleForTwo
+from toys import result_of
+
+import pixelpong
+from pixelpong.atari.palette import PALETTE
+from pixelpong.config import Config
+from pixelpong.config.presets import load_preset
+from pixelpong.config.protocols import find_protocol
+from pixelpong.env import cartridge, duel
+from pixelpong.env.features import NUM_INPUTS
+from pixelpong.env.preprocess import mirror, preprocess
+from pixelpong.items import ACTIONS, BUILTIN, DOWN, SELF, STAY, UP, Item
+from pixelpong.learn import gated
+from pixelpong.learn.ppo import log_softmax
+from pixelpong.learners import make_learner
+from pixelpong.play.player import Player
+from pixelpong.play.worker import make_worker
+from pixelpong.run.directory import RunDirectory
+from pixelpong.seeding import make_rng
+from pixelpong.verify import compare_ways
+
+PRESSED = {STAY: 1, UP: 4, DOWN: 5}
+
+
+@pytest.fixture(scope="module")
+def params():
+    return make_params("ppo")
+
+
+def make_player():
+    return Player(find_protocol("ALE/Pong-v5"), "ppo", opponent=make_params("ppo", seed=1))
+
+
+class Literal:
+    """The literal form of a game for two: the oracle's pictures, dense networks, one side a row."""
+
+    def __init__(self, players):
+        pytest.importorskip("multi_agent_ale_py", reason="the oracle of the game for two")
+        self.oracle, self.players = OracleForTwo(duel.MODE), players
+        self.held, self.last = [STAY, STAY], [STAY, STAY]
+        self.fields = [[np.zeros((80, 80)), self.see(left)] for left in (False, True)]
+
+    def see(self, left):
+        picture = self.oracle.picture()
+        screen = mirror(picture) if left else picture
+        # The colours of the palette do not matter here, only what is not background.
+        return (~np.isin(screen[35:195][::2, ::2], (0, 34, 228))).astype(float)
+
+    def step(self, row, width):
+        """Play a step with its draws; the observations, outputs and points of both sides."""
+        seen = []
+        for side, params in enumerate(self.players):
+            x, logits, value = decide("ppo", params, *self.fields[side], self.last[side])
+            ends = np.exp(log_softmax(logits[None])[0]).cumsum()
+            place = int((row[side * width] >= ends[:-1]).sum())
+            self.last[side] = ACTIONS[place]
+            seen.append((x, value, place))
+        before = self.points()
+        for k in range(4):
+            for side in range(2):
+                if row[side * width + 2 + k] >= 0.25:
+                    self.held[side] = self.last[side]
+            memory = self.oracle.memory()
+            is_out = memory[cartridge.BALL_ROW] == 0
+            right, left = (
+                PRESSED[held] if is_out and memory[button] else held
+                for held, button in zip(
+                    self.held, (cartridge.RIGHT_BUTTON, cartridge.LEFT_BUTTON), strict=True
+                )
+            )
+            self.oracle.run(left, right)
+        self.fields = [
+            [fields[1], self.see(left)]
+            for fields, left in zip(self.fields, (False, True), strict=True)
+        ]
+        return seen, self.points() - before
+
+    def points(self):
+        memory = self.oracle.memory().astype(int)
+        return memory[cartridge.RIGHT_POINTS] - memory[cartridge.LEFT_POINTS]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_left", [False, True])
+def test_both_sides_play_as_dense_networks_on_the_oracles_pictures_would(params, is_left):
+    """Inputs, actions, values and rewards of a game, on multi-agent-ale-py, step by step."""
+    draws = make_rng(0, "train", 1, 0).random((120, 12))
+    item, own = Item("train", 0, 1, int(is_left), steps=120, opponent="another"), int(is_left)
+    result = make_player().play(item, params, make_rng(0, "train", 1, 0))
+    (played,), another = result.sides, make_params("ppo", seed=1)
+    literal = Literal([another, params] if is_left else [params, another])
+    for t in range(120):
+        seen, points = literal.step(draws[t], 6)
+        x, value, action = seen[own]
+        inputs = played.indices[played.offsets[t] : played.offsets[t + 1]]
+        assert sorted(inputs.tolist()) == np.flatnonzero(x).tolist()
+        assert played.steps["action"][t] == action
+        assert played.steps["value"][t] == pytest.approx(value, abs=1e-9)
+        assert played.steps["reward"][t] == (-points if is_left else points)
+    assert np.count_nonzero(played.steps["reward"]) >= 1
+
+
+def assert_same(one, two):
+    for a, b in zip(one.sides, two.sides, strict=True):
+        for name, value in vars(a).items():
+            np.testing.assert_array_equal(value, getattr(b, name), err_msg=name)
+    assert one.stream.tobytes() == two.stream.tobytes()
+
+
+@pytest.mark.parametrize("opponent", [BUILTIN, SELF, "another"])
+def test_the_next_steps_depend_on_their_item_alone(params, opponent):
+    """On other consoles, after other streams and other opponents, and a second time."""
+    player, other = make_player(), make_player()
+
+    def play(player, stream, update):
+        item = Item("train", 0, update, 1, steps=400, stream=stream, opponent=opponent)
+        return player.play(item, params)
+
+    first = play(player, None, 1)
+    second = play(player, first.stream, 2)
+    assert_same(play(player, None, 1), first)
+    for each in (BUILTIN, SELF):
+        other.play(Item("train", 9, 1, 1, steps=33, opponent=each), make_params("ppo", seed=1))
+    assert_same(play(other, first.stream, 2), second)
+    assert_same(play(player, first.stream, 2), second)
+
+
+def test_the_mirrored_screen_has_the_mirrored_field():
+    screen = np.random.default_rng(0).choice([34, 200, 14], (210, 160)).astype(np.uint8)
+    field, mirrored = preprocess(PALETTE[screen]), preprocess(PALETTE[mirror(screen)])
+    np.testing.assert_array_equal(mirrored, field[:, ::-1])
+
+
+def test_a_training_does_not_see_the_colours_after_the_cartridge_has_given_up():
+    """Nobody wins a point: the episode ends before all pixels are on."""
+    config = small(opponent="builtin")
+    params = gated.init_params(make_rng(0, "params"), NUM_INPUTS, hidden=8)
+    item, worker = make_learner(config).items()[0], make_worker(config)
+    stream = worker.play(dataclasses.replace(item, steps=1), params).stream
+    stream["memory"]["num_frames"] = 64_990
+    result = worker.play(dataclasses.replace(item, stream=stream), params)
+    assert [episode.frames for episode in result.episodes][:1] == [duel.MAX_FRAMES]
+
+
+# --- trainings --------------------------------------------------------------------------------
+
+
+def small(**changes) -> Config:
+    common = {"hidden": 8, "num_envs": 4, "num_steps": 60, "num_minibatches": 2, "updates": 3}
+    return load_preset("half").updated(common | changes, "test")
+
+
+@pytest.mark.slow
+def test_all_ways_give_the_same_bits():
+    """Half of the streams play against the agent itself."""
+    ways = list(compare_ways(small(opponent="half"), ["serial", "threads"]))
+    assert len(ways) >= 6
+    assert all(way["is_same"] for way in ways)
+
+
+def test_an_agent_that_is_met_stays_as_it_was_whatever_becomes_of_its_file(tmp_path):
+    shipped, file = importlib.resources.files("pixelpong") / "agent/shipped", tmp_path / "agent"
+    file.write_bytes((shipped / "club.safetensors").read_bytes())
+    config = small(opponent=str(file), hidden=3)
+    whole = pixelpong.train(config, run=tmp_path / "whole", quiet=True)
+    first = config.updated({"updates": 1}, "test")
+    run = pixelpong.train(first, run=tmp_path / "run", quiet=True)
+    file.write_bytes((shipped / "strong.safetensors").read_bytes())
+    run = pixelpong.resume(run, updates=2, quiet=True)
+    file.unlink()
+    run = pixelpong.resume(run, updates=3, quiet=True)
+    one, two = (result_of(RunDirectory(each.path)) for each in (run, whole))
+    assert one == two
+
+
+def test_a_resume_against_nobody_leaves_the_run_as_it_was(tmp_path):
+    run = pixelpong.train(small(updates=1), run=tmp_path / "run", quiet=True)
+    before = (run.path / "config.json").read_bytes()
+    with pytest.raises(pixelpong.PixelpongError, match="nobody-001 is not a run directory"):
+        pixelpong.resume(run, opponent="nobody-001", updates=2, allow_changes=True, quiet=True)
+    assert (run.path / "config.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"opponent": "nobody-001"}, "nobody-001 is not a run directory"),
+        ({"opponent": ""}, "got an empty name; name a run"),
+        ({"opponent": "damaged.safetensors"}, "cannot use the agent in damaged"),
+    ],
+)
+def test_an_opponent_that_cannot_be_met_is_one_line_and_leaves_no_run(
+    tmp_path, monkeypatch, changes, words
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "damaged.safetensors").write_bytes(bytes(range(256)) * 9)
+    with pytest.raises(pixelpong.PixelpongError, match=words) as error:
+        pixelpong.train("half", run=tmp_path / "run", updates=1, **changes)
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "run").exists()

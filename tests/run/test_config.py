@@ -1,0 +1,148 @@
+"""Options: layers, presets, files, validation."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pixelpong.config import OPTIONS, Config, differences
+from pixelpong.config.presets import combine, load_preset, preset_names, read_toml
+from pixelpong.config.protocols import find_protocol
+from pixelpong.errors import ConfigError
+
+GOLDEN = Path(__file__).with_name("presets.json")
+"""Every default, what each preset changes, and the options that a resume cannot change freely."""
+
+
+def test_defaults_and_presets_are_the_recorded_ones():
+    default = Config()
+    found = {
+        "defaults": vars(default),
+        "presets": {
+            name: {option: new for option, (_, new) in differences(
+                default, load_preset(name), with_free=True).items()}
+            for name in preset_names()
+        },
+        "bound": sorted(name for name, each in OPTIONS.items() if not each.is_free),
+    }  # fmt: skip
+    assert found == json.loads(GOLDEN.read_text())
+
+
+def test_flat_form_and_configuration_are_inverse():
+    config = load_preset("ray").updated({"sticky": 0.5, "until_return": 3}, "test")
+    assert Config().updated(vars(config), "test") == config
+
+
+def test_an_unknown_key_is_refused_with_the_nearest_name():
+    with pytest.raises(ConfigError, match=r"my file: .*'batch_sise'; did you mean batch_size\?"):
+        Config().updated({"batch_sise": 3}, "my file")
+
+
+def wrong_values(option):
+    """One step beyond each bound of its type, and what is of no type that it has."""
+    kind = msgspec.inspect.type_info(option.type)
+    kinds = kind.types if isinstance(kind, msgspec.inspect.UnionType) else [kind]
+    names = {type(each).__name__ for each in kinds}
+    wrong = [[200], {}, 1 if "BoolType" in names else np.True_]
+    if "NoneType" not in names:
+        wrong.append(None)
+    if "StrType" not in names:
+        wrong += ["10", math.nan, math.inf, np.float32("nan"), 2**63]
+    for each in kinds:
+        for bound, value in (("ge", -1), ("le", 1), ("lt", 0)):
+            if getattr(each, bound, None) is not None:
+                wrong.append(getattr(each, bound) + value)
+    return wrong
+
+
+DEEP: list = functools.reduce(lambda inner, _: [inner], range(100_000), [])
+HUGE = [10**400, -(10**400), 1 << 20_000, ["x" * 10_000], DEEP]
+"""Whole numbers beyond all floats, one that Python refuses to write, what is nested without end."""
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_a_value_out_of_range_says_what_was_expected_and_what_was_got(name):
+    wrong = wrong_values(OPTIONS[name])
+    for number, value in enumerate([*wrong, *HUGE]):
+        with pytest.raises(ConfigError, match=f"^here: expected {name} to be .*, got ") as caught:
+            Config().updated({name: value}, "here")
+        assert number >= len(wrong) or f"got {value!r}" in str(caught.value)
+        assert (len(str(caught.value)) < 500, caught.value.exit_code) == (True, 2)
+
+
+def test_numpys_numbers_are_numbers_and_become_pythons():
+    given = {"updates": np.int64(3), "sticky": np.float32(0.5), "gamma": np.int8(1)}
+    flat = vars(Config().updated(given, "here"))
+    assert [repr(flat[name]) for name in given] == ["3", "0.5", "1.0"]
+
+
+LAYERS = [  # preset, file, command line
+    (None, "", {}, {"preset": "fast", "algorithm": "ppo"}),
+    (None, "preset = 'ray'\nhidden = 10", {}, {"preset": "ray", "batch_size": 4, "hidden": 10}),
+    (None, "num_envs = 2", {"num_envs": 3}, {"preset": "fast", "num_envs": 3}),
+    ("classic", "preset = 'ray'", {"preset": "classic"}, {"preset": "classic", "updates": 100}),
+    ("classic", "until_return = 18", {}, {"until_return": 18.0, "updates": None}),
+    (None, "until_return = 18\nupdates = 7", {"updates": 1},
+     {"until_return": 18.0, "updates": 1, "total_timesteps": None}),
+    (None, "", {"batch_size": 20}, "train: batch_size is an option of REINFORCE"),
+    ("classic", "", {"num_envs": 8}, "train: num_envs is an option of PPO"),
+    (None, "decay_rate = 0.9", {}, r"mine\.toml: decay_rate is an option of REINFORCE"),
+    (None, "num_envs = 8", {"algorithm": "reinforce"}, r"mine\.toml: num_envs is .* PPO, which"),
+    ("classic", "preset = 'fast'\nvf_coef = 3", {}, "vf_coef .*a preset with PPO"),
+    (None, "batch_size 10", {}, "cannot read"), (None, "\udcff", {}, "cannot read"),
+    (None, "hidden = " + "[" * 20_000 + "]" * 20_000, {}, "cannot read"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("preset", "content", "given", "wanted"), LAYERS)
+def test_the_command_line_goes_over_the_file_over_the_preset(
+    tmp_path, preset, content, given, wanted
+):
+    """A budget replaces the preset's; one on the command line is added to the file's."""
+    path = tmp_path / "mine.toml"
+    path.write_bytes(content.encode("utf-8", "surrogateescape"))
+
+    def read():
+        return vars(combine(preset, read_toml(path), given, ("mine.toml", "train")))
+
+    if isinstance(wanted, dict):
+        flat = read()
+        assert {name: flat[name] for name in wanted} == wanted
+    else:
+        with pytest.raises(ConfigError, match=wanted):
+            read()
+
+
+def test_options_that_do_not_change_the_result_are_free():
+    config, changes = load_preset("classic"), {"workers": 7, "engine": "serial", "updates": 5}
+    other = config.updated(changes | {"seed": 3}, "test")
+    assert differences(config, other) == {"seed": (0, 3)}
+    assert {*differences(config, other, with_free=True)} == {"seed", *changes}
+
+
+NAMES = st.text(max_size=12) | st.sampled_from(list(OPTIONS))
+VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+
+
+@given(st.dictionaries(NAMES, VALUES, max_size=3))
+@pytest.mark.slow
+def test_any_mapping_gives_a_configuration_or_a_declared_error(changes):
+    try:
+        config = Config().updated(changes, "drawn")
+    except ConfigError as error:
+        assert str(error).startswith("drawn: expected ")
+    else:
+        assert Config().updated(vars(config), "again") == config
+
+
+def test_a_protocol_can_be_changed_in_part():
+    card = find_protocol("Pong-v0", frame_skip=3)
+    assert (card.frame_skips, card.sticky) == ((3, 3), 0.25)

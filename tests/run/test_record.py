@@ -1,0 +1,183 @@
+"""A run's record: what it says is what the files say; and the list of the runs on this disk."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from toys import toy_config, toy_evaluation, with_updates
+
+from pixelpong.errors import WorkerError
+from pixelpong.faces.report import describe_runs
+from pixelpong.loop import train
+from pixelpong.run.directory import RunDirectory
+from pixelpong.run.record import Record
+from pixelpong.sweep.sweep import create_sweep
+
+
+def test_a_record_is_the_lines_of_the_files(toy_runs, mode):
+    run = RunDirectory(toy_runs[mode])
+    lines, own, found = list(run.metrics.read()), list(run.episodes.read()), Record.read(run.path)
+    columns = found.columns()
+    assert columns["steps"].dtype == np.int64
+    assert columns["steps"].tolist() == [line["steps"] for line in lines]
+    rates = [line["timing"]["steps_per_second"] for line in lines]
+    assert columns["steps_per_second"].tolist() == rates
+    at = {line["update"]: line["steps"] for line in lines}
+    steps, returns = found.returns()
+    assert returns.tolist() == [line["episode_return"] for line in own]
+    assert steps.tolist() == [at[line["update"]] for line in own]
+    assert np.isnan(found.steps_at([99]))
+    evaluated = [(each.update, each.mean_return) for each in found.evaluations]
+    assert evaluated == [(it["update"], it["mean_return"]) for it in run.evaluations.read()]
+    last, told = lines[-1], found.to_dict()
+    for name in ("update", "steps", "episodes", "estimated_return", "mean_return_100"):
+        assert told[name] == last[name]
+    assert told["training_seconds"] == last["timing"]["training_seconds"] <= told["total_seconds"]
+    assert told["greedy"] == found.greedy.in_short()
+    assert found.greedy.found in found.verdict
+    json.dumps(told, allow_nan=False)
+
+
+def test_a_record_is_read_again_only_if_the_run_has_changed(tmp_path):
+    run = RunDirectory.create(tmp_path / "run", toy_config("fast"))
+    first = Record.read(run.path)
+    assert Record.read(run.path) is first
+    run.metrics.append({"update": 1, "steps": 10, "timing": {"wall_seconds": 2.5}})
+    assert (Record.read(run.path).steps, Record.read(run.path).total_seconds) == (10, 2.5)
+    run.metrics.cut_back(0)
+    assert Record.read(run.path).rows == ()
+
+
+# --- states -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch) -> Path:
+    """A folder of one's own, in which ``runs`` is."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def make(name: str, preset: str = "classic", **changes) -> RunDirectory:
+    return RunDirectory.create(Path("runs") / name, toy_config(preset, **changes))
+
+
+@pytest.fixture
+def trained(here) -> RunDirectory:
+    run = make("toy", updates=3)
+    train(run)
+    return run
+
+
+def test_a_run_is_training_stopped_or_interrupted(trained):
+    found = Record.read(trained.path)
+    assert (found.state, found.update, found.steps > 0) == ("stopped", 3, True)
+    assert found.verdict.startswith("budget spent at update 3")
+    assert found.bytes == sum(p.stat().st_size for p in trained.path.rglob("*") if p.is_file())
+    with trained.lock():
+        found = Record.read(trained.path)
+        assert (found.state, found.verdict[:18]) == ("training", "training, update 3")
+    with_updates(trained, 9).write_config(3)
+    assert Record.read(trained.path).state == "interrupted"
+    new = make("new")
+    assert (Record.read(new.path).state, Record.read(new.path).update) == ("interrupted", 0)
+
+
+@pytest.mark.parametrize(("mean", "is_won"), [(18.6, True), (18.2, False)])
+def test_a_run_with_a_verdict_above_its_target_has_won(trained, mean, is_won):
+    config = trained.config.updated({"until_return": 18.0, "updates": 3}, "test")
+    trained.with_config(config).write_config(3)
+    trained.evaluations.append(toy_evaluation(3, mean, target=18.0, is_won=is_won))
+    found = Record.read(trained.path)
+    assert found.state == ("won" if is_won else "stopped")
+    assert found.greedy.mean_return == found.best_known == mean
+    said = f"greedy return +{mean:.2f} (+{mean - 0.5:.2f} to +{mean + 0.5:.2f}) over 200 games"
+    assert found.verdict.startswith("won: " + said if is_won else "not won: ")
+    assert said + ", target +18.0" in found.verdict
+    # A win stays one, whatever a longer training finds later.
+    trained.evaluations.append(toy_evaluation(4, 3.0))
+    assert Record.read(trained.path).state == found.state
+
+
+def test_a_training_that_an_error_ended_has_failed_until_it_goes_on(here, monkeypatch):
+    run = make("toy", updates=3)
+    with monkeypatch.context() as patch:
+
+        def fail(self, results):
+            raise WorkerError("expected a worker\n, got\x1b[2J none; this is a test")
+
+        patch.setattr("pixelpong.learners.reinforce.ReinforceLearner.apply", fail)
+        with pytest.raises(WorkerError):
+            train(run)
+    found = Record.read(run.path)
+    assert found.state == "failed"
+    assert found.problem == "expected a worker , got?[2J none; this is a test"
+    train(run)
+    assert Record.read(run.path).state == "stopped"
+
+
+DAMAGES = {
+    "config.json": [b"", b"{", b"[]", b'{"format": 9}', b"\xff" * 99],
+    "metrics.jsonl": [b"", b"{", b'{"update": -1}\n', b'{"update": 1, "steps": "many"}\n'],
+    "evaluations.jsonl": [b"{}\n", b'{"update": 3, "mean_return": 1e9, "ci95": [0, 0]}\n'],
+    "failure.json": [b"", b"{}", b'{"error": 3}', b'{"error": "' + b"x" * 9999 + b'"}'],
+    "run.lock": [b"", b"many\n", b"-1", b"0"],
+}
+
+
+def test_damage_anywhere_is_a_row_of_the_list_and_never_an_error(trained):
+    for name, contents in DAMAGES.items():
+        before = (trained.path / name).read_bytes() if (trained.path / name).exists() else b""
+        for content in contents:
+            (trained.path / name).write_bytes(content)
+            found = Record.read(trained.path)
+            assert (found.state == "damaged") == (name == "config.json")
+            lines = describe_runs({"runs": [found.to_dict()], "sweeps": []}).split("\n")
+            assert all(line.isprintable() and len(line) <= 80 for line in lines)
+            json.dumps(found.to_dict(), allow_nan=False)
+        (trained.path / name).write_bytes(before)
+    for name in ("metrics.jsonl", "failure.json"):  # neither can be read
+        (trained.path / name).unlink(missing_ok=True)
+        (trained.path / name).mkdir()
+    shutil.rmtree(trained.path / "checkpoints")
+    assert Record.read(trained.path).state in ("interrupted", "damaged")
+
+
+# --- the list ---------------------------------------------------------------------------------
+
+
+def test_the_list_is_of_folders_or_of_runs_and_sorted(here, report, call):
+    for words, where in (((), "runs"), ((here,), here)):
+        said = f"There are no runs in {where}; train one: pixelpong train\n"
+        assert call("runs", *words)[:2] == (0, said)
+    for name, seed, changes in (("a", 2, {"updates": 1}), ("b", 1, {"updates": 2})):
+        train(make(name, seed=seed, **changes))
+
+    def listed(*words):
+        return [Path(each["run"]).name for each in report("runs", *words)["runs"]]
+
+    assert listed() == ["b", "a"], "the newest first"
+    assert (listed("--sort", "return"), listed("--sort", "size")) == (["a", "b"], ["b", "a"])
+    assert listed("--sort", "name") == listed("runs/", "--sort", "name") == ["a", "b"]
+    assert listed("runs/a", "b") == ["b", "a"]
+    assert [each["target"] for each in report("runs")["runs"]] == [None, None]
+    code, out, _ = call("runs")
+    assert code == 0
+    assert "2 runs, " in out
+    assert max(map(len, out.splitlines())) <= 80
+    assert max(map(len, describe_runs(report("runs"), 40).splitlines())) <= 40
+
+
+def test_a_sweep_is_one_line_of_the_list_and_its_runs_are_listed_by_its_name(here, report, call):
+    create_sweep(Path("runs/sweep-001"), [toy_config("classic", seed=k) for k in (0, 1)])
+    (told,) = report("runs")["sweeps"]
+    assert (told["won"], told["trainings"], told["done"]) == (0, 2, 0)
+    _, line, total = call("runs")[1].splitlines()
+    assert line.split()[:5] == ["sweep-001", "won", "0", "of", "2"]
+    assert total.startswith("0 runs, 1 sweep, ")
+    for word in ("runs/sweep-001", "sweep-001"):
+        assert len(report("runs", word)["runs"]) == 2

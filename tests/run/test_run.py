@@ -1,0 +1,133 @@
+"""The run directory and its files of lines."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pixelpong.agent.choice import PACKAGE
+from pixelpong.agent.file import SHIPPED
+from pixelpong.errors import ConfigError, RunError
+from pixelpong.items import BUILTIN
+from pixelpong.run.directory import RunDirectory
+from pixelpong.run.lines import LineFile
+from pixelpong.run.names import LATEST, find_run, require_new_name
+from pixelpong.tournament.scripts import SCRIPTS
+
+
+def test_a_run_is_opened_as_it_was_made(make_run):
+    run = make_run(seed=7)
+    again = RunDirectory(run.path)
+    assert again.config == run.config
+    assert again.versions["numpy"]
+    assert again.machine["processor"]
+    assert not list(run.path.glob(".config*"))
+
+
+def test_runs_without_a_name_are_numbered_beyond_all_that_are_there(toy, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("classic-007", "classic-009", "classic-x", "classic-0000000010"):
+        Path("runs", name).mkdir(parents=True)
+    paths = [RunDirectory.create(None, toy).path for _ in range(2)]
+    assert [path.as_posix() for path in paths] == ["runs/classic-010", "runs/classic-011"]
+
+
+def test_what_is_no_run_or_no_place_for_one_is_one_line(make_run, tmp_path):
+    run = make_run()
+    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("")
+    places = {
+        run.path: "run exists; choose another name",
+        tmp_path / "empty": "empty exists; choose another name",
+        tmp_path / "file" / "run": "cannot make the folder",
+        Path("/proc/run"): "cannot make the folder",
+    }
+    for path, why in places.items():
+        with pytest.raises(RunError, match=why):
+            RunDirectory.create(path, run.config)
+    assert before == {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+    for path in (tmp_path / "none", tmp_path / "empty"):
+        with pytest.raises(RunError, match="No such file"):
+            RunDirectory(path)
+    other = b'{"format": 9}'
+    for content in (b"", b"{", b"[]", b'{"format": 1, "config": {}}', b"\xff", other):
+        (run.path / "config.json").write_bytes(content)
+        with pytest.raises(RunError, match="cannot read the configuration") as caught:
+            RunDirectory(run.path)
+    assert "it has format 9, which another version wrote" in str(caught.value)
+
+
+RUBBISH = (
+    b"{bad\n", b'{"update": "x"}\n', b"[1]\n", b"[" * 5000 + b"\n", b"x" * (3 << 20) + b"\n",
+    b"\xff\xfe\n",
+)  # fmt: skip
+CUTS = [  # updates and raw bytes in a file; where it is cut back to; what is left
+    ([], 0, []),
+    ([1, 1, 2, 3], 2, [1, 1, 2]),
+    ([1, 1, 2, 3], 0, []),
+    ([1, *RUBBISH, 2], 2, [1, 2]),
+    ([1, *RUBBISH, 2], 1, [1]),
+    ([1, 9, 3, 4, 5], 4, [1, 9, 3, 4]),  # the second was a 2, which has rotted
+    ([1, b'{"update": 2'], 5, [1]),  # cut off by a crash
+    ([1, b'{"update": 2}'], 5, [1]),
+]
+
+
+@pytest.mark.parametrize(("content", "update", "left"), CUTS, ids=range(len(CUTS)))
+def test_lines_are_cut_back_to_an_update_and_damage_costs_no_other(tmp_path, content, update, left):
+    file = LineFile(tmp_path / "lines.jsonl")
+    for each in content:
+        if isinstance(each, int):
+            file.append({"update": each})
+        else:
+            with file.path.open("ab") as raw:
+                raw.write(each)
+    whole = [line["update"] for line in file.read()]
+    assert whole == [each for each in content if isinstance(each, int)]
+    file.cut_back(update)
+    assert [line["update"] for line in file.read()] == left
+    file.append({"update": 7})
+    assert [line["update"] for line in file.read()] == [*left, 7]
+
+
+def test_a_file_that_cannot_be_used_is_one_line(tmp_path):
+    file = LineFile(tmp_path)
+    for action in (lambda: list(file.read()), lambda: file.append({"update": 1}), file.sync):
+        with pytest.raises(RunError, match="Is a directory"):
+            action()
+    advice = "make room there; or if the run was deleted, train again"
+    for path, why in (
+        (tmp_path / "gone" / "lines.jsonl", f"No such file or directory; {advice}"),
+        (Path("/dev/full"), f"No space left on device; {advice}"),
+    ):
+        with pytest.raises(RunError, match=f"cannot write to {path}: {why}"):
+            LineFile(path).append({"update": 1})
+    with pytest.raises(RunError, match="not JSON compliant"):
+        LineFile(tmp_path / "new").append({"update": 1, "loss": float("nan")})
+
+
+def test_latest_is_the_newest_run_with_an_update(toy, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RunError, match="No run in .* has an update yet"):
+        find_run("latest")
+    for number, name in enumerate(("old", "trained", "refused")):
+        run = RunDirectory.create(Path("runs", name), toy)
+        if name != "refused":
+            run.metrics.append({"update": 1})
+        for file in run.path.iterdir():
+            os.utime(file, (number, number))
+    assert find_run("latest").name == "trained"
+
+
+def test_a_name_that_a_command_would_take_for_something_else_is_refused():
+    words = (*SHIPPED, *SCRIPTS, BUILTIN, PACKAGE, LATEST)
+    odd = ("", ".", "..", "a/b", "-x", "a@3", "a\nb", "a\x1bb", "sweep-009", "a.safetensors")
+    for name in (*words, *odd):
+        with pytest.raises(ConfigError, match="cannot be the name of a run") as caught:
+            require_new_name(name)
+        assert str(caught.value).isprintable(), name
+    for name in ("fast-001", "my run", "größe", "sweep-wide", "club-2", "x" * 300, ".a", "a.b"):
+        require_new_name(name)

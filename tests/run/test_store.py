@@ -1,0 +1,110 @@
+"""Checkpoints: whole or not at all, and never silently wrong. What goes wrong: `test_saves`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from checkpoint_files import make_checkpoint
+from promises import promise
+
+import pixelpong
+from pixelpong.errors import CheckpointError
+from pixelpong.run.arrays import fingerprint
+from pixelpong.run.checkpoints import KEEP_LAST, CheckpointStore
+
+
+@pytest.fixture
+def store(tmp_path) -> CheckpointStore:
+    return CheckpointStore(tmp_path / "checkpoints")
+
+
+TRAINED, EVALUATED = "mean_return_100", "evaluation"
+KEPT = [  # (update, score, of what) in the order of saving; the best; those that stay
+    ([(k, s, TRAINED) for k, s in enumerate([None, -20, -15, -18, -19, -16, -17])], 2,
+     [0, 2, 5, 6]),
+    ([(1, 5.0, TRAINED), (2, -3.0, EVALUATED), (4, 9.0, TRAINED)], 2, [2, 4]),
+    ([(1, -3.0, EVALUATED), (2, -3.0, EVALUATED), (3, 9.0, TRAINED)], 2, [2, 3]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("saved", "best", "kept"), KEPT)
+def test_the_first_the_best_and_the_last_two_are_kept(store, saved, best, kept):
+    """An evaluation goes before a training mean, and of equals the newest is best."""
+    for checkpoint in saved:
+        store.save(make_checkpoint(*checkpoint))
+    assert (store.find_best(), store.updates(), KEEP_LAST) == (best, kept, 2)
+    assert store.load_latest().update == kept[-1]
+    store.thin(kept[-1], keep_last=1)
+    assert store.updates() == sorted({*kept} & {0, best, kept[-1]})
+
+
+def test_what_was_just_saved_outlives_damaged_ones_beyond_it(store):
+    for update in (20, 40, 50):
+        store.save(make_checkpoint(update, score=-float(update)))  # so that 20 is the best
+    for update in (40, 50):
+        store.path(update).write_text("damaged")
+    assert store.load_latest().update == 20
+    store.save(make_checkpoint(23))
+    assert store.updates() == [20, 23]
+    assert store.load_latest().update == 23
+
+
+@promise("no silent start")
+def test_when_none_is_sound_it_does_not_start_over_silently(store):
+    with pytest.raises(CheckpointError, match="none at all"):
+        store.load_latest()
+    for update in (1, 2):
+        store.save(make_checkpoint(update))
+        store.path(update).write_text("{}")
+    with pytest.raises(CheckpointError, match="only 2 damaged"):
+        store.load_latest()
+
+
+@promise("agents of strangers")
+def test_no_module_of_the_package_unpickles_a_file():
+    """Only what our own processes send each other is pickled."""
+    root = Path(pixelpong.__file__).parent
+    words = ("import pickle", "from pickle", "np.load(", "allow_pickle")
+    users = {
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*.py")
+        if any(word in path.read_text("utf-8") for word in words)
+    }
+    assert all(name.startswith("engines/ray/") for name in users), users
+
+
+def test_the_file_is_flushed_then_named_then_its_folder_is_flushed(store, monkeypatch):
+    tape, real_replace = [], Path.replace
+
+    def replace(path, target):
+        tape.append("rename")
+        return real_replace(path, target)
+
+    monkeypatch.setattr(os, "fsync", lambda fd: tape.append(os.readlink(f"/proc/self/fd/{fd}")))
+    monkeypatch.setattr(Path, "replace", replace)
+    store.save(make_checkpoint(1))
+    names = [Path(each).name for each in tape]
+    assert names == [f".000001.safetensors-{os.getpid()}", "rename", "checkpoints"]
+
+
+def test_fingerprint_tells_names_types_and_shapes_apart():
+    zeros = np.zeros(4, np.float32)
+    different = [
+        {"a": zeros}, {"b": zeros}, {"a": zeros.reshape(2, 2)}, {"a": zeros.astype(np.float64)},
+        {"a": zeros, "b": zeros}, {"a": zeros + np.float32(1e-30)},
+    ]  # fmt: skip
+    assert len({fingerprint(arrays) for arrays in different}) == len(different)
+    assert fingerprint({"a": zeros, "b": zeros + 1}) == fingerprint({"b": zeros + 1, "a": zeros})
+
+
+def test_other_things_in_the_folder_do_no_harm(store):
+    names = {"²", "-1", "7", "000001 ", "x.safetensors", "notes.txt"}
+    store.save(make_checkpoint(1))
+    for name in names:
+        (store.folder / name).mkdir()
+    store.save(make_checkpoint(2))
+    assert (store.updates(), store.load_latest().update) == ([1, 2], 2)
+    assert names < {path.name for path in store.folder.iterdir()}

@@ -1,0 +1,93 @@
+"""Accidents at an exact place of a training, however slow the machine is.
+
+Here, or in a process of its own: ``python accidents.py ACCIDENT MODULE:NAME WHEN WORDS…`` is
+``pixelpong WORDS…`` with an accident that is `planted`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import itertools
+import os
+import resource
+import runpy
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from unittest.mock import patch
+
+from processes import processes_with, words_of
+
+
+@contextlib.contextmanager
+def planted(place: str, when: int | str, accident: Callable[[], object]) -> Iterator[None]:
+    """While inside, an accident happens just before a call of ``module:name``.
+
+    Before its n-th call, or before each with this text in its arguments.
+    """
+    module, _, name = place.partition(":")
+    *owners, name = name.split(".")
+    owner = functools.reduce(getattr, owners, importlib.import_module(module))
+    real, calls = getattr(owner, name), itertools.count(1)
+
+    def call(*args, **kwargs):
+        number = next(calls)
+        if number == when or (isinstance(when, str) and when in str(args)):
+            accident()
+        return real(*args, **kwargs)
+
+    with patch.object(owner, name, call):
+        yield
+
+
+def raising(error: BaseException) -> Callable[[], object]:
+    """An accident that raises."""
+
+    def accident() -> None:
+        raise error
+
+    return accident
+
+
+def send(number: int) -> None:
+    """As `kill` does."""
+    os.kill(os.getpid(), number)
+
+
+def send_to_all(number: int, times: int) -> None:
+    """As a terminal does."""
+    for _ in range(times):
+        os.killpg(0, number)
+
+
+def run_out_of_memory() -> None:
+    """From now on, the system has no more memory for this process."""
+    in_use = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (in_use, resource.RLIM_INFINITY))
+
+
+def kill_ray() -> None:
+    """Kill the daemon of the Ray that this process has started."""
+    ours = processes_with(f"pixelpong-ray-{os.getpid()}-")
+    (raylet,) = (pid for pid in ours if "raylet/raylet " in words_of(pid))
+    os.kill(raylet, signal.SIGKILL)
+
+
+ACCIDENTS = {
+    "none": lambda: None,
+    "SIGKILL": lambda: send(signal.SIGKILL),
+    "SIGSTOP": lambda: send(signal.SIGSTOP),
+    "SIGTERM": lambda: send(signal.SIGTERM),
+    "SIGINT": lambda: send_to_all(signal.SIGINT, 1),
+    "SIGINT twice": lambda: send_to_all(signal.SIGINT, 2),
+    "memory": run_out_of_memory,
+    "raylet": kill_ray,
+}
+
+if __name__ == "__main__":
+    _, what, where, when, *sys.argv[1:] = sys.argv
+    with planted(where, int(when) if when.isdecimal() else when, ACCIDENTS[what]):
+        runpy.run_module("pixelpong", run_name="__main__", alter_sys=True)

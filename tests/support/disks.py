@@ -1,0 +1,46 @@
+"""Disks that a test can fill, narrow or make read-only, and files of limited size."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+NEEDS_MOUNT = "PIXELPONG_NEEDS_MOUNT"
+"""Where it is set, as in CI, these tests may use sudo, and fail if nothing can be mounted."""
+
+PAGE = 4096
+
+
+def as_root(*words: str | Path) -> None:
+    """Run a command that only root may run."""
+    sudo = ["sudo", "-n"] if NEEDS_MOUNT in os.environ and os.geteuid() else []
+    subprocess.run([*sudo, *words], check=True, capture_output=True, text=True)
+
+
+def remount(disk: Path, options: str) -> None:
+    """Change a disk: ``"size=4k"``, ``"ro"``, ``"rw"``."""
+    as_root("mount", "-o", f"remount,{options}", disk)
+
+
+def fill(disk: Path, room: int) -> Path:
+    """Leave so many bytes free, rounded down to whole pages; the file that takes the others."""
+    filler = disk / "filler"
+    filler.write_bytes(bytes(shutil.disk_usage(disk).free - room // PAGE * PAGE))
+    return filler
+
+
+@contextlib.contextmanager
+def file_size_limit(size: int) -> Iterator[None]:
+    """Let no file of this process grow beyond a size."""
+    import resource  # Windows has none
+
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)

@@ -1,0 +1,124 @@
+"""Stand-ins for tests: workers that misbehave in every way.
+
+Module-level classes, because worker processes import them by name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np  # imported here, as a real worker does: before the engine limits the threads
+import pytest
+from threadpoolctl import threadpool_info
+
+from pixelpong.items import Item
+from pixelpong.play.worker import make_worker
+
+
+class EchoWorker:
+    """Returns what it was given."""
+
+    def play(self, item, params):
+        return item, params
+
+
+class MeetingWorker:
+    """Marks each item that it begins by a file in a folder, and waits there for another's.
+
+    An item is (its name, the name of the file to wait for, or none); the folder is the params.
+    """
+
+    def play(self, item, params):
+        name, wanted = item
+        Path(params, name).touch()
+        while wanted and not Path(params, wanted).exists():
+            time.sleep(0.01)
+        return name
+
+
+class RaisingWorker:
+    """Raises at the item "bad"."""
+
+    def play(self, item, params):
+        if item == "bad":
+            raise ValueError("the item was bad")
+        return item
+
+
+class UnstartableWorker:
+    """Dies while it is being made."""
+
+    def __init__(self):
+        os._exit(3)
+
+
+class UnmakeableWorker:
+    """Raises while it is being made."""
+
+    def __init__(self):
+        raise ValueError("no wood")
+
+
+class OnceWorker:
+    """The real worker, if its configuration is given, but at named items its process dies or hangs.
+
+    It does so once: a file in a folder marks, across processes, that it has happened.
+    """
+
+    def __init__(self, number: int, names: Sequence[str], folder: Path, *config: object):
+        self._number, self._names, self._folder = number, names, folder
+        self._play = make_worker(*config).play if config else lambda item, params: item
+
+    def play(self, item, params):
+        name = f"{item.update}-{item.index}" if isinstance(item, Item) else item
+        if name in self._names and not (self._folder / name).exists():
+            (self._folder / name).touch()
+            os.kill(os.getpid(), self._number)
+        return self._play(item, params)
+
+
+class DeadlyWorker:
+    """Dies at every item."""
+
+    def play(self, item, params):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class ThreadCountWorker:
+    """Tells how many threads each BLAS library in its process uses, and the signals it blocks."""
+
+    def play(self, item, params):
+        np.ones((2, 2)) @ np.ones((2, 2))
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, set())
+        return [each["num_threads"] for each in threadpool_info()], signal.SIGINT in blocked
+
+
+class HoleWorker:
+    """Leaves holes of 32 MB in the heap."""
+
+    def play(self, item, params):
+        large = np.ones(1 << 20)
+        del large  # from now on, glibc takes arrays of up to this size from its heap
+        *_, self.kept = [np.ones(1 << 17) for _ in range(32)]
+
+
+def pid_at_work(run: Path) -> int:
+    """The process that trains in a run directory; 0 if there is none."""
+    with contextlib.suppress(OSError, ValueError):
+        pid = int((run / "run.lock").read_text())
+        lines = (run / "metrics.jsonl").read_bytes().count(b"\n")
+        return pid if lines > 2 and Path(f"/proc/{pid}").exists() else 0
+    return 0
+
+
+@contextlib.contextmanager
+def workers_find_tests() -> Iterator[None]:
+    """Let processes that Ray starts import the stand-ins of this folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
+        yield

@@ -1,0 +1,201 @@
+"""Machines for the tests of the emulator: as plain Python, compiled, or with a line changed."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pixelpong.atari import console, drawing, tia
+from pixelpong.atari import registers as r
+from pixelpong.atari.ir import NOTHING, POINTER, Program
+from pixelpong.atari.lowering import lower_module
+from pixelpong.atari.machine import MACHINE, PADDLE_CENTRE, PADDLE_TURN, STATE
+from pixelpong.atari.native import NativeCode
+from pixelpong.atari.translation import Translation
+
+_ANNOTATIONS = "from __future__ import annotations"
+
+
+class Cells(list):
+    """A field with several numbers: an index outside it or a number that does not fit raises."""
+
+    def __init__(self, values: Iterable[int], least: int, most: int):
+        super().__init__(values)
+        self._least, self._most = least, most
+
+    def __getitem__(self, at):
+        self._check(at)
+        return super().__getitem__(at)
+
+    def __setitem__(self, at, value):
+        self._check(at)
+        if isinstance(at, slice):
+            value = list(value)
+            assert len(value) == at.stop - at.start
+        else:
+            assert self._least <= value <= self._most, (at, value)
+        super().__setitem__(at, value)
+
+    def _check(self, at: int | slice) -> None:
+        first, last = (at.start, at.stop) if isinstance(at, slice) else (at, at + 1)
+        assert 0 <= first <= last <= len(self), at
+
+
+class PlainMachine:
+    """A record as a Python object, strict: what compiled code would cut off raises here.
+
+    Words of 64 bits are the parts of one wide number, as `pixelpong.atari.lowering` has it.
+    """
+
+    def __init__(self, record: np.ndarray):
+        fields = record.dtype.fields
+        self.__dict__["_record"] = record.copy()
+        self.__dict__["_limits"] = {
+            name: _limits(dtype.base, dtype.shape) for name, (dtype, *_) in fields.items()
+        }
+        for name in fields:
+            values, limits = _read(record[name][0]), self._limits[name]
+            is_single = not isinstance(values, list)
+            self.__dict__[name] = int(values) if is_single else Cells(values, *limits)
+
+    def __setattr__(self, name: str, value: int) -> None:
+        least, most = self._limits[name]
+        assert least <= value <= most, (name, value)
+        self.__dict__[name] = int(value)
+
+    def record(self) -> np.ndarray:
+        """As compiled code would have it: [1]."""
+        record = self._record.copy()
+        for name, (dtype, *_) in record.dtype.fields.items():
+            value, size = self.__dict__[name], 8 * (dtype.shape or (1,))[-1]
+            if dtype.base == np.uint64:
+                wides = value if isinstance(value, list) else [value]
+                parts = b"".join(each.to_bytes(size, "little") for each in wides)
+                record[name] = np.frombuffer(parts, "<u8").reshape(dtype.shape)
+            else:
+                record[name] = value
+        return record
+
+
+def _limits(base: np.dtype, shape: tuple[int, ...]) -> tuple[int, int]:
+    if base == np.uint64:
+        return 0, (1 << 64 * shape[-1]) - 1
+    return int(np.iinfo(base).min), int(np.iinfo(base).max)
+
+
+def _read(values: np.ndarray) -> Any:
+    if np.asarray(values).dtype != np.uint64:
+        return values.tolist()
+    if values.ndim > 1:
+        return [_read(each) for each in values]
+    return int.from_bytes(values.tobytes(), "little")
+
+
+def differences(a: np.ndarray, b: np.ndarray) -> dict[str, tuple]:
+    """The fields in which two records differ."""
+    names = [name for name in a.dtype.names or () if a[name].tobytes() != b[name].tobytes()]
+    return {name: (a[name].tolist(), b[name].tolist()) for name in names}
+
+
+_BITS = {"pc": 0x7FF, "emptied": 0x01, "old_enabl": 0x02, "blanks": 0x01, "collisions": 0xDFFF}
+_ORDERS = (r.WSYNC, r.RSYNC, *range(r.RESP0, r.AUDV1 + 1), r.HMOVE, r.HMCLR, r.CXCLR)
+"""Registers of the TIA that keep nothing: a write to them is an order, or the sound."""
+
+
+def made_up_state(rng: np.random.Generator) -> np.ndarray:
+    """Random numbers in every field, in the form that a state between two frames has: [1] STATE."""
+    state = np.frombuffer(rng.bytes(STATE.itemsize), STATE).copy()
+    for name, bits in _BITS.items():
+        state[name] &= bits
+    state["p"] = state["p"] & 0xC7 | 0x30
+    state["tia"] &= np.array(r.MEANING[: state["tia"].shape[1]], np.uint8)
+    state["tia"][0, _ORDERS] = 0
+    state["tia"][0, r.VSYNC] &= 0xFD
+    state["cycle"] %= 76
+    state["position"] %= 160
+    state["timer_shift"] = rng.choice([0, 3, 6, 10])
+    for name in ("timer_set", "emptied_until"):
+        state[name] = rng.integers(-30_000, 76)
+    turns = rng.integers(-16, 17, 2)
+    state["resistance"] = [*(PADDLE_CENTRE + PADDLE_TURN * turns).tolist(), 0, 0]
+    state["emptied"] = state["tia"][:, r.VBLANK] >> 7
+    return state
+
+
+def short_and_long(short: tuple, *long: tuple) -> list:
+    """Parameters of a test: some for `make test`, and more that take hours, for `make soak`."""
+    hours = [pytest.mark.soak, pytest.mark.timeout(3600)]
+    return [
+        pytest.param(*short, marks=pytest.mark.slow),
+        *(pytest.param(*each, marks=hours) for each in long),
+    ]
+
+
+def compile_program(program: Program, folder: Path) -> NativeCode:
+    """Machine code that no cache keeps for long."""
+    ir = program.to_ir()
+    return NativeCode(ir.encode(), lambda: ir, folder)
+
+
+def function_of(code: NativeCode, name: str, num_arguments: int) -> Callable[..., int]:
+    """An exported ``name(machine, …) -> Int``; it takes a record, and numbers."""
+    numbers = [ctypes.c_int32] * num_arguments
+    call = code.function(name, ctypes.c_int32, ctypes.c_void_p, *numbers)
+    return lambda record, *arguments: call(record.ctypes.data, *arguments)
+
+
+_PLAY_FRAME = """
+from pixelpong.atari.typed import Int, Machine
+
+def play_frame(m: Machine) -> Int:
+    run_frame(m)
+    return m.stop
+"""
+
+
+def compile_cartridge(
+    rom: bytes, entries: Iterable[int], folder: Path, hints: Mapping[int, str] | None = None
+) -> Callable[[np.ndarray], int]:
+    """A cartridge of 2 kB as ``play_frame(machine)``, which returns the stop code."""
+    program = Program(MACHINE)
+    program.declare("run_frame", {"m": POINTER}, NOTHING)
+    program.add_names({"rom": tuple(rom)})
+    for module in (drawing, tia, console):
+        lower_module(program, module)
+    frames = module_from(_PLAY_FRAME, folder, "frames")
+    lower_module(program, frames, exports=("play_frame",))
+    Translation(rom, entries, hints or {}).add_to(program)
+    return function_of(compile_program(program, folder), "play_frame", 0)
+
+
+def changed(module: ModuleType, folder: Path, *changes: tuple[str, str]) -> ModuleType:
+    """A module of which a few pieces of text are others, each of which it has just once."""
+    text = Path(module.__file__).read_text()
+    for old, new in changes:
+        assert text.count(old) == 1, (module.__name__, old, text.count(old))
+        text = text.replace(old, new)
+    return module_from(text, folder, module.__name__.replace(".", "_") + "_changed")
+
+
+def module_from(text: str, folder: Path, name: str) -> ModuleType:
+    """A module made of this text; its functions' source can be read."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.py"
+    path.write_text(text if _ANNOTATIONS in text else f"{_ANNOTATIONS}\n{text}")
+    spec = importlib.util.spec_from_file_location(f"{name}_{abs(hash(str(folder)))}", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # which `inspect.getsource` asks for
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[spec.name]
+        raise
+    return module

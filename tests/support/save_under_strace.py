@@ -1,0 +1,163 @@
+"""One save after another, each with a fault at one of its system calls; run by `test_saves.py`.
+
+    python save_under_strace.py FOLDER < faults > outcomes
+
+A fault is a line of JSON: the scenario, which call of it (None: no fault, the calls are listed),
+what happens there ("kill", or the name of an error) and whether to all calls from there on. The
+save runs in a child that has stopped itself, so that strace counts its calls and no others.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import mmap
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from checkpoint_files import make_checkpoint
+
+from pixelpong.errors import CheckpointError, RunError
+from pixelpong.run import checkpoints
+from pixelpong.run.arrays import fingerprint
+from pixelpong.run.checkpoints import Checkpoint, CheckpointStore
+
+SCENARIOS = ("first", "fourth", "scored", "mended")
+"""No checkpoint is there; two are, and the older goes; the newest is saved again with a score;
+the newest is damaged, and replaced."""
+
+NOT_OF_THE_DISK = re.compile(
+    r"brk|m(un|re)?map|madvise|mprotect|futex|rt_sig.*|get.?.id|exit.*|getrandom|sched_.*|clock_.*"
+)
+EXTRA_CALLS = (
+    "unlink", "unlinkat", "rmdir", "rename", "renameat", "renameat2", "openat", "getdents64",
+    "newfstatat", "fstat", "statx", "close", "write", "ftruncate",
+)  # fmt: skip
+"""That the way out of an error may make, whether the save itself does or not."""
+
+
+FSYNC = os.fsync
+
+
+def prepare(folder: Path, scenario: str) -> tuple[CheckpointStore, Checkpoint]:
+    """The checkpoints that are there, and the one to be saved."""
+    shutil.rmtree(folder, ignore_errors=True)
+    store = CheckpointStore(folder / "checkpoints")
+    if scenario == "first":
+        return store, make_checkpoint(1)
+    for update in (1, 2, 3):
+        store.save(make_checkpoint(update))
+    if scenario == "mended":
+        store.path(3).write_text("damaged")
+    return store, make_checkpoint(*{"fourth": (4,), "scored": (3, 0.5), "mended": (3,)}[scenario])
+
+
+def describe(found: Checkpoint | None) -> str:
+    """Every bit of a checkpoint."""
+    if found is None:
+        return "none"
+    card = json.dumps(found.card, sort_keys=True)
+    return f"{found.update} {card} {fingerprint(found.arrays)}"
+
+
+def load(store: CheckpointStore) -> str:
+    """What a resume would find."""
+    try:
+        return describe(store.load_latest())
+    except CheckpointError as error:
+        return "none" if "none at all" in str(error) else str(error)
+
+
+def save_in_child(store: CheckpointStore, new: Checkpoint, arguments: list[str], log: Path) -> dict:
+    """How the save ended; what it had to say comes back through memory, out of a fault's reach."""
+    words = mmap.mmap(-1, 1 << 16)
+
+    def tell(kind: str, text: object) -> None:
+        words.write(json.dumps([kind, str(text)]).encode() + b"\n")
+
+    child = os.fork()
+    if child == 0:
+        os.fsync = FSYNC
+        checkpoints.warn = functools.partial(tell, "warning")
+        os.kill(os.getpid(), signal.SIGSTOP)
+        try:
+            store.save(new)
+            tell("saved", "")
+        except RunError as error:
+            tell("refused", error)
+        except BaseException as error:
+            tell("bug", repr(error))
+        os._exit(0)
+    os.waitpid(child, os.WUNTRACED)
+    tracer = subprocess.Popen(
+        ["strace", "-qq", "-p", str(child), "-o", str(log), *arguments], stderr=subprocess.PIPE
+    )
+    while "TracerPid:\t0" in Path(f"/proc/{child}/status").read_text():
+        if tracer.poll() is not None:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            raise SystemExit(f"strace cannot be had: {tracer.stderr.read().decode().strip()}")
+        time.sleep(0.001)
+    os.kill(child, signal.SIGCONT)
+    _, status = os.waitpid(child, 0)
+    tracer.communicate()
+    told = [json.loads(line) for line in words[:].rstrip(b"\0").splitlines()]
+    return {"killed": os.WIFSIGNALED(status), "told": told}
+
+
+def list_calls(log: Path) -> list[str]:
+    """The names of the system calls that strace has written down, without the last."""
+    lines = log.read_text().splitlines()
+    names = [line.partition("(")[0] for line in lines if re.match(r"[a-z_0-9]+\(", line)]
+    return names[: names.index("exit_group")]
+
+
+def injection(calls: list[str], index: int, what: str, is_lasting: bool) -> list[str]:
+    """strace's words for a fault; it counts the calls of each name by themselves."""
+    if what == "kill":
+        return [f"inject={calls[index]}:signal=KILL:when={calls[: index + 1].count(calls[index])}"]
+    if not is_lasting:
+        return [f"inject={calls[index]}:error={what}:when={calls[: index + 1].count(calls[index])}"]
+    so_far = Counter(calls[:index])
+    names = {name for name in (*calls, *EXTRA_CALLS) if not NOT_OF_THE_DISK.fullmatch(name)}
+    return [f"inject=?{name}:error={what}:when={so_far[name] + 1}+" for name in sorted(names)]
+
+
+def main() -> None:
+    os.fsync = lambda descriptor: None  # what is only prepared need not last
+    folder = Path(sys.argv[1])
+    log, calls = folder / "log", {}
+    for line in sys.stdin:
+        fault = json.loads(line)
+        store, new = prepare(folder / "run", fault["scenario"])
+        if fault["index"] is None:
+            save_in_child(store, new, [], log)
+            calls[fault["scenario"]] = list_calls(log)
+            on_disk = [not NOT_OF_THE_DISK.fullmatch(name) for name in calls[fault["scenario"]]]
+            print(json.dumps({"calls": calls[fault["scenario"]], "on_disk": on_disk}), flush=True)
+            continue
+        reader, with_warnings = CheckpointStore(store.folder), []
+        checkpoints.warn = with_warnings.append
+        before = load(reader)
+        of_call = calls[fault["scenario"]], fault["index"], fault["what"], fault["is_lasting"]
+        ended = save_in_child(store, new, [w for i in injection(*of_call) for w in ("-e", i)], log)
+        outcome = {"old": before, "new": describe(new), "found": load(reader), **ended}
+        reader.cut_back(10)
+        names = [path.name for path in store.folder.iterdir()] if store.folder.exists() else []
+        outcome["left"] = [name for name in names if name.startswith(".")]
+        outcome["found_after_sweep"] = load(reader)
+        outcome["warnings"] = with_warnings
+        store.save(new)
+        outcome["saved_again"] = load(reader)
+        print(json.dumps(outcome), flush=True)
+
+
+if __name__ == "__main__":
+    main()

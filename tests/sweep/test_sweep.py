@@ -1,0 +1,285 @@
+"""Many trainings at once: the grid, what is done and what is left, and the statistics over all."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from fakes import pid_at_work
+from promises import promise
+from toys import result_of, toy_config, toy_evaluation
+
+from pixelpong import loop, resume
+from pixelpong.errors import RunError
+from pixelpong.loop import train
+from pixelpong.run.directory import RunDirectory, lock_folder
+from pixelpong.run.record import Record
+from pixelpong.sweep import jobs
+from pixelpong.sweep.grid import MAX_NAME, SAVE_EVERY, label_of, make_grid, name_trainings, varied
+from pixelpong.sweep.jobs import open_place, run_jobs
+from pixelpong.sweep.sweep import create_sweep, find_left, read_sweep, sum_up, summarize
+
+WORDS = [
+    "--preset", "classic", "--max-frames", "300", "--hidden", "20", "--batch-size", "3",
+    "--learning-rate", "3e-3", "--updates", "3",
+]  # fmt: skip
+"""The same as `toy_config("classic")`."""
+
+
+class InProcess(jobs.Here):
+    """Trains in this process, for tests that are not about processes."""
+
+    def begin(self, run):
+        try:
+            resume(run, quiet=True, engine="serial")
+        except RunError as error:
+            return str(error)
+        return ""
+
+    def find_error(self, job):
+        return job
+
+
+@pytest.fixture
+def in_process(monkeypatch):
+    monkeypatch.setattr(jobs, "Here", InProcess)
+
+
+def configs_of(*seeds, **changes):
+    return [toy_config("classic", seed=seed, **changes) for seed in seeds]
+
+
+def carry_out(sweep, stop_after=None):
+    """Train, until so many trainings have ended; the names of those that began."""
+    events = []
+
+    def should_stop():
+        ended = sum(what != "begins" for _, what in events)
+        return stop_after is not None and ended >= stop_after
+
+    with open_place(resume, "serial") as place:
+        for event in run_jobs(find_left(sweep), place, should_stop):
+            events.append(event)
+    return [run.name for run, what in events if what == "begins"]
+
+
+# --- the grid ---------------------------------------------------------------------------------
+
+
+def test_a_grid_is_the_product_of_its_lists_the_seeds_of_a_setting_side_by_side():
+    content = {"seeds": "0-2", "hidden": [8, 16], "preset": ["classic", "fast"], "updates": 1000}
+    configs = make_grid(content, {}, "grid.toml")
+    found = [(each.preset, each.hidden, each.seed) for each in configs]
+    assert sorted(found) == sorted(itertools.product(["classic", "fast"], [8, 16], range(3)))
+    assert [each.seed for each in configs] == [0, 1, 2] * 4
+    assert {each.updates for each in configs} == {1000}
+    assert {each.save_every for each in configs} == {SAVE_EVERY}
+    assert configs[0].algorithm != configs[-1].algorithm
+
+
+def test_the_command_line_takes_the_place_of_what_the_grid_says():
+    content = {"hidden": [8, 16, 32], "rows": [{"updates": 5}, {"updates": 6}], "save_every": 7}
+    (config,) = make_grid(content, {"hidden": 4, "updates": 9}, "grid.toml")
+    assert (config.hidden, config.updates, config.save_every) == (4, 9, 7)
+
+
+def test_names_are_those_of_folders_and_no_two_are_the_same():
+    configs = make_grid({"learning_rate": [1e-3, 2e-3], "seeds": "0,7"}, {}, "grid.toml")
+    names = name_trainings(configs)
+    assert names[::3] == ["learning-rate-0.001-seed-0", "learning-rate-0.002-seed-7"]
+    assert name_trainings(configs[:2]) == ["seed-0", "seed-7"]
+    assert label_of(configs[0], varied(configs)) == "learning_rate 0.001"
+    many = {"environment": ["ALE/Pong-v5", "Pong-v0"], "seeds": "0-99"}
+    wide = {"gamma": [0.9, 0.99], "gae_lambda": [0.9, 0.95], "restart_after": [10**12, 10**11]}
+    wide |= {"ent_coef": [0.0125, 0.0124], "vf_coef": [0.12345, 0.1234]}
+    for content in (many, wide):
+        names = name_trainings(make_grid(content, {}, "grid.toml"))
+        assert len({name.lower() for name in names}) == len(names)
+        assert all(0 < len(name) <= MAX_NAME and "/" not in name for name in names)
+
+
+# --- carrying it out --------------------------------------------------------------------------
+
+
+@promise("sweeps")
+def test_a_sweep_that_was_stopped_continues_with_what_is_left(in_process, tmp_path):
+    sweep = create_sweep(tmp_path / "s", configs_of(0, 2, 1))
+    assert carry_out(sweep, stop_after=1) == ["seed-0"]
+    updates = []
+    train(read_sweep(sweep)[1].run, updates.append, lambda: len(updates) > 2)  # half done
+    assert carry_out(sweep) == ["seed-1", "seed-2"]
+    assert carry_out(sweep) == []
+    assert [it["update"] for it in read_sweep(sweep)[1].run.metrics.read()] == [1, 2, 3]
+    sum_up(sweep)
+    rows = list(csv.DictReader((sweep / "sweep.csv").read_text().splitlines()))
+    for row, config in zip(rows, configs_of(0, 1, 2), strict=True):
+        alone = train(RunDirectory.create(tmp_path / row["name"], config))
+        assert (row["seed"], row["params_sha256"]) == (str(config.seed), alone.params_sha256)
+
+
+def test_one_that_was_killed_while_it_was_judged_is_judged_again(in_process, tmp_path):
+    sweep = create_sweep(tmp_path / "s", configs_of(0, until_return=20.0, updates=3))
+    carry_out(sweep)
+    evaluations = tmp_path / "s" / "seed-0" / "evaluations.jsonl"
+    judged = evaluations.read_bytes()
+    evaluations.write_bytes(b"")
+    assert not read_sweep(sweep)[0].is_done
+    assert carry_out(sweep) == ["seed-0"]
+    assert json.loads(evaluations.read_bytes())["returns"] == json.loads(judged)["returns"]
+
+
+@pytest.mark.slow
+def test_one_that_fails_is_told_and_the_others_continue(in_process, tmp_path, call):
+    real = loop.train
+
+    def fail(run, *more):
+        if run.path.name == "seed-1":
+            raise RunError("cannot write it: No space left on device; make room")
+        return real(run, *more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop, "train", fail)
+        code, out, _ = call("sweep", "--seeds", "0-2", *WORDS, "--engine", "serial", "--out", "s")
+    assert code == 1
+    for words in (
+        "seed-1: failed: cannot write it: No space left on device", "won          0 of 2",
+        "continue with:\n  pixelpong sweep s\n",
+    ):  # fmt: skip
+        assert words in out
+    code, out, _ = call("sweep", "s", "--engine", "serial")
+    assert (code, "seed-1: budget spent" in out) == (0, True)
+
+
+def test_a_folder_that_holds_something_is_left_alone_and_one_process_carries_it_out(call, tmp_path):
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "mine").write_text("precious")
+    words = ["sweep", "--seeds", "0", "--engine", "serial", "--out"]
+    assert "s exists; choose another name" in call(*words, "s")[2]
+    assert os.listdir(tmp_path / "s") == ["mine"]
+    with lock_folder(create_sweep(tmp_path / "old", configs_of(0))):
+        _, _, err = call("sweep", "old", "--engine", "serial")
+    assert f"Process {os.getpid()} is training in" in err
+    code, _, err = call(*words, "old")
+    assert (code, "continue it with `pixelpong sweep old`" in err) == (1, True)
+
+
+@pytest.fixture
+def make_record(tmp_path):
+    """Makes runs whose lines are as given, without training; their records."""
+
+    def make(
+        name, seed, final=None, seconds=50.0, points=((1000, -20.0), (2000, -19.0)), **changes
+    ):
+        run = RunDirectory.create(tmp_path / name, toy_config("classic", seed=seed, **changes))
+        for update, (steps, value) in enumerate(points, 1):
+            run.metrics.append({
+                "update": update, "steps": steps, "estimated_return": value,
+                "timing": {"wall_seconds": seconds},
+            })  # fmt: skip
+        if final is not None:
+            more = {"is_won": final >= 18, "timing": {"wall_seconds": seconds}}
+            run.evaluations.append(toy_evaluation(len(points), final, target=18.0, **more))
+        return Record.read(run.path)
+
+    return make
+
+
+def test_a_setting_counts_what_won_and_takes_medians(make_record):
+    results = ((0, 30, 18.5), (1, 50, 19.0), (2, 40, 19.5), (3, 99, -20.0))
+    goal = {"updates": 2, "until_return": 18.0}
+    records = [make_record(f"seed-{it}", it, final, s, **goal) for it, s, final in results]
+    records.append(make_record("copy", 1, 19.0, 51, **goal))
+    records.append(make_record("half", 4, points=[(1000, -20.0)], **goal))
+    records.append(make_record("other", 0, hidden=8, **goal))
+    setting, other = summarize(records)["settings"]
+    assert (setting["label"], other["label"]) == ("hidden 20", "hidden 8")
+    assert (setting["trainings"], setting["done"], setting["won"]) == (5, 4, 3)
+    assert setting["seconds"] == {"median": 40.0, "ci95": None}
+    assert setting["steps"]["median"] == 2000
+    assert setting["final_return"]["median"] == (18.5 + 19) / 2
+    low, high = setting["final_return"]["ci95"]
+    assert -20 <= low < high <= 19.5
+    assert summarize([]) == {"trainings": 0, "done": 0, "won": 0, "settings": []}
+
+
+# --- processes --------------------------------------------------------------------------------
+
+
+def test_a_training_whose_process_dies_has_failed_and_a_stop_saves_the_next(tmp_path):
+    first, second = tmp_path / "s/seed-0", tmp_path / "s/seed-1"
+    killed = []
+
+    def should_stop():
+        if not killed and (pid := pid_at_work(first)):
+            os.kill(pid, signal.SIGKILL)
+            killed.append(pid)
+        return pid_at_work(second) > 0
+
+    configs = configs_of(0, 1, 2, updates=100_000, save_every=100_000)
+    sweep = create_sweep(tmp_path / "s", configs)
+    with open_place(resume, "serial", None, 1) as place:
+        begun, (run, failed), *rest = run_jobs(find_left(sweep), place, should_stop)
+    assert (begun, run, rest) == ((first, "begins"), first, [(second, "begins")])
+    assert "exit code -9" in failed
+    assert read_sweep(sweep)[1].run.checkpoints.load_latest().update > 0
+
+
+def test_a_training_that_warns_at_length_is_not_held_up(tmp_path, monkeypatch):
+    """A pipe that nobody reads takes 64 kB."""
+    loud = tmp_path / "python"
+    loud.write_text(
+        "#!/bin/sh\nyes | head -c 200000 >&2\necho pixelpong: error: loud >&2\nexit 1\n"
+    )
+    loud.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(loud))
+    events = list(run_jobs([tmp_path], jobs.Here(1), lambda: False))
+    assert events == [(tmp_path, "begins"), (tmp_path, "failed: loud")]
+
+
+# --- Ray --------------------------------------------------------------------------------------
+
+
+@promise("sweeps")
+@pytest.mark.ray
+def test_on_ray_a_training_that_is_killed_and_then_stopped_has_the_bits_of_one_alone(
+    ray_cluster, tmp_path
+):
+    """Ray's retry finds the checkpoint; a stop saves all that are under way."""
+    sweep = create_sweep(tmp_path / "s", configs_of(0, 1, 2, updates=100_000, save_every=5))
+    killed = []  # the process, and what it had saved
+
+    def should_stop():
+        pids = [pid_at_work(sweep / name) for name in ("seed-0", "seed-1")]
+        saved = max(RunDirectory(sweep / "seed-0").checkpoints.updates(), default=0)
+        if saved and pids[0] and not killed:
+            os.kill(pids[0], signal.SIGKILL)
+            killed.extend((pids[0], saved))
+        return bool(killed) and all(pids) and pids[0] != killed[0] and saved > killed[1]
+
+    with open_place(resume, "ray") as place:
+        events = list(run_jobs(find_left(sweep), place, should_stop))
+    assert {what for _, what in events} == {"begins"}
+    run, other, third = (record.run for record in read_sweep(sweep))
+    assert (other.checkpoints.load_latest().update > 0, third.has_begun) == (True, False)
+    update = run.checkpoints.load_latest().update
+    assert [line["update"] for line in run.metrics.read()] == list(range(1, update + 1))
+    (config,) = configs_of(0, updates=update)
+    train(RunDirectory.create(tmp_path / "alone", config))
+    assert result_of(run) == result_of(RunDirectory(tmp_path / "alone"))
+
+
+@pytest.mark.slow
+def test_a_cluster_that_is_not_there_is_one_line_and_leaves_nothing(tmp_path):
+    """In a process of its own: this one may be connected to the cluster of other tests."""
+    pytest.importorskip("ray")
+    words = [sys.executable, "-m", "pixelpong", "sweep", "--seeds", "0", *WORDS]
+    words += ["--out", "s", "--ray-address", "127.0.0.1:1"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, "127.0.0.1:1" in done.stderr.splitlines()[-1]) == (2, True)
+    assert not (tmp_path / "s").exists()

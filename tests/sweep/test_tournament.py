@@ -1,0 +1,260 @@
+"""Tournaments: scripted players, games that are pure functions, ratings, and the command."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import json
+import os
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from two_paddles import ball_of
+
+from pixelpong.agent.file import load_shipped
+from pixelpong.agent.game import Controller, play_game
+from pixelpong.engines import never
+from pixelpong.env.duel import LEFT, RIGHT, DuelEmulator
+from pixelpong.env.preprocess import mirror
+from pixelpong.errors import WorkerError
+from pixelpong.items import BUILTIN, STAY
+from pixelpong.seeding import make_rng
+from pixelpong.tournament import games, ratings
+from pixelpong.tournament import tournament as tournaments_module
+from pixelpong.tournament.games import Played, Player, Rules, find_player, find_players, order, play
+from pixelpong.tournament.scripts import SCRIPTS, Script, find_ball
+from pixelpong.tournament.tournament import carry_out, summarize
+
+SHORT = Rules(points=2, frames=1500)
+SLOW = Player("slow", functools.partial(Script, delay=20), "1" * 64)
+"""Loses to everybody."""
+
+
+# --- scripted players -------------------------------------------------------------------------
+
+
+def test_a_script_sees_the_ball_where_the_picture_shows_it():
+    game, seen = DuelEmulator(), 0
+    controllers = [Script(side, make_rng(0, "play")) for side in (LEFT, RIGHT)]
+    for _ in range(1500):
+        game.act(*(controller.move(game) for controller in controllers), fires=True)
+        shown, found = ball_of(game.screen), find_ball(game)
+        if found is None:
+            assert shown is None
+        elif shown and shown[1] - shown[0] == 3:  # not cut off by a wall
+            assert found[0] == shown[2]
+            assert 0 <= found[1] - shown[0] <= 1
+            seen += 1
+    assert seen > 1000
+
+
+@pytest.mark.parametrize(
+    ("side", "name", "frames", "noise"), [(LEFT, "perfect", 0, 4), (RIGHT, "person", 12, 10)]
+)
+def test_a_script_aims_where_the_ball_was_as_long_ago_as_is_told(side, name, frames, noise):
+    rows = []
+    steer = lambda row, side: rows.append(row) or STAY  # noqa: E731
+    board = SimpleNamespace(memory=np.zeros(128, np.uint8), steer=steer)
+    controller = SCRIPTS[name](side, make_rng(0, "play"))
+    for k in range(60):
+        board.memory[[49, 54]] = 129 + k * (1 if side == RIGHT else -1), 64 + 2 * k
+        controller.move(board)
+    offsets = [rows[k] - (52 + 2 * (k - frames)) for k in range(frames + 2, 60)]
+    assert np.ptp(offsets) < 1e-9
+    assert abs(offsets[0]) <= noise
+
+
+def test_the_predictor_knows_where_the_ball_will_come(monkeypatch):
+    """Bounces off the walls included, from half the field away."""
+    aims, balls, steer, game = [], [], DuelEmulator.steer, DuelEmulator()
+
+    def noted(game, row, side=LEFT):
+        if side == RIGHT:
+            aims.append(row)
+        return steer(game, row, side)
+
+    monkeypatch.setattr(DuelEmulator, "steer", noted)
+    controllers = (
+        Script(LEFT, make_rng(0, "play"), noise=9.0),
+        SCRIPTS["predictor"](RIGHT, make_rng(1, "play"), noise=0.0),
+    )
+    for _ in range(6000):
+        balls.append(find_ball(game))
+        game.act(*(controller.move(game) for controller in controllers), fires=True)
+    errors, walls = [], 0
+    for k in range(60, 6000):
+        if balls[k] and balls[k][0] == 137 and balls[k - 60] and balls[k - 60][0] == 77:
+            rows = [ball[1] for ball in balls[k - 60 : k + 1]]
+            walls += len({np.sign(b - a) for a, b in itertools.pairwise(rows)} - {0}) == 2
+            errors.append(aims[k - 60] - 2 - rows[-1])
+    assert (len(errors) > 15, walls >= 5) == (True, True)
+    assert np.abs(errors).max() <= 7, "the ball would miss the paddle's middle half"
+    assert np.median(np.abs(errors)) <= 2
+
+
+# --- games ------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_game_against_the_builtin_player_is_that_of_an_evaluation(monkeypatch):
+    player = find_player("club")
+    monkeypatch.setattr(games, "make_rng", lambda *_: make_rng(7, "evaluate", 0, 2))
+    played = play(find_player(BUILTIN), player, 0, Rules())
+    *_, last = play_game(player.decider, 7, 2)
+    assert played.points == last.points
+
+
+def test_an_agent_decides_every_fourth_frame_on_its_own_view_and_its_moves_stick(monkeypatch):
+    shown, chosen, views, moves = [], [], [], []
+    controller = Controller(load_shipped("beginner"), make_rng(0, "play"), is_left=True)
+    game, act = DuelEmulator(), controller.network.act
+
+    def spied(screen, *how):
+        shown.append(screen.tobytes())
+        chosen.append(act(screen, *how))
+        return chosen[-1]
+
+    monkeypatch.setattr(controller.network, "act", spied)
+    for k in range(400):
+        if k % 4 == 0:
+            views.append(mirror(game.screen).tobytes())
+        moves.append(controller.move(game))
+        game.act(moves[-1], STAY, fires=True)
+    assert shown == views
+    assert 0 < (np.repeat(chosen, 4) != moves).sum() < len(chosen)
+
+
+def test_a_game_depends_on_its_players_its_number_and_the_seed_alone():
+    one, other = find_players(["club", "beginner"])
+    rules = Rules(points=3)
+
+    def frames(numbers=(0, 1), rules=rules, players=(one, other)):
+        return [play(*players, number, rules).frames for number in numbers]
+
+    renamed = dataclasses.replace(one, name="another")
+    assert frames() == frames(players=(other, one)) == frames(players=(renamed, other))
+    assert frames((2, 3)) != frames() != frames(rules=dataclasses.replace(rules, seed=1))
+
+
+def test_a_pair_changes_sides_but_the_cartridge_keeps_its_own_and_games_end_by_the_rules():
+    one, other, builtin = find_players(["perfect", "predictor", BUILTIN])
+    assert order(one, other, 0) == order(other, one, 0) == order(one, other, 1)[::-1]
+    for number in range(2):
+        assert order(one, builtin, number) == order(builtin, one, number) == (builtin, one)
+    assert max(play(SLOW, one, 0, Rules(points=3)).points) == 3
+    names = tuple(each.name for each in order(SLOW, one, 0))
+    assert play(SLOW, one, 0, Rules(frames=100)) == Played(names, 0, (0, 0), 100)
+
+
+# --- ratings ----------------------------------------------------------------------------------
+
+
+def test_at_the_most_probable_ratings_everybody_wins_as_many_points_as_expected():
+    """The likelihood's equation."""
+    rng = np.random.default_rng(0)
+    wins = rng.integers(0, 40, (5, 6, 6)).astype(np.float64) * (1 - np.eye(6))
+    for one in wins:
+        theta, _ = ratings.fit(one, prior=0)
+        p = 1 / (1 + np.exp(theta[None, :] - theta[:, None]))
+        np.testing.assert_allclose(((one + one.T) * p).sum(axis=1), one.sum(axis=1), atol=1e-6)
+
+
+def test_a_whitewash_is_finite_400_more_are_ten_times_the_odds_and_games_differ():
+    rated, ends = ratings.rate({(0, 1): [(21, 0)] * 20, (1, 2): [(21, 0)] * 20}, 3)
+    assert np.isfinite(ends).all()
+    assert 400 < rated[0] - rated[1] < 4000
+    rated, _ = ratings.rate({(0, 1): [(200, 20)] * 200}, 2)
+    assert rated[0] - rated[1] == pytest.approx(400, abs=1)
+    alike = ratings.rate({(0, 1): [(11, 10), (10, 11)] * 10}, 2)[1]
+    unlike = ratings.rate({(0, 1): [(21, 0), (0, 21)] * 10}, 2)[1]
+    assert np.ptp(unlike[0]) > 3 * np.ptp(alike[0]), "the points of a game hang together"
+
+
+def test_the_interval_holds_the_true_rating_as_often_as_it_says():
+    rng, theta = np.random.default_rng(0), np.array([0.6, 0.1, -0.2, -0.5])
+    covered = []
+    for _ in range(60):
+        played = {}
+        for i, j in itertools.combinations(range(4), 2):
+            won = rng.binomial(30, 1 / (1 + np.exp(theta[j] - theta[i])), 20)
+            played[i, j] = [(int(k), 30 - int(k)) for k in won]
+        _, ends = ratings.rate(played, 4)
+        true = ratings.ELO * theta
+        covered += ((ends[:, 0] <= true) & (true <= ends[:, 1])).tolist()
+    assert 0.9 <= np.mean(covered) <= 0.99
+
+
+# --- the tournament ---------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_report_adds_up_and_the_number_of_processes_and_the_order_change_nothing():
+    players = [*find_players(["perfect", BUILTIN, "beginner"]), SLOW]
+    played = list(carry_out(players, 1, SHORT, 2, never))
+    report = summarize(players, played, 1, SHORT)
+    alone = list(carry_out(players, 1, SHORT, 1, never))
+    assert summarize(players, alone[::-1], 1, SHORT) == report
+    assert report["games_played"] == report["games_planned"] == len(report["games"]) == 12
+    names = [each["name"] for each in report["players"]]
+    assert {*names} == {"perfect", BUILTIN, "beginner", "slow"}
+    found = [each["rating"] for each in report["players"]]
+    assert found == sorted(found, reverse=True)
+    for each in report["players"]:
+        assert each["games"] == 6
+        assert each["ci95"][0] <= each["rating"] <= each["ci95"][1]
+    for row, column in itertools.permutations(range(4), 2):
+        pair = [it for it in report["games"] if {*it["players"]} == {names[row], names[column]}]
+        points = [dict(zip(it["players"], it["points"], strict=True)) for it in pair]
+        leads = [each[names[row]] - each[names[column]] for each in points]
+        assert report["matrix"][row][column] == np.mean(leads)
+
+
+class Deadly:
+    """Ends the process that unpickles it."""
+
+    def __reduce__(self):
+        return os._exit, (3,)
+
+
+@pytest.mark.slow
+def test_a_process_that_dies_is_one_line():
+    players = [find_player("perfect"), Player("deadly", Deadly(), "0" * 64)]
+    with pytest.raises(WorkerError, match=r"games died; check the free memory"):
+        list(carry_out(players, 1, SHORT, 2, never))
+
+
+# --- the command ------------------------------------------------------------------------------
+
+WORDS = ("tournament", "perfect", "person", "builtin", "--workers", 1, "--points", 1)
+
+
+def test_the_command_prints_a_table_and_writes_only_the_file_that_is_named(call, tmp_path):
+    words = (*WORDS, "--games", 1, "--sampled", "--seed", 3)
+    code, out, err = call(*words)
+    assert (code, err, out.splitlines()[-1]) == (0, "", "6 games")
+    assert max(map(len, out.splitlines())) <= 80
+    assert not list(tmp_path.iterdir())
+    report = json.loads(call(*words, "--json", "-o", "it.json")[1])
+    assert json.loads((tmp_path / "it.json").read_text()) == report
+    assert report["rules"] == {"seed": 3, "is_greedy": False, "points": 1, "frames": 65_000}
+    names = [each["name"] for each in report["players"]]
+    assert [line.split()[1] for line in out.splitlines()[1:4]] == names
+
+
+@pytest.mark.parametrize("happens", [None, WorkerError("expected one, got another; look")])
+def test_what_has_been_played_is_kept_and_named_after_ctrl_c_or_an_error(
+    call, tmp_path, monkeypatch, happens
+):
+    def carry_out_some(*args):
+        yield from itertools.islice(carry_out(*args), 3)
+        if happens:
+            raise happens
+
+    monkeypatch.setattr(tournaments_module, "carry_out", carry_out_some)
+    code, out, err = call(*WORDS, "-o", "it.json")
+    last = "only 3 of 60 games were played"
+    assert (code, out.splitlines()[-1]) == (1 if happens else 130, last)
+    assert ("expected one, got another" in err) == (happens is not None)
+    assert json.loads((tmp_path / "it.json").read_text())["games_played"] == 3

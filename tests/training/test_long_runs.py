@@ -1,0 +1,142 @@
+"""Long runs hold no more at the end than at the beginning: memory, descriptors, threads.
+
+The check is `growth.find_growth`. It is tried on curves that are made up, and on half an hour of
+training (`make soak ARGS="-k long_runs -s"`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import signal
+import threading
+
+import growth
+import numpy as np
+import pytest
+from drivers import Driver
+from growth import LIMIT, Sample, find_growth, memory_trend
+from promises import promise
+
+from pixelpong.run.directory import RunDirectory
+
+pytestmark = promise("no growth")
+
+WARM_UP, MEASURED = 300, 1500
+"""Seconds of a long training: until caches and pools have their size, and those that count."""
+
+
+def curve(slope: float, noise: float = 0.3, seed: int = 5, extra=lambda number: 0) -> list[Sample]:
+    """Twelve minutes, a sample every two seconds: noise that wanders, and a slope in MB/h."""
+    samples, wander = [], 0.0
+    for number, step in enumerate(np.random.default_rng(seed).normal(0, noise, 360)):
+        wander = 0.5 * wander + step  # half of the one before, so that neighbours are alike
+        megabytes = 300 + slope * number / 1800 + wander + extra(number)
+        samples.append(Sample(2.0 * number, megabytes, 40, 9, 4))
+    return samples
+
+
+# --- the check itself -------------------------------------------------------------------------
+
+
+@pytest.mark.soak
+def test_the_check_finds_leaks_under_noise_and_raises_few_false_alarms():
+    """The limit is 1 MB an hour; the interval of the slope holds the true one."""
+    alarms = dict.fromkeys((0.0, LIMIT, 5.0, 5000.0), 0)
+    inside = 0
+    for seed in range(200):
+        for slope in alarms:
+            samples = curve(slope, seed=seed)
+            alarms[slope] += bool(find_growth(samples))
+            trend = memory_trend(samples)
+            inside += trend.low <= slope <= trend.high
+    assert alarms[0.0] == 0
+    assert alarms[LIMIT] <= 6
+    assert min(alarms[5.0], alarms[5000.0]) >= 190
+    assert inside >= 4 * 190
+
+
+@pytest.mark.parametrize(
+    ("extra", "noise", "leak"),
+    [
+        (lambda number: number % 7 + (40 if 100 < number < 130 else 0), 0.3, 20.0),
+        (lambda number: -30.0 * (number > 200), 0.1, 10.0),
+        (lambda number: 15.0 * (number > 200), 0.0, 10.0),
+    ],
+)
+def test_peaks_and_single_steps_neither_hide_a_leak_nor_look_like_one(extra, noise, leak):
+    """Saw teeth and a busy minute; a heap that once grows or shrinks by some pages."""
+    assert find_growth(curve(0.0, noise, extra=extra)) == []
+    assert find_growth(curve(leak, noise, extra=extra)) != []
+
+
+def test_many_steps_are_a_leak():
+    samples = curve(0.0, extra=lambda number: 15.0 * (number // 90))
+    assert "from 300" in "".join(find_growth(samples))
+
+
+@pytest.mark.parametrize("name", growth.COUNTED)
+def test_one_descriptor_more_is_found_and_one_for_a_moment_is_ignored(name):
+    def with_more(more) -> list[Sample]:
+        return [
+            dataclasses.replace(each, **{name: getattr(each, name) + more(number)})
+            for number, each in enumerate(curve(0.0))
+        ]
+
+    assert find_growth(with_more(lambda number: number % 3)) == []
+    (line,) = find_growth(with_more(lambda number: number // 180))
+    assert line.startswith(name)
+
+
+def test_what_a_process_holds_is_seen():
+    """In this process, in which others come and go: 50 MB, 50 descriptors and 50 threads more."""
+    before, go_on = growth.take_sample([os.getpid()], 0.0), threading.Event()
+    with contextlib.ExitStack() as held:
+        held.callback(go_on.set)
+        array = np.ones(50_000_000, np.uint8)
+        for _ in range(50):
+            held.enter_context(open(os.devnull))
+            threading.Thread(target=go_on.wait).start()
+        after = growth.take_sample([os.getpid()], 0.0)
+    for name in ("megabytes", "descriptors", "threads"):
+        assert 40 < getattr(after, name) - getattr(before, name) < 60, (name, len(array))
+
+
+# --- half an hour of training -----------------------------------------------------------------
+
+
+def check(what: str, samples: list[Sample], seen: float, **more) -> None:
+    """Print the figures of a long run; nothing grows, and a leak of so many MB/h would show."""
+    curve = growth.medians([each.megabytes for each in samples]).round(2).tolist()
+    counts = {
+        name: [min(values), max(values)]
+        for name in growth.COUNTED
+        if (values := [getattr(each, name) for each in samples])
+    }
+    figures = {"what": what, "trend": str(memory_trend(samples)), "curve_megabytes": curve}
+    print(json.dumps(figures | counts | more))
+    assert find_growth(samples) == []
+    leaking = [
+        dataclasses.replace(each, megabytes=each.megabytes + seen * each.seconds / 3600)
+        for each in samples
+    ]
+    assert find_growth(leaking), f"{seen} MB/h would not have been seen"
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("preset", ["fast", "classic"])
+def test_long_runs_of_training_hold_no_more_at_the_end(preset, tmp_path):
+    words = ["train", "--preset", preset, "--updates", "1000000", "--run", "run"]
+    if preset == "classic":  # else its episodes, and with them its arrays, grow for hours
+        words += ["--learning-rate", "1e-12"]
+    with Driver(tmp_path, *words) as driver:
+        samples = growth.sample(driver, (WARM_UP + MEASURED) // 2, 2.0)
+        assert driver.is_running(), driver.said()
+        driver.send(signal.SIGINT)
+        assert driver.wait() == 130
+    settled = [each for each in samples if each.seconds >= WARM_UP]
+    last = list(RunDirectory(tmp_path / "run").metrics.read())[-1]
+    check(f"training {preset}", settled, 10.0, updates=last["update"], steps=last["steps"])

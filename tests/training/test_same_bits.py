@@ -1,0 +1,288 @@
+"""Whatever disturbs a training, it comes to the same bits: one table of disturbances."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import random
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from accidents import planted, raising
+from drivers import ACCIDENT, Driver
+from promises import promise
+from toys import result_of, same_training, stop_after
+from waiting import wait_until
+
+from pixelpong.config.presets import load_preset
+from pixelpong.errors import PixelpongError
+from pixelpong.loop import Updated, train, training
+from pixelpong.run.directory import RunDirectory
+
+UPDATES = 8
+COMMON = {
+    "max_frames": 300, "updates": UPDATES, "engine": "serial", "workers": 2, "save_every": 3,
+    "save_agent_every": 1, "evaluate_every": 3, "evaluate_episodes": 4,
+}  # fmt: skip
+SMALL = {"hidden": 8, "num_envs": 4, "num_steps": 40, "num_minibatches": 2}
+MODES = {
+    "classic": {"hidden": 20, "batch_size": 4, "learning_rate": 3e-3},
+    "fast": SMALL,
+    "half": SMALL | {"opponent": "club"},
+}
+"""Each plays four items for an update, and four for an evaluation."""
+
+Disturbance = Callable[[RunDirectory], object]
+
+
+def make(path: Path, mode: str, **changes: object) -> RunDirectory:
+    config = load_preset(mode).updated(COMMON | MODES[mode] | changes, "test")
+    return RunDirectory.create(path, config)
+
+
+@pytest.fixture(scope="session")
+def undisturbed(tmp_path_factory) -> Callable[[str], RunDirectory]:
+    """A training to which nothing happens, by its mode."""
+
+    @functools.cache
+    def trained(mode: str) -> RunDirectory:
+        run = make(tmp_path_factory.mktemp("undisturbed") / "run", mode)
+        train(run)
+        result = result_of(run)
+        updates = [line["update"] for line in result["metrics.jsonl"]]
+        assert updates == list(range(1, UPDATES + 1))
+        assert [line["update"] for line in result["evaluations.jsonl"]] == [3, 6]
+        assert len(run.agents.updates()) >= 4
+        return run
+
+    return trained
+
+
+def saved(run: RunDirectory) -> int:
+    """The update of the last checkpoint."""
+    return RunDirectory(run.path).checkpoints.load_latest().update
+
+
+# --- in this process --------------------------------------------------------------------------
+
+
+def with_options(**options: object) -> Disturbance:
+    return lambda run: train(run.with_config(run.config.updated(options, "test")))
+
+
+def stopped_at_every_update(run: RunDirectory) -> None:
+    for update in range(UPDATES):
+        stop_after(RunDirectory(run.path), update)
+        assert saved(run) == update
+
+
+def stopped(question: int, update: int) -> Disturbance:
+    """A stop that is asked for before an item; the last update that is complete."""
+
+    def disturb(run: RunDirectory) -> None:
+        asked = itertools.count(1)
+        outcome = train(run, should_stop=lambda: next(asked) >= question)
+        assert (outcome.reason, saved(run)) == ("interrupted", update)
+        assert list(run.evaluations.read()) == []
+
+    return disturb
+
+
+def broken(place: str, number: int, error: BaseException, update: int) -> Disturbance:
+    """Something raises, as Ctrl-C does in a notebook; the last update that is saved."""
+
+    def disturb(run: RunDirectory) -> None:
+        with planted(place, number, raising(error)):
+            with pytest.raises((type(error), PixelpongError)):
+                train(run)
+        assert saved(run) == update
+
+    return disturb
+
+
+def left_in_the_middle(run: RunDirectory) -> None:
+    with contextlib.closing(training(run)) as events:
+        for event in events:
+            if isinstance(event, Updated) and event.progress.update == 2:
+                break
+    assert saved(run) == 2
+
+
+def shown_rudely(error: BaseException) -> Disturbance:
+    """A display that fails, as when the terminal goes away, costs no update."""
+
+    def show(event: object) -> None:
+        if isinstance(event, Updated) and event.progress.update == 2:
+            raise error
+
+    def disturb(run: RunDirectory) -> None:
+        with pytest.raises(type(error)):
+            train(run, show)
+        assert saved(run) == 2
+
+    return disturb
+
+
+def damaged(run: RunDirectory) -> None:
+    train(run)
+    newest = run.checkpoints.path(UPDATES)
+    newest.write_bytes(newest.read_bytes()[:-9])
+    assert saved(run) == 6
+
+
+DISTURBANCES: dict[str, Disturbance] = {
+    "nothing": lambda run: None,
+    "one thread": with_options(engine="threads", workers=1),
+    "two threads": with_options(engine="threads", workers=2),
+    "three threads": with_options(engine="threads", workers=3),
+    "stopped at every update": stopped_at_every_update,
+    "stopped in the middle of an update": stopped(11, update=2),
+    "stopped in an evaluation": stopped(15, update=3),
+    "left in the middle": left_in_the_middle,
+    "a terminal that goes away": shown_rudely(OSError("full")),
+    "Ctrl-C in a display": shown_rudely(KeyboardInterrupt()),
+    "a worker that raises": broken(
+        "pixelpong.play.worker:Worker.play", 11, RuntimeError("planted"), update=2
+    ),
+    "a worker without memory": broken(
+        "pixelpong.play.worker:Worker.play", 11, MemoryError(), update=2
+    ),
+    "Ctrl-C between learning and counting": broken(
+        "pixelpong.learners.progress:Progress.count", 3, KeyboardInterrupt(), update=0
+    ),
+    "Ctrl-C between two lines of an update": broken(
+        "pixelpong.run.lines:LineFile.append", 6, KeyboardInterrupt(), update=0
+    ),
+    "the newest checkpoint is damaged": damaged,
+}
+
+
+AGAINST_AN_AGENT = [("two threads", "half"), ("stopped at every update", "half")]
+
+
+@promise("any engine")
+@promise("stop and resume")
+@promise("a worker raises")
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("what", "mode"),
+    [*itertools.product(DISTURBANCES, ("classic", "fast")), *AGAINST_AN_AGENT],
+)
+def test_a_disturbed_training_comes_to_the_same_bits(what, mode, undisturbed, tmp_path):
+    run = make(tmp_path / "run", mode)
+    DISTURBANCES[what](run)
+    train(RunDirectory(run.path))
+    assert same_training(run, undisturbed(mode)) == []
+
+
+def test_another_seed_gives_other_bits(undisturbed, tmp_path):
+    run = make(tmp_path / "run", "classic", seed=1)
+    train(run)
+    assert {"arrays", "metrics.jsonl"} <= {*same_training(run, undisturbed("classic"))}
+
+
+# --- as a command, which an accident befalls ---------------------------------------------------
+
+# Where: as it begins, plays, evaluates, writes lines, names a file.
+LOCK = "pixelpong.run.directory:RunDirectory.lock"
+PLAY = "pixelpong.play.worker:Worker.play"
+EVALUATE = "pixelpong.session:Session.evaluate"
+RECORD = "pixelpong.session:Session.record"
+RENAME = "pathlib:Path.replace"
+
+SETTINGS = {"OPENBLAS_NUM_THREADS": "3", "OPENBLAS_CORETYPE": "Prescott", "NUMBA_NUM_THREADS": "1"}
+KILLED = -signal.SIGKILL
+
+# The accident, and the call before which it happens; options, the exit code.
+ACCIDENTS = {
+    "other settings of BLAS and numba": ("none", PLAY, 1, "", 0),
+    "killed while it plays": ("SIGKILL", PLAY, 19, "", KILLED),
+    "killed before its lines": ("SIGKILL", RECORD, 5, "", KILLED),
+    "killed in a save": ("SIGKILL", RENAME, "checkpoints/.000003", "", KILLED),
+    "Ctrl-C as it begins": ("SIGINT", LOCK, 1, "", 130),
+    "Ctrl-C twice while it plays": ("SIGINT twice", PLAY, 19, "", 130),
+    "Ctrl-C in a single thread": ("SIGINT", PLAY, 19, "--engine serial", 130),
+    "SIGTERM in an evaluation": ("SIGTERM", EVALUATE, 1, "", 130),
+    "SIGTERM in a save": ("SIGTERM", RENAME, "checkpoints/.000003", "", 130),
+    "Ctrl-Z and fg": ("SIGSTOP", PLAY, 19, "--worker-timeout 0.1", 0),
+    "no memory is left": ("memory", RECORD, 2, "", 1),
+    "a Ray that dies": ("raylet", RECORD, 3, "--engine ray", 1),
+    "Ctrl-C on Ray": ("SIGINT", RECORD, 3, "--engine ray", 130),
+}
+MARKS = {"a Ray that dies": [pytest.mark.ray], "Ctrl-C on Ray": [pytest.mark.ray, pytest.mark.soak]}
+
+
+@promise("any engine")
+@promise("kill")
+@promise("signals")
+@promise("a long stop")
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "what", [pytest.param(what, marks=MARKS.get(what, [])) for what in ACCIDENTS]
+)
+def test_a_disturbed_command_leaves_nothing_behind_and_resumes_to_the_same_bits(
+    what, undisturbed, tmp_path
+):
+    accident, place, number, options, code = ACCIDENTS[what]
+    mode = "fast" if accident == "none" else "classic"
+    run = make(tmp_path / "run", mode, engine="threads")
+    words = [accident, place, number, "resume", "run", *options.split()]
+    with Driver(tmp_path, *words, program=[ACCIDENT], **SETTINGS) as driver:
+        if accident == "SIGSTOP":
+            wait_until(lambda: driver.state() == "T")
+            time.sleep(0.2)  # longer than the deadline of any worker
+            driver.send(signal.SIGCONT)
+        assert driver.wait() == code, driver.said()
+        assert driver.said().count("\n") <= 1
+        assert accident in ("SIGKILL", "raylet") or driver.leaves() == []
+        last, again = max((line["update"] for line in run.metrics.read()), default=0), saved(run)
+        assert again == last if code in (0, 130) else last - 3 <= again <= last
+        train(RunDirectory(run.path))
+        wait_until(lambda: not driver.processes())
+        if accident == "raylet":
+            from pixelpong.engines.ray.connection import local_folder
+
+            with local_folder():  # the next Ray removes what the agents of the dead one wrote
+                pass
+        assert driver.leaves() == []
+    assert same_training(run, undisturbed(mode)) == []
+
+
+# --- at random moments ------------------------------------------------------------------------
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(
+    ("mode", "engine", "times"),
+    [
+        ("classic", "threads", 50),
+        ("fast", "threads", 50),
+        pytest.param("fast", "ray", 10, marks=pytest.mark.ray),
+    ],
+)
+def test_a_command_that_is_killed_again_and_again_loses_one_update_at_most(
+    mode, engine, times, tmp_path
+):
+    changes = {"updates": 10**6, "save_every": 1, "evaluate_every": 7}
+    run, rng = make(tmp_path / "run", mode, engine=engine, **changes), random.Random(times)
+    for _ in range(times):
+        written = len(list(run.metrics.read()))
+        with Driver(tmp_path, "resume", "run") as driver:
+            driver.wait_for_lines(written + rng.randrange(2))
+            time.sleep(rng.expovariate(5.0))
+            driver.send(signal.SIGKILL)
+            assert driver.wait() == KILLED
+            wait_until(lambda driver=driver: not driver.processes())
+        assert max((line["update"] for line in run.metrics.read()), default=0) <= saved(run) + 1
+    with Driver(tmp_path, "resume", "run", "--updates", saved(run) + 3) as driver:
+        assert driver.wait() == 0
+        assert driver.leaves() == []
+    changes |= {"updates": saved(run)}
+    undisturbed = make(tmp_path / "undisturbed", mode, **changes)
+    train(undisturbed)
+    assert same_training(run, undisturbed) == []

@@ -1,0 +1,161 @@
+"""The loop: its order, its budget, and the promise of the same bits."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from promises import promise
+
+from pixelpong import learners
+from pixelpong.config import Config
+from pixelpong.errors import CheckpointError, RunError, WorkerError
+from pixelpong.learners.progress import Progress
+from pixelpong.learners.reinforce import ReinforceLearner
+from pixelpong.loop import Began, Evaluated, Updated, train, training
+from pixelpong.play.worker import Worker
+from pixelpong.run.directory import RunDirectory
+from pixelpong.run.record import Record
+from pixelpong.session import Session
+
+# --- the loop ---------------------------------------------------------------------------------
+
+
+def test_the_parts_are_called_in_the_order_of_the_map(make_run, monkeypatch):
+    tape = []
+
+    def note(owner, name):
+        real = getattr(owner, name)
+        monkeypatch.setattr(
+            owner, name, lambda *args, **more: tape.append(name) or real(*args, **more)
+        )
+
+    run = make_run(updates=2, batch_size=2, save_every=2, evaluate_every=2, evaluate_episodes=1)
+    for owner, names in (
+        (ReinforceLearner, ["items", "apply"]), (Worker, ["play"]),
+        (Session, ["evaluate", "record"]), (type(run.checkpoints), ["save"]),
+    ):  # fmt: skip
+        for name in names:
+            note(owner, name)
+    train(run)
+    one = ["items", "apply", "play", "play", "record"]
+    first = [*one[:2], "play", *one[2:]]  # a frame, to compile
+    assert tape == ["save", *first, *one, "evaluate", "play", "save"]
+
+
+@promise("lines first")
+def test_the_disk_has_the_lines_before_the_checkpoint(make_run, monkeypatch):
+    """Else a loss of power could leave a checkpoint of updates whose lines are gone."""
+    run = make_run(updates=1, evaluate_every=1, evaluate_episodes=1, save_agent_every=0)
+    synced, real = [], os.fsync
+
+    def noted(descriptor):
+        synced.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    train(run)
+    ending = f".safetensors-{os.getpid()}"
+    first, last = (place for place, name in enumerate(synced) if name.endswith(ending))
+    assert {"metrics.jsonl", "episodes.jsonl", "evaluations.jsonl"} <= {*synced[first:last]}
+
+
+def test_a_run_directory_holds_what_the_design_says(make_run):
+    run = make_run(evaluate_every=2, evaluate_episodes=4)
+    *events, outcome = training(run)
+    assert [type(event) for event in events] == [Began, Updated, Updated, Evaluated, Updated]
+    assert outcome.reason == "updates"
+    assert sorted(path.name for path in run.path.iterdir()) == [
+        "agents", "checkpoints", "config.json", "episodes.jsonl", "evaluations.jsonl",
+        "metrics.jsonl", "run.lock",
+    ]  # fmt: skip
+    metrics, episodes = list(run.metrics.read()), list(run.episodes.read())
+    assert [line["update"] for line in metrics] == [1, 2, 3]
+    assert [line["episode"] for line in episodes] == list(range(1, 10))
+    (evaluation,) = run.evaluations.read()
+    assert (evaluation["update"], len(evaluation["returns"])) == (2, 4)
+    assert metrics[-1]["steps"] == sum(line["steps"] for line in episodes) == outcome.progress.steps
+    assert metrics[0]["mean_return"] == pytest.approx(
+        np.mean([line["episode_return"] for line in episodes[:3]])
+    )
+    assert metrics[0]["timing"]["steps_per_second"] > 0
+    assert outcome.params_sha256 == run.checkpoints.load(3).card["about"]["params_sha256"]
+
+
+def test_the_budget_that_is_reached_first_ends_the_training():
+    for budget, progress, reason in (
+        ({"updates": 2}, {"update": 1}, None),
+        ({"updates": 2}, {"update": 2}, "updates"),
+        ({"episodes": 30}, {"episodes": 30}, "episodes"),
+        ({"total_timesteps": 100}, {"steps": 99}, None),
+        ({"total_timesteps": 100}, {"steps": 140}, "total_timesteps"),
+        ({"updates": 9, "total_timesteps": 100}, {"update": 1, "steps": 100}, "total_timesteps"),
+    ):
+        assert Config(**budget).reached(Progress(**progress)) == reason
+
+
+# --- what cannot be ---------------------------------------------------------------------------
+
+
+def test_a_training_that_cannot_start_notes_why(make_run, monkeypatch):
+    def refuse(*_):
+        raise WorkerError("no room for a worker")
+
+    run = make_run()
+    monkeypatch.setattr("pixelpong.loop.make_engine", refuse)
+    with pytest.raises(WorkerError):
+        train(run)
+    assert Record.read(run.path).problem == "no room for a worker"
+
+
+def test_a_training_whose_run_is_deleted_does_not_claim_to_be_saved(make_run):
+    run = make_run(updates=4)
+    with pytest.raises(RunError, match=r": No such file .* if the run was deleted, train again"):
+        for event in training(run):
+            if isinstance(event, Updated) and event.progress.update == 2:
+                shutil.rmtree(run.path)
+    assert not run.path.exists()
+
+
+def test_a_configuration_that_does_not_fit_is_never_written(make_run):
+    run = make_run(updates=2)
+    train(run)
+    before = (run.path / "config.json").read_bytes()
+    with pytest.raises(CheckpointError, match="--hidden"):
+        train(run.with_config(run.config.updated({"hidden": 21}, "test")))
+    assert (run.path / "config.json").read_bytes() == before
+    changed = run.with_config(run.config.updated({"learning_rate": 0.1, "updates": 3}, "test"))
+    train(changed)
+    content = json.loads((run.path / "config.json").read_text())
+    assert content["changes"] == [{"update": 2, "learning_rate": [3e-3, 0.1]}]
+    assert RunDirectory(run.path).config == changed.config
+
+
+def test_where_a_seed_draws_other_parameters_a_resume_is_refused(make_run, monkeypatch):
+    """As with a NumPy whose generators differ: a checkpoint has only the rows that were touched."""
+    run = make_run(updates=1)
+    train(run)
+    real = learners.draw_params
+    monkeypatch.setattr(learners, "draw_params", lambda *a: real(*a[:3], a[3] + 1, a[4]))
+    with pytest.raises(CheckpointError, match="different SHA-256 here: .* Use the versions in"):
+        train(run)
+
+
+def test_the_best_checkpoint_is_the_one_that_evaluated_best(make_run):
+    run = make_run(updates=8, evaluate_every=1, evaluate_episodes=5)
+    train(run)
+    sure = [line["ci95"][0] for line in run.evaluations.read()]
+    best = max(range(8), key=lambda index: (sure[index], index)) + 1
+    assert run.checkpoints.find_best() == best
+    assert best in run.checkpoints.updates()
+
+
+def test_without_evaluations_nothing_is_best_before_a_hundred_episodes(make_run):
+    run = make_run(updates=2, batch_size=60, save_every=1)
+    train(run)
+    assert run.checkpoints.load(1).card["score"] is None
+    assert run.checkpoints.load(2).card["score"] == list(run.metrics.read())[1]["mean_return_100"]

@@ -1,0 +1,178 @@
+"""The examples: programs in one file, with the gradient and the step of `pixelpong.learn`."""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import ale_py
+import numpy as np
+import pong_in_one_file as pong
+import ppo_in_one_file as clipped
+import pytest
+import to_tensorboard
+
+from pixelpong.env.features import NUM_INPUTS
+from pixelpong.items import ACTIONS, DOWN, UP
+from pixelpong.learn import gated, ppo, reinforce
+from pixelpong.learn.optimizer import adam, rmsprop
+from pixelpong.run.directory import RunDirectory
+
+
+@pytest.fixture
+def short_games(monkeypatch):
+    """ALE with games of 300 steps, in which some points are lost."""
+    load = ale_py.ALEInterface.loadROM
+
+    def load_short(ale, path):
+        ale.setInt("max_num_frames_per_episode", 1200)
+        load(ale, path)
+
+    monkeypatch.setattr(ale_py.ALEInterface, "loadROM", load_short)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("example", "lines", "words", "wanted"),
+    [
+        (pong, 150, ["--updates", "1", "--batch", "1"], r"update 1: mean return -\d+\.0\n"),
+        (clipped, 250, ["--steps", "8192"], r" +8,192 steps, +\d+ s: +\d% of points won\n"),
+    ],
+)
+@pytest.mark.usefixtures("short_games")
+def test_it_is_short_needs_little_and_runs(example, lines, words, wanted, monkeypatch, capsys):
+    text = Path(example.__file__).read_text("utf-8")
+    assert len(text.splitlines()) <= lines
+    imports = set(re.findall(r"^(?:import|from) (\w+)", text, re.M)) - sys.stdlib_module_names
+    assert imports <= {"numpy", "ale_py" if example is pong else "pixelpong"}
+    assert not re.search(r"pixelpong\.(learn|learners|kernels)\b", text)
+    monkeypatch.setattr(sys, "argv", [example.__file__, *words])
+    runpy.run_path(example.__file__, run_name="__main__")
+    assert re.fullmatch(wanted, capsys.readouterr().out)
+
+
+@pytest.mark.usefixtures("short_games")
+def test_the_gradient_of_reinforce_is_the_packages_on_the_same_episode():
+    rng = np.random.default_rng(0)
+    params = pong.init_params(rng)
+    xs, hs, ps, ups, rewards = pong.play_episode(pong.make_game(0), params, rng)
+    advantages = pong.compute_advantages(rewards)
+    np.testing.assert_allclose(advantages, reinforce.advantages(rewards, 0.99), atol=1e-12)
+    ours = reinforce.episode_gradient(params, xs, np.where(ups, UP, DOWN), advantages)
+    theirs = pong.episode_gradient(params, xs, hs, ps, ups, advantages)
+    assert rewards.sum() < -1
+    for name, g in ours.items():
+        np.testing.assert_allclose(theirs[name], g, atol=1e-10 * np.abs(g).max())
+
+
+def test_the_steps_are_the_packages():
+    w, g, m = np.random.default_rng(1).standard_normal((3, 5))
+    v = np.random.default_rng(2).random(5)
+    step, cache = {"w": w.copy()}, {"w": v.copy()}
+    pong.rmsprop(step, {"w": g}, cache)
+    wanted = rmsprop({"w": w}, {"w": g}, {"w": v}, pong.RATE, pong.DECAY)
+    np.testing.assert_allclose([step["w"], cache["w"]], [each["w"] for each in wanted], rtol=1e-14)
+    wanted = adam(w, g, m, v, clipped.RATE, 7)
+    clipped.adam(w, g, m, v, clipped.RATE, 7)
+    np.testing.assert_allclose([w, m, v], wanted, rtol=1e-12)
+
+
+@pytest.fixture(scope="module")
+def played():
+    """Parameters in float64, and some steps of Pong that they have played in the package."""
+    params = clipped.init_params(np.random.default_rng(0), np.float64)
+    params["W2"] *= 30  # so that policy and value differ from step to step
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clipped, "STREAMS", 2)
+        return params, clipped.Streams("ALE/Pong-v5", seed=0).play(params, update=1)[0]
+
+
+def test_ppo_decides_as_the_package_that_plays_for_it(played):
+    params, side = played
+    y, _ = clipped.forward(params, *clipped.spread(side.indices, side.offsets[:-1]))
+    log_pi = ppo.log_softmax(y[:, :3])[np.arange(clipped.HORIZON), side.steps["action"][:-1]]
+    np.testing.assert_allclose(log_pi, side.steps["log_probability"][:-1], rtol=1e-9)
+    np.testing.assert_allclose(y[:, 3], side.steps["value"][:-1], rtol=1e-9)
+    assert ACTIONS == (0, 2, 3), "the order of its outputs"
+
+
+@pytest.mark.slow
+def test_the_gradient_of_ppo_is_the_packages_on_the_same_steps(played):
+    """Actions whose probability has changed much are among them, both ways."""
+    params, side = played
+    rng, size = np.random.default_rng(1), clipped.HORIZON
+    some = rng.permutation(size)
+    rows, used = clipped.spread(*clipped.pick(side.indices, side.offsets, some))
+    x = np.zeros((size, NUM_INPUTS))
+    for line, step in zip(x, some, strict=True):
+        line[side.indices[slice(*side.offsets[step : step + 2])]] = 1
+    log_played = side.steps["log_probability"][some] + rng.normal(0, 0.3, size)
+    gain, targets = rng.standard_normal(size), rng.standard_normal(size)
+
+    y, z = gated.forward(params, x)
+    batch = ppo.Minibatch(side.steps["action"][some], log_played, gain, targets)
+    weights = ppo.LossWeights(clipped.CLIP_RATIO, clipped.VALUE_WEIGHT, 0.02)
+    dy, stats = ppo.loss_gradient(y, batch, weights)
+    assert 0.1 < stats.clip_share < 0.9
+    wanted = gated.backward(params, x, z, dy)
+
+    y, z = clipped.forward(params, rows, used)
+    dy = clipped.loss_gradient(y, side.steps["action"][some], log_played, gain, targets, 0.02)
+    grads = clipped.backward(params, used, z, dy)
+    whole = grads | {"W1": np.zeros_like(params["W1"])}
+    whole["W1"][rows] = grads["W1"]
+    for name, g in wanted.items():
+        np.testing.assert_allclose(whole[name], g, atol=1e-10 * np.abs(g).max())
+
+
+def test_the_advantages_of_ppo_are_the_packages():
+    rng = np.random.default_rng(2)
+    rewards, values = rng.integers(-1, 2, (3, 40)), rng.standard_normal((3, 41))
+    args = rewards, rewards != 0, values
+    wanted = ppo.generalized_advantages(*args, clipped.DISCOUNT, 0.9)
+    np.testing.assert_allclose(clipped.compute_advantages(*args, 0.9), wanted)
+
+
+def test_tensorboard_gets_every_number_of_a_run(toy_runs, tmp_path, monkeypatch):
+    drawn = {}
+    board = pytest.importorskip("tensorboardX").SummaryWriter
+    monkeypatch.setattr(
+        board, "add_scalar", lambda _, tag, value, step: drawn.update({(tag, step): value})
+    )
+    to_tensorboard.convert(toy_runs["fast"], tmp_path / "board")
+    run = RunDirectory(toy_runs["fast"])
+    for group, lines in (("training", run.metrics), ("evaluation", run.evaluations)):
+        wanted = {
+            (f"{group}/{name}", line["update"]): value
+            for line in lines.read()
+            for name, value in line.items()
+            if isinstance(value, int | float) and name != "update"
+        }
+        assert len(wanted) > 5
+        assert wanted.items() <= drawn.items()
+    for path, folder in ((toy_runs["fast"], "board"), (tmp_path / "none", "new")):
+        with pytest.raises(SystemExit, match="a folder that does not exist yet"):
+            to_tensorboard.convert(path, tmp_path / folder)
+
+
+def test_ray_and_slurm_read_the_files_to_launch_a_cluster_with():
+    files = Path(pong.__file__).parent / "cluster"
+    yaml, ray, jsonschema = map(pytest.importorskip, ("yaml", "ray", "jsonschema"))
+    schema = Path(ray.__file__).with_name("autoscaler") / "ray-schema.json"
+    check = jsonschema.Draft7Validator(json.loads(schema.read_text("utf-8"))).validate
+    for name in ("aws.yaml", "ssh.yaml"):
+        file = yaml.safe_load((files / name).read_text("utf-8"))
+        check(file)
+        with pytest.raises(jsonschema.ValidationError, match="min_worker"):
+            check(file | {"min_worker": 3})
+    job = yaml.safe_load((files / "kuberay.yaml").read_text("utf-8"))
+    assert (job["apiVersion"], job["kind"]) == ("ray.io/v1", "RayJob")
+    assert job["spec"]["rayClusterSpec"]["rayVersion"] == ray.__version__
+    text = (files / "slurm.sh").read_text("utf-8")
+    assert subprocess.run(["bash", "-n"], input=text, text=True).returncode == 0
+    directives = re.findall(r"^#SBATCH --([a-z-]+)=\S+$", text, re.MULTILINE)
+    assert {"nodes", "ntasks-per-node", "cpus-per-task", "time"} <= set(directives)

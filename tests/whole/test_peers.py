@@ -1,0 +1,134 @@
+"""Examples with stable-baselines3: their agent on our environment, ours in their world."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pixelpong
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+PAGE = EXAMPLES.parent / "docs" / "howto" / "python.md"
+IS_HERE = importlib.util.find_spec("stable_baselines3") is not None
+
+pytestmark = [
+    pytest.mark.peers,
+    pytest.mark.skipif(
+        not IS_HERE and "PIXELPONG_NEEDS_PEERS" not in os.environ,
+        reason="no stable-baselines3: make peers",
+    ),
+    # Theirs, on the way in.
+    pytest.mark.filterwarnings("default::DeprecationWarning", "default::FutureWarning"),
+]
+
+QUICK = {
+    "n_steps": 256, "batch_size": 256, "n_epochs": 4, "learning_rate": 3e-3, "gamma": 0.95,
+    "policy_kwargs": {"net_arch": [32]},
+}  # fmt: skip
+
+
+ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+SHORTER = {
+    "total_timesteps=1_000_000": "total_timesteps=512",
+    "while not is_over:": "for _ in range(300):",
+    "make_vec_env(\"pixelpong.env.gym:pixelpong/Pong-v0\", seed=0)":
+        "make_vec_env('pixelpong.env.gym:pixelpong/Pong-v0', seed=0, "
+        "env_kwargs={'max_frames': 600})",
+}  # fmt: skip
+"""The page's figures, and what is a second instead of an hour."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)  # so that two cores that are busy elsewhere make no difference
+    yield
+    torch.set_num_threads(before)
+
+
+def run_example(name: str, *words: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-W", "error::UserWarning", EXAMPLES / name, *words],
+        capture_output=True, text=True, env=ONE_THREAD,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_their_agent_trains_on_our_environment():
+    """On games cut short: seconds are too few to learn Pong, but its parameters move."""
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.env_util import make_vec_env
+    from stable_baselines3.common.evaluation import evaluate_policy
+
+    ours = {"observation": "pixels", "actions": "two", "max_frames": 300}
+    envs = make_vec_env(pixelpong.make_env, n_envs=4, seed=1, env_kwargs=ours)
+    agent = PPO("MlpPolicy", envs, ent_coef=0.01, seed=1, device="cpu", **QUICK)
+    before = [each.detach().clone() for each in agent.policy.parameters()]
+    agent.learn(4096)
+    after = list(agent.policy.parameters())
+    assert all((old != new).any() for old, new in zip(before, after, strict=True))
+    tests = make_vec_env(pixelpong.make_env, seed=2, env_kwargs=ours)
+    assert -1.5 < evaluate_policy(agent, tests, n_eval_episodes=5)[0] <= 0
+
+
+def test_their_checker_finds_no_fault():
+    from stable_baselines3.common.env_checker import check_env
+
+    check_env(pixelpong.make_env(max_frames=300).unwrapped)
+
+
+def test_our_agent_reaches_in_their_evaluation_what_it_reaches_in_ours():
+    """Game by game, though three of them are played at once there."""
+    from stable_baselines3.common.env_util import make_vec_env
+    from stable_baselines3.common.evaluation import evaluate_policy
+
+    policy, toy = pixelpong.Policy.load("package"), {"max_frames": 3000}
+    envs = make_vec_env("pixelpong.env.gym:pixelpong/Pong-v0", n_envs=3, seed=4, env_kwargs=toy)
+    theirs, lengths = evaluate_policy(policy, envs, n_eval_episodes=9, return_episode_rewards=True)
+    ours = [
+        each
+        for index in range(3)
+        for each in pixelpong.evaluate(policy, 3, seed=4 + index, engine="serial", **toy).returns
+    ]
+    assert sorted(theirs) == sorted(ours)
+    assert len(set(ours)) > 1
+    assert len(lengths) == 9
+
+
+def test_the_example_of_their_agent_runs_as_its_first_lines_say():
+    out = run_example("their_agent_on_our_env.py", "--steps", "1024", "--episodes", "1")
+    assert re.fullmatch(r"after 1024 steps: mean return -\d+\.0, deviation 0\.0\n", out)
+
+
+def test_the_example_of_our_agent_runs_and_its_first_game_is_that_of_our_evaluation():
+    out = run_example("our_agent_in_their_world.py")
+    (ours,) = pixelpong.evaluate("package", 1).returns
+    first, second = out.splitlines()
+    assert first == f"pixelpong.env.gym:pixelpong/Pong-v0: mean return {ours:+.2f}, deviation 0.00"
+    assert float(re.match(r"ALE/Pong-v5: mean return \+(\d+\.\d+)", second)[1]) > 0
+
+
+def test_the_code_of_the_page_runs(tmp_path):
+    """Every Python block about environments, one after another, in one process."""
+    part = PAGE.read_text("utf-8").split("## The game as an environment")[1]
+    blocks = re.findall(r"^```python\n(.*?)^```", part, flags=re.S | re.M)
+    assert len(blocks) >= 4
+    text = "\n".join(blocks)
+    assert "stable_baselines3" in text
+    for long, short in SHORTER.items():
+        assert long in text
+        text = text.replace(long, short)
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, cwd=tmp_path, env=ONE_THREAD
+    )
+    assert done.returncode == 0, done.stderr
