@@ -23,14 +23,16 @@ test: $(VENV)/dev  ## install, check style and types, run all tests
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not peers and not soak" $(ARGS)
 	@# Compiled code with the bounds of its arrays checked, in a cache of its own.
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)/bounds $(BIN)/python -m pytest -n 2 tests/test_kernels.py tests/test_bounds.py
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)/bounds $(BIN)/python -m pytest -n 2 tests/learning/test_kernels.py tests/learning/test_bounds.py
 
 docs: $(VENV)/docs  ## install, run the notebooks, build the site: docs/_build/html/index.html
 	PYTHONUTF8=1 $(BIN)/python -m sphinx -b html -W --keep-going -n -q docs docs/_build/html $(ARGS)
+	@# No page asks for anything from elsewhere.
+	@! grep -rEni --include=*.html --include=*.css "<(script|img|iframe|video|audio|source|embed|object|link)[^>]* (src|href|data) *= *[\"']?(https?:)?//|@import +[\"']?(https?:)?//|url\([\"']?(https?:)?//" docs/_build/html
 
 peers: $(VENV)/dev  ## test the examples with stable-baselines3; installs PyTorch
 	$(PIP) -e ".[peers]"
-	PIXELPONG_NEEDS_PEERS=1 $(BIN)/python -m pytest tests/test_peers.py $(ARGS)
+	PIXELPONG_NEEDS_PEERS=1 $(BIN)/python -m pytest tests/whole/test_peers.py $(ARGS)
 
 soak: $(VENV)/dev  ## the long part of the fault suite, hours: make soak ARGS="-k memory"
 	$(BIN)/python -m pytest -m soak $(ARGS)

@@ -23,14 +23,10 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
-    "docstrings",
     "generated",
-    "languages",
-    "mathml",
-    "offline",
-    "repository",
+    "pages",
 ]
-exclude_patterns = ["_build", "_ext", "_templates", "**.ipynb_checkpoints", "**/*.ipynb"]
+exclude_patterns = ["_build", "_ext", "_templates", "log.md", "**.ipynb_checkpoints", "**/*.ipynb"]
 templates_path = ["_templates"]
 source_suffix = {".md": "myst-nb", ".rst": "restructuredtext"}
 highlight_language = "text"
