@@ -184,10 +184,10 @@ _PLAY_FRAMES = ctypes.CFUNCTYPE(_NUMBER, _POINTER, _POINTER, _NUMBER, _NUMBER)
 
 def test_what_the_game_does_not_cover_is_one_plain_error():
     player, item = Player(find_protocol("ALE/Pong-v5"), "reinforce"), Item("train", 6, 1, 0)
-    console, _ = player._game(item)
-    real, calls = _PLAY_FRAMES(console.address), itertools.count()
+    _, (record, *_) = player._game(item)
+    real, calls = _PLAY_FRAMES(int(record["play_frames"][0])), itertools.count()
     broken = _PLAY_FRAMES(lambda *given: -3 if next(calls) == 7 else real(*given))
-    console.address = ctypes.cast(broken, _POINTER).value
+    record["play_frames"] = ctypes.cast(broken, _POINTER).value
     with pytest.raises(EmulatorError, match="The emulated game failed: "):
         player.play(item, make_params("reinforce"))
 

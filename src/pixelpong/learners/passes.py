@@ -12,11 +12,13 @@ Adam's memory of it, do not change.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,7 +37,6 @@ MAX_PIECES = 16  # of a minibatch; more threads than this are idle
 _ROW_COST = 12
 ADVANTAGE = 2  # the advantage's column in `Steps.played`
 _KINDS = ("", "m.", "v.")  # prefixes of the arrays in Adam's step: the parameters, its memory
-_OUTPUTS = np.arange(NUM_OUTPUTS, dtype=np.uint16)
 
 
 @dataclass(frozen=True)
@@ -52,13 +53,34 @@ class Steps:
         return len(self.played)
 
 
+@contextlib.contextmanager
+def sharing(num_threads: int) -> Iterator[Callable[..., list[Any]]]:
+    """Share calls among threads, each of which wakes once for all; the results come in order."""
+
+    def share(calls: list[Callable[[], Any]]) -> list[Any]:
+        found, left = [None] * len(calls), enumerate(calls)
+
+        def take() -> None:
+            for place, call in left:
+                found[place] = call()
+
+        others = [pool.submit(take) for _ in range(num_threads - 1)]
+        take()
+        for each in others:
+            each.result()
+        return found
+
+    with ThreadPoolExecutor(num_threads, "learner") as pool:
+        yield share
+
+
 def descend(
     own: Params,
     steps: Steps,
     chosen: NDArray[np.int64],
     weights: LossWeights,
     scales: NDArray[np.float64],
-    pool: ThreadPoolExecutor,
+    share: Callable[..., list[Any]],
 ) -> tuple[LossStats, float]:
     """Do one optimizer step on a minibatch; return the loss and the gradient's norm.
 
@@ -70,7 +92,7 @@ def descend(
             which share inputs, are processed together.
         weights: of the parts of the loss.
         scales: [2] as in `pixelpong.kernels.adam_rows`.
-        pool: threads.
+        share: from `sharing`.
     """
     size, (W1, means, squares) = len(chosen), (lines(own[f"{it}W1"]) for it in _KINDS)
     W2, numbers = _join(own["W2"], own["b2"]), np.array([*vars(weights).values(), size])
@@ -81,8 +103,10 @@ def descend(
 
     def differentiate(some: slice) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """For some steps, compute the gradients of the pre-activations and of W2."""
-        z, dW2, sums = all_z[some], np.zeros_like(W2), np.zeros(len(fields(LossStats)))
-        h, y = np.ones((2, W2.shape[1]), W2.dtype), np.zeros(NUM_OUTPUTS)
+        z, zeros = all_z[some], kernels.unshared
+        dW2, h = (zeros(number, W2.shape[1], dtype=W2.dtype) for number in (NUM_OUTPUTS, 2))
+        sums, y = zeros(len(fields(LossStats))), zeros(NUM_OUTPUTS)
+        h[:] = 1
         kernels.sum_rows(W1, steps.indices, begins[some], ends[some], z)
         kernels.differentiate(W2, z, played[some], numbers, h, y, dW2, sums)
         return dW2, sums
@@ -99,26 +123,25 @@ def descend(
     starts = np.empty(len(W1) + 1, np.int32)
     places = np.empty(len(steps.indices), np.uint16 if size <= 1 << 16 else np.uint32)
     lists = steps.indices, steps.offsets, chosen, scratch, rows, starts, places
-    listing = pool.submit(kernels.list_steps, *lists)
     num_pieces = min(MAX_PIECES, -(-size // PIECE))
     shares = np.arange(num_pieces + 1)
-    found = list(pool.map(differentiate, _cut(size * shares // num_pieces)))
-    count = listing.result()
+    pieces = _cut(differentiate, size * shares // num_pieces)
+    count, *found = share([partial(kernels.list_steps, *lists), *pieces])
     rows, starts = rows[:count], starts[: count + 1]
     work = starts + _ROW_COST * np.arange(count + 1)
-    cuts = _cut(np.searchsorted(work, int(work[-1]) * shares // num_pieces))
-    totals = [sum(pool.map(step, cuts))]
+    cuts = np.searchsorted(work, int(work[-1]) * shares // num_pieces)
+    totals = [sum(share(_cut(step, cuts)))]
     for name, g in _split(np.sum([dW2 for dW2, _ in found], axis=0)).items():
         w, m, v = (lines(own[f"{it}{name}"]) for it in _KINDS)
         total = np.zeros(w.shape[1], w.dtype)
-        kernels.adam_rows(w, g, m, v, _OUTPUTS, scales, total)
+        kernels.adam_rows(w, g, m, v, np.arange(len(w), dtype=np.uint16), scales, total)
         totals.append(total.sum(dtype=np.float64))
     losses = np.sum([sums for _, sums in found], axis=0) / size
     return LossStats(*losses.tolist()), math.sqrt(math.fsum(totals))
 
 
-def _cut(ends: NDArray[Any]) -> Iterator[slice]:
-    return itertools.starmap(slice, itertools.pairwise(ends.tolist()))
+def _cut(call: Callable[[slice], Any], ends: NDArray[Any]) -> list[Callable[[], Any]]:
+    return [partial(call, slice(*both)) for both in itertools.pairwise(ends.tolist())]
 
 
 def _join(W2: NDArray[Any], b2: NDArray[Any]) -> NDArray[Any]:

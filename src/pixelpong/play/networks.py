@@ -240,11 +240,10 @@ class GatedNetwork(Network):
         return {"W1": (inputs, hidden, 2), "W2": (outputs, hidden, 2), "b2": (outputs,)}
 
     def _make_scratch(self, hidden: int, dtype: np.dtype[Any]) -> tuple[Any, ...]:
-        sight = features.list_cells_of_pixels(), features.list_geometry()
-        marks, count = np.zeros((4, kernels.NUM_MARKS), np.uint16), np.zeros(1, np.int64)
-        sums = [np.zeros(size, dtype) for size in (2 * hidden, 8)]
-        outputs = np.zeros(4), np.zeros(3), np.zeros(3)
-        return sight, (marks, count, np.zeros(NUM_PIXELS, np.uint16)), (*sums, *outputs)
+        sight, zeros = (features.list_cells_of_pixels(), features.list_geometry()), kernels.unshared
+        marks, pixels = np.zeros((4, kernels.NUM_MARKS), np.uint16), np.zeros(NUM_PIXELS, np.uint16)
+        sums = zeros(2 * hidden, dtype=dtype), zeros(8, dtype=dtype)
+        return sight, (marks, zeros(1, dtype=np.int64), pixels), (*sums, *map(zeros, (4, 3, 3)))
 
     def forget(self) -> None:
         """Forget the features of the previous frame."""

@@ -28,7 +28,7 @@ _BLOCK = 1024  # steps whose uniform numbers are drawn at once, for a game of un
 
 
 class Player:
-    """Plays items, always on the same consoles: one per mode of the game."""
+    """Plays items, always on the same consoles: for each mode one for games, one for streams."""
 
     def __init__(self, protocol: Protocol, algorithm: str, opponent: Params | None = None) -> None:
         """Play by a protocol, with the network that an algorithm trains.
@@ -36,7 +36,7 @@ class Player:
         `opponent` has the parameters of an opposing agent, if any.
         """
         self._protocol, self._kind, self._opponent = protocol, NETS[algorithm], opponent
-        self._consoles: dict[int, NativeConsole] = {}  # by their mode
+        self._games: dict[tuple[int, bool], tuple[NativeConsole, Compiled]] = {}
         self._networks: list[Network] = []  # the learning one, the other one
 
     def play(self, item: Item, params: Params, rng: np.random.Generator | None = None) -> Result:
@@ -98,18 +98,19 @@ class Player:
 
     def _game(self, item: Item) -> tuple[NativeConsole, Compiled]:
         """Return the console for an item's game, and the record that the kernels need."""
-        mode = 0 if item.opponent == BUILTIN else MODE
-        if mode not in self._consoles:
-            self._consoles[mode] = NativeConsole(mode)
-        rules, console = self._protocol, self._consoles[mode]
-        # After 18 minutes the cartridge stops the game and cycles colours: nothing to learn.
-        most = rules.max_frames if item.steps is None else min(rules.max_frames, MAX_FRAMES)
-        record, actions = np.zeros(1, kernels.GAME), np.zeros(rules.max_frame_skip, np.uint8)
-        record[0] = (
-            console.address, console.machine.ctypes.data, actions.ctypes.data,
-            *rules.frame_skips, most, rules.sticky, SERVE if mode else 0,
-        )  # fmt: skip
-        return console, (record, actions, console.machine["field"][0])
+        mode, is_stream = 0 if item.opponent == BUILTIN else MODE, item.steps is not None
+        if (mode, is_stream) not in self._games:
+            console, rules = NativeConsole(mode), self._protocol
+            # After 18 minutes the cartridge stops the game and cycles colours: nothing to learn.
+            most = min(rules.max_frames, MAX_FRAMES) if is_stream else rules.max_frames
+            record = np.zeros(1, kernels.GAME)
+            actions = kernels.unshared(rules.max_frame_skip, dtype=np.uint8)
+            record[0] = (
+                console.address, console.machine.ctypes.data, actions.ctypes.data,
+                *rules.frame_skips, most, rules.sticky, SERVE if mode else 0,
+            )  # fmt: skip
+            self._games[mode, is_stream] = console, (record, actions, console.machine["field"][0])
+        return self._games[mode, is_stream]
 
     def _draw(self, item: Item, rng: np.random.Generator, sides: int) -> NDArray[np.float64]:
         """Draw a row of uniform numbers per step: for each side the action's, then the game's.
