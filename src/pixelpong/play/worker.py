@@ -37,20 +37,19 @@ def games_per_item(batch_size: int) -> int:
 
 def join(results: Iterable[Result]) -> Result:
     """Join results of games into one; their gradients are added one after the other."""
+    left = ((each, each.grads) for each in results if each.grads)  # `gather` empties some
+    first, second = next(left), next(left, None)
+    if second is None:
+        return first[0]
     episodes: list[Episode] = []
-    frames, seconds, W1, W2 = 0, 0.0, np.zeros(0), np.zeros(0)
-    has_gradient = np.zeros(NUM_PIXELS, np.bool_)
-    for each in results:
-        if each.grads is None:  # `gather` has added it to the previous one
-            continue
-        if not episodes:
-            W2 = np.zeros_like(each.grads.W2)
-            W1 = np.zeros((NUM_PIXELS, len(W2)), W2.dtype)
+    frames, seconds, W2 = 0, 0.0, np.zeros_like(first[1].W2)
+    W1, has_gradient = np.zeros((NUM_PIXELS, len(W2)), W2.dtype), np.zeros(NUM_PIXELS, np.bool_)
+    for each, grads in itertools.chain((first, second), left):
         episodes += each.episodes
         frames, seconds = frames + each.frames, seconds + each.seconds
-        has_gradient[each.grads.rows] = True
-        kernels.add_rows(W1, each.grads.rows, each.grads.W1)
-        W2 += each.grads.W2
+        has_gradient[grads.rows] = True
+        kernels.add_rows(W1, grads.rows, grads.W1)
+        W2 += grads.W2
     rows = np.flatnonzero(has_gradient).astype(np.uint16)
     return Result(tuple(episodes), frames, seconds, grads=SparseGrads(rows, W1[rows], W2))
 
