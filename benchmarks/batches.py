@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
-import subprocess
 import sys
 import time
 from typing import Any
@@ -23,6 +22,7 @@ from pixelpong.config import Config
 from pixelpong.config.presets import load_preset
 from pixelpong.engines import Engine, make_engine
 from pixelpong.machine import collect_versions, count_cores, describe_machine
+from pixelpong.play.worker import GROUP_SIZE, gather
 
 RAYS_PAGE = {
     1: "about 1 s on 64 cores",
@@ -48,17 +48,14 @@ def time_batch(engine: Engine, config: Config, size: int) -> dict[str, Any]:
 
 def measure(config: Config, sizes: list[int]) -> dict[str, Any]:
     """A row for each batch size, after two batches that start the workers."""
-    with contextlib.closing(
-        make_engine(config, functools.partial(lab.make_worker, config))
-    ) as engine:
+    make_worker = functools.partial(lab.make_worker, config)
+    with contextlib.closing(make_engine(config, make_worker, gather=gather)) as engine:
         for _ in range(2):
-            time_batch(engine, config, 2 * count_cores())
+            time_batch(engine, config, 2 * GROUP_SIZE)
         rows = [time_batch(engine, config, size) for size in sizes]
-    commit = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
     return {
         "engine": config.engine,
         "batches": rows,
-        "commit": subprocess.check_output(commit, text=True).strip(),
         "versions": collect_versions(),
         "machine": {**describe_machine(), "cores": count_cores()},
     }
