@@ -91,11 +91,11 @@ function listRows(rows, onTick) {
       },
     });
     const won = members.filter(({ state }) => state === "won").length;
-    const [state, ...figures] = describeRun(members.find((each) => each.is_live) ?? run);
+    const live = members.find((each) => each.is_live), cells = describeRun(live ?? run);
     const written = new Date(1000 * run.modified).toLocaleString("en", style);
     return [
-      build("a", { href: sweep ? `#sweep/${sweep}` : `#run/${run.id}` }, name), box, state,
-      ...(sweep ? [`${won} of ${members.length} won`, "", ""] : figures),
+      build("a", { href: sweep ? `#sweep/${sweep}` : `#run/${run.id}` }, name), box,
+      ...(sweep ? [live ? cells[0] : "", `${won} of ${members.length} won`, "", ""] : cells),
       run.preset ?? "", sweep ? "" : `${run.seed ?? ""}`,
       run.state === "damaged" ? run.problem : written,
     ];
