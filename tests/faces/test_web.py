@@ -13,20 +13,18 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
-import numpy as np
 import pytest
-from toys import toy_config, toy_evaluation
+from toys import toy_config
 from waiting import wait_until
-from web_client import ask_app, make_lines, metrics_line, serving
+from web_client import ask_app, serving
 
 from pixelpong.agent.choice import Agents
-from pixelpong.errors import ConfigError, PixelpongError, RunError
+from pixelpong.errors import ConfigError, PixelpongError
 from pixelpong.faces.look.reel import make_reel
-from pixelpong.faces.page import library
 from pixelpong.faces.page.library import Library
 from pixelpong.faces.page.server import make_app
 from pixelpong.run.directory import RunDirectory, is_live
-from pixelpong.run.record import SWEEP_FILE
+from pixelpong.run.record import SWEEP_FILE, Record
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +32,13 @@ def run(toy_runs, tmp_path_factory):
     """A trained run, in the folder that is served."""
     path = tmp_path_factory.mktemp("runs") / "toy"
     return RunDirectory(shutil.copytree(toy_runs["fast"], path))
+
+
+def make_lines(path, updates):
+    """A run of which there are lines of metrics alone."""
+    run = RunDirectory.create(path, toy_config("fast"))
+    run.metrics.append(*({"update": update, "steps": 100 * update} for update in updates))
+    return run
 
 
 def asking(folder):
@@ -48,15 +53,15 @@ def test_the_list_and_the_run_say_where_it_stands(run):
     ask = asking(run.path.parent)
     told = ask("/api/runs/toy").json()
     (listed,) = ask("/api/runs").json()["runs"]
+    assert listed == {"id": "toy"} | json.loads(json.dumps(Record.read(run.path).to_dict()))
     assert listed.items() <= told.items()
-    last = list(run.metrics.read())[-1]
-    assert {name: listed[name] for name in ("update", "steps", "episodes")}.items() <= last.items()
-    assert (listed["preset"], listed["is_live"], listed["problem"]) == ("fast", False, "")
-    assert (listed["id"], told["config"]) == ("toy", vars(run.config))
-    assert (told["versions"], told["machine"]) == (run.versions, run.machine)
+    assert (told["config"], told["versions"]) == (vars(run.config), run.versions)
+    assert told["machine"] == run.machine
     steps = {line["update"]: line["steps"] for line in run.metrics.read()}
-    assert [(each["which"], each["steps"]) for each in told["agents"]] == [
-        (str(update), steps.get(update, 0)) for update in run.list_agents()
+    words = {line["update"]: "club" for line in run.evaluations.read()}  # of the evaluation
+    assert [(each["which"], each["steps"], each["strength"]) for each in told["agents"]] == [
+        (str(update), steps.get(update, 0), words.get(update, "untrained"))
+        for update in run.list_agents()
     ]
     assert told["best"] == str(run.checkpoints.find_best())
     assert told["health"][0].keys() == {"level", "title", "text", "advice"}
@@ -64,29 +69,62 @@ def test_the_list_and_the_run_say_where_it_stands(run):
     assert (agents[-1]["which"], agents[-1]["strength"]) == ("champion", "champion")
 
 
-def test_an_agents_word_comes_from_its_evaluation_if_it_has_one(tmp_path):
-    run = make_lines(tmp_path / "run", updates=2)
-    run.evaluations.append(toy_evaluation(0, 18.5))
-    run.checkpoints.path(0).mkdir(parents=True)
-    (agent,) = Library(tmp_path).tell("run")["agents"]
-    assert agent["strength"] == "champion"
-
-
 def test_long_runs_are_thinned_keep_their_last_line_and_have_no_odd_numbers(tmp_path):
-    run = make_lines(tmp_path / "run", updates=10_000)
+    run = make_lines(tmp_path / "run", range(1, 10_001))
     told = Library(tmp_path).tell("run")["columns"]["update"]
-    assert len(told) <= library.MAX_ROWS
-    assert told[-1] == 10_000
-    assert set(np.diff(told)) == {10}
-    run.metrics.append(metrics_line(10_001, entropy=None), metrics_line(10_002, steps=10**100))
-    run.metrics.append(metrics_line(10_003, loss=True), metrics_line(10_004, x="text"))
+    assert told == list(range(10, 10_001, 10)), "a thousand rows"
+    odd = {"entropy": None}, {"steps": 10**100}, {"loss": True}, {"x": "text"}
+    run.metrics.append(*({"update": 10_001 + n} | more for n, more in enumerate(odd)))
     last = {name: column[-1] for name, column in Library(tmp_path).tell("run")["columns"].items()}
     assert (last["update"], last["entropy"]) == (10_001, None)
 
 
+def test_each_run_has_an_id_and_none_of_them_stops_the_list(tmp_path):
+    """Names that are odd or taken are marked; runs may begin, be damaged, lie elsewhere."""
+    odd = ("package", "a b", "a?b", "<script>", "-x", ".hidden", "a%2fb", "a,b", "ends\udcff")
+    folder, other = tmp_path / "runs", tmp_path / "elsewhere/fast-001"
+    for path in (folder, other, *map(folder.joinpath, ("fast-001", "größe-1", "s/reels", *odd))):
+        make_lines(path, [1])
+    RunDirectory.create(folder / "begins", toy_config("fast"))
+    for name, content in (("half", '{"format": 1, "con'), ("foreign", '{"format": 99}')):
+        (folder / name).mkdir()
+        (folder / name / "config.json").write_text(content)
+    (folder / "empty").mkdir()
+    (folder / "file").write_text("no run")
+    (folder / "pipe").mkdir()
+    os.mkfifo(folder / "pipe/config.json")
+    (folder / "s" / SWEEP_FILE).write_text("")
+    for name, target in (("loop", folder / "loop"), ("linked", folder / "s/reels"), ("far", other)):
+        (folder / name).symlink_to(target)
+    shelf = Library(folder, other)
+    ask = functools.partial(ask_app, make_app(shelf))
+
+    def list_problems():
+        return {each["id"]: each["problem"] for each in ask("/api/runs").json()["runs"]}
+
+    listed = list_problems()
+    plain = {name for name in listed if "~" not in name}
+    sound = {"fast-001", "größe-1", "s/reels", "linked", "far", "begins"}
+    assert plain == sound | {"half", "foreign"}
+    assert {name for name in plain if listed[name]} == {"half", "foreign"}
+    assert len(listed) == len(plain) + len(odd) + 2, "the folder itself, and the one from elsewhere"
+    for run_id, problem in listed.items():
+        assert run_id in plain or re.fullmatch(r"[\w.-]*~[0-9a-f]{8}", run_id)
+        answer = ask(f"/api/runs/{run_id}").json()
+        assert (answer["id"], answer["problem"]) == (run_id, problem)
+        assert ask(f"/api/runs/{run_id}/reels/7").status_code == 404
+    assert ask("/api/runs/s%2Freels").json()["id"] == "s/reels"
+    assert "no agent" in ask("/api/runs/s/reels/reels/7").json()["problem"]
+    shutil.rmtree(folder / "fast-001")
+    assert ask("/api/runs/fast-001").status_code == 404
+    assert listed.keys() - list_problems().keys() == {"fast-001"}
+    make_lines(folder / "fast-001", [1, 2, 3, 4])
+    assert ask("/api/runs/fast-001").json()["update"] == 4
+
+
 def test_a_sweep_stands_for_its_runs_and_what_is_not_listed_is_refused(tmp_path, run):
     for name in ("sweep-001/seed-0", "folder/seed-0", "single"):
-        make_lines(tmp_path / name, updates=2)
+        make_lines(tmp_path / name, [1, 2])
     (tmp_path / "sweep-001" / SWEEP_FILE).write_text("{}")
     shelf = Library(tmp_path, run.path)
     toy = shelf.id_of(run.path)
@@ -103,72 +141,13 @@ def test_a_sweep_stands_for_its_runs_and_what_is_not_listed_is_refused(tmp_path,
             ask(*words)
 
 
-def test_ids_are_names_and_those_that_are_odd_or_taken_are_marked(tmp_path):
-    odd = ("package", "a b", "a?b", "<script>", "-x", ".hidden", "a%2fb", "a,b", "ends\udcff")
-    for name in ("runs", "elsewhere/fast-001", "runs/fast-001", "runs/größe-1", "runs/s/reels"):
-        make_lines(tmp_path / name, updates=1)
-    for name in odd:
-        make_lines(tmp_path / "runs" / name, updates=1)
-    (tmp_path / "runs/s" / SWEEP_FILE).write_text("")
-    (tmp_path / "runs/linked").symlink_to(tmp_path / "runs/fast-001")
-    (tmp_path / "runs/far").symlink_to(tmp_path / "elsewhere/fast-001")
-    shelf = Library(tmp_path / "runs", tmp_path / "elsewhere/fast-001")
-    ids = {each["id"]: each["name"] for each in shelf.list()["runs"]}
-    plain = {name for name in ids if "~" not in name}
-    assert plain == {"fast-001", "größe-1", "s/reels", "linked", "far"}
-    assert len(ids) == len(plain) + len(odd) + 2, "the folder itself, and the one from elsewhere"
-    for run_id in ids:
-        assert run_id in plain or re.fullmatch(r"[\w.-]*~[0-9a-f]{8}", run_id)
-        assert shelf.tell(run_id)["id"] == run_id
-    ask = asking(tmp_path / "runs")
-    for path in ("fast-001", "s/reels", "s%2Freels"):
-        assert ask(f"/api/runs/{path}").json()["id"] in plain
-    assert "no agent" in ask("/api/runs/s/reels/reels/7").json()["problem"]
-
-
-def test_runs_that_begin_or_are_damaged_or_foreign_do_not_stop_the_list(tmp_path):
-    make_lines(tmp_path / "sound", updates=2)
-    RunDirectory.create(tmp_path / "begins", toy_config("fast"))
-    foreign = RunDirectory.create(tmp_path / "foreign", toy_config("fast"))
-    config = foreign.path / "config.json"
-    config.write_text(config.read_text().replace('"format": 1', '"format": 99'))
-    for name, content in (("half", '{"format": 1, "con'), ("odd", '{"format": 1, "config": 3}')):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "config.json").write_text(content)
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "file").write_text("no run")
-    (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    (tmp_path / "pipe").mkdir()
-    os.mkfifo(tmp_path / "pipe" / "config.json")
-    ask = asking(tmp_path)
-    told = {each["name"]: each for each in ask("/api/runs").json()["runs"]}
-    assert told.keys() == {"sound", "begins", "foreign", "half", "odd"}
-    assert {name for name in told if told[name]["problem"]} == {"foreign", "half", "odd"}
-    for each in told.values():
-        answer = ask(f"/api/runs/{each['id']}")
-        assert (answer.status_code, answer.json()["problem"]) == (200, each["problem"])
-        assert ask(f"/api/runs/{each['id']}/reels/1").status_code == 404
-    shutil.rmtree(tmp_path / "sound")
-    assert ask("/api/runs/sound").status_code == 404
-    assert b"sound" not in ask("/api/runs").content
-    make_lines(tmp_path / "sound", updates=4)
-    assert ask("/api/runs/sound").json()["update"] == 4
-
-
-def test_a_run_is_live_while_its_lock_is_held_and_looking_stops_no_training(tmp_path):
+def test_looking_stops_no_training_from_beginning(tmp_path):
     run = RunDirectory.create(tmp_path / "toy", toy_config("fast"))
-    assert not is_live(run.path)
-    looks = iter(range(5000))
-    looker = threading.Thread(target=lambda: [is_live(run.path) for _ in looks])
+    looker = threading.Thread(target=lambda: [is_live(run.path) for _ in range(2000)])
     looker.start()
     while looker.is_alive():
         with run.lock():  # raises if another has it
             pass
-    with run.lock():
-        assert is_live(run.path)
-        with pytest.raises(RunError):
-            run.lock()
-    assert not is_live(run.path), "this process lives, but it trains no more"
 
 
 # ---- the process that plays
@@ -212,64 +191,53 @@ def test_a_game_that_is_under_way_ends_with_the_server(tmp_path):
 # ---- the address, start and end
 
 
-def test_a_port_that_is_taken_is_passed_over_with_a_line(tmp_path):
+def test_a_port_that_is_taken_is_passed_over_with_a_line_and_no_address_refused_in_one(tmp_path):
     with serving(tmp_path) as one, serving(tmp_path, port=one.port) as two:
         assert two.told[0] == f"port {one.port} is taken; using {two.port}"
-        assert one.url != two.url
+        assert not any("token" in line for line in two.told)
         for served in (one, two):
             assert httpx.get(f"{served.url}/api/runs").json() == {"runs": []}
-
-
-def test_what_cannot_be_served_is_refused_in_one_line(tmp_path):
-    for options, words in (
-        ({"host": "192.0.2.1"}, "cannot listen on 192.0.2.1:0: Cannot assign"),
-        ({"host": 300 * "x"}, "cannot listen on x{60}:0: .*; choose another --host"),
+    for host, words in (
+        ("192.0.2.1", "cannot listen on 192.0.2.1:0: Cannot assign"),
+        (300 * "x", "cannot listen on x{60}:0: .*; choose another --host"),
     ):
-        with pytest.raises(ConfigError, match=words) as caught, serving(tmp_path, **options):
+        with pytest.raises(ConfigError, match=words) as caught, serving(tmp_path, host=host):
             pass
         assert "\n" not in str(caught.value)
 
 
 def test_an_address_that_others_reach_needs_a_token_that_is_new_each_time(tmp_path):
-    tokens, name = set(), socket.gethostname().lower()
+    tokens = set()
     for _ in range(2):
         with serving(tmp_path, host="0.0.0.0") as served:
-            (mine,) = (line for line in served.told if "pixelpong is at" in line)
-            (theirs,) = (line for line in served.told if "from another machine" in line)
+            mine, theirs, *_ = served.told
             token = mine.split("?token=")[1]
-            assert (name in theirs, theirs.endswith(token), len(token) >= 20) == (True,) * 3
-            url = f"{served.url}/api/runs"
-            assert httpx.get(url).status_code == 401
-            for host in ("127.0.0.1", "localhost", name):
-                headers = {"host": f"{host}:{served.port}"}
-                assert httpx.get(f"{url}?token={token}", headers=headers).status_code == 200, host
+            assert (socket.gethostname().lower() in theirs, token in theirs) == (True, True)
+            assert httpx.get(f"{served.url}/api/runs").status_code == 401
+            assert httpx.get(f"{served.url}/api/runs?token={token}").status_code == 200
             tokens.add(token)
-    assert len(tokens) == 2
-    with serving(tmp_path) as served:
-        assert not any("token" in line for line in served.told)
+    assert (len(tokens), len(token)) == (2, 32)
 
 
 @pytest.mark.slow
 def test_the_browser_is_opened_silently_at_an_agents_file(run, tmp_path, monkeypatch, capfd):
-    seen, file = tmp_path / "seen", tmp_path / "mine.safetensors"
+    seen, file, browser = (tmp_path / name for name in ("seen", "mine.safetensors", "browser"))
     Agents.of_run(run).load("latest").write(file)
-    browser = tmp_path / "browser"
     browser.write_text(f'#!/bin/sh\necho noise; echo noise >&2; echo "$1" > {seen}\n')
     browser.chmod(0o755)
     monkeypatch.setenv("BROWSER", str(browser))
     how = {"opens_browser": True, "view": "play", "agent": (file, "best")}
     with serving(tmp_path / "runs", **how) as served:
         assert wait_until(lambda: seen.exists() and seen.read_text().endswith("\n"))
-        page, _, path = seen.read_text().strip().partition("#play/")
-        assert any(seen.read_text().strip() in line for line in served.told)
-        assert (page, path) == (f"{served.url}/", f"{Library(tmp_path / 'runs').id_of(file)}/best")
-        assert re.fullmatch("mine.safetensors~[0-9a-f]{8}/best", path)
-        url = f"{served.url}/api/runs/{path.removesuffix('/best')}"
-        told = httpx.get(url).json()
+        url = seen.read_text().strip()
+        assert any(url in line for line in served.told)
+        place, _, name = url.removesuffix("/best").partition("#play/")
+        assert place == f"{served.url}/"
+        assert re.fullmatch("mine.safetensors~[0-9a-f]{8}", name)
+        told = httpx.get(f"{served.url}/api/runs/{name}").json()
         assert [(each["which"], told["name"]) for each in told["agents"]] == [("best", file.name)]
-        reel = httpx.get(f"{url}/reels/best", timeout=None).json()
+        reel = httpx.get(f"{served.url}/api/runs/{name}/reels/best", timeout=None).json()
         assert reel["steps"] == len(reel["actions"]) > 1
-        assert httpx.get(f"{url}/reels/1").status_code == 404
         assert httpx.get(f"{served.url}/api/runs").json() == {"runs": []}
     monkeypatch.setenv("BROWSER", "/no/such/browser")
     with serving(tmp_path, opens_browser=True, view="play") as served:

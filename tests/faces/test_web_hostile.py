@@ -34,15 +34,13 @@ def page(toy_runs):
 
 
 HOSTS = [
-    "", " ", "evil.example", f"evil.example:{PORT}", f"localhost.evil.example:{PORT}",
-    f"127.0.0.1.evil.example:{PORT}", f"evil.example.127.0.0.1:{PORT}", f"0.0.0.0:{PORT}",
-    "127.0.0.1", "localhost", f"127.0.0.1:{PORT + 1}", "127.0.0.1:80", f"127.0.0.2:{PORT}",
-    f"127.1:{PORT}", f"2130706433:{PORT}", f"0x7f000001:{PORT}", f"0177.0.0.1:{PORT}",
+    "", " ", "null", "*", f"*:{PORT}", "evil.example", f"evil.example:{PORT}", f"0.0.0.0:{PORT}",
+    f"localhost.evil.example:{PORT}", f"evil.example.127.0.0.1:{PORT}", f"{'a' * 5000}:{PORT}",
+    "127.0.0.1", "localhost", f"127.0.0.1:{PORT + 1}", f"127.0.0.2:{PORT}", f"2130706433:{PORT}",
     f"localhost.:{PORT}", f"localhost:0{PORT}", f"localhost: {PORT}", f"[::1]:{PORT}",
     f"localhost:{PORT}@evil.example", f"evil.example@localhost:{PORT}", f"localhost:{PORT}/",
-    f"localhost:{PORT}#", f"http://localhost:{PORT}", f"localhost:{PORT},evil.example",
-    f"[::ffff:127.0.0.1]:{PORT}", f"l\u00f6calhost:{PORT}", f"%6cocalhost:{PORT}",
-    f"localhost\t:{PORT}", f"{'a' * 5000}:{PORT}", "null", "*", f"*:{PORT}",
+    f"http://localhost:{PORT}", f"localhost:{PORT},evil.example", f"[::ffff:127.0.0.1]:{PORT}",
+    f"l\u00f6calhost:{PORT}", f"%6cocalhost:{PORT}", f"localhost\t:{PORT}",
 ]  # fmt: skip
 ORIGINS = [
     "", "null", "*", f"https://{OWN}", f"ws://{OWN}", "file://", f"http://{OWN}/", OWN,
@@ -58,16 +56,13 @@ def test_a_foreign_host_is_refused_whatever_it_asks_for(page):
     check(ask_app(page(), "/", ("host", "evil.example")), 403)
 
 
-def test_a_foreign_page_can_neither_ask_nor_play(page):
+def test_a_foreign_page_can_neither_ask_nor_play_but_its_own_can(page):
     """A game needs an origin, and exactly one."""
     for origin in ORIGINS:
         check(ask_app(page(), "/api/runs", ("origin", origin)), 403)
         check(ask_app(page(), "/game", ("origin", origin), kind="websocket"), 403)
     for origins in ([], [ORIGIN, ("origin", "http://evil.example")]):
         check(ask_app(page(), "/game", *origins, kind="websocket"), 403)
-
-
-def test_its_own_names_are_served(page):
     for host in (OWN, f"localhost:{PORT}", f"LocalHost:{PORT}"):
         assert ask_app(page(), "/api/runs", host=host).status_code == 200
         origin = ("origin", f"http://{host}".lower())
@@ -76,10 +71,7 @@ def test_its_own_names_are_served(page):
 
 def test_each_path_has_its_answer_for_looking_and_none_for_anything_else(page):
     found = "/", "/static/style.css", "/static/app.js", "/api/runs", "/api/runs/fast"
-    missing = (
-        "/nothing", "/game", "/api/runs/x", "/api/runs/fast/reels/999",
-        "/api/runs/0123456789abcdef", "/api/runs/package/reels/1",
-    )  # fmt: skip
+    missing = "/nothing", "/game", "/api/runs/x", "/api/runs/fast/reels/999"
     for path, status in {**dict.fromkeys(found, 200), **dict.fromkeys(missing, 404)}.items():
         check(ask_app(page(), path), status)
         for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND", "X"):
@@ -113,9 +105,8 @@ def check(answer, status):
     """Every answer has the headers, and a refusal one line of JSON."""
     assert answer.status_code == status
     assert answer.headers.items() >= HEADERS.items()
-    policy = HEADERS["content-security-policy"]
-    assert "default-src 'none'; script-src 'self'; " in policy
-    assert "unsafe" not in policy
+    assert "default-src 'none'; script-src 'self'; " in HEADERS["content-security-policy"]
+    assert "unsafe" not in HEADERS["content-security-policy"]
     assert "cache-control" in answer.headers
     assert not answer.headers.keys() & {"server", "access-control-allow-origin"}
     if status >= 400:
