@@ -22,7 +22,7 @@ OWN = "127.0.0.1:8080"
 
 @contextlib.contextmanager
 def serving(runs_dir, **options):
-    """`serve` in a thread, on a free port, until the block ends: its address, and what it told."""
+    """`serve` in a thread, on a free port, until the block ends: its address, folder and words."""
     stop, begun, told = threading.Event(), threading.Event(), []
 
     def tell(line):
@@ -39,7 +39,7 @@ def serving(runs_dir, **options):
         try:
             if not server.done():
                 url, port = re.search(r"(http://[^/]+:(\d+))/", " ".join(told)).groups()
-                yield SimpleNamespace(url=url, port=int(port), told=told)
+                yield SimpleNamespace(url=url, port=int(port), told=told, runs=runs_dir)
         finally:
             stop.set()
             server.result()
