@@ -22,15 +22,17 @@ from pixelpong.config import Config
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
 
-# The first example of a kernel compiles it, which no deadline of milliseconds allows for. The
-# examples are the same on every run, so that a red test is red again; the soak draws new ones.
-hypothesis.settings.register_profile("pixelpong", deadline=None, derandomize=True)
-hypothesis.settings.register_profile("soak", deadline=None, print_blob=True)
-
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose how examples are drawn: anew if the soak is asked for."""
-    hypothesis.settings.load_profile("soak" if config.option.markexpr == "soak" else "pixelpong")
+    """Draw the same examples on every run, so that a red test is red again; in the soak new ones.
+
+    The first example of a kernel compiles it, which no deadline of milliseconds allows for.
+    """
+    is_soak = config.option.markexpr == "soak"
+    hypothesis.settings.register_profile(
+        "ours", deadline=None, derandomize=not is_soak, print_blob=is_soak
+    )
+    hypothesis.settings.load_profile("ours")
 
 
 # Without its own errands in the background, which would ask for the world.
@@ -42,7 +44,6 @@ CHROMIUM_FLAGS = [
 GUARD = Path(network_guard.__file__).parent
 # Some systems have a sitecustomize of their own already.
 collect_ignore = ["support/guard/sitecustomize.py"]
-
 
 OUTCOMES: defaultdict[str, set[str]] = defaultdict(set)
 """Of the tests of each promise."""

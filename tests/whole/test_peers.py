@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
 import subprocess
 import sys
@@ -15,12 +14,12 @@ import pixelpong
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PAGE = EXAMPLES.parent / "docs" / "howto" / "python.md"
-IS_HERE = importlib.util.find_spec("stable_baselines3") is not None
+OURS = "pixelpong.env.gym:pixelpong/Pong-v0"
 
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.skipif(
-        not IS_HERE and "PIXELPONG_NEEDS_PEERS" not in os.environ,
+        importlib.util.find_spec("stable_baselines3") is None,
         reason="no stable-baselines3: make peers",
     ),
     # Theirs, on the way in.
@@ -32,34 +31,19 @@ QUICK = {
     "policy_kwargs": {"net_arch": [32]},
 }  # fmt: skip
 
-
-ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
-
 SHORTER = {
     "total_timesteps=1_000_000": "total_timesteps=512",
     "while not is_over:": "for _ in range(300):",
-    "make_vec_env(\"pixelpong.env.gym:pixelpong/Pong-v0\", seed=0)":
-        "make_vec_env('pixelpong.env.gym:pixelpong/Pong-v0', seed=0, "
-        "env_kwargs={'max_frames': 600})",
+    f'make_vec_env("{OURS}", seed=0)':
+        f'make_vec_env("{OURS}", seed=0, env_kwargs={{"max_frames": 600}})',
 }  # fmt: skip
 """The page's figures, and what is a second instead of an hour."""
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)  # so that two cores that are busy elsewhere make no difference
-    yield
-    torch.set_num_threads(before)
-
-
-def run_example(name: str, *words: str) -> str:
+def run(*words: str | Path) -> str:
     done = subprocess.run(
-        [sys.executable, "-W", "error::UserWarning", EXAMPLES / name, *words],
-        capture_output=True, text=True, env=ONE_THREAD,
-    )  # fmt: skip
+        [sys.executable, "-W", "error::UserWarning", *words], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -67,9 +51,11 @@ def run_example(name: str, *words: str) -> str:
 def test_their_agent_trains_on_our_environment():
     """On games cut short: seconds are too few to learn Pong, but its parameters move."""
     from stable_baselines3 import PPO
+    from stable_baselines3.common.env_checker import check_env
     from stable_baselines3.common.env_util import make_vec_env
     from stable_baselines3.common.evaluation import evaluate_policy
 
+    check_env(pixelpong.make_env(max_frames=300).unwrapped)
     ours = {"observation": "pixels", "actions": "two", "max_frames": 300}
     envs = make_vec_env(pixelpong.make_env, n_envs=4, seed=1, env_kwargs=ours)
     agent = PPO("MlpPolicy", envs, ent_coef=0.01, seed=1, device="cpu", **QUICK)
@@ -81,19 +67,13 @@ def test_their_agent_trains_on_our_environment():
     assert -1.5 < evaluate_policy(agent, tests, n_eval_episodes=5)[0] <= 0
 
 
-def test_their_checker_finds_no_fault():
-    from stable_baselines3.common.env_checker import check_env
-
-    check_env(pixelpong.make_env(max_frames=300).unwrapped)
-
-
 def test_our_agent_reaches_in_their_evaluation_what_it_reaches_in_ours():
     """Game by game, though three of them are played at once there."""
     from stable_baselines3.common.env_util import make_vec_env
     from stable_baselines3.common.evaluation import evaluate_policy
 
     policy, toy = pixelpong.Policy.load("package"), {"max_frames": 3000}
-    envs = make_vec_env("pixelpong.env.gym:pixelpong/Pong-v0", n_envs=3, seed=4, env_kwargs=toy)
+    envs = make_vec_env(OURS, n_envs=3, seed=4, env_kwargs=toy)
     theirs, lengths = evaluate_policy(policy, envs, n_eval_episodes=9, return_episode_rewards=True)
     ours = [
         each
@@ -105,20 +85,17 @@ def test_our_agent_reaches_in_their_evaluation_what_it_reaches_in_ours():
     assert len(lengths) == 9
 
 
-def test_the_example_of_their_agent_runs_as_its_first_lines_say():
-    out = run_example("their_agent_on_our_env.py", "--steps", "1024", "--episodes", "1")
+def test_the_examples_run_as_their_first_lines_say():
+    """The first game that our agent plays there is that of our evaluation."""
+    out = run(EXAMPLES / "their_agent_on_our_env.py", "--steps", "1024", "--episodes", "1")
     assert re.fullmatch(r"after 1024 steps: mean return -\d+\.0, deviation 0\.0\n", out)
-
-
-def test_the_example_of_our_agent_runs_and_its_first_game_is_that_of_our_evaluation():
-    out = run_example("our_agent_in_their_world.py")
+    first, second = run(EXAMPLES / "our_agent_in_their_world.py").splitlines()
     (ours,) = pixelpong.evaluate("package", 1).returns
-    first, second = out.splitlines()
-    assert first == f"pixelpong.env.gym:pixelpong/Pong-v0: mean return {ours:+.2f}, deviation 0.00"
+    assert first == f"{OURS}: mean return {ours:+.2f}, deviation 0.00"
     assert float(re.match(r"ALE/Pong-v5: mean return \+(\d+\.\d+)", second)[1]) > 0
 
 
-def test_the_code_of_the_page_runs(tmp_path):
+def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
     """Every Python block about environments, one after another, in one process."""
     part = PAGE.read_text("utf-8").split("## The game as an environment")[1]
     blocks = re.findall(r"^```python\n(.*?)^```", part, flags=re.S | re.M)
@@ -128,7 +105,5 @@ def test_the_code_of_the_page_runs(tmp_path):
     for long, short in SHORTER.items():
         assert long in text
         text = text.replace(long, short)
-    done = subprocess.run(
-        [sys.executable, "-c", text], capture_output=True, text=True, cwd=tmp_path, env=ONE_THREAD
-    )
-    assert done.returncode == 0, done.stderr
+    monkeypatch.chdir(tmp_path)
+    run("-c", text)
