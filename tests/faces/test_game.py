@@ -32,14 +32,6 @@ def make_agent(environment="ALE/Pong-v5"):
     return Agent(params, "reinforce", find_protocol(environment), {"update": 1})
 
 
-@pytest.fixture
-def game():
-    """A game that has begun, with an agent of random weights."""
-    begun = Game(make_agent(), make_rng(3, "play"))
-    begun.obey(Message(serve=True))
-    return begun
-
-
 def run_until(game, condition) -> int:
     """The ticks that it takes."""
     for number in range(60_000):
@@ -81,7 +73,9 @@ def tape(monkeypatch) -> list[int]:
     return moves
 
 
-def test_a_persons_moves_never_stick_and_mouse_and_keys_take_turns(game, tape):
+def test_a_persons_moves_never_stick_and_mouse_and_keys_take_turns(tape):
+    game = Game(make_agent(), make_rng(3, "play"))
+    game.obey(Message(serve=True))
     asked = np.random.default_rng(0).choice([STAY, UP, DOWN], 400).tolist()
     for move in asked:
         game.obey(Message(move=ACTION_NAMES[move]))
@@ -121,10 +115,9 @@ def test_the_person_serves_by_key_and_one_who_forgets_to_is_not_charged_for_it()
     assert (game.phase, game.describe()["points"]) == ("playing", [2, 0])
 
 
-def test_a_pause_changes_nothing_and_speed_is_frames_a_picture(tape):
+def test_a_pause_changes_nothing_speed_is_frames_a_picture_and_the_end_is_at_21(tape):
     game = Game(make_agent(), make_rng(3, "play"))
-    game.tick()
-    assert (game.phase, tape) == ("ready", []), "it begins when the person does"
+    require_rest(game, "ready")
     game.obey(Message(serve=True))
     for speed, frames in (("0.5", 30), ("1", 60), ("2", 120)):
         game.obey(Message(speed=speed))
@@ -133,17 +126,17 @@ def test_a_pause_changes_nothing_and_speed_is_frames_a_picture(tape):
             game.tick()
         assert len(tape) == frames
     game.obey(Message(pause=True))
-    before = game.screen.tobytes()
-    game.tick()
-    assert (game.phase, game.screen.tobytes(), len(tape)) == ("paused", before, frames)
-
-
-def test_a_game_ends_at_21(game):
+    require_rest(game, "paused")
+    game.obey(Message(pause=False))
     run_until(game, lambda: game.phase == "over")
     assert max(game.describe()["points"]) == 21
+    require_rest(game, "over")
+
+
+def require_rest(game, phase):
     before = game.screen.tobytes()
     game.tick()
-    assert game.screen.tobytes() == before
+    assert (game.phase, game.screen.tobytes()) == (phase, before)
 
 
 # ---- the WebSocket
@@ -155,13 +148,10 @@ NONSENSE = [
 ]  # fmt: skip
 
 
-def test_nonsense_is_no_message():
+def test_a_game_that_cannot_be_or_go_on_ends_with_a_reason_in_one_line(toy_runs):
     for text in NONSENSE:
         with pytest.raises(ValueError):
             decode(text.encode(), Message)
-
-
-def test_a_game_that_cannot_be_or_go_on_ends_with_a_reason_in_one_line(toy_runs):
     with serving(toy_runs["fast"].parent) as served:
         address = f"{served.url.replace('http', 'ws')}/game"
         for query, message, reason in (

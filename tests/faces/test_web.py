@@ -49,7 +49,7 @@ def asking(folder):
 # ---- what is told
 
 
-def test_the_list_and_the_run_say_where_it_stands(run):
+def test_the_list_and_the_run_say_where_it_stands_and_nothing_else_is_found(run):
     ask = asking(run.path.parent)
     told = ask("/api/runs/toy").json()
     (listed,) = ask("/api/runs").json()["runs"]
@@ -67,6 +67,14 @@ def test_the_list_and_the_run_say_where_it_stands(run):
     assert told["health"][0].keys() == {"level", "title", "text", "advice"}
     agents = ask("/api/runs/package").json()["agents"]
     assert (agents[-1]["which"], agents[-1]["strength"]) == ("champion", "champion")
+    shelf = Library(run.path.parent)
+    assert shelf.load_agent("toy", "latest").about["update"] == run.checkpoints.updates()[-1]
+    for ask, *words in (
+        (shelf.reel, "toy", "99"), (shelf.compare, "gone"), (shelf.load_agent, "0" * 16),
+        (shelf.load_agent, "toy", "77"), (shelf.load_agent, "../runs/toy"),
+    ):  # fmt: skip
+        with pytest.raises(PixelpongError):
+            ask(*words)
 
 
 def test_long_runs_are_thinned_keep_their_last_line_and_have_no_odd_numbers(tmp_path):
@@ -83,13 +91,16 @@ def test_each_run_has_an_id_and_none_of_them_stops_the_list(tmp_path):
     """Names that are odd or taken are marked; runs may begin, be damaged, lie elsewhere."""
     odd = ("package", "a b", "a?b", "<script>", "-x", ".hidden", "a%2fb", "a,b", "ends\udcff")
     folder, other = tmp_path / "runs", tmp_path / "elsewhere/fast-001"
-    for path in (folder, other, *map(folder.joinpath, ("fast-001", "größe-1", "s/reels", *odd))):
+    for path in (
+        folder,
+        other,
+        *map(folder.joinpath, ("fast-001", "größe-1", "s/reels", "empty/run", *odd)),
+    ):
         make_lines(path, [1])
     RunDirectory.create(folder / "begins", toy_config("fast"))
     for name, content in (("half", '{"format": 1, "con'), ("foreign", '{"format": 99}')):
         (folder / name).mkdir()
         (folder / name / "config.json").write_text(content)
-    (folder / "empty").mkdir()
     (folder / "file").write_text("no run")
     (folder / "pipe").mkdir()
     os.mkfifo(folder / "pipe/config.json")
@@ -115,30 +126,14 @@ def test_each_run_has_an_id_and_none_of_them_stops_the_list(tmp_path):
         assert ask(f"/api/runs/{run_id}/reels/7").status_code == 404
     assert ask("/api/runs/s%2Freels").json()["id"] == "s/reels"
     assert "no agent" in ask("/api/runs/s/reels/reels/7").json()["problem"]
+    several = shelf.compare("fast-001,s,gone")
+    assert [each["id"] for each in several["runs"]] == ["s/reels", "fast-001"], "a sweep's runs"
+    assert len(several["settings"][0]["runs"]) == 1, "of copies one"
     shutil.rmtree(folder / "fast-001")
     assert ask("/api/runs/fast-001").status_code == 404
     assert listed.keys() - list_problems().keys() == {"fast-001"}
     make_lines(folder / "fast-001", [1, 2, 3, 4])
     assert ask("/api/runs/fast-001").json()["update"] == 4
-
-
-def test_a_sweep_stands_for_its_runs_and_what_is_not_listed_is_refused(tmp_path, run):
-    for name in ("sweep-001/seed-0", "folder/seed-0", "single"):
-        make_lines(tmp_path / name, [1, 2])
-    (tmp_path / "sweep-001" / SWEEP_FILE).write_text("{}")
-    shelf = Library(tmp_path, run.path)
-    toy = shelf.id_of(run.path)
-    assert {each["id"] for each in shelf.list()["runs"]} == {"single", "sweep-001/seed-0", toy}
-    several = shelf.compare("single,sweep-001,gone")
-    assert [each["id"] for each in several["runs"]] == ["single", "sweep-001/seed-0"]
-    assert len(several["settings"][0]["runs"]) == 1, "of copies one"
-    assert shelf.load_agent(toy, "latest").about["update"] == run.checkpoints.updates()[-1]
-    for ask, *words in (
-        (shelf.reel, toy, "99"), (shelf.compare, "gone"), (shelf.load_agent, "0" * 16, "best"),
-        (shelf.load_agent, toy, "77"), (shelf.load_agent, "../toy", "best"),
-    ):  # fmt: skip
-        with pytest.raises(PixelpongError):
-            ask(*words)
 
 
 def test_looking_stops_no_training_from_beginning(tmp_path):
