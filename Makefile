@@ -38,7 +38,7 @@ peers: $(VENV)/dev  ## test the examples with stable-baselines3; installs PyTorc
 soak: $(VENV)/dev  ## the long part of the fault suite, hours: make soak ARGS="-k memory"
 	$(BIN)/python -m pytest -m soak $(ARGS)
 
-quick: $(VENV)/dev  ## the tests that take less than half a second each, without Ray, a minute
+quick: $(VENV)/dev  ## the tests that take less than half a second each, without Ray, half a minute
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not browser and not ray and not peers and not soak" $(ARGS)
 
 lint: $(VENV)/dev  ## mend style where it can be mended

@@ -266,6 +266,7 @@ def test_undocumented_opcodes_untranslated_places_and_a_timer_that_ran_out_stop(
     assert [play_frame(started(place)) for place in timers] == [TIMER_RAN_OUT] * 2
 
 
+@pytest.mark.slow
 def test_a_counting_loop_is_skipped_to_the_same_state_and_cycle(folder):
     for place in (0x010, 0x0FD, 0x0FF):  # two of them cross a page
         cartridge = Cartridge(start=place)

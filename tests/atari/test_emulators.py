@@ -115,6 +115,7 @@ def test_draws_choose_the_frame_skip_and_the_frames_that_keep_the_held_action(na
     assert counts == set(range(low, high + 1))
 
 
+@pytest.mark.slow
 def test_frame_and_screen_show_the_same(emulator):
     for seed in range(60):
         frame = emulator.frame()

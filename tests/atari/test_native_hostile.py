@@ -91,6 +91,7 @@ def test_no_state_makes_compiled_code_leave_the_record(count, seed):
     assert {"played", "stop 2", "stop 3", "stop 5"} <= set(json.loads(done.stdout))
 
 
+@pytest.mark.slow
 @GUARDED
 def test_a_byte_outside_the_record_ends_the_process():
     """Of the test above: its guard works."""
@@ -165,6 +166,7 @@ def made(folder: Path | None, key: bytes = b"key", answer: int = 42) -> bool:
     return code.was_kept
 
 
+@pytest.mark.slow
 def test_damaged_machine_code_is_made_anew(tmp_path):
     folder = tmp_path / "not" / "yet" / "there"
     assert [made(folder) for _ in range(3)] == [False, True, True]
@@ -184,6 +186,7 @@ def test_damaged_machine_code_is_made_anew(tmp_path):
     assert not made(folder)
 
 
+@pytest.mark.slow
 def test_machine_code_is_for_this_program_this_processor_and_this_llvm(tmp_path, monkeypatch):
     assert [made(tmp_path), made(tmp_path)] == [False, True]
     for owner, name, value in (
@@ -215,6 +218,7 @@ def test_the_key_knows_the_rom_the_form_and_every_source(tmp_path, monkeypatch):
         keys.add(key)
 
 
+@pytest.mark.slow
 def test_a_cache_that_cannot_be_written_costs_time_alone(tmp_path, monkeypatch):
     (tmp_path / "a file").touch()
     for folder in (tmp_path / "a file", tmp_path / "a file" / "cache", Path("/proc/pixelpong")):

@@ -48,6 +48,7 @@ def test_the_package_can_be_pickled_by_those_who_send_functions_that_use_it():
     assert there().reset(seed=0)[0].shape == (210, 160, 3)
 
 
+@pytest.mark.slow
 def test_gymnasium_makes_the_environment_by_the_name_of_its_module():
     script = "import gymnasium; print(gymnasium.make('pixelpong.env.gym:pixelpong/Pong-v0'))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

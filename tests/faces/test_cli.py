@@ -152,6 +152,7 @@ def test_a_named_count_replaces_all_counts_and_the_target_stays(call, tmp_path):
         assert (budget.updates, budget.episodes, budget.until_return) == (updates, episodes, 20)
 
 
+@pytest.mark.slow
 def test_an_exported_agent_is_taken_wherever_a_run_is(report, trained):
     assert report("export", "run", "--out", "b.safetensors")["update"] == 12
     assert report("export", "champion", "--out", "a.safetensors")["bytes"] > 1e6

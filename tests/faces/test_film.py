@@ -82,6 +82,7 @@ def enlarged(moment, scale):
 # What is in the file
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "scale"), [("plain.gif", 1), ("overlay.gif", 3)])
 def test_pixels_are_those_of_the_emulator(films, name, scale):
     pictures, seen = list(decode(films["folder"] / name)), set()

@@ -57,6 +57,7 @@ def place(tmp_path, monkeypatch):
     Path("many.toml").write_text("hidden = 0x" + "f" * 20_000)
 
 
+@pytest.mark.slow
 @quick_and_soak(500, 100_000)
 def test_any_words_are_understood_or_refused_in_one_line(number, place):
     found = Counter()

@@ -51,6 +51,7 @@ def fast(toy_runs, tmp_path):
 # Files
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("format", "begin"), [("png", b"\x89PNG\r"), ("svg", b"<?xml"), ("pdf", b"%PDF-")]
 )

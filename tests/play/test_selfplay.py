@@ -168,6 +168,7 @@ def test_all_ways_give_the_same_bits():
     assert all(way["is_same"] for way in ways)
 
 
+@pytest.mark.slow
 def test_an_agent_that_is_met_stays_as_it_was_whatever_becomes_of_its_file(tmp_path):
     shipped, file = importlib.resources.files("pixelpong") / "agent/shipped", tmp_path / "agent"
     file.write_bytes((shipped / "club.safetensors").read_bytes())

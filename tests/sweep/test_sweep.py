@@ -211,6 +211,7 @@ def test_a_setting_counts_what_won_and_takes_medians(make_record):
 # --- processes --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_training_whose_process_dies_has_failed_and_a_stop_saves_the_next(tmp_path):
     first, second = tmp_path / "s/seed-0", tmp_path / "s/seed-1"
     killed = []

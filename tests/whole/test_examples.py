@@ -55,6 +55,7 @@ def test_it_is_short_needs_little_and_runs(example, lines, words, wanted, monkey
     assert re.fullmatch(wanted, capsys.readouterr().out)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short_games")
 def test_the_gradient_of_reinforce_is_the_packages_on_the_same_episode():
     rng = np.random.default_rng(0)
