@@ -128,17 +128,11 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def open_page(browser: Any) -> Iterator[Any]:
-    """Open an address in the browser: ``open_page(url, size, scheme)``; see `pages`."""
+    """Open an address in the browser: ``open_page(url, motion)``; see `pages`."""
     from pages import watched_pages
 
     with watched_pages(browser) as open_at:
         yield open_at
-
-
-@pytest.fixture(scope="module")
-def axe() -> Any:
-    """Deque's checker of accessibility: ``axe.run(page)``."""
-    return pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
 
 
 @pytest.fixture

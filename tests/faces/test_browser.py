@@ -13,6 +13,7 @@ import httpx
 import numpy as np
 import pytest
 from pages import PHONE, read_canvas, require_fitting_and_accessible, wait_for
+from PIL.ImageColor import getrgb
 from promises import promise
 from toys import toy_config, toy_evaluation
 from waiting import wait_until
@@ -31,6 +32,7 @@ pytestmark = [pytest.mark.browser, promise("the page asks nobody")]
 
 RETURN = "figure[data-curve=return]"
 STEP = "Number(document.querySelector('.viewer').dataset.step)"
+CELLS = 80, 6, 80, 6, 3  # of the picture of what the network sees
 HOSTILE = "<img src=x onerror=alert(1)> \"'&"
 
 
@@ -50,18 +52,23 @@ def site(tmp_path_factory):
         yield served
 
 
-def test_a_visit_to_the_list_with_the_keyboard_to_a_sweep_and_to_comparisons(site, open_page, axe):
+def see(page, *selectors: str) -> None:
+    """Wait until each is on the page."""
+    for each in selectors:
+        page.wait_for_selector(each)
+
+
+def test_a_visit_to_the_list_with_the_keyboard_to_a_sweep_and_to_comparisons(site, open_page):
     page = open_page(f"{site.url}/#run/%", motion="reduce")
-    page.wait_for_selector("tbody tr >> nth=3")
+    see(page, "tbody tr >> nth=3")
     row = page.locator("tbody tr", has_text="seed-0").inner_text()
     assert all(word in row for word in ("won", "+18.5 greedy"))
-    require_fitting_and_accessible(page, axe)
+    require_fitting_and_accessible(page)
 
     press_tab_until(page, "Skip to the content")
     press_tab_until(page, "seed-0")
     page.keyboard.press("Enter")
-    page.wait_for_selector("h1:has-text('seed-0')")
-    page.wait_for_selector(".viewer[data-step]")
+    see(page, "h1:has-text('seed-0')", ".viewer[data-step]")
     press_tab_until(page, "Step of the game")
     assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
     page.keyboard.press("ArrowRight")
@@ -81,7 +88,7 @@ def test_a_visit_to_the_list_with_the_keyboard_to_a_sweep_and_to_comparisons(sit
 
     page.goto(f"{site.url}/#runs")
     page.get_by_label("Compare seed-1").check()
-    page.wait_for_selector("text=1 selected: select another")
+    see(page, "text=1 selected: select another")
     page.get_by_label(f"Compare {HOSTILE}").check()
     page.get_by_role("link", name="Compare", exact=True).click()
     legend = page.locator(f"{RETURN} .legend li")
@@ -92,9 +99,9 @@ def test_a_visit_to_the_list_with_the_keyboard_to_a_sweep_and_to_comparisons(sit
     assert len(dashes) == 2, "not told apart by the line"
     table = page.get_by_role("region", name="The runs").inner_text()
     assert ("--batch-size" in table, "environment" in table) == (True, False), "what differs"
-    require_fitting_and_accessible(page, axe)
+    require_fitting_and_accessible(page)
     page.get_by_role("link", name="Remove seed-1").click()
-    page.wait_for_selector("text=Select at least two runs")
+    see(page, "text=Select at least two runs")
 
     page.goto(f"{site.url}/#compare/seed-0,seed-1,copy")
     band = page.locator(f"{RETURN} .plot path[fill^=var]").last
@@ -111,9 +118,9 @@ def press_tab_until(page, name: str) -> None:
         page.keyboard.press("Tab")
 
 
-def test_a_visit_to_a_run(site, open_page, axe):
+def test_a_visit_to_a_run(site, open_page):
     page, run = open_page(f"{site.url}/#run/seed-0"), RunDirectory(site.runs / "seed-0")
-    page.wait_for_selector(".verdict:has-text('Won: greedy return +18.50')")
+    see(page, ".verdict:has-text('Won: greedy return +18.50')")
     names, values = (page.locator(f".facts {tag}").all_inner_texts() for tag in ("dt", "dd"))
     assert names[:3] == ["greedy return", "estimated return", "mean of the last 100"]
     facts = dict(zip(names, values, strict=True))
@@ -126,10 +133,10 @@ def test_a_visit_to_a_run(site, open_page, axe):
     dots = page.locator(f"{RETURN} .plot path[stroke='var(--ink)']").get_attribute("d")
     assert dots.count("M") == 1, "an evaluation is a dot"
     page.locator("summary").click()
-    page.wait_for_selector(".config dt:has-text('gae_lambda')")
+    see(page, ".config dt:has-text('gae_lambda')")
 
     # The best agent's game plays unasked, and silently.
-    page.wait_for_selector(".viewer[data-step]")
+    see(page, ".viewer[data-step]")
     best = run.checkpoints.find_best()
     assert f"The agent after update {best}:" in page.locator(".outcome").inner_text()
     live = page.locator("[role=status], [aria-live]")
@@ -150,11 +157,11 @@ def test_a_visit_to_a_run(site, open_page, axe):
     )
     assert words == ["Play", "Pause", "Play", "Pause"]
     require_the_very_frames(page, run)
-    require_fitting_and_accessible(page, axe)
+    require_fitting_and_accessible(page)
 
     # Another age of the agent.
     page.locator(".chooser select").select_option("0")
-    page.wait_for_selector(".outcome:has-text('The agent after update 0:')")
+    see(page, ".outcome:has-text('The agent after update 0:')")
     *_, last = play_game(Agents.of_run(run).load("0"), run.config.seed)
     lost, won = last.points
     words = f"return {won - lost} ({won} points won, {lost} lost) in {last.step:,} steps."
@@ -163,7 +170,7 @@ def test_a_visit_to_a_run(site, open_page, axe):
 
 def require_the_very_frames(page, run) -> None:
     """The best agent's game: its frames, and what the network makes of them."""
-    page.wait_for_selector(".viewer[data-step]")
+    see(page, ".viewer[data-step]")
     moments = list(play_game(Agents.of_run(run).load(), run.config.seed, explains_every=1))
     last = len(moments) - 1
     for step in (0, 3, last, 1, last // 2):
@@ -171,7 +178,8 @@ def require_the_very_frames(page, run) -> None:
         page.locator(".timeline input").fill(str(step))
         np.testing.assert_array_equal(read_canvas(page, "canvas.screen"), moments[step].frame)
         # Pixels that stayed, appeared and vanished are told apart by shape, as in a film.
-        drawn, field = look_at_sight(page)[..., 0] > 100, explanation.field
+        drawn = read_canvas(page, "canvas.sight").reshape(CELLS)[..., 0] > 100
+        field = explanation.field
         np.testing.assert_array_equal(drawn.any(axis=(1, 3)), field > 0)
         np.testing.assert_array_equal(drawn[:, 2, :, 4], (field == 1) | (field == 2))
         np.testing.assert_array_equal(drawn[:, 1, :, 1], (field == 2) | (field == 3))
@@ -186,26 +194,16 @@ def require_the_very_frames(page, run) -> None:
     page.locator(".timeline input").fill(str(step))
     saliency = moments[step].explanation.saliency
     shares = np.rint(127 * saliency / np.abs(saliency).max())
-    drawn = look_at_sight(page)[:, 1, :, 1].astype(int)
+    drawn = read_canvas(page, "canvas.sight").reshape(CELLS)[:, 1, :, 1].astype(int)
     np.testing.assert_array_equal(drawn.any(axis=2), abs(shares) >= 16)
     for action, sign in ((UP, 1), (DOWN, -1)):
-        np.testing.assert_allclose(
-            drawn[sign * shares >= 16] - colour_of(ACTION_COLOURS[action]), 0, atol=3
-        )
+        own = drawn[sign * shares >= 16]
+        np.testing.assert_allclose(own - getrgb(ACTION_COLOURS[action]), 0, atol=3)
 
 
-def look_at_sight(page):
-    """What the network sees, in cells of 6 × 6."""
-    return read_canvas(page, "canvas.sight").reshape(80, 6, 80, 6, 3)
-
-
-def colour_of(name: str) -> list[int]:
-    return list(bytes.fromhex(name[1:]))
-
-
-def test_a_visit_to_a_game_with_what_the_agent_expects(site, open_page, axe):
+def test_a_visit_to_a_game_with_what_the_agent_expects(site, open_page):
     page = open_page(f"{site.url}/#watch/package/club", motion="reduce")
-    page.wait_for_selector(".viewer[data-step]")
+    see(page, ".viewer[data-step]")
     assert page.evaluate(STEP) == 0, "nothing moves for those who want no motion"
     assert "The club in the package: return" in page.locator(".outcome").inner_text()
     reel = httpx.get(f"{site.url}/api/runs/package/reels/club", timeout=None).json()
@@ -217,47 +215,45 @@ def test_a_visit_to_a_game_with_what_the_agent_expects(site, open_page, axe):
         seen = abs(rows - 3 * (expectation["ball"][0] + 2)) > 4  # not under the ball's line
         shares = np.array(expectation["probabilities"])
         for place, name in enumerate(reel["action_names"]):
-            found = (drawn == colour_of(reel["colours"][name])).all(axis=2).mean(axis=1)
+            found = (drawn == getrgb(reel["colours"][name])).all(axis=2).mean(axis=1)
             np.testing.assert_allclose(found[seen], shares[seen, place], atol=0.01)
-    require_fitting_and_accessible(page, axe)
+    require_fitting_and_accessible(page)
     page.locator(".chooser select").select_option("beginner")
-    page.wait_for_selector(".outcome:has-text('The beginner in the package')")
+    see(page, ".outcome:has-text('The beginner in the package')")
 
 
-def test_a_run_is_followed_from_its_first_moment_to_its_end(tmp_path, open_page, axe):
+def test_a_run_is_followed_from_its_first_moment_to_its_end(tmp_path, open_page):
     """Its name is hostile, and nothing of it is taken for more than a name."""
     with serving(tmp_path / "runs") as served:
         page = open_page(served.url)
         page.may_fail = True  # what is deleted, or not served, is asked for in vain
-        page.wait_for_selector("text=pixelpong train")
-        require_fitting_and_accessible(page, axe)
+        see(page, "text=pixelpong train")
+        require_fitting_and_accessible(page)
         run = RunDirectory.create(tmp_path / "runs" / HOSTILE, toy_config("fast"))
-        page.wait_for_selector("tbody tr:has-text('interrupted')")
+        see(page, "tbody tr:has-text('interrupted')")
         assert not page.locator("text=pixelpong train").is_visible()
         page.get_by_role("link", name=HOSTILE, exact=True).click()
-        page.wait_for_selector("text=No update has finished yet")
-        page.wait_for_selector("text=No agent has been saved yet")
+        see(page, "text=No update has finished yet", "text=No agent has been saved yet")
         with run.lock():
             look_again(page)
-            page.wait_for_selector(".state.training:has-text('training')")
+            see(page, ".state.training:has-text('training')")
         train(run)
         look_again(page)
-        page.wait_for_selector("[data-curve=entropy][data-points='3']")
-        page.wait_for_selector(".state:has-text('stopped')")
-        page.wait_for_selector(".viewer[data-step]")
+        see(page, "[data-curve=entropy][data-points='3']", ".state:has-text('stopped')")
+        see(page, ".viewer[data-step]")
         assert page.locator("h1").inner_text() == HOSTILE
     look_again(page)
-    page.wait_for_selector("#banner:has-text('server')")
+    see(page, "#banner:has-text('server')")
     with serving(tmp_path / "runs", port=served.port):
         look_again(page)
         page.wait_for_selector("#banner", state="hidden")
         shutil.rmtree(run.path)
         look_again(page)
-        page.wait_for_selector(".problem:has-text('Deleted or moved')")
+        see(page, ".problem:has-text('Deleted or moved')")
         assert page.locator(".facts").is_visible(), "what was read before stays"
         assert page.locator("text=No agent has been saved yet").count() == 0
         page.get_by_role("link", name="Runs", exact=True).click()
-        page.wait_for_selector("text=pixelpong train")
+        see(page, "text=pixelpong train")
     assert page.locator("main img").count() == 0
     assert {url.rpartition("/")[2] for url in page.urls}.isdisjoint({"x", "x%20onerror=alert(1)"})
 
@@ -302,32 +298,30 @@ SCORE = "document.querySelector('.play-score strong').textContent"
 ORANGE = (213, 130, 74)  # the left paddle
 
 
-def own_row(page) -> float:
-    """The row of the own paddle's middle; far away if it is not there."""
-    field = read_canvas(page, ".play-stage canvas")[34:194]
-    rows = np.flatnonzero((field == ORANGE).all(axis=2).any(axis=1))
-    return 34 + (rows[0] + rows[-1]) / 2 if len(rows) else -1000
-
-
 def wait_for_paddle(page, share) -> None:
-    """Wait until it is at a place of the field."""
-    wait_until(lambda: abs(own_row(page) - share * 210) < 12)
+    """Wait until the middle of the own paddle is at a place of the field."""
+
+    def is_there():
+        field = read_canvas(page, ".play-stage canvas")[34:194]
+        rows = 34 + np.flatnonzero((field == ORANGE).all(axis=2).any(axis=1))
+        return len(rows) and abs((rows[0] + rows[-1]) / 2 - share * 210) < 12
+
+    wait_until(is_there)
 
 
-def test_a_visit_with_keys_mouse_and_finger(site, open_page, axe):
+def test_a_visit_with_keys_mouse_and_finger(site, open_page):
     page = open_page(f"{site.url}/#play/package/best")
     wait_for(page, f"{TITLE} === 'Ready?'")
     assert page.locator(".chooser select").input_value() == "club"
     first = DuelEmulator().frame()
     wait_until(lambda: np.array_equal(read_canvas(page, "canvas"), first))
-    require_fitting_and_accessible(page, axe)
+    require_fitting_and_accessible(page)
     page.set_viewport_size({"width": 800, "height": 400})
     page.keyboard.press("Space")
     wait_for(page, f"{TITLE} === ''")
-    for key, sign in (("w", -1), ("s", 1), ("ArrowUp", -1), ("ArrowDown", 1)):
-        before = own_row(page)
+    for key, end in (("w", 0.19), ("s", 0.89), ("ArrowUp", 0.19), ("ArrowDown", 0.89)):
         page.keyboard.down(key)
-        wait_until(lambda before=before, sign=sign: sign * (own_row(page) - before) > 8)
+        wait_for_paddle(page, end)
         page.keyboard.up(key)
     assert page.evaluate("scrollY") == 0, "arrows do not scroll"
     page.get_by_label("Speed").select_option("2")
@@ -415,4 +409,4 @@ def test_an_agent_is_chosen_a_game_ends_and_a_lost_connection_can_be_had_again(
         page.get_by_role("button", name="Try again").click()
         wait_for(page, f"{TITLE} === 'Ready?'")
         page.get_by_role("link", name="Watch the agent's own game").click()
-        page.wait_for_selector(".viewer[data-step]")
+        see(page, ".viewer[data-step]")

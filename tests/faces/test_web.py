@@ -1,8 +1,11 @@
-"""The page's server: what it tells of runs, alive and dead."""
+"""The page's server: what it tells of runs, alive and dead, and whom it tells it."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import hmac
+import itertools
 import json
 import multiprocessing
 import os
@@ -14,24 +17,45 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
+from promises import promise
 from toys import toy_config
 from waiting import wait_until
-from web_client import ask_app, serving
+from web_client import OWN, ask_app, serving
 
 from pixelpong.agent.choice import Agents
 from pixelpong.errors import ConfigError, PixelpongError
 from pixelpong.faces.look.reel import make_reel
 from pixelpong.faces.page.library import Library
-from pixelpong.faces.page.server import make_app
+from pixelpong.faces.page.server import HEADERS, Guard, make_app
 from pixelpong.run.directory import RunDirectory, is_live
 from pixelpong.run.record import SWEEP_FILE, Record
 
+PORT = 8080
+ORIGIN = ("origin", f"http://{OWN}")
 
-@pytest.fixture(scope="module")
-def run(toy_runs, tmp_path_factory):
-    """A trained run, in the folder that is served."""
-    path = tmp_path_factory.mktemp("runs") / "toy"
-    return RunDirectory(shutil.copytree(toy_runs["fast"], path))
+
+@pytest.fixture
+def run(toy_runs):
+    """A trained run, alone in the folder that is served."""
+    return RunDirectory(toy_runs["fast"])
+
+
+@pytest.fixture
+def page(run, monkeypatch):
+    """The page behind its guard, without a connection; its game greets and ends."""
+
+    async def play_socket(websocket, load_agent):
+        await websocket.accept()
+        await websocket.close()
+
+    monkeypatch.setattr("pixelpong.faces.page.server.play_socket", play_socket)
+    return Guard(make_app(Library(run.path.parent)), ("127.0.0.1", "localhost"), PORT)
+
+
+@pytest.fixture
+def ask(page):
+    """Ask the page: ``ask(path, *headers, host, method, kind)``."""
+    return functools.partial(ask_app, page)
 
 
 def make_lines(path, updates):
@@ -41,19 +65,13 @@ def make_lines(path, updates):
     return run
 
 
-def asking(folder):
-    """Ask the page of a folder, without a server."""
-    return functools.partial(ask_app, make_app(Library(folder)))
-
-
 # ---- what is told
 
 
-def test_the_list_and_the_run_say_where_it_stands_and_nothing_else_is_found(run):
-    ask = asking(run.path.parent)
-    told = ask("/api/runs/toy").json()
+def test_the_list_and_the_run_say_where_it_stands_and_nothing_else_is_found(run, ask):
+    told = ask("/api/runs/fast").json()
     (listed,) = ask("/api/runs").json()["runs"]
-    assert listed == {"id": "toy"} | json.loads(json.dumps(Record.read(run.path).to_dict()))
+    assert listed == {"id": "fast"} | json.loads(json.dumps(Record.read(run.path).to_dict()))
     assert listed.items() <= told.items()
     assert (told["config"], told["versions"]) == (vars(run.config), run.versions)
     assert told["machine"] == run.machine
@@ -68,13 +86,13 @@ def test_the_list_and_the_run_say_where_it_stands_and_nothing_else_is_found(run)
     agents = ask("/api/runs/package").json()["agents"]
     assert (agents[-1]["which"], agents[-1]["strength"]) == ("champion", "champion")
     shelf = Library(run.path.parent)
-    assert shelf.load_agent("toy", "latest").about["update"] == run.checkpoints.updates()[-1]
-    for ask, *words in (
-        (shelf.reel, "toy", "99"), (shelf.compare, "gone"), (shelf.load_agent, "0" * 16),
-        (shelf.load_agent, "toy", "77"), (shelf.load_agent, "../runs/toy"),
+    assert shelf.load_agent("fast", "latest").about["update"] == run.checkpoints.updates()[-1]
+    for find, *words in (
+        (shelf.reel, "fast", "99"), (shelf.compare, "gone"), (shelf.load_agent, "0" * 16),
+        (shelf.load_agent, "fast", "77"), (shelf.load_agent, "../fast"),
     ):  # fmt: skip
         with pytest.raises(PixelpongError):
-            ask(*words)
+            find(*words)
 
 
 def test_long_runs_are_thinned_keep_their_last_line_and_have_no_odd_numbers(tmp_path):
@@ -149,19 +167,19 @@ def test_looking_stops_no_training_from_beginning(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_reel_is_the_game_of_that_agent_also_after_its_process_has_died(run):
+def test_a_reel_is_the_game_of_that_agent_also_after_its_process_has_died(run, ask):
     """And looking leaves everything as it was."""
     others, before = set(multiprocessing.active_children()), files_of(run.path)
-    ask, (*_, third, newest) = asking(run.path.parent), run.list_agents()
+    *_, third, newest = run.list_agents()
     for update in (newest, 0):
         game = make_reel(Agents.of_run(run).load(str(update)), run.config.seed)
-        answer = ask(f"/api/runs/toy/reels/{update}", ("accept-encoding", "gzip"))
+        answer = ask(f"/api/runs/fast/reels/{update}", ("accept-encoding", "gzip"))
         assert answer.headers["content-encoding"] == "gzip"
         assert answer.json() == json.loads(json.dumps(game))
     (child,) = set(multiprocessing.active_children()) - others
     child.kill()
     child.join()
-    answers = [ask(f"/api/runs/toy/reels/{third}") for _ in range(2)]
+    answers = [ask(f"/api/runs/fast/reels/{third}") for _ in range(2)]
     assert [answer.status_code for answer in answers] == [404, 200]
     assert answers[0].json()["problem"].endswith("has ended; try again.")
     assert files_of(run.path) == before
@@ -183,6 +201,116 @@ def test_a_game_that_is_under_way_ends_with_the_server(tmp_path):
     assert wait_until(lambda: set(multiprocessing.active_children()) <= others)
 
 
+# ---- who is served
+
+HOSTS = [
+    "", " ", "null", "*", f"*:{PORT}", "evil.example", f"evil.example:{PORT}", f"0.0.0.0:{PORT}",
+    f"localhost.evil.example:{PORT}", f"evil.example.127.0.0.1:{PORT}", f"{'a' * 5000}:{PORT}",
+    "127.0.0.1", "localhost", f"127.0.0.1:{PORT + 1}", f"127.0.0.2:{PORT}", f"2130706433:{PORT}",
+    f"localhost.:{PORT}", f"localhost:0{PORT}", f"localhost: {PORT}", f"[::1]:{PORT}",
+    f"localhost:{PORT}@evil.example", f"evil.example@localhost:{PORT}", f"localhost:{PORT}/",
+    f"http://localhost:{PORT}", f"localhost:{PORT},evil.example", f"[::ffff:127.0.0.1]:{PORT}",
+    f"l\u00f6calhost:{PORT}", f"%6cocalhost:{PORT}", f"localhost\t:{PORT}",
+]  # fmt: skip
+ORIGINS = [
+    "", "null", "*", f"https://{OWN}", f"ws://{OWN}", "file://", f"http://{OWN}/", OWN,
+    f"http://{OWN}.", *(f"http://{host}" for host in HOSTS if host.strip()),
+]  # fmt: skip
+
+
+@promise("the page")
+def test_a_foreign_host_is_refused_whatever_it_asks_for(ask):
+    asked = ("/", "http"), ("/api/runs", "http"), ("/game", "websocket")
+    for host, (path, kind) in itertools.product(HOSTS, asked):
+        for origin in ([], [ORIGIN], [("origin", f"http://{host}")]):
+            check(ask(path, *origin, host=host, kind=kind), 403)
+    check(ask("/", ("host", "evil.example")), 403)
+
+
+@promise("the page")
+def test_a_foreign_page_can_neither_ask_nor_play_but_its_own_can(ask):
+    """A game needs an origin, and exactly one."""
+    for origin in ORIGINS:
+        check(ask("/api/runs", ("origin", origin)), 403)
+        check(ask("/game", ("origin", origin), kind="websocket"), 403)
+    for origins in ([], [ORIGIN, ("origin", "http://evil.example")]):
+        check(ask("/game", *origins, kind="websocket"), 403)
+    for host in (OWN, f"localhost:{PORT}", f"LocalHost:{PORT}"):
+        assert ask("/api/runs", host=host).status_code == 200
+        origin = ("origin", f"http://{host}".lower())
+        assert ask("/game", origin, host=host, kind="websocket").status_code == 101
+
+
+@promise("the page")
+def test_each_path_has_its_answer_for_looking_and_none_for_anything_else(ask):
+    found = "/", "/static/style.css", "/static/app.js", "/api/runs", "/api/runs/fast"
+    missing = "/nothing", "/game", "/api/runs/x", "/api/runs/fast/reels/999"
+    for path, status in {**dict.fromkeys(found, 200), **dict.fromkeys(missing, 404)}.items():
+        check(ask(path), status)
+        for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND", "X"):
+            answer = ask(path, method=method)
+            check(answer, 404 if status == 404 and answer.status_code == 404 else 405)
+
+
+TARGETS = ["etc/passwd", "config.json", "run.lock", "__init__.py"]
+STEPS = [
+    "../", "..%2f", "%2e%2e/", "%2e%2e%2f", "%252e%252e%252f", "..\\", "..%5c", "....//", "..;/",
+    "..%00/", "%c0%ae%c0%ae/", "%e0%80%ae%e0%80%ae/", "/", "//", "file:///", "/proc/self/cwd/",
+    "~/", "%2f", "C:/",
+]  # fmt: skip
+ODD = ["", ".", "..", "%00", "0%00", "-1", "1.0", "9" * 400, "NaN", "*", "%", "%zz", "0" * 16]
+
+
+@promise("the page")
+@pytest.mark.slow
+def test_no_path_leads_out_of_the_table(ask):
+    """Nothing but the list's ids, and the names of saved agents, is answered."""
+    every = [step * n + target for step, target, n in itertools.product(STEPS, TARGETS, (1, 4))]
+    places = "/{}", "/static/{}", "/api/runs/{}", "/api/runs/{}/reels/1", "/api/runs/fast/reels/{}"
+    targets = {place.format(payload) for place in places for payload in every + ODD} - {"/", "//"}
+    for target in targets:
+        answer = ask(target)
+        assert answer.status_code in (400, 404), target
+        assert b"root:" not in answer.content
+    assert len(targets) > 700
+
+
+def check(answer, status):
+    """Every answer has the headers, and a refusal one line of JSON."""
+    assert answer.status_code == status
+    assert answer.headers.items() >= HEADERS.items()
+    assert "default-src 'none'; script-src 'self'; " in HEADERS["content-security-policy"]
+    assert "unsafe" not in HEADERS["content-security-policy"]
+    assert "cache-control" in answer.headers
+    assert not answer.headers.keys() & {"server", "access-control-allow-origin"}
+    if status >= 400:
+        assert list(answer.json()) == ["problem"]
+        assert "\n" not in answer.json()["problem"]
+
+
+@promise("the page")
+def test_nobody_is_served_without_the_token(page, monkeypatch):
+    token, compared, same = "correct-horse-battery", [], hmac.compare_digest
+    monkeypatch.setattr(hmac, "compare_digest", lambda a, b: compared.append((a, b)) or same(a, b))
+    app, name = dataclasses.replace(page, token=token), f"pixelpong-{PORT}"
+    wrong = ["", "wrong", token[:-1], token + "x", token.upper(), "%00", "caf%C3%A9", "%ff"]
+    for path, words in itertools.product(("/", "/static/app.js", "/api/runs", "/nothing"), wrong):
+        check(ask_app(app, path), 401)
+        check(ask_app(app, f"{path}?token={words}"), 401)
+        check(ask_app(app, path, ("cookie", f"{name}={words}")), 401)
+    assert compared, "the token was compared in another way"
+    answer = ask_app(app, f"/api/runs?token={token}")
+    value, *flags = answer.headers["set-cookie"].split("; ")
+    assert (answer.status_code, set(flags)) == (200, {"HttpOnly", "SameSite=Strict", "Path=/"})
+    for cookie, status in ((value, 200), (f"{value}0", 401)):
+        answer = ask_app(app, "/api/runs", ("cookie", f"a=b; {cookie}"))
+        assert (answer.status_code, "set-cookie" in answer.headers) == (status, False)
+        game = ask_app(app, "/game", ORIGIN, ("cookie", cookie), kind="websocket")
+        assert game.status_code == (101 if status == 200 else 401)
+    assert ask_app(app, f"/?token={token}", host="any.example").status_code == 200
+    check(ask_app(app, "/", host="evil.example"), 401)
+
+
 # ---- the address, start and end
 
 
@@ -201,6 +329,7 @@ def test_a_port_that_is_taken_is_passed_over_with_a_line_and_no_address_refused_
         assert "\n" not in str(caught.value)
 
 
+@promise("the page")
 def test_an_address_that_others_reach_needs_a_token_that_is_new_each_time(tmp_path):
     tokens = set()
     for _ in range(2):

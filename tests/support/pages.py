@@ -8,6 +8,7 @@ import io
 from urllib.parse import urlsplit
 
 import numpy as np
+import pytest
 from PIL import Image
 
 LAPTOP, PHONE = {"width": 1280, "height": 800}, {"width": 360, "height": 740}
@@ -64,8 +65,9 @@ def read_canvas(page, selector):
     return np.array(picture.convert("RGB"))
 
 
-def require_fitting_and_accessible(page, axe) -> None:
+def require_fitting_and_accessible(page) -> None:
     """Fail if the page scrolls sideways on a laptop or a phone, or axe finds a violation in it."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     for size, scheme, rules in (
         (PHONE, "dark", None), (LAPTOP, "light", {"runOnly": ["color-contrast"]}),
     ):  # fmt: skip

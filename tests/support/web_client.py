@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 import httpx
 from toys import toy_config
+from waiting import wait_until
 
 from pixelpong.faces.page.server import serve
 from pixelpong.loop import train
@@ -23,19 +24,12 @@ OWN = "127.0.0.1:8080"
 @contextlib.contextmanager
 def serving(runs_dir, **options):
     """`serve` in a thread, on a free port, until the block ends: its address, folder and words."""
-    stop, begun, told = threading.Event(), threading.Event(), []
-
-    def tell(line):
-        told.append(line)
-        if "Ctrl-C" in line:  # it listens
-            begun.set()
-
+    stop, told = threading.Event(), []
     settings = {"host": "127.0.0.1", "port": 0, "opens_browser": False}
-    settings |= {"tell": tell, "should_stop": stop.is_set}
+    settings |= {"tell": told.append, "should_stop": stop.is_set}
     with ThreadPoolExecutor(1) as pool:
         server = pool.submit(serve, runs_dir, **settings | options)
-        server.add_done_callback(lambda _: begun.set())
-        begun.wait()
+        wait_until(lambda: server.done() or any("Ctrl-C" in line for line in told))
         try:
             if not server.done():
                 url, port = re.search(r"(http://[^/]+:(\d+))/", " ".join(told)).groups()
