@@ -21,9 +21,7 @@ from web_client import make_trained, serving
 
 from pixelpong.agent.choice import Agents
 from pixelpong.agent.game import play_game
-from pixelpong.agent.legend import ACTION_COLOURS
 from pixelpong.env.duel import DuelEmulator
-from pixelpong.items import DOWN, UP
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.record import SWEEP_FILE
@@ -32,7 +30,7 @@ pytestmark = [pytest.mark.browser, promise("the page asks nobody")]
 
 RETURN = "figure[data-curve=return]"
 STEP = "Number(document.querySelector('.viewer').dataset.step)"
-CELLS = 80, 6, 80, 6, 3  # of the picture of what the network sees
+CELLS = 80, 6, 80, 6  # of the picture of what the network sees
 HOSTILE = "<img src=x onerror=alert(1)> \"'&"
 
 
@@ -52,15 +50,9 @@ def site(tmp_path_factory):
         yield served
 
 
-def see(page, *selectors: str) -> None:
-    """Wait until each is on the page."""
-    for each in selectors:
-        page.wait_for_selector(each)
-
-
 def test_a_visit_to_the_list_with_the_keyboard_to_a_sweep_and_to_comparisons(site, open_page):
     page = open_page(f"{site.url}/#run/%", motion="reduce")
-    see(page, "tbody tr >> nth=3")
+    page.wait_for_selector("tbody tr >> nth=3")
     row = page.locator("tbody tr", has_text="seed-0").inner_text()
     assert all(word in row for word in ("won", "+18.5 greedy"))
     require_fitting_and_accessible(page)
@@ -68,7 +60,8 @@ def test_a_visit_to_the_list_with_the_keyboard_to_a_sweep_and_to_comparisons(sit
     press_tab_until(page, "Skip to the content")
     press_tab_until(page, "seed-0")
     page.keyboard.press("Enter")
-    see(page, "h1:has-text('seed-0')", ".viewer[data-step]")
+    page.wait_for_selector("h1:has-text('seed-0')")
+    page.wait_for_selector(".viewer[data-step]")
     press_tab_until(page, "Step of the game")
     assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
     page.keyboard.press("ArrowRight")
@@ -88,7 +81,7 @@ def test_a_visit_to_the_list_with_the_keyboard_to_a_sweep_and_to_comparisons(sit
 
     page.goto(f"{site.url}/#runs")
     page.get_by_label("Compare seed-1").check()
-    see(page, "text=1 selected: select another")
+    page.wait_for_selector("text=1 selected: select another")
     page.get_by_label(f"Compare {HOSTILE}").check()
     page.get_by_role("link", name="Compare", exact=True).click()
     legend = page.locator(f"{RETURN} .legend li")
@@ -101,7 +94,7 @@ def test_a_visit_to_the_list_with_the_keyboard_to_a_sweep_and_to_comparisons(sit
     assert ("--batch-size" in table, "environment" in table) == (True, False), "what differs"
     require_fitting_and_accessible(page)
     page.get_by_role("link", name="Remove seed-1").click()
-    see(page, "text=Select at least two runs")
+    page.wait_for_selector("text=Select at least two runs")
 
     page.goto(f"{site.url}/#compare/seed-0,seed-1,copy")
     band = page.locator(f"{RETURN} .plot path[fill^=var]").last
@@ -120,10 +113,9 @@ def press_tab_until(page, name: str) -> None:
 
 def test_a_visit_to_a_run(site, open_page):
     page, run = open_page(f"{site.url}/#run/seed-0"), RunDirectory(site.runs / "seed-0")
-    see(page, ".verdict:has-text('Won: greedy return +18.50')")
-    names, values = (page.locator(f".facts {tag}").all_inner_texts() for tag in ("dt", "dd"))
-    assert names[:3] == ["greedy return", "estimated return", "mean of the last 100"]
-    facts = dict(zip(names, values, strict=True))
+    page.wait_for_selector(".verdict:has-text('Won: greedy return +18.50')")
+    facts = dict(row.split("\n") for row in page.locator(".facts > div").all_inner_texts())
+    assert [*facts][:3] == ["greedy return", "estimated return", "mean of the last 100"]
     steps = f"{list(run.metrics.read())[-1]['steps']:,}"
     assert (facts["update"], facts["steps played"]) == ("12", steps)
     assert page.locator(".health-item").count() >= 1
@@ -133,10 +125,10 @@ def test_a_visit_to_a_run(site, open_page):
     dots = page.locator(f"{RETURN} .plot path[stroke='var(--ink)']").get_attribute("d")
     assert dots.count("M") == 1, "an evaluation is a dot"
     page.locator("summary").click()
-    see(page, ".config dt:has-text('gae_lambda')")
+    page.wait_for_selector(".config dt:has-text('gae_lambda')")
 
     # The best agent's game plays unasked, and silently.
-    see(page, ".viewer[data-step]")
+    page.wait_for_selector(".viewer[data-step]")
     best = run.checkpoints.find_best()
     assert f"The agent after update {best}:" in page.locator(".outcome").inner_text()
     live = page.locator("[role=status], [aria-live]")
@@ -161,7 +153,7 @@ def test_a_visit_to_a_run(site, open_page):
 
     # Another age of the agent.
     page.locator(".chooser select").select_option("0")
-    see(page, ".outcome:has-text('The agent after update 0:')")
+    page.wait_for_selector(".outcome:has-text('The agent after update 0:')")
     *_, last = play_game(Agents.of_run(run).load("0"), run.config.seed)
     lost, won = last.points
     words = f"return {won - lost} ({won} points won, {lost} lost) in {last.step:,} steps."
@@ -170,7 +162,7 @@ def test_a_visit_to_a_run(site, open_page):
 
 def require_the_very_frames(page, run) -> None:
     """The best agent's game: its frames, and what the network makes of them."""
-    see(page, ".viewer[data-step]")
+    page.wait_for_selector(".viewer[data-step]")
     moments = list(play_game(Agents.of_run(run).load(), run.config.seed, explains_every=1))
     last = len(moments) - 1
     for step in (0, 3, last, 1, last // 2):
@@ -178,7 +170,7 @@ def require_the_very_frames(page, run) -> None:
         page.locator(".timeline input").fill(str(step))
         np.testing.assert_array_equal(read_canvas(page, "canvas.screen"), moments[step].frame)
         # Pixels that stayed, appeared and vanished are told apart by shape, as in a film.
-        drawn = read_canvas(page, "canvas.sight").reshape(CELLS)[..., 0] > 100
+        drawn = (read_canvas(page, "canvas.sight")[..., 0] > 100).reshape(CELLS)
         field = explanation.field
         np.testing.assert_array_equal(drawn.any(axis=(1, 3)), field > 0)
         np.testing.assert_array_equal(drawn[:, 2, :, 4], (field == 1) | (field == 2))
@@ -194,16 +186,14 @@ def require_the_very_frames(page, run) -> None:
     page.locator(".timeline input").fill(str(step))
     saliency = moments[step].explanation.saliency
     shares = np.rint(127 * saliency / np.abs(saliency).max())
-    drawn = read_canvas(page, "canvas.sight").reshape(CELLS)[:, 1, :, 1].astype(int)
-    np.testing.assert_array_equal(drawn.any(axis=2), abs(shares) >= 16)
-    for action, sign in ((UP, 1), (DOWN, -1)):
-        own = drawn[sign * shares >= 16]
-        np.testing.assert_allclose(own - getrgb(ACTION_COLOURS[action]), 0, atol=3)
+    drawn = read_canvas(page, "canvas.sight").any(axis=-1).reshape(CELLS)
+    np.testing.assert_array_equal(drawn[:, 1, :, 1], abs(shares) >= 16)
+    np.testing.assert_array_equal(drawn[:, 1, :, 4], shares >= 16)  # not for down
 
 
 def test_a_visit_to_a_game_with_what_the_agent_expects(site, open_page):
     page = open_page(f"{site.url}/#watch/package/club", motion="reduce")
-    see(page, ".viewer[data-step]")
+    page.wait_for_selector(".viewer[data-step]")
     assert page.evaluate(STEP) == 0, "nothing moves for those who want no motion"
     assert "The club in the package: return" in page.locator(".outcome").inner_text()
     reel = httpx.get(f"{site.url}/api/runs/package/reels/club", timeout=None).json()
@@ -219,7 +209,7 @@ def test_a_visit_to_a_game_with_what_the_agent_expects(site, open_page):
             np.testing.assert_allclose(found[seen], shares[seen, place], atol=0.01)
     require_fitting_and_accessible(page)
     page.locator(".chooser select").select_option("beginner")
-    see(page, ".outcome:has-text('The beginner in the package')")
+    page.wait_for_selector(".outcome:has-text('The beginner in the package')")
 
 
 def test_a_run_is_followed_from_its_first_moment_to_its_end(tmp_path, open_page):
@@ -227,33 +217,35 @@ def test_a_run_is_followed_from_its_first_moment_to_its_end(tmp_path, open_page)
     with serving(tmp_path / "runs") as served:
         page = open_page(served.url)
         page.may_fail = True  # what is deleted, or not served, is asked for in vain
-        see(page, "text=pixelpong train")
+        page.wait_for_selector("text=pixelpong train")
         require_fitting_and_accessible(page)
         run = RunDirectory.create(tmp_path / "runs" / HOSTILE, toy_config("fast"))
-        see(page, "tbody tr:has-text('interrupted')")
+        page.wait_for_selector("tbody tr:has-text('interrupted')")
         assert not page.locator("text=pixelpong train").is_visible()
         page.get_by_role("link", name=HOSTILE, exact=True).click()
-        see(page, "text=No update has finished yet", "text=No agent has been saved yet")
+        page.wait_for_selector("text=No update has finished yet")
+        page.wait_for_selector("text=No agent has been saved yet")
         with run.lock():
             look_again(page)
-            see(page, ".state.training:has-text('training')")
+            page.wait_for_selector(".state.training:has-text('training')")
         train(run)
         look_again(page)
-        see(page, "[data-curve=entropy][data-points='3']", ".state:has-text('stopped')")
-        see(page, ".viewer[data-step]")
+        page.wait_for_selector("[data-curve=entropy][data-points='3']")
+        page.wait_for_selector(".state:has-text('stopped')")
+        page.wait_for_selector(".viewer[data-step]")
         assert page.locator("h1").inner_text() == HOSTILE
     look_again(page)
-    see(page, "#banner:has-text('server')")
+    page.wait_for_selector("#banner:has-text('server')")
     with serving(tmp_path / "runs", port=served.port):
         look_again(page)
         page.wait_for_selector("#banner", state="hidden")
         shutil.rmtree(run.path)
         look_again(page)
-        see(page, ".problem:has-text('Deleted or moved')")
+        page.wait_for_selector(".problem:has-text('Deleted or moved')")
         assert page.locator(".facts").is_visible(), "what was read before stays"
         assert page.locator("text=No agent has been saved yet").count() == 0
         page.get_by_role("link", name="Runs", exact=True).click()
-        see(page, "text=pixelpong train")
+        page.wait_for_selector("text=pixelpong train")
     assert page.locator("main img").count() == 0
     assert {url.rpartition("/")[2] for url in page.urls}.isdisjoint({"x", "x%20onerror=alert(1)"})
 
@@ -313,8 +305,6 @@ def test_a_visit_with_keys_mouse_and_finger(site, open_page):
     page = open_page(f"{site.url}/#play/package/best")
     wait_for(page, f"{TITLE} === 'Ready?'")
     assert page.locator(".chooser select").input_value() == "club"
-    first = DuelEmulator().frame()
-    wait_until(lambda: np.array_equal(read_canvas(page, "canvas"), first))
     require_fitting_and_accessible(page)
     page.set_viewport_size({"width": 800, "height": 400})
     page.keyboard.press("Space")
@@ -409,4 +399,4 @@ def test_an_agent_is_chosen_a_game_ends_and_a_lost_connection_can_be_had_again(
         page.get_by_role("button", name="Try again").click()
         wait_for(page, f"{TITLE} === 'Ready?'")
         page.get_by_role("link", name="Watch the agent's own game").click()
-        see(page, ".viewer[data-step]")
+        page.wait_for_selector(".viewer[data-step]")
