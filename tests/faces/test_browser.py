@@ -207,8 +207,6 @@ def test_a_visit_to_a_game_with_what_the_agent_expects(site, open_page):
             found = (drawn == getrgb(reel["colours"][name])).all(axis=2).mean(axis=1)
             np.testing.assert_allclose(found[seen], shares[seen, place], atol=0.01)
     require_fitting_and_accessible(page)
-    page.locator(".chooser select").select_option("beginner")
-    page.wait_for_selector(".outcome:has-text('The beginner in the package')")
 
 
 def test_a_run_is_followed_from_its_first_moment_to_its_end(tmp_path, open_page):
