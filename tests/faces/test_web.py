@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import hmac
 import itertools
@@ -14,6 +13,7 @@ import shutil
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import httpx
 import pytest
@@ -41,21 +41,16 @@ def run(toy_runs):
 
 
 @pytest.fixture
-def page(run, monkeypatch):
-    """The page behind its guard, without a connection; its game greets and ends."""
+def ask(run, monkeypatch):
+    """Ask the page behind its guard, without a connection; its game greets and ends."""
 
     async def play_socket(websocket, load_agent):
         await websocket.accept()
         await websocket.close()
 
     monkeypatch.setattr("pixelpong.faces.page.server.play_socket", play_socket)
-    return Guard(make_app(Library(run.path.parent)), ("127.0.0.1", "localhost"), PORT)
-
-
-@pytest.fixture
-def ask(page):
-    """Ask the page: ``ask(path, *headers, host, method, kind)``."""
-    return functools.partial(ask_app, page)
+    guarded = Guard(make_app(Library(run.path.parent)), ("127.0.0.1", "localhost"), PORT)
+    return lambda *asked, token=None, **how: ask_app(replace(guarded, token=token), *asked, **how)
 
 
 def make_lines(path, updates):
@@ -274,26 +269,26 @@ def check(answer, status):
 
 
 @promise("the page")
-def test_nobody_is_served_without_the_token(page, monkeypatch):
+def test_nobody_is_served_without_the_token(ask, monkeypatch):
     token, compared, same = "correct-horse-battery", [], hmac.compare_digest
     monkeypatch.setattr(hmac, "compare_digest", lambda a, b: compared.append((a, b)) or same(a, b))
-    app, name = dataclasses.replace(page, token=token), f"pixelpong-{PORT}"
+    ask, name = functools.partial(ask, token=token), f"pixelpong-{PORT}"
     wrong = ["", "wrong", token[:-1], token + "x", token.upper(), "%00", "caf%C3%A9", "%ff"]
     for path, words in itertools.product(("/", "/static/app.js", "/api/runs", "/nothing"), wrong):
-        check(ask_app(app, path), 401)
-        check(ask_app(app, f"{path}?token={words}"), 401)
-        check(ask_app(app, path, ("cookie", f"{name}={words}")), 401)
+        check(ask(path), 401)
+        check(ask(f"{path}?token={words}"), 401)
+        check(ask(path, ("cookie", f"{name}={words}")), 401)
     assert compared, "the token was compared in another way"
-    answer = ask_app(app, f"/api/runs?token={token}")
+    answer = ask(f"/api/runs?token={token}")
     value, *flags = answer.headers["set-cookie"].split("; ")
     assert (answer.status_code, set(flags)) == (200, {"HttpOnly", "SameSite=Strict", "Path=/"})
     for cookie, status in ((value, 200), (f"{value}0", 401)):
-        answer = ask_app(app, "/api/runs", ("cookie", f"a=b; {cookie}"))
+        answer = ask("/api/runs", ("cookie", f"a=b; {cookie}"))
         assert (answer.status_code, "set-cookie" in answer.headers) == (status, False)
-        game = ask_app(app, "/game", ORIGIN, ("cookie", cookie), kind="websocket")
+        game = ask("/game", ORIGIN, ("cookie", cookie), kind="websocket")
         assert game.status_code == (101 if status == 200 else 401)
-    assert ask_app(app, f"/?token={token}", host="any.example").status_code == 200
-    check(ask_app(app, "/", host="evil.example"), 401)
+    assert ask(f"/?token={token}", host="any.example").status_code == 200
+    check(ask("/", host="evil.example"), 401)
 
 
 # ---- the address, start and end
