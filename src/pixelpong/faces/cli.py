@@ -126,7 +126,9 @@ def main(argv: list[str] | None = None, begin: Callable[[], None] = lambda: None
     except BrokenPipeError:  # the reader has gone, as with `| head`: print no error
         sys.stdout = None  # Python would flush it again at its end
         return 1
-    except (Exception, KeyboardInterrupt) as error:
+    except SystemExit:
+        raise
+    except BaseException as error:
         result = getattr(error, "result", None)  # the result so far
         try:
             _print(result, as_json)
@@ -176,10 +178,12 @@ def _open_missing_streams() -> None:
     sys.stderr = sys.stderr or sys.stdout
 
 
-def _describe(error: Exception) -> str:
+def _describe(error: BaseException) -> str:
     if isinstance(error, PixelpongError):
         return str(error)
-    if isinstance(error, OSError | MemoryError):
+    # Not an `Exception`: what safetensors raises if memory runs out.
+    has_panicked = type(error).__name__ == "PanicException"
+    if isinstance(error, OSError | MemoryError) or has_panicked:
         return (
             f"The system refused: {error or 'out of memory'}. Fix that, then try again or resume."
         )

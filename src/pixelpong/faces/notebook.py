@@ -83,6 +83,12 @@ class Run(Record):
             raise RunError(self.problem)
         self.outcome, self._is_brief = outcome, is_brief
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Run) and self.path.resolve() == other.path.resolve()
+
+    def __hash__(self) -> int:
+        return hash(self.path.resolve())
+
     @property
     def config(self) -> Config:
         """The configuration of its training."""
