@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import itertools
 import warnings
+from types import SimpleNamespace
 
 import gymnasium
 import numpy as np
@@ -13,14 +14,12 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import pixelpong
-from pixelpong.agent.file import load_shipped
+from pixelpong import Policy
+from pixelpong.agent.choice import open_agent
 from pixelpong.agent.game import play_game
-from pixelpong.engines import Engine
 from pixelpong.env.preprocess import difference, preprocess
 from pixelpong.errors import ConfigError
-from pixelpong.evaluation import evaluate
 from pixelpong.items import DOWN, UP
-from pixelpong.play.worker import make_worker
 from pixelpong.seeding import make_rng
 
 NAME = "pixelpong.env.gym:pixelpong/Pong-v0"
@@ -55,36 +54,60 @@ def test_gymnasiums_checker_finds_no_fault(environment, observation, actions):
 
 
 @pytest.mark.slow
-def test_the_same_actions_give_the_frames_and_rewards_of_an_agents_games():
-    """The k-th episode after reset(seed=S) has the coins of the k-th of seed S."""
-    env = pixelpong.make_env(environment="Pong-v0")  # which draws its frame skips as well
-    agent = dataclasses.replace(load_shipped("beginner"), protocol=env.unwrapped.protocol)
-    for index in range(2):
-        observation, info = env.reset(seed=3) if index == 0 else env.reset()
-        reward, is_over, steps = 0.0, False, 0
-        for moment in play_game(agent, 3, index, is_greedy=False):
-            np.testing.assert_array_equal(moment.frame, observation)
-            assert (moment.reward, moment.action is None) == (reward, is_over)
-            if not is_over:
-                observation, reward, *ends, info = env.step(moment.action)
-                is_over, steps = any(ends), steps + 1
-        assert (info["points_lost"], info["points_won"]) == moment.points
-        assert info["frames"] < 4 * steps
-
-
-def test_the_same_seed_is_the_same_game_and_another_is_not():
-    env = pixelpong.make_env(max_frames=SHORT, observation="pixels", actions="three")
-    first, again, other = (play(env, seed, [1, 2, 2, 0], episodes=2) for seed in (1, 1, 2))
+def test_the_same_seed_is_the_same_game_another_is_not_and_none_is_new_each_time():
+    env, *fresh = (
+        pixelpong.make_env("pixels", environment="Pong-v0", actions="three", max_frames=SHORT)
+        for _ in range(3)
+    )
+    asked = [(env, 1), (env, 1), (env, 2), *((each, None) for each in fresh)]
+    first, again, *others = (play(each, seed, [1, 2, 2, 0], episodes=2) for each, seed in asked)
     for (a, *rest), (b, *same) in zip(first, again, strict=True):
         np.testing.assert_array_equal(a, b)
         assert rest == same
-    assert [each[0].tolist() for each in other] != [each[0].tolist() for each in first]
+    games = {tuple(info["frames"] for *_, info in each) for each in (first, *others)}
+    assert len(games) == 4
 
 
 @pytest.mark.slow
-def test_without_a_seed_no_two_environments_play_the_same_game():
-    games = [play(pixelpong.make_env(environment="Pong-v0"), None, [2, 3, 3])[:30] for _ in "ab"]
-    assert [info["frames"] for *_, info in games[0]] != [info["frames"] for *_, info in games[1]]
+@pytest.mark.parametrize(
+    ("name", "is_greedy", "max_frames", "episodes"),
+    [
+        *itertools.product(("classic", "fast"), (True, False), (SHORT,), (2,)),
+        ("beginner", False, None, 1),
+    ],
+)
+def test_a_policy_on_the_environment_plays_its_agents_games_and_looking_moves_nothing_on(
+    toy_runs, name, is_greedy, max_frames, episodes
+):
+    """The k-th episode after ``reset(seed=S)`` has the coins of the k-th of seed S."""
+    env = pixelpong.make_env(environment="Pong-v0", max_frames=max_frames)  # draws its frame skips
+    agent = dataclasses.replace(
+        open_agent(str(toy_runs.get(name, name)))[1], protocol=env.unwrapped.protocol
+    )
+    policy = Policy(agent)
+    for index in range(episodes):
+        observation, info = env.reset(seed=3) if index == 0 else env.reset()
+        policy.reset()
+        draws = make_rng(3, "evaluate", 0, index)
+        reward, ends = 0.0, [False, False]
+        for moment in play_game(agent, 3, index, is_greedy=is_greedy):
+            np.testing.assert_array_equal(moment.frame, observation)
+            assert (moment.reward, moment.action is None) == (reward, any(ends))
+            if moment.action is None:
+                break
+            if moment.step % 7 == 0:
+                p, value = policy.probabilities(observation), policy.value(observation)
+                assert (p.shape, p.sum()) == ((len(policy.actions),), pytest.approx(1))
+                assert (value is None) == (name == "classic")
+                assert not is_greedy or p[policy.actions.index(moment.action)] == p.max()
+            first, *_ = draws.random(6)  # a step's row: for the action, the skip and four frames
+            rng = None if is_greedy else SimpleNamespace(random=lambda first=first: first)
+            assert policy.act(observation, rng) == moment.action
+            np.testing.assert_array_equal(moment.frame, observation)
+            observation, reward, *ends, info = env.step(moment.action)
+        assert ends == [max_frames is None, max_frames is not None]
+        assert (info["points_lost"], info["points_won"]) == moment.points
+        assert info["frames"] < 4 * moment.step
 
 
 def test_pixels_are_what_the_classic_network_sees_and_fewer_actions_some_of_the_six():
@@ -103,15 +126,6 @@ def test_pixels_are_what_the_classic_network_sees_and_fewer_actions_some_of_the_
         before = now
 
 
-def test_a_game_that_is_cut_off_is_truncated(monkeypatch):
-    env = pixelpong.make_env(max_frames=SHORT)
-    short = dataclasses.replace(env.unwrapped.protocol, max_frames=20)
-    for each in (env.unwrapped, env.unwrapped._emulator):
-        monkeypatch.setattr(each, "protocol", short)
-    *_, (_, (_, terminated, truncated), info) = play(env, 0, [0])
-    assert (terminated, truncated, info["frames"]) == (False, True, 20)
-
-
 def test_a_picture_is_the_newest_frame():
     env = pixelpong.make_env("pixels", max_frames=SHORT, render_mode="rgb_array")
     frames = play(pixelpong.make_env(max_frames=SHORT), 0, [2, 3, 2])
@@ -122,17 +136,13 @@ def test_a_picture_is_the_newest_frame():
     assert env.unwrapped.metadata["render_fps"] == 15
 
 
-VECTORS = {
-    "sync": {"vectorization_mode": "sync"},
-    "fork": {"vectorization_mode": "async", "vector_kwargs": {"context": "fork"}},
-    "spawn": {"vectorization_mode": "async", "vector_kwargs": {"context": "spawn"}},
-}
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("how", VECTORS)
-def test_many_at_once_are_each_as_one_alone(how):
-    envs = gymnasium.make_vec(NAME, num_envs=2, max_frames=SHORT, actions="two", **VECTORS[how])
+@pytest.mark.parametrize("context", [None, "fork", "spawn"])
+def test_many_at_once_are_each_as_one_alone(context):
+    how = {"vectorization_mode": "sync"}
+    if context:
+        how = {"vectorization_mode": "async", "vector_kwargs": {"context": context}}
+    envs = gymnasium.make_vec(NAME, num_envs=2, max_frames=SHORT, actions="two", **how)
     alone = [pixelpong.make_env(max_frames=SHORT, actions="two") for _ in range(2)]
     seen, _ = envs.reset(seed=5)
     for index, env in enumerate(alone):
@@ -161,81 +171,18 @@ def test_what_is_no_action_and_a_step_after_the_end_are_refused_with_the_way_out
     for action in (3, -1, 2.0, "up", None, [1], np.array([1])):  # 3: of one of our agents
         with pytest.raises(ConfigError, match=r"number below 3 .*, got .*make_env\(actions='six'"):
             env.step(action)
-    assert [env.step(np.array(2))[3] for _ in range(5)] == [False, False, False, False, True]
+    *_, last = steps = [env.step(np.array(2)) for _ in range(5)]
+    assert [truncated for *_, truncated, _ in steps] == [False, False, False, False, True]
+    assert (last[2], last[4]["frames"]) == (False, 20)
     with pytest.raises(ConfigError, match=r"has ended; call reset\(\)"):
         env.step(0)
     env.reset()
     env.step(0)
 
 
-# The agent on it.
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    """One of each algorithm, on the toy."""
-    folder = tmp_path_factory.mktemp("runs")
-    options = {"max_frames": SHORT, "hidden": 8, "engine": "serial", "quiet": True, "updates": 3}
-    return {
-        "classic": pixelpong.train("classic", run=folder / "a", batch_size=3, **options),
-        "fast": pixelpong.train("fast", run=folder / "b", num_envs=4, num_steps=64, **options),
-    }
-
-
-@pytest.mark.parametrize("name", ["classic", "fast"])
-@pytest.mark.parametrize("is_greedy", [True, False])
-def test_a_policy_decides_bit_for_bit_as_an_evaluation_does(trained, name, is_greedy):
-    """Five episodes, played by the workers and in a plain Gymnasium loop."""
-    policy = pixelpong.Policy.load(trained[name])
-    engine = Engine(lambda: make_worker(trained[name].config))
-    wanted = evaluate(engine, policy.params, seed=2, episodes=5, is_greedy=is_greedy)
-    env = pixelpong.make_env(max_frames=SHORT)
-    returns = []
-    for index in range(5):
-        observation, _ = env.reset(seed=2) if index == 0 else env.reset()
-        policy.reset()
-        rows = iter(make_rng(2, "evaluate", 0, index).random((10_000, 6)))
-        total, is_over = 0.0, False
-        while not is_over:
-            rng = None if is_greedy else FirstOf(next(rows))
-            observation, reward, *ends, _ = env.step(policy.act(observation, rng))
-            total, is_over = total + reward, any(ends)
-        returns.append(total)
-    assert tuple(returns) == wanted.returns
-
-
-class FirstOf:
-    """The generator of a rollout, whose first number of a row chooses the action."""
-
-    def __init__(self, row):
-        self._row = row
-
-    def random(self):
-        return self._row[0]
-
-
-@pytest.mark.parametrize("name", ["classic", "fast"])
-def test_probabilities_and_value_move_nothing_on(trained, name):
-    policy, twin = (pixelpong.Policy.load(trained[name]) for _ in range(2))
-    env = pixelpong.make_env(max_frames=SHORT)
-    observation, _ = env.reset(seed=0)
-    for _ in range(40):
-        before = observation.copy()
-        p, value = policy.probabilities(observation), policy.value(observation)
-        assert (p.shape, p.sum()) == ((len(policy.actions),), pytest.approx(1))
-        assert (value is None) == (name == "classic")
-        action = policy.act(observation)
-        assert p[policy.actions.index(action)] == p.max()
-        assert action == twin.act(observation)
-        np.testing.assert_array_equal(observation, before)
-        observation, *_ = env.step(action)
-
-
-@pytest.mark.parametrize("name", ["classic", "fast"])
-def test_predict_for_many_is_act_for_each(trained, name):
+def test_predict_for_many_is_act_for_each(toy_runs, mode):
     """As stable-baselines3 calls it: states go round, episodes begin at different times."""
-    policy = pixelpong.Policy.load(trained[name])
-    alone = [pixelpong.Policy.load(trained[name]) for _ in range(3)]
+    policy, *alone = (Policy.load(toy_runs[mode]) for _ in range(4))
     envs = [pixelpong.make_env(max_frames=SHORT) for _ in range(3)]
     frames = [env.reset(seed=seed)[0] for seed, env in enumerate(envs)]
     state, starts = None, np.ones(3, bool)
@@ -258,11 +205,11 @@ def test_predict_for_many_is_act_for_each(trained, name):
     assert one in policy.actions
 
 
-def test_predict_that_is_not_deterministic_draws_from_the_policys_generator(trained):
+def test_predict_that_is_not_deterministic_draws_from_the_policys_generator(toy_runs):
     frame, _ = pixelpong.make_env(max_frames=SHORT).reset(seed=0)
     drawn = [
         [int(policy.predict(frame, deterministic=False)[0]) for _ in range(50)]
-        for policy in (pixelpong.Policy.load(trained["fast"]) for _ in range(2))
+        for policy in (Policy.load(toy_runs["fast"]) for _ in range(2))
     ]
     assert drawn[0] == drawn[1]
     assert len(set(drawn[0])) == 3
