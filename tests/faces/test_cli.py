@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import io
 import os
 import re
-import resource
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from toys import toy_config
-from waiting import wait_until
 
 import pixelpong
 from pixelpong.config import OPTIONS
-from pixelpong.env.native import load_game
 from pixelpong.faces.cli import COMMANDS, fold, main, parse
-from pixelpong.faces.report import describe_ending
-from pixelpong.learners.progress import Progress
-from pixelpong.loop import Ended, train
+from pixelpong.loop import train
 from pixelpong.play.worker import Worker
 from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
-from pixelpong.run.lines import Evaluation
 from pixelpong.sweep.sweep import create_sweep, read_sweep
 
 TOY = [
@@ -70,13 +62,12 @@ def test_every_help_is_the_recorded_one(call, monkeypatch):
     assert call("help", "train") == helps[lines.index("train --help")]
 
 
-@pytest.mark.parametrize("columns", [40, 80])
-def test_every_help_fits_the_terminal_and_its_examples_parse(columns, call, tmp_path, monkeypatch):
+def test_every_help_fits_the_terminal_and_its_examples_parse(call, tmp_path, monkeypatch):
     (tmp_path / "mine.toml").touch()
-    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("COLUMNS", "40")
     for name in ("", *COMMANDS):
         about, _, examples = call(*name.split(), "--help")[1].partition("examples:\n")
-        assert max(map(len, about.splitlines()[1:])) <= columns
+        assert max(map(len, about.splitlines()[1:])) <= 40
         lines = [line.strip() for line in examples.splitlines()]
         assert bool(lines) == bool(name)
         for line in lines:
@@ -84,23 +75,14 @@ def test_every_help_fits_the_terminal_and_its_examples_parse(columns, call, tmp_
             parse(line.split()[1:])
 
 
-def test_help_is_quick():
-    """In seconds of a processor, for another test may run beside this one."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([*PIXELPONG, "--help"], check=True, capture_output=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.6  # 0.15 s
-
-
 def test_it_tells_its_version_those_of_its_libraries_and_the_machine(call, report):
     told = report("version")
-    assert told["cores"] >= 1
+    assert (told["cores"] >= 1, {*told["machine"]}) == (True, {"processor", "system", "arch"})
     for word in ("--version", "-V", "version"):
         code, out, err = call(word)
         assert (code, err) == (0, "")
         assert out.startswith(f"pixelpong {pixelpong.__version__}\n")
         assert told["versions"]["numpy"] in out
-    assert set(told["machine"]) == {"processor", "system", "arch"}
 
 
 # --- words ------------------------------------------------------------------------------------
@@ -193,29 +175,6 @@ def test_evaluate_reports_as_python_does(call, report, trained):
     assert "update 12: sampled play on ALE/Pong-v5, seed 3" in out
 
 
-def test_a_training_that_has_won_says_so_and_what_comes_next():
-    found = 18.675, 1.9, (18.385, 18.945), (18.0,) * 200, 3500.0
-    verdict = Evaluation(*found, 122, 18.0, True, {"wall_seconds": 51.0})
-    facts = {"run": "my runs/a", "machine": "2 cores of an abacus"}
-    facts |= {"training_seconds": 40.0, "total_seconds": 51.0}
-    progress = Progress(update=122, episodes=300, steps=999_424)
-
-    def describe(verdict, is_brief=False):
-        outcome = Ended("until_return", progress, "90", verdict)
-        return describe_ending(facts, outcome, is_brief=is_brief)
-
-    text = describe(verdict)
-    for words in (
-        "Won: mean return +18.68 (+18.39 to +18.95) over 200 games of 3,500 steps; the target is +",
-        "\nafter 999,424 steps and 0:51 in total, on 2 cores of an abacus\n",
-        " pixelpong watch 'my runs/a'",
-        "continue with:\n  pixelpong resume 'my runs/a' --until-return 19",
-    ):  # fmt: skip
-        assert words in text
-    assert describe(dataclasses.replace(verdict, is_won=False)).startswith("Not won yet: mean ")
-    assert describe(verdict, is_brief=True).count("\n") == 0
-
-
 def test_a_quiet_training_says_how_it_ended_on_one_line(call):
     words = ["train", *TOY, "--updates", "1", "--run"]
     _, out, err = call(*words, "my runs/a 1", "-q")
@@ -248,27 +207,6 @@ def test_verify_prints_a_table_of_hashes_and_fails_when_the_bits_differ(call, re
     assert (code, "DIFFERENT" in out) == (1, True)
 
 
-@pytest.mark.slow
-def test_interrupted_and_resumed_pong_ends_with_the_hash_of_the_undisturbed(tmp_path, report):
-    """The promise, on the real game, by the real command line."""
-    words = ["--preset", "classic", "--batch-size", "2", "--updates"]
-    process = subprocess.Popen(
-        [*PIXELPONG, "train", "--run", "run", *words, "100000"],
-        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0,
-    )  # fmt: skip
-    metrics = tmp_path / "run" / "metrics.jsonl"
-    assert wait_until(lambda: metrics.exists() and metrics.stat().st_size > 0)
-    os.killpg(process.pid, signal.SIGINT)
-    out, err = process.communicate()
-    assert (process.returncode, err) == (130, "")
-    line = r"^interrupted: update (\d+), .*continue with:\n  pixelpong resume run\n"
-    updates = int(re.search(line, out, re.S | re.M)[1]) + 2
-    resumed = report("resume", "run", "--updates", updates)
-    undisturbed = report("train", "--run", "undisturbed", *words, updates)
-    assert resumed["update"] == undisturbed["update"] == updates
-    assert resumed["params_sha256"] == undisturbed["params_sha256"]
-
-
 # --- what goes wrong --------------------------------------------------------------------------
 
 
@@ -295,35 +233,7 @@ def test_debug_shows_the_traceback_and_the_workers_and_a_bug_is_one_line_too(
     assert "--debug" in err
 
 
-@pytest.mark.slow
-def test_without_the_game_it_is_one_line(call, monkeypatch, tmp_path):
-    monkeypatch.setenv("ALE_ROMS_DIR", str(tmp_path / "none"))
-    load_game.cache_clear()
-    code, _, err = call("train", "--updates", "1", "--engine", "threads")
-    assert (code, len(err.splitlines())) == (1, 1)
-    assert "Pong's ROM" in err
-    assert "ALE_ROMS_DIR" in err
-
-
 # --- the terminal -----------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("where", "words"), [("| head -1", ""), ("> /dev/full", "No space left on device")]
-)
-def test_when_stdout_fails_the_training_ends_with_everything_saved(tmp_path, where, words):
-    train = f"{sys.executable} -m pixelpong train {' '.join(TOY)} --updates 100000 --run run"
-    done = subprocess.run(
-        ["bash", "-c", f"{train} {where}; exit ${{PIPESTATUS[0]}}"],
-        cwd=tmp_path, capture_output=True, text=True,
-    )  # fmt: skip
-    assert (done.returncode, words in done.stderr) == (1, True)
-    assert len(done.stderr.splitlines()) == bool(words)
-    run = RunDirectory(tmp_path / "run")
-    updates = [line["update"] for line in run.metrics.read()]
-    assert run.checkpoints.updates()[-1] == (updates[-1] if updates else 0)
-    assert updates or words
 
 
 PRINTING = [
@@ -348,28 +258,30 @@ def test_a_reader_that_has_gone_ends_any_command_in_silence(
         monkeypatch.setattr(sys, "stdout", gone)
         assert (main(line.split()), sys.stdout) == (1, None)
     assert capsys.readouterr().err == ""
-
-
-def test_every_command_that_prints_is_among_them():
     serving = {"dashboard", "watch", "play"}
-    assert {line.split()[0] for line in PRINTING} - {"help"} == {*COMMANDS} - serving
-
-
-@pytest.mark.parametrize("words", [[], ["--help"], ["version"]])
-def test_output_that_cannot_be_written_is_no_error_of_pythons(words):
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [*PIXELPONG, *words], stdout=full, stderr=subprocess.PIPE, text=True, env=environment
-        )
-    assert done.returncode == 1
-    assert re.fullmatch("pixelpong: error: .*No space left on device.*\n", done.stderr)
+    assert {each.split()[0] for each in PRINTING} - {"help"} == {*COMMANDS} - serving
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["\x1b[2Jx", "a\nb", "\u202eabc", "\udcff", "[red]x"])
-def test_no_name_of_a_run_reaches_the_terminal_as_control_codes(name, call, toy_runs):
-    run = f"some/{name}"
+@pytest.mark.parametrize(
+    "words", [[], ["--help"], ["train", *TOY, "--updates", "2", "--run", "run", "-q"]]
+)
+def test_output_that_cannot_be_written_is_one_line_and_what_was_trained_is_saved(words, tmp_path):
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*PIXELPONG, *words], cwd=tmp_path, env=environment,
+            stdout=full, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert re.fullmatch("pixelpong: error: .*No space left on device.*\n", done.stderr)
+    if "train" in words:
+        assert RunDirectory(tmp_path / "run").checkpoints.updates()[-1] == 2
+
+
+@pytest.mark.slow
+def test_no_name_of_a_run_reaches_the_terminal_as_control_codes(call, toy_runs):
+    run = "some/\x1b[2Jx\ny\u202eabc\udcff[red]z"
     shutil.copytree(toy_runs["classic"], run)
     for line in (
         "runs", "plot", "evaluate --episodes 1", "resume", "resume --updates 13", "export",
@@ -382,12 +294,11 @@ def test_no_name_of_a_run_reaches_the_terminal_as_control_codes(name, call, toy_
     assert call("runs", "some")[1].count("\n") == 3, "the head, the run, the sum"
 
 
-@pytest.mark.parametrize("columns", [40, 80])
-def test_a_terminals_lines_break_between_words_and_commands_can_be_pasted(columns):
+def test_a_terminals_lines_break_between_words_and_commands_can_be_pasted():
     command = "pixelpong resume runs/a-run-with-a-name --total-timesteps 10000000"
     text = f"saved in runs/a-run-with-a-name; continue with:\n  {command}\n" + "word " * 40
-    lines = fold(text, columns).split("\n")
-    assert max(len(line) for line in lines if command not in line) <= columns
+    lines = fold(text, 40).split("\n")
+    assert max(len(line) for line in lines if command not in line) <= 40
     assert f"  {command}" in lines
     assert not any(line.endswith(("-", "runs/")) for line in lines)
 
