@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 from dense import make_params
 
-from pixelpong.agent.file import load_shipped
-from pixelpong.agent.game import Moment, play_game
-from pixelpong.faces.look.reel import ARRIVING, BALL, HEIGHTS, PADDLE, expect, find, place_paddle
-from pixelpong.items import DOWN, STAY, UP
+from pixelpong.agent.game import Moment
+from pixelpong.faces.look.reel import BALL, HEIGHTS, PADDLE, expect, find, place_paddle
+from pixelpong.items import STAY, UP
 from pixelpong.play.networks import NETS
 
 
@@ -64,22 +61,3 @@ def test_each_height_is_what_a_network_says_that_is_asked_there(algorithm):
         (make_moment((36, 150), 64), NOW), (BEFORE, make_moment((36, 134), 150)),
     ):  # fmt: skip
         assert expect(network, before, now) is None, "the ball does not arrive"
-
-
-@pytest.mark.slow
-def test_the_packages_agent_goes_to_the_ball_and_expects_to_win_only_where_it_meets_it():
-    """The picture is true of a game: the agent is one that wins."""
-    agent = load_shipped()
-    network = agent.make_network()
-    pairs = itertools.pairwise(play_game(agent, 0))
-    found = next(filter(None, (expect(network, *pair) for pair in pairs)))
-    row, column = found["ball"]
-    assert column in ARRIVING
-    heights, actions = np.array(HEIGHTS), np.array(network.actions)
-    values, chosen = np.array(found["values"]), actions[np.argmax(found["probabilities"], axis=1)]
-    is_above, is_below = heights + 16 < row, heights > row + 40
-    # More than half of the field above a ball that close it has never been: there it may stay.
-    assert (chosen[is_above & (heights > row - 80)] == DOWN).mean() > 0.9
-    assert not (chosen[is_above] == UP).any()
-    meets = (heights <= row + 8) & (heights + 16 >= row)
-    assert values[meets].mean() > values[is_above | is_below].mean() + 0.1

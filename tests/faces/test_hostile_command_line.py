@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -80,13 +81,11 @@ def test_any_words_are_understood_or_refused_in_one_line(number, place):
     assert min(found.values()) > 0.05 * number
 
 
-BYTES = [
-    [b"evaluate", b"\xff\xfe"], [b"resume", b"a\nb"], [b"train", b"--bath-size", b"\x1b" * 100_000],
-]  # fmt: skip
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("words", BYTES, ids=lambda words: repr(words)[:60])
+@pytest.mark.parametrize(
+    "words", [[b"evaluate", b"\xff\xfe"], [b"train", b"--bath-size", b"a\n\x1b" * 30_000]],
+    ids=["evaluate", "train"],
+)  # fmt: skip
 def test_a_process_that_is_given_any_bytes_says_one_line_in_ascii(tmp_path, words):
     """As a shell hands them over, where the terminal knows no letters but those of ASCII."""
     environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
@@ -94,10 +93,6 @@ def test_a_process_that_is_given_any_bytes_says_one_line_in_ascii(tmp_path, word
         [sys.executable, "-m", "pixelpong", *words],
         cwd=tmp_path, capture_output=True, env=environment, timeout=60, check=False,
     )  # fmt: skip
-    assert done.returncode in (1, 2), done.stderr[-500:]
-    assert done.stdout == b""
-    assert done.stderr.startswith(b"pixelpong: error: "), done.stderr[:500]
-    assert len(done.stderr.splitlines()) == 1
+    assert (done.returncode in (1, 2), done.stdout) == (True, b"")
+    assert re.fullmatch(rb"pixelpong: error: [ -~]+\n", done.stderr), done.stderr[:500]
     assert len(done.stderr) <= MAX_LINE
-    assert done.stderr.isascii()
-    assert done.stderr.strip().decode().isprintable()
