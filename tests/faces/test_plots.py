@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 
-import numpy as np
 import pytest
 from toys import toy_evaluation
 
-from pixelpong.agent.legend import ACTION_COLOURS, PIXEL_COLOURS
 from pixelpong.faces import plots
-from pixelpong.play.networks import OFF
 from pixelpong.run.record import Record
 
 pytest.importorskip("matplotlib")
@@ -52,19 +49,17 @@ def fast(toy_runs, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("format", "begin"), [("png", b"\x89PNG\r"), ("svg", b"<?xml"), ("pdf", b"%PDF-")]
-)
-def test_a_picture_is_the_same_bytes_whatever_the_users_own_settings(toy_runs, format, begin):
+def test_a_picture_is_the_same_bytes_whatever_the_users_own_settings(toy_runs):
     import matplotlib
 
     runs = [Record.read(toy_runs["fast"])]
-    first = plots.draw_plot(runs, "curve", format)
-    with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red", "savefig.dpi": 10}):
-        assert plots.draw_plot(runs, "curve", format) == first
-        assert matplotlib.rcParams["font.size"] == 30
-    assert first.startswith(begin)
-    assert not any(word in first for word in (b"Date", b"<dc:date>"))
+    for format, begin in (("png", b"\x89PNG\r"), ("svg", b"<?xml"), ("pdf", b"%PDF-")):
+        first = plots.draw_plot(runs, "curve", format)
+        with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red", "savefig.dpi": 10}):
+            assert plots.draw_plot(runs, "curve", format) == first
+            assert matplotlib.rcParams["font.size"] == 30
+        assert first.startswith(begin)
+        assert not any(word in first for word in (b"Date", b"<dc:date>"))
 
 
 def test_the_command_writes_in_the_run_or_the_file_that_is_named(fast, tmp_path, call, report):
@@ -74,7 +69,7 @@ def test_the_command_writes_in_the_run_or_the_file_that_is_named(fast, tmp_path,
     assert (default.is_file(), file.is_file()) == (True, True)
 
 
-@pytest.mark.parametrize("name", ["_hidden", "a$b$c", "名前", "classic"])
+@pytest.mark.parametrize("name", ["_a$b$c名前", "classic"])
 def test_any_name_can_stand_in_a_legend_and_two_of_one_name_are_told_apart(
     toy_runs, tmp_path, name
 ):
@@ -149,13 +144,6 @@ def test_the_curve_of_a_run_has_its_episodes_and_evaluations(toy):
     assert errors.lines[0].get_ydata().tolist() == [it.mean_return for it in run.evaluations]
 
 
-def test_the_curve_has_room_for_the_estimate(fast):
-    """It runs ahead of the episodes, which have all been lost here."""
-    fast.run.metrics.append({"update": 99, "steps": 9_999, "estimated_return": 19.5})
-    low, high = figure_of("curve", Record.read(fast.path)).axes[0].get_ylim()
-    assert (low < -21, 19.5 < high < 22) == (True, True)
-
-
 def test_health_has_a_panel_for_what_the_algorithm_has(toy):
     run, figures = toy
     titles = {axes.get_title() for axes in figures["health"].axes}
@@ -168,15 +156,4 @@ def test_letters_can_be_read_and_lines_are_told_apart_without_colours(toy):
     for figure in toy[1].values():
         for text in figure.findobj(lambda each: hasattr(each, "get_fontsize")):
             assert text.get_fontsize() >= 9, text.get_text()
-    assert len({*map(str, plots.DASHES)}) == len(plots.DASHES) == 6
-    assert len({plots.colour_of(number) for number in range(6)}) == 6
-
-
-@pytest.mark.parametrize("colours", [ACTION_COLOURS, {OFF: "#ffffff"} | PIXEL_COLOURS])
-def test_fillings_differ_in_a_grey_print(colours):
-    def lightness(colour):
-        red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
-        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-    shades = sorted(map(lightness, colours.values()))
-    assert min(np.diff(shades)) > 0.15
+    assert len({*map(str, plots.DASHES)}) == len({*map(plots.colour_of, range(6))}) == 6
