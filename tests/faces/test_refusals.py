@@ -27,6 +27,7 @@ class Row(NamedTuple):
     says: str
     code: int = 2
     file: str = ""  # the content of ``given.toml``
+    missing: str = ""  # a library
 
 
 WORDS = [
@@ -42,20 +43,14 @@ VALUES = [
     Row("train --preset slow", "preset to be one of classic, fast, half"),
     Row("train --clip-coef 0", "--clip-coef to be a number from 0.001 to 10, got 0"),
     Row("train --batch-size abc", "--batch-size to be a whole number from 1 to 100000, got 'abc'"),
-    Row("train --updates 9223372036854775808", "--updates to be a whole number"),
-    Row("train --worker-timeout 1e300", "--worker-timeout to be a number from 0.1 to 86400"),
     Row("evaluate --seed -1", "--seed to be a whole number"),
-    Row("evaluate --episodes 0", "--episodes to be a whole number"),
-    Row("evaluate --stiky 0", "did you mean --sticky?"),
     Row("runs --sort luck", "--sort to be one of age, name"),
     Row("plot run --kind curves", "--kind to be one of curve, health, sweep"),
     Row("plot run --out curve.jpeg", "png, svg, pdf … 'jpeg'"),
-    Row("plot run --out curve", "png, svg, pdf … ''"),
     Row("plot", "Name a run to plot"),
     Row("verify --engines processes", "engine to be one of serial, threads"),
     Row("export run --out agent.onnx", ".safetensors … 'agent.onnx'"),
     Row("play --port 65536", "--port to be a whole number from 0 to 65535, got 65536"),
-    Row("record run --scale 0", "--scale to be a whole number from 1 to 10, got 0"),
     Row("record run --speed 0", "--speed to be a number from 0.1 to 60, got 0"),
     Row("record run --out film.avi", ".mp4 … .gif … .avi"),
 ]
@@ -71,10 +66,9 @@ TOGETHER = [
     Row("sweep --seeds 0 --engine threads", "--engine to be one of ray, serial"),
     Row("sweep --seeds 0 --engine serial --ray-address h:1", "--ray-address … --engine ray"),
     Row("sweep --seeds 0-99999", "seeds as 0-4 or 0,3,7, at most 10,000 of them"),
-    Row("sweep --seeds 0-1 --learning-rat 1", "did you mean --learning-rate?"),
     *(
         Row(f"resume run {more}", "Nothing is left to train in run (budget spent at update 12; ")
-        for more in ("", "--updates 2", "--updates 12", "--total-timesteps 1")
+        for more in ("", "--updates 12", "--total-timesteps 1")
     ),
     *(
         Row(f"resume won {more}", "Nothing is left to train in won (won … higher until_return.")
@@ -89,7 +83,6 @@ NAMES = [
     Row("train --opponent slef --run new", "did you mean self?", 1),
     Row("train --opponent run --run new", "PPO"),
     Row("resume none", "none … a run directory", 1),
-    Row("evaluate none", "none … a run directory", 1),
     Row("runs ru", "ru … check its name", 1),
     Row("resume runs/", "check its name; the runs in runs are fast", 1),
     Row("runs fast-01", "did you mean fast-001?", 1),
@@ -118,7 +111,6 @@ FILES = [
         Row("train --config given.toml", says, file=text)
         for text, says in {
             "bach_size = 3": "given.toml … 'bach_size'; did you mean batch_size?",
-            "updates = 0": "given.toml … updates to be a whole number",
             "num_envs = [1, 2]": "[1, 2] … `pixelpong sweep`",
             "# " + "x" * 10**7: "more than 65536 bytes",
             "hidden = 0x" + "f" * 20_000: "more than 4,300 digits",
@@ -129,10 +121,8 @@ FILES = [
         for text, code, says in (
             ('learning_rat = 1\nseeds = "0"', 2, "'learning_rat'; did you mean learning_rate?"),
             ("learning_rate = [0.1, -1.0]", 2, "learning_rate to be a number from 0 to 10, got -1"),
-            ("hidden = []", 2, "1 to 10,000 trainings, got 0"),
             ("rows = [1]", 2, "[{hidden = 32}, …], got [1]"),
             ("rows = [{hiden = 1}]", 2, "did you mean hidden?"),
-            ('seeds = "3-1"', 2, "seeds as 0-4 or 0,3,7, at most 10,000 of them, got '3-1'"),
             ("seed = [0, -5]", 2, "seeds as 0-4 or 0,3,7, at most 10,000 of them, got '0,-5'"),
             ('engine = "serial"', 2, "engine"),
             ('opponent = ["self", "haf"]', 1, "did you mean half?"),
@@ -154,7 +144,6 @@ PYTHON = [
     (lambda: make_env(actions="6"), "actions … 'six', 'three', 'two' … '6'", 2),
     (lambda: make_env(render_mode="human"), "render_mode … None, 'rgb_array'", 2),
     (lambda: make_env(environment="Breakout-v5"), "environment to be one of ALE/Pong-v5", 2),
-    (lambda: make_env(frame_skip=0), "frame_skip to be a whole number from 1 to 60, got 0", 2),
     (lambda: make_env(sticky=2), "sticky to be a number from 0 to 1, got 2", 2),
 ]
 NO_FRAMES = (
@@ -162,10 +151,10 @@ NO_FRAMES = (
     np.zeros((210, 160, 3)),
 )  # fmt: skip
 MISSING = [
-    ("record run --out film.mp4", "av", "video"),
-    ("plot run", "matplotlib", "plot"),
-    ("dashboard --no-open", "starlette", "play"),
-    ("train --engine ray", "ray", "ray"),
+    Row("record run --out film.mp4", "pip install 'pixelpong[video]'", missing="av"),
+    Row("plot run", "pip install 'pixelpong[plot]'", missing="matplotlib"),
+    Row("dashboard --no-open", "pip install 'pixelpong[play]'", missing="starlette"),
+    Row("train --engine ray", "pip install 'pixelpong[ray]'", missing="ray"),
 ]
 
 
@@ -220,10 +209,14 @@ def check_error(error: str, says: str) -> None:
 
 @promise("any input")
 @promise("refusals")
-@pytest.mark.parametrize("row", [*WORDS, *VALUES, *TOGETHER, *NAMES, *PLACES, *FILES],
+@pytest.mark.parametrize("row", [*WORDS, *VALUES, *TOGETHER, *NAMES, *PLACES, *FILES, *MISSING],
                          ids=lambda row: f"{row.line} {row.file[:20]}")  # fmt: skip
-def test_what_cannot_be_done_is_one_line_and_leaves_everything_as_it_was(row, call_here, folder):
+def test_what_cannot_be_done_is_one_line_and_leaves_everything_as_it_was(
+    row, call_here, folder, monkeypatch
+):
     (folder / "given.toml").write_text(row.file)
+    if row.missing:
+        monkeypatch.setitem(sys.modules, row.missing, None)
     before, words = contents(folder), shlex.split(row.line)
     code, out, err = call_here(*words)
     assert (code, out, len(err.splitlines())) == (row.code, "", 1), err
@@ -254,15 +247,3 @@ def test_what_is_no_frame_is_refused():
             with pytest.raises(PixelpongError) as caught:
                 method(observation)
             check_error(str(caught.value), "frames of 210 rows … make_env(observation=")
-
-
-@pytest.mark.parametrize(("line", "library", "extra"), MISSING)
-def test_what_needs_a_missing_library_names_the_extra(
-    line, library, extra, call_here, folder, monkeypatch
-):
-    monkeypatch.setitem(sys.modules, library, None)
-    before = contents(folder)
-    code, out, err = call_here(*line.split())
-    assert (code, out, len(err.splitlines())) == (2, "", 1)
-    assert f"pip install 'pixelpong[{extra}]'" in err
-    assert contents(folder) == before
