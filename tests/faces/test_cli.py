@@ -19,6 +19,7 @@ import pixelpong
 from pixelpong.config import OPTIONS
 from pixelpong.faces.cli import COMMANDS, fold, main, parse
 from pixelpong.loop import train
+from pixelpong.machine import count_cores
 from pixelpong.play.worker import Worker
 from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
@@ -85,6 +86,17 @@ def test_it_tells_its_version_those_of_its_libraries_and_the_machine(call, repor
         assert told["versions"]["numpy"] in out
 
 
+@pytest.mark.parametrize(
+    ("limit", "cores"),
+    [("150000 100000", 1), ("400000 100000", 4), ("max 100000", 64), ("", 64), (None, 64)],
+)
+def test_the_limit_of_the_container_holds_if_there_is_one(tmp_path, monkeypatch, limit, cores):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: range(64))
+    if limit is not None:
+        (tmp_path / "cpu.max").write_text(limit)
+    assert count_cores(tmp_path / "cpu.max") == cores
+
+
 # --- words ------------------------------------------------------------------------------------
 
 
@@ -101,16 +113,6 @@ def test_words_are_read():
     }.items():
         assert parse(line.split())[2] == given
     assert parse(["plot", "--out", "x", "--", "-a", "b"])[1] == ["-a", "b"]
-
-
-def test_a_file_of_options_can_come_through_a_pipe(report):
-    """As a shell's ``<(…)`` gives it."""
-    ours, theirs = os.pipe()
-    os.write(theirs, b"batch_size = 5\npreset = 'classic'\n")
-    os.close(theirs)
-    words = [*TOY[:4], "--engine", "serial", "--updates", "1", "--config", f"/dev/fd/{ours}"]
-    assert report("train", *words)["episodes"] == 5
-    os.close(ours)
 
 
 # --- what the commands do ---------------------------------------------------------------------

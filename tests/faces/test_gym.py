@@ -80,7 +80,9 @@ def test_a_policy_on_the_environment_plays_its_agents_games_and_looking_moves_no
     toy_runs, name, is_greedy, max_frames, episodes
 ):
     """The k-th episode after ``reset(seed=S)`` has the coins of the k-th of seed S."""
-    env = pixelpong.make_env(environment="Pong-v0", max_frames=max_frames)  # draws its frame skips
+    rules = {"environment": "Pong-v0", "max_frames": max_frames}  # frame skips are drawn as well
+    env = pixelpong.make_env(**rules, render_mode="rgb_array")
+    assert env.metadata["render_fps"] == 15
     agent = dataclasses.replace(
         open_agent(str(toy_runs.get(name, name)))[1], protocol=env.unwrapped.protocol
     )
@@ -92,6 +94,7 @@ def test_a_policy_on_the_environment_plays_its_agents_games_and_looking_moves_no
         reward, ends = 0.0, [False, False]
         for moment in play_game(agent, 3, index, is_greedy=is_greedy):
             np.testing.assert_array_equal(moment.frame, observation)
+            np.testing.assert_array_equal(moment.frame, env.render())
             assert (moment.reward, moment.action is None) == (reward, any(ends))
             if moment.action is None:
                 break
@@ -124,16 +127,6 @@ def test_pixels_are_what_the_classic_network_sees_and_fewer_actions_some_of_the_
         now = preprocess(frame)
         np.testing.assert_array_equal(seen.ravel(), difference(before, now))
         before = now
-
-
-def test_a_picture_is_the_newest_frame():
-    env = pixelpong.make_env("pixels", max_frames=SHORT, render_mode="rgb_array")
-    frames = play(pixelpong.make_env(max_frames=SHORT), 0, [2, 3, 2])
-    env.reset(seed=0)
-    for action, (frame, *_) in zip((2, 3, 2), frames[1:], strict=False):
-        env.step(action)
-        np.testing.assert_array_equal(env.render(), frame)
-    assert env.unwrapped.metadata["render_fps"] == 15
 
 
 @pytest.mark.slow

@@ -54,8 +54,6 @@ def place(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("mine.toml").write_text('hidden = 2\nenvironment = "Pong-v0"\n')
     Path("bad.toml").write_text("hidden = [")
-    Path("huge.toml").write_text("# " + "x" * 10_000_000)
-    Path("many.toml").write_text("hidden = 0x" + "f" * 20_000)
 
 
 @pytest.mark.slow

@@ -62,13 +62,6 @@ def test_a_picture_is_the_same_bytes_whatever_the_users_own_settings(toy_runs):
         assert not any(word in first for word in (b"Date", b"<dc:date>"))
 
 
-def test_the_command_writes_in_the_run_or_the_file_that_is_named(fast, tmp_path, call, report):
-    default, file = fast.path / "plots/curve.png", tmp_path / "health.svg"
-    assert call("plot", fast.path) == (0, f"{default}\n", "")
-    assert report("plot", fast.path, "--kind", "health", "--out", file) == {"file": str(file)}
-    assert (default.is_file(), file.is_file()) == (True, True)
-
-
 @pytest.mark.parametrize("name", ["_a$b$c名前", "classic"])
 def test_any_name_can_stand_in_a_legend_and_two_of_one_name_are_told_apart(
     toy_runs, tmp_path, name
@@ -150,10 +143,3 @@ def test_health_has_a_panel_for_what_the_algorithm_has(toy):
     assert titles >= {"entropy of the policy, nats", "norm of the gradient", "steps per second"}
     of_ppo = {"KL divergence of an update", "squared error of the value", "learning rate"}
     assert titles & of_ppo == (of_ppo if run.config.preset == "fast" else set())
-
-
-def test_letters_can_be_read_and_lines_are_told_apart_without_colours(toy):
-    for figure in toy[1].values():
-        for text in figure.findobj(lambda each: hasattr(each, "get_fontsize")):
-            assert text.get_fontsize() >= 9, text.get_text()
-    assert len({*map(str, plots.DASHES)}) == len({*map(plots.colour_of, range(6))}) == 6
