@@ -86,12 +86,8 @@ def test_a_run_a_path_and_a_policy_are_the_same_agent(toy):
 # --- in a notebook ----------------------------------------------------------------------------
 
 
-@pytest.fixture
-def run(toy_runs):
-    return Run(toy_runs["classic"])
-
-
-def test_a_run_says_what_it_is_and_its_agents_are_listed_and_loaded(run):
+def test_a_run_says_what_it_is_and_its_agents_are_listed_and_loaded(toy_runs):
+    run = Run(toy_runs["classic"])
     lines = repr(run).splitlines()
     assert lines[0] == f"Run('{run.path}'): classic on ALE/Pong-v5"
     assert "update 12, 36 episodes" in lines[2]
@@ -103,9 +99,10 @@ def test_a_run_says_what_it_is_and_its_agents_are_listed_and_loaded(run):
 
 
 @pytest.mark.slow
-def test_pictures_and_films_show_themselves_and_can_be_saved(run, tmp_path, make_run):
+def test_pictures_and_films_show_themselves_and_can_be_saved(toy_runs, tmp_path, make_run):
     pytest.importorskip("matplotlib")
     pytest.importorskip("av")
+    run = Run(toy_runs["classic"])
     (data,) = re.findall(r'src="data:image/png;base64,([^"]*)"', run._repr_html_())
     assert base64.b64decode(data) == run.plot().content
     assert "<img" not in Run(make_run().path)._repr_html_(), "it has no update yet"

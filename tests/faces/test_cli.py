@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import re
 import shlex
@@ -303,12 +302,3 @@ def test_a_terminals_lines_break_between_words_and_commands_can_be_pasted():
     assert max(len(line) for line in lines if command not in line) <= 40
     assert f"  {command}" in lines
     assert not any(line.endswith(("-", "runs/")) for line in lines)
-
-
-def test_a_minus_sign_survives_any_terminal(call, monkeypatch):
-    for encoding, sign in (("ascii", r" \u2212"), ("utf-8", " −")):
-        stream = io.TextIOWrapper(io.BytesIO(), encoding)
-        monkeypatch.setattr(sys, "stdout", stream)
-        code, _, err = call("train", *TOY, "--updates", "1", "--run", f"ä {encoding}")
-        stream.flush()
-        assert (code, err, sign in stream.buffer.getvalue().decode(encoding)) == (0, "", True)

@@ -89,7 +89,7 @@ def test_a_persons_moves_never_stick_and_mouse_and_keys_take_turns(tape):
 
 def test_the_person_serves_by_key_and_one_who_forgets_to_is_not_charged_for_it():
     agent = make_agent()
-    agent.params["W1"][:] = 0  # it goes up for ever
+    agent.params["W1"][:] = 0  # it goes one way for ever
     game = Game(agent, make_rng(3, "play"))
 
     def win_a_point():

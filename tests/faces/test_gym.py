@@ -173,7 +173,7 @@ def test_what_is_no_action_and_a_step_after_the_end_are_refused_with_the_way_out
     env.step(0)
 
 
-def test_predict_for_many_is_act_for_each(toy_runs, mode):
+def test_predict_for_many_is_act_for_each_and_can_draw_its_actions(toy_runs, mode):
     """As stable-baselines3 calls it: states go round, episodes begin at different times."""
     policy, *alone = (Policy.load(toy_runs[mode]) for _ in range(4))
     envs = [pixelpong.make_env(max_frames=SHORT) for _ in range(3)]
@@ -193,16 +193,9 @@ def test_predict_for_many_is_act_for_each(toy_runs, mode):
             starts[index] = any(ends) or step == 10 * (index + 1)
             if starts[index]:
                 frames[index] = env.reset()[0]
-    one, _ = policy.predict(frames[0])
-    assert one.shape == ()
-    assert one in policy.actions
-
-
-def test_predict_that_is_not_deterministic_draws_from_the_policys_generator(toy_runs):
-    frame, _ = pixelpong.make_env(max_frames=SHORT).reset(seed=0)
     drawn = [
-        [int(policy.predict(frame, deterministic=False)[0]) for _ in range(50)]
-        for policy in (Policy.load(toy_runs["fast"]) for _ in range(2))
+        [int(each.predict(frames[0], deterministic=False)[0]) for _ in range(50)]
+        for each in alone  # each with a generator of its own
     ]
-    assert drawn[0] == drawn[1]
-    assert len(set(drawn[0])) == 3
+    assert drawn[0] == drawn[1] == drawn[2]
+    assert {*drawn[0]} == {*policy.actions}

@@ -56,7 +56,6 @@ LATE = {"steps": [1e5 * i for i in range(SIZE)]}
         ("good All is well", {"entropy": [GONE * math.log(2)] * SIZE, "preset": "classic"}),
         ("good All is well", {"entropy": [0.02] * SIZE, "estimated_return": [19.0] * SIZE}),
         ("warning One action only", ended_with("up_share", 0.99)),
-        ("warning One action only", ended_with("up_share", 0.01)),
         ("warning Steps too large", ended_with("kl", 0.2)),
         ("good All is well, note No progress", LATE | {"estimated_return": [-19.0] * SIZE}),
         ("good All is well", LATE),  # it improves
@@ -74,7 +73,6 @@ def test_what_is_wrong_is_found_and_nothing_else(found, changes, findings):
         assert "−0.3" in each[0].text
 
 
-@pytest.mark.parametrize("size", [0, 2, 4])
-def test_too_early_it_says_so(size, findings):
-    (only,) = findings({name: column[:size] for name, column in SOUND.items()}, "fast")
+def test_too_early_it_says_so(findings):
+    (only,) = findings({name: column[:4] for name, column in SOUND.items()}, "fast")
     assert only.title == "Too early to tell"

@@ -39,12 +39,6 @@ def curves(make_run):
     return make
 
 
-@pytest.fixture
-def fast(toy_runs, tmp_path):
-    """A copy that may be damaged."""
-    return Record.read(shutil.copytree(toy_runs["fast"], tmp_path / "fast"))
-
-
 # Files
 
 
@@ -78,18 +72,19 @@ def test_any_name_can_stand_in_a_legend_and_two_of_one_name_are_told_apart(
 # Damaged
 
 
-def test_damaged_lines_do_no_harm(fast):
+def test_damaged_lines_do_no_harm(toy_runs, tmp_path):
+    run = Record.read(shutil.copytree(toy_runs["fast"], tmp_path / "fast")).run
     lines = (
         {"update": 99, "steps": "many", "entropy": [], "timing": 3},
         {"update": 99, "steps": 10**400, "entropy": True, "timing": {"busy_share": None}},
         {"update": 99, "steps": 1, "episode_return": 1, "point_ends": [3, 2], "point_rewards": [1]},
         {"update": 12, "mean_return": 1, "ci95": "wide", "episode_return": {}},
     )
-    for file in (fast.run.metrics, fast.run.episodes, fast.run.evaluations):
+    for file in (run.metrics, run.episodes, run.evaluations):
         with file.path.open("a") as out:
             out.writelines(json.dumps(line) + "\nrubbish\n[]\n" for line in lines)
     for kind in plots.KINDS:
-        assert figure_of(kind, Record.read(fast.path)).axes
+        assert figure_of(kind, Record.read(run.path)).axes
 
 
 # What they show

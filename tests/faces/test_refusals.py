@@ -130,6 +130,10 @@ FILES = [
         )
     ),
 ]
+NO_FRAMES = (
+    None, "frame", [[[0, 0, 0]]], np.zeros((80, 80), np.float32), np.zeros((210, 160), np.uint8),
+    np.zeros((210, 160, 3)),
+)  # fmt: skip
 PYTHON = [
     (lambda: train(updates="3"), "updates to be a whole number", 2),
     (lambda: train(Config()), "give updates, episodes, total_timesteps or until_return", 2),
@@ -145,11 +149,11 @@ PYTHON = [
     (lambda: make_env(render_mode="human"), "render_mode … None, 'rgb_array'", 2),
     (lambda: make_env(environment="Breakout-v5"), "environment to be one of ALE/Pong-v5", 2),
     (lambda: make_env(sticky=2), "sticky to be a number from 0 to 1, got 2", 2),
+    *(
+        (lambda method=method, frame=frame: method(Policy.load(), frame), "frames of 210 rows", 2)
+        for method, frame in itertools.product((Policy.act, Policy.predict), NO_FRAMES)
+    ),
 ]
-NO_FRAMES = (
-    None, "frame", [[[0, 0, 0]]], np.zeros((80, 80), np.float32), np.zeros((210, 160), np.uint8),
-    np.zeros((210, 160, 3)),
-)  # fmt: skip
 MISSING = [
     Row("record run --out film.mp4", "pip install 'pixelpong[video]'", missing="av"),
     Row("plot run", "pip install 'pixelpong[plot]'", missing="matplotlib"),
@@ -238,12 +242,3 @@ def test_what_only_python_can_ask_is_refused_as_well(python, says, code, call_he
     assert caught.value.exit_code == code
     check_error(str(caught.value), says)
     assert contents(folder) == before
-
-
-def test_what_is_no_frame_is_refused():
-    policy = Policy.load("package")
-    for observation in NO_FRAMES:
-        for method in (policy.act, policy.predict):
-            with pytest.raises(PixelpongError) as caught:
-                method(observation)
-            check_error(str(caught.value), "frames of 210 rows … make_env(observation=")
