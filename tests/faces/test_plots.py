@@ -19,13 +19,6 @@ def figure_of(kind, *runs):
         return plots.KINDS[kind](plots.name_settings(runs))
 
 
-@pytest.fixture(scope="module", params=["fast", "classic"])
-def toy(request, toy_runs):
-    """A run with each of its pictures, drawn once."""
-    run = Record.read(toy_runs[request.param])
-    return run, {kind: figure_of(kind, run) for kind in plots.KINDS}
-
-
 @pytest.fixture
 def curves(make_run):
     """Make a run of a seed with these estimated returns, an update and 100 steps each."""
@@ -123,18 +116,14 @@ def test_a_sweep_shows_wins_and_their_times(curves):
     assert list(times.get_lines()[0].get_xdata()) == [9.0] * 3
 
 
-def test_the_curve_of_a_run_has_its_episodes_and_evaluations(toy):
-    run, figures = toy
-    axes = figures["curve"].axes[0]
+def test_a_runs_pictures_have_its_episodes_its_evaluations_and_its_own_panels(toy_runs, mode):
+    run = Record.read(toy_runs[mode])
+    axes = figure_of("curve", run).axes[0]
     (dots,) = (line for line in axes.get_lines() if line.get_marker() == ".")
     assert dots.get_ydata().tolist() == run.returns()[1].tolist()
     (errors,) = (each for each in axes.containers if hasattr(each, "has_yerr"))
     assert errors.lines[0].get_ydata().tolist() == [it.mean_return for it in run.evaluations]
-
-
-def test_health_has_a_panel_for_what_the_algorithm_has(toy):
-    run, figures = toy
-    titles = {axes.get_title() for axes in figures["health"].axes}
+    titles = {axes.get_title() for axes in figure_of("health", run).axes}
     assert titles >= {"entropy of the policy, nats", "norm of the gradient", "steps per second"}
     of_ppo = {"KL divergence of an update", "squared error of the value", "learning rate"}
-    assert titles & of_ppo == (of_ppo if run.config.preset == "fast" else set())
+    assert titles & of_ppo == (of_ppo if mode == "fast" else set())

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import io
 import os
 import pty
 import re
 import signal
-import struct
 import subprocess
 import sys
 import termios
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 from toys import with_updates
 
@@ -25,7 +22,7 @@ from pixelpong.faces.display import TrainingDisplay
 from pixelpong.learners.progress import Progress
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
-from pixelpong.run.words import duration, signed
+from pixelpong.run.words import duration
 
 
 class Terminal(io.StringIO):
@@ -153,7 +150,7 @@ def test_a_training_draws_itself_anew_in_a_resized_terminal_and_ctrl_c_saves(tmp
     os.close(theirs)
     metrics = tmp_path / "run/metrics.jsonl"
     for columns in (80, 100, 60):
-        fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
+        termios.tcsetwinsize(ours, (24, columns))
         process.send_signal(signal.SIGWINCH)
         told, widths = "", set()
         while columns - 1 not in widths or not metrics.exists() or not metrics.stat().st_size:
@@ -168,12 +165,3 @@ def test_a_training_draws_itself_anew_in_a_resized_terminal_and_ctrl_c_saves(tmp
     assert process.wait() == 130
     assert RunDirectory(tmp_path / "run").checkpoints.updates()[-1] > 0
     os.close(ours)
-
-
-def test_a_return_has_its_sign_and_halves_are_rounded_away_from_zero():
-    for value, digits, text in (
-        (18.25, 1, "+18.3"), (-18.25, 1, "−18.3"), (2.5, 0, "+3"), (-0.5, 0, "−1"),
-        (0.125, 2, "+0.13"), (-0.04, 1, "+0.0"), (0.0, 0, "+0"), (-21, 1, "−21.0"),
-        (np.float32(0.5), 0, "+1"), (None, 1, "–"),
-    ):  # fmt: skip
-        assert signed(value, digits) == text

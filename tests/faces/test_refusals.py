@@ -77,8 +77,6 @@ TOGETHER = [
 ]
 NAMES = [
     Row("train --name ../x", "name of a run … '../x'"),
-    Row("train --run runs/club", "name of a run … 'club'"),
-    Row("train --run a/fast@3", "name of a run … 'fast@3'"),
     Row("train --run run", "run exists; choose another name", 1),
     Row("train --opponent slef --run new", "did you mean self?", 1),
     Row("train --opponent run --run new", "PPO"),
@@ -86,7 +84,6 @@ NAMES = [
     Row("runs ru", "ru … check its name", 1),
     Row("resume runs/", "check its name; the runs in runs are fast", 1),
     Row("runs fast-01", "did you mean fast-001?", 1),
-    Row("plot run mine", "mine … check its name; the runs in runs are fast", 1),
     Row("plot empty", "empty has no update yet", 1),
     Row("play beginer --no-open", "did you mean beginner?", 1),
     Row("tournament club perfcet", "did you mean perfect?", 1),
@@ -102,7 +99,6 @@ PLACES = [
     Row("tournament club damaged.safetensors", "agent in damaged.safetensors", 1),
     Row("tournament club perfect --out none/it.json", "none/it.json", 1),
     Row("plot run --out none/curve.png", "none/curve.png", 1),
-    Row("record run --out none/film.gif", "none/film.gif", 1),
     Row("record run --out folder.mp4", "folder.mp4", 1),
     Row("sweep none.toml --out new", "none.toml … No such file"),
 ]
