@@ -132,15 +132,15 @@ def test_a_film_runs_at_the_speed_of_the_game(films, tmp_path):
 # The overlay
 
 
-def test_the_panel_writes_what_happens_and_marks_the_chosen_action(agent, monkeypatch):
+def test_the_panel_writes_what_happens_marks_the_action_and_draws_bars(agent, monkeypatch):
     written, draw = [], ImageDraw.ImageDraw.text
     note = lambda pen, at, text, *how: written.append(text) or draw(pen, at, text, *how)  # noqa: E731
     monkeypatch.setattr(ImageDraw.ImageDraw, "text", note)
-    moments = play_game(agent, 3, explains_every=7)
+    moments, actions = play_game(agent, 3, explains_every=7), agent.make_network().actions
     explained = [moment for moment in moments if moment.explanation and moment.action is not None]
     for moment in explained:
         written.clear()
-        draw_overlay(moment, agent, "a game", 3)
+        picture = np.asarray(draw_overlay(moment, agent, "a game", 3))
         lost, won, explanation = *moment.points, moment.explanation
         words = ["a game", "opponent", f"{lost}", "agent", f"{won}", "step", f"{moment.step}"]
         assert written[:7] == words
@@ -148,6 +148,10 @@ def test_the_panel_writes_what_happens_and_marks_the_chosen_action(agent, monkey
         assert written[written.index(">") + 1] == ACTION_NAMES[moment.action]
         assert {t for t in written if "%" in t} == {f"{p:.0%}" for p in explanation.probabilities}
         assert explanation.value is None or signed(explanation.value, 2) in written
+        bars = picture[: 3 * 115, 3 * 160 :]
+        for action, p in zip(actions, explanation.probabilities, strict=True):
+            length = (bars == look.ACTIONS[action]).sum(axis=1).max()
+            assert length == pytest.approx(112 * 3 * p, abs=1)
     assert len(explained) > 5
 
 
@@ -166,20 +170,6 @@ def test_the_panel_has_the_colours_of_the_legend_and_shapes_of_its_own():
         assert (down == down[0]).all()
         assert (up[0] != down[0]).any()
         assert (stamps[7].max(), stamps[8].max()) == (look.ACTIONS[UP], look.ACTIONS[DOWN])
-
-
-def test_bars_are_as_long_as_the_probabilities(agent):
-    moment = next(play_game(agent, 3, explains_every=1))
-    actions, nothing = agent.make_network().actions, np.zeros((80, 80))
-    probabilities = np.array([0.25, 0.75, 0.0][: len(actions)])
-    changes = {"probabilities": probabilities, "saliency": nothing}
-    explanation = dataclasses.replace(moment.explanation, **changes)
-    moment = dataclasses.replace(moment, explanation=explanation)
-    picture = np.asarray(draw_overlay(moment, agent, "a game", 3))
-    assert picture.shape == (3 * 224, 3 * 344)
-    bars = picture[: 3 * 115, 3 * 160 :]
-    for action, p in zip(actions, probabilities, strict=True):
-        assert (bars == look.ACTIONS[action]).sum(axis=1).max() == 112 * 3 * p
 
 
 # The command

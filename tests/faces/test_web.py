@@ -271,6 +271,7 @@ def test_nobody_is_served_without_the_token(ask, monkeypatch):
     ask, name = functools.partial(ask, token=token), f"pixelpong-{PORT}"
     wrong = ["", "wrong", token[:-1], token + "x", token.upper(), "%00", "caf%C3%A9", "%ff"]
     for path, words in itertools.product(("/", "/static/app.js", "/api/runs", "/nothing"), wrong):
+        check(ask(path), 401)
         check(ask(f"{path}?token={words}"), 401)
         check(ask(path, ("cookie", f"{name}={words}")), 401)
     assert compared, "the token was compared in another way"
